@@ -172,8 +172,8 @@ def _look_ahead(model: Lowered, state: ChainState, node: int, place: int) -> Non
             # log of R is what the even part has more than the number of ways
             log_rule = state.sums[EVEN, k] - log_n_alike(alike, first, end)
             for at in range(first, end):
-                tilts[LEARNED, at] += slope * terms[at - first, 6]
-                tilts[GAIN, at] += terms[at - first, 6]
+                tilts[LEARNED, at] += slope * terms[6, at - first]
+                tilts[GAIN, at] += terms[6, at - first]
             state.sums[LEARNED, k] = log_rule + log_sum_ways(tilts[LEARNED], alike, first, end, 1.0)
             state.sums[GAIN, k] = log_rule + log_sum_ways(tilts[GAIN], alike, first, end, 1.0)
         last = k
@@ -231,11 +231,11 @@ def log_split(model: Lowered, state: ChainState, node: int) -> float:
     gain = state.beta[0] * (state.node[here.left].guess + state.node[here.right].guess - here.guess)
     left = impurity(model, state.logs, state.stats, here.left)
     right = impurity(model, state.logs, state.stats, here.right)
-    last = len(state.way_terms) - 1
+    last = state.way_terms.shape[1] - 1
     n_left, terms = state.node[here.left].rows, state.way_terms
     ahead = _ahead_of(model, state, node, place)
     way_terms_into(terms, last, state.logs, gain, left, right, n_left, here.rows)
-    terms[last, 6] = ahead
+    terms[6, last] = ahead
     learned = logit(state.density, row_of(state, node), terms, last, here.feature)
     rule = exp(here.log_rule) * state.guide[place].weight
     return log(mixture(model, state, node, place, here.feature, rule, learned))
@@ -250,7 +250,7 @@ def _ahead_of(model: Lowered, state: ChainState, node: int, place: int) -> float
             n = fill_bins(model, state, node, k)
             way = way_of(model, state, node, node, k, n)[0]
             ahead_into(model, state, place, k, way + 3)
-            return state.way_terms[way + 2, 6]
+            return state.way_terms[6, way + 2]
     return 0.0
 
 

@@ -68,7 +68,7 @@ def sample_ways(
                     split = Split(np.int64(k), cut, upper, state.way[CATEGORIES], log_r)
                     _note_branch(state, base + m, split, min(log(length), 0.0), kept)
                     for j in range(N_WAY_TERMS):
-                        state.branch_terms[base + m, j] = state.way_terms[way + 2, j]
+                        state.branch_terms[base + m, j] = state.way_terms[j, way + 2]
                     m += 1
         below += fraction
     return m

@@ -40,22 +40,9 @@ def impurity(model: Lowered, logs: np.ndarray, stats: np.ndarray, row: int) -> I
     """Impurity of the cell with statistics ``stats[row]``, 0 of one without weight."""
     if logs.shape[1] > 1:
         return _impurity_of_counts(logs, stats, row)
-    rule = model.guess
     if not model.units.counts:
-        n = stats[row, 0]
-        if n <= 0.0:
-            return Impurity(0.0, 0.0)
-        if rule.kind == POISSON:
-            return Impurity(stats[row, 1], stats[row, 1])
-        if rule.kind == BY_ADDRESS:
-            # what the statistics mean is known to the score alone; a cell of more weight may gain more
-            return Impurity(n, n)
-        squares = squares_about_mean(stats[row, 1], stats[row, 2], stats[row, 1] / n)
-        if rule.kind == NORMAL:
-            nats = (rule.params[2] + 0.5 * n) * log1p(squares / (2.0 * rule.params[3]))
-        else:
-            nats = squares / (2.0 * rule.params[0])
-        return Impurity(nats, nats)
+        return _impurity_of_numbers(model.guess.kind, model.guess.params, stats, row)
+    rule = model.guess
     n_classes = stats.shape[1]
     if rule.kind == LAPLACE or rule.kind == LOSS:
         n_classes = stats.shape[1] // 2 if rule.kind == LAPLACE else np.int64(rule.params[2])
@@ -85,6 +72,47 @@ def _impurity_of_counts(logs: np.ndarray, stats: np.ndarray, row: int) -> Impuri
 
 
 @jit
+def _impurity_of_numbers(kind: int, params: np.ndarray, stats: np.ndarray, row: int) -> Impurity:
+    n = stats[row, 0]
+    if n <= 0.0:
+        return Impurity(0.0, 0.0)
+    if kind == POISSON:
+        return Impurity(stats[row, 1], stats[row, 1])
+    if kind == BY_ADDRESS:
+        # what the statistics mean is known to the score alone; a cell of more weight may gain more
+        return Impurity(n, n)
+    squares = squares_about_mean(stats[row, 1], stats[row, 2], stats[row, 1] / n)
+    if kind == NORMAL:
+        nats = (params[2] + 0.5 * n) * log1p(squares / (2.0 * params[3]))
+    else:
+        nats = squares / (2.0 * params[0])
+    return Impurity(nats, nats)
+
+
+@jit
+def _impurities_into(
+    nats: np.ndarray, minority: np.ndarray, model: Lowered, logs: np.ndarray, stats: np.ndarray, n: int
+) -> None:
+    """`impurity` of the cells with the first ``n`` rows of statistics; loops of their own for the commonest leaves."""
+    if logs.shape[1] > 1 and stats.shape[1] == 2:
+        x_log_x = logs[0]
+        for row in range(n):
+            one, other = np.int64(stats[row, 0]), np.int64(stats[row, 1])
+            nats[row] = max(-x_log_x[one] - x_log_x[other] + x_log_x[one + other], 0.0)
+            minority[row] = min(one, other)
+    elif logs.shape[1] > 1:
+        for row in range(n):
+            nats[row], minority[row] = _impurity_of_counts(logs, stats, row)
+    elif not model.units.counts:
+        kind, params = model.guess.kind, model.guess.params
+        for row in range(n):
+            nats[row], minority[row] = _impurity_of_numbers(kind, params, stats, row)
+    else:
+        for row in range(n):
+            nats[row], minority[row] = impurity(model, logs, stats, row)
+
+
+@jit
 def _log1p(logs: np.ndarray, x: float) -> float:
     return logs[1, np.int64(x)] if logs.shape[1] > 1 else log1p(x)
 
@@ -93,14 +121,25 @@ def _log1p(logs: np.ndarray, x: float) -> float:
 def way_terms_into(
     out: np.ndarray, at: int, logs: np.ndarray, gain: float, left: Impurity, right: Impurity, n_left: int, n: int
 ) -> None:
-    """The terms f of a way to part a cell of ``n`` rows, ``n_left`` of them going left, into ``out[at]``."""
-    out[at, 0] = gain
-    out[at, 1] = left.nats + right.nats
-    out[at, 2] = max(left.nats, right.nats)
-    out[at, 3] = sqrt(left.nats) + sqrt(right.nats)
-    out[at, 4] = _log1p(logs, left.minority) + _log1p(logs, right.minority)
-    out[at, 5] = _log1p(logs, float(n_left)) + _log1p(logs, float(n - n_left)) - 2.0 * _log1p(logs, n + 1.0)
-    out[at, 6] = 0.0
+    """The terms f of a way to part a cell of ``n`` rows, ``n_left`` of them going left, into ``out[:, at]``."""
+    out[0, at] = gain
+    out[1, at], out[2, at], out[3, at], out[4, at] = left.nats, right.nats, left.minority, right.minority
+    n_left_of = np.full(1, n_left)
+    _combine(out[:, at : at + 1], logs, n_left_of, n)
+
+
+@jit
+def _combine(out: np.ndarray, logs: np.ndarray, rows_left: np.ndarray, n: int) -> None:
+    """The terms of ways whose gain and impurities, left and right, stand in ``out``, by the rows going left of each."""
+    apart = 2.0 * _log1p(logs, n + 1.0)
+    for at in range(out.shape[1]):
+        left, right, minority, other = out[1, at], out[2, at], out[3, at], out[4, at]
+        out[1, at] = left + right
+        out[2, at] = max(left, right)
+        out[3, at] = sqrt(left) + sqrt(right)
+        out[4, at] = _log1p(logs, minority) + _log1p(logs, other)
+        out[5, at] = _log1p(logs, float(rows_left[at])) + _log1p(logs, float(n - rows_left[at])) - apart
+        out[6, at] = 0.0
 
 
 @jit
@@ -119,7 +158,7 @@ def ahead_into(model: Lowered, state: ChainState, place: int, k: int, n: int) ->
         here, value = anchors[j] & mask, ahead[j]
         if ordered and here < at and j + 1 < m and anchors[j + 1] >> WAY_BITS == k:
             value += (ahead[j + 1] - value) * (at - here) / ((anchors[j + 1] & mask) - here)
-        terms[at, 6] = value
+        terms[6, at] = value
 
 
 @jit
@@ -153,10 +192,10 @@ def enter_stratum(state: ChainState, feature: int) -> None:
 
 @jit
 def logit(density: np.ndarray, row: int, terms: np.ndarray, at: int, k: int) -> float:
-    """``b . f + c[feature]`` of the way with the terms ``terms[at]``."""
+    """``b . f + c[feature]`` of the way with the terms ``terms[:, at]``."""
     total = density[row, N_CELL_TERMS + N_WAY_TERMS + k]
     for j in range(N_WAY_TERMS):
-        total += density[row, N_CELL_TERMS + j] * terms[at, j]
+        total += density[row, N_CELL_TERMS + j] * terms[j, at]
     return total
 
 
@@ -179,20 +218,32 @@ def weigh_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, pla
             way_terms_into(terms, 1, logs, 0.0, whole, nothing, rows, rows)
     least, beta = least_rows(rule), state.beta[0]
     gaps = parts_box(rule) and not rule.feature[k].nominal
-    codes, gains, lefts, rights = state.codes, state.gains, state.lefts, state.rights
+    codes, gains, rows_left, end = state.codes, state.gains, state.codes[3], n_splits + 2
     for way in range(n_splits):
-        n_left, at = codes[3, way], way + 2
-        alike[at] = 0
-        if n_left >= least and rows - n_left >= least:
-            alike[at] = codes[0, way + 1] - codes[0, way] if gaps else np.int64(1)
-            left, right = impurity(model, logs, lefts, way), impurity(model, logs, rights, way)
-            way_terms_into(terms, at, logs, beta * gains[way], left, right, n_left, rows)
+        n_left = rows_left[way]
+        count = codes[0, way + 1] - codes[0, way] if gaps else np.int64(1)
+        alike[way + 2] = count if n_left >= least and rows - n_left >= least else np.int64(0)
+        terms[0, way + 2] = beta * gains[way]
+    _impurities_into(terms[1, 2:end], terms[3, 2:end], model, logs, state.lefts, n_splits)
+    _impurities_into(terms[2, 2:end], terms[4, 2:end], model, logs, state.rights, n_splits)
+    _combine(terms[:, 2:end], logs, rows_left, rows)
     if place != NONE:
-        ahead_into(model, state, place, k, n_splits + 2)
-    for at in range(n_splits + 2):
-        if alike[at] > 0:
-            tilts[GAIN, at], tilts[LEARNED, at] = terms[at, 0], logit(density, row, terms, at, k)
+        ahead_into(model, state, place, k, end)
+    _logits_into(tilts, terms, density, row, k, end)
     return n_splits
+
+
+@jit
+def _logits_into(tilts: np.ndarray, terms: np.ndarray, density: np.ndarray, row: int, k: int, n: int) -> None:
+    """Gain and `logit` of the first ``n`` entries."""
+    gains, out, first = tilts[GAIN], tilts[LEARNED], density[row, N_CELL_TERMS + N_WAY_TERMS + k]
+    for at in range(n):
+        gains[at] = terms[0, at]
+        out[at] = first
+    for j in range(N_WAY_TERMS):
+        b, f = density[row, N_CELL_TERMS + j], terms[j]
+        for at in range(n):
+            out[at] += b * f[at]
 
 
 @jit

@@ -85,12 +85,16 @@ class ChainState(NamedTuple):
     codes: np.ndarray
     """(4, largest n_codes) int64 scratch: the codes in a cell; a number by code, all 0 between uses; rows of a code;
     rows going left."""
+    marks: np.ndarray
+    """(largest n_codes,) uint8 scratch: whether a code was met, all 0 between uses."""
     feature_weight: np.ndarray
     """(p,) float64 scratch: weights of the admissible features."""
     cut_weights: np.ndarray
     """(largest n_codes,) float64 scratch: weights of the ways of a feature; (1,) where all weigh the same."""
     bins: np.ndarray
     """(largest n_codes, n_stats) float64 scratch: statistics by code; (2, n_stats) where no move scans."""
+    by_code: np.ndarray
+    """The same by code, all 0 between uses."""
     lefts: np.ndarray
     """(m, n_stats) float64 scratch: statistics of the left sides of the ways of parting; m = 2 where no move scans."""
     rights: np.ndarray
@@ -165,7 +169,7 @@ class ChainState(NamedTuple):
     logs: np.ndarray
     """(2, m) float64: x log x and log(1 + x) of 0, 1, ..., as far as rows and whole weights go; (2, 1): not kept."""
     way_terms: np.ndarray
-    """(m, N_WAY_TERMS) float64 scratch: terms of each way."""
+    """(N_WAY_TERMS, m) float64 scratch: terms of each way."""
     cell_terms: np.ndarray
     """(N_CELL_TERMS,) float64 scratch: terms of a cell."""
     branch: np.recarray
@@ -258,9 +262,11 @@ def new_state(
         side=np.empty(n_units, dtype=np.int32),
         kept=np.empty(n_units if replaces else 1, dtype=np.int32),
         codes=np.zeros((4, widest), dtype=np.int64),
+        marks=np.zeros(int(rule.feature.n_codes.max()), dtype=np.uint8),
         feature_weight=np.zeros(p),
         cut_weights=np.zeros(widest if told(is_weighted, rule) else 1),
         bins=np.zeros((widest if scans else 2, n_stats)),
+        by_code=np.zeros((widest if scans else 2, n_stats)),
         lefts=np.zeros((widest if scans else 2, n_stats)),
         rights=np.zeros((widest if scans else 2, n_stats)),
         gains=np.zeros(widest if scans else 2),
@@ -296,7 +302,7 @@ def new_state(
         kept_alike=np.zeros(n_kept, dtype=np.int64),
         alike=np.zeros(widest + 3 if guided else 1, dtype=np.int64),
         logs=log_table(model) if guided else np.zeros((2, 1)),
-        way_terms=np.zeros((widest + 3 if guided else 1, N_WAY_TERMS)),
+        way_terms=np.zeros((N_WAY_TERMS, widest + 3 if guided else 1)),
         cell_terms=np.zeros(N_CELL_TERMS),
         branch=np.zeros(MOST_BRANCHES if guided else 1, dtype=BRANCH).view(np.recarray),
         branch_terms=np.zeros((MOST_BRANCHES if guided else 1, N_WAY_TERMS)),

@@ -10,26 +10,30 @@ from .arrays import ChainState
 
 @jit
 def collect_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Distinct codes of feature ``k`` in a node, ascending, into ``state.codes``; their number is returned."""
-    codes, order, out, seen = model.units.codes, state.order, state.codes[0], state.codes[1]
-    n, lowest, highest = 0, np.int64(1) << 40, np.int64(-1)
-    for i in range(state.node[node].start, state.node[node].stop):
-        c = np.int64(codes[k, order[i]])
-        if seen[c] == 0:
-            seen[c] = 1
-            out[n] = c
-            n += 1
-            lowest, highest = min(lowest, c), max(highest, c)
-    if highest - lowest < 8 * n:
-        n = 0
+    """Distinct codes of feature ``k`` in a node, ascending, into ``state.codes``; their number is returned.
+
+    That of each unit is left in ``state.side``.
+    """
+    codes, order, out, marks, of_unit = model.units.codes[k], state.order, state.codes[0], state.marks, state.side
+    start, stop = state.node[node].start, state.node[node].stop
+    lowest, highest, n = np.int64(1) << 40, np.int64(-1), np.int64(0)
+    for i in range(start, stop):
+        c = np.int64(codes[order[i]])
+        of_unit[i - start] = c
+        marks[c] = 1
+        lowest, highest = min(lowest, c), max(highest, c)
+    if highest - lowest < 16 * (stop - start):
         for c in range(lowest, highest + 1):
-            if seen[c]:
-                out[n] = c
-                n += 1
-    else:
-        sort_first(out, n)
-    for j in range(n):
-        seen[out[j]] = 0
+            out[n] = c
+            n += marks[c]
+            marks[c] = 0
+        return n
+    for i in range(stop - start):
+        c = np.int64(of_unit[i])
+        out[n] = c
+        n += marks[c]
+        marks[c] = 0
+    sort_first(out, n)
     return n
 
 

@@ -151,70 +151,92 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
     Under dyadic and fixed splits the bins are the two sides of the one split; under grid cuts a nominal
     feature has a bin for each category of the box.
     """
-    units, rule, number = model.units, model.split_prior, state.codes[1]
-    start, stop = state.node[node].start, state.node[node].stop
-    two_sides = has_one_way(rule)
-    cut, categories = np.int64(0), np.int64(-1)
-    if follows_design(rule):
-        design = rule.design[state.node[node].design]
-        cut, categories = design.cut, design.categories
-    elif two_sides:
-        cut = middle_cut(model, state, node, k)
-    n = 2
-    if not two_sides and parts_box(rule) and rule.feature[k].nominal:
-        n = 0
+    rule, n = model.split_prior, np.int64(2)
+    if has_one_way(rule):
+        _part_units(model, state, node, k)
+    else:
+        n = collect_codes(model, state, node, k)
+    _sum_by_code(model, state, node)
+    if not has_one_way(rule) and parts_box(rule) and rule.feature[k].nominal:
+        n = np.int64(0)
         for c in range(rule.feature[k].n_codes):
             if (state.box[node, k, 0] >> c) & 1:
                 state.codes[0, n] = c
                 n += 1
-    elif not two_sides:
-        n = collect_codes(model, state, node, k)
-    state.count[ROWS] += stop - start + CODE_ROWS * n
-    lowest = highest = np.int64(0)
-    if not two_sides and n > 0:
-        lowest, highest = state.codes[0, 0], state.codes[0, n - 1]
-        if parts_box(rule) and rule.feature[k].twin != k:
-            n = _clip_codes(model, state, node, k, n)
-    bins, code_of, rows_of, order = state.bins, state.codes[0], state.codes[2], state.order
-    for j in range(n):
-        rows_of[j] = 0
-        if not two_sides:
-            number[code_of[j]] = j
-        for i in range(bins.shape[1]):
-            bins[j, i] = 0.0
-    if not two_sides and n > 0:
-        number[lowest], number[highest] = 0, n - 1
-    codes, rows, rows_all, to = units.codes, units.rows, units.rows_all, state.side
-    for i in range(start, stop):
-        u = order[i]
-        code = np.int64(codes[k, u])
-        j = 1 - goes_left(code, cut, categories) if two_sides else number[code]
-        rows_of[j] += rows[u & rows_all]
-        to[i - start] = j
-    scatter_units(bins, to, units, order, start, stop)
-    if not two_sides:
-        number[lowest] = number[highest] = 0
-        for j in range(n):
-            number[code_of[j]] = 0
+    state.count[ROWS] += state.node[node].stop - state.node[node].start + CODE_ROWS * n
+    _take_bins(state, n)
+    if not has_one_way(rule) and parts_box(rule) and rule.feature[k].twin != k and n > 0:
+        n = _clip_codes(model, state, node, k, n)
     return n
 
 
 @jit
+def _part_units(model: Lowered, state: ChainState, node: int, k: int) -> None:
+    """Notes to which side of the one split about feature ``k`` each unit goes, in place of its code."""
+    rule, cut, categories = model.split_prior, np.int64(0), np.int64(-1)
+    if follows_design(rule):
+        design = rule.design[state.node[node].design]
+        cut, categories = design.cut, design.categories
+    else:
+        cut = middle_cut(model, state, node, k)
+    codes, order, to, start = model.units.codes[k], state.order, state.side, state.node[node].start
+    for i in range(start, state.node[node].stop):
+        to[i - start] = 1 - goes_left(np.int64(codes[order[i]]), cut, categories)
+    state.codes[0, 0], state.codes[0, 1] = 0, 1
+
+
+@jit
+def _sum_by_code(model: Lowered, state: ChainState, node: int) -> None:
+    """Sum the statistics and rows of a node by what is noted of its units in ``state.side``."""
+    units, order, total, to = model.units, state.order, state.codes[1], state.side
+    start, stop = state.node[node].start, state.node[node].stop
+    rows, rows_all = units.rows, units.rows_all
+    for i in range(start, stop):
+        total[to[i - start]] += rows[order[i] & rows_all]
+    scatter_units(state.by_code, to, units, order, start, stop)
+
+
+@jit
+def _take_bins(state: ChainState, n: int) -> None:
+    """Move what was summed by code to the bins of the ``n`` codes collected."""
+    bins, by_code, code_of, total, rows_of = state.bins, state.by_code, state.codes[0], state.codes[1], state.codes[2]
+    for j in range(n):
+        c = code_of[j]
+        rows_of[j] = total[c]
+        total[c] = 0
+        for i in range(bins.shape[1]):
+            bins[j, i] = by_code[c, i]
+            by_code[c, i] = 0.0
+
+
+@jit
 def _clip_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) -> int:
-    """Bring the ``n`` codes just collected into the box: those of missing values may lie on either side of it."""
+    """Bring the codes of ``n`` bins into the box: those of missing values may lie on either side of it."""
     codes = state.codes[0]
     low, high = span(model, state, node, k)
     if codes[0] < low:
         codes[0] = low
         if n > 1 and codes[1] == low:
             n -= 1
+            _add_bin(state, np.int64(0), np.int64(1))
             for j in range(1, n):
-                codes[j] = codes[j + 1]
+                codes[j], state.codes[2, j] = codes[j + 1], state.codes[2, j + 1]
+                for i in range(state.bins.shape[1]):
+                    state.bins[j, i] = state.bins[j + 1, i]
     if codes[n - 1] >= high:
         codes[n - 1] = high - 1
         if n > 1 and codes[n - 2] == high - 1:
             n -= 1
+            _add_bin(state, n - 1, n)
     return n
+
+
+@jit
+def _add_bin(state: ChainState, to: int, other: int) -> None:
+    """Add the rows and statistics of another bin to one."""
+    state.codes[2, to] += state.codes[2, other]
+    for i in range(state.bins.shape[1]):
+        state.bins[to, i] += state.bins[other, i]
 
 
 @jit
@@ -303,36 +325,60 @@ def pick_alike(
 @jit
 def gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) -> int:
     """Writes the gains in score of the ways of parting ``n`` bins into ``state.gains``; returns the number of ways."""
-    rule, bins, left, right = model.split_prior, state.bins, state.lefts, state.rights
-    rows_of, rows_left, gains = state.codes[2], state.codes[3], state.gains
-    score = state.node[node].guess
-    nominal = rule.feature[k].nominal and not follows_design(rule)
-    n_splits, n_stats, ordered = max(n - 1, 0), bins.shape[1], np.int64(0)
-    few = nominal and n <= FEW_CATEGORIES
+    rule, gains, score = model.split_prior, state.gains, state.node[node].guess
+    if rule.feature[k].nominal and not follows_design(rule):
+        n_splits = _part_categories(model, state, n)
+    else:
+        n_splits = max(n - 1, 0)
+        _part_bins(state, n_splits)
+    for way in range(n_splits):
+        gains[way] = -score
+    add_scores_into(gains, model.guess, state.lefts, n_splits)
+    add_scores_into(gains, model.guess, state.rights, n_splits)
+    return n_splits
+
+
+@jit
+def _part_bins(state: ChainState, n_splits: int) -> None:
+    """Sums both sides of the ways of parting bins in their order: a difference would leave the rounding of the whole.
+
+    Two statistics at a time, from both ends: each sum waits for the one before.
+    """
+    bins, left, right, rows_of, rows_left = state.bins, state.lefts, state.rights, state.codes[2], state.codes[3]
+    n_stats, last, rows = bins.shape[1], n_splits - 1, np.int64(0)
+    for way in range(n_splits):
+        rows += rows_of[way]
+        rows_left[way] = rows
+    for i in range(0, n_stats, 2):
+        j = min(i + 1, n_stats - 1)
+        one, other, one_right, other_right = 0.0, 0.0, 0.0, 0.0
+        for way in range(n_splits):
+            one += bins[way, i]
+            other += bins[way, j]
+            one_right += bins[n_splits - way, i]
+            other_right += bins[n_splits - way, j]
+            left[way, i], left[way, j] = one, other
+            right[last - way, i], right[last - way, j] = one_right, other_right
+
+
+@jit
+def _part_categories(model: Lowered, state: ChainState, n: int) -> int:
+    """Sums both sides of the ways of parting categories, all of few, else prefixes in order; returns how many."""
+    left, right, rows_of, rows_left = state.lefts, state.rights, state.codes[2], state.codes[3]
+    few, ordered, n_splits = n <= FEW_CATEGORIES, np.int64(0), max(n - 1, 0)
     if few and n > 1:
         n_splits = (1 << (n - 1)) - 1
-    # both sides are summed: what is left over of a difference can be larger than a light side
     for way in range(n_splits):
         if few:
             ordered = np.int64(1 + 2 * way)
             rows_left[way] = _sum_pattern(state, left, way, n, ordered)
         else:
-            j = np.int64(way)
-            if nominal:
-                j = next_in_order(model, state, n, ordered)
-                ordered |= np.int64(1) << j
+            j = next_in_order(model, state, n, ordered)
+            ordered |= np.int64(1) << j
             rows_left[way] = rows_of[j] + (rows_left[way - 1] if way > 0 else 0)
-            for i in range(n_stats):
-                left[way, i] = bins[j, i] + (left[way - 1, i] if way > 0 else 0.0)
-        if nominal:
-            _sum_pattern(state, right, way, n, ~ordered)
-        gains[way] = -score
-    if not nominal:
-        for way in range(n_splits - 1, -1, -1):
-            for i in range(n_stats):
-                right[way, i] = bins[way + 1, i] + (right[way + 1, i] if way + 1 < n_splits else 0.0)
-    add_scores_into(gains, model.guess, left, n_splits)
-    add_scores_into(gains, model.guess, right, n_splits)
+            for i in range(left.shape[1]):
+                left[way, i] = state.bins[j, i] + (left[way - 1, i] if way > 0 else 0.0)
+        _sum_pattern(state, right, way, n, ~ordered)
     return n_splits
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from ...core.compile.address import call_at, call_at_with
 from ...core.compile.jit import jit
 from .codes import BY_ADDRESS, DIRICHLET, KNOWN_NORMAL, LAPLACE, LOSS, NORMAL, POISSON, SHARED_NORMAL, LeafRule
-from .dirichlet import counts_score, dirichlet_score
+from .dirichlet import add_counts_scores_into, counts_score, dirichlet_score
 from .frozen_laplace import laplace_score
 from .known_variance import known_normal_score
 from .normal import normal_score
@@ -27,8 +27,7 @@ def add_scores_into(out: np.ndarray, rule: LeafRule, stats: np.ndarray, n: int) 
     kind, params, lookup = rule.kind, rule.params, rule.lookup
     # loops of their own for the commonest scores: choosing the kind cell by cell costs ten times as much
     if kind == DIRICHLET and lookup.shape[1] > 1:
-        for row in range(n):
-            out[row] += counts_score(lookup, stats, row)
+        add_counts_scores_into(out, lookup, stats, n)
     elif kind == NORMAL:
         for row in range(n):
             out[row] += normal_score(params, lookup, stats, row)

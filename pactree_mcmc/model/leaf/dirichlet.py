@@ -142,3 +142,16 @@ def counts_score(log_rising: np.ndarray, stats: np.ndarray, row: int) -> float:
         total += count
         score += log_rising[i, count]
     return score - log_rising[stats.shape[1], total]
+
+
+@jit
+def add_counts_scores_into(out: np.ndarray, log_rising: np.ndarray, stats: np.ndarray, n: int) -> None:
+    """Add `counts_score` of the first ``n`` rows of ``stats`` to ``out``."""
+    if stats.shape[1] != 2:
+        for row in range(n):
+            out[row] += counts_score(log_rising, stats, row)
+        return
+    first, second, whole = log_rising[0], log_rising[1], log_rising[2]
+    for row in range(n):
+        a, b = np.int64(stats[row, 0]), np.int64(stats[row, 1])
+        out[row] += first[a] + second[b] - whole[a + b]

@@ -91,7 +91,7 @@ def nothing_past_the_last(right, model, state, place, k, n):
     right(model, state, place, k, n)
     last = anchors_of(state, place, k)
     if last:
-        state.way_terms[last[-1] + 1 : n, 6] = 0.0
+        state.way_terms[6, last[-1] + 1 : n] = 0.0
 
 
 def steps_between(right, model, state, place, k, n):
@@ -99,7 +99,7 @@ def steps_between(right, model, state, place, k, n):
     right(model, state, place, k, n)
     anchors = anchors_of(state, place, k)
     for first, end in zip(anchors, anchors[1:], strict=False):
-        state.way_terms[first + 1 : min(end, n), 6] = state.way_terms[first, 6]
+        state.way_terms[6, first + 1 : min(end, n)] = state.way_terms[6, first]
 
 
 def anchors_of_the_last_cell(right, model, state, node, place, n):

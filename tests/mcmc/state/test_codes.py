@@ -50,7 +50,7 @@ def check_codes(chain, node):
             between = distinct[(distinct > cut) & (distinct < cut + 4)]
             n = codes.collect_codes_between(chain.model, state, node, k, cut, cut + 4)
             assert np.array_equal(chain.state.codes[0, :n], between)
-        assert not chain.state.codes[1].any()
+        assert not chain.state.codes[1].any() and not chain.state.marks.any()
 
 
 def check_masses(chain, node):

@@ -1,0 +1,135 @@
+"""Statistics of a cell by code, the sides of its splits and what the density sees of these, against plain sums."""
+
+import numpy as np
+import pytest
+
+from pactree_mcmc.testing.plain import plain_package
+from tests.mcmc.transitions import new_chain
+
+plain = plain_package()
+sums, terms, grow, splits = (
+    plain.module(f"mcmc.{name}") for name in ("sums.split_sums", "learned.terms", "edits.grow", "state.splits")
+)
+leaf_score = plain.module("model.leaf.compiled").leaf_score
+LEAVES = {
+    "two classes": lambda package: package.DirichletMultinomial(0.5),
+    "four classes": lambda package: package.DirichletMultinomial(0.5),
+    "half weights": lambda package: package.DirichletMultinomial(0.5),
+    "numbers": lambda package: package.NormalInverseGamma(0.0, 0.5, 2.0, 0.5),
+    "known variance": lambda package: package.NormalKnownVariance(sigma2=0.5),
+    "counts": lambda package: package.PoissonGamma(1.0, 1.0),
+}
+
+
+def with_leaf(leaf, *, grid=False, n=60, seed=5):
+    """A chain whose leaves have few of 60 rows: features of few and of many values, with gaps, and a nominal one."""
+    package, rng = plain.package, np.random.default_rng(seed)
+    X = np.column_stack([rng.integers(0, 4, n), rng.permutation(n), rng.integers(0, 9, n)]).astype(float)
+    X[rng.random(n) < 0.3, 1] = np.nan
+    y = {"two classes": 2, "four classes": 4, "half weights": 2, "counts": 5}.get(leaf)
+    y = rng.standard_normal(n) if y is None else rng.integers(0, y, n)
+    priors = {True: lambda: package.GridCuts([[0.5, 1.5], np.arange(-0.5, n, 7.0).tolist(), None])}
+    more = {"sample_weight": rng.integers(1, 4, n) / 2.0} if leaf == "half weights" else {}
+    with np.errstate(over="ignore"):
+        model = package.TreeModel(
+            X,
+            y,
+            tree_prior=package.ChipmanPrior(0.95, 0.3, max_depth=5),
+            split_prior=priors[grid]() if grid else package.LocalCuts(),
+            leaf=LEAVES[leaf](package),
+            nominal=[2],
+            missing="branch",
+            **more,
+        )
+        chain = new_chain(model)
+        leaves, nodes = [0], [0]
+        while leaves:
+            node = leaves.pop()
+            if chain.state.node[node].splittable and len(nodes) < 21:
+                split = splits.draw_split(rng, chain.model, chain.packed, node)
+                grow.attach_children(chain.model, chain.packed, node, split)
+                here = chain.state.node[node]
+                leaves, nodes = [*leaves, int(here.left), int(here.right)], [*nodes, int(here.left), int(here.right)]
+    return chain, nodes
+
+
+def stats_of(chain, units):
+    """Statistics of some units, one by one."""
+    out, given = np.zeros(chain.state.stats.shape[1]), chain.model.units
+    for u in units:
+        weight = given.weight[u & given.weight_all]
+        if given.counts:
+            out[given.label[u]] += weight
+        else:
+            out += [weight, *given.moments[:, u]]
+    return out
+
+
+def check_node(chain, node):
+    """Bins hold each unit once, by its code; the sides of every way are sums of bins."""
+    state, rule, done = chain.state, chain.model.split_prior, 0
+    here = state.node[node]
+    units = state.order[here.start : here.stop]
+    for k in range(len(rule.feature)):
+        codes = chain.model.units.codes[k, units].astype(int)
+        if state.box.shape[1] and not rule.feature[k].nominal:
+            low, high = splits.span(chain.model, chain.packed, node, k)
+            codes = np.clip(codes, low, high - 1)
+        n = sums.fill_bins(chain.model, chain.packed, node, k)
+        known = state.codes[0, :n].copy()
+        assert np.array_equal(known, np.unique(known)) and set(codes) <= set(known.tolist())
+        for j, code in enumerate(known):
+            of_code = units[codes == code]
+            rows = sum(int(chain.model.units.rows[u & chain.model.units.rows_all]) for u in of_code)
+            assert state.codes[2, j] == rows
+            assert np.allclose(state.bins[j], stats_of(chain, of_code), rtol=1e-12, atol=1e-12)
+        assert not state.codes[1].any() and not state.marks.any() and not state.by_code.any()
+        n_splits = terms.weigh_ways(chain.model, chain.packed, node, k, n, -1)
+        for way in range(n_splits):
+            sums.note_way(chain.model, chain.packed, node, k, n, way)
+            cut, bits = int(state.way[sums.CUT]), int(state.way[sums.CATEGORIES])
+            left = (codes <= cut) if bits < 0 else ((bits >> codes) & 1 == 1)
+            check_way(chain, node, k, way, units[left], units[~left])
+            done += 1
+    return done
+
+
+def check_way(chain, node, k, way, left, right):
+    """The statistics of both sides, up to which is which, and the terms that follow from them."""
+    state, logs = chain.state, chain.state.logs
+    expected = [stats_of(chain, left), stats_of(chain, right)]
+    found = [state.lefts[way], state.rights[way]]
+    if not np.allclose(found[0], expected[0], atol=1e-9):
+        expected.reverse()
+    assert np.allclose(found, expected, rtol=1e-12, atol=1e-9)
+    one, other = (terms.impurity(chain.model, logs, np.array([stats]), 0) for stats in expected)
+    scores = (leaf_score(chain.model.guess, np.array([stats]), 0) for stats in expected)
+    assert np.isclose(state.gains[way], sum(scores) - state.node[node].guess, rtol=1e-9, atol=1e-9)
+    f = state.way_terms[:, way + 2]
+    least = [one.nats + other.nats, max(one.nats, other.nats), np.sqrt(one.nats) + np.sqrt(other.nats)]
+    assert np.allclose(f[1:5], [*least, np.log1p(one.minority) + np.log1p(other.minority)], rtol=1e-9, atol=1e-6)
+    rows, n_left = int(state.node[node].rows), int(state.codes[3, way])
+    assert np.isclose(f[5], np.log1p(n_left) + np.log1p(rows - n_left) - 2.0 * np.log(rows + 2.0))
+    row = terms.row_of(state, node)
+    b = state.density[row, terms.N_CELL_TERMS :]
+    assert np.isclose(state.tilts[terms.LEARNED, way + 2], b[: len(f)] @ f + b[len(f) + k])
+
+
+@pytest.mark.parametrize("grid", [False, True], ids=["local", "grid"])
+@pytest.mark.parametrize("leaf", LEAVES)
+def test_a_cell_by_code(leaf, grid):
+    chain, nodes = with_leaf(leaf, grid=grid, seed=len(leaf))
+    chain.state.density[:-1] = np.random.default_rng(1).standard_normal(chain.state.density[:-1].shape)
+    with np.errstate(over="ignore"):
+        assert sum(check_node(chain, node) for node in nodes if chain.state.node[node].splittable) > 100
+
+
+def test_few_rows_with_codes_far_apart():
+    """Where most codes between the smallest and the largest are others' they are sorted."""
+    chain, _ = with_leaf("numbers", n=400)
+    state, collect = chain.state, plain.module("mcmc.state.codes").collect_codes
+    chain.packed.node[0].stop = 7
+    found = chain.model.units.codes[1, state.order[:7]].astype(int)
+    assert np.ptp(found) > 16 * 7
+    assert np.array_equal(state.codes[0, : collect(chain.model, chain.packed, 0, 1)], np.unique(found))
+    assert np.array_equal(state.side[:7], found) and not state.marks.any()
