@@ -124,8 +124,7 @@ def way_terms_into(
     """The terms f of a way to part a cell of ``n`` rows, ``n_left`` of them going left, into ``out[:, at]``."""
     out[0, at] = gain
     out[1, at], out[2, at], out[3, at], out[4, at] = left.nats, right.nats, left.minority, right.minority
-    n_left_of = np.full(1, n_left)
-    _combine(out[:, at : at + 1], logs, n_left_of, n)
+    _combine(out[:, at : at + 1], logs, np.full(1, n_left), n)
 
 
 @jit
@@ -204,8 +203,7 @@ def weigh_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, pla
     """Computes the weight of every way of feature ``k``, in ``n`` bins, and returns one more than the last way.
 
     Way w, from -2 on, stands in entry ``w + 2``: how many are alike in ``alike`` (0: none), its gain and its logit in
-    ``tilts``, its terms f in ``way_terms``. ``place`` has the anchors of the
-    cell, NONE: without.
+    ``tilts``, its terms f in ``way_terms``. ``place`` has the anchors of the cell, NONE: without.
     """
     n_splits, row, rule = gains_into(model, state, node, k, n), row_of(state, node), model.split_prior
     terms, tilts, alike, logs, density = state.way_terms, state.tilts, state.alike, state.logs, state.density

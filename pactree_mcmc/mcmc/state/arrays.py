@@ -79,7 +79,7 @@ class ChainState(NamedTuple):
     table: np.ndarray
     """(N_CELLS, p) float64: log of each feature's part of W."""
     side: np.ndarray
-    """(U,) int32 scratch: units going right while a range is parted."""
+    """(U,) int32 scratch: units going right while a range is parted; codes of the units of a cell."""
     kept: np.ndarray
     """(U,) int32 scratch: a range of ``order`` to be restored; (1,) where no move replaces subtrees."""
     codes: np.ndarray
