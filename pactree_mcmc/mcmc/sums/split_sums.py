@@ -50,7 +50,7 @@ from ..state.splits import (
 )
 from ..state.terms import stop_at
 
-FEW_CATEGORIES = 8
+FEW_CATEGORIES, FEW_STATS = 8, 3
 CUT, UPPER, CATEGORIES, CHOICES = range(4)
 CODE_ROWS = 10
 """What a code of a feature in a cell costs beside the rows of the cell, in rows."""
@@ -342,14 +342,19 @@ def gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
 def _part_bins(state: ChainState, n_splits: int) -> None:
     """Sums both sides of the ways of parting bins in their order: a difference would leave the rounding of the whole.
 
-    Two statistics at a time, from both ends: each sum waits for the one before.
+    Each sum waits for the one before, so several are taken at a time: many statistics side by side, few two at a time
+    from both ends.
     """
     bins, left, right, rows_of, rows_left = state.bins, state.lefts, state.rights, state.codes[2], state.codes[3]
     n_stats, last, rows = bins.shape[1], n_splits - 1, np.int64(0)
     for way in range(n_splits):
         rows += rows_of[way]
         rows_left[way] = rows
-    for i in range(0, n_stats, 2):
+    for way in range(n_splits if n_stats > FEW_STATS else 0):
+        for i in range(n_stats):
+            left[way, i] = bins[way, i] + (left[way - 1, i] if way > 0 else 0.0)
+            right[last - way, i] = bins[n_splits - way, i] + (right[n_splits - way, i] if way > 0 else 0.0)
+    for i in range(0, n_stats if n_stats <= FEW_STATS else 0, 2):
         j = min(i + 1, n_stats - 1)
         one, other, one_right, other_right = 0.0, 0.0, 0.0, 0.0
         for way in range(n_splits):

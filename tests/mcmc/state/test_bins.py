@@ -95,13 +95,14 @@ def check_node(chain, node):
 
 
 def check_way(chain, node, k, way, left, right):
-    """The statistics of both sides, up to which is which, and the terms that follow from them."""
+    """The statistics of both sides, and the terms that follow from them."""
     state, logs = chain.state, chain.state.logs
-    expected = [stats_of(chain, left), stats_of(chain, right)]
-    found = [state.lefts[way], state.rights[way]]
-    if not np.allclose(found[0], expected[0], atol=1e-9):
-        expected.reverse()
-    assert np.allclose(found, expected, rtol=1e-12, atol=1e-9)
+    given, sides = chain.model.units, [left, right]
+    # of the two names of one partition of categories either may have been summed as the left one
+    if chain.model.split_prior.feature[k].nominal and not np.allclose(state.lefts[way], stats_of(chain, left)):
+        sides.reverse()
+    expected = [stats_of(chain, units) for units in sides]
+    assert np.allclose([state.lefts[way], state.rights[way]], expected, rtol=1e-12, atol=1e-9)
     one, other = (terms.impurity(chain.model, logs, np.array([stats]), 0) for stats in expected)
     scores = (leaf_score(chain.model.guess, np.array([stats]), 0) for stats in expected)
     assert np.isclose(state.gains[way], sum(scores) - state.node[node].guess, rtol=1e-9, atol=1e-9)
@@ -109,6 +110,8 @@ def check_way(chain, node, k, way, left, right):
     least = [one.nats + other.nats, max(one.nats, other.nats), np.sqrt(one.nats) + np.sqrt(other.nats)]
     assert np.allclose(f[1:5], [*least, np.log1p(one.minority) + np.log1p(other.minority)], rtol=1e-9, atol=1e-6)
     rows, n_left = int(state.node[node].rows), int(state.codes[3, way])
+    if not chain.model.split_prior.feature[k].nominal:
+        assert n_left == sum(int(given.rows[u & given.rows_all]) for u in left)
     assert np.isclose(f[5], np.log1p(n_left) + np.log1p(rows - n_left) - 2.0 * np.log(rows + 2.0))
     row = terms.row_of(state, node)
     b = state.density[row, terms.N_CELL_TERMS :]
