@@ -34,6 +34,7 @@ from ..state.pieces import Graph, new_graph
 from ..state.records import GROWING, N_LINKS, N_PIECES, ROWS
 from ..sums.split_sums import CODE_ROWS
 from .apart import fits_of, fitted_halves
+from .levels import climb, climbed, laddered, may_climb
 from .progress import Progress
 from .survey import (
     Chart,
@@ -190,9 +191,8 @@ def learn(work: Work) -> Work:
     """
     known = [result for result in work.before if result is not None]
     if known:
-        (replica,) = known[0].end.replicas
-        learned = replica.state[ARRAYS.index("density")], replica.graph
-        before = [_begun(plan, *learned) if r is None else r for plan, r in zip(work.plans, work.before, strict=True)]
+        end = known[0].end
+        before = [_begun(plan, end) if r is None else r for plan, r in zip(work.plans, work.before, strict=True)]
         return work._replace(before=before)
     return on_pool(work, partial(_learn, work))
 
@@ -273,12 +273,19 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
             if is_last and length is not None and spent <= LEARNING_AT_MOST * length.work:
                 fits, rows = _fitted_apart(work._replace(plans=plans, lost=lost), submit, by_chain, ends)
                 plans, by_chain, spent = [_told(plan, fits=fits) for plan in plans], [], spent + rows
-    if length is not None and length.steps == 0:
-        steps = int((length.work - spent) / (kernel.rows_per_block(cost) * len(plans)))
-        plans = [plan._replace(length=plan.length._replace(steps=max(steps, plan.draws))) for plan in plans]
     graph = frozen(graph)
     before = [None if c in lost else begun_with(plan, ends[c], density, graph) for c, plan in enumerate(plans)]
-    return work._replace(plans=plans, before=before, lost=lost)
+    work = work._replace(plans=plans, before=before, lost=lost)
+    if length is None:
+        return work
+    each = kernel.rows_per_block(cost)
+    if grows and not is_enough and may_climb(plans[0]):
+        work, rows, of_ladder = climbed(work, lambda tasks: done_by(work, submit, climb, tasks, lost))
+        spent, each = spent + rows, of_ladder or each
+    if length.steps == 0:
+        steps = max(int((length.work - spent) / (each * len(plans))), length.draws)
+        plans = [_told(plan, steps=steps) for plan in plans]
+    return work._replace(plans=plans)
 
 
 def look_rows(model: TreeModel) -> int:
@@ -413,9 +420,9 @@ def roots_noted(decisions: Decisions, p: int) -> np.ndarray:
     return np.bincount(decisions.feature[chosen], minlength=p)
 
 
-def _told(plan: Plan, **evidence: np.ndarray | None) -> Plan:
-    """A plan that keeps the evidences, where its run finds its own length."""
-    return plan if plan.length is None else plan._replace(length=plan.length._replace(**evidence))
+def _told(plan: Plan, **known: Any) -> Plan:
+    """A plan that keeps what is known, where its run finds its own length."""
+    return plan if plan.length is None else plan._replace(length=plan.length._replace(**known))
 
 
 def done_by(
@@ -448,14 +455,18 @@ def done_by(
 
 def begun_with(plan: Plan, end: Snapshot, density: np.ndarray, graph: Graph) -> Result:
     """A chain that draws from the density and by the graph from now on."""
-    at, (replica,) = ARRAYS.index("density"), end.replicas
-    state = (*replica.state[:at], density, *replica.state[at + 1 :])
+    at = ARRAYS.index("density")
+    states = [(*replica.state[:at], density, *replica.state[at + 1 :]) for replica in end.replicas]
+    replicas = [
+        replica._replace(state=state, graph=graph) for replica, state in zip(end.replicas, states, strict=True)
+    ]
     saved = trimmed(new_saved(0, len(plan.kernel.moves), plan.model.lowered.leaf.n_stats, plan.model.lowered.n_weights))
-    return Result(saved, None, end._replace(replicas=(replica._replace(state=state, graph=graph),)))
+    return Result(saved, None, end._replace(replicas=tuple(replicas)))
 
 
-def _begun(plan: Plan, density: np.ndarray, graph: Graph) -> Result:
-    """A chain at its start, its tuning before it."""
-    run = Run(plan._replace(draws=0))
+def _begun(plan: Plan, other: Snapshot) -> Result:
+    """A chain at its start, its tuning before it, with what another one knows."""
+    run, known = Run(plan._replace(draws=0)), other.replicas[0]
     run.begin()
-    return begun_with(plan, run.snapshot, density, graph)
+    result = begun_with(plan, run.snapshot, known.state[ARRAYS.index("density")], known.graph)
+    return result if other.rungs is None else result._replace(end=laddered(result.end, other.rungs.betas))

@@ -39,7 +39,7 @@ class Revisit(NamedTuple):
 
 def revisit(given: Revisit, stopped: Event | None = None) -> Graph:
     """The graph of a chain with the trees of its draws, and of some drawn afresh; the chain stays where it is."""
-    plan, (replica,) = given.plan, given.result.end.replicas
+    plan, replica = given.plan, given.result.end.replicas[0]
     # drawn from another source than what the chain goes on with
     seed = generator_from(given.result.end.generator).integers(1 << 62)
     chain = Chain(plan.model.lowered, plan.kernel, np.random.default_rng(seed))
