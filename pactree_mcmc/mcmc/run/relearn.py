@@ -61,7 +61,7 @@ def revisit(given: Revisit, stopped: Event | None = None) -> Graph:
 def teaches(work: Work, results: list[Result]) -> bool:
     """Whether there is a graph that draws can be taken into."""
     ends = [result.end for result in results]
-    if work.plans[0].betas is not None or any(end is None for end in ends):
+    if work.plans[0].betas is not None or any(end is None or end.rungs is not None for end in ends):
         return False
     used = ends[0].replicas[0].graph.used
     return bool(used[N_PIECES] > 0 and used.max() + len(results) <= MOST_PIECES)
