@@ -22,8 +22,8 @@ from ..state.records import CHANGED, N_FREE
 from .chain import Chain
 from .tempering import Ladder
 
-REDRAWN = 3
-"""Subtrees redrawn from the density at each level but the first, between two exchanges."""
+REDRAWN = 1
+"""Subtrees redrawn from the density at each level but the first between two exchanges: more do not pay."""
 LOCAL_MOVES = 10
 """Proposals of one other move there, decided together."""
 TREE = ("order", "node", "stats", "box", "count")
