@@ -7,8 +7,9 @@ that the posterior parts, and the density knows them all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from itertools import accumulate
 from threading import Event
@@ -92,6 +93,9 @@ VISITS, VISITED, VISITING = 6, 8, 0.75
 are spread over."""
 DOUBT = 3.0
 """Nats by which the graph must know more of a stratum than trees drawn before it, for these not to count."""
+REHEARSALS, REHEARSED, REHEARSAL_FRACTION = 2, 300, 0.1
+"""How often chains on a ladder take in what they draw before draws count, the steps each time, at most, and the part of
+the work that they take, at most."""
 MOST_PIECES = 1 << 17
 """Pieces and links of the graph, each, at most."""
 
@@ -202,11 +206,20 @@ def _submit(pool: ThreadPoolExecutor, stopped: Event, task: Callable[..., Any], 
 
 
 def _learn(work: Work, submit: Submit) -> Work:
+    first = work.plans[0]
+    tune = first.tune if first.length is None else sum(_lengths(first, len(work.plans)))
+    with (
+        nothing_to_return(work),
+        Progress(tune * len(work.plans), work.progress, first.kernel, may_grow(first.start)) as progress,
+    ):
+        return _rounds(work, submit, progress)
+
+
+@contextmanager
+def nothing_to_return(work: Work) -> Iterator[None]:
+    """Say so where chains without draws are interrupted."""
     try:
-        first = work.plans[0]
-        tune = first.tune if first.length is None else sum(_lengths(first, len(work.plans)))
-        with Progress(tune * len(work.plans), work.progress, first.kernel, may_grow(first.start)) as progress:
-            return _rounds(work, submit, progress)
+        yield
     except KeyboardInterrupt:
         until = "every chain had a draw" if work.executor is None else "a chain had finished"
         raise KeyboardInterrupt(f"interrupted before {until}; nothing to return") from None
@@ -280,8 +293,13 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
         return work
     each = kernel.rows_per_block(cost)
     if grows and not is_enough and may_climb(plans[0]):
-        work, rows, of_ladder = climbed(work, lambda tasks: done_by(work, submit, climb, tasks, lost))
-        spent, each = spent + rows, of_ladder or each
+        work, rows, on_ladder = climbed(work, lambda tasks: done_by(work, submit, climb, tasks, lost))
+        spent += rows
+        if on_ladder > 0.0:
+            each = on_ladder
+            rehearsal = min(REHEARSED, length.draws, int(REHEARSAL_FRACTION * length.work / (each * len(plans))))
+            spent += REHEARSALS * rehearsal * each * len(plans)
+            plans = [_told(plan, rehearsal=rehearsal) for plan in plans]
     if length.steps == 0:
         steps = max(int((length.work - spent) / (each * len(plans))), length.draws)
         plans = [_told(plan, steps=steps) for plan in plans]
@@ -457,9 +475,7 @@ def begun_with(plan: Plan, end: Snapshot, density: np.ndarray, graph: Graph) -> 
     """A chain that draws from the density and by the graph from now on."""
     at = ARRAYS.index("density")
     states = [(*replica.state[:at], density, *replica.state[at + 1 :]) for replica in end.replicas]
-    replicas = [
-        replica._replace(state=state, graph=graph) for replica, state in zip(end.replicas, states, strict=True)
-    ]
+    replicas = [replica._replace(state=state, graph=graph) for replica, state in zip(end.replicas, states, strict=True)]
     saved = trimmed(new_saved(0, len(plan.kernel.moves), plan.model.lowered.leaf.n_stats, plan.model.lowered.n_weights))
     return Result(saved, None, end._replace(replicas=tuple(replicas)))
 

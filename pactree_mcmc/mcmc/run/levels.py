@@ -22,7 +22,7 @@ FIRST_POWERS = (1.0, 0.9, 0.75, 0.55, 0.35, 0.2, 0.08, 0.0)
 CLIMBS = 40
 """Exchanges by which they are found, and as many by the levels found."""
 FEWEST_LEVELS, MOST_LEVELS = 3, 24
-LEAST_BARRIER = 1.0
+LEAST_BARRIER = 0.3
 """Sum of the fractions of exchanges refused below which trees drawn from the density do without."""
 
 

@@ -156,7 +156,7 @@ def all_met(naive):
     for tree, *_ in trees_of(naive, model):
         load(model, chain, tree)
         with np.errstate(over="ignore"):
-            module("learned.graph").add_tree(chain.model, chain.packed, 0)
+            module("learned.graph").add_tree(chain.model, chain.packed, 0, True)
         cut_down(chain)
     freeze(chain)
     return chain
@@ -336,7 +336,7 @@ def test_the_value_of_a_piece_is_no_less_than_its_lookahead():
     X = rng.normal(size=(60, 2))
     with np.errstate(over="ignore"):
         chain = with_room(plain_package().package.TreeModel(X, X[:, 0] > 0.0))
-        graphs.add_tree(chain.model, chain.packed, 0)
+        graphs.add_tree(chain.model, chain.packed, 0, True)
         piece = chain.state.graph.piece[0]
         odds = chain.state.guide[module("learned.density").known(chain.model, chain.packed, 0)].odds
     assert odds > 10.0
@@ -354,7 +354,7 @@ def check_guess():
     X = rng.normal(size=(60, 2))
     with np.errstate(over="ignore"):
         chain = with_room(plain_package().package.TreeModel(X, X[:, 0] > rng.normal(size=60)))
-        graphs.add_tree(chain.model, chain.packed, 0)
+        graphs.add_tree(chain.model, chain.packed, 0, True)
     graph, piece = chain.state.graph, chain.state.graph.piece[0]
     odds, nats = graph.terms[0, terms.ODDS], graph.terms[0, terms.NATS]
     assert nats > odds > graphs.MARGIN
