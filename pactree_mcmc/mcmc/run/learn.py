@@ -27,6 +27,7 @@ from ..chain.snapshot import ARRAYS, Snapshot
 from ..chain.start import may_grow
 from ..chain.strata import balanced, log_evidences
 from ..kernel import STEP_ROWS
+from ..learned.apart import fits_of, fitted_halves
 from ..learned.decisions import Decisions, new_decisions, note_decisions, trimmed_decisions
 from ..learned.fit import fit_density, joined_decisions
 from ..learned.graph import frozen, joined_graph, roomy
@@ -34,7 +35,6 @@ from ..state.arrays import first_density
 from ..state.pieces import Graph, new_graph
 from ..state.records import GROWING, N_LINKS, N_PIECES, ROWS
 from ..sums.split_sums import CODE_ROWS
-from .apart import fits_of, fitted_halves
 from .levels import climb, climbed, laddered, may_climb
 from .progress import Progress
 from .survey import (

@@ -323,7 +323,8 @@ def test_the_level_of_what_was_not_seen_grows_with_the_spread_of_what_was(apart)
     piece.first, piece.stop, piece.g_stop, piece.guess, piece.floor = 0, -500.0, -700.0, 0.0, -np.inf
     for e, weight in enumerate((0.0, -apart)):
         link = graph.link[e]
-        link.fixed, link.g, link.left, link.right, link.next = weight + np.log(0.25), np.log(0.25), -1, -1, 1 - 2 * e
+        link.fixed, link.g, link.left, link.right = weight + np.log(0.25), np.log(0.25), -1, -1
+        link.next, link.drawn = 1 - 2 * e, True
     graphs.value_piece(graph, 0)
     mean, most = -apart / 2.0, np.log((1.0 + np.exp(-apart)) / 2.0)
     level = min(mean + apart**2 / 16.0, most)

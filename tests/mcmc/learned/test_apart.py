@@ -13,9 +13,9 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.files.encoding import CODEC, Encoded
 from pactree_mcmc.mcmc import sampling
+from pactree_mcmc.mcmc.learned.apart import evidence_of, fits_of, fitted_halves
 from pactree_mcmc.mcmc.learned.fit import fit_density, joined_decisions
 from pactree_mcmc.mcmc.run import learn
-from pactree_mcmc.mcmc.run.apart import evidence_of, fits_of, fitted_halves
 from pactree_mcmc.mcmc.state.arrays import first_density
 from pactree_mcmc.posterior.convergence import ConvergenceWarning, check_convergence, fits_apart
 from tests.mcmc.run.test_bridge import SOLVED

@@ -13,9 +13,9 @@ import numpy as np
 
 from ...model import TreeModel
 from ...posterior.evidence import prior_mass
-from ..learned.decisions import Decisions
-from ..learned.fit import fit_density, joined_decisions
 from ..state.arrays import first_density
+from .decisions import Decisions
+from .fit import fit_density, joined_decisions
 
 
 def fitted_halves(rounds: Sequence[dict[int, Decisions]], p: int) -> list[np.ndarray]:
