@@ -93,7 +93,7 @@ VISITS, VISITED, VISITING = 6, 8, 0.75
 are spread over."""
 DOUBT = 3.0
 """Nats by which the graph must know more of a stratum than trees drawn before it, for these not to count."""
-REHEARSALS, REHEARSED, REHEARSAL_FRACTION = 2, 300, 0.1
+REHEARSALS, REHEARSED, REHEARSAL_FRACTION = 2, 300, 0.25
 """How often chains on a ladder take in what they draw before draws count, the steps each time, at most, and the part of
 the work that they take, at most."""
 MOST_PIECES = 1 << 17
