@@ -22,3 +22,8 @@ class Lowered(NamedTuple):
     def n_weights(self) -> int:
         """Numbers that a draw has of feature weights: p and two more; 0 where they are given."""
         return 0 if self.split_prior.is_fixed else self.split_prior.n_turns + 2
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether what trees weigh stays: no variance of leaves and no feature weights are drawn."""
+        return self.leaf.is_fixed and self.split_prior.is_fixed

@@ -10,15 +10,17 @@ that leaves the posterior as it is, n times, by ``min(1, (w / w')^(1 - s))``, on
 
 from __future__ import annotations
 
-import math
+from math import inf
 from typing import Any
 
 import numpy as np
 
 from ...model import Lowered
+from ..edits.grow import cut_down
 from ..kernel import Kernel
 from ..moves.learned import weigh
-from ..state.records import CHANGED, N_FREE
+from ..state.random import flip_log, pick_weighted
+from ..state.records import CHANGED, N_FREE, ROWS
 from .chain import Chain
 from .tempering import Ladder
 
@@ -40,9 +42,8 @@ class WeightLadder(Ladder):
         first = Chain(model, kernel, rng, may_grow)
         self.replicas = [first, *(Chain(model, kernel, rng, may_grow, beside=first) for _ in powers[1:])]
         self.generation, self.odd = 0, False
-        local = [i for i, step in enumerate(kernel.steps) if not step.guided]
-        weights = np.array([kernel.weights[i] for i in local])
-        self.local, self.ends = local, np.cumsum(weights / weights.sum()) if local else np.empty(0)
+        self.local = [i for i, step in enumerate(kernel.steps) if not step.guided]
+        self.weights = np.array([kernel.weights[i] for i in self.local])
         self._number_levels()
         self._reset_counts()
         self.reserve(0)
@@ -83,16 +84,19 @@ class WeightLadder(Ladder):
     def _move_locally(self, chain: Chain, power: float) -> None:
         before, kept = weigh(chain.walk), [getattr(chain.state, name).copy() for name in TREE]
         chain.state.count[CHANGED] = 0
-        chain.make(self.local[int(np.searchsorted(self.ends, self.rng.random(), side="right"))], LOCAL_MOVES)
-        chance = self.rng.random()
+        chain.make(self.local[pick_weighted(self.rng, self.weights, self.weights.sum())], LOCAL_MOVES)
         if chain.state.count[CHANGED] == 0:
             return
-        log_ratio = (1.0 - power) * (before - weigh(chain.walk))
-        if not math.log(max(chance, 5e-324)) < log_ratio:
+        if not flip_log(self.rng, (1.0 - power) * (before - weigh(chain.walk))):
             _put_back(chain, kept)
 
     def _scores(self) -> np.ndarray:
-        return np.array([weigh(chain.walk) for chain in self.replicas])
+        out = np.array([weigh(chain.walk) for chain in self.replicas])
+        for i in np.flatnonzero(out[1:] == inf) + 1:
+            # only the first level has trees that the density has not: one that a chain began with
+            cut_down(self.replicas[i].packed)
+            out[i] = weigh(self.replicas[i].walk)
+        return out
 
     def _put_level(self, i: int) -> None:
         state = self.replicas[i].state
@@ -102,10 +106,11 @@ class WeightLadder(Ladder):
 
 
 def _put_back(chain: Chain, kept: list[np.ndarray]) -> None:
-    """Give a chain a tree that it had; nodes made since are free."""
-    state, n = chain.state, len(kept[TREE.index("node")])
+    """Give a chain a tree that it had; nodes made since are free, the rows visited since count."""
+    state, n, rows = chain.state, len(kept[TREE.index("node")]), int(chain.state.count[ROWS])
     for name, array in zip(TREE, kept, strict=True):
         getattr(state, name)[: len(array)] = array
+    state.count[ROWS] = rows
     free, more = int(state.count[N_FREE]), len(state.node) - n
     state.node.free[free : free + more] = np.arange(len(state.node) - 1, n - 1, -1)
     state.count[N_FREE] += more

@@ -57,9 +57,7 @@ def bridge(post: Any) -> Bridge | None:
         If trees drawn in tuning from a density fitted to half of the chains find more than 100 times the evidence.
     """
     model, course = post.model, post.course
-    if course is None or not course.kernel.guided or post.tempering is not None or not model.lowered.leaf.is_fixed:
-        return None
-    if not model.lowered.split_prior.is_fixed:
+    if course is None or not course.kernel.guided or post.tempering is not None or not model.lowered.is_fixed:
         return None
     mass = prior_mass(model).log_mass
     if mass is None or model.units.n_units * len(model.lowered.split_prior.feature) > MOST_VALUES:

@@ -347,14 +347,9 @@ def _lengths(plan: Plan, chains: int) -> list[int]:
 
 def _n_rounds(plan: Plan) -> int:
     """Rounds of tuning; sums over subtrees are not kept where the variance of the leaves or feature weights move."""
-    if not stays(plan.model):
+    if not plan.model.lowered.is_fixed:
         return len(BETAS)
     return len(BETAS) + GROWTHS
-
-
-def stays(model: TreeModel) -> bool:
-    """Whether what trees weigh does: no variance of leaves and no feature weights are drawn."""
-    return model.lowered.leaf.is_fixed and model.lowered.split_prior.is_fixed
 
 
 def effective_part(log_weights: np.ndarray) -> float:
@@ -417,7 +412,7 @@ def _fitted_apart(
     moves with them.
     """
     model, left = work.plans[0].model, [c for c in range(len(ends)) if c not in work.lost]
-    if not stays(model):
+    if not model.lowered.is_fixed:
         return None, 0
     densities = fitted_halves(by_chain, len(model.lowered.split_prior.feature))
     sources = [next((c for c in left if c % 2 == half), None) for half in range(2)]

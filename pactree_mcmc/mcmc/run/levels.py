@@ -101,4 +101,4 @@ def may_climb(plan: Plan) -> bool:
     """Whether whole trees can be drawn from the density, and weigh the same at all times."""
     model = plan.model
     size = model.units.n_units * len(model.lowered.split_prior.feature)
-    return "learned" in plan.kernel.names and size <= MOST_VALUES
+    return "learned" in plan.kernel.names and model.lowered.is_fixed and size <= MOST_VALUES
