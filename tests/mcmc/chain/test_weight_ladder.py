@@ -213,7 +213,7 @@ def start_of_a_run(seed=0, **rest):
     """A ladder on a table of fractions, on its way, where trees have a few leaves."""
     model = pt.TreeModel(X, LABELS, nominal=[2], tree_prior=PRIOR, **rest)
     ladder = new_ladder(model, seed)
-    ladder.proceed(20)
+    ladder.proceed(21)
     return model, ladder
 
 
@@ -260,18 +260,24 @@ def reached(chain):
     return out
 
 
-def test_what_is_known_of_cells_is_common_and_trees_are_not():
-    _, ladder = start_of_a_run()
-    first = ladder.all_chains[0]
-    for chain in ladder.all_chains[1:]:
-        for name in ("cell", "ways", "table", "guide", "anchors", "ahead", "fractions", "own", "density"):
-            assert np.shares_memory(getattr(chain.state, name), getattr(first.state, name)), name
-        for name in ("order", "node", "stats", "box", "count", "power", "moves"):
-            assert not np.shares_memory(getattr(chain.state, name), getattr(first.state, name)), name
-    before = [tree_of(chain) for chain in ladder.all_chains]
+KNOWN = ("cell", "ways", "table", "guide", "anchors", "ahead", "fractions", "own", "density")
+OWN = ("order", "node", "stats", "box", "count", "power", "moves")
+
+
+@pytest.mark.parametrize("split_prior", [None, pt.GridCuts(7)])
+def test_what_is_known_of_cells_is_common_and_trees_are_not(split_prior):
+    """As they are made, and later, when they were given more room."""
+    model, ladder = start_of_a_run(split_prior=split_prior)
+    for first, *others in (new_ladder(model, 0).all_chains, ladder.all_chains):
+        for chain in others:
+            for name in (*KNOWN, *OWN):
+                shared = np.shares_memory(getattr(chain.state, name), getattr(first.state, name))
+                assert shared == (name in KNOWN), name
+    first, *others = ladder.all_chains
+    before = [tree_of(chain) for chain in (first, *others)]
     first.make(first.kernel.names.index("collapsed"), 50)
     assert tree_of(first) != before[0]
-    assert [tree_of(chain) for chain in ladder.all_chains[1:]] == before[1:]
+    assert [tree_of(chain) for chain in others] == before[1:]
 
 
 def test_levels_do_as_one_chain_alone_does():
@@ -305,6 +311,20 @@ def test_a_ladder_stopped_goes_on_as_if_it_had_not(weight):
     assert_equal(snapshot_of(again, 0), snapshot_of(ladder, 0))
     assert np.array_equal(again.saved.tree_of_draw, ladder.saved.tree_of_draw)
     assert len(np.unique(ladder.saved.tree_of_draw)) > 3
+
+
+def test_what_is_saved_is_the_tree_of_the_first_level():
+    """Also one that came there by an exchange alone."""
+    _, ladder = start_of_a_run()
+    ladder.reserve(150)
+    here = []
+    for _ in range(150):
+        ladder._exchange()
+        here.append(tree_key(ladder.all_chains[0].state))
+        ladder.save()
+    number = ladder.saved.tree_of_draw.tolist()
+    assert len(set(here)) > 1
+    assert all((number[i] == number[i - 1]) == (here[i] == here[i - 1]) for i in range(1, 150))
 
 
 def test_a_tree_that_the_density_has_not_stays_at_the_first_level(monkeypatch):
