@@ -33,7 +33,7 @@ from ..tree.arrays import LEAF, find_disorder
 from ..tree.coded import CodedTrees
 from .require import array_of, between, require
 from .validate_calls import check_calls
-from .validate_learned import check_fits, check_graph, check_guides, check_strata, check_weight_ladder
+from .validate_learned import check_fits, check_graph, check_guides, check_strata
 
 SHIFT_LIMIT = 1 << MAX_CATEGORIES
 ROUNDING = 1e-6
@@ -227,7 +227,7 @@ def check_course(course: Any, draws: Any, model: TreeModel) -> None:
     check_fits(course.fits)
     require(course.kernel.moves == draws.moves, "the moves are not those of the kernel")
     for end in course.ends:
-        check_end(end, model, course.kernel)
+        check_end(end, model, len(course.kernel.moves))
 
 
 def check_kernel(kernel: Any) -> None:
@@ -254,7 +254,7 @@ def check_kernel(kernel: Any) -> None:
     require(type(kernel.adapts) is bool, "the kernel is none")
 
 
-def check_end(end: Any, model: TreeModel, kernel: Kernel) -> None:
+def check_end(end: Any, model: TreeModel, n_moves: int) -> None:
     """Refuse where a chain, or a ladder, is said to have stopped."""
     require(isinstance(end, Snapshot) and type(end.tuned) is int and 0 <= end.tuned <= MOST, "a chain has no end")
     check_generator(end.generator)
@@ -269,15 +269,13 @@ def check_end(end: Any, model: TreeModel, kernel: Kernel) -> None:
             array_of(getattr(end.rungs, name), "fi", (levels - 1,), name)
             require(np.isfinite(getattr(end.rungs, name)), f"{name} is not finite")
         require(len(end.rungs.journey) == levels, "a ladder is of other levels")
-        words = [*end.rungs.journey, end.rungs.odd, end.rungs.adapts, end.rungs.of_weight]
+        words = [*end.rungs.journey, end.rungs.odd, end.rungs.adapts]
         require(all(type(word) is bool for word in words), "a ladder is of other levels")
         counts = (end.rungs.generation, end.rungs.trips)
         require(all(type(n) is int and 0 <= n < 1 << 62 for n in counts), "a ladder has no age")
     require(len(end.replicas) == levels, "a ladder is of other levels")
     for replica in end.replicas:
-        _check_replica(replica, model, len(kernel.moves))
-    if end.rungs is not None and end.rungs.of_weight:
-        check_weight_ladder(end, model, kernel)
+        _check_replica(replica, model, n_moves)
 
 
 def _check_replica(replica: Any, model: TreeModel, n_moves: int) -> None:
@@ -333,7 +331,7 @@ def check_generator(state: Any) -> None:
 def _check_length(length: Any, model: TreeModel) -> None:
     if length is not None:
         require(isinstance(length, Length), "a plan has no length")
-        counts = length.draws, length.steps, length.before, length.rehearsal
+        counts = length.draws, length.steps, length.before
         require([type(n) is int and 0 <= n <= MOST for n in counts], "a plan has no length")
         require(length.draws >= 1, "a plan has no length")
         finite = type(length.seconds) is float and 0.0 < length.seconds < np.inf
@@ -358,4 +356,4 @@ def check_run(run: Any, model: TreeModel) -> None:
         if isinstance(plan.seed, dict):
             check_generator(plan.seed)
         if result is not None and result.end is not None:
-            check_end(result.end, model, plan.kernel)
+            check_end(result.end, model, len(plan.kernel.moves))

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ..mcmc.chain.snapshot import ARRAYS, Snapshot
-from ..mcmc.kernel import Kernel
 from ..mcmc.learned.terms import WAY_BITS
 from ..mcmc.state.arrays import MOST_GUIDES, MOST_PATTERNS
 from ..mcmc.state.pieces import Graph
@@ -43,18 +41,6 @@ def check_fits(fits: Any) -> None:
         array_of(fits, "f", (2, 3), "fits")
         require(np.isfinite(fits), "the evidence of a fit is not finite")
         require((fits[:, 1] >= 0.0) & (fits[:, 2] >= 1.0 - 1e-9), "the evidence of a fit has no error")
-
-
-def check_weight_ladder(end: Snapshot, model: TreeModel, kernel: Kernel) -> None:
-    """Refuse a ladder of weights where there are none, or whose levels have not in common what they must."""
-    none, first = "a ladder of weights is none", end.replicas[0]
-    at = ARRAYS.index("density")
-    require("learned" in kernel.names and model.lowered.is_fixed, none)
-    for other in end.replicas[1:]:
-        require(np.array_equal(other.state[at], first.state[at]), none)
-        require(len(other.cells.place) == 0 == len(other.cells.guided), none)
-        same = (np.array_equal(getattr(other.graph, name), array) for name, array in first.graph._asdict().items())
-        require(other.graph is first.graph or all(same), none)
 
 
 def check_guides(cells: Any, model: TreeModel, is_guided: bool) -> None:

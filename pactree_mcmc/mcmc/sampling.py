@@ -28,7 +28,6 @@ from .run.checkpoint import Checkpoint, read_interval, read_target
 from .run.learn import MOST_TIMES, learn, learns_within
 from .run.length import FEWEST, lengthen
 from .run.pilot import fitted
-from .run.relearn import rehearsed
 from .run.task import WORK, Length, Plan
 from .run.workers import Work, do
 from .state.arrays import line_sums
@@ -210,7 +209,7 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
     work = work._replace(executor=sending(work.executor, first.model))
     if first.betas is None and any(result is None for result in work.before):
         if first.kernel.guided:
-            work = rehearsed(learn(work))
+            work = learn(work)
         elif first.length is not None and all(result is None for result in work.before):
             work = fitted(work)
         if work.checkpoint is not None:

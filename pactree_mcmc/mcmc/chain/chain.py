@@ -14,7 +14,7 @@ from ...model.split_prior.geometry import parts_rows
 from ...model.unit_stats import add_unit
 from ..edits.grow import grow_as_given, side_hash
 from ..kernel import Kernel
-from ..state.arrays import ChainState, enlarged, new_state, state_beside
+from ..state.arrays import ChainState, enlarged, new_state
 from ..state.lists import list_growable
 from ..state.noise import follow_noise, redraw_noise
 from ..state.pieces import Graph
@@ -38,32 +38,22 @@ class Walk(NamedTuple):
 class Chain:
     """A chain between calls into compiled code: the arrays, and the same arrays packed."""
 
-    def __init__(
-        self,
-        model: Lowered,
-        kernel: Kernel,
-        rng: np.random.Generator,
-        may_grow: bool = False,
-        beside: Chain | None = None,
-    ) -> None:
+    def __init__(self, model: Lowered, kernel: Kernel, rng: np.random.Generator, may_grow: bool = False) -> None:
         if not model.leaf.is_fixed:
             leaf, guess = (model.leaf._replace(params=model.leaf.params.copy()) for _ in range(2))
             model = model._replace(leaf=leaf, guess=guess)
         self.lowered, self.kernel, self.rng = model, kernel, rng
         self.model = pack(model)
         scans, replaces, lines = kernel.scans or may_grow, kernel.replaces, kernel.lines
-        if beside is not None:
-            self.state = state_beside(beside.state)
-        else:
-            self.state = new_state(
-                model,
-                FIRST_ROOM,
-                len(kernel.moves),
-                scans=scans,
-                replaces=replaces,
-                lines=lines,
-                guided=kernel.guided,
-            )
+        self.state = new_state(
+            model,
+            FIRST_ROOM,
+            len(kernel.moves),
+            scans=scans,
+            replaces=replaces,
+            lines=lines,
+            guided=kernel.guided,
+        )
         # made once: these are asked for at every call of compiled code
         self.steps, self.firsts = kernel.steps, kernel.firsts
         self._pack()

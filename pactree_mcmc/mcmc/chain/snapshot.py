@@ -13,7 +13,6 @@ from ..state.pieces import Graph
 from ..state.records import CELL, GUIDE, LINK, NODE, NONE, PIECE
 from .chain import Chain
 from .tempering import Ladder
-from .weight_ladder import WeightLadder
 
 ARRAYS = ("order", "node", "stats", "box", "count", "beta", "moves", "density")
 """What a chain's state is, apart from scratch and what is kept of cells."""
@@ -50,10 +49,6 @@ class Cells(NamedTuple):
     own: np.ndarray
     """(g, p) float64."""
 
-    def without(self) -> Cells:
-        """None of them, as many places."""
-        return Cells(self.n_cells, *(array[:0] for array in self[1:]))
-
 
 @kept
 class Replica(NamedTuple):
@@ -83,8 +78,6 @@ class Rungs(NamedTuple):
     acceptance: np.ndarray
     trips: int
     journey: list[bool]
-    of_weight: bool = False
-    """Whether it tempers the weight by the learned density, not the score."""
 
 
 @kept
@@ -130,11 +123,8 @@ def snapshot_of(chain: Any, tuned: int) -> Snapshot:
             chain.acceptance.copy(),
             int(chain.trips),
             [bool(step) for step in chain.journey],
-            isinstance(chain, WeightLadder),
         )
-    # replicas on a ladder of weights have what is kept of cells in common
-    replicas = [_replica(one, rungs is None or not rungs.of_weight or not i) for i, one in enumerate(chain.all_chains)]
-    return Snapshot(generator_state(chain.rng), tuple(replicas), rungs, tuned)
+    return Snapshot(generator_state(chain.rng), tuple(_replica(one) for one in chain.all_chains), rungs, tuned)
 
 
 def chain_from(snapshot: Snapshot, model: Lowered, kernel: Kernel) -> Any:
@@ -145,10 +135,7 @@ def chain_from(snapshot: Snapshot, model: Lowered, kernel: Kernel) -> Any:
         chain: Any = Chain(model, kernel, rng, may_grow)
     else:
         rungs = snapshot.rungs
-        if rungs.of_weight:
-            chain = WeightLadder(model, kernel, rng, rungs.betas.copy(), may_grow)
-        else:
-            chain = Ladder(model, kernel, rng, (rungs.betas.copy(), rungs.adapts), may_grow)
+        chain = Ladder(model, kernel, rng, (rungs.betas.copy(), rungs.adapts), may_grow)
         chain.generation, chain.odd, chain.trips = rungs.generation, rungs.odd, rungs.trips
         chain.tried, chain.acceptance, chain.journey = rungs.tried.copy(), rungs.acceptance.copy(), list(rungs.journey)
     try:
@@ -165,9 +152,9 @@ def has_exact_sums(model: Lowered) -> bool:
     return bool(model.units.counts and np.all(weight == np.floor(weight)))
 
 
-def _replica(chain: Chain, with_cells: bool) -> Replica:
+def _replica(chain: Chain) -> Replica:
     state, known, guided = chain.state, *np.empty((2, 0), dtype=np.int64)
-    if with_cells and not has_exact_sums(chain.lowered):
+    if not has_exact_sums(chain.lowered):
         known = np.flatnonzero((state.cell.scan != NONE) | (state.cell.ahead != NONE))
         guided = np.flatnonzero(state.guide.hash != NONE)
     tables = (state.cell[known], state.ways[known], state.table[known])

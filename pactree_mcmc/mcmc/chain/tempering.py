@@ -208,23 +208,14 @@ class Ladder:
         self.trips = 0
         self.journey = [False] * (n - 1) + [True]
 
-    @property
-    def refused(self) -> np.ndarray:
-        """Fraction of the exchanges refused, by pair of neighbours."""
-        return 1.0 - self.acceptance / np.maximum(self.tried, 1)
-
     def _adapt(self) -> None:
-        self.betas[:] = equal_steps(self.betas, self.refused, len(self.betas))
+        """Put the levels at equal steps of the barrier, the sum of the fractions refused up to a beta."""
+        refused = np.maximum(1.0 - self.acceptance / np.maximum(self.tried, 1), 1e-3)
+        barrier = np.concatenate([[0.0], np.cumsum(refused[::-1])])
+        inner = np.linspace(0.0, barrier[-1], len(self.betas))[1:-1]
+        self.betas[1:-1] = np.interp(inner, barrier, self.betas[::-1])[::-1]
         self.generation += 1
         self._number_levels()
-
-
-def equal_steps(betas: np.ndarray, refused: np.ndarray, n: int) -> np.ndarray:
-    """``n`` levels at equal steps of the barrier, the sum of the fractions refused between neighbours up to a beta."""
-    barrier = np.concatenate([[0.0], np.cumsum(np.maximum(refused, 1e-3)[::-1])])
-    out = np.interp(np.linspace(0.0, barrier[-1], n), barrier, betas[::-1])[::-1]
-    out[0], out[-1] = betas[0], betas[-1]
-    return out
 
 
 def exchange_guesses(a: Chain, b: Chain) -> None:

@@ -5,9 +5,6 @@ A row is drawn uniformly and a depth; v is the node of that depth on the row's p
 
     log_proposal_ratio = log g(T) - log g(T')
 
-On a ladder of weights (`weight_ladder`), at the power s, the acceptance ratio is ``(w(T') / w(T))^s`` with w = pi / g,
-so that the chain has the distribution proportional to ``g w^s``.
-
 v keeps its subtree where that has, or would get, more than ``MOST_INTERNAL`` internal nodes, or asks what g does not.
 """
 
@@ -49,22 +46,7 @@ def learned_step(rng: np.random.Generator, model: Lowered, state: ChainState) ->
     if way_there == inf:
         return withdrawn(0, node, top)
     add_tree(model, state, top, True)
-    return _powered(replacement(model, state, 0, node, top, way_back - way_there), state.power[0])
-
-
-@jit
-def _powered(proposal: Proposal, power: float) -> Proposal:
-    """The proposal with its ratio taken to a power."""
-    return Proposal(
-        proposal.edit,
-        proposal.which,
-        proposal.node,
-        proposal.top,
-        power * proposal.log_prior_ratio,
-        power * proposal.log_score_ratio,
-        power * proposal.log_proposal_ratio,
-        proposal.log_decided,
-    )
+    return replacement(model, state, 0, node, top, way_back - way_there)
 
 
 @jit
@@ -115,16 +97,6 @@ def draw_freely(walk: Any, out: np.ndarray, done: int) -> int:
             add_tree(model, state, top, True)
         drop(state, root, top)
     return len(out)
-
-
-@jit
-def weigh(walk: Any) -> float:
-    """Log weight of the present tree; infinite where the density has no such tree."""
-    model, state = walk.model, walk.state
-    root = np.int64(0)
-    if not is_drawable(model, state, root):
-        return inf
-    return subtree_log_prior(model, state, root) + subtree_log_score(state, root) - log_density(model, state, root)
 
 
 @jit

@@ -12,11 +12,12 @@ Journal* 7); that of the chains from the autocorrelation of their terms, or from
 from __future__ import annotations
 
 import warnings
-from math import log
+from math import inf, log
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core.compile.jit import jit
 from ...core.logsum import log_mean
 from ...core.special import stdtrit
 from ...posterior.convergence import ConvergenceWarning
@@ -26,8 +27,10 @@ from ..chain.chain import Chain
 from ..chain.snapshot import ARRAYS, generator_from
 from ..chain.start import load_tree
 from ..edits.grow import cut_down
-from ..moves.learned import weigh
+from ..learned.graph import log_density
+from ..moves.learned import is_drawable
 from ..state.arrays import MOST_VALUES
+from ..state.terms import subtree_log_prior, subtree_log_score
 from .survey import drawn_freely, set_density
 
 N_CHAINED, N_DRAWN = 400, 800
@@ -135,3 +138,13 @@ def _bridged(chained: np.ndarray, drawn: np.ndarray) -> Bridge:
             of_chained, freedom = between, len(below) - 1.0
     wider = float(stdtrit(max(freedom, 1.0), 0.5 + COVERED / 2.0)) / 2.0
     return Bridge(log_z, float(np.sqrt(of_drawn + of_chained * wider**2)))
+
+
+@jit
+def weigh(walk: Any) -> float:
+    """Log weight of the present tree; infinite where the density has no such tree."""
+    model, state = walk.model, walk.state
+    root = np.int64(0)
+    if not is_drawable(model, state, root):
+        return inf
+    return subtree_log_prior(model, state, root) + subtree_log_score(state, root) - log_density(model, state, root)

@@ -19,7 +19,7 @@ from ..edits.grow import grow_as_given
 from ..kernel import LINE_WEIGHTS, STEPS, WEIGHTS, Kernel
 from ..learned.decisions import new_decisions, note_decisions
 from ..learned.graph import guess_all, join, value_all
-from ..moves.learned import add_saved, draw_freely, weigh
+from ..moves.learned import add_saved, draw_freely
 
 INT, NUMBERS, PLACES = types.int64, types.float64[::1], types.int64[::1]
 GROWN, GIVEN = (root_sums_into, split_root, grow_from), (grow_as_given,)
@@ -33,7 +33,6 @@ LEARNING = (
     value_all,
     guess_all,
     add_saved,
-    weigh,
 )
 ALL = (*GROWN, *GIVEN, *(step.run for step in STEPS.values()), *LEARNING, save_draw)
 """What chains of all kernels call once they are made."""
@@ -80,7 +79,6 @@ def members(chain: Chain, functions: Iterable[Any]) -> list[Member]:
         join: (graph, graph),
         value_all: (graph, PLACES),
         guess_all: (graph,),
-        weigh: (walk,),
         add_saved: (walk, numba.typeof(chain.saved.node), PLACES, PLACES, INT),
         save_draw: (model, state, numba.typeof(chain.packed_saved)),
     }

@@ -7,9 +7,8 @@ that the posterior parts, and the density knows them all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from itertools import accumulate
 from threading import Event
@@ -35,7 +34,6 @@ from ..state.arrays import first_density
 from ..state.pieces import Graph, new_graph
 from ..state.records import GROWING, N_LINKS, N_PIECES, ROWS
 from ..sums.split_sums import CODE_ROWS
-from .levels import climb, climbed, laddered, may_climb
 from .progress import Progress
 from .survey import (
     Chart,
@@ -93,9 +91,6 @@ VISITS, VISITED, VISITING = 6, 8, 0.75
 are spread over."""
 DOUBT = 3.0
 """Nats by which the graph must know more of a stratum than trees drawn before it, for these not to count."""
-REHEARSALS, REHEARSED, REHEARSAL_FRACTION = 2, 300, 0.25
-"""How often chains on a ladder take in what they draw before draws count, the steps each time, at most, and the part of
-the work that they take, at most."""
 MOST_PIECES = 1 << 17
 """Pieces and links of the graph, each, at most."""
 
@@ -195,8 +190,9 @@ def learn(work: Work) -> Work:
     """
     known = [result for result in work.before if result is not None]
     if known:
-        end = known[0].end
-        before = [_begun(plan, end) if r is None else r for plan, r in zip(work.plans, work.before, strict=True)]
+        (replica,) = known[0].end.replicas
+        learned = replica.state[ARRAYS.index("density")], replica.graph
+        before = [_begun(plan, *learned) if r is None else r for plan, r in zip(work.plans, work.before, strict=True)]
         return work._replace(before=before)
     return on_pool(work, partial(_learn, work))
 
@@ -208,18 +204,10 @@ def _submit(pool: ThreadPoolExecutor, stopped: Event, task: Callable[..., Any], 
 def _learn(work: Work, submit: Submit) -> Work:
     first = work.plans[0]
     tune = first.tune if first.length is None else sum(_lengths(first, len(work.plans)))
-    with (
-        nothing_to_return(work),
-        Progress(tune * len(work.plans), work.progress, first.kernel, may_grow(first.start)) as progress,
-    ):
-        return _rounds(work, submit, progress)
-
-
-@contextmanager
-def nothing_to_return(work: Work) -> Iterator[None]:
-    """Say so where chains without draws are interrupted."""
+    total, grown = tune * len(work.plans), may_grow(first.start)
     try:
-        yield
+        with Progress(total, work.progress, first.kernel, grown) as progress:
+            return _rounds(work, submit, progress)
     except KeyboardInterrupt:
         until = "every chain had a draw" if work.executor is None else "a chain had finished"
         raise KeyboardInterrupt(f"interrupted before {until}; nothing to return") from None
@@ -287,23 +275,11 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
                 fits, rows = _fitted_apart(work._replace(plans=plans, lost=lost), submit, by_chain, ends)
                 plans, by_chain, spent = [_told(plan, fits=fits) for plan in plans], [], spent + rows
     graph = frozen(graph)
+    if length is not None and length.steps == 0:
+        steps = int((length.work - spent) / (kernel.rows_per_block(cost) * len(plans)))
+        plans = [_told(plan, steps=max(steps, plan.draws)) for plan in plans]
     before = [None if c in lost else begun_with(plan, ends[c], density, graph) for c, plan in enumerate(plans)]
-    work = work._replace(plans=plans, before=before, lost=lost)
-    if length is None:
-        return work
-    each = kernel.rows_per_block(cost)
-    if grows and not is_enough and may_climb(plans[0]):
-        work, rows, on_ladder = climbed(work, lambda tasks: done_by(work, submit, climb, tasks, lost))
-        spent += rows
-        if on_ladder > 0.0:
-            each = on_ladder
-            rehearsal = min(REHEARSED, length.draws, int(REHEARSAL_FRACTION * length.work / (each * len(plans))))
-            spent += REHEARSALS * rehearsal * each * len(plans)
-            plans = [_told(plan, rehearsal=rehearsal) for plan in plans]
-    if length.steps == 0:
-        steps = max(int((length.work - spent) / (each * len(plans))), length.draws)
-        plans = [_told(plan, steps=steps) for plan in plans]
-    return work._replace(plans=plans)
+    return work._replace(plans=plans, before=before, lost=lost)
 
 
 def look_rows(model: TreeModel) -> int:
@@ -468,16 +444,14 @@ def done_by(
 
 def begun_with(plan: Plan, end: Snapshot, density: np.ndarray, graph: Graph) -> Result:
     """A chain that draws from the density and by the graph from now on."""
-    at = ARRAYS.index("density")
-    states = [(*replica.state[:at], density, *replica.state[at + 1 :]) for replica in end.replicas]
-    replicas = [replica._replace(state=state, graph=graph) for replica, state in zip(end.replicas, states, strict=True)]
+    at, (replica,) = ARRAYS.index("density"), end.replicas
+    state = (*replica.state[:at], density, *replica.state[at + 1 :])
     saved = trimmed(new_saved(0, len(plan.kernel.moves), plan.model.lowered.leaf.n_stats, plan.model.lowered.n_weights))
-    return Result(saved, None, end._replace(replicas=tuple(replicas)))
+    return Result(saved, None, end._replace(replicas=(replica._replace(state=state, graph=graph),)))
 
 
-def _begun(plan: Plan, other: Snapshot) -> Result:
-    """A chain at its start, its tuning before it, with what another one knows."""
-    run, known = Run(plan._replace(draws=0)), other.replicas[0]
+def _begun(plan: Plan, density: np.ndarray, graph: Graph) -> Result:
+    """A chain at its start, its tuning before it."""
+    run = Run(plan._replace(draws=0))
     run.begin()
-    result = begun_with(plan, run.snapshot, known.state[ARRAYS.index("density")], known.graph)
-    return result if other.rungs is None else result._replace(end=laddered(result.end, other.rungs.betas))
+    return begun_with(plan, run.snapshot, density, graph)

@@ -12,57 +12,20 @@ from typing import NamedTuple
 import numpy as np
 
 from ..chain.chain import Chain
-from ..chain.snapshot import ARRAYS, Snapshot, generator_from
+from ..chain.snapshot import ARRAYS, generator_from
 from ..learned.graph import frozen, joined_graph
 from ..moves.learned import add_saved
 from ..state.pieces import Graph
 from ..state.records import GROWING, N_PIECES
-from .learn import FRESH, REHEARSALS, begun_with, done_by, growing, nothing_to_return, on_pool
+from .learn import FRESH, begun_with, done_by, growing, on_pool
 from .survey import draw_afresh, set_density
-from .task import Plan, Result, Run
+from .task import Plan, Result
 from .workers import Work
 
 MOST_PIECES = 1 << 18
 """Pieces and links of the graph, each, at most."""
 REVISITED = 500
 """Draws of a chain taken into the graph, at most, evenly spaced."""
-
-
-class Rehearsal(NamedTuple):
-    """Draws that one chain is to make, to be taken into the graph."""
-
-    plan: Plan
-    end: Snapshot
-
-
-def rehearse(given: Rehearsal, stopped: Event | None = None) -> Result:
-    """Draw, or until it is ``stopped``."""
-    run = Run(given.plan, given.end)
-    while not run.finished and not (stopped is not None and stopped.is_set()):
-        run.advance()
-    return run.result
-
-
-def rehearsed(work: Work) -> Work:
-    """Chains on a ladder before their first draws, after some that taught and are dropped.
-
-    A tree that the density hardly draws holds the first level as long as its weight is large; known to the graph, it
-    weighs no more than others. Chains lost on an executor are named in the work.
-    """
-    length = work.plans[0].length
-    if length is None or length.rehearsal == 0 or any(r is not None and r.n_draws > 0 for r in work.before):
-        return work
-    first = work
-    with nothing_to_return(work):
-        for _ in range(REHEARSALS):
-            lost, ends = dict(work.lost), {c: r.end for c, r in enumerate(work.before) if r is not None}
-            tasks = {c: Rehearsal(work.plans[c]._replace(draws=length.rehearsal), end) for c, end in ends.items()}
-            found = on_pool(work, lambda submit, given=(tasks, lost): done_by(first, submit, rehearse, *given))
-            drawn = sorted(found)
-            here = work._replace(plans=[work.plans[c] for c in drawn])
-            results = dict(zip(drawn, relearned(here, [found[c] for c in drawn]), strict=True)) if drawn else {}
-            work = work._replace(before=[results.get(c) for c in range(len(work.plans))], lost=lost)
-    return work
 
 
 class Revisit(NamedTuple):
@@ -76,7 +39,7 @@ class Revisit(NamedTuple):
 
 def revisit(given: Revisit, stopped: Event | None = None) -> Graph:
     """The graph of a chain with the trees of its draws, and of some drawn afresh; the chain stays where it is."""
-    plan, replica = given.plan, given.result.end.replicas[0]
+    plan, (replica,) = given.plan, given.result.end.replicas
     # drawn from another source than what the chain goes on with
     seed = generator_from(given.result.end.generator).integers(1 << 62)
     chain = Chain(plan.model.lowered, plan.kernel, np.random.default_rng(seed))

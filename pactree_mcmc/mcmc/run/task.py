@@ -46,8 +46,6 @@ class Length(NamedTuple):
     """Rows visited by all chains, at most about."""
     fits: np.ndarray | None = None
     """See `Course.fits`."""
-    rehearsal: int = 0
-    """Steps of a chain on a ladder of weights that teach, before those that count, each time."""
 
 
 @kept

@@ -70,8 +70,6 @@ class ChainState(NamedTuple):
     tables of scores must bear to be fresh, and rows visited."""
     beta: np.ndarray
     """(1,) float64: power of the score, 1 unless tempered."""
-    power: np.ndarray
-    """(1,) float64: power of the weight, by which redrawn subtrees are accepted, 1 but on a ladder of weights."""
     moves: np.ndarray
     """(2, m) int64: proposals since the last saved draw, and those accepted, by what the kernel's steps count."""
     cell: np.recarray
@@ -257,7 +255,6 @@ def new_state(
         box=np.zeros((cap, p if uses_box else 0, 2), dtype=np.int64),
         count=np.zeros(8, dtype=np.int64),
         beta=np.ones(1),
-        power=np.ones(1),
         moves=np.zeros((2, moves), dtype=np.int64),
         cell=np.full(n_cells, NONE, dtype=np.int64).astype(CELL).view(np.recarray),
         ways=np.zeros((n_cells, p)),
@@ -314,26 +311,6 @@ def new_state(
         weights=first_weights(model),
         tilt=np.zeros(1 if model.split_prior.is_fixed else cap),
         graph=new_graph(),
-    )
-
-
-def state_beside(state: ChainState) -> ChainState:
-    """The state of another chain of the same density and power, moved in turn with the first.
-
-    They have scratch, and what is kept of cells, in common.
-    """
-    cap = len(state.node)
-    return state._replace(
-        order=np.arange(len(state.order), dtype=np.int32),
-        node=np.zeros(cap, dtype=NODE).view(np.recarray),
-        stats=np.zeros_like(state.stats),
-        box=np.zeros_like(state.box),
-        count=np.zeros_like(state.count),
-        beta=np.ones(1),
-        power=np.ones(1),
-        moves=np.zeros_like(state.moves),
-        plan=np.zeros_like(state.plan).view(np.recarray),
-        tilt=np.zeros_like(state.tilt),
     )
 
 
