@@ -62,7 +62,7 @@ def weigh_root_split(
         enter_stratum(state, k)
         _weigh_side(rng, model, state, state.node[top].left, out[:, 0])
         _weigh_side(rng, model, state, state.node[top].right, out[:, 1])
-        add_tree(model, state, top, False)
+        add_tree(model, state, top)
     drop(state, root, top)
     return True
 
@@ -117,7 +117,7 @@ def _weigh_side(rng: np.random.Generator, model: Lowered, state: ChainState, nod
             out[i] = subtree_log_prior(model, state, node) + state.beta[0] * subtree_log_score(state, node) - log_g
             total = log_add(total, out[i])
             if flip_log(rng, out[i] - total):
-                add_tree(model, state, node, False)
+                add_tree(model, state, node)
         cut_back(state, node)
     at = piece_of(state, node)
     if at >= 0:

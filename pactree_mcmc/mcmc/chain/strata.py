@@ -47,7 +47,7 @@ def draw_weights(walk: Any, feature: int, out: np.ndarray, done: int) -> int:
         top = begin(state, root)
         out[i] = draw_about(walk.rng, model, state, top, np.int64(feature))
         if out[i] > -inf:
-            add_tree(model, state, top, True)
+            add_tree(model, state, top)
         drop(state, root, top)
     return len(out)
 
@@ -85,7 +85,7 @@ def visit(walk: Any, feature: int, out: np.ndarray, done: int) -> int:
         out[i] = weight
         total = log_add(total, weight)
         if weight > -inf:
-            add_tree(model, state, top, True)
+            add_tree(model, state, top)
         if weight > -inf and flip_log(rng, weight - total):
             adopt(model, state, root, top)
         else:

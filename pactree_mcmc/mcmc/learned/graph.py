@@ -127,29 +127,24 @@ def value_piece(graph: Any, at: int) -> None:
             link.weight += pieces[link.right].value
         largest = max(largest, link.weight)
         e = np.int64(link.next)
-    seen, g, known, level, square = 0.0, 0.0, 0.0, 0.0, 0.0
+    seen, g, level, square = 0.0, 0.0, 0.0, 0.0
     if piece.stop > -inf:
         seen, g, above = exp(piece.stop - largest), exp(piece.g_stop), piece.stop - piece.g_stop - largest
-        known, level, square = g, g * above, g * above**2
+        level, square = g * above, g * above**2
     e = np.int64(piece.first)
     while e >= 0:
         link = links[e]
         fraction, above = exp(link.g), link.weight - link.g - largest if link.weight > -inf else -MOST_ABOVE
         seen += exp(link.weight - largest)
         g += fraction
-        if link.drawn > 0:
-            known += fraction
-            level += fraction * above
-            square += fraction * above**2
+        level += fraction * above
+        square += fraction * above**2
         e = np.int64(link.next)
     left, tried = max(1.0 - g, 0.0), 1.0
     piece.value = largest
     if g > 0.0:
-        if known > 0.0:
-            level /= known
-            level += min(SPREAD * max(square / known - level**2, 0.0), max(log(seen / g) - level, 0.0)) + largest
-        else:
-            level = piece.guess
+        level /= g
+        level += min(SPREAD * max(square / g - level**2, 0.0), max(log(seen / g) - level, 0.0)) + largest
         doubt = graph.rule[min(piece.depth, DENSITY_LEVELS - 1), N_CELL_TERMS] / max(left, LEAST_LEFT)
         if doubt > 0.0:
             level = min(max(level, piece.guess - doubt), piece.guess + doubt)
@@ -285,7 +280,7 @@ def log_density(model: Lowered, state: ChainState, top: int) -> float:
 
 
 @jit
-def add_tree(model: Lowered, state: ChainState, top: int, drawn: bool) -> None:
+def add_tree(model: Lowered, state: ChainState, top: int) -> None:
     """Add the pieces of the subtree at and below ``top``, which the density must be able to draw, if there is room."""
     graph, plan = state.graph, state.plan
     if graph.used[GROWING] == 0 or state.beta[0] != 1.0:
@@ -301,7 +296,7 @@ def add_tree(model: Lowered, state: ChainState, top: int, drawn: bool) -> None:
                 at = _add_piece(model, state, node, -1 - at)
             plan[n].origin = at
             if not is_leaf(state, node):
-                _add_link(model, state, node, at, drawn)
+                _add_link(model, state, node, at)
         if state.node[node].depth == 0 and not is_leaf(state, node):
             enter_stratum(state, state.node[node].feature)
         state.node[node].saved_at = n
@@ -335,7 +330,7 @@ def _add_piece(model: Lowered, state: ChainState, node: int, slot: int) -> int:
 
 
 @jit
-def _add_link(model: Lowered, state: ChainState, node: int, at: int, drawn: bool) -> None:
+def _add_link(model: Lowered, state: ChainState, node: int, at: int) -> None:
     """Link the piece of an internal node by its split, if it is not; the children's come later."""
     graph, here = state.graph, state.node[node]
     sides = sides_of(model, state, node, here.feature, here.categories)
@@ -346,7 +341,7 @@ def _add_link(model: Lowered, state: ChainState, node: int, at: int, drawn: bool
     link = graph.link[e]
     link.feature, link.cut, link.upper, link.categories = here.feature, here.cut, here.upper, sides
     link.log_rule, link.g = here.log_rule, log_learned(model, state, node, piece.stratum)
-    link.left, link.right, link.fixed, link.weight, link.drawn = NONE, NONE, 0.0, 0.0, drawn
+    link.left, link.right, link.fixed, link.weight = NONE, NONE, 0.0, 0.0
     link.next = piece.first
     piece.first = e
 

@@ -40,12 +40,12 @@ def learned_step(rng: np.random.Generator, model: Lowered, state: ChainState) ->
         return refused(0)
     way_back = log_density(model, state, node)
     # before the rows are sorted another way
-    add_tree(model, state, node, False)
+    add_tree(model, state, node)
     top = begin(state, node)
     way_there = draw_tree(rng, model, state, top)
     if way_there == inf:
         return withdrawn(0, node, top)
-    add_tree(model, state, top, True)
+    add_tree(model, state, top)
     return replacement(model, state, 0, node, top, way_back - way_there)
 
 
@@ -94,7 +94,7 @@ def draw_freely(walk: Any, out: np.ndarray, done: int) -> int:
         out[i] = -inf
         if log_g < inf:
             out[i] = subtree_log_prior(model, state, top) + subtree_log_score(state, top) - log_g
-            add_tree(model, state, top, True)
+            add_tree(model, state, top)
         drop(state, root, top)
     return len(out)
 
@@ -110,7 +110,7 @@ def add_saved(walk: Any, nodes: np.recarray, start: np.ndarray, stop: np.ndarray
         if not grow_into(model, state, nodes, start[i], stop[i]):
             return i
         if is_drawable(model, state, np.int64(0)):
-            add_tree(model, state, np.int64(0), False)
+            add_tree(model, state, np.int64(0))
     cut_down(state)
     return len(start)
 

@@ -126,7 +126,6 @@ LINK = np.dtype(
         ("left", np.int32),  # piece of the left child, -1: it is a leaf for ever
         ("right", np.int32),
         ("next", np.int32),  # the link of the same piece added before, -1: none
-        ("drawn", np.int32),  # whether it was drawn from the density, not met by a chain
         ("categories", np.int64),
         ("log_rule", np.float64),
         ("fixed", np.float64),  # log prior of the split, and of children that have no piece with their scores

@@ -156,7 +156,7 @@ def all_met(naive):
     for tree, *_ in trees_of(naive, model):
         load(model, chain, tree)
         with np.errstate(over="ignore"):
-            module("learned.graph").add_tree(chain.model, chain.packed, 0, True)
+            module("learned.graph").add_tree(chain.model, chain.packed, 0)
         cut_down(chain)
     freeze(chain)
     return chain
@@ -323,8 +323,7 @@ def test_the_level_of_what_was_not_seen_grows_with_the_spread_of_what_was(apart)
     piece.first, piece.stop, piece.g_stop, piece.guess, piece.floor = 0, -500.0, -700.0, 0.0, -np.inf
     for e, weight in enumerate((0.0, -apart)):
         link = graph.link[e]
-        link.fixed, link.g, link.left, link.right = weight + np.log(0.25), np.log(0.25), -1, -1
-        link.next, link.drawn = 1 - 2 * e, True
+        link.fixed, link.g, link.left, link.right, link.next = weight + np.log(0.25), np.log(0.25), -1, -1, 1 - 2 * e
     graphs.value_piece(graph, 0)
     mean, most = -apart / 2.0, np.log((1.0 + np.exp(-apart)) / 2.0)
     level = min(mean + apart**2 / 16.0, most)
@@ -337,7 +336,7 @@ def test_the_value_of_a_piece_is_no_less_than_its_lookahead():
     X = rng.normal(size=(60, 2))
     with np.errstate(over="ignore"):
         chain = with_room(plain_package().package.TreeModel(X, X[:, 0] > 0.0))
-        graphs.add_tree(chain.model, chain.packed, 0, True)
+        graphs.add_tree(chain.model, chain.packed, 0)
         piece = chain.state.graph.piece[0]
         odds = chain.state.guide[module("learned.density").known(chain.model, chain.packed, 0)].odds
     assert odds > 10.0
@@ -355,7 +354,7 @@ def check_guess():
     X = rng.normal(size=(60, 2))
     with np.errstate(over="ignore"):
         chain = with_room(plain_package().package.TreeModel(X, X[:, 0] > rng.normal(size=60)))
-        graphs.add_tree(chain.model, chain.packed, 0, True)
+        graphs.add_tree(chain.model, chain.packed, 0)
     graph, piece = chain.state.graph, chain.state.graph.piece[0]
     odds, nats = graph.terms[0, terms.ODDS], graph.terms[0, terms.NATS]
     assert nats > odds > graphs.MARGIN

@@ -167,7 +167,7 @@ def one_by_one(model, saved, trees=None, chain=None):
         cut_down(chain.packed)
         load_tree(model, chain, post.distinct_tree(post.tree_of_draw[0, draw]))
         if is_drawable(chain.model, chain.packed, np.int64(0)):
-            add_tree(chain.model, chain.packed, np.int64(0), False)
+            add_tree(chain.model, chain.packed, np.int64(0))
     return chain.state.graph
 
 
