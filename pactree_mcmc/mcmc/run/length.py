@@ -2,9 +2,10 @@
 
 A run that finds its own length makes ``draws`` draws, looks at them, and as long as they do not do makes as many more
 steps, of which with those before every second draw is kept. Where chains learn, a stretch that was doubled so and still
-does not do teaches them (`relearn`), and another one begins, of as many steps; its draws alone are returned. Where a
-run must end is counted in steps, whose cost in rows visited tuning has measured, so that the same seed ends at the same
-draw on any machine.
+does not do teaches them (`relearn`), and another one begins, of as many steps; its draws alone are returned. Draws that
+do, but not at the first look, were selected for it: another stretch of as many steps, without learning, is to confirm
+them, and takes their place; if it does not do it is gone on with. Where a run must end is counted in steps, whose cost
+in rows visited tuning has measured, so that the same seed ends at the same draw on any machine.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from ...posterior.convergence import converged
 from ...posterior.joining import join_chains
 from ...tree.drawn import Course
-from .relearn import relearned, teaches
+from .relearn import relearned, restarted, teaches
 from .task import Length, Plan, Result
 from .workers import Done, Work, do
 
@@ -44,12 +45,14 @@ def lengthen(work: Work, done: Done, began: float) -> Lengthened:
         work, done = _halved(work, done)
         plan, n = work.plans[0], done.results[0].n_draws
         more = _more(plan, n, began)
-        if more < 1 or (n == draws and holds(plan, done.results)):
+        is_good = more > 0 and n == draws and holds(plan, done.results)
+        has_room = _has_room(plan, began, stretch_began)
+        if more < 1 or (is_good and (plan.length.confirms or _is_first(plan) or not has_room)):
             break
-        if n == draws and _is_doubled(plan) and teaches(work, done.results):
-            if _has_room(plan, began, stretch_began):
+        if is_good or (n == draws and _is_doubled(plan) and teaches(work, done.results)):
+            if has_room:
                 stretch_began = time.perf_counter()
-                work, done, is_whole = _taught(work, done, began)
+                work, done, is_whole = _stretched(work, done, began, is_good)
                 if is_whole:
                     continue
                 break
@@ -57,7 +60,7 @@ def lengthen(work: Work, done: Done, began: float) -> Lengthened:
             more = min(more, _left(work.plans[0], n))
             if more < 1:
                 break
-        work = _replaced(work, done.results, n + more)
+        work = _replaced(work, done.results, n + more, length=_gone_on(work.plans[0], n))
         done = _done(work)
     n, plan = done.results[0].n_draws, work.plans[0]
     steps = plan.length.before + n * plan.thin
@@ -92,6 +95,16 @@ def _left(plan: Plan, n: int) -> int:
     return (plan.length.steps - plan.length.before) // plan.thin - n
 
 
+def _gone_on(plan: Plan, n: int) -> Length:
+    """The length of a run that goes on after ``n`` draws of a stretch: those that were enough to confirm did not."""
+    return plan.length._replace(confirms=plan.length.confirms and n < plan.length.draws)
+
+
+def _is_first(plan: Plan) -> bool:
+    """Whether no draws were looked at before these."""
+    return plan.length.before == 0 and plan.thin == 1
+
+
 def _is_doubled(plan: Plan) -> bool:
     """Whether a stretch has been doubled since it began, as the first one need not be.
 
@@ -124,13 +137,16 @@ def _without_another(work: Work) -> Work:
     return work._replace(plans=[plan._replace(length=length) for plan in work.plans])
 
 
-def _taught(work: Work, done: Done, began: float) -> tuple[Work, Done, bool]:
-    """Another stretch by what the draws taught, and True; where that is cut short what was before it, and False."""
+def _stretched(work: Work, done: Done, began: float, confirms: bool) -> tuple[Work, Done, bool]:
+    """Another stretch, and True; where that is cut short what was before it, and False.
+
+    It goes by what the draws taught, or ``confirms`` them, with what was known before.
+    """
     plan, n = work.plans[0], done.results[0].n_draws
-    length = plan.length._replace(before=plan.length.before + n * plan.thin)
+    length = plan.length._replace(before=plan.length.before + n * plan.thin, confirms=confirms)
     piece = n if length.seconds is None else -(-n // PIECES)
     try:
-        made = Done(relearned(work, done.results), True)
+        made = Done(restarted(work, done.results) if confirms else relearned(work, done.results), True)
         anew = _replaced(work, made.results, 0, length=length)
         while made.complete and made.results[0].n_draws < n:
             if length.seconds is not None and time.perf_counter() - began >= length.seconds:

@@ -67,6 +67,16 @@ def teaches(work: Work, results: list[Result]) -> bool:
     return bool(used[N_PIECES] > 0 and used.max() + len(results) <= MOST_PIECES)
 
 
+def restarted(work: Work, results: list[Result]) -> list[Result]:
+    """Chains where they are, without draws, with what they have learned."""
+    at, ends = ARRAYS.index("density"), [result.end for result in results]
+    replicas = [end.replicas[0] for end in ends]
+    return [
+        begun_with(plan, end, replica.state[at], replica.graph)
+        for plan, end, replica in zip(work.plans, ends, replicas, strict=True)
+    ]
+
+
 def relearned(work: Work, results: list[Result]) -> list[Result]:
     """Chains where they are, without draws, with a graph that has taken in the trees of these.
 

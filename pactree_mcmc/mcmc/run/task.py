@@ -46,6 +46,8 @@ class Length(NamedTuple):
     """Rows visited by all chains, at most about."""
     fits: np.ndarray | None = None
     """See `Course.fits`."""
+    confirms: bool = False
+    """Whether the draws of the present stretch are to confirm those before it, which satisfied the criterion."""
 
 
 @kept

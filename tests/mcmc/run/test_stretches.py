@@ -50,10 +50,10 @@ class Rules(NamedTuple):
     often: float = 0.0
     learns: float = 1.0
     last: tuple = ()
-    """Draws for which it holds in any case."""
+    """Sets of draws for which it holds in any case."""
 
     def holds(self, plan, results):
-        return results[0].draws == self.last or random.Random(repr(results[0].draws)).random() < self.often
+        return results[0].draws in self.last or random.Random(repr(results[0].draws)).random() < self.often
 
     def teaches(self, work, results):
         return random.Random(f"learns {results[0].stretch}").random() < self.learns
@@ -72,6 +72,7 @@ def counting(monkeypatch):
 
         monkeypatch.setattr(_length, "do", noted)
         monkeypatch.setattr(_length, "relearned", taught)
+        monkeypatch.setattr(_length, "restarted", taught)
         monkeypatch.setattr(_length, "holds", rules.holds)
         monkeypatch.setattr(_length, "teaches", rules.teaches)
         return cuts
@@ -104,16 +105,37 @@ def schedule(draws, n_looks):
     ]
 
 
-@pytest.mark.parametrize("draws", [1, 6, 250])
+def confirmed(look):
+    """By hand: the draws returned after a good look that is not the first: those of one more stretch."""
+    (stretch, step), spacing = look[-1], look[1][1] - look[0][1]
+    return tuple((stretch + 1, step + spacing * (i + 1)) for i in range(len(look)))
+
+
+@pytest.mark.parametrize("draws", [6, 250])
 @pytest.mark.parametrize("n_looks", range(1, 10))
 def test_looks_come_after_one_two_and_then_doubled(counting, monkeypatch, draws, n_looks):
     counting(Rules())
     looks = []
-    monkeypatch.setattr(_length, "holds", lambda plan, results: looks.append(results[0].draws) or len(looks) == n_looks)
+    monkeypatch.setattr(_length, "holds", lambda plan, results: looks.append(results[0].draws) or len(looks) >= n_looks)
     kept, steps = run(work_of(draws, 1 << 40))
     expected = schedule(draws, n_looks)
+    expected += [confirmed(expected[-1])] * (n_looks > 1)
     assert looks == expected
     assert (kept, steps) == (expected[-1], expected[-1][-1][1])
+
+
+@pytest.mark.parametrize("draws", [6, 9])
+@pytest.mark.parametrize("n_good", range(2, 8))
+def test_draws_that_do_not_confirm_are_gone_on_with(counting, draws, n_good):
+    """The stretch after a good look is not good itself: it is doubled, taught and so on like any other."""
+    good = schedule(draws, n_good)[-1]
+    stretch, step = good[-1]
+    spacing = good[1][1] - good[0][1]
+    after = tuple((stretch + 1, step + 2 * spacing * (i + 1)) for i in range(draws))
+    again = tuple((stretch + 2, after[-1][1] + 2 * spacing * (i + 1)) for i in range(draws))
+    counting(Rules(last=(good, after, again)))
+    kept, steps = run(work_of(draws, 1 << 40))
+    assert (kept, steps) == (again, again[-1][1])
 
 
 RULES = [Rules(), Rules(0.15), Rules(0.3, 0.5), Rules(0.1, 0.0)]
@@ -177,10 +199,12 @@ def test_every_cut_of_a_run_leads_to_its_end(counting, rules, draws):
 def test_every_cut_of_a_run_with_time_to_spare_leads_to_its_end(counting, draws):
     """A clock that does not end a run does not change it, cut or not."""
     for last in schedule(draws, 7):
-        rules = Rules(last=last)
+        first = schedule(draws, 1)[0]
+        ends = (last,) if last == first else (last, confirmed(last))
+        rules = Rules(last=ends)
         counting(rules)
         whole = run(work_of(draws, 40 * draws))
-        assert whole == (last, last[-1][1])
+        assert whole == (ends[-1], ends[-1][-1][1])
         cuts = counting(rules)
         assert run(work_of(draws, 40 * draws, FOREVER)) == whole
         assert all(again == whole for again in resumed(cuts))
@@ -204,7 +228,13 @@ def clocks(counting, patch):
     test_wherever_the_clock_ends_a_run_its_steps_repeat_it(counting, patch, Rules(), 16)
 
 
+def failures(counting, patch):
+    test_draws_that_do_not_confirm_are_gone_on_with(counting, 6, 4)
+
+
 WRONG = {
+    "nothing confirmed": ("_is_first", lambda plan: True, looks),
+    "confirmed for ever": ("_gone_on", lambda plan, n: plan.length, failures),
     "never doubled": ("_is_doubled", lambda plan: True, looks),
     "room for less than a stretch": ("_has_room", lambda plan, began, stretch_began: True, steps),
     "the clock's word forgotten": ("_without_another", lambda work: work, clocks),
