@@ -1,21 +1,27 @@
 """Does every move of the default kernel earn its place, and would another? Kernels that differ by one move.
 
 Run: python benchmarks/mixing/ablation.py [--tables breast_w pima_diabetes ...] [--moves rotate redraw ...] [--seed 0]
-     [--seconds 16]
+     [--seconds 16] [--compile]
 
 Chains learn once, as the default does, with two stretches of 1,000 draws taken into the graph; from there every kernel
 runs for the same processor time with the same density. Of the quantities that `run.py real` judges the least effective
 draws a processor second are set beside those of the base, as a ratio: below 1, the base is better. A move of the base
 is left out, its weight going to the others; another is added with the weight below. The base itself comes twice, which
 shows the noise. Where R-hat exceeds 1.01, marked, effective draws mean little.
+
+``--compile`` prints instead what each move costs at the first call: processor seconds of a process that makes a small
+default run with an empty cache, with all moves of the base, at the start and at the end, and without each of them.
 """
 
 import argparse
+import sys
+import tempfile
 import time
 import warnings
 
 import settings
 import tables
+from cold_start import OURS, spent
 from real import model_of_table
 
 import pactree_mcmc as pt
@@ -28,10 +34,15 @@ from pactree_mcmc.posterior.joining import join_chains
 ADDED = {"restructure": 0.02, "regrow-1": 0.02, "regrow-2": 0.005, "redraw": 0.08, "shift": 0.06, "grow-prune": 0.2}
 TABLES = ("breast_w", "pima_diabetes", "diabetes")
 DRAWS, MOST_DRAWS, JUDGED = 1000, 200_000, 1500
+LEFT_OUT = (
+    "from pactree_mcmc.mcmc.kernel import WHOLE; WHOLE.pop({move!r}, None); pt.sample(model, 2, rng=0, progress=False)"
+)
 
 
 def main():
     args = _arguments()
+    if args.compile:
+        return _print_compiling([move for move in args.moves if move in WHOLE])
     print("| table | base again | " + " | ".join(args.moves) + " |\n|" + " --- |" * (2 + len(args.moves)), flush=True)
     for name in args.tables:
         try:
@@ -49,6 +60,15 @@ def main():
             what, kernel = ("without", _without(weights, move)) if move in WHOLE else ("with", _with(weights, move))
             cells.append(_cell(what, _rate(learned, kernel, args.seconds), base))
         print(f"| {name}: {base[0]:.3g} a second{_mark(base)} | {' | '.join(cells)} |", flush=True)
+
+
+def _print_compiling(moves):
+    """The learned move is at the heart of the default run, which cannot do without it: its row is left out."""
+    print("| compiled without | CPU s of the first run |\n| --- | --- |", flush=True)
+    for move in ("", *(move for move in moves if move != "learned"), ""):
+        with tempfile.TemporaryDirectory() as cache:
+            seconds = spent(sys.executable, OURS.format(rows=200, call=LEFT_OUT.format(move=move)), cache)
+        print(f"| {move or 'nothing: the base'} | {seconds:.1f} |", flush=True)
 
 
 def _learned(model, seed):
@@ -91,6 +111,7 @@ def _arguments():
     parser.add_argument("--moves", nargs="+", default=[*WHOLE, *ADDED], choices=[*WHOLE, *ADDED])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=16.0)
+    parser.add_argument("--compile", action="store_true", help="print the seconds that each move takes to compile")
     return parser.parse_args()
 
 

@@ -225,6 +225,7 @@ def check_course(course: Any, draws: Any, model: TreeModel) -> None:
     require(isinstance(course.ends, tuple) and len(course.ends) == chains, "a chain has no end")
     check_strata(course.strata, model)
     check_fits(course.fits)
+    require(type(course.selected) is bool, "whether draws were selected is no condition")
     require(course.kernel.moves == draws.moves, "the moves are not those of the kernel")
     for end in course.ends:
         check_end(end, model, len(course.kernel.moves))
@@ -331,7 +332,7 @@ def check_generator(state: Any) -> None:
 def _check_length(length: Any, model: TreeModel) -> None:
     if length is not None:
         require(isinstance(length, Length), "a plan has no length")
-        counts = length.draws, length.steps, length.before
+        counts = length.draws, length.steps, length.before, length.affordable
         require([type(n) is int and 0 <= n <= MOST for n in counts], "a plan has no length")
         require(length.draws >= 1, "a plan has no length")
         require(type(length.confirms) is bool, "a plan has no length")

@@ -214,9 +214,9 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
             work = fitted(work)
         if work.checkpoint is not None:
             work.checkpoint.follow(work.plans)
-    done, steps = do(work), None
+    done, steps, selected = do(work), None, False
     if work.plans[0].length is not None:
-        work, done, steps = lengthen(work, done, began)
+        work, done, steps, selected = lengthen(work, done, began)
     first, results, tempering, course = work.plans[0], done.results, None, None
     steps = results[0].n_draws * first.thin if steps is None else steps
     strata = None if first.length is None else first.length.strata
@@ -229,7 +229,7 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
     post: SampledPosterior = join_chains(first.model, saved, first.kernel.moves, seconds, tempering, course)
     if post.course is not None and first.length is not None:
         # not in `holds`: no further draw takes back what two fits found
-        post.course = post.course._replace(fits=first.length.fits)
+        post.course = post.course._replace(fits=first.length.fits, selected=selected)
     post.calls = tuple(call.ended(None if course is None else steps) for call in first.calls)
     if done.complete and work.checkpoint is not None:
         post.save(work.checkpoint.path)

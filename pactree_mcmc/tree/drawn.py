@@ -68,6 +68,9 @@ class Course(NamedTuple):
     None where the run did not find its own length, learned no whole trees or had one chain, where the variance of the
     leaves or feature weights are drawn, and in files of earlier releases.
     """
+    selected: bool = False
+    """Whether the run ended with draws that satisfied the criterion at a later look and were not confirmed by others:
+    errors computed from them are too small, by a third or so (`docs/default.md`)."""
 
 
 def in_data_units(model: TreeModel, trees: CodedTrees) -> TreeArrays:

@@ -275,9 +275,9 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
                 fits, rows = _fitted_apart(work._replace(plans=plans, lost=lost), submit, by_chain, ends)
                 plans, by_chain, spent = [_told(plan, fits=fits) for plan in plans], [], spent + rows
     graph = frozen(graph)
-    if length is not None and length.steps == 0:
-        steps = int((length.work - spent) / (kernel.rows_per_block(cost) * len(plans)))
-        plans = [_told(plan, steps=max(steps, plan.draws)) for plan in plans]
+    if length is not None:
+        steps = max(int((length.work - spent) / (kernel.rows_per_block(cost) * len(plans))), plans[0].draws)
+        plans = [_told(plan, steps=length.steps or steps, affordable=steps) for plan in plans]
     before = [None if c in lost else begun_with(plan, ends[c], density, graph) for c, plan in enumerate(plans)]
     return work._replace(plans=plans, before=before, lost=lost)
 

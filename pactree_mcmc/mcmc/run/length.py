@@ -4,8 +4,9 @@ A run that finds its own length makes ``draws`` draws, looks at them, and as lon
 steps, of which with those before every second draw is kept. Where chains learn, a stretch that was doubled so and still
 does not do teaches them (`relearn`), and another one begins, of as many steps; its draws alone are returned. Draws that
 do, but not at the first look, were selected for it: another stretch of as many steps, without learning, is to confirm
-them, and takes their place; if it does not do it is gone on with. Where a run must end is counted in steps, whose cost
-in rows visited tuning has measured, so that the same seed ends at the same draw on any machine.
+them, and takes their place, if it ends within the first half of the work; if it does not do it is gone on with. Where a
+run must end is counted in steps, whose cost in rows visited tuning has measured, so that the same seed ends at the same
+draw on any machine.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from .workers import Done, Work, do
 
 FEWEST = 1000
 """Draws in all below which the criterion is not waited for."""
+CONFIRMED_WITHIN = 0.5
+"""Part of the steps that the work pays for, within which a stretch that confirms must end."""
 PIECES = 8
 """Parts of a stretch between which a run with a time limit looks at the clock."""
 
@@ -36,24 +39,30 @@ class Lengthened(NamedTuple):
     done: Done
     steps: int
     """Steps each chain made."""
+    selected: bool
+    """Whether the criterion held only at a later look, and no further stretch has confirmed it."""
 
 
 def lengthen(work: Work, done: Done, began: float) -> Lengthened:
     """Go on after the first draws until the criterion holds, the steps are made or the seconds over."""
-    draws, stretch_began = work.plans[0].length.draws, began
+    draws, stretch_began, selected = work.plans[0].length.draws, began, False
     while done.complete:
         work, done = _halved(work, done)
         plan, n = work.plans[0], done.results[0].n_draws
         more = _more(plan, n, began)
-        is_good = more > 0 and n == draws and holds(plan, done.results)
-        has_room = _has_room(plan, began, stretch_began)
-        if more < 1 or (is_good and (plan.length.confirms or _is_first(plan) or not has_room)):
+        is_later = not (plan.length.confirms or _is_first(plan))
+        is_good = n == draws and (more > 0 or is_later) and holds(plan, done.results)
+        selected = is_good and is_later
+        if more < 1 or (is_good and not selected):
+            break
+        if is_good and not (_may_confirm(plan) and _has_room(plan, began, stretch_began)):
             break
         if is_good or (n == draws and _is_doubled(plan) and teaches(work, done.results)):
-            if has_room:
+            if is_good or _has_room(plan, began, stretch_began):
                 stretch_began = time.perf_counter()
                 work, done, is_whole = _stretched(work, done, began, is_good)
                 if is_whole:
+                    selected = False
                     continue
                 break
             work = _without_another(work)
@@ -66,7 +75,7 @@ def lengthen(work: Work, done: Done, began: float) -> Lengthened:
     steps = plan.length.before + n * plan.thin
     if n > draws:
         done = done._replace(results=[result.chosen(evenly(n, draws)) for result in done.results])
-    return Lengthened(work, done, steps)
+    return Lengthened(work, done, steps, selected)
 
 
 def _halved(work: Work, done: Done) -> tuple[Work, Done]:
@@ -98,6 +107,12 @@ def _left(plan: Plan, n: int) -> int:
 def _gone_on(plan: Plan, n: int) -> Length:
     """The length of a run that goes on after ``n`` draws of a stretch: those that were enough to confirm did not."""
     return plan.length._replace(confirms=plan.length.confirms and n < plan.length.draws)
+
+
+def _may_confirm(plan: Plan) -> bool:
+    """Whether as many steps once more leave half of the work; how many a run may make does not matter."""
+    steps = plan.length.before + 2 * plan.length.draws * plan.thin
+    return steps <= CONFIRMED_WITHIN * plan.length.affordable
 
 
 def _is_first(plan: Plan) -> bool:

@@ -48,9 +48,9 @@ def fitted(work: Work) -> Work:
     rows, length, kernel = chains * np.mean([begun.rows for begun in found.values()]), first.length, first.kernel
     part = min(1.0, FRACTION * length.work / (rows * (first.tune + length.draws)))
     block = max(int(part * kernel.block), 1)
-    if length.steps == 0:
-        affordable = length.work / (rows * block / kernel.block) - first.tune
-        length = length._replace(steps=int(min(max(affordable, length.draws), MOST_TIMES * length.draws)))
+    steps = length.work / (rows * block / kernel.block) - first.tune
+    steps = int(min(max(steps, length.draws), MOST_TIMES * length.draws))
+    length = length._replace(steps=length.steps or steps, affordable=steps)
     plans = [plan._replace(kernel=kernel._replace(block=block), length=length) for plan in work.plans]
     saved = trimmed(new_saved(0, len(kernel.moves), first.model.lowered.leaf.n_stats, first.model.lowered.n_weights))
     before = [Result(saved, None, found[c].end) if c in found else None for c in range(chains)]

@@ -2,7 +2,7 @@
 
 import random
 import time
-from itertools import chain, repeat
+from itertools import chain, product, repeat
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -80,8 +80,8 @@ def counting(monkeypatch):
     return begin
 
 
-def work_of(draws, steps, seconds=None):
-    plan = Plan(None, draws, 0, 1, None, None, None, None, Length(draws, steps, seconds))
+def work_of(draws, steps, seconds=None, affordable=1 << 50):
+    plan = Plan(None, draws, 0, 1, None, None, None, None, Length(draws, steps, seconds, affordable=affordable))
     return Work([plan] * CHAINS, [Counted()] * CHAINS, None, False, None)
 
 
@@ -138,6 +138,21 @@ def test_draws_that_do_not_confirm_are_gone_on_with(counting, draws, n_good):
     assert (kept, steps) == (again, again[-1][1])
 
 
+@pytest.mark.parametrize("n_looks", range(1, 8))
+@pytest.mark.parametrize("enough", [True, False])
+def test_a_stretch_confirms_within_half_of_the_work(counting, monkeypatch, n_looks, enough):
+    """However many steps there may be; without it the draws are said to be selected, but not those of a first look."""
+    counting(Rules())
+    looks, good = [], schedule(6, n_looks)[-1]
+    monkeypatch.setattr(_length, "holds", lambda plan, results: looks.append(results[0].draws) or len(looks) >= n_looks)
+    ends = confirmed(good)[-1][1]
+    work = work_of(6, 1 << 40, affordable=2 * ends - (0 if enough else 1))
+    found = _length.lengthen(work, counted(work), time.perf_counter())
+    confirms = enough and n_looks > 1
+    assert found.done.results[0].draws == (confirmed(good) if confirms else good)
+    assert found.selected == (n_looks > 1 and not enough)
+
+
 RULES = [Rules(), Rules(0.15), Rules(0.3, 0.5), Rules(0.1, 0.0)]
 
 
@@ -146,11 +161,11 @@ RULES = [Rules(), Rules(0.15), Rules(0.3, 0.5), Rules(0.1, 0.0)]
 def test_every_number_of_steps_is_kept_to_and_repeats(counting, rules, draws):
     """Draws of one stretch, evenly spaced; no more steps than there may be, and the same of as many as were made."""
     counting(rules)
-    for most in range(draws, 40 * draws):
-        kept, steps = run(work_of(draws, most))
+    for most, affordable in product(range(draws, 40 * draws), (1 << 50, 15 * draws)):
+        kept, steps = run(work_of(draws, most, affordable=affordable))
         assert len(kept) == draws and steps <= most
         assert len({stretch for stretch, _ in kept}) == 1 and kept[-1][1] == steps
-        assert run(work_of(draws, steps)) == (kept, steps)
+        assert run(work_of(draws, steps, affordable=affordable)) == (kept, steps)
 
 
 def ended_by_the_clock(monkeypatch, draws, n_looks, at, most=1 << 40):
@@ -232,9 +247,16 @@ def failures(counting, patch):
     test_draws_that_do_not_confirm_are_gone_on_with(counting, 6, 4)
 
 
+def halves(counting, patch):
+    with patch.context() as inner:
+        test_a_stretch_confirms_within_half_of_the_work(counting, inner, 4, False)
+
+
 WRONG = {
     "nothing confirmed": ("_is_first", lambda plan: True, looks),
     "confirmed for ever": ("_gone_on", lambda plan, n: plan.length, failures),
+    "confirmed beyond half": ("_may_confirm", lambda plan: True, halves),
+    "half of the steps there may be": ("_may_confirm", lambda plan: 2 * plan.thin <= plan.length.steps, halves),
     "never doubled": ("_is_doubled", lambda plan: True, looks),
     "room for less than a stretch": ("_has_room", lambda plan, began, stretch_began: True, steps),
     "the clock's word forgotten": ("_without_another", lambda work: work, clocks),

@@ -15,7 +15,7 @@ from tests.problems.runs import assert_same
 
 @pytest.fixture
 def holding(monkeypatch):
-    """The criterion holds at the first look of the second stretch."""
+    """The criterion holds at the first look of the second stretch, and of that which confirms it."""
     monkeypatch.setattr(_length, "holds", lambda plan, results: plan.length.before > 0)
 
 
@@ -35,7 +35,7 @@ def started(tmp_path, draws):
 @pytest.mark.parametrize("draws", [8, pytest.param(9, marks=pytest.mark.slow)])
 def test_a_run_with_time_to_spare_goes_on_as_if_it_was_not_cut(holding, copies, tmp_path, draws):
     whole = started(tmp_path, draws)
-    assert (whole.n_draws, whole.course.steps) == (draws, 2 * draws)
+    assert (whole.n_draws, whole.course.steps, whole.course.selected) == (draws, 3 * draws, False)
     assert_same(pt.resume(cut_in_a_stretch(copies), progress=False), whole)
 
 
