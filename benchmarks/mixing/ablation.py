@@ -42,7 +42,12 @@ LEFT_OUT = (
 def main():
     args = _arguments()
     if args.compile:
-        return _print_compiling([move for move in args.moves if move in WHOLE])
+        _print_compiling([move for move in args.moves if move in WHOLE])
+    else:
+        _print_ratios(args)
+
+
+def _print_ratios(args):
     print("| table | base again | " + " | ".join(args.moves) + " |\n|" + " --- |" * (2 + len(args.moves)), flush=True)
     for name in args.tables:
         try:

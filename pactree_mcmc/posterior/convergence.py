@@ -59,6 +59,11 @@ NO_PROOF = (
     "No proof of convergence: chains that are all in the same wrong mode look the same. Compare with another rng=, "
     "with betas=8, or with exact.solve of a smaller model."
 )
+SELECTED = (
+    " The run ended with these draws because they agree, after others that did not, and had no work left to confirm "
+    "them: errors computed from them may be a third too small. Draws that pt.resume adds are not chosen so."
+)
+"""Said of draws that the criterion chose (`Course.selected`)."""
 
 
 class ConvergenceWarning(UserWarning):
@@ -238,7 +243,11 @@ def verdict(post: SampledPosterior) -> str:
     if found:
         return "\n  ".join(found)
     chains = "The halves of the chain agree" if post.n_chains == 1 else f"The {post.n_chains} chains agree"
-    return f"{chains} within what is wanted. {NO_PROOF}"
+    return f"{chains} within what is wanted. {NO_PROOF}{SELECTED if _is_selected(post) else ''}"
+
+
+def _is_selected(post: SampledPosterior) -> bool:
+    return post.course is not None and post.course.selected
 
 
 class Quantities(NamedTuple):
