@@ -25,8 +25,10 @@ from ..state.terms import log_stop, prior_index
 from ..sums.split_sums import CATEGORIES, CUT, feature_weight, fill_bins, next_in_order, note_way
 from .terms import EVEN, LEARNED, WAY_BITS
 
-LEAST_ODDS = -4.0
-"""Cells with lower log odds of splitting have none."""
+LEAST_ODDS, LEAST_DEEP_ODDS = -4.0, 4.0
+"""Cells with lower log odds of splitting have none: the root and its children, and deeper ones."""
+MOST_DEEP_CODES, MOST_DEEP_UNITS = 512, 1000
+"""Values of all features together, and merged rows, of tables in whose deeper cells anchors pay."""
 
 
 @jit
@@ -35,10 +37,21 @@ def n_steps(model: Lowered, state: ChainState, node: int, odds: float) -> int:
     here = state.node[node]
     if has_one_way(model.split_prior) or here.depth + 1 >= model.prior.depth_limit or not odds > LEAST_ODDS:
         return 0
+    if here.depth > 1 and not (odds > LEAST_DEEP_ODDS and _is_small(model)):
+        return 0
     if (here.stop - here.start) * len(model.split_prior.feature) > MOST_VALUES:
         return 0
     level = min(here.depth, np.int64(DENSITY_LEVELS - 1))
     return min(np.int64(state.density[len(state.density) - 1, level]), np.int64(MOST_ANCHORS - N_SKETCHED))
+
+
+@jit
+def _is_small(model: Lowered) -> bool:
+    """Whether the table has so few rows and values that anchors of many cells cost little."""
+    n_codes = np.int64(0)
+    for k in range(len(model.split_prior.feature)):
+        n_codes += model.split_prior.feature[k].n_codes
+    return n_codes <= MOST_DEEP_CODES and model.units.codes.shape[1] <= MOST_DEEP_UNITS
 
 
 @jit

@@ -42,7 +42,7 @@ MOST_BRANCHES, MOST_DRAWN = 2048, 1 << 14
 """Splits chosen and not yet done with, and nodes of trees drawn and not yet built, in a random subgraph."""
 MOST_VALUES = 200_000
 """Units times features of the largest cell that has anchors, and whose subtree is redrawn."""
-ANCHOR_STEPS = (56, 24, 0, 0)
+ANCHOR_STEPS = (56, 24, 24, 24)
 """Anchors of a cell at even steps, at most, by depth class."""
 FEWEST_TOPS = 3
 """Depths, at least, of one of which the top of what is redrawn lies."""

@@ -25,7 +25,7 @@ SPACES = [
     ("learned", "line_of_four", "penalty", "dirichlet", 1.0, {"root", "ordered", "below", "between"}),
     ("learned", "line_of_four", "stopped_by_depth", "laplace", 1.0, MET | {"below", "between"}),
     ("learned", "line_of_four", "chipman", "nig", 0.4, MET | {"below", "between"}),
-    ("learned", "line_of_four all", "conditioned", "poisson", 1.0, MET | {"below"}),
+    ("learned", "line_of_four all", "conditioned", "poisson", 1.0, MET | {"below", "deep"}),
     ("learned", "weighted_line", "stopped_with_zero", "nig", 1.0, MET | {"past"}),
     ("learned", "four_letters", "stopped", "dirichlet", 1.0, NAMES | {"before", "past"}),
     ("learned", "four_letters few", "chipman", "nig", 1.0, NAMES),
@@ -64,6 +64,7 @@ def facts(model, state, node, place):
     bits, even = anchors_of.WAY_BITS, plain_package().module("mcmc.learned.terms").EVEN
     anchors = [divmod(int(code), 1 << bits) for code in state.anchors[place, : guide.n_anchors]]
     met = {"below" if state.node[node].depth else "root"} if anchors else set()
+    met |= {"deep"} if anchors and state.node[node].depth > 1 else set()
     if anchors and np.abs(state.ahead[place, : len(anchors)]).max() > NEGLIGIBLE:
         met.add("worth")
     for k in range(len(model.split_prior.feature)):
@@ -129,6 +130,7 @@ def test_balance_with_anchors(step, case, prior, leaf, beta, expected, met, monk
     elif way == "all":
         chain = new_chain(build_model(plain_package().package, naive))
         chain.state.density[-1, :4] = 56.0
+        monkeypatch.setattr(plain_package().module("mcmc.learned.anchors"), "LEAST_DEEP_ODDS", -np.inf)
     walker = "grow-prune" if way == "few" else None
     check_balance(naive, step, beta, walker, chain)
     assert met >= expected, expected - met
@@ -239,6 +241,24 @@ def test_what_is_said_of_a_cell_depends_on_the_cell_alone(split_prior, leaf):
     """Not on the order of its rows, nor on what other cells left in scratch."""
     rng = np.random.default_rng(5)
     assert check_cells(with_gaps(split_prior, leaf), 40, rng, disturbing(rng)) > 100
+
+
+@pytest.mark.parametrize(("n_values", "n_rows", "expected"), [(6, 700, True), (6, 1100, False), (300, 700, False)])
+def test_deeper_cells_have_anchors_in_small_tables(n_values, n_rows, expected):
+    """Those that are surely split: the classes are those of an exclusive-or of three features."""
+    rng = np.random.default_rng(0)
+    X = rng.permuted(np.arange(n_rows)[:, None] % n_values + np.zeros((1, 5)), axis=0)
+    y = (X[:, :3] >= n_values / 2).sum(axis=1) % 2
+    X[:, 4] = np.arange(n_rows) % 400 if n_values < 10 else X[:, 4]
+    grow, node = plain_package().module("mcmc.edits.grow").grow_as_given, 0
+    with np.errstate(over="ignore"):
+        model = plain_package().package.TreeModel(X, y ^ (rng.random(n_rows) < 0.02))
+        assert (model.units.n_units <= 1000) == (n_rows < 1000)
+        chain = new_chain(model)
+        for feature in range(3):
+            assert (len(said_of(chain, node)[0]) > 0) == (feature < 2 or expected)
+            grow(chain.model, chain.state, node, feature, n_values // 2 - 1, -1)
+            node = chain.state.node[node].left
 
 
 def test_children_that_every_split_makes_far_worse(monkeypatch):

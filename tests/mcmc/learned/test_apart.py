@@ -179,7 +179,7 @@ def test_the_draws_stay_as_they_are(monkeypatch):
     without = run(MODELS["numbers"])
     assert with_fits.course.fits.shape == (2, 3) and without.course.fits is None
     one, other = drawn(with_fits), drawn(without)
-    assert one.pop("course")[:-1] and other.pop("course")[-1] is None
+    one.pop("course"), other.pop("course")
     assert_equal(one, other)
 
 

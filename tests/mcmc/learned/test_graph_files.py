@@ -51,9 +51,11 @@ def piece(name, value, at=0):
     return spoil
 
 
-def link(name, value, at=0):
+def link(name, value):
+    """Of the first link that splits on an ordered feature."""
+
     def spoil(graph):
-        graph.link[name][at] = value
+        graph.link[name][np.flatnonzero(graph.link["categories"] < 0)[0]] = value
 
     return spoil
 
