@@ -5,6 +5,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.run import length as _length
+from pactree_mcmc.posterior import convergence
 
 RNG = np.random.default_rng(3)
 X = RNG.integers(0, 6, size=(80, 2)).astype(float)
@@ -74,3 +75,18 @@ def test_a_run_interrupted_while_it_confirms_goes_on(monkeypatch, tmp_path):
     resumed = pt.resume(path, progress=False)
     assert resumed.course.steps == whole.course.steps
     assert np.array_equal(resumed.log_score, whole.log_score)
+
+
+@pytest.mark.parametrize("within", [0.0, 1.0])
+def test_draws_that_nothing_confirmed_are_said_to_be_chosen(monkeypatch, tmp_path, within):
+    """In the verdict, in files and of further draws, as long as they are among these."""
+    monkeypatch.setattr(_length, "CONFIRMED_WITHIN", within)
+    good_from(monkeypatch, 2)
+    post = pt.sample(MODELS["learns"](), 250, rng=1, progress=False)
+    chosen = within == 0.0
+    assert post.course.selected == chosen and post.course.steps == (500 if chosen else 750)
+    post.save(tmp_path / "run.nc")
+    monkeypatch.setattr(convergence, "check_convergence", lambda post, **how: [])
+    for one in (pt.load(tmp_path / "run.nc"), pt.resume(post, 250, progress=False)):
+        assert one.course.selected == chosen
+        assert ("ended with these draws because they agree" in one.summary().attrs["verdict"]) == chosen
