@@ -86,7 +86,7 @@ def test_draws_that_nothing_confirmed_are_said_to_be_chosen(monkeypatch, tmp_pat
     chosen = within == 0.0
     assert post.course.selected == chosen and post.course.steps == (500 if chosen else 750)
     post.save(tmp_path / "run.nc")
-    monkeypatch.setattr(convergence, "check_convergence", lambda post, **how: [])
+    monkeypatch.setattr(convergence, "check_convergence", lambda *given, **how: [])
     for one in (pt.load(tmp_path / "run.nc"), pt.resume(post, 250, progress=False)):
         assert one.course.selected == chosen
         assert ("ended with these draws because they agree" in one.summary().attrs["verdict"]) == chosen
