@@ -160,8 +160,8 @@ def _rest_of_posterior(
     # a length that is reached with the draws asked for, of which those there were may have been chosen
     length = None
     if course.strata is not None:
-        steps, chosen = total * course.thin, course.selected
-        length = Length(total, steps, strata=course.strata, fits=course.fits, confirms=not chosen)
+        length = Length(total, total * course.thin, strata=course.strata, fits=course.fits)
+        length = length._replace(confirms=True, chosen=course.selected)
     # without those before, a call is not worth telling
     calls = (*post.calls, call_of(resume, {"draws": draws})) if post.calls else ()
     plans = [

@@ -48,6 +48,8 @@ class Length(NamedTuple):
     """See `Course.fits`."""
     confirms: bool = False
     """Whether the draws of the present stretch are to confirm those before it, which satisfied the criterion."""
+    chosen: bool = False
+    """Whether draws there were before are among those to be returned, and the criterion chose them."""
     affordable: int = 0
     """Steps of a chain that the work pays for, whatever ``steps`` says; 0 until that is known, and on a ladder."""
 
