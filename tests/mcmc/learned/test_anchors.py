@@ -25,7 +25,7 @@ SPACES = [
     ("learned", "line_of_four", "penalty", "dirichlet", 1.0, {"root", "ordered", "below", "between"}),
     ("learned", "line_of_four", "stopped_by_depth", "laplace", 1.0, MET | {"below", "between"}),
     ("learned", "line_of_four", "chipman", "nig", 0.4, MET | {"below", "between"}),
-    ("learned", "line_of_four all", "conditioned", "poisson", 1.0, MET | {"below", "deep"}),
+    ("learned", "line_of_four all", "conditioned", "poisson", 1.0, MET | {"below"}),
     ("learned", "weighted_line", "stopped_with_zero", "nig", 1.0, MET | {"past"}),
     ("learned", "four_letters", "stopped", "dirichlet", 1.0, NAMES | {"before", "past"}),
     ("learned", "four_letters few", "chipman", "nig", 1.0, NAMES),
@@ -64,7 +64,6 @@ def facts(model, state, node, place):
     bits, even = anchors_of.WAY_BITS, plain_package().module("mcmc.learned.terms").EVEN
     anchors = [divmod(int(code), 1 << bits) for code in state.anchors[place, : guide.n_anchors]]
     met = {"below" if state.node[node].depth else "root"} if anchors else set()
-    met |= {"deep"} if anchors and state.node[node].depth > 1 else set()
     if anchors and np.abs(state.ahead[place, : len(anchors)]).max() > NEGLIGIBLE:
         met.add("worth")
     for k in range(len(model.split_prior.feature)):
@@ -130,7 +129,6 @@ def test_balance_with_anchors(step, case, prior, leaf, beta, expected, met, monk
     elif way == "all":
         chain = new_chain(build_model(plain_package().package, naive))
         chain.state.density[-1, :4] = 56.0
-        monkeypatch.setattr(plain_package().module("mcmc.learned.anchors"), "LEAST_DEEP_ODDS", -np.inf)
     walker = "grow-prune" if way == "few" else None
     check_balance(naive, step, beta, walker, chain)
     assert met >= expected, expected - met
