@@ -124,6 +124,7 @@ def _told(run, limit):
             "R-hat / effective draws: " + ", ".join(figures),
             f"MISS: {', '.join(missed)}" if missed else "PASS",
             "warned" if run.warned else "no warning",
+            *(["selected, not confirmed"] if run.post.course.selected else []),
             f"root: {', '.join(roots)}",
         ]
     )

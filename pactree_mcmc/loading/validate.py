@@ -335,7 +335,7 @@ def _check_length(length: Any, model: TreeModel) -> None:
         counts = length.draws, length.steps, length.before, length.affordable
         require([type(n) is int and 0 <= n <= MOST for n in counts], "a plan has no length")
         require(length.draws >= 1, "a plan has no length")
-        require(type(length.confirms) is bool and type(length.chosen) is bool, "a plan has no length")
+        require(type(length.confirms) is bool and type(length.selected) is bool, "a plan has no length")
         finite = type(length.seconds) is float and 0.0 < length.seconds < np.inf
         require(length.seconds is None or finite, "a plan has no length")
         require(type(length.work) is float and 1.0 <= length.work < np.inf, "a plan has no length")

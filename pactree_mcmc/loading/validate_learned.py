@@ -54,10 +54,12 @@ def check_guides(cells: Any, model: TreeModel, is_guided: bool) -> None:
     array_of(cells.own, "f", (m, p), "own")
     require(~np.isnan(cells.own) & (cells.own < np.inf), "own is not finite")
     require((cells.fractions >= 0.0) & (cells.fractions <= 1.0 + 1e-9), "a fraction is no probability")
-    require((cells.fractions.sum(axis=1) > 0.0) | (cells.guide["log_split"] == -np.inf), "a guide has no split")
+    between(cells.guide["asked"], 0, 2, "whether a guide was asked for its splits")
+    has_splits = (cells.guide["asked"] == 1) & (cells.guide["log_split"] > -np.inf)
+    require((cells.fractions.sum(axis=1) > 0.0) | ~has_splits, "a guide has no split")
     for name in ("weight", "log_learned", "log_even"):
         require(cells.guide[name] < np.inf, f"{name} is not finite")
-    require(cells.guide["weight"] > 0.0, "a guide has no weight")
+    require((cells.guide["weight"] > 0.0) | (cells.guide["asked"] == 0), "a guide has no weight")
     for name in ("log_split", "log_stop"):
         require(cells.guide[name] <= 1e-9, f"{name} is no probability")
     for name in ("odds", "odds_ahead"):

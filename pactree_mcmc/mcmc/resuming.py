@@ -157,11 +157,11 @@ def _rest_of_posterior(
             "nothing to go on from. Give a run that was finished, or the path of its checkpoint."
         )
     total, kernel = post.n_draws + int(draws), complete(course.kernel, moves)
-    # a length that is reached with the draws asked for, of which those there were may have been chosen
+    # a length that is reached with the draws asked for
     length = None
     if course.strata is not None:
         length = Length(total, total * course.thin, strata=course.strata, fits=course.fits)
-        length = length._replace(confirms=True, chosen=course.selected)
+        length = length._replace(confirms=True, selected=course.selected)
     # without those before, a call is not worth telling
     calls = (*post.calls, call_of(resume, {"draws": draws})) if post.calls else ()
     plans = [

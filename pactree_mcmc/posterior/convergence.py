@@ -60,10 +60,10 @@ NO_PROOF = (
     "with betas=8, or with exact.solve of a smaller model."
 )
 SELECTED = (
-    " The run ended with these draws because they agree, after others that did not, and had no work left to confirm "
-    "them: errors computed from them may be a third too small. Draws that pt.resume adds are not chosen so."
+    " The run ended with these draws because they agree, after others that did not, without the work left to confirm "
+    "them: errors computed from them may be a third too small. Draws that pt.resume adds are not selected so."
 )
-"""Said of draws that the criterion chose (`Course.selected`)."""
+"""Said of draws that the criterion selected (`Course.selected`)."""
 
 
 class ConvergenceWarning(UserWarning):

@@ -75,7 +75,7 @@ def lengthen(work: Work, done: Done, began: float) -> Lengthened:
     steps = plan.length.before + n * plan.thin
     if n > draws:
         done = done._replace(results=[result.chosen(evenly(n, draws)) for result in done.results])
-    return Lengthened(work, done, steps, selected or plan.length.chosen)
+    return Lengthened(work, done, steps, selected or plan.length.selected)
 
 
 def _halved(work: Work, done: Done) -> tuple[Work, Done]:

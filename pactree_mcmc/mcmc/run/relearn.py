@@ -67,14 +67,12 @@ def teaches(work: Work, results: list[Result]) -> bool:
     return bool(used[N_PIECES] > 0 and used.max() + len(results) <= MOST_PIECES)
 
 
-def restarted(work: Work, results: list[Result]) -> list[Result]:
-    """Chains where they are, without draws, with what they have learned."""
-    at, ends = ARRAYS.index("density"), [result.end for result in results]
-    replicas = [end.replicas[0] for end in ends]
-    return [
-        begun_with(plan, end, replica.state[at], replica.graph)
-        for plan, end, replica in zip(work.plans, ends, replicas, strict=True)
-    ]
+def restarted(work: Work, results: list[Result], graph: Graph | None = None) -> list[Result]:
+    """Chains where they are, without draws, with the density they have and a graph; None: with that they have, too."""
+    ends = [result.end for result in results]
+    known = ends[0].replicas[0]
+    density, graph = known.state[ARRAYS.index("density")], known.graph if graph is None else graph
+    return [begun_with(plan, end, density, graph) for plan, end in zip(work.plans, ends, strict=True)]
 
 
 def relearned(work: Work, results: list[Result]) -> list[Result]:
@@ -82,11 +80,10 @@ def relearned(work: Work, results: list[Result]) -> list[Result]:
 
     It stays as it is where an executor lost a chain's part.
     """
-    ends = [result.end for result in results]
-    graph, density = ends[0].replicas[0].graph, ends[0].replicas[0].state[ARRAYS.index("density")]
+    graph = results[0].end.replicas[0].graph
     room = (MOST_PIECES - int(graph.used.max())) // len(results)
     tasks = {c: Revisit(plan, result, room) for c, (plan, result) in enumerate(zip(work.plans, results, strict=True))}
     grown = on_pool(work, lambda submit: done_by(work, submit, revisit, tasks, {}))
     if len(grown) == len(tasks):
         graph = frozen(joined_graph([grown[c] for c in tasks], learns=False))
-    return [begun_with(plan, end, density, graph) for plan, end in zip(work.plans, ends, strict=True)]
+    return restarted(work, results, graph)

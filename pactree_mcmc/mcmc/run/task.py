@@ -48,10 +48,11 @@ class Length(NamedTuple):
     """See `Course.fits`."""
     confirms: bool = False
     """Whether the draws of the present stretch are to confirm those before it, which satisfied the criterion."""
-    chosen: bool = False
-    """Whether draws there were before are among those to be returned, and the criterion chose them."""
+    selected: bool = False
+    """`Course.selected` of draws made before that are among those to be returned."""
     affordable: int = 0
-    """Steps of a chain that the work pays for, whatever ``steps`` says; 0 until that is known, and on a ladder."""
+    """Steps of a chain that the work pays for, or of a local kernel ``MOST_TIMES`` times the draws if that is less,
+    whatever ``steps`` says; 0 until it is known, and on a ladder."""
 
 
 @kept

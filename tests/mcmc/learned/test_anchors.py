@@ -11,8 +11,11 @@ from tests.mcmc.moves.test_noise import given_variance, noisy_chain
 from tests.mcmc.planting import standing_in
 from tests.mcmc.transitions import Stepper, new_chain
 from tests.problems.everyday import everyday
+from tests.problems.leaves import NAMED
 from tests.problems.models import build_model
-from tests.problems.spaces import case_problem
+from tests.problems.spaces import case_problem, problem
+from tests.problems.split_priors import LOCAL
+from tests.problems.tree_priors import PRIORS
 
 FEW = ("mcmc.sums.split_sums", "mcmc.sums.ways")
 """Modules that know how many categories are few."""
@@ -63,7 +66,7 @@ def facts(model, state, node, place):
     anchors_of, guide = plain_package().module("mcmc.learned.anchors"), state.guide[place]
     bits, even = anchors_of.WAY_BITS, plain_package().module("mcmc.learned.terms").EVEN
     anchors = [divmod(int(code), 1 << bits) for code in state.anchors[place, : guide.n_anchors]]
-    met = {"below" if state.node[node].depth else "root"} if anchors else set()
+    met = {("root", "below", "deep")[min(state.node[node].depth, 2)]} if anchors else set()
     if anchors and np.abs(state.ahead[place, : len(anchors)]).max() > NEGLIGIBLE:
         met.add("worth")
     for k in range(len(model.split_prior.feature)):
@@ -132,6 +135,34 @@ def test_balance_with_anchors(step, case, prior, leaf, beta, expected, met, monk
     walker = "grow-prune" if way == "few" else None
     check_balance(naive, step, beta, walker, chain)
     assert met >= expected, expected - met
+
+
+def balance_below(met, monkeypatch):
+    """Five rows on a line: a cell below two splits may have another two. All such cells have anchors."""
+    monkeypatch.setattr(plain_package().module("mcmc.learned.anchors"), "LEAST_DEEP_ODDS", -np.inf)
+    data = {"X": [(0.0,), (1.0,), (3.0,), (4.0,), (6.0,)], "y": [0, 1, 1, 0, 1]}
+    naive = problem(data, LOCAL, {**PRIORS["chipman"], "max_depth": 4}, NAMED["nig"])
+    check_balance(naive, "learned", 1.0, None, new_chain(build_model(plain_package().package, naive)))
+    assert met >= {"root", "below", "deep", "worth"}
+
+
+@pytest.mark.slow
+def test_balance_with_anchors_below_two_splits(met, monkeypatch):
+    balance_below(met, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.planted
+def test_anchors_of_deeper_cells_that_drawing_alone_knows_are_noticed(met, monkeypatch):
+    density = plain_package().module("mcmc.learned.density")
+    ahead_of = density._ahead_of
+
+    def forgetful(model, state, node, place):
+        return ahead_of(model, state, node, place) if state.node[node].depth < 2 else 0.0
+
+    monkeypatch.setattr(density, "_ahead_of", forgetful)
+    with pytest.raises(AssertionError):
+        balance_below(met, monkeypatch)
 
 
 SCRATCH = (
@@ -257,6 +288,27 @@ def test_deeper_cells_have_anchors_in_small_tables(n_values, n_rows, expected):
             assert (len(said_of(chain, node)[0]) > 0) == (feature < 2 or expected)
             grow(chain.model, chain.state, node, feature, n_values // 2 - 1, -1)
             node = chain.state.node[node].left
+
+
+def test_deeper_cells_have_anchors_where_they_are_surely_split():
+    """Of a small table of noise and of a step: log odds of all sizes."""
+    rng, plain, odds_at = np.random.default_rng(1), plain_package(), 3
+    X = rng.integers(0, 6, size=(200, 3))
+    grow, next_node = plain.module("mcmc.edits.grow").grow_as_given, plain.module("mcmc.state.terms").next_node
+    found, node = set(), 0
+    with np.errstate(over="ignore"):
+        chain = new_chain(plain.package.TreeModel(X, (X[:, 2] > 2) ^ ((X[:, 0] > 2) & (rng.random(200) < 0.5))))
+        state = chain.state
+        grow(chain.model, state, 0, 0, 2, -1)
+        for child in (state.node[0].left, state.node[0].right):
+            grow(chain.model, state, child, 1, 2, -1)
+        while node >= 0:
+            if state.node[node].splittable and state.node[node].depth > 1:
+                anchors, numbers = said_of(chain, node)
+                assert (len(anchors) > 0) == (numbers[odds_at] > 4.0)
+                found.add(len(anchors) > 0)
+            node = next_node(state, node, 0)
+    assert found == {True, False}
 
 
 def test_children_that_every_split_makes_far_worse(monkeypatch):

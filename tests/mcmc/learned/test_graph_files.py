@@ -8,7 +8,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.state.records import GROWING, N_LINKS, N_PIECES, N_STRATA
-from tests.problems.runs import draw
+from tests.problems.runs import assert_same, draw
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +27,18 @@ def with_graph(post, c, graph):
     out = copy.copy(post)
     out.course = post.course._replace(ends=tuple(ends))
     return out
+
+
+def test_a_file_has_cells_whose_splits_were_not_asked_for(tmp_path):
+    """Of one class alone; cells are kept where sums of weights depend on the order of rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    model = pt.TreeModel(X, X[:, 0] > 0.0, sample_weight=rng.uniform(0.5, 1.5, 60))
+    post = pt.sample(model, 60, rng=1, progress=False)
+    assert any((end.replicas[0].cells.guide.asked == 0).any() for end in post.course.ends)
+    post.save(tmp_path / "run.nc")
+    again = pt.load(tmp_path / "run.nc")
+    assert_same(pt.resume(again, 10, progress=False), pt.resume(post, 10, progress=False))
 
 
 def test_chains_of_a_file_share_one_graph(post, tmp_path):

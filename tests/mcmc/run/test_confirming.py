@@ -78,15 +78,15 @@ def test_a_run_interrupted_while_it_confirms_goes_on(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("within", [0.0, 1.0])
-def test_draws_that_nothing_confirmed_are_said_to_be_chosen(monkeypatch, tmp_path, within):
+def test_draws_that_nothing_confirmed_are_said_to_be_selected(monkeypatch, tmp_path, within):
     """In the verdict, in files and of further draws, as long as they are among these."""
     monkeypatch.setattr(_length, "CONFIRMED_WITHIN", within)
     good_from(monkeypatch, 2)
     post = pt.sample(MODELS["learns"](), 250, rng=1, progress=False)
-    chosen = within == 0.0
-    assert post.course.selected == chosen and post.course.steps == (500 if chosen else 750)
+    selected = within == 0.0
+    assert post.course.selected == selected and post.course.steps == (500 if selected else 750)
     post.save(tmp_path / "run.nc")
     monkeypatch.setattr(convergence, "check_convergence", lambda *given, **how: [])
     for one in (pt.load(tmp_path / "run.nc"), pt.resume(post, 250, progress=False)):
-        assert one.course.selected == chosen
-        assert ("ended with these draws because they agree" in one.summary().attrs["verdict"]) == chosen
+        assert one.course.selected == selected
+        assert ("ended with these draws because they agree" in one.summary().attrs["verdict"]) == selected

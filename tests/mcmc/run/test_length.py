@@ -46,10 +46,13 @@ def judged(monkeypatch):
     return judge
 
 
-def test_the_default_run_repeats():
+@pytest.mark.parametrize("confirms", [True, False])
+def test_the_default_run_repeats(monkeypatch, confirms):
     """By its seed, and by its seed and steps; its strata and steps are kept, in files and further draws too."""
+    monkeypatch.setattr(_length, "CONFIRMED_WITHIN", 0.5 if confirms else 0.0)
     post = found("shared variance")
-    assert post.n_draws == 250 and post.course.steps >= 250 * post.course.thin
+    stretches = 2 if confirms else 1
+    assert post.n_draws == 250 and post.course.steps == 250 * post.course.thin * stretches
     assert_same(found("shared variance"), post)
     assert_same(found("shared variance", steps=post.course.steps), post)
     assert post.course.strata.shape == (3,) and np.isfinite(post.course.strata).all()
@@ -404,6 +407,17 @@ def test_strata_that_make_no_sense_are_refused(spoil, said, small, tmp_path):
         pt.load(tmp_path / "run.nc")
 
 
+def test_whether_draws_were_selected_is_a_condition(small, tmp_path):
+    course = small.course
+    try:
+        small.course = course._replace(selected=2)
+        small.save(tmp_path / "run.nc")
+    finally:
+        small.course = course
+    with pytest.raises(ValueError, match="whether draws were selected"):
+        pt.load(tmp_path / "run.nc")
+
+
 LENGTHS = [
     ({"draws": 0}, "a plan has no length"),
     ({"draws": 6.0}, "a plan has no length"),
@@ -418,6 +432,9 @@ LENGTHS = [
     ({"seconds": np.nan}, "a plan has no length"),
     ({"seconds": np.inf}, "a plan has no length"),
     ({"seconds": 3}, "a plan has no length"),
+    ({"confirms": 1}, "a plan has no length"),
+    ({"selected": None}, "a plan has no length"),
+    ({"affordable": -1}, "a plan has no length"),
     ({"strata": np.zeros(4)}, "strata"),
     ({"strata": np.array([0.0, np.nan, 0.0])}, "the evidence of a stratum is none"),
 ]
