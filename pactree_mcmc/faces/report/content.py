@@ -129,7 +129,7 @@ def _verdict(post: Posterior, draws: SampledPosterior, truth: Posterior | None) 
         return {"level": "good" if whole else "doubt", "head": head, "lines": lines, "figures": []}
     found = check_convergence(draws)
     figures = [line for line in found[1:] if _is_figure(line)]
-    said = [line for line in found if line not in figures] or [verdict(draws)]
+    said = [line for line in found if line not in figures] or verdict(draws).split("\n  ")
     few = bool(found) and found[0].startswith("too few draws")
     head = "Do not rely on these draws yet." if found else AGREE
     head = "There are too few draws to judge." if few else head

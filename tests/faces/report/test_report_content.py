@@ -15,6 +15,9 @@ import pactree_mcmc as pt
 from pactree_mcmc.faces.report.content import layout, report_content
 from pactree_mcmc.faces.report.paths import common_paths
 from pactree_mcmc.faces.report.trees import trees_for_page
+from pactree_mcmc.mcmc.kernel import read_kernel
+from pactree_mcmc.posterior.convergence import SELECTED
+from pactree_mcmc.tree.drawn import Course
 from tests.faces.report.pages import Read, posterior, stump, written
 from tests.posterior.spaces import MODELS, all_trees
 
@@ -183,6 +186,13 @@ class TestWhatItSays:
         assert "40 rows, 3 features; classes: False, True" in words
         assert "2 chains x 30 draws" in words
         assert repr(post.model.tree_prior) in words
+
+    def test_draws_that_were_selected_are_said_to_be(self):
+        draws = exact.solve(MODELS["local, nominal"]).sample(2000, rng=1)
+        for selected in (True, False):
+            draws.course = Course(read_kernel("local"), 1, (), 4000, None, selected=selected)
+            told = report_content(draws, None, None)["verdict"]
+            assert told["level"] == "good" and (SELECTED in told["lines"]) == selected
 
     def test_chains_apart_are_said_first(self, tmp_path):
         x = np.arange(10.0)
