@@ -59,7 +59,7 @@ from .model import (
 )
 from .model.split_prior.designs import Contexts, context_tree, contexts, dyadic_tree, kd_tree
 from .posterior.base import Posterior
-from .posterior.convergence import ConvergenceWarning
+from .posterior.ess import ConvergenceWarning
 from .posterior.joining import posterior_from_trees
 from .posterior.sampled import SampledPosterior
 from .posterior.space.distances import TreeDistances

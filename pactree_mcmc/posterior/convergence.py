@@ -14,7 +14,8 @@ import numpy as np
 
 from ..core.checks import check_count
 from ..tree.coded import leaves_of_units
-from .ess import FEWEST_PER_CHAIN, chains_apart, chains_drift, rhat_and_ess, rhat_and_ess_by_tree
+from .ess import FEWEST_PER_CHAIN, ConvergenceWarning, chains_apart, chains_drift, rhat_and_ess, rhat_and_ess_by_tree
+from .evidence import fits_apart, lost_roots
 from .space.tree_ess import distances_from, draw_words, focal_draws
 
 if TYPE_CHECKING:
@@ -37,16 +38,8 @@ N_LISTED = 3
 """Of the root features, the inclusions, the distances and the predictions, the worst that a warning lists."""
 SLOW = 20.0
 """If the run would have to be this many times longer, tempering is advised instead."""
-LOST, LOST_TIMES = 0.05, 50.0
-"""A root feature is lost if its trees have at least this fraction of the evidence, and the draws this many times
-less."""
 LENGTHS = ("tune", "thin", "proposals")
 """Arguments of `sample` that make a run of given length."""
-FIT_EFFECTIVE, FIT_ERRORS, FIT_FLOOR, FIT_TIMES = 10.0, 4.0, 0.3, 50.0
-"""Two fits disagree if both have this many effective draws and their log evidences differ by more than this many
-standard errors and nats; or if the one with the smaller evidence has, and the evidence of the other is this many times
-larger.
-"""
 
 
 HEADER = (
@@ -60,20 +53,10 @@ NO_PROOF = (
     "with betas=8, or with exact.solve of a smaller model."
 )
 SELECTED = (
-    " The run ended with these draws because they agree, after others that did not, without the work left to confirm "
+    "The run ended with these draws because they agree, after others that did not, without the work left to confirm "
     "them: errors computed from them may be a third too small. Draws that pt.resume adds are not selected so."
 )
 """Said of draws that the criterion selected (`Course.selected`)."""
-
-
-class ConvergenceWarning(UserWarning):
-    """The draws of a run may not represent its posterior.
-
-    Examples
-    --------
-    >>> issubclass(ConvergenceWarning, UserWarning)
-    True
-    """
 
 
 def warn_if_unconverged(post: SampledPosterior, stacklevel: int = 1, *, max_points: int = 50, levels: int = 1) -> None:
@@ -187,67 +170,14 @@ def _are_too_few(post: SampledPosterior) -> bool:
     return post.tree_of_draw.size < FEWEST_DRAWS or post.n_draws < FEWEST_PER_CHAIN
 
 
-def lost_roots(post: SampledPosterior) -> list[str]:
-    """Returns, in words, root features that are probable according to the learned density but rare in the chains.
-
-    The mean weight of independent draws of a stratum estimates its evidence; it is seldom many times too large, but
-    often too small. So the evidence of all trees is taken as the sum over strata, or as the evidence of a stratum over
-    its fraction of the draws, whichever is larger.
-    """
-    strata = None if post.course is None else post.course.strata
-    if strata is None or not np.isfinite(strata).any():
-        return []
-    columns, roots = post.model.columns, post.root_feature
-    by_feature = np.zeros(post.model.n_features)
-    np.add.at(by_feature, columns.source[: len(strata)], np.exp(strata - strata.max()))
-    drawn = np.bincount(roots[roots >= 0], minlength=len(by_feature)) / roots.size
-    often = drawn >= LOST
-    fraction = by_feature / max(by_feature.sum(), (by_feature[often] / drawn[often]).max(initial=0.0))
-    return [
-        f"root feature {str(columns.names[k])!r}: in {drawn[k]:.4f} of the draws, but by draws of the learned density "
-        f"its trees have about {fraction[k]:.2f} of the evidence: the chains have lost it"
-        for k in np.flatnonzero((fraction >= LOST) & (drawn < fraction / LOST_TIMES))
-    ]
-
-
-def fits_apart(post: SampledPosterior) -> list[str]:
-    """Returns, in words, that densities fitted separately to two halves of the chains find different evidence, if they
-    do.
-
-    Both estimates are means of unbiased weights, seldom much too large: the fit with the smaller one has lost part of
-    the posterior, which its own weights, nearly constant then, do not show. If their effective sample size is below 10
-    the error of the smaller one is not known, and nothing is reported; nor is it if both lost the same. The error of
-    the larger one need not be known if it is 50 times the smaller: were the smaller one right, this would happen with a
-    probability below 1 in 50 (Markov).
-    """
-    fits = None if post.course is None else post.course.fits
-    if fits is None:
-        return []
-    (first, second), (one, other), _ = fits.T
-    low, high = fits[np.argsort(fits[:, 0])]
-    bound = FIT_ERRORS * low[1] + math.log(FIT_TIMES)
-    if high[2] >= FIT_EFFECTIVE:
-        bound = min(bound, FIT_ERRORS * math.hypot(one, other) + FIT_FLOOR)
-    if low[2] < FIT_EFFECTIVE or high[0] - low[0] <= bound:
-        return []
-    return [
-        "the trees of half of the chains in tuning and those of the other half were fitted separately: by draws of the "
-        f"two fits the log evidence is {first:.2f} +- {one:.2f} and {second:.2f} +- {other:.2f}; one fit lost part of "
-        "the posterior, and so may the chains have: try another rng=, or more chains="
-    ]
-
-
 def verdict(post: SampledPosterior) -> str:
     """Returns what `check_convergence` finds as one text, or that it finds nothing and that this is no proof."""
     found = check_convergence(post)
     if found:
         return "\n  ".join(found)
     chains = "The halves of the chain agree" if post.n_chains == 1 else f"The {post.n_chains} chains agree"
-    return f"{chains} within what is wanted. {NO_PROOF}{SELECTED if _is_selected(post) else ''}"
-
-
-def _is_selected(post: SampledPosterior) -> bool:
-    return post.course is not None and post.course.selected
+    selected = [SELECTED] if post.course is not None and post.course.selected else []
+    return "\n  ".join([f"{chains} within what is wanted. {NO_PROOF}", *selected])
 
 
 class Quantities(NamedTuple):

@@ -20,6 +20,16 @@ APART = 10.0
 """Chains are apart if the variance of their means exceeds by this factor what their own errors explain."""
 
 
+class ConvergenceWarning(UserWarning):
+    """The draws of a run may not represent its posterior.
+
+    Examples
+    --------
+    >>> issubclass(ConvergenceWarning, UserWarning)
+    True
+    """
+
+
 def rhat_and_ess(values: Any) -> tuple[np.ndarray, np.ndarray]:
     """Rank-normalised split R-hat and bulk effective sample size of many quantities at once.
 

@@ -1,4 +1,7 @@
-"""The evidence from the levels of a tempered run: stepping stones, each by Bennett's acceptance ratio."""
+"""The evidence from the levels of a tempered run: stepping stones, each by Bennett's acceptance ratio.
+
+And what evidences found in tuning say that chains have lost: those of strata of roots, and of two separate fits.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ from ..core.special import expit, fdtrc, stdtrit
 from ..files.encoding import kept
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
-from .convergence import ConvergenceWarning
-from .ess import FEWEST_PER_CHAIN, autocorrelation_times
+from .ess import FEWEST_PER_CHAIN, ConvergenceWarning, autocorrelation_times
 
 if TYPE_CHECKING:
     from ..model import TreeModel
+    from .sampled import SampledPosterior
 
 BLOCK_TIMES = 2.0
 """Length of a block of draws in autocorrelation times, at least."""
@@ -34,6 +37,16 @@ bridges: list[Callable[[Any], Any]] = []
 """Functions that compute the evidence of a run without a ladder from its posterior; the sampler registers its own."""
 COVERED = 0.95
 """Of intervals of two standard errors to both sides."""
+LOST, LOST_TIMES = 0.05, 50.0
+"""A root feature is lost if its trees have at least this fraction of the evidence, and the draws this many times
+less."""
+MOST_ABOVE = 700.0
+"""Nats of a ratio that is as good as infinite."""
+FIT_EFFECTIVE, FIT_ERRORS, FIT_FLOOR, FIT_TIMES = 10.0, 4.0, 0.3, 50.0
+"""Two fits disagree if both have this many effective draws and their log evidences differ by more than this many
+standard errors and nats; or if the one with the smaller evidence has, and the evidence of the other is this many times
+larger.
+"""
 
 
 @kept
@@ -92,6 +105,20 @@ def prior_mass(model: TreeModel) -> PriorMass:
     fewest = model.split_prior.fewest_splits(model.columns)
     log_stump = model.log_prior(Tree([LEAF], [0.0], [0], [0]))
     return PriorMass(model.tree_prior.log_mass(fewest, model.shape), log_stump)
+
+
+def evidence_constant(model: TreeModel) -> float:
+    """Nats from the log of a sum over trees, as compiled code weighs them, to the log evidence.
+
+    The mass of the prior is taken as one where it is not known.
+
+    Examples
+    --------
+    >>> import pactree_mcmc as pt
+    >>> evidence_constant(pt.TreeModel([[0.0], [1.0]], [0, 1]))
+    0.0
+    """
+    return float(model.lowered.prior.log_constant) - (prior_mass(model).log_mass or 0.0)
 
 
 def gather(reports: Sequence[Any], mass: PriorMass) -> Tempering:
@@ -254,3 +281,59 @@ def log_ratio(high: np.ndarray, low: np.ndarray) -> float:
     from scipy.optimize import brentq
 
     return float(brentq(lambda c: expit(low - c).sum() - expit(c - high).sum(), *ends, xtol=1e-9))
+
+
+def lost_roots(post: SampledPosterior) -> list[str]:
+    """Returns, in words, root features that are probable according to the learned density but rare in the chains.
+
+    The mean weight of independent draws of a stratum estimates its evidence; it is seldom many times too large, but
+    often too small. So the evidence of all trees is taken as the sum over strata, as the evidence of a stratum over its
+    fraction of the draws, or as what the bridge finds with the draws of the chains (`log_evidence`), whichever is
+    largest.
+    """
+    strata = None if post.course is None else post.course.strata
+    if strata is None or not np.isfinite(strata).any():
+        return []
+    columns, roots, highest = post.model.columns, post.root_feature, strata.max()
+    by_feature = np.zeros(post.model.n_features)
+    np.add.at(by_feature, columns.source[: len(strata)], np.exp(strata - highest))
+    drawn = np.bincount(roots[roots >= 0], minlength=len(by_feature)) / roots.size
+    often = drawn >= LOST
+    fraction = by_feature / max(by_feature.sum(), (by_feature[often] / drawn[often]).max(initial=0.0))
+    lost = (fraction >= LOST) & (drawn < fraction / LOST_TIMES)
+    if lost.any() and post.log_evidence is not None:
+        above = highest + evidence_constant(post.model) - post.log_evidence
+        fraction = np.minimum(fraction, by_feature * math.exp(min(above, MOST_ABOVE)))
+        lost &= (fraction >= LOST) & (drawn < fraction / LOST_TIMES)
+    return [
+        f"root feature {str(columns.names[k])!r}: in {drawn[k]:.4f} of the draws, but by draws of the learned density "
+        f"its trees have about {fraction[k]:.2f} of the evidence: the chains have lost it"
+        for k in np.flatnonzero(lost)
+    ]
+
+
+def fits_apart(post: SampledPosterior) -> list[str]:
+    """Returns, in words, that densities fitted separately to two halves of the chains find different evidence, if they
+    do.
+
+    Both estimates are means of unbiased weights, seldom much too large: the fit with the smaller one has lost part of
+    the posterior, which its own weights, nearly constant then, do not show. If their effective sample size is below 10
+    the error of the smaller one is not known, and nothing is reported; nor is it if both lost the same. The error of
+    the larger one need not be known if it is 50 times the smaller: were the smaller one right, this would happen with a
+    probability below 1 in 50 (Markov).
+    """
+    fits = None if post.course is None else post.course.fits
+    if fits is None:
+        return []
+    (first, second), (one, other), _ = fits.T
+    low, high = fits[np.argsort(fits[:, 0])]
+    bound = FIT_ERRORS * low[1] + math.log(FIT_TIMES)
+    if high[2] >= FIT_EFFECTIVE:
+        bound = min(bound, FIT_ERRORS * math.hypot(one, other) + FIT_FLOOR)
+    if low[2] < FIT_EFFECTIVE or high[0] - low[0] <= bound:
+        return []
+    return [
+        "the trees of half of the chains in tuning and those of the other half were fitted separately: by draws of the "
+        f"two fits the log evidence is {first:.2f} +- {one:.2f} and {second:.2f} +- {other:.2f}; one fit lost part of "
+        "the posterior, and so may the chains have: try another rng=, or more chains="
+    ]

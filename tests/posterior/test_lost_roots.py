@@ -1,17 +1,14 @@
 """Roots that the learned density knows and the chains have lost; fits that disagree."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.posterior.convergence import (
-    check_convergence,
-    fits_apart,
-    lost_roots,
-    objections,
-    verdict,
-)
+from pactree_mcmc.posterior.convergence import check_convergence, objections, verdict
+from pactree_mcmc.posterior.evidence import evidence_constant, fits_apart, lost_roots
 from pactree_mcmc.tree.drawn import Course
 from tests.posterior.test_convergence import STUMP, N, by_hand, cut_at, model_of, warned
 
@@ -70,6 +67,21 @@ def test_a_root_whose_evidence_is_found_too_small_makes_no_other_lost(third, is_
     post = by_hand(pt.TreeModel(x, x[:, 0] > 19), [cut_at(19.5), cut_at(0.5, feature=1)], roots)
     fractions = np.log([0.001, 0.25, third])
     post.course = Course(read_kernel("whole"), 1, (), 1000, fractions)
+    assert len(lost_roots(post)) == is_lost
+
+
+@pytest.mark.parametrize(("above", "is_lost"), [(-4.0, False), (0.0, True)])
+def test_strata_of_little_evidence_beside_that_of_the_bridge_are_not_lost(above, is_lost):
+    """Where the weights of all strata are poor, a root of which a little more was found is not told to be lost."""
+    rng = np.random.default_rng(3)
+    x = rng.random((60, 3))
+    model = pt.TreeModel(x, x[:, 0] > 0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pt.ConvergenceWarning)
+        post = pt.sample(model, 100, rng=1, progress=False)
+    assert (post.root_feature == 0).mean() > 0.95
+    found = post.log_evidence - evidence_constant(model)
+    post.course = post.course._replace(strata=found + np.array([above - 2.0, -np.inf, above]))
     assert len(lost_roots(post)) == is_lost
 
 

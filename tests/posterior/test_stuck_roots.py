@@ -7,7 +7,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.convergence import ConvergenceWarning, check_convergence
+from pactree_mcmc.posterior.convergence import check_convergence
+from pactree_mcmc.posterior.ess import ConvergenceWarning
 from pactree_mcmc.posterior.inference_data import rhat
 
 N = 60

@@ -18,7 +18,8 @@ from ...core.checks import MOST, Seed, check_choice, check_count, check_number, 
 from ...mcmc.sampling import sample
 from ...model import TreeModel
 from ...model.data import number_target
-from ...posterior.convergence import ConvergenceWarning, objections, training_points
+from ...posterior.convergence import objections, training_points
+from ...posterior.ess import ConvergenceWarning
 from ...posterior.sampled import SampledPosterior, fractions
 from ...table.labels import refuse_missing
 from ...table.reader import Table, is_frame

@@ -20,7 +20,7 @@ from ...core.special import logsumexp
 from ...mcmc.sampling import sample
 from ...model import ChipmanPrior, DirichletMultinomial, LocalCuts, NormalInverseGamma, TreeModel
 from ...model.leaf.compiled import add_scores_into
-from ...posterior.convergence import ConvergenceWarning
+from ...posterior.ess import ConvergenceWarning
 from ...posterior.left_out import leaf_of_units, rows_left_out
 from ...posterior.sampled import SampledPosterior
 from ...tree.arrays import LEAF, node_depths

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...model import TreeModel
-from ...posterior.evidence import prior_mass
+from ...posterior.evidence import evidence_constant
 from ..state.arrays import first_density
 from .decisions import Decisions
 from .fit import fit_density, joined_decisions
@@ -50,5 +50,5 @@ def fits_of(weights: Sequence[np.ndarray], model: TreeModel) -> np.ndarray | Non
     fits = np.array([evidence_of(w) for w in weights])
     if not np.isfinite(fits).all():
         return None
-    fits[:, 0] += float(model.lowered.prior.log_constant) - (prior_mass(model).log_mass or 0.0)
+    fits[:, 0] += evidence_constant(model)
     return fits

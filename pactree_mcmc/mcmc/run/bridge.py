@@ -20,9 +20,8 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...core.logsum import log_mean
 from ...core.special import stdtrit
-from ...posterior.convergence import ConvergenceWarning
-from ...posterior.ess import FEWEST_PER_CHAIN, autocorrelation_times
-from ...posterior.evidence import COVERED, prior_mass
+from ...posterior.ess import FEWEST_PER_CHAIN, ConvergenceWarning, autocorrelation_times
+from ...posterior.evidence import COVERED, evidence_constant, prior_mass
 from ..chain.chain import Chain
 from ..chain.snapshot import ARRAYS, generator_from
 from ..chain.start import load_tree
@@ -60,10 +59,11 @@ def bridge(post: Any) -> Bridge | None:
         If trees drawn in tuning from a density fitted to half of the chains find more than 100 times the evidence.
     """
     model, course = post.model, post.course
-    if course is None or not course.kernel.guided or post.tempering is not None or not model.lowered.is_fixed:
+    if course is None or not course.ends or not course.kernel.guided or post.tempering is not None:
         return None
-    mass = prior_mass(model).log_mass
-    if mass is None or model.units.n_units * len(model.lowered.split_prior.feature) > MOST_VALUES:
+    if not model.lowered.is_fixed:
+        return None
+    if prior_mass(model).log_mass is None or model.units.n_units * len(model.lowered.split_prior.feature) > MOST_VALUES:
         return None
     end = course.ends[0]
     chain = Chain(model.lowered, course.kernel, generator_from(end.generator))
@@ -73,8 +73,7 @@ def bridge(post: Any) -> Bridge | None:
         return None
     drawn = drawn_freely(chain, N_DRAWN)
     found = _bridged(_chained(chain, post), drawn)
-    constant = float(model.lowered.prior.log_constant)
-    found = found._replace(log_evidence=found.log_evidence + constant - mass)
+    found = found._replace(log_evidence=found.log_evidence + evidence_constant(model))
     _compare_fits(found, course.fits)
     return found
 

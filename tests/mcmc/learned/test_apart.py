@@ -17,7 +17,9 @@ from pactree_mcmc.mcmc.learned.apart import evidence_of, fits_of, fitted_halves
 from pactree_mcmc.mcmc.learned.fit import fit_density, joined_decisions
 from pactree_mcmc.mcmc.run import learn
 from pactree_mcmc.mcmc.state.arrays import first_density
-from pactree_mcmc.posterior.convergence import ConvergenceWarning, check_convergence, fits_apart
+from pactree_mcmc.posterior.convergence import check_convergence
+from pactree_mcmc.posterior.ess import ConvergenceWarning
+from pactree_mcmc.posterior.evidence import fits_apart
 from tests.mcmc.run.test_bridge import SOLVED
 from tests.mcmc.run.test_executors import SPAWN
 from tests.mcmc.run.test_learn import P, simulated
