@@ -25,10 +25,10 @@ from .chain.tempering import read_ladder
 from .kernel import PROPOSALS_PER_DRAW, check_even, read_kernel
 from .run.bridge import bridge
 from .run.checkpoint import Checkpoint, read_interval, read_target
-from .run.learn import MOST_TIMES, learn, learns_within
+from .run.learn import MOST_TIMES, default_work, learn, learns_within
 from .run.length import FEWEST, lengthen
 from .run.pilot import fitted
-from .run.task import WORK, Length, Plan
+from .run.task import Length, Plan
 from .run.workers import Work, do
 from .state.arrays import line_sums
 
@@ -101,8 +101,9 @@ def sample(
         Wall time after which such a run ends, > 0; tuning and the first ``draws`` steps are made in any case. It ends
         at a step that ``post.course.steps`` has.
     work : float, optional
-        Rows that such a run visits at most, about, in all chains, tuning included, >= 1; default 1e10, one and a
-        half to six minutes of processor time (docs/default.md says what is counted). Less of it makes tuning shorter
+        Rows that such a run visits at most, about, in all chains, tuning included, >= 1; default 1e10, one to six
+        minutes of processor time, and up to 2e10 for tables of more than 50,000 values that chains learn from
+        (docs/default.md says what is counted). Less of it makes tuning shorter
         and, of many rows, steps of fewer proposals.
     start : {"dispersed", "grown", "prior", "stump"}, Tree, or sequence of Trees, one a chain; default "dispersed"
         Where chains start. "grown": from the root down, each cell is split or not, and by which split, as its
@@ -169,7 +170,7 @@ def sample(
     check_executor(executor)
     for name, value in {"draws": draws, "chains": chains}.items():
         check_count(name, value)
-    length = _read_length(draws, tune, thin, proposals, steps, seconds, work)
+    length = _read_length(model, draws, tune, thin, proposals, steps, seconds, work)
     tune, thin = TUNE if tune is None else tune, 1 if thin is None else thin
     is_line = betas is None and line_sums(model.lowered) > 0
     best = "local"
@@ -244,7 +245,7 @@ def _named(kernel: Any) -> list[str]:
 
 
 def _read_length(
-    draws: int, tune: Any, thin: Any, proposals: Any, steps: Any, seconds: Any, work: Any
+    model: TreeModel, draws: int, tune: Any, thin: Any, proposals: Any, steps: Any, seconds: Any, work: Any
 ) -> Length | None:
     """Where a run that finds its own length must end; None for one whose length is given."""
     given = {"tune": tune, "thin": thin, "proposals": proposals}
@@ -271,7 +272,7 @@ def _read_length(
     if seconds is not None and steps is None and work is None:
         most = MOST
     limit = None if seconds is None else float(seconds)
-    return Length(int(draws), most, limit, work=WORK if work is None else float(work))
+    return Length(int(draws), most, limit, work=default_work(model) if work is None else float(work))
 
 
 def check_reachable(model: TreeModel) -> None:

@@ -49,7 +49,7 @@ from .survey import (
     survey,
     visited,
 )
-from .task import Plan, Result, Run
+from .task import WORK, Plan, Result, Run
 from .workers import Work, n_cores
 
 Submit = Callable[..., Future]
@@ -78,6 +78,8 @@ ROUNDS_FRACTION, LEARNING_AT_MOST = 0.2, 0.6
 """Part of the work that the rounds before the graph are to take, and that all may."""
 LARGEST_LOOK = 200_000
 """What a look at a table may cost for chains to learn from it: on larger ones local moves predict as well sooner."""
+MANY_VALUES, MOST_WORK = 50_000, 2e10
+"""Values of a table beyond which a run has work in proportion, and the most it has, where nothing is said of it."""
 GROWTHS = 3
 """Rounds after those, in which the graph of what trees meet grows; where a run finds its own length, at most."""
 EFFECTIVE = 0.6
@@ -286,6 +288,16 @@ def look_rows(model: TreeModel) -> int:
     """What it costs to score the splits of all features at the root, in rows visited."""
     features = model.lowered.split_prior.feature
     return model.units.codes.shape[1] * len(features) + CODE_ROWS * int(features.n_codes.sum())
+
+
+def default_work(model: TreeModel) -> float:
+    """Rows that a run visits at most, where nothing is said of its work: more of a large table, if that can be learned
+    from.
+    """
+    if look_rows(model) > LARGEST_LOOK:
+        return WORK
+    values = model.units.n_units * len(model.lowered.split_prior.feature)
+    return min(WORK * max(values / MANY_VALUES, 1.0), MOST_WORK)
 
 
 def learns_within(work: float, model: TreeModel, chains: int) -> bool:

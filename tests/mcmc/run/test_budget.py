@@ -18,6 +18,7 @@ from pactree_mcmc.mcmc.run.learn import (
     ROUND,
     ROUNDS_LOOKS,
     SHORTEST_ROUND,
+    default_work,
     learns_within,
     look_rows,
     round_steps,
@@ -116,6 +117,16 @@ def test_learning_from_larger_tables_is_noticed(planned, monkeypatch):
     monkeypatch.setattr(_learn, "LARGEST_LOOK", 2 * LARGEST_LOOK)
     with pytest.raises(AssertionError):
         test_of_larger_tables_nothing_is_learned_whatever_the_work(planned)
+
+
+def test_the_work_grows_with_the_values_of_a_table_that_is_learned_from(planned):
+    """Of rows that differ, by ten features: no look at fewer than 20,000 of them is too large."""
+    for n, times in [(1000, 1.0), (5000, 1.0), (7500, 1.5), (10_000, 2.0), (15_000, 2.0), (20_000, 1.0)]:
+        X = np.random.default_rng(n).integers(0, 9, (n, 10)).astype(float)
+        model = pt.TreeModel(X, np.random.default_rng(1).normal(size=n))
+        assert default_work(model) == pytest.approx(times * WORK, rel=1e-3) and model.units.n_units > 0.999 * n
+        assert planned(model).length.work == default_work(model)
+        assert planned(model, work=123.0).length.work == 123.0
 
 
 def test_where_learning_just_pays_its_rounds_fit():
