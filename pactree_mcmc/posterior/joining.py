@@ -12,7 +12,7 @@ from ..model import TreeModel
 from ..model.obstacles import unknown_weights
 from ..model.split_prior.geometry import parts_rows, told
 from ..tree.arrays import LEAF
-from ..tree.coded import CODED_NODE, CodedTrees, from_records, number_trees
+from ..tree.coded import CODED_NODE, CodedTrees, from_records, number_trees, whole
 from ..tree.drawn import Course, Saved
 from ..tree.tree import Tree
 from .evidence import Tempering
@@ -39,10 +39,10 @@ def join_chains(
     # a chain may have saved trees that none of the draws kept of it is
     sizes = [int(saved.tree_of_draw.max()) + 1 for saved in chains]
     ends = [np.asarray(saved.tree)["start"][: n + 1] for saved, n in zip(chains, sizes, strict=True)]
-    node = np.concatenate([np.asarray(saved.node)[: end[-1]] for saved, end in zip(chains, ends, strict=True)])
+    node = np.concatenate([whole(saved.node[: end[-1]]) for saved, end in zip(chains, ends, strict=True)])
     stats = np.concatenate([saved.stats[: end[-1]] for saved, end in zip(chains, ends, strict=True)])
     offset = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(end) for end in ends]))])
-    trees = from_records(node, offset)
+    trees = from_records(node.view(CODED_NODE), offset)
     number, first = number_trees(trees, stats if by_stats else None)
     tree = np.concatenate([np.asarray(saved.tree)[:n] for saved, n in zip(chains, sizes, strict=True)])[first]
     number_of_chain = np.split(number, np.cumsum(sizes)[:-1])

@@ -9,7 +9,7 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.codes import SHARED_NORMAL
-from ...tree.coded import CODED_NODE
+from ...tree.coded import CODED_NODE, whole
 from ...tree.drawn import SAVED_TREE, Saved
 from ..state.arrays import ChainState
 from ..state.lists import is_leaf
@@ -35,10 +35,15 @@ def new_saved(n_draws: int, n_moves: int, n_stats: int, n_weights: int = 0) -> S
     )
 
 
+def _nodes(copied: np.ndarray) -> np.recarray:
+    """Records of nodes copied as bytes."""
+    return copied.view(CODED_NODE).view(np.recarray)
+
+
 def with_more_nodes(saved: Saved, needed: int) -> Saved:
     """The same draws with room for at least ``needed`` more nodes."""
     extra = max(needed, len(saved.node))
-    node = np.concatenate([saved.node, np.zeros(extra, dtype=CODED_NODE)]).view(np.recarray)
+    node = _nodes(np.concatenate([whole(saved.node), whole(np.zeros(extra, dtype=CODED_NODE))]))
     return saved._replace(node=node, stats=np.concatenate([saved.stats, np.zeros((extra, saved.stats.shape[1]))]))
 
 
@@ -50,7 +55,7 @@ def trimmed(saved: Saved) -> Saved:
         saved.noise[:n_draws].copy(),
         saved.moves[:n_draws].copy(),
         saved.tree[: n_trees + 1].copy(),
-        saved.node[:n_nodes].copy(),
+        _nodes(whole(saved.node[:n_nodes]).copy()),
         saved.stats[:n_nodes].copy(),
         saved.used.copy(),
         saved.weights[:n_draws].copy(),
@@ -59,6 +64,8 @@ def trimmed(saved: Saved) -> Saved:
 
 def joined(first: Saved, second: Saved) -> Saved:
     """Draws of a chain, and those that followed."""
+    if len(first.node) == 0:
+        return second
     n_trees, n_nodes = len(first.tree) - 1, len(first.node)
     later = second.tree.copy()
     later.start += n_nodes
@@ -67,7 +74,7 @@ def joined(first: Saved, second: Saved) -> Saved:
         np.concatenate([first.noise, second.noise]),
         np.concatenate([first.moves, second.moves]),
         np.concatenate([first.tree[:-1], later]).view(np.recarray),
-        np.concatenate([first.node, second.node]).view(np.recarray),
+        _nodes(np.concatenate([whole(first.node), whole(second.node)])),
         np.concatenate([first.stats, second.stats]),
         first.used + second.used,
         np.concatenate([first.weights, second.weights]),
@@ -90,7 +97,7 @@ def chosen(saved: Saved, which: np.ndarray) -> Saved:
         saved.noise[which],
         np.add.reduceat(saved.moves[: which[-1] + 1], first, axis=0),
         tree,
-        saved.node[nodes],
+        _nodes(whole(saved.node)[nodes]),
         saved.stats[nodes],
         np.array([len(which), len(trees), len(nodes)], dtype=np.int64),
         saved.weights[which] if saved.weights.shape[1] else saved.weights,
