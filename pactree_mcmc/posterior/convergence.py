@@ -238,6 +238,12 @@ def _scalars(post: SampledPosterior) -> np.ndarray:
     return np.vstack([log_posterior, post.n_leaves_of_tree[None], post.depth_of_tree[None]])
 
 
+def agrees(log_posterior: np.ndarray) -> bool:
+    """Whether the log posterior (chains, draws) alone satisfies the criterion."""
+    rhat, ess = rhat_and_ess(_rounded(log_posterior)[None])
+    return bool(rhat[0] <= MOST_RHAT and ess[0] >= LEAST_ESS)
+
+
 def converged(post: SampledPosterior) -> bool:
     """Whether `check_convergence` finds nothing, the rest not looked at where a scalar fails: it may take long."""
     rhat, ess = rhat_and_ess_by_tree(_scalars(post), post.tree_of_draw)

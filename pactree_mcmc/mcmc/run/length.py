@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...posterior.convergence import converged
+from ...posterior.convergence import agrees, converged
 from ...posterior.joining import join_chains
 from ...tree.drawn import Course
 from .relearn import relearned, restarted, teaches
@@ -200,5 +200,8 @@ def evenly(n: int, m: int) -> np.ndarray:
 def holds(plan: Plan, results: list[Result]) -> bool:
     """Whether nothing speaks against the draws."""
     saved, ends = [result.saved for result in results], tuple(result.end for result in results)
+    # told before all trees are joined, which takes seconds where they are large
+    if not agrees(np.array([(one.tree.log_prior + one.tree.log_score)[one.tree_of_draw] for one in saved])):
+        return False
     course = Course(plan.kernel, plan.thin, ends, results[0].n_draws * plan.thin, plan.length.strata)
     return converged(join_chains(plan.model, saved, plan.kernel.moves, 0.0, course=course))

@@ -205,7 +205,8 @@ class _Looks:
 
     def all(self) -> list[Result]:
         """The results of runs that all stand still."""
-        return [self._result(c) for c in range(len(self.runs))]
+        with ThreadPoolExecutor(min(len(self.runs), n_cores())) as pool:
+            return list(pool.map(self._result, range(len(self.runs))))
 
 
 def _interrupted(work: Work, results: list[Result]) -> Done:
