@@ -28,7 +28,7 @@ from .run.checkpoint import Checkpoint, read_interval, read_target
 from .run.learn import MOST_TIMES, default_work, learn, learns_within
 from .run.length import FEWEST, lengthen
 from .run.pilot import fitted
-from .run.task import Length, Plan
+from .run.task import WORK, Length, Plan
 from .run.workers import Work, do
 from .state.arrays import line_sums
 
@@ -102,8 +102,8 @@ def sample(
         at a step that ``post.course.steps`` has.
     work : float, optional
         Rows that such a run visits at most, about, in all chains, tuning included, >= 1; default 1e10, one to six
-        minutes of processor time, and up to 2e10 for tables of more than 50,000 values that chains learn from
-        (docs/default.md says what is counted). Less of it makes tuning shorter
+        minutes of processor time, and up to 2e10 where chains learn from a table of more than 50,000 values,
+        distinct rows times features (docs/default.md says what is counted). Less of it makes tuning shorter
         and, of many rows, steps of fewer proposals.
     start : {"dispersed", "grown", "prior", "stump"}, Tree, or sequence of Trees, one a chain; default "dispersed"
         Where chains start. "grown": from the root down, each cell is split or not, and by which split, as its
@@ -170,14 +170,17 @@ def sample(
     check_executor(executor)
     for name, value in {"draws": draws, "chains": chains}.items():
         check_count(name, value)
-    length = _read_length(model, draws, tune, thin, proposals, steps, seconds, work)
+    length = _read_length(draws, tune, thin, proposals, steps, seconds, work)
     tune, thin = TUNE if tune is None else tune, 1 if thin is None else thin
     is_line = betas is None and line_sums(model.lowered) > 0
     best = "local"
     learns = length is not None and "default" in _named(kernel) and betas is None and not is_line
     if length is not None and learns and model.split_prior.is_even:
-        best = "whole" if learns_within(length.work, model, int(chains)) else "local"
+        most = default_work(model) if work is None else length.work
+        best = "whole" if learns_within(most, model, int(chains)) else "local"
     is_whole = "whole" in [best if name == "default" else name for name in _named(kernel)]
+    if length is not None and is_whole and work is None:
+        length = length._replace(work=default_work(model))
     if proposals is None:
         proposals = PROPOSALS_OF_WHOLE if is_whole else PROPOSALS_PER_DRAW
     adapts = length is not None and is_whole
@@ -245,7 +248,7 @@ def _named(kernel: Any) -> list[str]:
 
 
 def _read_length(
-    model: TreeModel, draws: int, tune: Any, thin: Any, proposals: Any, steps: Any, seconds: Any, work: Any
+    draws: int, tune: Any, thin: Any, proposals: Any, steps: Any, seconds: Any, work: Any
 ) -> Length | None:
     """Where a run that finds its own length must end; None for one whose length is given."""
     given = {"tune": tune, "thin": thin, "proposals": proposals}
@@ -272,7 +275,7 @@ def _read_length(
     if seconds is not None and steps is None and work is None:
         most = MOST
     limit = None if seconds is None else float(seconds)
-    return Length(int(draws), most, limit, work=default_work(model) if work is None else float(work))
+    return Length(int(draws), most, limit, work=WORK if work is None else float(work))
 
 
 def check_reachable(model: TreeModel) -> None:

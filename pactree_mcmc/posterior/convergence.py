@@ -133,7 +133,7 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
     Notes
     -----
     O(distinct trees * (max_points + rows) * depth + quantities * draws * log(draws)), with up to 2,000 distinct rows;
-    for 4 x 1000 draws a few tenths of a second.
+    for 4 x 1000 draws a few tenths of a second; some seconds more where a root seems lost (`log_evidence`).
     For 4 x 1000 independent draws a warning has a probability below one in a hundred
     (tests/posterior/test_convergence.py). Predictions that differ by a 1e-9th of their range count as equal, as such
     differences are rounding.

@@ -301,8 +301,8 @@ def lost_roots(post: SampledPosterior) -> list[str]:
     often = drawn >= LOST
     fraction = by_feature / max(by_feature.sum(), (by_feature[often] / drawn[often]).max(initial=0.0))
     lost = (fraction >= LOST) & (drawn < fraction / LOST_TIMES)
-    if lost.any() and post.log_evidence is not None:
-        above = highest + evidence_constant(post.model) - post.log_evidence
+    if lost.any() and post._bridge is not None:
+        above = highest + evidence_constant(post.model) - post._bridge.log_evidence
         fraction = np.minimum(fraction, by_feature * math.exp(min(above, MOST_ABOVE)))
         lost &= (fraction >= LOST) & (drawn < fraction / LOST_TIMES)
     return [

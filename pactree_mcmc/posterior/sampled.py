@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from ..tree.tree import Tree
 from .base import Posterior
 from .divergence import as_divergence, same_trees
 from .draws import DrawnTrees, draws_of
+from .ess import ConvergenceWarning
 from .evidence import bridges
 from .inference_data import as_datasets, summary, to_arviz
 from .predictive import BLOCK, has_values_by_leaf, refuse_by_row, spread, spread_by_row
@@ -72,10 +74,19 @@ class SampledPosterior(DrawnTrees, ExploresDraws, Posterior):
         None otherwise, and of runs without a ladder where feature weights are drawn: the learned density is one of
         trees, not of weights. The bridge is made when it is first asked for, which takes some seconds: see
         `docs/default.md`.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If trees drawn in tuning from a density fitted to half of the chains find more than 100 times the evidence.
         """
         if self.tempering is not None:
             return self.tempering.log_evidence
-        return None if self._bridge is None else self._bridge.log_evidence
+        if self._bridge is None:
+            return None
+        if self._bridge.objection:
+            warnings.warn(self._bridge.objection, ConvergenceWarning, stacklevel=2)
+        return self._bridge.log_evidence
 
     @property
     def log_evidence_se(self) -> float | None:
@@ -90,6 +101,7 @@ class SampledPosterior(DrawnTrees, ExploresDraws, Posterior):
 
     @cached_property
     def _bridge(self) -> Any:
+        """The evidence by bridge sampling, its standard error, and what speaks against it; None where there is none."""
         for bridge in bridges:
             found = bridge(self)
             if found is not None:

@@ -11,7 +11,6 @@ Journal* 7); that of the chains from the autocorrelation of their terms, or from
 
 from __future__ import annotations
 
-import warnings
 from math import inf, log
 from typing import Any, NamedTuple
 
@@ -20,7 +19,7 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...core.logsum import log_mean
 from ...core.special import stdtrit
-from ...posterior.ess import FEWEST_PER_CHAIN, ConvergenceWarning, autocorrelation_times
+from ...posterior.ess import FEWEST_PER_CHAIN, autocorrelation_times
 from ...posterior.evidence import COVERED, evidence_constant, prior_mass
 from ..chain.chain import Chain
 from ..chain.snapshot import ARRAYS, generator_from
@@ -45,18 +44,15 @@ class Bridge(NamedTuple):
     log_evidence: float
     se: float | None
     """None where the draws are too few to tell."""
+    objection: str = ""
+    """Why the evidence is not to be relied on; "" where nothing speaks against it."""
 
 
 def bridge(post: Any) -> Bridge | None:
     """The evidence by the density that the chains of a posterior learned; None where they learned none of whole trees.
 
     So it is where the prior's own mass is not known, the variance of the leaves or the feature weights are drawn, or
-    the whole table is too large a cell to be drawn.
-
-    Warns
-    -----
-    ConvergenceWarning
-        If trees drawn in tuning from a density fitted to half of the chains find more than 100 times the evidence.
+    the whole table is too large a cell to be drawn, or the density has none of the trees of the chains.
     """
     model, course = post.model, post.course
     if course is None or not course.ends or not course.kernel.guided or post.tempering is not None:
@@ -72,26 +68,26 @@ def bridge(post: Any) -> Bridge | None:
     if not chain.state.node[0].splittable:
         return None
     drawn = drawn_freely(chain, N_DRAWN)
-    found = _bridged(_chained(chain, post), drawn)
+    chained = _chained(chain, post)
+    if not np.isfinite(chained).any():
+        return None
+    found = _bridged(chained, drawn)
     found = found._replace(log_evidence=found.log_evidence + evidence_constant(model))
-    _compare_fits(found, course.fits)
-    return found
+    return found._replace(objection=_objection(found, course.fits))
 
 
-def _compare_fits(found: Bridge, fits: np.ndarray | None) -> None:
-    """Warn where one of two fits finds so much more that it is no chance, if the bridge is right.
+def _objection(found: Bridge, fits: np.ndarray | None) -> str:
+    """What to warn of where one of two fits finds so much more that it is no chance, if the bridge is right.
 
     However few draws it is worth: a mean of weights is seldom far above what it estimates.
     """
     if fits is None or found.se is None or fits[:, 0].max() <= found.log_evidence + 2.0 * found.se + log(MOST_ABOVE):
-        return
-    warnings.warn(
+        return ""
+    return (
         f"the log evidence is {found.log_evidence:.2f} +- {found.se:.2f} by the draws of the chains, but "
         f"{fits[:, 0].max():.2f} by trees drawn in tuning from a density fitted to half of them, which is an unbiased "
         f"estimate of the evidence and so much above it with a probability below {2.0 / MOST_ABOVE:g}: the chains have "
-        "lost part of the posterior.",
-        ConvergenceWarning,
-        stacklevel=6,
+        "lost part of the posterior."
     )
 
 
@@ -111,12 +107,12 @@ def _chained(chain: Chain, post: Any) -> np.ndarray:
 
 
 def _bridged(chained: np.ndarray, drawn: np.ndarray) -> Bridge:
-    """Solve for the evidence, the logs of both kinds of weights given."""
+    """Solve for the evidence, the logs of both kinds of weights given, of the chains' not all infinite."""
     effective = chained.size
     if chained.shape[1] >= FEWEST_PER_CHAIN and np.isfinite(chained).all():
         effective = chained.size / float(autocorrelation_times(chained[None])[0])
     s, r = (np.log(n / (effective + len(drawn))) for n in (effective, len(drawn)))
-    log_z = float(np.median(chained))
+    log_z = float(np.median(chained[np.isfinite(chained)]))
     for _ in range(STEPS):
         above = drawn - np.logaddexp(s + drawn, r + log_z)
         below = -np.logaddexp(s + chained, r + log_z)

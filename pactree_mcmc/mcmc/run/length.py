@@ -19,7 +19,7 @@ import numpy as np
 
 from ...posterior.convergence import agrees, converged
 from ...posterior.joining import join_chains
-from ...tree.drawn import Course
+from ...tree.drawn import Course, Saved
 from .relearn import relearned, restarted, teaches
 from .task import Length, Plan, Result
 from .workers import Done, Work, do
@@ -28,6 +28,8 @@ FEWEST = 1000
 """Draws in all below which the criterion is not waited for."""
 CONFIRMED_WITHIN = 0.5
 """Part of the steps that the work pays for, within which a stretch that confirms must end."""
+MANY_NODES = 1_000_000
+"""Nodes of saved trees beyond which the log posterior is looked at before all trees are joined, which takes seconds."""
 PIECES = 8
 """Parts of a stretch between which a run with a time limit looks at the clock."""
 
@@ -200,8 +202,14 @@ def evenly(n: int, m: int) -> np.ndarray:
 def holds(plan: Plan, results: list[Result]) -> bool:
     """Whether nothing speaks against the draws."""
     saved, ends = [result.saved for result in results], tuple(result.end for result in results)
-    # told before all trees are joined, which takes seconds where they are large
-    if not agrees(np.array([(one.tree.log_prior + one.tree.log_score)[one.tree_of_draw] for one in saved])):
+    are_large = sum(len(one.node) for one in saved) > MANY_NODES
+    # of drawn feature weights the log posterior is not kept by tree
+    if are_large and plan.model.split_prior.drawn_weights is None and not agrees(_log_posterior(saved)):
         return False
     course = Course(plan.kernel, plan.thin, ends, results[0].n_draws * plan.thin, plan.length.strata)
     return converged(join_chains(plan.model, saved, plan.kernel.moves, 0.0, course=course))
+
+
+def _log_posterior(saved: list[Saved]) -> np.ndarray:
+    """(chains, draws) of the draws, unnormalised."""
+    return np.array([(one.tree.log_prior + one.tree.log_score)[one.tree_of_draw] for one in saved])

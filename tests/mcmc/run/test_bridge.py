@@ -79,7 +79,7 @@ def test_a_density_off_by_a_factor_is_noticed(side, solved, monkeypatch):
 
     class Again:
         def __init__(self, post):
-            self.log_evidence, self.log_evidence_se = _bridge.bridge(post)
+            self.log_evidence, self.log_evidence_se = _bridge.bridge(post)[:2]
 
     with pytest.raises(AssertionError):
         assert_right(truth, [Again(post) for post in posts])
@@ -106,6 +106,23 @@ def test_the_draws_stay_as_they_are(solved):
     assert _bridge.bridge(other) == _bridge.bridge(other)
     more = [pt.resume(post, 20, progress=False) for post in (posts[0], run(posts[0].model))]
     assert np.array_equal(more[0].log_score, more[1].log_score)
+
+
+@pytest.mark.parametrize("missing", [0.3, 0.7])
+def test_trees_that_the_density_cannot_have_leave_an_evidence(missing):
+    """Trees of the chains of infinite weight, as of more than 128 splits: only what both have in common counts."""
+    rng = np.random.default_rng(4)
+    # a density that is the posterior of evidence e^3 on half of its mass, and cannot have the other half
+    chained = np.where(rng.random((4, 500)) < missing, np.inf, 3.0 + np.log(1.0 - missing))
+    drawn = np.full(1000, 3.0 + np.log(1.0 - missing))
+    found = _bridge._bridged(chained, drawn)
+    assert found.log_evidence == pytest.approx(3.0, abs=0.2) and 0.0 < found.se < 0.3
+
+
+def test_a_density_without_any_tree_of_the_chains_has_none(solved, monkeypatch):
+    _, posts = solved("classes")
+    monkeypatch.setattr(_bridge, "_chained", lambda chain, post: np.full((2, 20), np.inf))
+    assert _bridge.bridge(posts[0]) is None
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,10 @@ def test_the_work_grows_with_the_values_of_a_table_that_is_learned_from(planned)
         model = pt.TreeModel(X, np.random.default_rng(1).normal(size=n))
         assert default_work(model) == pytest.approx(times * WORK, rel=1e-3) and model.units.n_units > 0.999 * n
         assert planned(model).length.work == default_work(model)
+        assert planned(model, kernel="whole").length.work == default_work(model)
         assert planned(model, work=123.0).length.work == 123.0
+        for rest in ({"kernel": "local"}, {"betas": 3}, {"kernel": "local", "seconds": 9.0}):
+            assert planned(model, **rest).length.work == WORK
 
 
 def test_where_learning_just_pays_its_rounds_fit():
