@@ -245,9 +245,11 @@ def agrees(log_posterior: np.ndarray) -> bool:
 
 
 def converged(post: SampledPosterior) -> bool:
-    """Whether `check_convergence` finds nothing, the rest not looked at where a scalar fails: it may take long."""
+    """Whether `check_convergence` finds nothing; what takes long is looked at only where nothing else fails."""
     rhat, ess = rhat_and_ess_by_tree(_scalars(post), post.tree_of_draw)
-    return bool(np.all((rhat <= MOST_RHAT) & (ess >= LEAST_ESS))) and not check_convergence(post)
+    if _are_too_few(post) or not np.all((rhat <= MOST_RHAT) & (ess >= LEAST_ESS)):
+        return False
+    return not (_figures(post, max_points=50).failed.any() or lost_roots(post) or fits_apart(post))
 
 
 def weights_judged(post: SampledPosterior) -> dict[str, np.ndarray]:

@@ -7,7 +7,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.posterior.convergence import check_convergence, objections, verdict
+from pactree_mcmc.posterior.convergence import check_convergence, converged, objections, verdict
 from pactree_mcmc.posterior.evidence import evidence_constant, fits_apart, lost_roots
 from pactree_mcmc.tree.drawn import Course
 from tests.posterior.test_convergence import STUMP, N, by_hand, cut_at, model_of, warned
@@ -57,6 +57,7 @@ def test_roots_are_lost_where_they_are_likely_and_hardly_drawn(fractions, drawn,
     with np.errstate(divide="ignore"):
         post = with_strata(fractions, mixed_roots(drawn))
     assert len(lost_roots(post)) == is_lost
+    assert converged(post) == (not check_convergence(post)) == (not is_lost)
 
 
 @pytest.mark.parametrize(("third", "is_lost"), [(0.02, False), (0.2, True)])
@@ -156,5 +157,6 @@ def test_fits_that_disagree_are_told():
 def test_fits_disagree_beyond_their_errors_where_these_are_known(fits, is_told):
     post = with_fits(*fits)
     assert len(fits_apart(post)) == len(check_convergence(post)) / 2.0 == is_told
+    assert converged(post) != is_told
     post.course = post.course._replace(fits=None)
     assert fits_apart(post) == check_convergence(post) == []
