@@ -76,30 +76,6 @@ def test_draws_double_until_the_criterion_holds(judged, monkeypatch, n_false, st
     assert len(seen) == (n_false + 1 if n_false > 0 else 0) and again.course.selected == post.course.selected
 
 
-@pytest.mark.parametrize("name", ["classes", "unknown weights"])
-def test_where_trees_are_large_the_log_posterior_is_looked_at_first(name, monkeypatch):
-    """Which changes nothing but the time it takes; where feature weights are drawn it is not looked at."""
-    seen, agrees = [], _length.agrees
-
-    def noted(log_posterior):
-        seen.append(agrees(log_posterior))
-        return seen[-1]
-
-    plain = found(name, steps=1000, work=1e15)
-    monkeypatch.setattr(_length, "agrees", noted)
-    monkeypatch.setattr(_length, "MANY_NODES", 0)
-    first = found(name, steps=1000, work=1e15)
-    assert np.array_equal(plain.tree_of_draw, first.tree_of_draw) and plain.course.steps == first.course.steps
-    assert (len(seen) > 0) == (name == "classes")
-
-
-def test_a_log_posterior_that_does_not_agree_is_enough_where_trees_are_large(monkeypatch):
-    monkeypatch.setattr(_length, "MANY_NODES", 0)
-    monkeypatch.setattr(_length, "agrees", lambda log_posterior: False)
-    monkeypatch.setattr(_length, "converged", lambda post: pytest.fail("trees were joined"))
-    assert found(steps=500).course.steps == 500
-
-
 def assert_thinned(steps):
     """A run of the local kernel is one of given length, thinned; what was proposed and accepted is added up."""
     post, whole = found(kernel="local", steps=steps), found(draws=steps, kernel="local", tune=1000)
