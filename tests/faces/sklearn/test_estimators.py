@@ -174,7 +174,7 @@ def test_importances_are_those_of_the_posterior():
 
 @pytest.mark.parametrize(
     "last",
-    [pt.BayesianTreeClassifier(**STATED | {"work": 2e4}), exact.ProgressiveMixtureClassifier(orders=2, random_state=0)],
+    [pt.BayesianTreeClassifier(**STATED | {"work": 2e4}), exact.ProgressiveMixtureClassifier(orders=8, random_state=0)],
     ids=["classifier", "mixture"],
 )
 def test_in_a_pipeline_under_a_search(last):
