@@ -28,7 +28,7 @@ from ..mcmc.state.records import (
 )
 from ..model import TreeModel
 from ..model.data import Units
-from ..table.columns import MAX_CATEGORIES
+from ..table.groups import MAX_CATEGORIES
 from ..tree.arrays import LEAF, find_disorder
 from ..tree.coded import CodedTrees
 from .require import array_of, between, require

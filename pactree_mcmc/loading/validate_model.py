@@ -15,7 +15,8 @@ from ..model.model import ModelParts
 from ..model.split_prior.base import MAX_LEVELS, SplitPrior
 from ..model.split_prior.custom_splits import SplitsOutline
 from ..table.coding import DyadicScale, Scale
-from ..table.columns import MAX_CATEGORIES, Columns
+from ..table.columns import Columns
+from ..table.groups import MAX_CATEGORIES, labels_of
 from ..table.values import KINDS
 from ..tree.arrays import LEAF
 from .require import array_of, between, require
@@ -39,6 +40,8 @@ def check_parts(parts: ModelParts) -> None:
     require(isinstance(columns.branches, bool) and isinstance(columns.named, bool), "the columns lack a word")
     for categories in columns.categories:
         require(categories is None or 0 < len(categories) <= MAX_CATEGORIES, "a column has no categories")
+        for category in () if categories is None else categories.tolist():
+            require(type(labels_of(category)) is tuple and len(labels_of(category)) > 0, "a group has no categories")
     classifier = target.classes is not None
     require(classifier == parts.leaf.is_classifier, "the leaf is for another y")
     outputs = parts.leaf.y_columns

@@ -74,7 +74,8 @@ class TreeModel:
     leaf : leaf model, optional
         Default ``DirichletMultinomial()`` for classes, ``NormalInverseGamma()`` for a regression.
     nominal : column names or indices, optional
-        Further nominal columns; at most 63 categories each.
+        Further nominal columns. If a column has more than 63 categories, splits part groups of neighbouring ones
+        (`docs/howto_prior.md`).
     missing : {"error", "branch"}, default "error"
         "branch" allows missing values: each split also says where they go, to either side with probability one half.
         Under local cuts a split can separate them from all other values, as if they were -inf or +inf. In a nominal
@@ -106,7 +107,7 @@ class TreeModel:
     Warns
     -----
     UserWarning
-        If y has more than 20 distinct integers and no ``leaf`` is given.
+        If y has more than 20 distinct integers and no ``leaf`` is given, or if a column has more than 63 categories.
 
     Notes
     -----

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..table.groups import MAX_CATEGORIES, is_grouped
 from .tree_prior.leaf_penalty import LeafPenalty
 
 if TYPE_CHECKING:
@@ -88,6 +89,11 @@ def _of_columns(model: TreeModel) -> str | None:
     units, columns = model.units, model.columns
     known = units.label < model.target.n_classes
     for j in np.flatnonzero(columns.is_nominal).tolist():
+        if is_grouped(columns.categories[j]):
+            return (
+                f"column {columns.names[j]!r} has more than {MAX_CATEGORIES} categories, and the rows of each, counted "
+                f"ones too, decide which are grouped; give at most {MAX_CATEGORIES} groups of your own"
+            )
         missing = np.setdiff1d(np.arange(model.n_codes[j]), units.codes[j, known])
         if len(missing):
             categories = columns.categories[j]

@@ -4,6 +4,7 @@ numbers.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -13,11 +14,11 @@ import numpy as np
 
 from ..core.checks import check_choice, in_words, is_integer
 from ..files.encoding import kept
+from .groups import MAX_CATEGORIES, CategoryGroup, group_categories, labels_of
 from .labels import category_codes, nominal_labels, sorted_unique
 from .reader import Table, _holds_text, _is_categorical, listed
 from .values import DATES, NUMBER, ordered_values, read_ordered
 
-MAX_CATEGORIES = 63
 MISSING = ("error", "branch")
 """What may be done about missing values."""
 MOST_LISTED = 8
@@ -37,7 +38,7 @@ class Columns:
         Whether the names come from the table, so that prediction can select columns by name.
     categories : tuple
         For each feature the sorted array of its categories, or None if it is ordered; a missing value is the category
-        None, which comes last.
+        None, which comes last. A column with more than 63 categories has groups of neighbouring ones (`groups`).
     branches : bool
         Whether values may be missing: each split then says which side they go.
     twins : tuple of int
@@ -125,11 +126,12 @@ class Columns:
         return out
 
     def label_set(self, feature: int, mask: int) -> frozenset[Any]:
-        """Categories of a nominal ``feature`` whose bit is set in ``mask``."""
+        """Return the labels of a nominal ``feature`` whose bit, or whose group's, is set in ``mask``."""
         categories = self.categories[feature]
         if categories is None:
             raise ValueError(f"feature {self.names[feature]!r} is ordered; it has no categories.")
-        return frozenset(c for j, c in enumerate(categories.tolist()) if mask >> j & 1)
+        chosen = [category for j, category in enumerate(categories.tolist()) if mask >> j & 1]
+        return frozenset(label for category in chosen for label in labels_of(category))
 
     def numbers(self, X: Any) -> np.ndarray:
         """Table ``X`` as float64 (n, p): ordered values as they are, categories by index, unseen ones as -1.
@@ -219,13 +221,22 @@ def learn_columns(table: Table, nominal: Any, missing: str = "error") -> Columns
 
 
 def _learn_categories(raw: Any, name: str, may_lack: bool) -> np.ndarray:
-    labels = sorted_unique(nominal_labels(raw, name, may_lack))
-    if len(labels) > MAX_CATEGORIES:
-        raise ValueError(
-            f"column {name!r} has {len(labels)} categories; at most {MAX_CATEGORIES} are allowed: merge rare ones, "
-            "give the column as numbers, or leave it out."
-        )
-    return labels
+    """Return the sorted categories of a nominal column, or at most ``MAX_CATEGORIES`` groups of them."""
+    labels = nominal_labels(raw, name, may_lack)
+    categories = sorted_unique(labels)
+    if len(categories) <= MAX_CATEGORIES:
+        return categories
+    n_rows = np.bincount(category_codes(labels, categories), minlength=len(categories))
+    groups = group_categories(categories, n_rows)
+    example = next(str(group) for group in groups.tolist() if isinstance(group, CategoryGroup))
+    warnings.warn(
+        f"column {name!r} has {len(categories)} categories. A split can tell at most {MAX_CATEGORIES} apart, so "
+        f"neighbours in sorted order were joined into {len(groups)} groups with about equal numbers of rows, for "
+        f"example {in_words(example)}. Give groups of your own if others are meaningful, or an ordered categorical "
+        "if the categories have an order.",
+        stacklevel=6,
+    )
+    return groups
 
 
 def for_each_column(reads: Iterable[Callable[[], Any]]) -> list:

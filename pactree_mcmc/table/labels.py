@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import in_words, read_array
+from .groups import labels_of
 
 
 def nominal_labels(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
@@ -68,11 +69,11 @@ def differs_from_itself(label: Any) -> bool:
 
 
 def category_codes(labels: np.ndarray, categories: np.ndarray) -> np.ndarray:
-    """Index of each label among ``categories``, -1 for one not among them."""
+    """Return the place of each label among ``categories``, or of its group, and -1 for an unknown label."""
     if labels.dtype.kind in "iu" and categories.dtype.kind in "iu":
         place = np.searchsorted(categories, labels).clip(max=len(categories) - 1)
         return np.where(categories[place] == labels, place, -1)
-    index = {c: j for j, c in enumerate(categories.tolist())}
+    index = {label: j for j, category in enumerate(categories.tolist()) for label in (category, *labels_of(category))}
     return np.array([index.get(c, -1) for c in hashable(labels.tolist())], dtype=np.int64)
 
 

@@ -23,7 +23,8 @@ import numpy as np
 from ..core.checks import check_count, check_type, in_words, read_array, read_numbers, settle
 from ..files.encoding import kept
 from ..table.coding import LARGEST
-from ..table.columns import MAX_CATEGORIES, Columns
+from ..table.columns import Columns
+from ..table.groups import MAX_CATEGORIES
 from ..table.values import NUMBER
 from .arrays import BAD_LEFT, BAD_RIGHT, LEAF, MISSING, STRAY, TreeArrays, find_disorder
 from .export import to_dot, to_sklearn, to_text

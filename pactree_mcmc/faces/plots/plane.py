@@ -14,6 +14,7 @@ import numpy as np
 from ...model import TreeModel
 from ...posterior.base import Posterior
 from ...posterior.convergence import training_points
+from ...table.labels import category_codes
 from ...tree.tree import Tree
 from .axes import (
     axes_or_new,
@@ -237,9 +238,12 @@ def _fixed_values(model: TreeModel, pair: tuple[int, int], at: Mapping[Any, Any]
         if k in pair:
             raise ValueError(f"at holds {name!r}, which varies; give values of the other features.")
         categories = model.columns.categories[k]
-        if categories is not None and value not in categories.tolist():
+        if categories is None:
+            out[k] = float(value)
+            continue
+        out[k] = category_codes(np.array([value], dtype=np.object_), categories)[0]
+        if out[k] < 0:
             raise ValueError(f"at[{name!r}] is {value!r}, no category; give one of {categories.tolist()[:10]}.")
-        out[k] = float(value) if categories is None else categories.tolist().index(value)
     return out
 
 
