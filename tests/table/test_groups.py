@@ -1,12 +1,12 @@
 """Nominal columns with more categories than a split can tell apart."""
 
-import exact
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import exact
 import pactree_mcmc as pt
 from pactree_mcmc.table.groups import CategoryGroup, group_categories, labels_of, ranges_of
 
