@@ -1,4 +1,4 @@
-"""Commands, files, options and names that pages mention exist: each is looked up, none is taken on trust."""
+"""Commands, files, options and names that the pages mention exist."""
 
 import ast
 import functools
@@ -40,13 +40,13 @@ def text_of(path):
 
 
 def spans(path):
-    """Code spans of a text outside fenced blocks, each in one line."""
+    """Return the code spans of a text outside fenced blocks, each in one line."""
     prose = re.sub(r"(?ms)^\s*```.*?^\s*```", " ", text_of(path))
     return [" ".join(found.split()) for found in SPAN.findall(prose)]
 
 
 def code_lines(path):
-    """Lines of code: spans, lines of fenced blocks and indented lines."""
+    """Return the lines of code of a text: spans, lines of fenced blocks and indented lines."""
     inside, lines = False, spans(path)
     for line in text_of(path).splitlines():
         if FENCE.fullmatch(line):
@@ -57,7 +57,7 @@ def code_lines(path):
 
 
 def commands(path):
-    """Shell commands on a page: each is a list of words, joined commands apart."""
+    """Yield the words of each shell command of a text; commands joined by && are separate."""
     for line in code_lines(path):
         for part in re.split(r"\s*(?:&&|;(?!'))\s*", line.lstrip("# ")):
             if re.match(r"(?:\S*/)?(?:python3?|pactree|pytest|pip|sphinx-build)(?: |$)|\S+\.py ", part):
@@ -68,14 +68,14 @@ def commands(path):
 
 
 def exists(name):
-    """If a file or folder has this path, or ends in it."""
+    """Return True if the path of a file or folder of the project is or ends in this name."""
     name = name.rstrip("/")
     pattern = re.compile(rf"(?:^|.*/){re.escape(name).replace(re.escape('*'), '[^/]*')}(?:/.*)?")
     return any(pattern.fullmatch(file) for file in FILES)
 
 
 def wrong_paths(path):
-    """Files named in the code or the links of a text that do not exist."""
+    """Return the files named in the code or the links of a text that do not exist."""
     linked = re.findall(r"\]\((?!\w+:)([\w./\-]+)", text_of(path))
     named = {found for line in code_lines(path) for found in PATH.findall(line)} - OF_THE_READER
     return sorted(
@@ -85,7 +85,7 @@ def wrong_paths(path):
 
 @functools.cache
 def source_of(script):
-    """Source of a script and of the modules that it imports from its folder or the folder above."""
+    """Return the source of a script and of the modules that it imports from its folder or the folder above."""
     file = ROOT / script
     own = text_of(file)
     names = re.findall(r"(?m)^\s*(?:from|import) (\w+)", own)
@@ -94,7 +94,7 @@ def source_of(script):
 
 
 def wrong_words(script, words):
-    """Options of a script, and words given to it, that its source does not contain."""
+    """Return the options and the first words given to a script that its source does not contain."""
     source = source_of(script)
     options = [word.partition("=")[0] for word in words if word.startswith("--")]
     plain = list(itertools.takewhile(lambda word: re.fullmatch(r"[a-z]\w+", word), words))
@@ -104,7 +104,7 @@ def wrong_words(script, words):
 
 
 def wrong_commands(path):
-    """Commands on a page that cannot be run as they are."""
+    """Yield the commands of a text whose program, options or arguments do not exist."""
     extras = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]["optional-dependencies"]
     for words in commands(path):
         line, program = " ".join(words), words[0].rpartition("/")[2]
@@ -131,7 +131,7 @@ def wrong_commands(path):
 
 
 def _is_understood(words):
-    """If the command line of the library accepts these words."""
+    """Return True if the command line of the library accepts these words."""
     try:
         read_arguments(words)
     except UsageError as err:
@@ -148,7 +148,7 @@ def _is_a_test(word):
 
 @functools.cache
 def options_of_the_command_line():
-    """Options of all commands of ``pactree``."""
+    """Return the options of all commands of ``pactree``."""
     found, parsers = set(), [_parser()]
     while parsers:
         for action in parsers.pop()._actions:
@@ -159,7 +159,7 @@ def options_of_the_command_line():
 
 
 def wrong_options(path):
-    """Options in code spans that neither the command line has nor a script or a test run that the text names."""
+    """Yield the options in code spans that neither ``pactree`` nor pytest nor a script named in the text has."""
     scripts = {found for line in code_lines(path) for found in re.findall(r"[\w/]+\.py\b", line)}
     sources = [source_of(file) for file in FILES for name in scripts if f"/{file}".endswith(f"/{name}")]
     sources.append(text_of(ROOT / "tests" / "conftest.py"))
@@ -174,7 +174,7 @@ def wrong_options(path):
 
 @functools.cache
 def objects():
-    """What pages call by these names."""
+    """Return the objects that pages call by these names."""
     X, y = np.arange(8.0)[:, None], [0, 0, 1, 1, 0, 0, 1, 1]
     model = pt.TreeModel(X, y)
     truth = exact.solve(model)
@@ -198,7 +198,7 @@ def objects():
 
 
 def lookup(name):
-    """Return the objects that a dotted name on a page means; an empty list if there is none."""
+    """Return the objects with a dotted name, an empty list if there are none."""
     first, *rest = name.split(".")
     found = objects()[first]
     for part in rest:
@@ -212,7 +212,7 @@ def _attribute(value, part):
 
 
 def python_names(path):
-    """Dotted names, and calls with keywords, in code spans and in blocks that are not run."""
+    """Yield the dotted names in code spans and in blocks that are not run."""
     text = [*spans(path), *(block.text for block in read_blocks(text_of(path)) if block.not_run)]
     names = "|".join(map(re.escape, objects()))
     for piece in text:
@@ -220,7 +220,7 @@ def python_names(path):
 
 
 def wrong_names(path):
-    """Dotted names that lead nowhere."""
+    """Return the dotted names of a text that are names of nothing."""
     return sorted({name for name in python_names(path) if not lookup(name)} - FILE_NAMES)
 
 
@@ -229,7 +229,7 @@ FILE_NAMES = {"exact.md", "model.py"}
 
 
 def wrong_keywords(path):
-    """Keywords of calls in code spans and in blocks that are not run, that the function does not have."""
+    """Yield the keywords of calls, in code spans and in blocks that are not run, that the function does not have."""
     pieces = [re.sub(r"=(?=\s*[,)])", "=0", span) for span in spans(path)]
     pieces += [block.text for block in read_blocks(text_of(path)) if block.not_run]
     for piece in pieces:
@@ -252,7 +252,7 @@ IDENTIFIER = re.compile(
 
 
 def wrong_identifiers(path):
-    """Names alone in a code span (of a class, with an underscore, of a parameter) that no source contains."""
+    """Yield the names of classes, functions and parameters that fill a code span and occur in no source."""
     for span in spans(path):
         found = IDENTIFIER.fullmatch(span)
         name = found and (found["class"] or found["name"] or found["parameter"])
@@ -269,7 +269,7 @@ FOREIGN = {
 
 @functools.cache
 def words_of_the_sources():
-    """Identifiers in the sources, and in the files of names that benchmarks read."""
+    """Return the identifiers in the sources of the project."""
     return {
         word
         for file in FILES
