@@ -7,7 +7,16 @@ import pytest
 
 import pactree_mcmc as pt
 from tests import ROOT
-from tests.project.pages import DOCS, PAGES, check_page, indented_blocks, read_blocks, unchecked_outputs, written
+from tests.project.pages import (
+    DOCS,
+    PAGES,
+    check_page,
+    foreign_numbers,
+    indented_blocks,
+    read_blocks,
+    unchecked_outputs,
+    written,
+)
 
 COMMAND = re.compile(r"python|pactree|pip |pytest|sphinx-build")
 
@@ -30,6 +39,13 @@ def test_no_output_of_any_page_is_unchecked():
     assert {path.name: unchecked_outputs(path.read_text(encoding="utf-8")) for path in PAGES} == {
         path.name: [] for path in PAGES
     }
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in DOCS if path.name.startswith(("index", "tutorial", "howto_"))], ids=lambda path: path.name
+)
+def test_numbers_in_sentences_are_those_of_blocks(path):
+    assert foreign_numbers(path.read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
@@ -142,6 +158,15 @@ def test_sentences_are_checked():
     check_page(text, "page.md", str)
     with pytest.raises(AssertionError, match=r"line 5: .* is not true"):
         check_page(text.replace("a = 0.93", "a = 0.91"), "page.md", str)
+
+
+def test_numbers_in_sentences_that_no_block_prints_are_listed():
+    text = page(
+        "It is ill with P = .93, not -1.5, in `x 0.3`.", "", "```text", "[0.07 0.9312]", "```", "| .4 |", "0.07."
+    )
+    assert foreign_numbers(text) == ["-1.5"]
+    assert foreign_numbers(text.replace("0.9312", "0.9112")) == [".93", "-1.5"]
+    assert foreign_numbers(text.replace("It is", "By `benchmarks/x.py` it is")) == []
 
 
 def test_a_warning_of_which_the_page_does_not_speak_is_an_error():
