@@ -264,7 +264,7 @@ Means of: {quantities}. Standard errors of chains are corrected by their effecti
 on all problems, single moves on the first two (splits, tree prior, leaf): {problems}.
 
 A check fails beyond |z| = {limit:.2f}; the largest of the checks was {worst}. Errors are planted in the same code run
-as plain Python, by the functions of `tests/mcmc/test_planted_*.py`.
+as plain Python, by the functions of `tests/mcmc/moves/test_planted_*.py`.
 
 {picture}
 """

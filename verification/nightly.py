@@ -6,7 +6,8 @@
 
 Of every test function the cheapest case stays, if it takes no more than MOST seconds; a case of at most FREE seconds
 stays too. Then those stay that try a value of a parameter which no other case of the function tries yet, most values a
-second first, as long as all that stay take no more than BUDGET seconds. Names in KEPT stay whatever they take.
+second first, as long as all that stay take no more than BUDGET seconds. Functions in KEPT keep their cheapest case and
+cases in KEPT stay, whatever they take.
 """
 
 from __future__ import annotations
@@ -33,6 +34,12 @@ KEPT = {
     "tests/project/test_imports.py::test_the_picture_is_up_to_date",
     "tests/whole/test_hostile.py::test_a_sample_of_the_calls",
 }
+PAGES = (
+    *("index", "tutorial", "exact", "howto_estimators", "howto_exact_or_sampled", "howto_intervals", "howto_missing"),
+    *("migrating", "theory_dyadic", "theory_pac_bayes", "theory_progressive", "tree_format"),
+)
+"""Pages of the documentation that are run every day: the first two that a newcomer reads, and those of a second."""
+KEPT |= {f"tests/project/test_docs.py::test_blocks_of_the_page_run[{page}.md]" for page in PAGES}
 
 
 class _Compiling(event.Listener):
@@ -94,7 +101,7 @@ def choose(path: Path) -> None:
     functions = defaultdict(list)
     for name in seconds:
         functions[name.partition("[")[0]].append(name)
-    kept = {name for name, took in seconds.items() if took <= FREE}
+    kept = {name for name, took in seconds.items() if took <= FREE or name in KEPT}
     dear = []
     for function, names in functions.items():
         cheapest = min(names, key=seconds.__getitem__)

@@ -1,80 +1,28 @@
-"""Every python block of the pages runs, page by page, and prints what the page says it prints.
-
-A block runs in the namespace of the blocks above it. ``<!-- not run: reason -->`` on the line before excuses one. A
-``text`` block right below a block is its output, numbers within 1%.
-"""
+"""Every python block of the pages runs, and every output on a page is what the block above it prints."""
 
 import re
 import tomllib
-from typing import NamedTuple
 
-import numpy as np
 import pytest
 
+import pactree_mcmc as pt
 from tests import ROOT
+from tests.project.pages import (
+    DOCS,
+    PAGES,
+    check_page,
+    foreign_numbers,
+    indented_blocks,
+    read_blocks,
+    unchecked_outputs,
+    written,
+)
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-LANGUAGES = {"python", "text", "console", "toml", "{toctree}", "{eval-rst}", "{image}", "{figure}"}
-FENCE, EXCUSE = re.compile(r"\s*```(.*)"), re.compile(r"<!-- not run:(.*)-->")
-NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
-
-
-class Block(NamedTuple):
-    """A fenced block: the line of its fence, its text, and why it is not run."""
-
-    language: str
-    line: int
-    text: str
-    excuse: str | None
-    follows: bool
-    """Whether nothing but blank lines is between it and the block before."""
+COMMAND = re.compile(r"python|pactree|pip |pytest|sphinx-build")
 
 
-def blocks(page):
-    """The fenced blocks of a page's text; a ValueError for a fence that would escape the tests."""
-    out, inside, above, between = [], None, "", True
-    for number, line in enumerate(page.splitlines(), start=1):
-        fence = FENCE.fullmatch(line)
-        if inside is not None and fence is None:
-            inside[1].append(line)
-        elif inside is not None:
-            out.append(Block(inside[0], inside[2], "\n".join(inside[1]), inside[3], inside[4]))
-            inside, above, between = None, "", False
-        elif fence is not None:
-            language, excuse = fence[1].strip(), EXCUSE.fullmatch(above.strip())
-            if language not in LANGUAGES:
-                raise ValueError(f"line {number}: a block in {language!r}; known are {sorted(LANGUAGES)}.")
-            if excuse is not None and not excuse[1].strip():
-                raise ValueError(f"line {number}: not run, and no reason given.")
-            inside = language, [], number, excuse and excuse[1].strip(), not between
-        elif line.strip():
-            above, between = line, True
-    if inside is not None:
-        raise ValueError(f"line {inside[2]}: the block does not end.")
-    return out
-
-
-def run(page, name, capture):
-    """Run the python blocks of a page and compare what they print."""
-    space, printed = {"__name__": "__main__"}, None
-    for block in blocks(page):
-        if block.language == "python":
-            printed = None
-            if block.excuse is None:
-                # so many empty lines that a traceback shows the line of the page
-                exec(compile("\n" * block.line + block.text, name, "exec"), space)
-                printed = capture()
-        elif block.language == "text" and block.follows and printed is not None:
-            assert_same(printed, block.text, f"{name}, line {block.line}")
-            printed = None
-
-
-def assert_same(printed, shown, where):
-    """The same words, and the same numbers within 1%."""
-    words = [" ".join(NUMBER.sub("#", text).split()) for text in (printed, shown)]
-    assert words[0] == words[1], f"{where}: the block above prints\n{printed}"
-    numbers = [np.array(NUMBER.findall(text), dtype=float) for text in (printed, shown)]
-    np.testing.assert_allclose(*numbers, rtol=0.01, atol=1e-3, err_msg=f"{where}: printed, and shown")
+def page(*lines):
+    return "\n".join(lines)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
@@ -82,8 +30,28 @@ def test_blocks_of_the_page_run(path, capsys, tmp_path, monkeypatch):
     import matplotlib.pyplot as plt
 
     monkeypatch.chdir(tmp_path)
-    run(path.read_text(), str(path), lambda: capsys.readouterr().out)
+    text = path.read_text(encoding="utf-8")
+    check_page(text, str(path), lambda: capsys.readouterr().out, show_all=path in DOCS)
     plt.close("all")
+
+
+def test_no_output_of_any_page_is_unchecked():
+    assert {path.name: unchecked_outputs(path.read_text(encoding="utf-8")) for path in PAGES} == {
+        path.name: [] for path in PAGES
+    }
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in DOCS if path.name.startswith(("index", "tutorial", "howto_"))], ids=lambda path: path.name
+)
+def test_numbers_in_sentences_are_those_of_blocks(path):
+    assert foreign_numbers(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_indented_blocks_are_commands(path):
+    lines = indented_blocks(path.read_text(encoding="utf-8"))
+    assert [(number, line) for number, line in lines if not COMMAND.match(line)] == []
 
 
 def test_links_between_pages_lead_somewhere():
@@ -94,10 +62,9 @@ def test_links_between_pages_lead_somewhere():
 
 def test_public_names_are_in_the_reference():
     import exact
-    import pactree_mcmc
 
     listed = re.findall(r"auto(?:class|function|exception):: (?:exact\.)?(\w+)", (ROOT / "docs" / "api.md").read_text())
-    for module in (pactree_mcmc, exact):
+    for module in (pt, exact):
         own = {n: v for n, v in vars(module).items() if getattr(v, "__module__", "").startswith(("pactree", "exact"))}
         names = {name for name, value in own.items() if name[0] != "_" and callable(value)}
         assert sorted(names - set(listed)) == []
@@ -111,25 +78,23 @@ def test_what_the_site_needs_is_an_extra():
     assert all(need.replace("-", "_") in settings for need in needs)
 
 
-def page(*lines):
-    return "\n".join(lines)
-
-
 def test_a_failing_block_fails_with_its_line():
     text = page("# Title", "", "```python", "a = 1", "```", "words", "```python", "a", "1 / 0", "```")
     with pytest.raises(ZeroDivisionError) as caught:
-        run(text, "page.md", str)
+        check_page(text, "page.md", str)
     assert caught.traceback[-1].lineno + 1 == 9
 
 
 def test_an_excused_block_is_not_run():
-    run(page("<!-- not run: needs a cluster -->", "```python", "1 / 0", "```"), "page.md", str)
+    check_page(page("<!-- not run: needs a cluster -->", "```python", "1 / 0", "```"), "page.md", str)
 
 
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (("<!-- not run: -->", "```python", "```"), "line 2: not run, and no reason"),
+        (("<!-- not run: -->", "```python", "```"), "line 1: not run, and no reason"),
+        (("<!-- output not shown: -->", "```python", "```"), "line 1: output not shown, and no reason"),
+        (("<!-- check: -->",), "line 1: check, and no reason"),
         (("```py", "1 / 0", "```"), "line 1: a block in 'py'"),
         (("```", "1 / 0", "```"), "line 1: a block in ''"),
         (("```python", "1 / 0"), "line 1: the block does not end"),
@@ -137,17 +102,108 @@ def test_an_excused_block_is_not_run():
 )
 def test_a_block_cannot_escape(lines, message):
     with pytest.raises(ValueError, match=message):
-        blocks(page(*lines))
+        read_blocks(page(*lines))
 
 
-@pytest.mark.parametrize("shown", ["a 1.5", "b 1.0"])
-def test_output_that_differs_is_seen(shown):
-    text = page("```python", "0", "```", "", "```text", shown, "```")
-    with pytest.raises(AssertionError):
-        run(text, "page.md", lambda: "a 1.0\n")
-    run(text.replace(shown, "a 1.001"), "page.md", lambda: "a 1.0\n")
+BETWEEN = (), ("",), ("", "It prints:", ""), ("One paragraph.", "", "<!-- check: True -->", "", "Another one:")
 
 
-def test_text_that_is_no_output_is_not_compared():
-    text = page("```python", "0", "```", "words between", "```text", "anything", "```")
-    run(text, "page.md", lambda: "a 1.0\n")
+@pytest.mark.parametrize("between", BETWEEN)
+@pytest.mark.parametrize(
+    "shown", ["a 1.5 of 1,000", "b 1.0 of 1,000", "a 1.01 of 1,000", "a 1.0 of 1,200", "a 1.0", ""]
+)
+@pytest.mark.planted
+def test_output_that_differs_is_seen(shown, between):
+    text = page("```python", "0", "```", *between, "```text", shown, "```")
+    with pytest.raises(AssertionError, match="prints"):
+        check_page(text, "page.md", lambda: "a 1.0 of 1,000\n")
+    check_page(text.replace(f"\n{shown}\n", "\na 1.0001 of 1,000\n"), "page.md", lambda: "a 1.0 of 1,000\n")
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("shown", ["0.93", "[0.07 0.94]", "draw 3 of chain 1: R-hat 1.5", "1e-5"])
+def test_every_number_of_an_output_counts(shown):
+    for digit in re.finditer(r"\d", shown):
+        changed = shown[: digit.start()] + str((int(digit[0]) + 1) % 10) + shown[digit.end() :]
+        text = page("```python", "0", "```", "", "```text", changed, "```")
+        with pytest.raises(AssertionError):
+            check_page(text, "page.md", lambda: shown)
+
+
+def test_output_that_the_page_leaves_out_is_seen():
+    text = page("```python", "0", "```", "words", "```python", "1", "```")
+    with pytest.raises(AssertionError, match="line 1: the page does not show"):
+        check_page(text, "page.md", lambda: "a 1.0\n")
+    check_page(text, "page.md", lambda: "a 1.0\n", show_all=False)
+    check_page(text, "page.md", lambda: "")
+    excuse = "<!-- output not shown: it is long -->\n"
+    check_page((excuse + text).replace("```python\n1", f"{excuse}```python\n1"), "page.md", lambda: "a 1.0\n")
+
+
+@pytest.mark.parametrize(
+    ("lines", "unchecked"),
+    [
+        (("```text", "1", "```"), [1]),
+        (("<!-- not run: slow -->", "", "```python", "```", "", "```text", "1", "```"), [6]),
+        (("```python", "```", "```text", "1", "```", "and", "```text", "2", "```"), [7]),
+        (("```python", "```", "prints", "```text", "1", "```"), []),
+    ],
+)
+def test_output_of_no_block_is_listed(lines, unchecked):
+    assert unchecked_outputs(page(*lines)) == unchecked
+
+
+def test_sentences_are_checked():
+    text = page("```python", "a = 0.93", "```", "P = .93", "<!-- check: abs(a - 0.93) < 0.005 -->")
+    check_page(text, "page.md", str)
+    with pytest.raises(AssertionError, match=r"line 5: .* is not true"):
+        check_page(text.replace("a = 0.93", "a = 0.91"), "page.md", str)
+
+
+def test_numbers_in_sentences_that_no_block_prints_are_listed():
+    text = page(
+        "It is ill with P = .93, not -1.5, in `x 0.3`.", "", "```text", "[0.07 0.9312]", "```", "| .4 |", "0.07."
+    )
+    assert foreign_numbers(text) == ["-1.5"]
+    assert foreign_numbers(text.replace("0.9312", "0.9112")) == [".93", "-1.5"]
+    assert foreign_numbers(text.replace("It is", "By `benchmarks/x.py` it is")) == []
+
+
+def test_a_warning_of_which_the_page_does_not_speak_is_an_error():
+    defined = page(
+        "```python",
+        "import warnings, pactree_mcmc as pt",
+        "def run(): warnings.warn('few draws', pt.ConvergenceWarning)",
+        "```",
+    )
+    check_page(f"{defined}\n{page('```python', 'run()  # warns: few draws', '```')}", "page.md", str)
+    with pytest.raises(pt.ConvergenceWarning):
+        check_page(f"{defined}\n{page('```python', 'run()', '```')}", "page.md", str)
+
+
+def test_a_block_of_another_kind_is_listed():
+    text = page(
+        "Run",
+        "",
+        "    python run.py",
+        "",
+        "which prints",
+        "",
+        "    0.93",
+        "",
+        "* a list",
+        "",
+        "```text",
+        "    1",
+        "```",
+    )
+    assert list(indented_blocks(text)) == [(3, "python run.py"), (7, "0.93")]
+
+
+def test_todays_output_is_written():
+    text = page("```python", "0", "```", "words", "```text", "old", "```", "```python", "1", "```", "end", "")
+    shown = page("", "```text", "a 1.0", "```")
+    new = written(text, "page.md", lambda: "a 1.0\n")
+    assert new == text.replace("old", "a 1.0").replace("1\n```", f"1\n```\n{shown}")
+    check_page(new, "page.md", lambda: "a 1.0\n")
+    assert written(new, "page.md", lambda: "a 1.0\n") == new

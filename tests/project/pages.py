@@ -1,0 +1,214 @@
+"""The pages and their blocks: what runs, what it prints, and what the page shows of it.
+
+The ``python`` blocks of a page run one after the other in one namespace. A ``text`` block is the output of the python
+block above it, whatever words are between. ``<!-- not run: reason -->`` on the line before excuses a block from
+running, ``<!-- output not shown: reason -->`` from showing its output. ``<!-- check: expression -->`` is not shown to
+readers: the expression must be true after the blocks above it, so that sentences about results are checked too. A
+block whose run gives a `ConvergenceWarning` must say so: it contains the word "warn".
+
+    python -m tests.project.pages [PAGE.md ...]     run the pages (default: all) and write today's output into them
+"""
+
+import contextlib
+import io
+import os
+import re
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+import pactree_mcmc as pt
+from tests import ROOT
+
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [ROOT / "README.md", *DOCS]
+LANGUAGES = {"python", "text", "{toctree}", "{eval-rst}"}
+FENCE = re.compile(r"\s*```(.*)")
+COMMENT = re.compile(r"<!-- (not run|output not shown|check):(.*)-->")
+NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+TOLERANCE = 1e-3
+"""Relative difference that is allowed between a printed and a shown number: the same draws on another processor."""
+
+
+class Block(NamedTuple):
+    """Fenced block, or a check in a comment (language ``check``)."""
+
+    language: str
+    line: int
+    """Line of the opening fence."""
+    end: int
+    """Line of the closing fence."""
+    text: str
+    not_run: str | None = None
+    """Reason for not running the block."""
+    not_shown: str | None = None
+    """Reason for not showing the output."""
+
+
+def read_blocks(page):
+    """Return the blocks of a page's text; raise ValueError for a fence or a comment that would escape the tests."""
+    out, opened, comments = [], None, {}
+    for number, line in enumerate(page.splitlines(), start=1):
+        fence, comment = FENCE.fullmatch(line), COMMENT.fullmatch(line.strip())
+        if opened is not None and fence is None:
+            opened[2].append(line)
+        elif opened is not None:
+            language, start, lines = opened
+            reasons = comments.get("not run"), comments.get("output not shown")
+            out.append(Block(language, start, number, "\n".join(lines), *reasons))
+            opened, comments = None, {}
+        elif fence is not None:
+            if fence[1].strip() not in LANGUAGES:
+                raise ValueError(f"line {number}: a block in {fence[1]!r}; known are {sorted(LANGUAGES)}.")
+            opened = fence[1].strip(), number, []
+        elif comment is not None:
+            kind, said = comment[1], comment[2].strip()
+            if not said:
+                raise ValueError(f"line {number}: {kind}, and no reason or expression given.")
+            if kind == "check":
+                out.append(Block("check", number, number, said))
+            else:
+                comments[kind] = said
+        elif line.strip():
+            comments = {}
+    if opened is not None:
+        raise ValueError(f"line {opened[1]}: the block does not end.")
+    return out
+
+
+def unchecked_outputs(page):
+    """Return the lines of the text blocks of a page that are the output of no block that runs."""
+    lines, source = [], None
+    for block in read_blocks(page):
+        if block.language == "python":
+            source = block
+        elif block.language == "text":
+            if source is None or source.not_run is not None:
+                lines.append(block.line)
+            source = None
+    return lines
+
+
+def indented_blocks(page):
+    """Yield the line and the text of each indented line outside fences and lists, which Markdown shows as code."""
+    inside, before = False, ""
+    for number, line in enumerate(page.splitlines(), start=1):
+        if FENCE.fullmatch(line):
+            inside = not inside
+        elif not inside and line.startswith("    ") and (not before.strip() or before.startswith("    ")):
+            yield number, line.strip()
+        before = line
+
+
+def foreign_numbers(page):
+    """Return the decimal numbers in sentences of a page that none of its blocks contains, not even with more digits.
+
+    Paragraphs that name a benchmark, the day of a measurement or a section of the formula sheet are left out.
+    """
+    blocks = read_blocks(page)
+    known = [float(number) for block in blocks for number in NUMBER.findall(block.text)]
+    prose = re.sub(r"(?ms)^\s*```.*?^\s*```|\$\$.*?\$\$|<!--.*?-->|^\|.*?$", " ", page)
+    found = []
+    for paragraph in re.split(r"\n\s*\n", prose):
+        if not re.search(r"benchmarks/|\d{4}-\d\d-\d\d|formula sheet", paragraph):
+            found += re.findall(r"(?<![\w.])-?\d*\.\d+(?![\w.]*\w)", re.sub(r"`[^`]*`|\$[^$]*\$", " ", paragraph))
+    digits = {number: len(number.partition(".")[2]) for number in found}
+    return [number for number in found if not any(round(one, digits[number]) == float(number) for one in known)]
+
+
+class Output(NamedTuple):
+    """What one block printed, and the text block that shows it."""
+
+    block: Block
+    printed: str
+    shown: Block | None
+
+
+def run_page(page, name, capture):
+    """Run the blocks of a page's text, and yield the output of each block that prints or is shown to print."""
+    space, last = {"__name__": "__main__"}, None
+    for block in read_blocks(page):
+        if block.language == "text" and last is not None:
+            yield last._replace(shown=block)
+            last = None
+        elif block.language == "check":
+            assert eval(block.text, space), f"{name}, line {block.line}: {block.text} is not true"
+        elif block.language == "python":
+            if last is not None and last.printed:
+                yield last
+            last = None
+            if block.not_run is None:
+                with warnings.catch_warnings():
+                    if "warn" not in block.text:
+                        warnings.simplefilter("error", pt.ConvergenceWarning)
+                    # so many empty lines that a traceback shows the line of the page
+                    exec(compile("\n" * block.line + block.text, name, "exec"), space)
+                last = Output(block, capture(), None)
+    if last is not None and last.printed:
+        yield last
+
+
+def assert_same(printed, shown, where):
+    """Check that two texts have the same words, and the same numbers within `TOLERANCE`."""
+    words = [" ".join(NUMBER.sub("#", text).split()) for text in (printed, shown)]
+    assert words[0] == words[1], f"{where}: the block above prints\n{printed}"
+    numbers = [np.array(NUMBER.findall(text), dtype=float) for text in (printed, shown)]
+    message = f"{where}: printed, and shown; the block above prints\n{printed}"
+    np.testing.assert_allclose(*numbers, rtol=TOLERANCE, atol=1e-12, err_msg=message)
+
+
+def check_page(page, name, capture, show_all=True):
+    """Run a page's text and compare what it prints with what it shows."""
+    for block, printed, shown in run_page(page, name, capture):
+        if shown is not None:
+            assert_same(printed, shown.text, f"{name}, line {shown.line}")
+        elif show_all and block.not_shown is None:
+            raise AssertionError(f"{name}, line {block.line}: the page does not show that this block prints\n{printed}")
+
+
+def written(page, name, capture):
+    """Return a page's text with today's output in each text block that differs; blocks without one get one."""
+    lines = page.splitlines()
+    for block, printed, shown in reversed(list(run_page(page, name, capture))):
+        output = printed.rstrip("\n").splitlines()
+        if shown is not None:
+            with contextlib.suppress(AssertionError):
+                assert_same(printed, shown.text, name)
+                continue  # lines may be broken otherwise
+            lines[shown.line : shown.end - 1] = output
+        elif block.not_shown is None:
+            lines[block.end : block.end] = ["", "```text", *output, "```"]
+    return "\n".join(lines) + "\n"
+
+
+def main(names):
+    """Write today's output into the pages with these names, or into all that lie in docs."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    for path in DOCS:
+        if names and path.name not in names:
+            continue
+        out = io.StringIO()
+
+        def capture(out=out):
+            printed = out.getvalue()
+            out.seek(0)
+            out.truncate()
+            return printed
+
+        before, here = path.read_text(encoding="utf-8"), Path.cwd()
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(out):
+            os.chdir(folder)
+            after = written(before, str(path), capture)
+            os.chdir(here)
+        path.write_text(after, encoding="utf-8")
+        print(path.name, "unchanged" if before == after else "written", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

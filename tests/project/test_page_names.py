@@ -1,0 +1,352 @@
+"""Commands, files, options and names that the pages mention exist."""
+
+import ast
+import functools
+import inspect
+import itertools
+import re
+import shlex
+import tomllib
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.faces.cli.arguments import UsageError, _parser, read_arguments
+from tests import ROOT
+from tests.project.pages import FENCE, PAGES, indented_blocks, read_blocks
+
+SOURCES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md", "pactree_mcmc/mcmc/moves/SKELETON.md")
+TEXTS = sorted({*PAGES, *(ROOT / name for name in SOURCES)})
+FILES = [
+    path.relative_to(ROOT).as_posix()
+    for path in ROOT.rglob("*")
+    if path.is_file() and not any(part in {".git", ".venv", "_build", "__pycache__"} for part in path.parts)
+]
+"""Files of the project."""
+SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+PATH = re.compile(
+    r"(?<![\w./])(?:benchmarks|docs|examples|verification|tests|pactree_mcmc|exact|\.ci)/[\w./*\-]*\w/?"
+    r"|(?<![\w./<{])[\w/\-]*\w\.(?:py|md)\b"
+)
+OF_THE_READER = {"run.py", "my_move.py", "docs/_build"}
+"""Files that a reader writes."""
+
+
+@functools.cache
+def text_of(path):
+    return path.read_text(encoding="utf-8")
+
+
+def spans(path):
+    """Return the code spans of a text outside fenced blocks, each in one line."""
+    prose = re.sub(r"(?ms)^\s*```.*?^\s*```", " ", text_of(path))
+    return [" ".join(found.split()) for found in SPAN.findall(prose)]
+
+
+def code_lines(path):
+    """Return the lines of code of a text: spans, lines of fenced blocks and indented lines."""
+    inside, lines = False, spans(path)
+    for line in text_of(path).splitlines():
+        if FENCE.fullmatch(line):
+            inside = not inside
+        elif inside:
+            lines.append(line.strip())
+    return lines + [line for _, line in indented_blocks(text_of(path))]
+
+
+def commands(path):
+    """Yield the words of each shell command of a text; commands joined by && are separate."""
+    for line in code_lines(path):
+        for part in re.split(r"\s*(?:&&|;(?!'))\s*", line.lstrip("# ")):
+            if re.match(r"(?:\S*/)?(?:python3?|pactree|pytest|pip|sphinx-build)(?: |$)|\S+\.py ", part):
+                try:
+                    yield shlex.split(part)
+                except ValueError:  # an apostrophe in a comment
+                    continue
+
+
+def exists(name):
+    """Return True if the path of a file or folder of the project is or ends in this name."""
+    name = name.rstrip("/")
+    pattern = re.compile(rf"(?:^|.*/){re.escape(name).replace(re.escape('*'), '[^/]*')}(?:/.*)?")
+    return any(pattern.fullmatch(file) for file in FILES)
+
+
+def wrong_paths(path):
+    """Return the files named in the code or the links of a text that do not exist."""
+    linked = re.findall(r"\]\((?!\w+:)([\w./\-]+)", text_of(path))
+    named = {found for line in code_lines(path) for found in PATH.findall(line)} - OF_THE_READER
+    return sorted(
+        [name for name in named if not exists(name)] + [link for link in linked if not (path.parent / link).exists()]
+    )
+
+
+@functools.cache
+def source_of(script):
+    """Return the source of a script and of the modules that it imports from its folder or the folder above."""
+    file = ROOT / script
+    own = text_of(file)
+    names = re.findall(r"(?m)^\s*(?:from|import) (\w+)", own)
+    beside = [folder / f"{name}.py" for name in names for folder in (file.parent, file.parent.parent)]
+    return own + "".join(text_of(other) for other in beside if other.exists())
+
+
+def wrong_words(script, words):
+    """Return the options and the first words given to a script that its source does not contain."""
+    source = source_of(script)
+    options = [word.partition("=")[0] for word in words if word.startswith("--")]
+    plain = list(itertools.takewhile(lambda word: re.fullmatch(r"[a-z]\w+", word), words))
+    return [word for word in options if f'"{word}"' not in source] + [
+        word for word in plain if not re.search(rf"\b{word}\b", source)
+    ]
+
+
+def wrong_commands(path):
+    """Yield the commands of a text whose program, options or arguments do not exist."""
+    extras = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]["optional-dependencies"]
+    for words in commands(path):
+        line, program = " ".join(words), words[0].rpartition("/")[2]
+        words = words[1:]
+        if program.startswith("python") and words[:1] == ["-m"]:
+            program, words = (words[1:2] or [""])[0], words[2:]
+        elif program.startswith("python") and words and words[0].endswith(".py"):
+            program, words = words[0], words[1:]
+        if program in {"pactree", "pactree_mcmc"}:
+            if words and not _is_understood(words):
+                yield line
+        elif program == "pytest":
+            yield from (f"{line}: {word}" for word in words if "/" in word and not _is_a_test(word))
+        elif program == "pip":
+            named = re.findall(r"\[(\w+)\]", line)
+            yield from (f"{line}: no extra {name}" for name in named if name not in extras)
+        elif program.startswith("tests."):
+            if not exists(program.replace(".", "/") + ".py"):
+                yield line
+        elif program.endswith(".py") and program not in OF_THE_READER:
+            scripts = [file for file in FILES if f"/{file}".endswith(f"/{program}")]
+            if not scripts or all(wrong_words(script, words) for script in scripts):
+                yield line
+
+
+def _is_understood(words):
+    """Return True if the command line of the library accepts these words."""
+    try:
+        read_arguments(words)
+    except UsageError as err:
+        return words[1:] == [] and "required" in str(err)  # the name of a command alone
+    except SystemExit:  # --help
+        pass
+    return True
+
+
+def _is_a_test(word):
+    file, _, name = word.partition("::")
+    return exists(file) and (not name or f"def {name.partition('[')[0]}(" in text_of(ROOT / file))
+
+
+@functools.cache
+def options_of_the_command_line():
+    """Return the options of all commands of ``pactree``."""
+    found, parsers = set(), [_parser()]
+    while parsers:
+        for action in parsers.pop()._actions:
+            found.update(action.option_strings)
+            if isinstance(action.choices, dict):
+                parsers += action.choices.values()
+    return found
+
+
+def wrong_options(path):
+    """Yield the options in code spans that neither ``pactree`` nor pytest nor a script named in the text has."""
+    scripts = {found for line in code_lines(path) for found in re.findall(r"[\w/]+\.py\b", line)}
+    sources = [source_of(file) for file in FILES for name in scripts if f"/{file}".endswith(f"/{name}")]
+    sources.append(text_of(ROOT / "tests" / "conftest.py"))
+    known = options_of_the_command_line() | set(re.findall(r'"(--[\w-]+)"', "".join(sources)))
+    for span in spans(path):
+        if span.startswith("-"):
+            yield from (word for word in re.findall(r"(?<!\S)--[a-z][\w-]*", span) if word not in known)
+
+
+# names of Python
+
+
+@functools.cache
+def objects():
+    """Return the objects that pages call by these names."""
+    X, y = np.arange(8.0)[:, None], [0, 0, 1, 1, 0, 0, 1, 1]
+    model = pt.TreeModel(X, y)
+    truth = exact.solve(model)
+    post = pt.sample(model, 10, tune=10, chains=2, rng=1, kernel="grow-prune", progress=False)
+    mixture = exact.progressive_mixture(pt.TreeModel(X, y, leaf=pt.FrozenLaplace(), estimation=0.5))
+    tree = post.map_tree()
+    prunings = exact.Prunings(tree, X, y)
+    return {
+        "pt": [pt],
+        "exact": [exact],
+        "moves": [pt.moves],
+        "plots": [pt.plots],
+        "post": [post, truth],
+        "mixture": [mixture],
+        "truth": [truth],
+        "model": [model],
+        "tree": [tree],
+        "prunings": [prunings],
+        "leaf": [pt.CustomLeaf],
+    }
+
+
+def lookup(name):
+    """Return the objects with a dotted name, an empty list if there are none."""
+    first, *rest = name.split(".")
+    found = objects()[first]
+    for part in rest:
+        found = [_attribute(value, part) for value in found if hasattr(type(value), part) or hasattr(value, part)]
+    return found
+
+
+def _attribute(value, part):
+    held = inspect.getattr_static(type(value), part, None)
+    return held.fget if isinstance(held, property) and part == "log_evidence" else getattr(value, part)
+
+
+def python_names(path):
+    """Yield the dotted names in code spans and in blocks that are not run."""
+    text = [*spans(path), *(block.text for block in read_blocks(text_of(path)) if block.not_run)]
+    names = "|".join(map(re.escape, objects()))
+    for piece in text:
+        yield from (found for found in re.findall(rf"(?<![\w./\-\"'])((?:{names})(?:\.[a-zA-Z_]\w*)+)", piece))
+
+
+def wrong_names(path):
+    """Return the dotted names of a text that are names of nothing."""
+    return sorted({name for name in python_names(path) if not lookup(name)} - FILE_NAMES)
+
+
+FILE_NAMES = {"exact.md", "model.py"}
+"""Files whose names look like attributes."""
+
+
+def wrong_keywords(path):
+    """Yield the keywords of calls, in code spans and in blocks that are not run, that the function does not have."""
+    pieces = [re.sub(r"=(?=\s*[,)])", "=0", span) for span in spans(path)]
+    pieces += [block.text for block in read_blocks(text_of(path)) if block.not_run]
+    for piece in pieces:
+        try:
+            parsed = ast.parse(piece)
+        except SyntaxError:
+            continue
+        for call in (node for node in ast.walk(parsed) if isinstance(node, ast.Call)):
+            name = ast.unparse(call.func)
+            if name.partition(".")[0] in objects() and re.fullmatch(r"[\w.]+", name) and "." in name:
+                found = [inspect.signature(value).parameters for value in lookup(name) if callable(value)]
+                for word in call.keywords:
+                    if found and not any(word.arg in taken or "kwargs" in taken for taken in found):
+                        yield f"{name}({word.arg}=)"
+
+
+IDENTIFIER = re.compile(
+    r"(?P<class>[A-Z][a-z]+[A-Z]\w*)(?:\(.*)?|(?P<name>[a-z]+_[a-z]\w*)(?:\(.*)?|(?P<parameter>[a-z]\w*)="
+)
+
+
+def wrong_identifiers(path):
+    """Yield the names of classes, functions and parameters that fill a code span and occur in no source."""
+    for span in spans(path):
+        found = IDENTIFIER.fullmatch(span)
+        name = found and (found["class"] or found["name"] or found["parameter"])
+        if name and name not in FOREIGN and not words_of_the_sources().issuperset(name.split("__")):
+            yield name
+
+
+FOREIGN = {
+    *("ccp_alpha", "num_trees", "num_gfr", "num_burnin", "num_mcmc", "num_chains", "keep_every", "random_seed"),
+    *("DecisionTreeRegressor", "export_text"),
+}
+"""Names of other programs that pages translate."""
+
+
+@functools.cache
+def words_of_the_sources():
+    """Return the identifiers in the sources of the project."""
+    return {
+        word
+        for file in FILES
+        if file.endswith(".py") and not file.endswith("test_page_names.py")
+        for word in re.findall(r"[A-Za-z_]\w*", text_of(ROOT / file))
+    }
+
+
+texts = pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+
+
+@texts
+def test_files_exist(path):
+    assert wrong_paths(path) == []
+
+
+@texts
+def test_commands_can_be_run(path):
+    assert list(wrong_commands(path)) == []
+
+
+@texts
+def test_options_exist(path):
+    assert list(wrong_options(path)) == []
+
+
+@texts
+def test_names_exist(path):
+    assert wrong_names(path) == []
+    assert list(wrong_keywords(path)) == []
+    assert list(wrong_identifiers(path)) == []
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize(
+    ("claim", "wrong"),
+    [
+        ("see `benchmarks/no_such.py`", wrong_paths),
+        ("see `pactree_mcmc/files/content.py`, lists", wrong_paths),
+        ("see [this](no_such.md)", wrong_paths),
+        ("`test_no_such.py` shows it", wrong_paths),
+        ("\n    python benchmarks/no_such.py --quick\n", wrong_commands),
+        ("`python benchmarks/mixing/run.py tabel`", wrong_commands),
+        ("`python verification/fuzz.py --file 10`", wrong_commands),
+        ("`pytest tests/no_such`", wrong_commands),
+        ("`python -m pytest -m slow tests/project/test_docs.py::test_no_such`", wrong_commands),
+        ("`pactree warmup`", wrong_commands),
+        ("\n    python -m pactree_mcmc fit shop.csv --goal bought\n", wrong_commands),
+        ("\n    python -m pactree_mcmc fit shop.csv --target y --kernel wholly\n", wrong_commands),
+        ("\n    .venv/bin/pip install '.[no_such]' && pactree warm-up\n", wrong_commands),
+        ("the command line's `--model`", wrong_options),
+        ("`--tree-prior chipman --gamma 2`", wrong_options),
+        ("`pt.no_such(model)`", wrong_names),
+        ("`pt.plots.plot_no_such(post)`", wrong_names),
+        ("`exact.Prunings.no_such`", wrong_names),
+        ("`post.no_such()`", wrong_names),
+        ("`post.course.no_such`", wrong_names),
+        ("<!-- not run: slow -->\n```python\npt.no_such()\n```", wrong_names),
+        ("`pt.sample(model, kernels=)`", wrong_keywords),
+        ("<!-- not run: slow -->\n```python\npost = pt.sample(model, warmup=3)\n```", wrong_keywords),
+        ("`NoSuchLeaf(k)`", wrong_identifiers),
+        ("`no_such_method(X)` and others", wrong_identifiers),
+        ("`nosuchparameter=`", wrong_identifiers),
+    ],
+)
+def test_a_name_of_nothing_is_noticed(claim, wrong, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"# Title\n\n{claim}\n")
+    assert len(list(wrong(page))) == 1
+
+
+def test_names_of_something_are_left_alone(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "`pt.sample(model, betas=8)`, `post.course.steps`, `exact.Prunings(tree, X, y).best(f)`, `min_leaf=`,\n"
+        "`--max-cuts`, `python verification/fuzz.py --files 10000`, `tests/project/test_*.py`, `pactree warm-up`,\n"
+        "`NormalLinear(columns)`, `leaf__alpha`, `pytest tests/project/test_docs.py`, `tests/exact/`\n"
+    )
+    for wrong in (wrong_paths, wrong_commands, wrong_options, wrong_names, wrong_keywords, wrong_identifiers):
+        assert list(wrong(page)) == []
