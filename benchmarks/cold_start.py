@@ -1,5 +1,7 @@
 """Processor seconds to the first result, imports included: empty cache, then a second process; rivals beside.
 
+In parentheses: times the processor seconds that the same Python takes to add 1e8 squares, just before.
+
 Run: python benchmarks/cold_start.py [--wheel PYTHON] [--rivals PYTHON]
 
 ``--wheel`` is the Python of an environment in which the wheel of ``verification/wheel.py`` is installed, ``--rivals``
@@ -44,12 +46,15 @@ with pm.Model():
     pm.sample(draws=100, tune=100, chains=1, cores=1, random_seed=0, progressbar=False)
 """,
 }
+LOOP = "sum(i * i for i in range(10**8))"
+WARM_UP = "from pactree_mcmc.faces.cli import main; main(['warm-up', '--jobs', '1'])"
 IMPORTS = {"stochtree": "stochtree", "pymc-bart": "pymc_bart"}
 
 
 def spent(python, script, cache, folder=None):
     """Processor seconds of a process and its children, with this cache of compiled code."""
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH" or folder is None}
+    env.pop("PACTREE_SHARED_CACHE", None)
     env |= {"NUMBA_CACHE_DIR": cache, "PYTENSOR_FLAGS": f"base_compiledir={cache}"}
     before = os.times()
     subprocess.run([python, "-W", "ignore", "-c", script], check=True, env=env, cwd=folder, capture_output=True)
@@ -60,8 +65,9 @@ def spent(python, script, cache, folder=None):
 def row(name, python, script, folder=None, second=None):
     """Print one line: the first process, and a second."""
     with tempfile.TemporaryDirectory() as cache:
+        loop = spent(python, LOOP, cache)
         cells = [spent(python, script, cache, folder), spent(python, second or script, cache, folder)]
-    print(f"| {name} | {cells[0]:.1f} | {cells[1]:.1f} |", flush=True)
+    print(f"| {name} | {' | '.join(f'{cell:.1f} ({cell / loop:.1f})' for cell in cells)} |", flush=True)
 
 
 def main():
@@ -77,6 +83,7 @@ def main():
         if args.wheel:
             # elsewhere, so that the sources are not found beside
             row(f"{name}, wheel", args.wheel, script, tempfile.gettempdir(), second)
+    row("pactree warm-up, source tree", sys.executable, WARM_UP)
     if args.rivals:
         for name, script in RIVALS.items():
             row(name, args.rivals, script, tempfile.gettempdir())

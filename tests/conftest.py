@@ -6,8 +6,24 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from platformdirs import user_cache_path
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+
+def _can_keep_code():
+    """Return True if the user has a folder of compiled code, which all workers and programs share."""
+    try:
+        folder = user_cache_path("pactree-mcmc", appauthor=False)
+    except RuntimeError:
+        return False
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder.is_absolute() and os.access(folder, os.W_OK)
+
+
+if not _can_keep_code():
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(__file__).parents[1] / ".numba_cache"))
 
 NIGHTLY = Path(__file__).with_name("nightly.txt")
 COMPILES_MOST = ("exact/recursion/test_enumeration.py", "posterior/test_convergence.py")

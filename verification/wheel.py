@@ -9,26 +9,23 @@ with ``--archive-only`` before; where none fits, the library compiles as it does
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-from pactree_mcmc.core.compile.shipped import ARCHIVES, tag, write_archive
+from pactree_mcmc.core.compile.folders import ARCHIVE, build
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def make_archive() -> Path:
-    """Compile everything in an empty cache, and keep it beside the sources."""
+def make_archive() -> list[Path]:
+    """Compile everything into the archive beside the sources; return its files for this Python and numba."""
     # what an archive of before holds would not be compiled
-    shutil.rmtree(ARCHIVES / tag(), ignore_errors=True)
-    with tempfile.TemporaryDirectory() as cache:
-        env = os.environ | {"NUMBA_CACHE_DIR": cache}
-        subprocess.run([sys.executable, "-m", "pactree_mcmc", "warm-up"], check=True, cwd=ROOT, env=env)
-        return write_archive(Path(cache))
+    for folder in ARCHIVE.glob(f"*/{build()}-*"):
+        shutil.rmtree(folder)
+    subprocess.run([sys.executable, "-m", "pactree_mcmc", "warm-up", "--to", str(ARCHIVE)], check=True, cwd=ROOT)
+    return sorted(ARCHIVE.glob(f"*/{build()}-*/*"))
 
 
 def main() -> None:
@@ -37,9 +34,8 @@ def main() -> None:
     parser.add_argument("--archive-only", action="store_true", help="build nothing")
     parser.add_argument("--out", default=str(ROOT / "dist"), help="folder of the distributions")
     args = parser.parse_args()
-    archive = make_archive()
-    size = sum(file.stat().st_size for file in archive.rglob("*"))
-    print(f"{archive.relative_to(ROOT)}: {size / 1e6:.1f} MB")
+    size = sum(file.stat().st_size for file in make_archive())
+    print(f"{ARCHIVE.relative_to(ROOT)}, {build()}: {size / 1e6:.1f} MB")
     if args.archive_only:
         return
     # the wheel from the tree, for the source distribution has no archive

@@ -1,14 +1,21 @@
 """Compiled code on disk: forgotten when a source changes; a folder that is damaged, full or missing only costs time."""
 
 import ast
+import os
 import pickle
+import shutil
+import time
+import warnings
 
 import numba
 import pytest
 
 from pactree_mcmc.core.compile import cache as _code_cache
+from pactree_mcmc.core.compile import folders as _folders
 from pactree_mcmc.core.compile import sources as _sources
+from pactree_mcmc.core.compile.cache import CodeCache
 from pactree_mcmc.core.compile.jit import jit
+from tests import ROOT
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 
@@ -30,7 +37,8 @@ def twice(x):
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    _code_cache._warn.cache_clear()
+    monkeypatch.delenv(_folders.SHARED, raising=False)
+    monkeypatch.setattr(_code_cache, "_warned", set())
     return tmp_path
 
 
@@ -120,13 +128,16 @@ def test_imports_are_those_of_the_parser():
 
 
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
-@pytest.mark.parametrize("content", [b"", b"\x80\x05damaged", "half", pickle.dumps("no such version")])
+@pytest.mark.parametrize("content", [b"", b"\x80\x05damaged", "half", "one byte", pickle.dumps("no such version")])
 def test_damaged(folder, ending, content):
     hits()
     (path,) = files(folder, ending)
     whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2] if content == "half" else content)
+    middle = len(whole) // 2
+    one_byte = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
+    path.write_bytes({"half": whole[:middle], "one byte": one_byte}.get(content, content))
     assert hits() == 0
+    assert hits() == 1
 
 
 def test_class_that_is_gone(folder):
@@ -135,6 +146,104 @@ def test_class_that_is_gone(folder):
     (path,) = files(folder, "nbi")
     path.write_bytes(pickle.dumps("older") + b"cpactree_mcmc.posterior\nNoSuchStruct\n.")
     assert hits() == 0
+    assert hits() == 1
+
+
+def test_a_file_under_the_name_of_another_key(folder):
+    """Two processes that save forms of one function at the same time may write the same file."""
+    first = jit(twice)
+    assert (first(3), first(0.25)) == (6, 0.5)
+    one, other = sorted(files(folder, "nbc"))
+    other.write_bytes(one.read_bytes())
+    again = jit(twice)
+    assert (again(3), again(0.25)) == (6, 0.5)
+    assert sum(again.stats.cache_hits.values()) == 1
+
+
+# folders
+
+
+def test_no_code_beside_the_sources(monkeypatch, tmp_path):
+    """Pip would leave it there when it uninstalls the library."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    for function in (twice, _folders.build, jit(twice).py_func):
+        folder = CodeCache(function).cache_path
+        assert not folder.startswith(str(ROOT))
+        assert "pactree-mcmc" in folder
+
+
+def moved(folder, to):
+    """The code of `twice` in another folder than the user's."""
+    hits()
+    to.parent.mkdir(exist_ok=True)
+    folder.rename(to)
+
+
+@pytest.fixture
+def user(folder, monkeypatch):
+    """The user's folder, beside which there is room for others."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder / "user"))
+    return folder / "user"
+
+
+@pytest.mark.parametrize("place", ["archive", "shared"])
+def test_code_that_others_compiled_is_read_and_not_written(user, place, monkeypatch):
+    given = user.with_name(place)
+    moved(user, given)
+    monkeypatch.setattr(_folders, "ARCHIVE", given if place == "archive" else user.with_name("none"))
+    if place == "shared":
+        monkeypatch.setenv(_folders.SHARED, str(given))
+    before = sorted(given.rglob("*"))
+    assert hits() == 1
+    assert not user.exists()
+    assert sorted(given.rglob("*")) == before
+
+
+def no_folder(monkeypatch, blocked):
+    """A user's folder that cannot be made: one below a file, or none."""
+    if blocked:
+        blocked.write_text("")
+        monkeypatch.setattr(numba.config, "CACHE_DIR", str(blocked / "below"))
+    else:
+        monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+        monkeypatch.setattr("platformdirs.user_cache_path", lambda *args, **kwargs: _folders.Path("~/.cache"))
+
+
+@pytest.mark.parametrize("name", ["file", None])
+def test_a_user_who_cannot_write_reads_what_others_compiled(user, name, monkeypatch):
+    given = user.with_name("given")
+    moved(user, given)
+    no_folder(monkeypatch, name and user.with_name(name))
+    monkeypatch.setenv(_folders.SHARED, str(given))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert hits() == 1
+
+
+def thrice(x):
+    return 3 * x
+
+
+@pytest.mark.parametrize("name", ["file", None])
+def test_a_user_who_cannot_write_is_told_once(user, name, monkeypatch):
+    no_folder(monkeypatch, name and user.with_name(name))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert hits() == 0
+        assert jit(thrice)(3) == 9
+    (one,) = told
+    assert issubclass(one.category, RuntimeWarning)
+    text = str(one.message)
+    assert "NUMBA_CACHE_DIR" in text
+    assert "PACTREE_SHARED_CACHE" in text
+    assert "pactree warm-up --to FOLDER" in text
+
+
+def test_a_shared_folder_that_is_none(user, monkeypatch):
+    monkeypatch.setenv(_folders.SHARED, str(user.with_name("missing")))
+    with pytest.warns(RuntimeWarning, match=r"missing is not a folder that can be read; fill it by .*warm-up --to"):
+        assert hits() == 0
     assert hits() == 1
 
 
@@ -147,9 +256,28 @@ def test_full_disk(monkeypatch):
         hits()
 
 
-def test_no_folder(folder, monkeypatch):
-    (folder / "file").write_text("")
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder / "file" / "below"))
-    monkeypatch.setattr("numba.core.caching.CacheImpl._locator_classes", [])
-    with pytest.warns(RuntimeWarning, match="no locator available.*NUMBA_CACHE_DIR"):
-        assert hits() == 0
+def test_versions_that_nobody_uses_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(_folders, "_user_folder", lambda: tmp_path / "user")
+    part, day = tmp_path / "user" / _code_cache.FOREIGN, 86400.0
+    for number in range(30):
+        version = part / f"version{number}"
+        version.mkdir(parents=True)
+        (version / "code.nbc").write_bytes(b"")
+        os.utime(version, (time.time(),) * 2 if number == 7 else (time.time() - 2.0 * number * day,) * 2)
+    named = tmp_path / "named"
+    shutil.copytree(part.parent, named)
+
+    def left(folder):
+        monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder) if folder == named else "")
+        _folders.remove_old.cache_clear()
+        hits()
+        return {path.name for path in (folder / _code_cache.FOREIGN).iterdir() if path.name.startswith("version")}
+
+    # of a folder that somebody named, users may be unable to mark what they use
+    assert len(left(named)) == 30
+    assert left(part.parent) == {f"version{number}" for number in range(15)}
+    monkeypatch.setattr(_folders, "MOST", 3)
+    shutil.rmtree(next(path for path in part.iterdir() if path.name.startswith(_folders.build())))
+    assert left(part.parent) == {f"version{number}" for number in (0, 1, 7)}
+    shutil.rmtree(part)
+    assert hits() == 0

@@ -9,7 +9,7 @@ import pytest
 from numba.core import types
 
 from pactree_mcmc.core.compile import cache as _cache
-from pactree_mcmc.core.compile import shipped as _shipped
+from pactree_mcmc.core.compile import folders as _folders
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.core.compile.together import Member, compile_together, find_together
@@ -44,7 +44,7 @@ VALUES = Numbers(np.arange(4.0))
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(_shipped, "ARCHIVES", tmp_path / "archives")
+    monkeypatch.setattr(_folders, "ARCHIVE", tmp_path / "archive")
     monkeypatch.setattr(_cache.CodeCache, "_is_foreign", False)
     monkeypatch.setattr(_cache, "sources", lambda package: "the sources")
     return tmp_path
@@ -134,18 +134,25 @@ def test_taken_from_more_that_are_on_disk():
 def shipped(folder):
     """An archive of what is compiled, and an empty cache."""
     compiled()
-    for file in (folder / "cache").rglob("*.nb?"):
-        to = folder / "archives" / _shipped.tag() / first.__module__.rpartition(".")[0]
-        to.mkdir(parents=True, exist_ok=True)
-        file.rename(to / file.name)
+    (folder / "cache").rename(folder / "archive")
 
 
-def index_of(folder):
-    (path,) = (folder / "archives").rglob("*.nbi")
+def read_index(folder):
+    (path,) = (folder / "archive").rglob("*.nbi")
     with path.open("rb") as file:
         version = pickle.load(file)
         stamp, index = pickle.loads(file.read())
     return path, version, stamp, index
+
+
+def for_another_processor(folder, magic):
+    """Pretend that the archive was made by another processor, whose code is named by ``magic``."""
+    path, version, stamp, index = read_index(folder)
+    (((names, own), file),) = index.items()
+    key = (names, (own[0], *magic))
+    path.write_bytes(pickle.dumps(version) + pickle.dumps((stamp, {key: file})))
+    index = _folders._Index(path.parent, path.stem, stamp)
+    index.write(key, pickle.loads(index._load_data(file)[1])[1])
 
 
 def test_code_that_came_with_the_library(folder):
@@ -159,28 +166,25 @@ def test_code_that_came_with_the_library(folder):
 def test_code_for_another_processor(folder):
     """Machine code is made anew, and kept."""
     shipped(folder)
-    path, version, stamp, index = index_of(folder)
-    (((names, magic), file),) = index.items()
-    others = {(names, (magic[0], "another", "+none")): file}
-    path.write_bytes(pickle.dumps(version) + pickle.dumps((stamp, others)))
+    for_another_processor(folder, ("another", "+none"))
     functions, told = compiled()
     check(functions)
     assert told == []
     assert len(list((folder / "cache").rglob("*.nbc"))) == 1
-    (folder / "archives").rename(folder / "gone")
+    (folder / "archive").rename(folder / "gone")
     assert compiled()[1] == []
 
 
 @pytest.mark.parametrize("wrong", ["stale", "numba", "foreign", "damaged", "types"])
 def test_an_archive_that_does_not_fit_is_refused(folder, wrong, monkeypatch):
     shipped(folder)
-    path, version, stamp, index = index_of(folder)
+    path, version, stamp, index = read_index(folder)
     if wrong == "stale":
         monkeypatch.setattr(_cache, "sources", lambda package: "newer sources")
     elif wrong == "numba":
-        path.write_bytes(pickle.dumps("0.1 " + version.split(" ", 1)[1]) + pickle.dumps((stamp, index)))
+        path.write_bytes(pickle.dumps("0.1") + pickle.dumps((stamp, index)))
     elif wrong == "foreign":
-        (folder / "archives" / _shipped.tag()).rename(folder / "archives" / "py37-numba0.1-plan9-pdp11")
+        path.parent.rename(path.parent.with_name(path.parent.name.replace(_folders.build(), "py37-numba0.1-plan9")))
     elif wrong == "damaged":
         next(path.parent.glob("*.nbc")).write_bytes(b"damaged")
     else:
@@ -194,10 +198,7 @@ def test_an_archive_that_does_not_fit_is_refused(folder, wrong, monkeypatch):
 
 def test_one_function_that_came_with_the_library(folder):
     assert jit(first)(pack(VALUES), 1) == 4.0
-    for file in (folder / "cache").rglob("*.nb?"):
-        to = folder / "archives" / _shipped.tag() / first.__module__.rpartition(".")[0]
-        to.mkdir(parents=True, exist_ok=True)
-        file.rename(to / file.name)
+    (folder / "cache").rename(folder / "archive")
     told = []
     _cache.watchers.append(told.append)
     try:
@@ -205,15 +206,3 @@ def test_one_function_that_came_with_the_library(folder):
     finally:
         _cache.watchers.pop()
     assert told == []
-
-
-def test_an_archive_is_made_of_the_library_only(folder):
-    cache = folder / "made"
-    ours = cache / _shipped._CacheLocator.get_suitable_cache_subpath(str(_shipped.ROOT / "pactree_mcmc/core/x.py"))
-    for place in (ours, cache / "others_0"):
-        place.mkdir(parents=True)
-        (place / "some.function-1.py311.nbi").write_bytes(b"")
-    out = _shipped.write_archive(cache)
-    assert [file.relative_to(out).as_posix() for file in out.rglob("*.nbi")] == [
-        "pactree_mcmc.core/some.function-1.py311.nbi"
-    ]

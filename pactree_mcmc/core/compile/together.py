@@ -16,9 +16,9 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import _FunctionCompiler
 from numba.core.registry import cpu_target
 
-from .cache import Store, watchers
+from .cache import Store, announce
 from .jit import FASTER
-from .shipped import library_of, result_in, set_environments
+from .rebuild import library_of, result_in, set_environments
 
 if FASTER:
     from .private.linking import MemberCompiler, MembersLibrary
@@ -94,8 +94,7 @@ def _target() -> Any:
 def _compiled(members: Sequence[Member]) -> tuple[list[CompileResult], Any]:
     lowered = []
     for function, args in members:
-        for tell in list(watchers):
-            tell(function._cache)
+        announce(function._cache)
         compiler = _FunctionCompiler(
             function.py_func, function.targetdescr, function.targetoptions, function.locals, MemberCompiler
         )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ... import __version__
+from ...core.compile.folders import SHARED
 
 TREE_PRIORS = {"chipman": ("alpha", "beta"), "branching": ("rho",), "penalty": ("cost",)}
 """Tree priors and their options."""
@@ -67,10 +68,17 @@ def _parser() -> argparse.ArgumentParser:
         "warm-up",
         help="Compile everything once, for images and clusters.",
         description="Compile everything that is not on disk yet, each part in a process of its own.",
+        epilog=f"Users read --to FOLDER after they have set the environment variable {SHARED} to it. Everybody who can "
+        "write there can run code as these users.",
     )
     resume = command("resume", "Continue a run, or finish a checkpoint, and report it.", "a saved run, or a checkpoint")
     _add_new_rows(predict)
     _add_page(report)
+    warm_up.add_argument(
+        "--to",
+        metavar="FOLDER",
+        help="write everything there, for other users; a new folder is made (default: what is missing, to your own)",
+    )
     warm_up.add_argument("--jobs", type=_count(1), metavar="N", help="processes at once (as many as cores)")
     warm_up.add_argument("--quiet", action="store_true", help="print nothing")
     resume.add_argument("--draws", type=_count(1), metavar="N", help="further draws a chain; none for a checkpoint")

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 
 import exact
 import pactree_mcmc as pt
 
+from ...core.compile.cache import CodeCacheWarning
+from ...core.compile.folders import SHARED, own_folder, use_only
 from ...mcmc.chain.chain import Chain
 from ...mcmc.kernel import read_kernel
 from ...mcmc.run.entries import make_all_ready
@@ -83,24 +87,43 @@ PARTS: dict[str, Callable[[], None]] = {
 }
 
 
-def run_part(name: str) -> float:
-    """Seconds that a part took."""
+def run_part(name: str, to: str | None) -> float:
+    """Compile one part and return the seconds it took; raise an OSError if the code cannot be written."""
     began = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    if to is not None:
+        use_only(to)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         PARTS[name]()
+    for warning in caught:
+        if issubclass(warning.category, CodeCacheWarning):
+            raise OSError(str(warning.message))
     return time.perf_counter() - began
+
+
+def check_folder(to: str | None) -> Path:
+    """Make the folder of compiled code and return it; raise an OSError if it cannot be written."""
+    folder = own_folder() if to is None else Path(to).absolute()
+    if folder is None:
+        raise OSError("you have no home directory for compiled code; name a folder, --to FOLDER")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        return folder
 
 
 def warm_up(args: argparse.Namespace) -> None:
     """Compile everything that is not on disk yet."""
+    folder = check_folder(args.to)
     jobs = min(args.jobs or n_cores(), len(PARTS))
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        named = {pool.submit(run_part, name): name for name in PARTS}
+        named = {pool.submit(run_part, name, args.to and str(folder)): name for name in PARTS}
         for number, future in enumerate(as_completed(named), 1):
+            seconds = future.result()
             if not args.quiet:
-                line = f"compiled {number} of {len(PARTS)}: {named[future]}, {future.result():.0f} s"
+                line = f"compiled {number} of {len(PARTS)}: {named[future]}, {seconds:.0f} s"
                 print(line, file=sys.stderr, flush=True)
-            future.result()
     if not args.quiet:
-        print("everything is compiled; later runs find it on disk.")
+        print(f"everything is compiled, in {folder}; {_READERS[args.to is not None]}.")
+
+
+_READERS = ("later runs find it there", f"users who set {SHARED} to this folder find it there")

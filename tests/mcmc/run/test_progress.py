@@ -96,13 +96,7 @@ class Absent(CodeCache):
     def has_code(self):
         return self.other_types
 
-    @property
-    def _kept(self):
-        class Nothing:
-            def load_overload(self, sig, context):
-                return None
-
-        return Nothing()
+    _files = None
 
 
 def miss(function):

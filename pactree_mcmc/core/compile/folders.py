@@ -1,0 +1,189 @@
+"""Folders of compiled code: where it is read, where it is written, and what is removed.
+
+Compiled code never lies in the folder of the package, because what pip did not write there survives an uninstallation
+and then hides other installations. It is read from the archive of a wheel, then from the folder that an administrator
+filled, then from the folder of the user; it is written to the last one only. All three have the same layout: a folder
+for each part of the library, in it one for each version of the sources that this part can reach, in it numba's files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import pickle
+import platform
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core.caching import IndexDataCacheFile
+from numba.core.serialize import dumps
+
+from .rebuild import without_machine_code
+
+ARCHIVE = Path(__file__).with_name("archives")
+"""Folder of the code that a wheel brings."""
+SHARED = "PACTREE_SHARED_CACHE"
+"""Environment variable that names the folder of an administrator, which is only read."""
+MOST, DAYS = 20, 30
+"""Number of versions of a part that are kept, and days for which one is kept without use."""
+PROCESSOR = 1
+"""Position of the processor in the keys of an index."""
+
+
+def build() -> str:
+    """Return the name of everything but sources and processor that compiled code depends on."""
+    python = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
+    checks = "-checked" if numba.config.BOUNDSCHECK else ""
+    return f"{python}-numba{numba.__version__}-{sys.platform}-{platform.machine().lower()}{checks}"
+
+
+def own_folder() -> Path | None:
+    """Return the folder that this process writes to, or None if its user has no home directory."""
+    return Path(numba.config.CACHE_DIR).absolute() if numba.config.CACHE_DIR else _user_folder()
+
+
+def shared_folder() -> Path | None:
+    """Return the folder of the administrator, or None if none is named."""
+    name = os.environ.get(SHARED)
+    return Path(name).absolute() if name else None
+
+
+def use_only(folder: str) -> None:
+    """Let this process write to ``folder``, and read from there and from the archive only."""
+    numba.config.CACHE_DIR = folder
+    os.environ.pop(SHARED, None)
+
+
+class Files:
+    """Compiled forms of a function, or of several linked as one, by key.
+
+    Parameters
+    ----------
+    part : str
+        Part of the library, a package.
+    digest : str
+        Hash of the sources that the code depends on.
+    base : str
+        Beginning of the names of the files.
+    stamp : str
+        What else the code depends on.
+    """
+
+    def __init__(self, part: str, digest: str, base: str, stamp: str = "") -> None:
+        below, own = Path(part) / f"{build()}-{digest[:16]}", own_folder()
+        folders = [folder / below for folder in (ARCHIVE, shared_folder(), own) if folder is not None]
+        self._indices = [_Index(folder, base, stamp) for folder in folders]
+        self.folder = None if own is None else own / below
+        """Folder that the files are written to, or None if there is none."""
+        if self.folder is not None:
+            _mark_used(self.folder)
+
+    def load(self, key: Any) -> tuple[Any, bool]:
+        """Return the form under a key and True, or that for another processor and False, or None and False."""
+        for index in self._indices:
+            found = index.read(key)
+            if found is not None:
+                return found, True
+        for index in self._indices:
+            for other in index.stored_keys():
+                if _without_processor(other) == _without_processor(key) and (found := index.read(other)) is not None:
+                    return without_machine_code(found), False
+        return None, False
+
+    def save(self, key: Any, data: Any) -> None:
+        """Write a form to the user's folder; raise an OSError if that is impossible."""
+        if self.folder is None:
+            raise OSError("the user has no home directory")
+        if not self.folder.exists():
+            remove_old()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._indices[-1].write(key, data)
+        except PermissionError:
+            # Windows does not replace a file while another process reads it
+            if sys.platform != "win32":
+                raise
+
+    @property
+    def has_code(self) -> bool:
+        """True if there is a form under any key."""
+        return any(index.stored_keys() for index in self._indices)
+
+
+class _Index(IndexDataCacheFile):
+    """Numba's files of a function in one folder; damaged ones count as missing."""
+
+    def __init__(self, folder: Path, base: str, stamp: str) -> None:
+        super().__init__(str(folder), base, stamp)
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            return super()._load_index()
+        except Exception:  # whatever unpickling raises
+            return {}
+
+    def stored_keys(self) -> list[Any]:
+        """Return the keys of all forms."""
+        return list(self._load_index())
+
+    def read(self, key: Any) -> Any:
+        """Return the form under a key, or None. Bytes that were not written for this key count as missing."""
+        try:
+            digest, payload = self.load(key) or ("", b"")
+            if digest != hashlib.sha256(payload).hexdigest():
+                return None
+            # two processes that save at the same time may give one name to the files of two keys
+            stored, data = pickle.loads(payload)
+        except Exception:  # whatever unpickling raises
+            return None
+        return data if stored == key else None
+
+    def write(self, key: Any, data: Any) -> None:
+        """Write a form under a key."""
+        payload = dumps((key, data))
+        self.save(key, (hashlib.sha256(payload).hexdigest(), payload))
+
+
+def _without_processor(key: Any) -> Any:
+    return (*key[:PROCESSOR], *key[PROCESSOR + 1 :])
+
+
+def _user_folder() -> Path | None:
+    from platformdirs import user_cache_path
+
+    try:
+        folder = user_cache_path("pactree-mcmc", appauthor=False)
+    except RuntimeError:
+        return None
+    # older releases of platformdirs return "~/.cache/..." for a user without a home
+    return folder if folder.is_absolute() else None
+
+
+@functools.cache
+def _mark_used(folder: Path) -> None:
+    """Set the time of a folder, the time of its last use, to now."""
+    with contextlib.suppress(OSError):
+        os.utime(folder)
+
+
+@functools.cache
+def remove_old() -> None:
+    """Remove the versions of each part that were not used for long, once in a process that adds a version.
+
+    The folders that somebody named are left alone: their readers may be unable to mark what they use.
+    """
+    root = _user_folder()
+    if root is None or root != own_folder():
+        return
+    with contextlib.suppress(OSError):
+        for part in list(root.iterdir()):
+            versions = sorted(part.iterdir(), key=lambda folder: folder.stat().st_mtime, reverse=True)
+            for rank, folder in enumerate(versions):
+                if rank >= MOST or folder.stat().st_mtime < time.time() - DAYS * 86400.0:
+                    shutil.rmtree(folder, ignore_errors=True)

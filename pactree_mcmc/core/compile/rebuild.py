@@ -1,0 +1,81 @@
+"""Compiled functions from what is kept of them on disk.
+
+A file holds machine code for one processor, and the optimised code it was made of, from which another processor's takes
+a few seconds.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import llvmlite.binding as llvm
+from numba.core.caching import FunctionCache
+from numba.core.compiler import CompileResult
+from numba.core.registry import cpu_target
+
+
+def file_base(function: Any) -> str:
+    """Return the beginning of the names of a function's files, as numba calls them."""
+    name = f"{Path(function.__code__.co_filename).stem}.{function.__qualname__}".replace("<", "").replace(">", "")
+    python = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
+    return f"{name}-{function.__code__.co_firstlineno}.{python}"
+
+
+def function_key(function: Any, sig: Any) -> Any:
+    """Return numba's key of a function's code for some types."""
+    return FunctionCache._index_key(SimpleNamespace(_py_func=function), sig, cpu_target.target_context.codegen())
+
+
+def without_machine_code(data: Any) -> Any:
+    """Return what is kept of a function or of several, with the optimised code in place of machine code."""
+    (name, kind, code), *rest = data
+    return ((name, "bitcode", code[1]) if kind == "object" else (name, kind, code), *rest)
+
+
+def library_of(libdata: Any) -> Any:
+    """Return the library of kept code, which can be kept again."""
+    codegen = cpu_target.target_context.codegen()
+    name, kind, data = libdata
+    if kind == "object":
+        return codegen.unserialize_library(libdata)
+    library = codegen.create_library(name)
+    library.enable_object_caching()
+    library._final_module = llvm.parse_bitcode(data)
+    library._finalize_final_module()
+    return library
+
+
+def result_of(libdata: Any, fndesc: Any, environment: Any, sig: Any, *rest: Any) -> CompileResult:
+    """Return a function's compiled form from what numba keeps of it."""
+    library, reload_init, environments = library_of(libdata), rest[-2], rest[-1]
+    result = result_in(library, fndesc, environment, sig, reload_init)
+    set_environments(environments)
+    return result
+
+
+def result_in(library: Any, fndesc: Any, environment: Any, sig: Any, reload_init: Any = ()) -> CompileResult:
+    """Return the compiled form of a function of a library."""
+    target = cpu_target.target_context
+    given = dict.fromkeys(CompileResult._fields) | {
+        "typing_context": target.typing_context,
+        "target_context": target,
+        "library": library,
+        "fndesc": fndesc,
+        "environment": environment,
+        "signature": sig,
+        "objectmode": False,
+        "lifted": (),
+        "reload_init": list(reload_init),
+        "type_annotation": "",
+        "entry_point": target.get_executable(library, fndesc, environment),
+    }
+    return CompileResult(**given)
+
+
+def set_environments(environments: Any) -> None:
+    """Let code find the constants it refers to."""
+    for environment in environments:
+        cpu_target.target_context.codegen().set_env(environment.env_name, environment)
