@@ -35,6 +35,7 @@ from .predicting import CellProbabilities, PredictsFromGraph
 from .recursion.draws import DrawsIndependently, as_draws, grow
 from .recursion.inside_outside import Occurrences
 from .recursion.k_best import rank_trees
+from .recursion.row_sets import Ways, likeliest_tree
 from .recursion.terms import by_slot, with_terms
 from .semirings.algebras import Best, BestBySize, LogSum
 
@@ -268,6 +269,10 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
     @cached_property
     def _occurrences(self) -> Occurrences:
         return occurrences(self.graph, self.log_inside)
+
+    @cached_property
+    def _ways(self) -> Ways:
+        return likeliest_tree(self.graph, self._occurrences.split)
 
     def root_split_pmf(self) -> dict[RootKey, float]:
         """Distribution of the root split, as a dictionary of probabilities.

@@ -10,23 +10,38 @@ from pactree_mcmc.table.coding import LARGEST
 from pactree_mcmc.tree.arrays import LEAF
 
 from ..graph.boxes import cut_of, is_relative, pack_cut, upper_of
+from ..graph.cells import CellGraph
 from ..graph.packed import children, slot_below
+from ..progress import Bar, in_pieces
 from ..semirings.algebras import add_split, choose, fraction, leaf, store
 from ..semirings.exponential import exp_down
 
 
-@jit
-def inside(graph: Any, semiring: Any) -> Any:
-    """Computes the sum over all trees below each slot: ``stop + split * sum_e rule_e * left_e * right_e``, in the
+def inside(graph: Any, semiring: Any, bar: Bar | None = None) -> Any:
+    """Compute the sum over all trees below each slot: ``stop + split * sum_e rule_e * left_e * right_e``, in the
     semiring.
 
     Fills the arrays of ``semiring``, with a value for each slot (entry 0 is the root), and returns it. Time O(edges
     times depths) semiring operations.
     """
+    n = count_cells(graph)
+    in_pieces(n, lambda first, last: inside_cells(graph, semiring, n - last, n - first), bar)
+    return semiring
+
+
+@jit
+def count_cells(graph: Any) -> int:
+    """Return the number of cells."""
+    return len(graph.first_edge) - 1
+
+
+@jit
+def inside_cells(graph: Any, semiring: Any, first: int, last: int) -> None:
+    """Compute `inside` for cells ``first`` to ``last - 1``, given the values of the later ones."""
     first_edge, first_slot, depth, layered = graph.first_edge, graph.first_slot, graph.depth, graph.layered
     edge_left, edge_right, log_rule = graph.left, graph.right, graph.log_rule
     log_stop, log_split = graph.log_stop, graph.log_split
-    for cell in range(len(first_edge) - 2, -1, -1):
+    for cell in range(last - 1, first - 1, -1):
         for slot in range(first_slot[cell + 1] - 1, first_slot[cell] - 1, -1):
             so_far = leaf(semiring, cell, slot, log_stop[slot])
             split = log_split[slot]
@@ -39,7 +54,6 @@ def inside(graph: Any, semiring: Any) -> Any:
                         right = first_slot[right] + below - depth[right]
                     so_far = add_split(semiring, so_far, slot, e, split + log_rule[e], left, right)
             store(semiring, slot, so_far)
-    return semiring
 
 
 class Occurrences(NamedTuple):
@@ -55,14 +69,22 @@ class Occurrences(NamedTuple):
     """(n_edges,) float64: that the cell is split by this split, whatever its depth."""
 
 
+def outside(graph: Any, log_inside: np.ndarray, n_edges: int) -> Occurrences:
+    """Return the expected occurrences of slots and splits, from the root down. Takes as long as `inside`."""
+    out = Occurrences(np.zeros(len(log_inside)), np.zeros(n_edges))
+    out.slot[0] = 1.0
+    in_pieces(count_cells(graph), lambda first, last: outside_cells(graph, log_inside, *out, first, last))
+    return out
+
+
 @jit
-def outside(graph: Any, log_inside: np.ndarray) -> Occurrences:
-    """Returns the expected occurrences of slots and splits, from the root down. Takes as long as `inside`."""
+def outside_cells(
+    graph: Any, log_inside: np.ndarray, occurs: np.ndarray, asked: np.ndarray, first: int, last: int
+) -> None:
+    """Compute `outside` for the children of cells ``first`` to ``last - 1``, given the values of the earlier ones."""
     first_edge, first_slot, depth, layered = graph.first_edge, graph.first_slot, graph.depth, graph.layered
     edge_left, edge_right, log_rule, log_split = graph.left, graph.right, graph.log_rule, graph.log_split
-    occurs, asked = np.zeros(len(log_inside)), np.zeros(len(edge_left))
-    occurs[0] = 1.0
-    for cell in range(len(first_edge) - 1):
+    for cell in range(first, last):
         for slot in range(first_slot[cell], first_slot[cell + 1]):
             here, offset = occurs[slot], log_split[slot] - log_inside[slot]
             if here == 0.0 or log_split[slot] == -np.inf:
@@ -77,7 +99,6 @@ def outside(graph: Any, log_inside: np.ndarray) -> Occurrences:
                 asked[e] += part
                 occurs[left] += part
                 occurs[right] += part
-    return Occurrences(occurs, asked)
 
 
 class Grown(NamedTuple):
@@ -220,45 +241,8 @@ def goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray, co
     return row[k] <= (middle if a <= middle < b else a)
 
 
-@jit
-def average_rows(
-    graph: Any, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray, value: np.ndarray
-) -> np.ndarray:
-    """Returns the posterior means (n, d) of the leaf values (n_cells, d) that new rows (n, p) reach, by `flow`."""
-    out = np.zeros((len(rows), value.shape[1]))
-    flowing, ends, fraction = flow_arrays(graph, log_inside)
-    for i in range(len(rows)):
-        n = flow(graph, log_inside, router, rows[i], codes[i], flowing, ends, fraction)
-        for k in range(n):
-            for j in range(value.shape[1]):
-                out[i, j] += fraction[k] * value[ends[k], j]
-    return out
-
-
-@jit
-def share_rows(
-    graph: Any, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray, start: int, most: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns the cells in which rows from ``start`` on may be, with their probabilities (k,), one row after the other.
-
-    The third array (m + 1,) says where those of each row begin. Stops at the last row, or once there are ``most``.
-    """
-    flowing, ends, fraction = flow_arrays(graph, log_inside)
-    cell, weight = np.empty(most + len(ends), dtype=np.int64), np.empty(most + len(ends))
-    first = np.zeros(len(rows) - start + 1, dtype=np.int64)
-    m, k = 0, 0
-    while start + m < len(rows) and k < most:
-        n = flow(graph, log_inside, router, rows[start + m], codes[start + m], flowing, ends, fraction)
-        for j in range(n):
-            cell[k + j], weight[k + j] = ends[j], fraction[j]
-        k += n
-        m += 1
-        first[m] = k
-    return cell[:k].copy(), weight[:k].copy(), first[: m + 1].copy()
-
-
 class Flowing(NamedTuple):
-    """The probability mass of a row while it is sent down; all zero between rows."""
+    """Working memory for sending the probability mass of one row down; the masses are zero between rows."""
 
     mass: np.ndarray
     """(n_slots,)."""
@@ -266,40 +250,106 @@ class Flowing(NamedTuple):
     """(n_cells,) bool."""
     heap: np.ndarray
     """(n_cells,) int64."""
+    to_left: np.ndarray
+    """(most splits of a cell,) bool: True for the splits of the current cell that send the row to the left."""
+    end: np.ndarray
+    """(n_slots,) int64: the cells in which the row may end."""
+    fraction: np.ndarray
+    """(n_slots,) their probabilities."""
+
+
+def flow_arrays(graph: CellGraph) -> Flowing:
+    """Return the working memory for `flow`."""
+    n, n_slots = graph.n_cells, graph.n_slots
+    return Flowing(
+        np.zeros(n_slots),
+        np.zeros(n, dtype=np.bool_),
+        np.empty(n, dtype=np.int64),
+        np.empty(int(np.diff(graph.first_edge).max(initial=0)), dtype=np.bool_),
+        np.empty(n_slots, dtype=np.int64),
+        np.empty(n_slots),
+    )
+
+
+def average_rows(
+    graph: CellGraph,
+    packed: Any,
+    log_inside: np.ndarray,
+    router: Router,
+    rows: np.ndarray,
+    codes: np.ndarray,
+    value: np.ndarray,
+) -> np.ndarray:
+    """Return the posterior means (n, d) of the leaf values (n_cells, d) that new rows (n, p) reach, row by row."""
+    out, flowing = np.zeros((len(rows), value.shape[1])), flow_arrays(graph)
+    in_pieces(
+        len(rows),
+        lambda i, j: average_some(packed, log_inside, router, rows[i:j], codes[i:j], value, flowing, out[i:j]),
+        size=1,
+    )
+    return out
 
 
 @jit
-def flow_arrays(graph: Any, log_inside: np.ndarray) -> tuple[Flowing, np.ndarray, np.ndarray]:
-    """Arrays for `flow`: what it needs on the way, cells (n_slots,) and probabilities (n_slots,)."""
-    n = len(graph.rows)
-    flowing = Flowing(np.zeros(len(log_inside)), np.zeros(n, dtype=np.bool_), np.empty(n, dtype=np.int64))
-    return flowing, np.empty(len(log_inside), dtype=np.int64), np.empty(len(log_inside))
+def average_some(
+    graph: Any,
+    log_inside: np.ndarray,
+    router: Router,
+    rows: np.ndarray,
+    codes: np.ndarray,
+    value: np.ndarray,
+    flowing: Flowing,
+    out: np.ndarray,
+) -> None:
+    """Write the posterior means into ``out`` (n, d), by `flow`."""
+    for i in range(len(rows)):
+        n = flow(graph, log_inside, router, rows[i], codes[i], flowing)
+        for k in range(n):
+            for j in range(value.shape[1]):
+                out[i, j] += flowing.fraction[k] * value[flowing.end[k], j]
+
+
+@jit
+def list_some(
+    graph: Any, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray, flowing: Flowing, most: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the cells in which the first rows may be, with their probabilities (k,), one row after the other.
+
+    The third array (m + 1,) holds the first entry of each row. Stops at the last row, or once there are ``most``.
+    """
+    cell, weight = np.empty(most + len(flowing.end), dtype=np.int64), np.empty(most + len(flowing.end))
+    first = np.zeros(len(rows) + 1, dtype=np.int64)
+    m, k = 0, 0
+    while m < len(rows) and k < most:
+        n = flow(graph, log_inside, router, rows[m], codes[m], flowing)
+        for j in range(n):
+            cell[k + j], weight[k + j] = flowing.end[j], flowing.fraction[j]
+        k += n
+        m += 1
+        first[m] = k
+    return cell[:k].copy(), weight[:k].copy(), first[: m + 1].copy()
 
 
 @jit
 def flow(
-    graph: Any,
-    log_inside: np.ndarray,
-    router: Router,
-    row: np.ndarray,
-    code: np.ndarray,
-    flowing: Flowing,
-    ends: np.ndarray,
-    fraction_of: np.ndarray,
+    graph: Any, log_inside: np.ndarray, router: Router, row: np.ndarray, code: np.ndarray, flowing: Flowing
 ) -> int:
-    """Returns the number of leaf cells that may contain a new row (p,); writes the cells into ``ends``, their
-    probabilities into ``fraction_of``. A cell occurs once for each depth at which it is reached.
+    """Return the number of leaf cells that may contain a new row (p,), which are written into ``flowing.end`` with
+    their probabilities. A cell occurs once for each depth at which it is reached.
 
     The probability mass of the trees in which a row passes through a cell is sent down the splits, to the side of the
     row; a heap keeps the cells reached in topological order. Time per row: the splits of the cells that may contain it.
     """
-    mass, waiting, heap = flowing.mass, flowing.waiting, flowing.heap
+    mass, waiting, heap, to_left = flowing.mass, flowing.waiting, flowing.heap, flowing.to_left
     mass[0], heap[0], n, found = 1.0, 0, 1, 0
     while n > 0:
         cell = heap[0]
         n -= 1
         _sift_down(heap, n)
         waiting[cell] = False
+        first, last = graph.first_edge[cell], graph.first_edge[cell + 1]
+        for e in range(first, last):
+            to_left[e - first] = goes_left(graph, router, e, cell, row, code)
         for slot in range(graph.first_slot[cell], graph.first_slot[cell + 1]):
             here, split = mass[slot], graph.log_split[slot]
             if here == 0.0:
@@ -309,18 +359,17 @@ def flow(
             if split > -np.inf and graph.rows[cell] > 0:
                 stop = fraction(graph.log_stop[slot], log_inside[slot])
                 below = graph.depth[cell] + slot - graph.first_slot[cell] + 1
-                for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
+                for e in range(first, last):
                     left, right = children(graph, e, below)
                     log_term = split + graph.log_rule[e] + log_inside[left] + log_inside[right]
-                    to_left = goes_left(graph, router, e, cell, row, code)
-                    child = np.int64(graph.left[e] if to_left else graph.right[e])
-                    mass[left if to_left else right] += here * fraction(log_term, log_inside[slot])
+                    child = np.int64(graph.left[e] if to_left[e - first] else graph.right[e])
+                    mass[left if to_left[e - first] else right] += here * fraction(log_term, log_inside[slot])
                     if child != cell and not waiting[child]:
                         waiting[child] = True
                         _sift_up(heap, n, child)
                         n += 1
             if here * stop > 0.0:
-                ends[found], fraction_of[found] = cell, here * stop
+                flowing.end[found], flowing.fraction[found] = cell, here * stop
                 found += 1
     return found
 
