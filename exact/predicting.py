@@ -3,7 +3,7 @@
 The prediction at a row is the sum over the cells that contain it of the probability that the cell is a leaf, times what
 the cell predicts. If each way from the root to a cell sends a row there, or none does, the cells of all rows are found
 in one pass. Under local cuts this holds for rows that are equal to a training row, since the threshold between two
-values depends on the other rows of the cell. The probability mass of other rows is sent down the graph row by row.
+values depends on the other rows of the cell. Of other rows the probability mass is sent down the graph.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pactree_mcmc.posterior.predictive import BLOCK, ROUNDING, refuse_by_row, sp
 from pactree_mcmc.table.coding import DyadicScale, Scale
 
 from .graph.packed import WithPackedGraph
-from .recursion.inside_outside import Router, average_rows, flow_arrays, list_some
+from .recursion.flow import Ends, Router, average_rows, ends_of_rows
 from .recursion.paths import DyadicPaths, TreePaths, is_fixed_design, sum_paths
 from .recursion.row_sets import Members, Ways, add_cells_into, rows_of_cells
 
@@ -44,7 +44,7 @@ class Placed(NamedTuple):
     codes: np.ndarray
     """(n, q) int64; -1 for a category that is unknown."""
     settled: np.ndarray
-    """(n,) bool: True for a row that all ways to a cell send there, or none. Of other rows `flow` follows each way."""
+    """(n,) bool: True for a row that all ways to a cell send there, or none does."""
 
 
 class PredictsFromGraph(WithPackedGraph, Posterior):
@@ -108,7 +108,7 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
         out[settled] = self._averages_by_cells(distinct, by_cell)[of_row.reshape(-1)]
         others = ~settled
         if others.any():
-            how = self.graph, self._packed, self.log_inside, self._router
+            how = self._packed, self.log_inside, self._router
             out[others] = average_rows(*how, x[others], codes[others], by_cell)
         return out
 
@@ -175,19 +175,15 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
         return self.model.leaf.predictive(self.graph.stats, cells, self.model.target)
 
     def _mixtures(self, X: np.ndarray) -> Iterator[tuple[np.ndarray, Mixture]]:
-        placed = self._placed(X)
-        settled, others = np.flatnonzero(placed.settled), np.flatnonzero(~placed.settled)
-        codes = placed.codes[:, self._asked]
-        for some in self._blocks(codes[settled]):
-            yield settled[some], self._mixture_by_cells(codes[settled[some]])
-        x, codes, done = placed.x[others], placed.codes[others], 0
+        x, codes, is_settled = self._placed(X)
+        settled, others = np.flatnonzero(is_settled), np.flatnonzero(~is_settled)
+        for some in self._blocks(codes[settled][:, self._asked]):
+            ends = self._ends_by_cells(codes[settled[some]][:, self._asked])
+            yield settled[some], as_mixture(ends, len(settled[some]))
         how = self._packed, self.log_inside, self._router
-        flowing = flow_arrays(self.graph) if len(others) else None
-        while done < len(others):
-            mix = Mixture(*list_some(*how, x[done:], codes[done:], flowing, BLOCK))
-            n = len(mix.first) - 1
-            yield others[done : done + n], mix
-            done += n
+        for first, ends in ends_of_rows(*how, x[others], codes[others]):
+            n = int(ends.row.max()) + 1
+            yield others[first : first + n], as_mixture(ends, n)
 
     def _blocks(self, codes: np.ndarray) -> Iterator[slice]:
         """Consecutive settled rows with about `BLOCK` cells in all."""
@@ -201,24 +197,21 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
             yield slice(first, last)
             first = last
 
-    def _mixture_by_cells(self, codes: np.ndarray) -> Mixture:
-        """The cells of settled rows, with their probabilities as leaves, one row after the other."""
-        n, leaf = len(codes), self.cell_probabilities().leaf
-        rows, cells = [], []
+    def _ends_by_cells(self, codes: np.ndarray) -> Ends:
+        """The cells of settled rows with these codes, and their probabilities as leaves."""
+        leaf, cells, rows = self.cell_probabilities().leaf, [], []
         for members in self._members(codes):
             cell = np.repeat(members.cell, np.diff(members.first))
-            rows.append(members.row[leaf[cell] > 0.0])
             cells.append(cell[leaf[cell] > 0.0])
-        row, cell = np.concatenate(rows), np.concatenate(cells)
-        weight = leaf[cell]
+            rows.append(members.row[leaf[cell] > 0.0])
         if self._empty_cell is not None:
-            rest = 1.0 - np.bincount(row, weights=weight, minlength=n)
-            bare = np.flatnonzero(rest > ROUNDING)
-            row, weight = np.concatenate([row, bare]), np.concatenate([weight, rest[bare]])
-            cell = np.concatenate([cell, np.full(len(bare), self._empty_cell)])
-        order = np.argsort(row, kind="stable")
-        first = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n))])
-        return Mixture(cell[order], weight[order], first)
+            found = np.bincount(np.concatenate(rows), leaf[np.concatenate(cells)], len(codes))
+            rows.append(np.flatnonzero(1.0 - found > ROUNDING))
+            cells.append(np.full(len(rows[-1]), self._empty_cell))
+            weight = np.concatenate([leaf[np.concatenate(cells[:-1])], (1.0 - found)[rows[-1]]])
+            return Ends(np.concatenate(cells), np.concatenate(rows), weight)
+        cell = np.concatenate(cells)
+        return Ends(cell, np.concatenate(rows), leaf[cell])
 
     def predict_std_over_trees(self, X: Any) -> np.ndarray:
         """Returns the standard deviation, over all trees, of the prediction of a tree: how much the trees disagree.
@@ -250,6 +243,13 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
         if self.model.leaf.x_columns is not None:
             return spread_by_row(*self._values_by_row(numbers))
         return spread(self.model, partial(self._averages, numbers), self.cell_values)
+
+
+def as_mixture(ends: Ends, n: int) -> Mixture:
+    """Return the cells of ``n`` rows, with their probabilities, one row after the other."""
+    order = np.argsort(ends.row, kind="stable")
+    first = np.concatenate([[0], np.cumsum(np.bincount(ends.row, minlength=n))])
+    return Mixture(ends.cell[order], ends.weight[order], first)
 
 
 def is_among(rows: np.ndarray, table: np.ndarray) -> np.ndarray:

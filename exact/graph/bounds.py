@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.split_prior.geometry import halves_box, parts_box, parts_rows, takes_turns, told
+from pactree_mcmc.model.split_prior.geometry import halves_box, parts_box, takes_turns, told
 
 from .dyadic import count_cells
 
@@ -30,16 +29,6 @@ def least_cells(model: TreeModel, codes: np.ndarray, enough: int) -> int:
         return count_cells(
             codes[: model.n_features, some], usable.astype(np.float64), int(model.split_prior.levels), limit, enough
         )
-    if told(parts_rows, rule) and limit >= 4 and model.split_prior.min_leaf == 1:
-        ordered = np.flatnonzero(usable & ~model.columns.is_nominal)
-        distinct = [len(np.unique(codes[k])) for k in ordered]
-        best = ordered[np.argsort(distinct)[::-1][:2]]
-        if len(best) == 2:
-            some = np.random.default_rng(0).permutation(codes.shape[1])[:SAMPLE_POINTS]
-            x, y = (np.unique(codes[k, some], return_inverse=True)[1].astype(np.int64) for k in best)
-            return rectangles(x, y, enough)
-        if len(best) == 1:
-            return max(distinct) * (max(distinct) + 1) // 2
     return 1
 
 
@@ -64,42 +53,3 @@ def _least_boxes(model: TreeModel, codes: np.ndarray, limit: int, usable: np.nda
             made = longer
         best = max(best, sum(made))
     return best
-
-
-@jit
-def rectangles(x: np.ndarray, y: np.ndarray, enough: int) -> int:
-    """How many sets of points axis-parallel rectangles cut out of the points (x, y), given by ranks.
-
-    For each interval [a, b] of x: the intervals of y that hold a point of each edge of the strip. Counting stops above
-    ``enough``. Time O(range of x squared, times points and range of y).
-    """
-    n_x, n_y = x.max() + 1, y.max() + 1
-    total = 0
-    held = np.zeros((3, n_y), dtype=np.int64)
-    for a in range(n_x):
-        for b in range(a, n_x):
-            for level in range(n_y):
-                for j in range(3):
-                    held[j, level] = 0
-            for i in range(len(x)):
-                if a <= x[i] <= b:
-                    held[0, y[i]] = 1
-                    if x[i] == a:
-                        held[1, y[i]] = 1
-                    if x[i] == b:
-                        held[2, y[i]] = 1
-            above, near_a, near_b = 0, -1, -1
-            # going down the levels: how many levels that hold points lie at or above the nearest points of both edges
-            for level in range(n_y - 1, -1, -1):
-                if held[0, level] == 0:
-                    continue
-                above += 1
-                if held[1, level] == 1:
-                    near_a = above
-                if held[2, level] == 1:
-                    near_b = above
-                if near_a > 0 and near_b > 0:
-                    total += min(near_a, near_b)
-        if total > enough:
-            return total
-    return total

@@ -23,7 +23,8 @@ from ...graph.packed import WithPackedGraph, pack_graph
 from ...posterior import ExactPosterior
 from ...predicting import CellProbabilities, Placed
 from ...recursion.draws import DrawsIndependently, as_draws
-from ...recursion.inside_outside import CELL, PARENT, RIGHT, Grown, Occurrences, Router, average_rows, grow_trees
+from ...recursion.flow import Router, average_rows
+from ...recursion.inside_outside import CELL, PARENT, RIGHT, Grown, Occurrences, grow_trees
 from ...recursion.paths import is_fixed_design
 from ...semirings.algebras import LogSum
 from .global_splitting import check_global, splitting_graph
@@ -283,7 +284,7 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
         for number in range(len(self._orders)):
             stages, log_inside, _ = self._summed(number)
             value = np.ascontiguousarray(self.model.leaf.value(stages.graph.stats, self.model.target))
-            out += average_rows(stages.graph, pack_graph(stages.graph), log_inside, router, x, codes, value)
+            out += average_rows(pack_graph(stages.graph), log_inside, router, x, codes, value)
         return out[route.reshape(-1)] / len(self._orders)
 
     def root_split_pmf(self) -> dict[RootKey, float]:

@@ -5,7 +5,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.recursion.inside_outside import average_rows
+from exact.recursion.flow import average_rows
 
 
 def _by_flow(truth, X):
@@ -14,7 +14,7 @@ def _by_flow(truth, X):
         if truth.model.columns.categories[k] is None:
             of = scale.encode if hasattr(scale, "encode") else lambda x, s=scale: np.searchsorted(s.cuts, x)
             codes[:, k] = of(X[:, k])
-    return average_rows(truth.graph, truth._packed, truth.log_inside, truth._router, X, codes, truth.cell_values)
+    return average_rows(truth._packed, truth.log_inside, truth._router, X, codes, truth.cell_values)
 
 
 def _problem(seed, kind):

@@ -7,7 +7,8 @@ import exact
 import pactree_mcmc as pt
 from exact.answers import log_sums
 from exact.graph.packed import pack_graph
-from exact.recursion.inside_outside import goes_left, grow_trees, inside, inside_cells
+from exact.recursion.flow import goes_left
+from exact.recursion.inside_outside import grow_trees, inside, inside_cells
 from exact.recursion.terms import likely_part
 from exact.semirings.algebras import (
     Best,
