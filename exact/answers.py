@@ -12,7 +12,7 @@ from pactree_mcmc.core.checks import check_count, check_type, read_array, read_n
 from .graph.cells import CellGraph, Intractable
 from .graph.limits import refuse_bytes
 from .graph.packed import pack_graph
-from .progress import Bar
+from .graph.progress import Bar
 from .recursion.inside_outside import Occurrences, inside, outside
 from .recursion.terms import LOSS, by_slot, counting_terms, likely_part, with_terms
 from .semirings.algebras import (

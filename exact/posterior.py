@@ -31,8 +31,8 @@ from .exploring import ExploresGraph
 from .graph.boxes import unpack_cuts
 from .graph.cells import CellGraph, by_feature
 from .graph.packed import pack_graph
+from .graph.progress import stage
 from .predicting import CellProbabilities, PredictsFromGraph
-from .progress import stage
 from .recursion.draws import DrawsIndependently, as_draws, grow
 from .recursion.inside_outside import Occurrences
 from .recursion.k_best import rank_trees

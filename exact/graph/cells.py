@@ -15,15 +15,14 @@ from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.not_finite import Answer, not_finite
 from pactree_mcmc.model.split_prior.geometry import follows_design, halves_box, has_one_way, parts_rows, told
 
-from ..progress import Bar, next_size, stage
 from . import build as _builder
-from .bounds import least_cells
+from .bounds import SizeEstimate, estimate_size, least_cells
 from .boxes import unpack_cuts
 from .dyadic import build_dyadic
-from .estimates import SizeEstimate, estimate_size
 from .fits import settings_that_fit
 from .fixed import build_fixed
 from .limits import Intractable, Limit, check_cells, refuse_bytes
+from .progress import Bar, next_size, stage
 from .work import Cells, Edges, Points, Scratch, Work
 
 CELL_COLUMNS = ("rows", "stats", "score", "design", "depth")

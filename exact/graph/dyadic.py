@@ -19,10 +19,10 @@ from pactree_mcmc.model import Lowered, TreeModel
 from pactree_mcmc.model.split_prior.geometry import takes_turns, told
 from pactree_mcmc.model.unit_stats import add_unit
 
-from ..progress import Bar
 from .boxes import pack_cut
 from .fixed import cell_scores
 from .limits import Limit, refuse_bytes
+from .progress import Bar
 
 NO_CHILD = -1
 

@@ -12,7 +12,7 @@ from pactree_mcmc.table.coding import LARGEST
 from ..graph.boxes import cut_of, upper_of
 from ..graph.limits import memory_bytes
 from ..graph.packed import children
-from ..progress import in_pieces
+from ..graph.progress import in_pieces
 from ..semirings.algebras import fraction
 from .inside_outside import count_cells
 

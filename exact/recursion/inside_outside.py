@@ -10,7 +10,7 @@ from pactree_mcmc.tree.arrays import LEAF
 
 from ..graph.boxes import cut_of, is_relative, pack_cut
 from ..graph.packed import slot_below
-from ..progress import Bar, in_pieces
+from ..graph.progress import Bar, in_pieces
 from ..semirings.algebras import add_split, choose, leaf, store
 from ..semirings.exponential import exp_down
 

@@ -88,7 +88,9 @@ def rows_of_cells(graph: CellGraph, ways: Ways, codes: np.ndarray, nominal: np.n
     Parameters
     ----------
     graph : CellGraph
+        Cells and splits.
     ways : Ways
+        One way to each cell.
     codes : ndarray of shape (q, n), int64
         Codes of the rows by coordinate.
     nominal : ndarray of shape (q,), bool
