@@ -154,7 +154,7 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
                 codes[:, c], known[:, c] = self._local_codes(c, scale, x)
             else:
                 codes[:, c], known[:, c] = np.searchsorted(scale.cuts, x), ~np.isnan(x)
-        settled = known[:, self._asked].all(axis=1)
+        settled: np.ndarray = np.all(known[:, self._asked], axis=1)
         if self._router.local and len(self._asked) > 1:
             settled &= is_among(codes[:, self._asked], self.model.units.codes[self._asked].T)
         return Placed(X, codes, settled)

@@ -28,6 +28,8 @@ from .work import Cells, Edges, Points, Scratch, Work
 CELL_COLUMNS = ("rows", "stats", "score", "design", "depth")
 EDGE_COLUMNS = ("left", "right", "feature", "split", "log_rule")
 SLOT_COLUMNS = ("log_stop", "log_split")
+FIRST_BUDGET = 1 << 18
+"""Steps of the first call of the builder, some ten milliseconds."""
 
 
 class CellGraph(NamedTuple):
@@ -290,7 +292,7 @@ def _take_kept(model: TreeModel) -> UnfinishedGraph | CellGraph | None:
 
 
 def _run_builder(model: TreeModel, building: UnfinishedGraph, limit: Limit, bar: Bar) -> tuple[Cells, Edges, int, int]:
-    packed, count, budget = pack(model.lowered), building.scratch.count, 1 << 18
+    packed, count, budget = pack(model.lowered), building.scratch.count, FIRST_BUDGET
     try:
         while True:
             began, done = time.monotonic(), int(count[_builder.NEXT])
