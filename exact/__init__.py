@@ -33,7 +33,6 @@ from .posterior import BestTrees, ExactPosterior
 from .predicting import CellProbabilities
 from .recursion.terms import by_slot, with_terms
 from .solving import solve
-from .systems.blanchard.data_dependent import DataDependentMixture, data_dependent_mixture
 from .systems.blanchard.global_splitting import count_global_splittings, solve_global_splitting
 from .systems.blanchard.infimum import KLInfimum, kl_infimum
 from .systems.blanchard.kullback import KLBound, MinimaxBound, kl_bound, minimax_lower_bound, vc_kl_bound
@@ -61,6 +60,8 @@ from .timbertrek import to_timbertrek
 from .visited import VisitedPosterior, visited
 
 if TYPE_CHECKING:
+    from pactree_mcmc.faces.data_dependent import DataDependentMixture, data_dependent_mixture
+
     from .estimators.dyadic_trees import DyadicTreeClassifier, NeymanPearsonTreeClassifier
     from .estimators.progressive import ProgressiveMixtureClassifier
     from .estimators.root_fragments import RootFragmentClassifier
@@ -146,21 +147,24 @@ __all__ = [
     "with_terms",
 ]
 
-_ESTIMATORS = dict.fromkeys(("PACBayesTreeClassifier", "PACBayesTheoryClassifier"), "voting_trees")
-_ESTIMATORS |= dict.fromkeys(("DyadicTreeClassifier", "NeymanPearsonTreeClassifier"), "dyadic_trees")
-_ESTIMATORS |= {"RootFragmentClassifier": "root_fragments", "ProgressiveMixtureClassifier": "progressive"}
-"""Their modules need scikit-learn, which takes a second to import: they are loaded when asked for."""
+_LATE = dict.fromkeys(("PACBayesTreeClassifier", "PACBayesTheoryClassifier"), "exact.estimators.voting_trees")
+_LATE |= dict.fromkeys(("DyadicTreeClassifier", "NeymanPearsonTreeClassifier"), "exact.estimators.dyadic_trees")
+_LATE |= {"RootFragmentClassifier": "exact.estimators.root_fragments"}
+_LATE |= {"ProgressiveMixtureClassifier": "exact.estimators.progressive"}
+_LATE |= dict.fromkeys(("data_dependent_mixture", "DataDependentMixture"), "pactree_mcmc.faces.data_dependent")
+"""Modules that are loaded when they are asked for. The estimators need scikit-learn, which takes a second to import;
+the last one uses the sampler as well as this package."""
 
 
 if not TYPE_CHECKING:  # or a misspelt name would be Any to type checkers
 
     def __getattr__(name: str) -> Any:
-        if name not in _ESTIMATORS:
+        if name not in _LATE:
             raise AttributeError(f"module 'exact' has no attribute {name!r}")
         from importlib import import_module
 
-        return getattr(import_module(f".estimators.{_ESTIMATORS[name]}", __name__), name)
+        return getattr(import_module(_LATE[name]), name)
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_ESTIMATORS]
+    return [*globals(), *_LATE]

@@ -12,6 +12,7 @@ from pactree_mcmc.core.checks import check_count, check_type, read_array, read_n
 from .graph.cells import CellGraph, Intractable
 from .graph.limits import refuse_bytes
 from .graph.packed import pack_graph
+from .graph.progress import Bar
 from .recursion.inside_outside import Occurrences, inside, outside
 from .recursion.terms import LOSS, by_slot, counting_terms, likely_part, with_terms
 from .semirings.algebras import (
@@ -33,11 +34,11 @@ FIRST_DEPTHS = 16
 LARGEST_PRIME = (1 << 31) - 1
 
 
-def log_sums(graph: CellGraph) -> np.ndarray:
-    """Returns the log sum over the trees below each slot, (n_slots,); entry 0 is the sum over all trees."""
+def log_sums(graph: CellGraph, bar: Bar | None = None) -> np.ndarray:
+    """Return the log sum over the trees below each slot, (n_slots,); entry 0 is the sum over all trees."""
     most = int(np.diff(graph.first_edge).max(initial=0))
     # zeros: a split that no tree uses may lead to a cell that is not summed yet
-    return inside(pack_graph(graph), LogSum(np.zeros(graph.n_slots), np.empty(most + 1))).value
+    return inside(pack_graph(graph), LogSum(np.zeros(graph.n_slots), np.empty(most + 1)), bar).value
 
 
 def best_sums(graph: CellGraph) -> np.ndarray:
@@ -64,7 +65,7 @@ def occurrences(graph: CellGraph, log_inside: np.ndarray | None = None) -> Occur
         log_inside = read_numbers("log_inside", log_inside)
         if log_inside.shape != (graph.n_slots,) or np.isnan(log_inside).any():
             raise ValueError(f"log_inside has shape {log_inside.shape}; give ({graph.n_slots},), as log_sums makes it.")
-    return outside(pack_graph(graph), log_sums(graph) if log_inside is None else log_inside)
+    return outside(pack_graph(graph), log_sums(graph) if log_inside is None else log_inside, graph.n_edges)
 
 
 def count_trees(graph: CellGraph) -> int:

@@ -17,9 +17,9 @@ from pactree_mcmc.tree.tree import Tree
 
 from .graph.boxes import unpack_cuts
 from .graph.cells import CellGraph
-from .graph.row_sets import RowSets, row_sets
 from .recursion.k_best import rank_trees
 from .recursion.row_paths import path_probabilities
+from .recursion.row_sets import RowSets, Ways, row_sets
 
 if TYPE_CHECKING:
     from pactree_mcmc.posterior.sampled import SampledPosterior
@@ -61,6 +61,9 @@ class ExploresGraph(ExploresTrees):
 
         @cached_property
         def _occurrences(self) -> Occurrences: ...
+
+        @cached_property
+        def _ways(self) -> Ways: ...
 
         @cached_property
         def _best_inside(self) -> np.ndarray: ...
@@ -234,7 +237,7 @@ class ExploresGraph(ExploresTrees):
 
     @cached_property
     def _row_sets(self) -> RowSets:
-        return row_sets(self.model, self.graph, self._occurrences.split)
+        return row_sets(self.model, self.graph, self._ways)
 
     @cached_property
     def _parts_of_trees(self) -> PartsOfTrees:
@@ -257,10 +260,10 @@ class ExploresGraph(ExploresTrees):
 
     def _way_to(self, cell: int) -> str:
         """Returns the conditions on the most probable path to a cell, in words."""
-        sets, conditions = self._row_sets, []
-        while sets.way[cell] >= 0:
-            edge = int(sets.way[cell])
-            conditions.append(self._condition(edge, int(sets.side[cell]) == 0))
+        ways, conditions = self._ways, []
+        while ways.edge[cell] >= 0:
+            edge = int(ways.edge[cell])
+            conditions.append(self._condition(edge, int(ways.side[cell]) == 0))
             cell = int(self._parent_of_edge[edge])
         return in_words(self.model.columns, reversed(conditions))
 

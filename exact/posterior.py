@@ -31,10 +31,12 @@ from .exploring import ExploresGraph
 from .graph.boxes import unpack_cuts
 from .graph.cells import CellGraph, by_feature
 from .graph.packed import pack_graph
+from .graph.progress import stage
 from .predicting import CellProbabilities, PredictsFromGraph
 from .recursion.draws import DrawsIndependently, as_draws, grow
 from .recursion.inside_outside import Occurrences
 from .recursion.k_best import rank_trees
+from .recursion.row_sets import Ways, likeliest_tree
 from .recursion.terms import by_slot, with_terms
 from .semirings.algebras import Best, BestBySize, LogSum
 
@@ -62,10 +64,11 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         Log sum over the trees below each slot, relative to the prior's constant; entry 0 is the root's.
     """
 
-    def __init__(self, model: TreeModel, graph: CellGraph) -> None:
+    def __init__(self, model: TreeModel, graph: CellGraph, *, progress: bool = False) -> None:
         self.model, self.graph = model, graph
         self._packed = pack_graph(graph)
-        self.log_inside = log_sums(graph)
+        with stage(progress, "summing", graph.n_cells, "cells") as bar:
+            self.log_inside = log_sums(graph, bar)
 
     @property
     def log_evidence(self) -> float:
@@ -269,6 +272,10 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
     def _occurrences(self) -> Occurrences:
         return occurrences(self.graph, self.log_inside)
 
+    @cached_property
+    def _ways(self) -> Ways:
+        return likeliest_tree(self.graph, self._occurrences.split)
+
     def root_split_pmf(self) -> dict[RootKey, float]:
         """Distribution of the root split, as a dictionary of probabilities.
 
@@ -300,6 +307,10 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
 
     def cell_probabilities(self) -> CellProbabilities:
         """Returns leaf and split probabilities of every cell of ``graph``."""
+        return CellProbabilities(*(values.copy() for values in self._cell_probabilities))
+
+    @cached_property
+    def _cell_probabilities(self) -> CellProbabilities:
         occurs = self._occurrences.slot
         leaf = occurs * np.exp(self.graph.log_stop - np.maximum(self.log_inside, np.finfo(float).min))
         first = self.graph.first_slot[:-1]

@@ -1,23 +1,30 @@
-"""Methods of exact posteriors that predict: a row of numbers flows down the graph, or down a fixed design."""
+"""Methods of exact posteriors that predict.
+
+The prediction at a row is the sum over the cells that contain it of the probability that the cell is a leaf, times what
+the cell predicts. If each way from the root to a cell sends a row there, or none does, the cells of all rows are found
+in one pass. Under local cuts this holds for rows that are equal to a training row, since the threshold between two
+values depends on the other rows of the cell. Of other rows the probability mass is sent down the graph.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pactree_mcmc.model.leaf.distributions import Mixture, NegativeBinomial, StudentT
 from pactree_mcmc.model.split_prior.geometry import parts_rows, takes_turns, told
 from pactree_mcmc.posterior.base import Posterior
-from pactree_mcmc.posterior.predictive import BLOCK, refuse_by_row, spread, spread_by_row
+from pactree_mcmc.posterior.predictive import BLOCK, ROUNDING, refuse_by_row, spread, spread_by_row
 from pactree_mcmc.table.coding import DyadicScale, Scale
 
 from .graph.packed import WithPackedGraph
-from .recursion.inside_outside import Router, average_rows, share_rows
+from .recursion.flow import Ends, Router, average_rows, ends_of_rows
 from .recursion.paths import DyadicPaths, TreePaths, is_fixed_design, sum_paths
+from .recursion.row_sets import Members, Ways, add_cells_into, rows_of_cells
 
 
 class CellProbabilities(NamedTuple):
@@ -35,13 +42,20 @@ class Placed(NamedTuple):
     x: np.ndarray
     """(n, q) float64 numbers."""
     codes: np.ndarray
-    """(n, q) int64; zeros where splits are local, whose thresholds depend on the cell, and for nominal features."""
+    """(n, q) int64; -1 for a category that is unknown."""
+    settled: np.ndarray
+    """(n,) bool: True for a row that all ways to a cell send there, or none does."""
 
 
 class PredictsFromGraph(WithPackedGraph, Posterior):
     """Base of `ExactPosterior`: its predictions, which need only the sums and probabilities of the cells."""
 
     log_inside: np.ndarray
+
+    if TYPE_CHECKING:
+
+        @cached_property
+        def _ways(self) -> Ways: ...
 
     @abstractmethod
     def cell_probabilities(self) -> CellProbabilities:
@@ -85,34 +99,119 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
 
     def _averages(self, X: np.ndarray, by_cell: np.ndarray) -> np.ndarray:
         """Returns the posterior means (n, d) of the values (n_cells, d) of the cells that rows of numbers reach."""
+        by_cell = np.ascontiguousarray(by_cell)
         if is_fixed_design(self.model):
-            return self._paths_to(np.ascontiguousarray(by_cell))(X)
-        return average_rows(
-            self._packed, self.log_inside, self._router, *self._placed(X), np.ascontiguousarray(by_cell)
-        )
+            return self._paths_to(by_cell)(X)
+        x, codes, settled = self._placed(X)
+        out = np.empty((len(X), by_cell.shape[1]))
+        distinct, of_row = np.unique(codes[settled][:, self._asked], axis=0, return_inverse=True)
+        out[settled] = self._averages_by_cells(distinct, by_cell)[of_row.reshape(-1)]
+        others = ~settled
+        if others.any():
+            how = self._packed, self.log_inside, self._router
+            out[others] = average_rows(*how, x[others], codes[others], by_cell)
+        return out
+
+    @cached_property
+    def _asked(self) -> np.ndarray:
+        """Coordinates that a split of the graph asks."""
+        return np.unique(self.graph.feature)
+
+    def _averages_by_cells(self, codes: np.ndarray, by_cell: np.ndarray) -> np.ndarray:
+        """Returns `_averages` of settled rows with ``codes`` of the coordinates asked: one pass over the graph."""
+        leaf = self.cell_probabilities().leaf
+        out, found = np.zeros((len(codes), by_cell.shape[1])), np.zeros(len(codes))
+        for members in self._members(codes):
+            add_cells_into(out, found, *members, leaf, by_cell)
+        empty = self._empty_cell
+        if empty is not None:
+            out += (1.0 - found).clip(0.0)[:, None] * by_cell[empty]
+        return out
+
+    def _members(self, codes: np.ndarray) -> Iterator[Members]:
+        """The settled rows with these codes in each cell that has training rows."""
+        whole = np.zeros((len(self._router.nominal), len(codes)), dtype=np.int64)
+        whole[self._asked] = codes.T
+        return rows_of_cells(self.graph, self._ways, whole, self._router.nominal)
+
+    @cached_property
+    def _empty_cell(self) -> int | None:
+        """A cell without training rows that new rows can reach. All such cells predict the same."""
+        empty = (self.graph.rows == 0) & (not self._router.local)
+        return int(np.argmax(empty)) if empty.any() else None
 
     def _placed(self, X: np.ndarray) -> Placed:
-        """Rows of numbers (n, p) as `average_rows` takes them."""
+        """Rows of numbers (n, p) by coordinate, with their codes."""
         X = self.model.columns.in_coordinates(X)
-        codes = np.zeros(X.shape, dtype=np.int64)
-        if not self._router.local:
-            for c, scale in enumerate(self.model.scales):
-                if not self._router.nominal[c]:
-                    x = X[:, c]
-                    codes[:, c] = scale.encode(x) if isinstance(scale, DyadicScale) else np.searchsorted(scale.cuts, x)
-        return Placed(X, codes)
+        codes, known = np.zeros(X.shape, dtype=np.int64), np.ones(X.shape, dtype=np.bool_)
+        for c, scale in enumerate(self.model.scales):
+            x = X[:, c]
+            if self._router.nominal[c]:
+                codes[:, c], known[:, c] = x, x >= 0.0
+            elif isinstance(scale, DyadicScale):
+                codes[:, c], known[:, c] = scale.encode(x), ~np.isnan(x)
+            elif self._router.local:
+                codes[:, c], known[:, c] = self._local_codes(c, scale, x)
+            else:
+                codes[:, c], known[:, c] = np.searchsorted(scale.cuts, x), ~np.isnan(x)
+        settled: np.ndarray = np.all(known[:, self._asked], axis=1)
+        if self._router.local and len(self._asked) > 1:
+            settled &= is_among(codes[:, self._asked], self.model.units.codes[self._asked].T)
+        return Placed(X, codes, settled)
+
+    def _local_codes(self, c: int, scale: Scale, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Codes of numbers under local cuts, and True for those that lie within the training values of the code.
+
+        If there is one coordinate, its cuts lie between neighbouring codes, and each number has a code.
+        """
+        if len(self._asked) == 1:
+            lower = np.arange(scale.n_codes - 1)
+            return np.searchsorted(scale.threshold(lower, lower + 1), x), ~np.isnan(x)
+        code = np.searchsorted(scale.high, x).clip(max=scale.n_codes - 1)
+        return code, (scale.low[code] <= x) & (x <= scale.high[code])
 
     def _leaf_distributions(self) -> StudentT | NegativeBinomial:
         cells = np.arange(self.graph.n_cells)
         return self.model.leaf.predictive(self.graph.stats, cells, self.model.target)
 
-    def _mixtures(self, X: np.ndarray) -> Iterator[tuple[slice, Mixture]]:
-        placed, start = self._placed(X), 0
-        while start < len(X):
-            mix = Mixture(*share_rows(self._packed, self.log_inside, self._router, *placed, start, BLOCK))
-            rows = slice(start, start + len(mix.first) - 1)
-            yield rows, mix
-            start = rows.stop
+    def _mixtures(self, X: np.ndarray) -> Iterator[tuple[np.ndarray, Mixture]]:
+        x, codes, is_settled = self._placed(X)
+        settled, others = np.flatnonzero(is_settled), np.flatnonzero(~is_settled)
+        for some in self._blocks(codes[settled][:, self._asked]):
+            ends = self._ends_by_cells(codes[settled[some]][:, self._asked])
+            yield settled[some], as_mixture(ends, len(settled[some]))
+        how = self._packed, self.log_inside, self._router
+        for first, ends in ends_of_rows(*how, x[others], codes[others]):
+            n = int(ends.row.max()) + 1
+            yield others[first : first + n], as_mixture(ends, n)
+
+    def _blocks(self, codes: np.ndarray) -> Iterator[slice]:
+        """Consecutive settled rows with about `BLOCK` cells in all."""
+        n_cells = np.zeros(len(codes), dtype=np.int64)
+        for members in self._members(codes):
+            n_cells += np.bincount(members.row, minlength=len(codes))
+        total, first = np.cumsum(n_cells), 0
+        while first < len(codes):
+            before = total[first - 1] if first else 0
+            last = max(first + 1, int(np.searchsorted(total, before + BLOCK, side="right")))
+            yield slice(first, last)
+            first = last
+
+    def _ends_by_cells(self, codes: np.ndarray) -> Ends:
+        """The cells of settled rows with these codes, and their probabilities as leaves."""
+        leaf, cells, rows = self.cell_probabilities().leaf, [], []
+        for members in self._members(codes):
+            cell = np.repeat(members.cell, np.diff(members.first))
+            cells.append(cell[leaf[cell] > 0.0])
+            rows.append(members.row[leaf[cell] > 0.0])
+        if self._empty_cell is not None:
+            found = np.bincount(np.concatenate(rows), leaf[np.concatenate(cells)], len(codes))
+            rows.append(np.flatnonzero(1.0 - found > ROUNDING))
+            cells.append(np.full(len(rows[-1]), self._empty_cell))
+            weight = np.concatenate([leaf[np.concatenate(cells[:-1])], (1.0 - found)[rows[-1]]])
+            return Ends(np.concatenate(cells), np.concatenate(rows), weight)
+        cell = np.concatenate(cells)
+        return Ends(cell, np.concatenate(rows), leaf[cell])
 
     def predict_std_over_trees(self, X: Any) -> np.ndarray:
         """Returns the standard deviation, over all trees, of the prediction of a tree: how much the trees disagree.
@@ -144,3 +243,17 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
         if self.model.leaf.x_columns is not None:
             return spread_by_row(*self._values_by_row(numbers))
         return spread(self.model, partial(self._averages, numbers), self.cell_values)
+
+
+def as_mixture(ends: Ends, n: int) -> Mixture:
+    """Return the cells of ``n`` rows, with their probabilities, one row after the other."""
+    order = np.argsort(ends.row, kind="stable")
+    first = np.concatenate([[0], np.cumsum(np.bincount(ends.row, minlength=n))])
+    return Mixture(ends.cell[order], ends.weight[order], first)
+
+
+def is_among(rows: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """Return True (n,) for the rows (n, q) of integers that are also rows of ``table`` (m, q)."""
+    _, number = np.unique(np.concatenate([table.astype(np.int64), rows]), axis=0, return_inverse=True)
+    number = number.reshape(-1)
+    return np.isin(number[len(table) :], number[: len(table)])

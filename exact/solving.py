@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from pactree_mcmc.core.checks import check_count
+from pactree_mcmc.core.checks import check_count, check_flag
 from pactree_mcmc.model import TreeModel
 
 from .anytime import grow_best_first
-from .graph.cells import build_graph
+from .graph.cells import build_graph, keep_graph
 from .graph.limits import Limit, check_cells
 from .posterior import ExactPosterior
 from .recursion.paths import is_fixed_design
 from .visited import whole
 
 
-def solve(model: TreeModel, *, max_cells: int = 20_000_000, budget: int | None = None) -> ExactPosterior:
-    """Returns the posterior over all trees of the model, by dynamic programming.
+def solve(
+    model: TreeModel, *, max_cells: int = 20_000_000, budget: int | None = None, progress: bool = True
+) -> ExactPosterior:
+    """Return the posterior over all trees of the model, by dynamic programming.
 
     Parameters
     ----------
@@ -26,6 +28,9 @@ def solve(model: TreeModel, *, max_cells: int = 20_000_000, budget: int | None =
     budget : int, optional
         Cells after which to stop, >= 1: cells are looked at best first, and what is not reached by then becomes a bound
         in place of a refusal.
+    progress : bool, default True
+        If True, show a bar on the standard error once the cells, or the sums over them, take more than a second. Under
+        local cuts it shows the estimated cells, memory and processor time.
 
     Returns
     -------
@@ -37,8 +42,8 @@ def solve(model: TreeModel, *, max_cells: int = 20_000_000, budget: int | None =
     Raises
     ------
     Intractable
-        If the sum needs more cells; most intractable problems are refused before anything is built. The message, and
-        ``fits`` of the error, name settings that would be tractable.
+        If the sum needs more cells, or more memory than is available; most intractable problems are refused before
+        anything is built. The message, and ``fits`` of the error, name settings that would be tractable.
     ValueError
         If the tree score is not a sum over leaves, ``max_cells`` is not positive, or the score of a cell is not finite.
     TypeError
@@ -54,6 +59,13 @@ def solve(model: TreeModel, *, max_cells: int = 20_000_000, budget: int | None =
     the prior mass of the trees with so many leaves, summed over their number. It exists for the leaves of labels,
     counts and times, and for `NormalInverseGamma` and `NormalKnownVariance` (by the n rows whose y are nearest to each
     other), under a prior whose mass is known.
+
+    Under local cuts the size of the graph is estimated from 400 random boxes, if it may have more than some thousands
+    of cells. A problem is refused if even two standard errors below the estimate it is too large. The estimated
+    processor time comes from the speed of one machine and may be off by a factor of two or three.
+
+    Ctrl-C stops within a second. The cells built so far are kept until the next call, which goes on with them if it has
+    the same model.
 
     Examples
     --------
@@ -72,8 +84,14 @@ def solve(model: TreeModel, *, max_cells: int = 20_000_000, budget: int | None =
             f"the score of {type(model.leaf).__name__} is not a sum over leaves; the exact engine cannot use it: "
             "give what the leaves share (NormalKnownVariance(sigma2, m0, k0)), or sample."
         )
+    check_flag("progress", progress)
     if budget is None:
-        return ExactPosterior(model, build_graph(model, max_cells))
+        graph = build_graph(model, max_cells, progress=progress)
+        try:
+            return ExactPosterior(model, graph, progress=progress)
+        except KeyboardInterrupt:
+            keep_graph(model, graph)
+            raise
     if is_fixed_design(model):
         return whole(model, build_graph(model, max_cells))
     return grow_best_first(model, check_count("budget", budget), Limit(max_cells))

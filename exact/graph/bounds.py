@@ -1,16 +1,273 @@
-"""Lower bounds on the number of cells, without building the graph, so that intractable problems are refused at once."""
+"""Sizes of graphs before anything is built, so that intractable problems are refused at once.
+
+Under grids and dyadic cuts there is a lower bound. Under local cuts the size is estimated from random boxes.
+
+A cell is the set of rows in a box. With the box shrunk until each of its sides holds a row of the cell there is one box
+for each cell. Sides are drawn one coordinate after the other, among the values of the rows that are left; a box counts
+if the rows that are left at the end touch all of its sides. It then counts as often as there were choices, which makes
+the mean an unbiased estimate of the number of cells (Knuth 1975 counts the nodes of a tree in this way). For the last
+coordinate all choices are counted instead of drawing one.
+"""
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 import numpy as np
 
-from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.split_prior.geometry import halves_box, parts_box, parts_rows, takes_turns, told
+from pactree_mcmc.model.split_prior.geometry import halves_box, has_empty_sides, parts_box, takes_turns, told
 
 from .dyadic import count_cells
+from .limits import Intractable, Limit
 
 SAMPLE_POINTS = 400
+"""Points whose dyadic cells are counted for a lower bound."""
+SAMPLES, FEW_SAMPLES = 400, 100
+"""Boxes drawn for all coordinates, and for the first few of them."""
+FEW_BOXES = 30_000
+"""Products of intervals up to which nothing is estimated: such graphs take a fraction of a second."""
+NUMBERS_OF_COORDINATES = (1, 2, 3, 4, 6, 9, 14, 20)
+"""Coordinates whose boxes are drawn, at most the last number: more of them would take seconds."""
+LARGEST_ERROR = 0.5
+"""Relative standard error from which an estimate is not shown."""
+CELL_BYTES, STAT_BYTES, SPLIT_BYTES, SLOT_BYTES = 240, 18, 70, 48
+"""Memory of a cell, of each of its statistics, of a split and of a (cell, depth) pair when the graph is largest.
+
+Arrays have spare room and are copied once. Measured peaks are in `tests/exact/graph/test_bounds.py`.
+"""
+SPLIT_SECONDS, MEMBER_SECONDS, TERM_SECONDS = 7e-7, 3e-8, 6e-8
+"""Processor time for a split, for each coordinate of each row of a cell, and for each split at each depth. Measured on
+a graph of 800,000 cells and 9 million splits (300 rows, 5 columns of 6 values), 2026.
+"""
+
+
+class SizeEstimate(NamedTuple):
+    """Estimated size of a graph of cells."""
+
+    cells: float
+    least_cells: float
+    """Two standard errors below."""
+    error: float
+    """Standard error of ``cells`` relative to it."""
+    n_bytes: float
+    """Largest memory while the graph is built and summed over."""
+    seconds: float
+
+    def in_words(self) -> str:
+        """Return the estimate as a phrase."""
+        error = f" (standard error {100.0 * self.error:.0f}%)" if self.error >= 0.005 else ""
+        return f"about {self.cells:.2g} cells{error}, {as_bytes(self.n_bytes)}, {as_time(self.seconds)}"
+
+
+class Terms(NamedTuple):
+    """Sums over the cells of a graph, each as estimated from every box drawn, (n_samples,)."""
+
+    cells: np.ndarray
+    members: np.ndarray
+    splits: np.ndarray
+    slots: np.ndarray
+    terms: np.ndarray
+    """Splits times depths."""
+
+
+def estimate_size(model: TreeModel, codes: np.ndarray, limit: Limit, layered: bool) -> SizeEstimate | None:
+    """Return the estimated size of the graph of a model with local cuts over points with ``codes`` (q, P).
+
+    ``layered`` is True if a cell has a slot for each depth. None if the graph is small, or the estimate is too inexact.
+    Coordinates are added a few at a time, since more of them make no fewer cells, and no more are added once there are
+    too many cells for certain.
+
+    Raises
+    ------
+    Intractable
+        If two standard errors below the estimate there are still more cells than ``limit`` allows, or they need more
+        memory than is available.
+    """
+    usable = np.flatnonzero(model.split_prior.coordinate_weights(model.columns) > 0.0)
+    distinct = np.array([len(np.unique(codes[c])) for c in usable])
+    nominal = model.columns.is_nominal[model.columns.source]
+    is_small = _log_boxes(distinct, nominal[usable]) <= math.log(FEW_BOXES)
+    if is_small or model.lowered.split_prior.by_depth:
+        return None
+    order = usable[np.lexsort((-distinct, nominal[usable]))]
+    rng, found = np.random.default_rng(20_261_125), None
+    # weights and the smallest leaf may rule splits out, so that there are fewer cells than boxes
+    is_certain = model.split_prior.is_even and model.split_prior.min_leaf == 1
+    for n in sorted({min(n, len(order)) for n in NUMBERS_OF_COORDINATES}):
+        is_last = n in (len(order), NUMBERS_OF_COORDINATES[-1])
+        boxes = Boxes(model, codes, order[:n], nominal, layered, rng)
+        found = _summary(boxes.draw(SAMPLES if is_last else FEW_SAMPLES), model)
+        if is_certain:
+            refuse(found, limit)
+    return found if found is not None and found.cells > 0.0 and found.error < LARGEST_ERROR else None
+
+
+def _log_boxes(distinct: np.ndarray, nominal: np.ndarray) -> float:
+    """Return the log of the number of products of intervals, or of sets of categories."""
+    n = distinct.astype(np.float64)
+    return float(np.where(nominal, n * math.log(2.0), np.log(n * (n + 1.0) / 2.0)).sum())
+
+
+def refuse(found: SizeEstimate, limit: Limit) -> None:
+    """Raise Intractable if the estimated cells are too many for certain, or do not fit into memory."""
+    if found.least_cells > limit.cells:
+        raise Intractable(int(min(found.cells, 1e300)), limit.cells, estimate=found.in_words())
+    least = found.n_bytes * found.least_cells / max(found.cells, 1.0)
+    if least > limit.n_bytes:
+        raise Intractable(int(min(least, 1e300)), limit.n_bytes, "bytes", estimate=found.in_words())
+
+
+def _summary(terms: Terms, model: TreeModel) -> SizeEstimate:
+    cells, members, splits, slots, each = (float(np.mean(values)) for values in terms)
+    deviation = float(np.std(terms.cells, ddof=1)) / math.sqrt(len(terms.cells))
+    q, n_stats = len(model.scales), model.lowered.leaf.n_stats
+    n_bytes = (CELL_BYTES + STAT_BYTES * n_stats) * cells + SPLIT_BYTES * splits + SLOT_BYTES * slots
+    seconds = SPLIT_SECONDS * splits + MEMBER_SECONDS * members * q + TERM_SECONDS * each
+    return SizeEstimate(cells, cells - 2.0 * deviation, deviation / max(cells, 1.0), n_bytes, seconds)
+
+
+class Boxes:
+    """Random boxes over points, by the coordinates ``order``, ordered ones before nominal ones."""
+
+    def __init__(
+        self,
+        model: TreeModel,
+        codes: np.ndarray,
+        order: np.ndarray,
+        nominal: np.ndarray,
+        layered: bool,
+        rng: np.random.Generator,
+    ) -> None:
+        self.codes, self.nominal, self.rng = codes[order], nominal[order], rng
+        self.ranks = np.array([np.unique(row, return_inverse=True)[1].reshape(-1) for row in self.codes])
+        self.n_codes = self.ranks.max(axis=1) + 1
+        self.limit = int(model.prior_tables.depth_limit)
+        self.layered, self.trivial = layered, told(has_empty_sides, model.split_prior)
+        # ordered, if there is an ordered one
+        self.last = 0
+
+    def draw(self, n_samples: int) -> Terms:
+        """Return the terms of ``n_samples`` boxes."""
+        return Terms(*np.array([self._one() for _ in range(n_samples)]).T)
+
+    def _one(self) -> tuple[float, ...]:
+        points, weight = np.arange(self.ranks.shape[1]), 1.0
+        touches: list[np.ndarray] = []
+        outside = []
+        for k in range(1, len(self.ranks)):
+            code = self.ranks[k, points]
+            if self.nominal[k]:
+                values = np.unique(code)
+                wanted = self._subset(values)
+                weight *= 2.0 ** len(values) - 1.0
+                inside = np.isin(code, wanted)
+                outside.append(~np.isin(self.ranks[k], wanted))
+            else:
+                low, high, ways = self._interval(np.unique(code))
+                weight *= ways
+                inside = (code >= low) & (code <= high)
+                wanted = np.unique([low, high])
+                outside += [self.ranks[k] < low, self.ranks[k] > high]
+            touches += [self.ranks[k] == value for value in wanted]
+            points = points[inside]
+        return self._count_last(points, touches, outside, weight)
+
+    def _subset(self, values: np.ndarray) -> np.ndarray:
+        """A random subset of the values that is not empty."""
+        while True:
+            some = values[self.rng.random(len(values)) < 0.5]
+            if len(some):
+                return some
+
+    def _interval(self, values: np.ndarray) -> tuple[int, int, float]:
+        """A random interval between two of the values, both included, and the number of them."""
+        n = len(values)
+        low, high = np.sort(self.rng.choice(n + 1, 2, replace=False))
+        return int(values[low]), int(values[high - 1]), n * (n + 1) / 2.0
+
+    def _count_last(
+        self, points: np.ndarray, touches: list[np.ndarray], outside: list[np.ndarray], weight: float
+    ) -> tuple[float, ...]:
+        """The terms of one of the boxes that the sides drawn make with all sides of the last coordinate."""
+        code = self.ranks[self.last, points]
+        if self.nominal[self.last]:
+            values = np.unique(code)
+            wanted = self._subset(values)
+            weight *= 2.0 ** len(values) - 1.0
+            inside = np.isin(code, wanted)
+            touches = [*touches, *(self.ranks[self.last] == value for value in wanted)]
+            outside = [*outside, ~np.isin(self.ranks[self.last], wanted)]
+        else:
+            values, place = np.unique(code, return_inverse=True)
+            n = len(values)
+            nearest = np.arange(n)
+            for touch in touches:
+                # the first value from each one on at which this side is touched
+                held = np.full(n, n)
+                here = place[touch[points]]
+                held[here] = here
+                nearest = np.maximum(nearest, np.minimum.accumulate(held[::-1])[::-1])
+            ways = n - nearest
+            total = int(ways.sum())
+            if total == 0:
+                return (0.0,) * 5
+            weight *= total
+            low = int(self.rng.choice(n, p=ways / total))
+            high = int(self.rng.integers(nearest[low], n))
+            inside = (place >= low) & (place <= high)
+            outside = [*outside, self.ranks[self.last] < values[low], self.ranks[self.last] > values[high]]
+        cell = points[inside]
+        if not len(cell) or not all(touch[cell].any() for touch in touches):
+            return (0.0,) * 5
+        return self._terms(cell, outside, weight)
+
+    def _terms(self, cell: np.ndarray, outside: list[np.ndarray], weight: float) -> tuple[float, ...]:
+        """Cells, rows, splits and depths of one cell, times the number of cells that it stands for."""
+        present = [len(np.unique(ranks[cell])) for ranks in self.ranks]
+        depth = fewest_cuts(np.array(outside))
+        if depth > self.limit:
+            return (0.0,) * 5
+        ways = (2.0 ** (n - 1) - 1.0 if nominal else n - 1.0 for n, nominal in zip(present, self.nominal, strict=True))
+        splits = sum(ways) if depth < self.limit else 0.0
+        layers = 1.0
+        if self.trivial:
+            splits += 2.0 * len(present)
+            layers += self.limit - depth
+        elif self.layered:
+            cuts = sum(self.n_codes) - sum(present)
+            layers += max(min(cuts, self.ranks.shape[1] - len(cell), self.limit) - depth, 0)
+        return weight, weight * len(cell), weight * splits, weight * layers, weight * layers * splits
+
+
+def fewest_cuts(outside: np.ndarray) -> int:
+    """Return a number of sides that keep out all points outside a box: the smallest, or one more now and then.
+
+    ``outside`` (n_sides, P) is True for the points beyond each side. The side that keeps out most is taken first.
+    """
+    n = 0
+    outside = outside[:, outside.any(axis=0)]
+    while outside.shape[1]:
+        n += 1
+        outside = outside[:, ~outside[int(np.argmax(outside.sum(axis=1)))]]
+    return n
+
+
+def as_bytes(n_bytes: float) -> str:
+    """Return a size in words."""
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if n_bytes >= size:
+            return f"{n_bytes / size:.2g} {unit}" if n_bytes < 1e3 * size else f"{n_bytes / size:.0f} {unit}"
+    return "less than 1 MB"
+
+
+def as_time(seconds: float) -> str:
+    """Return a processor time in words."""
+    for unit, size in (("years", 31_557_600.0), ("days", 86_400.0), ("hours", 3_600.0), ("minutes", 60.0)):
+        if seconds >= 2.0 * size:
+            return f"{seconds / size:.3g} {unit} of processor time"
+    return f"{max(seconds, 1.0):.0f} s of processor time"
 
 
 def least_cells(model: TreeModel, codes: np.ndarray, enough: int) -> int:
@@ -30,16 +287,6 @@ def least_cells(model: TreeModel, codes: np.ndarray, enough: int) -> int:
         return count_cells(
             codes[: model.n_features, some], usable.astype(np.float64), int(model.split_prior.levels), limit, enough
         )
-    if told(parts_rows, rule) and limit >= 4 and model.split_prior.min_leaf == 1:
-        ordered = np.flatnonzero(usable & ~model.columns.is_nominal)
-        distinct = [len(np.unique(codes[k])) for k in ordered]
-        best = ordered[np.argsort(distinct)[::-1][:2]]
-        if len(best) == 2:
-            some = np.random.default_rng(0).permutation(codes.shape[1])[:SAMPLE_POINTS]
-            x, y = (np.unique(codes[k, some], return_inverse=True)[1].astype(np.int64) for k in best)
-            return rectangles(x, y, enough)
-        if len(best) == 1:
-            return max(distinct) * (max(distinct) + 1) // 2
     return 1
 
 
@@ -64,42 +311,3 @@ def _least_boxes(model: TreeModel, codes: np.ndarray, limit: int, usable: np.nda
             made = longer
         best = max(best, sum(made))
     return best
-
-
-@jit
-def rectangles(x: np.ndarray, y: np.ndarray, enough: int) -> int:
-    """How many sets of points axis-parallel rectangles cut out of the points (x, y), given by ranks.
-
-    For each interval [a, b] of x: the intervals of y that hold a point of each edge of the strip. Counting stops above
-    ``enough``. Time O(range of x squared, times points and range of y).
-    """
-    n_x, n_y = x.max() + 1, y.max() + 1
-    total = 0
-    held = np.zeros((3, n_y), dtype=np.int64)
-    for a in range(n_x):
-        for b in range(a, n_x):
-            for level in range(n_y):
-                for j in range(3):
-                    held[j, level] = 0
-            for i in range(len(x)):
-                if a <= x[i] <= b:
-                    held[0, y[i]] = 1
-                    if x[i] == a:
-                        held[1, y[i]] = 1
-                    if x[i] == b:
-                        held[2, y[i]] = 1
-            above, near_a, near_b = 0, -1, -1
-            # going down the levels: how many levels that hold points lie at or above the nearest points of both edges
-            for level in range(n_y - 1, -1, -1):
-                if held[0, level] == 0:
-                    continue
-                above += 1
-                if held[1, level] == 1:
-                    near_a = above
-                if held[2, level] == 1:
-                    near_b = above
-                if near_a > 0 and near_b > 0:
-                    total += min(near_a, near_b)
-        if total > enough:
-            return total
-    return total

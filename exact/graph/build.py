@@ -66,29 +66,35 @@ ADD, ADD_WANTED, FIND = range(3)
 """What is done about cells that are not there yet: all are added, those of wanted splits, none."""
 UNKNOWN = -1
 """Number of a cell that is not there."""
-FINISHED, MORE_CELLS, MORE_EDGES, TOO_MANY_SPLITS = range(4)
+FINISHED, MORE_CELLS, MORE_EDGES, TOO_MANY_SPLITS, PAUSED = range(5)
 MAX_NOMINAL_SPLITS = 1 << 20
 NEVER = np.int64(1 << 62)
 """More rows than there are."""
 
 
 @jit
-def build(model: Any, work: Any) -> int:
-    """Expand cells until none is left, or an array is full (then enlarge it and call again)."""
-    count, cells = work.scratch.count, work.cells
+def build(model: Any, work: Any, budget: int) -> int:
+    """Expand cells until none is left, or an array is full (then enlarge it and call again), or they have cost
+    ``budget`` steps: codes of rows looked at, and splits.
+    """
+    count, cells, p = work.scratch.count, work.cells, len(model.split_prior.feature)
     if count[N_CELLS] == 0:
         add_root(model, work)
     while count[NEXT] < count[N_CELLS]:
+        if budget <= 0:
+            return PAUSED
         cell = count[NEXT]
         cells.first_edge[cell] = count[N_EDGES]
+        n_members = np.int64(0)
         if cells.depth[cell] < model.prior.depth_limit:
-            n_members = find_members(model, work, cell)
+            n_members = np.int64(find_members(model, work, cell))
             status = room(work, bound_n_splits(model, work, n_members, cell))
             if status != FINISHED:
                 return status
             expand(model, work, cell, n_members)
         count[NEXT] += 1
         cells.first_edge[count[NEXT]] = count[N_EDGES]
+        budget -= 1 + p * n_members + count[N_EDGES] - cells.first_edge[cell]
     return FINISHED
 
 

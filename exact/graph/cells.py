@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,20 +13,23 @@ from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.not_finite import Answer, not_finite
-from pactree_mcmc.model.split_prior.geometry import follows_design, halves_box, has_one_way, told
+from pactree_mcmc.model.split_prior.geometry import follows_design, halves_box, has_one_way, parts_rows, told
 
 from . import build as _builder
-from .bounds import least_cells
+from .bounds import SizeEstimate, estimate_size, least_cells
 from .boxes import unpack_cuts
 from .dyadic import build_dyadic
 from .fits import settings_that_fit
 from .fixed import build_fixed
 from .limits import Intractable, Limit, check_cells, refuse_bytes
+from .progress import Bar, next_size, stage
 from .work import Cells, Edges, Points, Scratch, Work
 
 CELL_COLUMNS = ("rows", "stats", "score", "design", "depth")
 EDGE_COLUMNS = ("left", "right", "feature", "split", "log_rule")
 SLOT_COLUMNS = ("log_stop", "log_split")
+FIRST_BUDGET = 1 << 18
+"""Steps of the first call of the builder, some ten milliseconds."""
 
 
 class CellGraph(NamedTuple):
@@ -164,8 +169,11 @@ def refuse_drawn_weights(model: TreeModel) -> None:
         )
 
 
-def build_graph(model: TreeModel, max_cells: int = 20_000_000) -> CellGraph:
+def build_graph(model: TreeModel, max_cells: int = 20_000_000, *, progress: bool = False) -> CellGraph:
     """Build the graph of all cells that the trees of a model can have.
+
+    If ``progress`` is True, a bar is shown once it takes more than a second. Cells that were built before Ctrl-C are
+    kept until the graph of another model is built, and used if this function is called again with the same model.
 
     Raises
     ------
@@ -173,27 +181,37 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000) -> CellGraph:
         If the feature weights are unknown (DirichletWeights).
     Intractable
         If there are more than ``max_cells``, or more than fit the memory of the machine, or more than 32 splits per
-        cell allowed; the message says which settings would fit.
+        cell allowed; the message says which settings would fit. Under local cuts the size is estimated before anything
+        is built.
     """
     check_type("model", model, TreeModel, "a TreeModel")
     limit = Limit(check_cells(max_cells))
     refuse_drawn_weights(model)
     try:
-        return _built(model, limit)
+        return _built(model, limit, progress)
     except Intractable as refusal:
-        raise Intractable(refusal.needed, refusal.allowed, refusal.what, settings_that_fit(model, limit)) from None
+        fits = settings_that_fit(model, limit)
+        raise Intractable(refusal.needed, refusal.allowed, refusal.what, fits, estimate=refusal.estimate) from None
 
 
-def _built(model: TreeModel, limit: Limit) -> CellGraph:
+def _built(model: TreeModel, limit: Limit, progress: bool) -> CellGraph:
     if told(follows_design, model.split_prior):
         limit.refuse_above(int(np.sum(model.shape.depth <= model.prior_tables.depth_limit)))
         return with_slots(model, build_fixed(model))
     if told(halves_box, model.split_prior) and not model.columns.twins:
         limit.refuse_above(least_cells(model, model.units.codes, limit.cells))
-        return with_slots(model, build_dyadic(model, limit))
-    points = distinct_points(model)
-    limit.refuse_above(least_cells(model, points.codes, limit.cells))
-    return with_slots(model, _renumbered(*_run_builder(model, points, limit)))
+        with stage(progress, "building", None, "cells") as bar:
+            return with_slots(model, build_dyadic(model, limit, bar))
+    building = _take_kept(model)
+    if isinstance(building, CellGraph):
+        return building
+    if building is None:
+        points = distinct_points(model)
+        limit.refuse_above(least_cells(model, points.codes, limit.cells))
+        size = estimate_size(model, points.codes, limit, is_layered(model)) if is_local(model) else None
+        building = new_building(model, points, size)
+    with stage(progress, "building", None if building.size is None else int(building.size.cells), "cells") as bar:
+        return with_slots(model, _renumbered(*_run_builder(model, building, limit, bar)))
 
 
 def distinct_points(model: TreeModel) -> Points:
@@ -240,20 +258,67 @@ def new_scratch(model: TreeModel, points: Points) -> Scratch:
     )
 
 
-def _run_builder(model: TreeModel, points: Points, limit: Limit) -> tuple[Cells, Edges, int, int]:
-    scratch, n_stats = new_scratch(model, points), points.stats.shape[1]
-    cells, edges = new_cells(1 << 12, n_stats), new_edges(1 << 14)
-    packed = pack(model.lowered)
-    while True:
-        status = _builder.build(packed, pack(Work(points, cells, edges, scratch)))
-        n_cells, n_edges = int(scratch.count[_builder.N_CELLS]), int(scratch.count[_builder.N_EDGES])
-        refuse_unfit(status, n_cells, n_edges, limit)
-        if status == _builder.FINISHED:
-            return cells, edges, n_cells, n_edges
-        if status == _builder.MORE_CELLS:
-            cells = longer_cells(cells, n_cells)
-        else:
-            edges = Edges(*(np.concatenate([a, np.empty_like(a)]) for a in edges))
+@dataclass
+class UnfinishedGraph:
+    """The cells that a builder has made so far."""
+
+    size: SizeEstimate | None
+    points: Points
+    scratch: Scratch
+    cells: Cells
+    edges: Edges
+
+
+_kept: list[tuple[TreeModel, UnfinishedGraph | CellGraph]] = []
+"""The model whose graph, or the sums over it, Ctrl-C stopped last, with what there is of the graph."""
+
+
+def new_building(model: TreeModel, points: Points, size: SizeEstimate | None) -> UnfinishedGraph:
+    """Return a graph that has no cell yet."""
+    n_stats = points.stats.shape[1]
+    arrays = new_cells(1 << 12, n_stats), new_edges(1 << 14)
+    return UnfinishedGraph(size, points, new_scratch(model, points), *arrays)
+
+
+def keep_graph(model: TreeModel, graph: UnfinishedGraph | CellGraph) -> None:
+    """Keep a graph for the next call of `build_graph` with this model, in place of the one kept before."""
+    _kept[:] = [(model, graph)]
+
+
+def _take_kept(model: TreeModel) -> UnfinishedGraph | CellGraph | None:
+    """Return what is kept of the graph of this model. The graph of another model is given up."""
+    kept = _kept.pop() if _kept else None
+    return kept[1] if kept is not None and kept[0] is model else None
+
+
+def _run_builder(model: TreeModel, building: UnfinishedGraph, limit: Limit, bar: Bar) -> tuple[Cells, Edges, int, int]:
+    packed, count, budget = pack(model.lowered), building.scratch.count, FIRST_BUDGET
+    try:
+        while True:
+            began, done = time.monotonic(), int(count[_builder.NEXT])
+            work = Work(building.points, building.cells, building.edges, building.scratch)
+            status = _builder.build(packed, pack(work), budget)
+            n_cells, n_edges = int(count[_builder.N_CELLS]), int(count[_builder.N_EDGES])
+            refuse_unfit(status, n_cells, n_edges, limit)
+            if status == _builder.FINISHED:
+                cells, edges = building.cells, building.edges
+                # the arrays are freed as soon as they are copied
+                del building.cells, building.edges
+                return cells, edges, n_cells, n_edges
+            if status == _builder.MORE_CELLS:
+                building.cells = longer_cells(building.cells, n_cells)
+            elif status == _builder.MORE_EDGES:
+                building.edges = Edges(*(np.concatenate([a, np.empty_like(a)]) for a in building.edges))
+            else:
+                budget = next_size(budget, time.monotonic() - began)
+            if building.size is None:
+                bar.show(n_cells, f"{n_edges:,} splits")
+            else:
+                bar.show(max(n_cells, int(building.size.cells)), building.size.in_words())
+            bar.add(int(count[_builder.NEXT]) - done)
+    except KeyboardInterrupt:
+        keep_graph(model, building)
+        raise
 
 
 def refuse_unfit(status: int, n_cells: int, n_edges: int, limit: Limit) -> None:
@@ -347,8 +412,7 @@ def with_slots(model: TreeModel, parts: dict[str, np.ndarray], splittable: np.nd
     prior, rows, depth = model.prior_tables, parts["rows"], parts["depth"]
     if splittable is None:
         splittable = np.diff(parts["first_edge"]) > 0
-    one_depth = told(has_one_way, model.split_prior) or model.lowered.split_prior.by_depth
-    layered = not one_depth and not is_flat(model)
+    one_depth, layered = has_one_depth(model), is_layered(model)
     n_layers = np.ones(len(rows), dtype=np.int64)
     if layered:
         deepest = depth.copy()
@@ -368,6 +432,21 @@ def with_slots(model: TreeModel, parts: dict[str, np.ndarray], splittable: np.nd
     log_stop += np.repeat(parts["score"] + np.where(rows == 0, prior.empty_bonus, 0.0), n_layers)
     log_split = np.where(can_split, prior.table.log_split[index], -np.inf)
     return CellGraph(**parts, first_slot=first_slot, log_stop=log_stop, log_split=log_split, layered=layered)
+
+
+def has_one_depth(model: TreeModel) -> bool:
+    """Return True if each cell occurs at one depth only."""
+    return told(has_one_way, model.split_prior) or model.lowered.split_prior.by_depth
+
+
+def is_layered(model: TreeModel) -> bool:
+    """Return True if a cell needs a slot for each depth at which it occurs."""
+    return not has_one_depth(model) and not is_flat(model)
+
+
+def is_local(model: TreeModel) -> bool:
+    """Return True if cells are sets of rows."""
+    return told(parts_rows, model.split_prior)
 
 
 def slot_depths(model: TreeModel, graph: CellGraph) -> np.ndarray:

@@ -22,6 +22,7 @@ from pactree_mcmc.model.unit_stats import add_unit
 from .boxes import pack_cut
 from .fixed import cell_scores
 from .limits import Limit, refuse_bytes
+from .progress import Bar
 
 NO_CHILD = -1
 
@@ -291,7 +292,7 @@ def interleave(codes: np.ndarray, levels: int) -> np.ndarray:
     return out
 
 
-def build_dyadic(model: TreeModel, limit: Limit) -> dict[str, np.ndarray]:
+def build_dyadic(model: TreeModel, limit: Limit, bar: Bar) -> dict[str, np.ndarray]:
     """Cells and edges of a dyadic model as columns of the graph, as many as ``limit`` allows.
 
     Time and memory O(cells and edges, and units times vectors of levels).
@@ -315,6 +316,7 @@ def build_dyadic(model: TreeModel, limit: Limit) -> dict[str, np.ndarray]:
         parts["stats"].append(stats)
         parts["rows"].append(rows)
         parts["depth"].append(np.full(n_cells, len(parts["depth"])))
+        bar.add(n_cells)
         before = layer
     parts["first_edge"].append(np.full(n_cells + 1, n_edges))
     out = {name: np.concatenate(parts.pop(name)) for name in COLUMNS}

@@ -28,6 +28,8 @@ class Intractable(ValueError):
         Number of cells needed, or a lower bound on it.
     allowed : int
         The ``max_cells`` given, or the number that fits into memory.
+    estimate : str or None
+        Estimated cells, memory and processor time, in words; None if they were not estimated.
     fits : dict of str to int
         Settings each of which, changed alone, is enough, according to bounds: ``max_cuts``, ``GridCuts``,
         ``DyadicCuts``, ``max_depth``, ``levels``; and a ``max_cells`` that is enough. Empty if none is known.
@@ -41,9 +43,10 @@ class Intractable(ValueError):
         fits: dict[str, int] | None = None,
         instead: str = SAMPLE,
         advice: str | None = None,
+        estimate: str | None = None,
     ) -> None:
         self.needed, self.allowed, self.what, self.instead = int(needed), int(allowed), what, instead
-        self.fits, self.advice = {} if fits is None else fits, advice
+        self.fits, self.advice, self.estimate = {} if fits is None else fits, advice, estimate
         advice = advice or (
             "Give fewer or coarser splits (max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as "
             f"memory goes, or {instead}."
@@ -52,15 +55,16 @@ class Intractable(ValueError):
             prior = " of the tree prior" if instead == SAMPLE else ""
             settings = [_setting(name, value, prior) for name, value in self.fits.items()]
             advice = f"Any one of these fits: {', '.join(settings)}; or {instead}."
-        super().__init__(f"the exact sum needs more than the {_rounded(self.allowed)} {what} allowed. {advice}")
+        about = "" if estimate is None else f" It has {estimate}."
+        super().__init__(f"the exact sum needs more than the {_rounded(self.allowed)} {what} allowed.{about} {advice}")
 
     def __reduce__(self) -> tuple:
-        return Intractable, (self.needed, self.allowed, self.what, self.fits, self.instead, self.advice)
+        return Intractable, (self.needed, self.allowed, self.what, self.fits, self.instead, self.advice, self.estimate)
 
     def in_terms_of(self, names: dict[str, str], instead: str) -> Intractable:
         """The same refusal by a function that has the settings ``names`` alone, under the names given there."""
         fits = {names[name]: value for name, value in self.fits.items() if name in names}
-        return Intractable(self.needed, self.allowed, self.what, fits, instead)
+        return Intractable(self.needed, self.allowed, self.what, fits, instead, estimate=self.estimate)
 
 
 def _setting(name: str, value: int, prior: str) -> str:
@@ -77,10 +81,11 @@ def check_cells(max_cells: Any) -> int:
 
 
 class Limit:
-    """How many cells a graph may have: ``max_cells``, or as many as the memory of the machine holds."""
+    """Number of cells that a graph may have: ``max_cells``, or as many as the memory of the machine holds."""
 
     def __init__(self, max_cells: int) -> None:
         self.cells = min(max_cells, memory_bytes() // BYTES_PER_CELL)
+        self.n_bytes = available_bytes()
 
     def refuse_above(self, n_cells: int, n_edges: int = 0) -> None:
         """Raise Intractable if a graph of this size is not allowed."""
@@ -108,3 +113,15 @@ def memory_bytes() -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return 1 << 62
+
+
+def available_bytes() -> int:
+    """Return the memory that is free, or can be freed; that of the machine if the system does not say."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    return min(1024 * int(line.split()[1]), memory_bytes())
+    except (OSError, ValueError, IndexError):
+        pass
+    return memory_bytes()

@@ -6,27 +6,40 @@ import numpy as np
 
 from pactree_mcmc.core.bits import all_bits, spread_bits
 from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.table.coding import LARGEST
 from pactree_mcmc.tree.arrays import LEAF
 
-from ..graph.boxes import cut_of, is_relative, pack_cut, upper_of
-from ..graph.packed import children, slot_below
-from ..semirings.algebras import add_split, choose, fraction, leaf, store
+from ..graph.boxes import cut_of, is_relative, pack_cut
+from ..graph.packed import slot_below
+from ..graph.progress import Bar, in_pieces
+from ..semirings.algebras import add_split, choose, leaf, store
 from ..semirings.exponential import exp_down
 
 
-@jit
-def inside(graph: Any, semiring: Any) -> Any:
-    """Computes the sum over all trees below each slot: ``stop + split * sum_e rule_e * left_e * right_e``, in the
+def inside(graph: Any, semiring: Any, bar: Bar | None = None) -> Any:
+    """Compute the sum over all trees below each slot: ``stop + split * sum_e rule_e * left_e * right_e``, in the
     semiring.
 
     Fills the arrays of ``semiring``, with a value for each slot (entry 0 is the root), and returns it. Time O(edges
     times depths) semiring operations.
     """
+    n = count_cells(graph)
+    in_pieces(n, lambda first, last: inside_cells(graph, semiring, n - last, n - first), bar)
+    return semiring
+
+
+@jit
+def count_cells(graph: Any) -> int:
+    """Return the number of cells."""
+    return len(graph.first_edge) - 1
+
+
+@jit
+def inside_cells(graph: Any, semiring: Any, first: int, last: int) -> None:
+    """Compute `inside` for cells ``first`` to ``last - 1``, given the values of the later ones."""
     first_edge, first_slot, depth, layered = graph.first_edge, graph.first_slot, graph.depth, graph.layered
     edge_left, edge_right, log_rule = graph.left, graph.right, graph.log_rule
     log_stop, log_split = graph.log_stop, graph.log_split
-    for cell in range(len(first_edge) - 2, -1, -1):
+    for cell in range(last - 1, first - 1, -1):
         for slot in range(first_slot[cell + 1] - 1, first_slot[cell] - 1, -1):
             so_far = leaf(semiring, cell, slot, log_stop[slot])
             split = log_split[slot]
@@ -39,7 +52,6 @@ def inside(graph: Any, semiring: Any) -> Any:
                         right = first_slot[right] + below - depth[right]
                     so_far = add_split(semiring, so_far, slot, e, split + log_rule[e], left, right)
             store(semiring, slot, so_far)
-    return semiring
 
 
 class Occurrences(NamedTuple):
@@ -55,14 +67,22 @@ class Occurrences(NamedTuple):
     """(n_edges,) float64: that the cell is split by this split, whatever its depth."""
 
 
+def outside(graph: Any, log_inside: np.ndarray, n_edges: int) -> Occurrences:
+    """Return the expected occurrences of slots and splits, from the root down. Takes as long as `inside`."""
+    out = Occurrences(np.zeros(len(log_inside)), np.zeros(n_edges))
+    out.slot[0] = 1.0
+    in_pieces(count_cells(graph), lambda first, last: outside_cells(graph, log_inside, *out, first, last))
+    return out
+
+
 @jit
-def outside(graph: Any, log_inside: np.ndarray) -> Occurrences:
-    """Returns the expected occurrences of slots and splits, from the root down. Takes as long as `inside`."""
+def outside_cells(
+    graph: Any, log_inside: np.ndarray, occurs: np.ndarray, asked: np.ndarray, first: int, last: int
+) -> None:
+    """Compute `outside` for the children of cells ``first`` to ``last - 1``, given the values of the earlier ones."""
     first_edge, first_slot, depth, layered = graph.first_edge, graph.first_slot, graph.depth, graph.layered
     edge_left, edge_right, log_rule, log_split = graph.left, graph.right, graph.log_rule, graph.log_split
-    occurs, asked = np.zeros(len(log_inside)), np.zeros(len(edge_left))
-    occurs[0] = 1.0
-    for cell in range(len(first_edge) - 1):
+    for cell in range(first, last):
         for slot in range(first_slot[cell], first_slot[cell + 1]):
             here, offset = occurs[slot], log_split[slot] - log_inside[slot]
             if here == 0.0 or log_split[slot] == -np.inf:
@@ -77,7 +97,6 @@ def outside(graph: Any, log_inside: np.ndarray) -> Occurrences:
                 asked[e] += part
                 occurs[left] += part
                 occurs[right] += part
-    return Occurrences(occurs, asked)
 
 
 class Grown(NamedTuple):
@@ -179,172 +198,3 @@ def _anchored(model: Any, nodes: np.ndarray, base: int, n: int) -> int:
         return spread_bits(low, split)
     cut = cut_of(split) + low
     return pack_cut(cut, cut + 1)
-
-
-class Router(NamedTuple):
-    """The data that determine to which side of a split a new row of numbers goes."""
-
-    local: bool
-    """Thresholds lie midway between neighbouring values in the cell; else a row's codes decide."""
-    low: np.ndarray
-    """Smallest value of each code, features end to end; one dummy unless local."""
-    high: np.ndarray
-    """Largest value of each code."""
-    offset: np.ndarray
-    """(p,) int64: where a feature's codes begin in ``low`` and ``high``."""
-    n_codes: np.ndarray
-    """(p,) int64."""
-    nominal: np.ndarray
-    """(p,) bool."""
-
-
-@jit
-def goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray, code: np.ndarray) -> bool:
-    """Whether a row (p,) of numbers, with codes (p,) unless local, goes left at split ``e`` of ``cell``."""
-    k, split = graph.feature[e], graph.split[e]
-    if router.nominal[k]:
-        if row[k] < 0.0:
-            return 2 * graph.rows[graph.left[e]] >= graph.rows[cell]
-        return (split >> np.int64(row[k])) & 1 == 1
-    cut, upper = cut_of(split), upper_of(split)
-    if row[k] != row[k]:
-        return 2 * graph.rows[graph.left[e]] >= graph.rows[cell]
-    if not router.local:
-        return code[k] <= cut
-    if cut < 0 or upper == router.n_codes[k]:
-        return cut >= 0
-    a, b = router.high[router.offset[k] + cut], router.low[router.offset[k] + upper]
-    if b == np.inf or a == -np.inf:
-        return row[k] <= (LARGEST if b == np.inf else -LARGEST)
-    middle = a / 2.0 + b / 2.0
-    return row[k] <= (middle if a <= middle < b else a)
-
-
-@jit
-def average_rows(
-    graph: Any, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray, value: np.ndarray
-) -> np.ndarray:
-    """Returns the posterior means (n, d) of the leaf values (n_cells, d) that new rows (n, p) reach, by `flow`."""
-    out = np.zeros((len(rows), value.shape[1]))
-    flowing, ends, fraction = flow_arrays(graph, log_inside)
-    for i in range(len(rows)):
-        n = flow(graph, log_inside, router, rows[i], codes[i], flowing, ends, fraction)
-        for k in range(n):
-            for j in range(value.shape[1]):
-                out[i, j] += fraction[k] * value[ends[k], j]
-    return out
-
-
-@jit
-def share_rows(
-    graph: Any, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray, start: int, most: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns the cells in which rows from ``start`` on may be, with their probabilities (k,), one row after the other.
-
-    The third array (m + 1,) says where those of each row begin. Stops at the last row, or once there are ``most``.
-    """
-    flowing, ends, fraction = flow_arrays(graph, log_inside)
-    cell, weight = np.empty(most + len(ends), dtype=np.int64), np.empty(most + len(ends))
-    first = np.zeros(len(rows) - start + 1, dtype=np.int64)
-    m, k = 0, 0
-    while start + m < len(rows) and k < most:
-        n = flow(graph, log_inside, router, rows[start + m], codes[start + m], flowing, ends, fraction)
-        for j in range(n):
-            cell[k + j], weight[k + j] = ends[j], fraction[j]
-        k += n
-        m += 1
-        first[m] = k
-    return cell[:k].copy(), weight[:k].copy(), first[: m + 1].copy()
-
-
-class Flowing(NamedTuple):
-    """The probability mass of a row while it is sent down; all zero between rows."""
-
-    mass: np.ndarray
-    """(n_slots,)."""
-    waiting: np.ndarray
-    """(n_cells,) bool."""
-    heap: np.ndarray
-    """(n_cells,) int64."""
-
-
-@jit
-def flow_arrays(graph: Any, log_inside: np.ndarray) -> tuple[Flowing, np.ndarray, np.ndarray]:
-    """Arrays for `flow`: what it needs on the way, cells (n_slots,) and probabilities (n_slots,)."""
-    n = len(graph.rows)
-    flowing = Flowing(np.zeros(len(log_inside)), np.zeros(n, dtype=np.bool_), np.empty(n, dtype=np.int64))
-    return flowing, np.empty(len(log_inside), dtype=np.int64), np.empty(len(log_inside))
-
-
-@jit
-def flow(
-    graph: Any,
-    log_inside: np.ndarray,
-    router: Router,
-    row: np.ndarray,
-    code: np.ndarray,
-    flowing: Flowing,
-    ends: np.ndarray,
-    fraction_of: np.ndarray,
-) -> int:
-    """Returns the number of leaf cells that may contain a new row (p,); writes the cells into ``ends``, their
-    probabilities into ``fraction_of``. A cell occurs once for each depth at which it is reached.
-
-    The probability mass of the trees in which a row passes through a cell is sent down the splits, to the side of the
-    row; a heap keeps the cells reached in topological order. Time per row: the splits of the cells that may contain it.
-    """
-    mass, waiting, heap = flowing.mass, flowing.waiting, flowing.heap
-    mass[0], heap[0], n, found = 1.0, 0, 1, 0
-    while n > 0:
-        cell = heap[0]
-        n -= 1
-        _sift_down(heap, n)
-        waiting[cell] = False
-        for slot in range(graph.first_slot[cell], graph.first_slot[cell + 1]):
-            here, split = mass[slot], graph.log_split[slot]
-            if here == 0.0:
-                continue
-            mass[slot] = 0.0
-            stop = 1.0
-            if split > -np.inf and graph.rows[cell] > 0:
-                stop = fraction(graph.log_stop[slot], log_inside[slot])
-                below = graph.depth[cell] + slot - graph.first_slot[cell] + 1
-                for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
-                    left, right = children(graph, e, below)
-                    log_term = split + graph.log_rule[e] + log_inside[left] + log_inside[right]
-                    to_left = goes_left(graph, router, e, cell, row, code)
-                    child = np.int64(graph.left[e] if to_left else graph.right[e])
-                    mass[left if to_left else right] += here * fraction(log_term, log_inside[slot])
-                    if child != cell and not waiting[child]:
-                        waiting[child] = True
-                        _sift_up(heap, n, child)
-                        n += 1
-            if here * stop > 0.0:
-                ends[found], fraction_of[found] = cell, here * stop
-                found += 1
-    return found
-
-
-@jit
-def _sift_up(heap: np.ndarray, n: int, item: int) -> None:
-    """Add an item to a heap of ``n``, smallest on top."""
-    at = n
-    while at > 0 and heap[(at - 1) // 2] > item:
-        heap[at] = heap[(at - 1) // 2]
-        at = (at - 1) // 2
-    heap[at] = item
-
-
-@jit
-def _sift_down(heap: np.ndarray, n: int) -> None:
-    """Take the top off a heap of ``n + 1``."""
-    item, at = heap[n], 0
-    while 2 * at + 1 < n:
-        child = 2 * at + 1
-        if child + 1 < n and heap[child + 1] < heap[child]:
-            child += 1
-        if heap[child] >= item:
-            break
-        heap[at] = heap[child]
-        at = child
-    heap[at] = item

@@ -68,7 +68,7 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
         allowed = "a leaf model such as DirichletMultinomial() or NormalInverseGamma()"
         raise TypeError(f"leaf is {in_words(leaf)}; give {allowed}.")
     weight = _read_weight(sample_weight, n)
-    mask = _read_mask(estimation, n)
+    mask = read_mask(estimation, n)
     if mask is not None and not leaf.uses_estimation:
         raise ValueError(
             f"{type(leaf).__name__} does not use estimation=; only FrozenLaplace and PacBayesLoss split the sample."
@@ -192,7 +192,8 @@ def _read_weight(sample_weight: Any, n: int) -> np.ndarray | None:
     return weight
 
 
-def _read_mask(estimation: Any, n: int) -> np.ndarray | None:
+def read_mask(estimation: Any, n: int) -> np.ndarray | None:
+    """Return the rows of E (n,) as booleans, from a mask or a fraction of the rows; None if there is no E."""
     if estimation is None:
         return None
     mask = read_array("estimation", estimation)

@@ -80,7 +80,8 @@ class TreeModel:
         "branch" allows missing values: each split also says where they go, to either side with probability one half.
         Under local cuts a split can separate them from all other values, as if they were -inf or +inf. In a nominal
         column they are an additional category, in new rows too. A missing value in a column that had none in X
-        follows the larger branch.
+        follows the branch with more training rows, of two equal ones the left (``x <= threshold``). So does a category
+        that is not in X.
     sample_weight : array-like of shape (n,), optional
         Weights >= 0 that multiply the leaf statistics: a row of weight 2 has the score of two such rows. The prior does
         not depend on them: where splits count rows (``min_leaf``, quantiles) each row counts once, whatever its weight.

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 19
 """Leaf distributions weighed at a time."""
+ROUNDING = 1e-11
+"""Probability that may be left by rounding when the probabilities of thousands of cells are added."""
 
 
 class PredictsNewY(ABC):
@@ -161,22 +163,24 @@ class PredictsNewY(ABC):
         """
         leaf, target, regressors = self.model.leaf, self.model.target, self.model.regressors(X)
         assert regressors is not None
-        means, squares = [], []
+        places, means, squares = [np.empty(0, dtype=np.int64)], [], []
         for rows, mix in self._mixtures(X):
-            at = np.repeat(np.arange(len(X))[rows], np.diff(mix.first))
+            places.append(np.arange(len(X))[rows])
+            at = np.repeat(places[-1], np.diff(mix.first))
             value = leaf.value(self._stats_by_place[mix.place], target, regressors[at])
             means.append(np.column_stack([mix.mean(column) for column in value.T]))
             squares.append(np.column_stack([mix.mean(column) for column in value.T**2]))
-        return np.concatenate(means), np.concatenate(squares)
+        order = np.argsort(np.concatenate(places))
+        return np.concatenate(means)[order], np.concatenate(squares)[order]
 
     @abstractmethod
     def _leaf_distributions(self) -> StudentT | NegativeBinomial:
         """Distributions of a new y in the places that a row may reach: nodes of trees, or cells."""
 
     @abstractmethod
-    def _mixtures(self, X: np.ndarray) -> Iterator[tuple[slice, Mixture]]:
-        """For some rows of numbers at a time, about ``BLOCK`` distributions, which places they reach and how
-        probably.
+    def _mixtures(self, X: np.ndarray) -> Iterator[tuple[slice | np.ndarray, Mixture]]:
+        """Yield some rows of numbers at a time, about ``BLOCK`` distributions, with the places that they reach and how
+        probably. Each row comes once.
         """
 
     @abstractmethod
@@ -221,7 +225,7 @@ class Predictive:
         square = np.where(endless, 0.0, variance) + (mean - center) ** 2
         out = self._post._averages(X, np.column_stack([mean - center, square, endless]))
         spread = np.maximum(out[:, 1] - out[:, 0] ** 2, 0.0)
-        return center + out[:, 0], np.where(out[:, 2] > 0.0, np.inf, spread)
+        return center + out[:, 0], np.where(out[:, 2] > ROUNDING, np.inf, spread)
 
     def quantiles(self, X: np.ndarray, q: Any) -> np.ndarray:
         """Quantiles (n, len(q)) of a new y at rows of X, for probabilities ``q`` in (0, 1); (n,) for a number q."""

@@ -25,7 +25,8 @@ from verification.imports import (
 )
 
 FACES_OVER_BOTH = [
-    ROOT / "pactree_mcmc" / "faces" / path for path in ("cli/commands.py", "cli/warm_up.py", "sklearn/base.py")
+    ROOT / "pactree_mcmc" / "faces" / path
+    for path in ("cli/commands.py", "cli/warm_up.py", "sklearn/base.py", "data_dependent.py")
 ]
 MODULES = modules()
 HEAVY = ("arviz", "matplotlib", "sklearn", "pandas", "polars", "scipy.special")
@@ -96,15 +97,38 @@ def test_no_folder_is_a_drawer():
 
 @pytest.mark.parametrize("path", sources("exact"), ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_exact_engine_knows_nothing_of_the_sampler(path):
-    """Neither the modules of ``pactree_mcmc.mcmc`` nor what the package takes from there."""
+    """Neither the modules of ``pactree_mcmc.mcmc`` and ``smc`` nor what the package takes from there."""
+    assert sampling_imports(path) == []
+
+
+def sampling_imports(path, root=ROOT):
+    """What a file of the exact engine imports of the samplers."""
+    samplers = ("pactree_mcmc.mcmc", "pactree_mcmc.smc")
     taken = [
         f"pactree_mcmc.{name.rpartition('.')[2]}"
         for name in imports_of(ROOT / "pactree_mcmc" / "__init__.py")
-        if within(name, "pactree_mcmc.mcmc") and name != "pactree_mcmc.mcmc"
+        if any(within(name, sampler) and name != sampler for sampler in samplers)
     ]
-    assert "pactree_mcmc.sample" in taken
-    forbidden = ["pactree_mcmc.mcmc", *taken]
-    assert [name for name in imports_of(path) if any(within(name, f) for f in forbidden)] == []
+    assert {"pactree_mcmc.sample", "pactree_mcmc.progressive_mixture"} <= set(taken)
+    return sorted(name for name in imports_of(path, root=root) if any(within(name, f) for f in (*samplers, *taken)))
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from pactree_mcmc import progressive_mixture",
+        "def f():\n    from pactree_mcmc.smc.progressive import rows_of_s",
+        "import pactree_mcmc.smc",
+        "from pactree_mcmc import sample",
+        "from pactree_mcmc.mcmc.kernel import Kernel",
+    ],
+)
+def test_imports_of_the_samplers_are_seen(tmp_path, text):
+    (tmp_path / "exact").mkdir()
+    path = tmp_path / "exact" / "planted.py"
+    path.write_text(text)
+    assert sampling_imports(path, tmp_path) != []
 
 
 LIGHT = {

@@ -10,7 +10,6 @@ from pactree_mcmc.core.checks import Seed, check_count, check_flag, read_generat
 from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.leaf.target import Target
-from pactree_mcmc.model.split_prior.geometry import parts_rows, told
 from pactree_mcmc.model.unit_stats import UnitStats
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.tree.drawn import RootKey
@@ -24,7 +23,8 @@ from ...graph.packed import WithPackedGraph, pack_graph
 from ...posterior import ExactPosterior
 from ...predicting import CellProbabilities, Placed
 from ...recursion.draws import DrawsIndependently, as_draws
-from ...recursion.inside_outside import CELL, PARENT, RIGHT, Grown, Occurrences, Router, average_rows, grow_trees
+from ...recursion.flow import Router, average_rows
+from ...recursion.inside_outside import CELL, PARENT, RIGHT, Grown, Occurrences, grow_trees
 from ...recursion.paths import is_fixed_design
 from ...semirings.algebras import LogSum
 from .global_splitting import check_global, splitting_graph
@@ -155,7 +155,8 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
     All results are exact means over stages and orders except `map_tree` and `log_evidence`, which are those of the last
     stage. Cell probabilities are available directly, and so are predictions for rows that every path to a cell leads
     there: on fixed designs, grids and dyadic cuts, or if all local cuts are on one feature, these are all rows except
-    those with a category or a missing value that the column did not have. `n_leaves_pmf`, `feature_inclusion`, draws
+    those with a category or a missing value that the column did not have. Under other local cuts they are the rows
+    that are equal to a training row. `n_leaves_pmf`, `feature_inclusion`, draws
     and the predictions of other rows go through the stages again, order by order; rows that all splits send the same
     way are followed once, in time proportional to the copies of cells they reach and their splits.
 
@@ -234,25 +235,14 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
         return float(self.stage_log_evidence[0, -1])
 
     def _values(self, X: np.ndarray) -> np.ndarray:
-        strays = self._strays(X)
-        if not strays.any():
+        if is_fixed_design(self.model):
             return self._marginals._values(X)
+        strays = ~self._marginals._placed(X).settled
         out = np.empty((len(X), self._marginals.cell_values.shape[1]))
         out[~strays] = self._marginals._values(X[~strays])
-        out[strays] = self._values_by_stage(X[strays])
+        if strays.any():
+            out[strays] = self._values_by_stage(X[strays])
         return out
-
-    def _strays(self, X: np.ndarray) -> np.ndarray:
-        """Which rows (n,) of numbers may lie in a cell by some ways from the root and not by others."""
-        model = self.model
-        if is_fixed_design(model):
-            return np.zeros(len(X), dtype=np.bool_)
-        asked = np.unique(self.graph.feature)
-        if told(parts_rows, model.split_prior) and len(asked) > 1:
-            return np.ones(len(X), dtype=np.bool_)
-        values, nominal = model.columns.in_coordinates(X)[:, asked], self._marginals._router.nominal[asked]
-        # such a row follows the branch with more rows, which depends on the cell it comes from
-        return (np.isnan(values) | (nominal & (values < 0.0))).any(axis=1)
 
     def _leaf_distributions(self) -> Any:
         raise ValueError(
@@ -289,7 +279,7 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
         answers = _answers(self.model, self.graph, marginals._router, placed)
         _, first, route = np.unique(answers, axis=0, return_index=True, return_inverse=True)
         # the stage is a split on an additional last feature, which sends every row to the left
-        x, codes = (np.column_stack([table[first], np.zeros(len(first), table.dtype)]) for table in placed)
+        x, codes = (np.column_stack([table[first], np.zeros(len(first), table.dtype)]) for table in placed[:2])
         router, out = _with_stage(marginals._router), np.zeros((len(first), marginals.cell_values.shape[1]))
         for number in range(len(self._orders)):
             stages, log_inside, _ = self._summed(number)

@@ -32,14 +32,13 @@ class SplittingCounts:
 
     def log_count(self, structure: Tree) -> float:
         """Log of the number of splittings, nats."""
+        inner = structure.feature[structure.feature != LEAF]
+        if len(np.unique(inner)) <= 1:
+            m, n = len(inner), int(self.codes[:, inner[:1]].max(initial=0)) + 1
+            return float(gammaln(n + m + 1.0) - gammaln(n + 1.0) - gammaln(m + 1.0))
         shape = _nested(structure, 0)
         if shape not in self.known:
-            asked = np.unique(structure.feature[structure.feature != LEAF])
-            if len(asked) == 1:
-                m, n = int((structure.feature != LEAF).sum()), int(self.codes[:, asked[0]].max()) + 1
-                self.known[shape] = float(gammaln(n + m + 1.0) - gammaln(n + 1.0) - gammaln(m + 1.0))
-            else:
-                self.known[shape] = math.log(self._count(shape, np.arange(len(self.codes)), MOST_CUTS))
+            self.known[shape] = math.log(self._count(shape, np.arange(len(self.codes)), MOST_CUTS))
         return self.known[shape]
 
     def _count(self, shape: Any, rows: np.ndarray, most: int) -> float:

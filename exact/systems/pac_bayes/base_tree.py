@@ -39,9 +39,11 @@ class BaseTree(NamedTuple):
 def base_tree(
     tree: Tree, labelling: np.ndarray, counts: np.ndarray | None = None, *, dummies_abstain: bool = True
 ) -> BaseTree:
-    """Nodes of ``tree`` with the counts (n_nodes, K) of the rows that label them, and of those that weigh subtrees.
+    """Return the nodes of ``tree`` with the counts (n_nodes, K) of the rows that label them, and of those that weigh
+    subtrees.
 
-    A dummy takes the label of its parent if ``dummies_abstain``, else class 0. Dummies have no children.
+    Dummies, which have no children, take the label of their parent if ``dummies_abstain``, else class 0. They vote only
+    where nothing else does if ``dummies_abstain``: in the paper a dummy is no node of T0 and has no label.
     """
     label, dummy = majorities(labelling)
     counts = labelling if counts is None else counts

@@ -181,8 +181,9 @@ def neyman_pearson_tree(
 
     Notes
     -----
-    Minimum empirical risk trees over (leaves, false alarms), from the smallest cells up (Figures 3.2 and 3.3); sizes
-    are skipped if a Lagrange multiplier for false alarms shows that no tree so large can be optimal. Cyclic:
+    Trees that split no cell without rows; a tree that does has a larger tolerance and can be better (see
+    `docs/theory_dyadic.md`). Minimum empirical risk trees over (leaves, false alarms), from the smallest cells up
+    (Figures 3.2 and 3.3); sizes are skipped if a Lagrange multiplier for false alarms shows that no tree so large can be optimal. Cyclic:
     O(max_leaves^2 n0^2) near the root. Without ``bounds`` the range is that of the rows, and the guarantee holds only
     approximately.
 
@@ -253,12 +254,10 @@ class _Found(NamedTuple):
 
 
 def _sides(problem: DyadicProblem) -> _Sides:
-    if problem.sample.n_classes != 2:
-        classes = problem.model.classes_
-        labels = [] if classes is None else classes.tolist()[:5]
-        raise ValueError(
-            f"y holds {problem.sample.n_classes} class(es), {labels}; Neyman-Pearson learning is for two classes."
-        )
+    classes = problem.model.classes_
+    labels = [] if classes is None else classes.tolist()
+    if len(labels) != 2:
+        raise ValueError(f"y holds {len(labels)} class(es), {labels[:5]}; Neyman-Pearson learning is for two classes.")
     counts = np.rint(problem.counts).astype(np.int64)
     return _Sides(np.ascontiguousarray(counts[:, 0]), np.ascontiguousarray(counts[:, 1]))
 

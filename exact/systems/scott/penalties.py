@@ -23,6 +23,7 @@ class Sample(NamedTuple):
     """Rows."""
     n_features: int
     n_classes: int
+    """Possible labels, at least 2."""
     cyclic: bool
     """Whether the depth determines the coordinate, which then needs no bits."""
 

@@ -70,7 +70,8 @@ def minimise_risk(
     X : table of shape (n, p)
         Ordered columns.
     y : array-like of shape (n,)
-        Labels of any number of classes.
+        Labels of any number of classes. The penalties count at least two, also if only one occurs: the number of
+        possible labels must not depend on y, and with one class the bounds would be too small.
     penalty : {"adaptive", "square-root"}, float, or penalty, default "adaptive"
         `SpatiallyAdaptive`, `SquareRoot`, a number as the cost of a leaf, or a penalty object: one of these classes,
         `AdditivePenalty`, `SizePenalty` or `RootFragments`.
@@ -152,7 +153,8 @@ def dyadic_problem(X: Any, y: Any, levels: int | None, cyclic: bool, bounds: Any
     graph = dyadic_graph(model, max_cells, cyclic)
     classes = model.classes_
     assert classes is not None
-    return DyadicProblem(model, graph, graph.stats, Sample(n, p, len(classes), cyclic))
+    # a code that knows that there is one class would depend on the labels
+    return DyadicProblem(model, graph, graph.stats, Sample(n, p, max(2, len(classes)), cyclic))
 
 
 def dyadic_graph(model: TreeModel, max_cells: int, cyclic: bool) -> CellGraph:

@@ -307,19 +307,20 @@ class _Grower:
         """The tree of some splits, by the number of the node they split and of its left child."""
         nodes: list[list[float]] = []
         value: list[np.ndarray] = []
-
-        def put(node: int, rows: np.ndarray) -> int:
+        # a node in `splits`, its rows, the node above, and the column of that node that points here
+        todo: list[tuple[int, np.ndarray, int, int]] = [(0, np.arange(len(self.X)), -1, 0)]
+        while todo:
+            node, rows, above, side = todo.pop()
             here = len(nodes)
+            if above >= 0:
+                nodes[above][side] = here
             value.append(np.bincount(self.label[rows], minlength=self.n_labels) / len(rows))
             nodes.append([LEAF, 0.0, 0, 0])
             if node in splits:
                 split, first = splits[node]
                 goes = self.X[rows, split.feature] <= split.low
-                left, right = put(first, rows[goes]), put(first + 1, rows[~goes])
-                nodes[here] = [split.feature, split.low, left, right]
-            return here
-
-        put(0, np.arange(len(self.X)))
+                nodes[here][:2] = [split.feature, split.low]
+                todo += [(first + 1, rows[~goes], here, 3), (first, rows[goes], here, 2)]
         feature, threshold, left, right = np.array(nodes).T
         return Tree(feature, threshold, left, right, value=np.array(value))
 

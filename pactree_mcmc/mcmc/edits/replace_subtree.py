@@ -24,8 +24,12 @@ from .carry_over import draw_raw, fit_split, one_way
 from .grow import attach_children, set_default
 from .proposal import REPLACE, Proposal
 
-ROOM = 520
-"""Nodes a proposal may need beside twice those in use."""
+MOST_INTERNAL = 128
+"""Largest number of internal nodes of a subtree that a move draws anew, and of one that it replaces."""
+ROOM = 4 * (MOST_INTERNAL + 2)
+"""Free nodes that a proposal may need beside twice those in use: it builds at most two subtrees, and a subtree is
+refused with one internal node too many, when it has ``2 * (MOST_INTERNAL + 1) + 1`` nodes. Nodes are not checked.
+"""
 
 
 @jit

@@ -17,7 +17,7 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ..edits.grow import attach_children, cut_down, grow_into
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
-from ..edits.replace_subtree import begin, drop, has_room, replacement
+from ..edits.replace_subtree import MOST_INTERNAL, begin, drop, has_room, replacement
 from ..learned.density import pick_cell
 from ..learned.graph import add_tree, draw_decision, log_density
 from ..learned.terms import enter_stratum
@@ -27,7 +27,6 @@ from ..state.records import NONE
 from ..state.terms import next_node, subtree_log_prior, subtree_log_score
 from ..sums.split_sums import is_candidate
 from .base import Move
-from .regrow import MOST_INTERNAL
 
 
 @jit

@@ -21,7 +21,7 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ..edits.grow import attach_children, guessed_score_ratio
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
-from ..edits.replace_subtree import begin, replacement
+from ..edits.replace_subtree import MOST_INTERNAL, begin, replacement
 from ..state.arrays import MOST_WAYS, ChainState
 from ..state.lists import is_leaf
 from ..state.random import flip, pick
@@ -31,7 +31,6 @@ from ..sums.lookahead import asks, draw_ahead, log_z, n_tries
 from ..sums.split_sums import is_candidate
 from .base import Move
 
-MOST_INTERNAL = 128
 MOST_VALUES = 20_000
 """Units times features a node may hold to be regrown, lookahead 1."""
 MOST_WORK = 400_000

@@ -19,7 +19,7 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ..edits.grow import attach_children
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
-from ..edits.replace_subtree import begin, replacement
+from ..edits.replace_subtree import MOST_INTERNAL, begin, replacement
 from ..state.arrays import ChainState
 from ..state.lists import is_leaf
 from ..state.random import flip, pick, pick_weighted
@@ -39,7 +39,7 @@ from ..sums.interval_sums import (
     weigh_draw,
 )
 from .base import Move
-from .regrow import MOST_INTERNAL, n_choices
+from .regrow import n_choices
 
 
 @jit

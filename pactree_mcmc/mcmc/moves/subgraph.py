@@ -22,11 +22,11 @@ from ...core.logsum import log_add
 from ...model import Lowered
 from ..edits.grow import attach_children, drop_children
 from ..edits.proposal import Proposal, nothing, refused, taken, withdrawn
-from ..edits.replace_subtree import begin
+from ..edits.replace_subtree import MOST_INTERNAL, begin
 from ..learned.density import known, pick_cell
 from ..learned.systematic import sample_ways
 from ..learned.terms import enter_stratum
-from ..state.arrays import CELLS, EXHAUSTED, VALUES, ChainState
+from ..state.arrays import CELLS, EXHAUSTED, MOST_CELLS, VALUES, ChainState
 from ..state.lists import is_leaf
 from ..state.random import flip_log
 from ..state.records import NONE
@@ -34,11 +34,9 @@ from ..state.splits import Split
 from ..state.terms import next_node, node_log_stop, prior_index
 from .base import Move
 from .learned import is_drawable
-from .regrow import MOST_INTERNAL
 
 EXPECTED = (8.0, 3.0, 1.5)
 """m_l, splits expected in a sample, by level below the top; 1 further down."""
-MOST_CELLS = 8000
 MOST_WORK = 50_000_000
 LEAST_LOG = -700.0
 

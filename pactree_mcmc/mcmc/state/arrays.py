@@ -38,8 +38,13 @@ MOST_PIECES = 24
 FEW_SUMS, MOST_SUMS = 1 << 15, 1 << 22
 FEWEST_LEVELS, MOST_LEVELS = 8, 24
 """Of a line: subtrees with more are left to other moves; where there is room for few alone there is no table."""
-MOST_BRANCHES, MOST_DRAWN = 2048, 1 << 14
-"""Splits chosen and not yet done with, and nodes of trees drawn and not yet built, in a random subgraph."""
+MOST_CELLS = 8000
+"""Cells of a random subgraph. The move stops at the first cell beyond."""
+MOST_BRANCHES, MOST_DRAWN = 2048, 2 * MOST_CELLS
+"""Splits chosen and not yet done with, and nodes of trees drawn and not yet built, in a random subgraph.
+
+Every cell adds at most one node to the trees drawn; their number is not checked.
+"""
 MOST_VALUES = 200_000
 """Units times features of the largest cell that has anchors, and whose subtree is redrawn."""
 ANCHOR_STEPS = (56, 24, 24, 24)

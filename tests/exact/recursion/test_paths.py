@@ -5,7 +5,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.recursion.inside_outside import average_rows
+from exact.recursion.flow import average_rows
 
 
 def _by_flow(truth, X):

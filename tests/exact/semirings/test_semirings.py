@@ -7,7 +7,8 @@ import exact
 import pactree_mcmc as pt
 from exact.answers import log_sums
 from exact.graph.packed import pack_graph
-from exact.recursion.inside_outside import goes_left, grow_trees, inside
+from exact.recursion.flow import goes_left
+from exact.recursion.inside_outside import grow_trees, inside, inside_cells
 from exact.recursion.terms import likely_part
 from exact.semirings.algebras import (
     Best,
@@ -289,7 +290,7 @@ def test_plain_python_agrees(kind):
         yield SizeDistribution(*counters, np.zeros(50 * n), np.zeros(50), np.zeros(1, dtype=np.int64), inner, spare)
 
     for plain, compiled in zip(semirings(), semirings(), strict=True):
-        inside.py_func(graph, plain)
+        inside_cells.py_func(graph, plain, 0, graph.n_cells)
         inside(pack_graph(graph), compiled)
         # the value of a prime is the same number, and rows at work may hold anything
         for a, b in zip(plain[:2], compiled[:2], strict=True):

@@ -6,8 +6,9 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.systems.blanchard import data_dependent, splittings
+from exact.systems.blanchard import splittings
 from exact.systems.blanchard.splittings import SplittingCounts
+from pactree_mcmc.faces import data_dependent
 from tests.exact.systems.test_global_splitting import brute_force, chain
 from tests.reference.derivations import log_sum
 from tests.reference.enumeration import Problem, leaf_of, predictive
@@ -86,7 +87,10 @@ def test_equation_nine_by_definition(p):
 def test_a_new_row_that_is_no_point_is_noticed(monkeypatch):
     X, y = table(3, 4, 1, 3)
     new, estimation = np.array([0.5]), np.array([True, False, True, False])
-    monkeypatch.setattr(data_dependent, "_with_points", lambda model, *_: model)
+    right = data_dependent._model_with_points
+    monkeypatch.setattr(
+        data_dependent, "_model_with_points", lambda sample, new, *priors: right(sample, sample.rows[:1], *priors)
+    )
     found = exact.data_dependent_mixture(X, y, new[None], estimation=estimation, tree_prior=PRIOR)
     assert np.abs(found.probability[0] - by_definition(X, y, estimation, new)).max() > 1e-3
 
@@ -100,6 +104,69 @@ def test_new_rows_together_or_one_by_one():
     local = exact.data_dependent_mixture(X, y, X[:1], splitting="local", **how)
     plain = exact.progressive_mixture(model_of(X, y, 0.5)).predict_proba(X[:1])
     assert local.probability == pytest.approx(plain, abs=1e-12)
+
+
+ONE = pt.BranchingProcess(0.4, max_depth=1)
+"""Trees of one split at most, with probability .4."""
+
+
+@pytest.mark.parametrize("splitting", ["global", "local"])
+@pytest.mark.parametrize("engine", ["exact", "smc"])
+class TestSmallSamples:
+    """Equation 9 with few rows, by hand: of two points on a line a split makes one of I + 1 = 3 divisions."""
+
+    def probability(self, engine, splitting, rows, labels, estimation, classes=("a", "b"), new=((0.5,),)):
+        how = {"engine": engine, "splitting": splitting, "classes": classes, "tree_prior": ONE, "rng": 1}
+        if engine == "smc":
+            how |= {"chains": 2, "draws": 200, "particles": 20}
+        found = exact.data_dependent_mixture(rows, labels, new, estimation=estimation, **how)
+        assert found.probability.sum(axis=1) == pytest.approx(1.0)
+        assert found.classes.tolist() == sorted(classes)
+        return found.probability[0]
+
+    def test_one_row_which_is_e(self, engine, splitting):
+        """L = 1: the mean over the prior. The new row is with the other one, 2 / 3, or alone, 1 / 2."""
+        together, alone = 0.6 + 0.4 * 2 / 3, 0.4 / 3
+        found = self.probability(engine, splitting, [[0.3]], ["a"], [True])
+        assert found[0] == pytest.approx(together * 2 / 3 + alone / 2)
+
+    def test_one_row_which_is_s(self, engine, splitting):
+        """N = L: without E each leaf gives each class the same probability, so that S weighs all trees alike."""
+        assert self.probability(engine, splitting, [[0.3]], ["a"], [False]) == pytest.approx([0.5, 0.5])
+
+    def test_no_e(self, engine, splitting):
+        found = self.probability(engine, splitting, [[0.3], [0.6], [0.9]], ["a", "b", "a"], [False] * 3)
+        assert found == pytest.approx([0.5, 0.5])
+
+    def test_no_row_but_the_new_one(self, engine, splitting):
+        found = self.probability(engine, splitting, np.empty((0, 1)), [], [], ("c", "a", "b"))
+        assert found == pytest.approx([1 / 3] * 3)
+
+    def test_no_s(self, engine, splitting):
+        """Rows .3 a, .6 b, .9 a are E and the new one is .5: four points have five divisions."""
+        with_all = 3 / 5
+        # the leaf of the new row has all rows; .6 b and .9 a; .3 a; .3 a and .6 b; all rows
+        by_cut = [with_all, 2 / 4, 2 / 3, 2 / 4, with_all]
+        found = self.probability(engine, splitting, [[0.3], [0.6], [0.9]], ["a", "b", "a"], [True] * 3)
+        assert found[0] == pytest.approx(0.6 * with_all + 0.4 * np.mean(by_cut))
+
+
+def test_one_row_and_a_class_that_is_not_named():
+    how = {"estimation": [True], "tree_prior": ONE}
+    assert exact.data_dependent_mixture([[0.3]], ["a"], [[0.5]], **how).probability.tolist() == [[1.0]]
+    with pytest.raises(ValueError, match="holds 'a', which is not among"):
+        exact.data_dependent_mixture([[0.3]], ["a"], [[0.5]], classes=["b", "c"], **how)
+    with pytest.raises(ValueError, match="give classes="):
+        exact.data_dependent_mixture(np.empty((0, 1)), [], [[0.5]], **how)
+
+
+def test_a_class_that_does_not_occur_has_its_part():
+    """Adding a class changes the leaves from K = 2 to 3, and no division of the rows."""
+    X, y = table(5, 6)
+    how = {"estimation": [True] * 6, "tree_prior": pt.BranchingProcess(0.0, max_depth=1)}
+    counts = np.bincount(y, minlength=3)
+    found = exact.data_dependent_mixture(X, y, X[:1], classes=[0, 1, 2], **how)
+    assert found.probability[0] == pytest.approx((counts + 1.0) / 9.0)
 
 
 def populations(X, y, new, estimation):

@@ -201,3 +201,21 @@ def test_too_many_cells_in_the_words_of_the_call():
     with pytest.raises(exact.Intractable, match=r"fits: .*max_depth=\d, max_cells=[\d_]+; or coarser") as refusal:
         least(max_cells=3000)
     least(max_cells=3000, max_depth=refusal.value.fits["max_depth"])
+
+
+def test_one_class_seen_is_charged_as_two():
+    """Scott's bound at strength 1 with K = 2 and delta = 1/n: sqrt(2 p' ([A] ln 2 + ln(2n)) / n), one leaf, n = 2."""
+    found = exact.minimise_risk([[0.25], [1.0]], [0, 0], levels=1)
+    nats = 2.0 * np.log(2.0)
+    mass = 4.0 * max(1.0, (nats + np.log(2.0)) / 2.0)
+    assert found.risk == 0.0
+    assert found.penalty == pytest.approx(np.sqrt(2.0 * mass * (nats + np.log(4.0)) / 2.0))
+    delta = 0.05
+    strict = exact.minimise_risk([[0.25], [1.0]], [0, 0], levels=1, penalty=exact.SpatiallyAdaptive(delta))
+    bound = pt.certificates.dyadic_tree_bound(strict.tree, [[0.25], [1.0]], [0, 0], n_classes=2, delta=2 * delta)
+    assert strict.risk + strict.penalty == pytest.approx(bound.raw)
+    for penalty in ("square-root", exact.RootFragments()):
+        one = exact.minimise_risk([[0.25], [1.0]], [0, 0], levels=1, penalty=penalty).penalty
+        two = exact.minimise_risk([[0.25], [1.0]], [0, 1], levels=1, penalty=penalty, strength=1.0)
+        assert two.tree.n_leaves == 1
+        assert one == pytest.approx(two.penalty)

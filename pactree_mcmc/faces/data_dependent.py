@@ -7,17 +7,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc import progressive_mixture as by_populations
-from pactree_mcmc.core.checks import Seed, check_choice, check_flag, read_generator, read_labels, read_numbers
-from pactree_mcmc.core.special import logsumexp
-from pactree_mcmc.model import FrozenLaplace, TreeModel
-from pactree_mcmc.model.split_prior.local_cuts import LocalCuts
-from pactree_mcmc.table.reader import Table
+from exact.graph.limits import check_cells
+from exact.solving import solve
+from exact.systems.blanchard.global_splitting import solve_global_splitting
+from exact.systems.blanchard.kullback import log_n_splits
+from exact.systems.blanchard.progressive import progressive_mixture
+from exact.systems.blanchard.splittings import SplittingCounts
 
-from ...graph.limits import check_cells
-from .kullback import log_n_splits
-from .progressive import progressive_mixture
-from .splittings import SplittingCounts
+from ..core.checks import Seed, check_choice, check_flag, read_generator, read_labels, read_numbers
+from ..core.special import logsumexp
+from ..model import FrozenLaplace, TreeModel
+from ..model.data import read_mask
+from ..model.split_prior.local_cuts import LocalCuts
+from ..smc.progressive import progressive_mixture as by_populations
+from ..table.columns import Columns, learn_columns
+from ..table.reader import Table
 
 DRAWS_A_BLOCK = 50
 """Draws over which the weights of the global prior are normalised, at least."""
@@ -53,8 +57,9 @@ def data_dependent_mixture(
     particles: int = 200,
     rng: Seed = None,
     max_cells: int = 20_000_000,
+    classes: Any = None,
 ) -> DataDependentMixture:
-    """Returns the data-dependent progressive mixture at new rows: the estimator of Theorem 3.
+    """Return the data-dependent progressive mixture at new rows: the estimator of Theorem 3.
 
     The cuts are those that divide the rows of X *and* the new row, which has no label: with `progressive_mixture` the
     prior does not know it.
@@ -62,13 +67,14 @@ def data_dependent_mixture(
     Parameters
     ----------
     X : table of shape (n, p)
-        Ordered columns without missing values.
+        Ordered columns without missing values, n >= 0.
     y : array-like of shape (n,)
         Labels.
     X_new : table of shape (m, p)
         New rows, m >= 1, each with a prior of its own; columns are found by name where both tables have names.
     estimation : float or boolean array of shape (n,)
-        The rows of E, as for `TreeModel`; the others, S, enter in the order of the data.
+        The rows of E, as for `TreeModel`; the others, S, enter in the order of the data. Both may be empty: without E
+        each leaf gives all classes the same probability, and without S the mixture is the mean over the prior.
     tree_prior : BranchingProcess or ChipmanPrior
         With a ``max_depth``: trivial divisions never run out.
     splitting : {"global", "local"}, default "global"
@@ -90,6 +96,8 @@ def data_dependent_mixture(
         Source of randomness; "smc" only.
     max_cells : int, default 20,000,000
         As for `progressive_mixture`; "exact" only.
+    classes : array-like of shape (K,), optional
+        Labels of all classes, if y need not contain them all. Default: the labels in y.
 
     Returns
     -------
@@ -117,7 +125,8 @@ def data_dependent_mixture(
     >>> import numpy as np, pactree_mcmc as pt
     >>> x, labels = np.arange(8.0)[:, None], [0, 0, 0, 0, 1, 1, 1, 1]
     >>> prior = pt.BranchingProcess(0.5, max_depth=2)
-    >>> found = data_dependent_mixture(x, labels, [[0.5], [6.5]], estimation=[True, False] * 4, tree_prior=prior)
+    >>> import exact
+    >>> found = exact.data_dependent_mixture(x, labels, [[0.5], [6.5]], estimation=[True, False] * 4, tree_prior=prior)
     >>> found.probability.round(3).tolist()
     [[0.58, 0.42], [0.421, 0.579]]
     """
@@ -125,61 +134,116 @@ def data_dependent_mixture(
     check_choice("engine", engine, ("exact", "smc"))
     check_flag("together", together)
     check_cells(max_cells)
-    rows, labels = _numbers(X), read_labels(y)
-    if labels.shape != (len(rows),):
-        raise ValueError(f"y has shape {labels.shape}; X has {len(rows)} rows: give one label a row.")
+    sample = _read_sample(X, y, X_new, estimation, classes)
     splits = LocalCuts(trivial=True, feature_weights=feature_weights)
-    plain = TreeModel(X, labels, tree_prior=tree_prior, split_prior=splits, leaf=FrozenLaplace(), estimation=estimation)
-    if plain.columns.is_nominal.any():
-        raise ValueError("X holds nominal columns, whose splits equation 9 does not count; give numbers.")
-    new = plain.columns.numbers(X_new)
-    if not len(new):
-        raise ValueError("X_new has no rows; give at least one.")
+    new, n_classes = sample.new, len(sample.classes)
     is_new = [np.arange(len(new))] if together else np.arange(len(new))[:, None]
     seeds = read_generator(rng).spawn(len(is_new))
-    probability, error, ess = (
-        np.empty((len(new), plain.target.n_classes)),
-        np.zeros((len(new), plain.target.n_classes)),
-        1.0,
-    )
+    probability, error, ess = np.empty((len(new), n_classes)), np.zeros((len(new), n_classes)), 1.0
     for which, seed in zip(is_new, seeds, strict=False):
-        model = _with_points(plain, rows, labels, new[which])
-        if engine == "exact":
+        model = _model_with_points(sample, new[which], tree_prior, splits)
+        if not len(model.counted_rows):
+            prior = solve_global_splitting(model) if splitting == "global" else solve(model, progress=False)
+            probability[which] = prior.predict_proba(new[which])
+        elif engine == "exact":
             mixture = progressive_mixture(model, global_splitting=splitting == "global", max_cells=int(max_cells))
             probability[which] = mixture.predict_proba(new[which])
         else:
-            drawn = _by_populations(model, rows, new[which], splitting, (chains, draws, particles), seed)
+            drawn = _by_populations(model, sample, new[which], splitting, (chains, draws, particles), seed)
             probability[which], error[which], ess = drawn[0], drawn[1], min(ess, drawn[2])
-    classes = plain.target.classes
-    assert classes is not None  # FrozenLaplace has classes
-    return DataDependentMixture(probability, error, classes, ess)
+    return DataDependentMixture(probability, error, sample.classes, ess)
 
 
-def _numbers(X: Any) -> np.ndarray:
+class Sample(NamedTuple):
+    """The rows of E and S, and the new ones."""
+
+    rows: np.ndarray
+    """(n, p) float64."""
+    labels: np.ndarray
+    """(n,)."""
+    estimation: np.ndarray
+    """(n,) bool: the rows of E."""
+    new: np.ndarray
+    """(m, p) float64."""
+    classes: np.ndarray
+    """(K,) sorted labels."""
+
+
+def _read_sample(X: Any, y: Any, X_new: Any, estimation: Any, classes: Any) -> Sample:
     table = Table(X)
-    values = np.column_stack([read_numbers(f"column {k} of X", table.column(k)) for k in range(table.n_features)])
+    rows, labels = _numbers(table), read_labels(y)
+    if labels.shape != (len(rows),):
+        raise ValueError(f"y has shape {labels.shape}; X has {len(rows)} rows: give one label a row.")
+    columns = _columns_of(table, rows)
+    if columns.is_nominal.any():
+        raise ValueError("X holds nominal columns, whose splits equation 9 does not count; give numbers.")
+    new = columns.numbers(X_new)
+    if not len(new):
+        raise ValueError("X_new has no rows; give at least one.")
+    known = np.unique(labels) if len(labels) else np.empty(0, dtype=object)
+    named = known if classes is None else np.unique(read_labels(classes))
+    if not len(named):
+        raise ValueError("y has no labels; give classes=, the labels of all classes.")
+    missing = [label for label in known.tolist() if label not in named.tolist()]
+    if missing:
+        raise ValueError(f"y holds {missing[0]!r}, which is not among classes={named.tolist()}; name all classes.")
+    return Sample(rows, labels, _read_mask(estimation, len(rows)), new, named)
+
+
+def _read_mask(estimation: Any, n: int) -> np.ndarray:
+    """The rows of E (n,), which may be none or all."""
+    if estimation is None:
+        raise ValueError("estimation is None; give a boolean mask (n,) of the rows of E, or a fraction in (0, 1).")
+    if n == 0:
+        return np.zeros(0, dtype=np.bool_)
+    mask = read_mask(estimation, n)
+    assert mask is not None
+    return mask
+
+
+def _columns_of(table: Table, rows: np.ndarray) -> Columns:
+    """The columns of a table, which may have fewer rows than a tree needs."""
+    if len(rows) > 1:
+        return learn_columns(table, None)
+    padded: Any = np.vstack([rows, np.zeros((2, table.n_features))])
+    if table.names is not None:
+        import pandas as pd
+
+        padded = pd.DataFrame(padded, columns=table.names)
+    return learn_columns(Table(padded), None)
+
+
+def _numbers(table: Table) -> np.ndarray:
+    columns = [read_numbers(f"column {k} of X", table.column(k)) for k in range(table.n_features)]
+    values = np.column_stack(columns) if columns else np.empty((table.n_rows, 0))
     if not np.isfinite(values).all():
         raise ValueError("X holds missing or infinite values; give finite numbers.")
     return values
 
 
-def _with_points(model: TreeModel, rows: np.ndarray, labels: np.ndarray, new: np.ndarray) -> TreeModel:
-    """The model with more rows, of weight zero: points that the splits divide."""
-    assert model.target.estimation is not None
-    m = len(new)
+def _model_with_points(sample: Sample, new: np.ndarray, tree_prior: Any, splits: LocalCuts) -> TreeModel:
+    """The model of the sample with the new rows, of weight zero: points that the splits divide.
+
+    There is a copy of the first new row for each class, so that the model knows all classes, and one more, so that it
+    has two rows. They are in E, which may not be empty, and add nothing to it. Copies make no further splits.
+    """
+    n_copies = len(sample.classes) + 1
+    points = np.vstack([new, new[:1].repeat(n_copies, axis=0)])
+    labels = [*sample.labels.tolist(), *sample.classes[:1].tolist() * (len(new) + 1), *sample.classes.tolist()]
+    in_e = np.repeat([False, True], [len(new), n_copies])
     return TreeModel(
-        np.vstack([rows, new]),
-        np.concatenate([labels, labels[:1].repeat(m)]),
-        tree_prior=model.tree_prior,
-        split_prior=model.split_prior,
-        leaf=model.leaf,
-        estimation=np.concatenate([model.target.estimation, np.zeros(m, dtype=np.bool_)]),
-        sample_weight=np.repeat([1.0, 0.0], [len(rows), m]),
+        np.vstack([sample.rows, points]),
+        labels,
+        tree_prior=tree_prior,
+        split_prior=splits,
+        leaf=FrozenLaplace(),
+        estimation=np.concatenate([sample.estimation, in_e]),
+        sample_weight=np.repeat([1.0, 0.0], [len(sample.rows), len(points)]),
     )
 
 
 def _by_populations(
-    model: TreeModel, rows: np.ndarray, new: np.ndarray, splitting: str, sizes: tuple[int, int, int], rng: Any
+    model: TreeModel, sample: Sample, new: np.ndarray, splitting: str, sizes: tuple[int, int, int], rng: Any
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Probabilities, their errors over the repetitions, and the mean effective fraction of the draws of a block."""
     chains, draws, particles = sizes
@@ -188,7 +252,7 @@ def _by_populations(
     value = np.array([np.asarray(tree.value)[tree.apply(new)] for tree in trees])
     log_weight = np.zeros(len(trees))
     if splitting == "global":
-        counts = SplittingCounts(np.vstack([rows, new]), rng)
+        counts = SplittingCounts(np.vstack([sample.rows, new]), rng)
         log_weight = np.array([log_n_splits(model, tree) - counts.log_count(tree) for tree in trees])
     out, ess = [], []
     for tree_of_draw, stage in zip(post.tree_of_draw, post.stage, strict=True):

@@ -1,0 +1,215 @@
+"""Rows of the cells of a graph: any rows sent down one way to each cell, and the training rows of a cell as a hash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.posterior.space.cells import number_words, rows_looked_at
+
+from ..graph.boxes import sends_left
+
+if TYPE_CHECKING:
+    from pactree_mcmc.model import TreeModel
+
+    from ..graph.cells import CellGraph
+
+LEFT, RIGHT = range(2)
+MEMBERS_AT_ONCE = 1 << 20
+"""Pairs of a cell and a row that are listed at a time, at least: some 10 MB, found in some 10 ms."""
+
+
+class Ways(NamedTuple):
+    """One way from the root to each cell: the splits of a tree over the cells."""
+
+    edge: np.ndarray
+    """(n_cells,) int64: the most probable split that leads to each cell from another; -1 of the root."""
+    side: np.ndarray
+    """(n_cells,) int64: 0 if the answer yes leads there, 1 if no."""
+    children: np.ndarray
+    """(n_cells - 1,) int64: the cells below each cell in this tree, one cell's after another's."""
+    first_child: np.ndarray
+    """(n_cells + 1,) int64: the first of them of each cell in ``children``."""
+
+
+class RowSets(NamedTuple):
+    """The distinct sets of training rows of the cells of a graph."""
+
+    of_cell: np.ndarray
+    """(n_cells,) int64: the set of each cell; -1 of one without rows."""
+    key: np.ndarray
+    """(n_sets, 2) uint64: the hash by which draws know the same set; see `number_cells`."""
+    first: np.ndarray
+    """(n_sets,) int64: the first cell of each set."""
+    n_rows: int
+    """Distinct rows looked at."""
+    all_rows: int
+    """Distinct rows of the model."""
+
+
+class Members(NamedTuple):
+    """Rows of some cells."""
+
+    cell: np.ndarray
+    """(m,) int64: the cells, each with at least one row."""
+    first: np.ndarray
+    """(m + 1,) int64: the rows of cell j are ``row[first[j]]`` to ``row[first[j + 1] - 1]``."""
+    row: np.ndarray
+    """Numbers of rows, int64."""
+
+
+def likeliest_tree(graph: CellGraph, probability: np.ndarray) -> Ways:
+    """Return one way to each cell, by the ``probability`` (n_edges,) of the splits."""
+    parent = np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
+    edge, side = likeliest_ways(parent, graph.left, graph.right, probability, graph.n_cells)
+    above = np.where(edge < 0, -1, parent[edge] if len(parent) else -1)
+    children = 1 + np.argsort(above[1:], kind="stable")
+    return Ways(edge, side, children, np.searchsorted(above[children], np.arange(graph.n_cells + 1)))
+
+
+def row_sets(model: TreeModel, graph: CellGraph, ways: Ways) -> RowSets:
+    """Return the sets of training rows of the cells. Time: the rows of the parents of all cells."""
+    units, key = rows_looked_at(model)
+    word = np.zeros((graph.n_cells, 2), dtype=np.uint64)
+    codes = np.ascontiguousarray(model.units.codes[:, units], dtype=np.int64)
+    nominal = model.columns.is_nominal[model.columns.source]
+    for members in rows_of_cells(graph, ways, codes, nominal):
+        word[members.cell] = np.bitwise_xor.reduceat(key[members.row], members.first[:-1], axis=0)
+    of_cell, first = number_words(word)
+    return RowSets(of_cell, word[first], first, len(units), model.units.n_units)
+
+
+def rows_of_cells(graph: CellGraph, ways: Ways, codes: np.ndarray, nominal: np.ndarray) -> Iterator[Members]:
+    """List the rows that the way to each cell sends there.
+
+    Parameters
+    ----------
+    graph : CellGraph
+        Cells and splits.
+    ways : Ways
+        One way to each cell.
+    codes : ndarray of shape (q, n), int64
+        Codes of the rows by coordinate.
+    nominal : ndarray of shape (q,), bool
+        True for coordinates of nominal features.
+
+    Yields
+    ------
+    Members
+        Of each cell that has training rows and gets one of the n rows, once; some cells at a time.
+    """
+    n = codes.shape[1]
+    if n == 0:
+        return
+    order, level, stack = np.arange(n), np.zeros(1, dtype=np.int64), np.zeros((64, 4), dtype=np.int64)
+    stack[0] = 0, 0, n, ways.first_child[0]
+    yield Members(np.zeros(1, dtype=np.int64), np.array([0, n]), order.copy())
+    room = max(MEMBERS_AT_ONCE, n)
+    cell, first, row = np.empty(room, np.int64), np.zeros(room + 1, np.int64), np.empty(room, np.int64)
+    splits = graph.feature, graph.split, graph.rows
+    while level[0] >= 0:
+        m = walk_down(codes, nominal, *splits, *ways, order, stack, level, cell, first, row)
+        if level[0] + 1 == len(stack):
+            stack = np.concatenate([stack, np.zeros_like(stack)])
+        if m:
+            yield Members(cell[:m], first[: m + 1], row[: first[m]])
+
+
+@jit
+def likeliest_ways(
+    parent: np.ndarray, left: np.ndarray, right: np.ndarray, probability: np.ndarray, n_cells: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The most probable edge (n_cells,) into each cell from another one, -1 without, and its side (n_cells,)."""
+    way, side = np.full(n_cells, -1, dtype=np.int64), np.zeros(n_cells, dtype=np.int64)
+    for e in range(len(parent)):
+        for s in range(2):
+            child = np.int64(left[e] if s == LEFT else right[e])
+            # what is never asked may lead back
+            if child > parent[e] and (way[child] < 0 or probability[e] > probability[way[child]]):
+                way[child], side[child] = e, s
+    return way, side
+
+
+@jit
+def walk_down(
+    codes: np.ndarray,
+    nominal: np.ndarray,
+    feature: np.ndarray,
+    split: np.ndarray,
+    rows: np.ndarray,
+    edge: np.ndarray,
+    side: np.ndarray,
+    children: np.ndarray,
+    first_child: np.ndarray,
+    order: np.ndarray,
+    stack: np.ndarray,
+    level: np.ndarray,
+    cell_out: np.ndarray,
+    first_out: np.ndarray,
+    row_out: np.ndarray,
+) -> int:
+    """Write the rows of the next cells into ``cell_out``, ``first_out`` and ``row_out``, and return their number.
+
+    One order of the rows is partitioned anew for each child, from the cell's own range, and its descendants are dealt
+    with before the next: ranges keep their rows, whatever the order in them. The stack holds, for each cell on the way
+    to the current one, its number, its range and the next child. The walk stops if an array is full, and goes on at
+    the next call. It has ended when ``level[0]`` is -1.
+    """
+    at_level, m, n_written = level[0], 0, 0
+    while at_level >= 0:
+        cell, start, stop, at = stack[at_level, 0], stack[at_level, 1], stack[at_level, 2], stack[at_level, 3]
+        if at == first_child[cell + 1]:
+            at_level -= 1
+            continue
+        full = n_written + stop - start > len(row_out) or m == len(cell_out)
+        if full or at_level + 1 == len(stack):
+            break
+        stack[at_level, 3] = at + 1
+        child = children[at]
+        if rows[child] == 0:
+            continue
+        e, middle = edge[child], start
+        k, asked = feature[e], split[e]
+        for i in range(start, stop):
+            moved = order[i]
+            yes = sends_left(asked, codes[k, moved], nominal[k])
+            order[i] = order[middle]
+            order[middle] = moved
+            middle += 1 if yes == (side[child] == LEFT) else 0
+        if middle > start:
+            for i in range(start, middle):
+                row_out[n_written] = order[i]
+                n_written += 1
+            cell_out[m] = child
+            m += 1
+            first_out[m] = n_written
+            at_level += 1
+            stack[at_level, 0], stack[at_level, 1], stack[at_level, 2] = child, start, middle
+            stack[at_level, 3] = first_child[child]
+    level[0] = at_level
+    return m
+
+
+@jit
+def add_cells_into(
+    out: np.ndarray,
+    found: np.ndarray,
+    cell: np.ndarray,
+    first: np.ndarray,
+    row: np.ndarray,
+    leaf: np.ndarray,
+    value: np.ndarray,
+) -> None:
+    """Add ``leaf * value`` of the cells, as `Members` lists them, to the sums ``out`` (n, d) of their rows, and
+    ``leaf`` to ``found`` (n,).
+    """
+    for j in range(len(cell)):
+        here = leaf[cell[j]]
+        if here > 0.0:
+            for at in range(first[j], first[j + 1]):
+                found[row[at]] += here
+                for k in range(value.shape[1]):
+                    out[row[at], k] += here * value[cell[j], k]

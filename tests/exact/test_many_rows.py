@@ -1,0 +1,163 @@
+"""Predictions at many rows: one pass over the cells, or the mass of the rows sent down the graph, row by row by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from exact import predicting
+from exact.recursion.flow import ROWS_AT_ONCE, average_rows, goes_left
+
+RNG = np.random.default_rng(4)
+X = np.column_stack([RNG.integers(0, 5, 40), RNG.integers(0, 4, 40), RNG.normal(size=40).round(1)]).astype(float)
+Y = (X[:, 0] + RNG.normal(size=40) > 2).astype(int)
+FEW = pt.ChipmanPrior(max_depth=3)
+WITH_GAPS = np.where(RNG.random((40, 3)) < 0.15, np.nan, X)
+MIXED = pd.DataFrame({"a": X[:, 0], "b": pd.Categorical.from_codes(X[:, 1].astype(int), list("pqrs")), "c": X[:, 2]})
+PRIORS = {
+    "local": (X, pt.LocalCuts()),
+    "local, few cuts": (X, pt.LocalCuts(max_cuts=3)),
+    "smallest leaf": (X, pt.LocalCuts(min_leaf=3)),
+    "trivial": (X[:, :2], pt.LocalCuts(trivial=True)),
+    "one column": (X[:, 2:], pt.LocalCuts()),
+    "one column asked": (X, pt.LocalCuts(feature_weights=[0, 0, 1])),
+    "grid": (X, pt.GridCuts(4)),
+    "dyadic": (X, pt.DyadicCuts(2)),
+    "missing, local": (WITH_GAPS, pt.LocalCuts(max_cuts=3)),
+    "missing, grid": (WITH_GAPS, pt.GridCuts(3)),
+    "nominal, local": (MIXED, pt.LocalCuts()),
+    "nominal, grid": (MIXED, pt.GridCuts(3)),
+    "weights": (X[:, :2], pt.CustomSplits(lambda cut: cut.left + 1.0, of=pt.LocalCuts())),
+}
+
+
+def solved(name, y=Y, **how):
+    table, split_prior = PRIORS[name]
+    missing = "branch" if "missing" in name else "error"
+    return exact.solve(pt.TreeModel(table, y, split_prior=split_prior, tree_prior=FEW, missing=missing, **how))
+
+
+def new_rows(name, n=90):
+    """Training rows, others of the same values, and others outside and between; missing and unknown ones."""
+    table = PRIORS[name][0]
+    rng = np.random.default_rng(7)
+    if isinstance(table, pd.DataFrame):
+        out = pd.concat([table, table.sample(n - len(table), random_state=1, replace=True)], ignore_index=True)
+        out["a"] = rng.permutation(out["a"].to_numpy())
+        out.loc[::3, "c"] += 0.05
+        out["b"] = out["b"].astype(object)
+        out.loc[::7, "b"] = "unknown"
+        return out
+    shuffled = np.column_stack([rng.permutation(column) for column in table.T])
+    moved = shuffled + rng.choice([0.0, 0.3, -7.0, 7.0], shuffled.shape)
+    out = np.concatenate([table, shuffled, moved])[:n]
+    if "missing" not in name:
+        out = np.where(np.isnan(out), 0.0, out)
+    return out
+
+
+def by_hand(truth, numbers):
+    """Each row down the graph, the masses of the cells it may be in by depth, from the definition."""
+    graph, placed = truth.graph, truth._placed(numbers)
+    left_of, out = goes_left.py_func, np.zeros((len(numbers), truth.cell_values.shape[1]))
+    for i in range(len(numbers)):
+        mass = {(0, 0): 1.0}
+        for depth in range(int(truth.model.prior_tables.depth_limit) + 1):
+            for (cell, at), here in list(mass.items()):
+                if at != depth:
+                    continue
+                slot, edges = graph.slots_at(cell, depth), range(graph.first_edge[cell], graph.first_edge[cell + 1])
+                stop = 1.0
+                if graph.rows[cell] > 0 and graph.log_split[slot] > -np.inf:
+                    stop = np.exp(graph.log_stop[slot] - truth.log_inside[slot])
+                    for e in edges:
+                        sides = [int(graph.left[e]), int(graph.right[e])]
+                        below = [graph.slots_at(side, depth + 1) for side in sides]
+                        log_part = graph.log_split[slot] + graph.log_rule[e] + truth.log_inside[below].sum()
+                        part = here * np.exp(log_part - truth.log_inside[slot])
+                        to_left = left_of(graph, truth._router, e, cell, placed.x[i], placed.codes[i])
+                        child = (sides[0 if to_left else 1], depth + 1)
+                        mass[child] = mass.get(child, 0.0) + part
+                out[i] += here * stop * truth.cell_values[cell]
+    return out
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_many_rows_are_each_predicted_as_by_hand(name):
+    truth, rows = solved(name), new_rows(name)
+    assert len(rows) > ROWS_AT_ONCE
+    expected = by_hand(truth, truth.model.columns.numbers(rows))
+    assert truth.predict_proba(rows) == pytest.approx(expected, rel=1e-11)
+    assert expected.sum(axis=1) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_sending_all_rows_down_gives_the_same(name):
+    truth = solved(name)
+    placed = truth._placed(truth.model.columns.numbers(new_rows(name)))
+    found = average_rows(truth._packed, truth.log_inside, truth._router, placed.x, placed.codes, truth.cell_values)
+    assert truth.predict_proba(new_rows(name)) == pytest.approx(found, rel=1e-11)
+
+
+def test_which_rows_are_settled():
+    def settled(name):
+        truth = solved(name)
+        return truth._placed(truth.model.columns.numbers(new_rows(name))).settled
+
+    assert settled("local")[:40].all() and not settled("local").all()
+    assert settled("one column").all() and settled("one column asked").all()
+    assert settled("grid").all() and settled("dyadic").all()
+    assert not settled("nominal, grid")[::7].any() and settled("nominal, grid")[1:7].all()
+
+
+def test_training_rows_take_one_pass(monkeypatch):
+    truth, passes = solved("local"), []
+    right = predicting.rows_of_cells
+    monkeypatch.setattr(predicting, "average_rows", lambda *_: pytest.fail("rows are sent down the graph"))
+    monkeypatch.setattr(predicting, "rows_of_cells", lambda *how: passes.append(how) or right(*how))
+    assert truth.predict_proba(np.repeat(X, 50, axis=0)).shape == (2000, 2)
+    assert len(passes) == 1
+
+
+@pytest.mark.planted
+def test_rows_that_are_no_training_rows_follow_the_splits(monkeypatch):
+    truth, rows = solved("local"), new_rows("local")
+    right, expected = truth._placed, by_hand(truth, rows)
+    monkeypatch.setattr(truth, "_placed", lambda x: right(x)._replace(settled=np.ones(len(x), dtype=bool)))
+    assert np.abs(truth.predict_proba(rows) - expected).max() > 1e-3
+
+
+@pytest.mark.parametrize("block", [1 << 19, 50])
+@pytest.mark.parametrize("name", ["local", "grid", "missing, grid"])
+def test_distributions_of_many_rows_are_those_of_each(name, block, monkeypatch):
+    truth, rows = solved(name, X[:, 0] + X[:, 2]), new_rows(name)
+    one_by_one = [exact.solve(truth.model).predict_quantiles(rows[i : i + 1], [0.1, 0.5])[0] for i in range(0, 90, 6)]
+    monkeypatch.setattr(predicting, "BLOCK", block)
+    assert truth.predict_quantiles(rows, [0.1, 0.5])[::6] == pytest.approx(np.array(one_by_one), rel=1e-8, abs=1e-8)
+    single = np.array([truth.predict_std_new_y(rows[i : i + 1])[0] for i in range(0, 90, 6)])
+    assert truth.predict_std_new_y(rows)[::6] == pytest.approx(single, rel=1e-8)
+
+
+def test_leaves_that_look_at_the_row():
+    """The answers come back in the order of the rows, settled or not."""
+    leaf = pt.NormalLinear([2])
+    truth, rows = solved("local", X[:, 0] + X[:, 2], leaf=leaf), new_rows("local")
+    single = np.array([truth.predict(rows[i : i + 1])[0] for i in range(0, 90, 6)])
+    assert truth.predict(rows)[::6] == pytest.approx(single, rel=1e-9)
+
+
+def test_rows_in_small_blocks_if_memory_is_short(monkeypatch):
+    from exact.recursion import flow
+
+    truth, rows = solved("local"), new_rows("local")
+    expected = truth.predict_proba(rows)
+    monkeypatch.setattr(flow, "memory_bytes", lambda: 1)
+    assert truth.predict_proba(rows) == pytest.approx(expected, rel=1e-13)
+
+
+def test_no_rows_and_no_splits():
+    truth = solved("local")
+    assert truth.predict_proba(X[:0]).shape == (0, 2)
+    leaf = exact.solve(pt.TreeModel(np.ones((4, 2)), [0, 1, 1, 1]))
+    assert leaf.predict_proba([[0.0, 1.0], [1.0, 1.0]])[:, 1] == pytest.approx([4 / 6] * 2)

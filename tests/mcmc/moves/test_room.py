@@ -1,0 +1,40 @@
+"""Sizes of arrays that compiled code fills without checks follow from the limits of the moves that fill them."""
+
+import ast
+import inspect
+
+import pytest
+
+from pactree_mcmc.mcmc.edits import replace_subtree
+from pactree_mcmc.mcmc.moves import learned, regrow, regrow_line, subgraph
+from pactree_mcmc.mcmc.state import arrays
+
+
+def value_of(module, name, **changed):
+    """A constant of a module, if others had other values."""
+    for node in ast.parse(inspect.getsource(module)).body:
+        if isinstance(node, ast.Assign):
+            targets = node.targets[0].elts if isinstance(node.targets[0], ast.Tuple) else node.targets
+            values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+            for target, value in zip(targets, values, strict=False):
+                if target.id == name:
+                    return eval(compile(ast.Expression(value), name, "eval"), {**vars(module), **changed})
+    raise KeyError(name)
+
+
+@pytest.mark.parametrize("most", [1, 128, 300])
+def test_free_nodes_follow_from_the_largest_subtree(most):
+    room = value_of(replace_subtree, "ROOM", MOST_INTERNAL=most)
+    assert room >= 2 * (2 * (most + 1) + 1)
+
+
+@pytest.mark.parametrize("most", [1, 8_000, 20_000])
+def test_nodes_drawn_follow_from_the_cells_of_a_subgraph(most):
+    assert value_of(arrays, "MOST_DRAWN", MOST_CELLS=most) > most
+
+
+def test_moves_share_the_limits():
+    for move in (learned, regrow, regrow_line, subgraph):
+        assert move.MOST_INTERNAL is replace_subtree.MOST_INTERNAL
+    assert subgraph.MOST_CELLS is arrays.MOST_CELLS
+    assert value_of(replace_subtree, "ROOM") == replace_subtree.ROOM
