@@ -15,12 +15,17 @@ def _loaded_when_called(name: str) -> Callable[..., Any]:
 
 
 betainc = _loaded_when_called("betainc")
+betaincc = _loaded_when_called("betaincc")
+betaincinv = _loaded_when_called("betaincinv")
 expit = _loaded_when_called("expit")
 fdtrc = _loaded_when_called("fdtrc")
 gammaln = _loaded_when_called("gammaln")
+loggamma = _loaded_when_called("loggamma")
 logsumexp = _loaded_when_called("logsumexp")
 ndtr = _loaded_when_called("ndtr")
 ndtri = _loaded_when_called("ndtri")
+psi = _loaded_when_called("psi")
 stdtr = _loaded_when_called("stdtr")
 stdtrit = _loaded_when_called("stdtrit")
 xlogy = _loaded_when_called("xlogy")
+zeta = _loaded_when_called("zeta")

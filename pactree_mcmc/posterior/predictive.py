@@ -237,7 +237,7 @@ class Predictive:
                 mix, same = _distinct(self._merged(mix))
                 distribution = self._distribution.take(self._first[mix.place])
             for j, fraction in enumerate(given.ravel().tolist()):
-                out[rows, j] = distribution.mixture_quantile(mix, fraction)[same]
+                out[rows, j] = mix.quantile(distribution, fraction)[same]
         return out[:, 0] if given.ndim == 0 else out
 
     def interval(self, X: np.ndarray, coverage: Any) -> np.ndarray:
