@@ -101,7 +101,10 @@ def to_arviz(
     of the whole tree. These densities take few values, to which ``arviz.loo`` cannot fit a tail. With True they are
     therefore multiplied by log-normal noise that leaves the mean over draws of ``1 / p(y_i | y_-i, T)`` as it is. The
     noise is large if the weights of the draws are uneven or the row determines its leaf, so that ArviZ warns of these
-    rows and not of others. The noise is part of ArviZ's ``p_loo``, which is therefore too large. Cost O(distinct trees * (units * depth + n * statistics)).
+    rows and not of others. The noise is part of ArviZ's ``p_loo``, which is therefore too large. With fewer than 400
+    draws, ties are broken by differences of 1e-11 and no more.
+
+    Cost O(distinct trees * (units * depth + n * statistics)).
 
     Examples
     --------

@@ -19,8 +19,14 @@ PARTS = 2.0
 with an effective sample size below a quarter of the draws; at 1 it names 14 of the 400 rows of one table, most of them
 with an effective sample size near the number of draws.
 """
-LEAST_VARIANCE = 1e-4
-"""Log variance of the noise if nothing else varies, because ArviZ 1 refuses a tail with a single value."""
+LEAST_VARIANCE, OF_TIES = 1e-4, 1e-22
+"""Log variance of the noise if nothing else varies, and if there are few draws: ArviZ 1 refuses a tail with a single
+value.
+"""
+FEWEST_DRAWS = 400
+"""Draws below which neither effective sample sizes nor Pareto shapes are reliable, so that ties are broken and no more.
+Vehtari et al. (2021) recommend as many.
+"""
 
 
 def log_likelihoods(posterior: SampledPosterior) -> np.ndarray:
@@ -61,16 +67,16 @@ def smooth_into(density: np.ndarray, influence: np.ndarray) -> None:
     """Smooth the log densities (draws, m) of rows left out in place, so that a Pareto tail can be fitted to them.
 
     The importance weights of a row are ``1 / density``. They take one value for each leaf that the row is in, so the
-    largest of them are tied or a few far values, and the shape of a Pareto tail says nothing about their variance. Every
-    weight is therefore multiplied by log-normal noise of mean 1 whose log variance is the sum of two parts:
+    largest of them are tied or a few far values, and the shape of a Pareto tail says nothing about their variance.
+    Every weight is therefore multiplied by log-normal noise of mean 1 whose log variance is the sum of two parts:
 
     * the log influence of the row on its leaf. So the noise is that of the likelihood given leaf parameters drawn with
       the tree, whose mean and whose reciprocal's mean have this product;
     * ``PARTS log(S / ESS)`` with the effective sample size ESS of the S weights of the row. So weights of several times
       the mean do not stand out if they are rare enough to leave ESS near S, and do if they are not.
 
-    The noise is a permutation of normal quantiles, the same in every call. At the end all weights of a row are multiplied
-    by one number, so that their mean, the leave-one-out density, is unchanged.
+    The noise is a permutation of normal quantiles, the same in every call. At the end all weights of a row are
+    multiplied by one number, so that their mean, the leave-one-out density, is unchanged.
     """
     draws = len(density)
     scores = ndtri((np.arange(draws) + 0.5) / draws)
@@ -80,6 +86,8 @@ def smooth_into(density: np.ndarray, influence: np.ndarray) -> None:
         log_mean = logsumexp(log_weight)
         log_ratio = np.log(draws) + logsumexp(2.0 * log_weight) - 2.0 * log_mean
         variance = np.maximum(influence[:, i], 0.0) + max(PARTS * log_ratio, LEAST_VARIANCE)
+        if draws < FEWEST_DRAWS:
+            variance[:] = OF_TIES
         log_weight += np.sqrt(variance) * rng.permutation(scores) - variance / 2.0
         density[:, i] = logsumexp(log_weight) - log_mean - log_weight
 

@@ -1,7 +1,5 @@
 """The ArviZ face: every number in it is recomputed plainly, under whichever major of ArviZ is installed."""
 
-import warnings
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest

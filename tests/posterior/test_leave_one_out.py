@@ -275,7 +275,7 @@ def test_smoothing_keeps_the_mean_of_the_weights_and_parts_ties():
 
 
 def test_influence_is_that_of_the_leaf_parameters():
-    """The mean over parameters of the likelihood times that of its reciprocal, by quadrature: normal, known variance."""
+    """The mean over parameters of the likelihood times that of its reciprocal, by quadrature."""
     model = pt.TreeModel(np.zeros((5, 1)), [0.0, 1.0, 0.5, 3.0, 0.2], leaf=pt.NormalKnownVariance(0.7, 0.3, 0.5))
     found = left_out.log_densities(each_once(model, [pt.Tree([-1], [0], [0], [0])]))[1][0, 0]
     mean, precision = (0.5 * 0.3 + 4.7) / 5.5, 5.5 / 0.7

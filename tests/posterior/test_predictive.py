@@ -11,7 +11,7 @@ from scipy import stats as distributions
 
 import pactree_mcmc as pt
 from pactree_mcmc.model.leaf import known_variance, normal, shared_variance
-from pactree_mcmc.model.leaf.distributions import Mixture
+from pactree_mcmc.model.leaf.distributions import Mixture, NegativeBinomial
 from pactree_mcmc.posterior import predictive as module
 from pactree_mcmc.posterior.predictive import Predictive
 
