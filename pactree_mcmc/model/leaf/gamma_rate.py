@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ...core.compile.address import by_address
-from ...core.special import betainc, betaincinv, gammaln
+from ...core.special import betainc, betaincc, betaincinv, gammaln
 from ...files.encoding import kept
 from .base import check_positive, settle_parameters
 from .by_address import AddressedLeaf
@@ -132,12 +132,18 @@ class CompoundGamma(NamedTuple):
 
     def below(self, y: np.ndarray) -> np.ndarray:
         """Return the probability of at most y."""
-        unit = np.maximum(y, 0.0) / self.rate
-        return betainc(self.k, self.shape, 1.0 / (1.0 + 1.0 / unit))
+        return self._tail(y, (betainc, betaincc))
 
     def above(self, y: np.ndarray) -> np.ndarray:
         """Return the probability of more than y."""
-        return betainc(self.shape, self.k, 1.0 / (1.0 + np.maximum(y, 0.0) / self.rate))
+        return self._tail(y, (betaincc, betainc))
+
+    def _tail(self, y: np.ndarray, tails: tuple[Callable[..., np.ndarray], ...]) -> np.ndarray:
+        """Return a tail of the beta distribution of ``y / (y + rate)`` if this is small, else of the rest to one."""
+        with np.errstate(divide="ignore", over="ignore"):
+            unit = np.maximum(y, 0.0) / self.rate
+            small, rest = 1.0 / (1.0 + 1.0 / unit), 1.0 / (1.0 + unit)
+        return np.where(small < 0.5, tails[0](self.k, self.shape, small), tails[1](self.shape, self.k, rest))
 
     def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the quantiles, twice: ``y / (y + rate)`` has a beta distribution."""
