@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from ...core.special import betainc, betaincc, ndtr, ndtri, stdtr, stdtrit
+from ...core.special import betainc, betaincc, gammainc, gammaincc, ndtr, ndtri, stdtr, stdtrit
 
 MOST_STEPS = 140
 """Steps of the search for a quantile: a little more than twice the 64 halvings of all floats to one."""
@@ -16,6 +16,10 @@ CLOSE = 1 << 8
 """Floats between the ends of a bracket that needs no further step: 6e-14 of its size."""
 ROUNDING = 1e-15
 """Relative error of a probability that is due to rounding."""
+LARGEST_RATE, LARGEST_COUNT = 1e18, 1e80
+"""Rate up to which NumPy draws Poisson counts, and count up to which SciPy's incomplete beta function holds. The gamma
+distribution of the rate is that of larger counts.
+"""
 LARGEST = np.finfo(np.float64).max
 
 
@@ -184,6 +188,14 @@ def count_bracket(distributions: Distributions, q: float) -> tuple[np.ndarray, n
     return np.where(low < LARGEST, low, -1.0), np.where(high < LARGEST, high, LARGEST)
 
 
+def draw_poisson(rng: np.random.Generator, rate: np.ndarray) -> np.ndarray:
+    """Draw Poisson counts (n,) float64; beyond 1e18, which NumPy refuses, from the normal distribution close to it."""
+    if np.all(rate < LARGEST_RATE):
+        return rng.poisson(rate).astype(np.float64)
+    counts = rng.poisson(np.minimum(rate, LARGEST_RATE)).astype(np.float64)
+    return np.where(rate < LARGEST_RATE, counts, np.rint(rng.normal(rate, np.sqrt(rate))))
+
+
 class StudentT(NamedTuple):
     """Student t distributions, one for each place; normal if ``df`` is infinite, which is everywhere or nowhere."""
 
@@ -238,17 +250,20 @@ class NegativeBinomial(NamedTuple):
 
     def below(self, y: np.ndarray) -> np.ndarray:
         """Return the probability of at most y."""
-        k = np.floor(y)
-        return np.where(k < 0.0, 0.0, betainc(self.shape, np.maximum(k, 0.0) + 1.0, self.rate / (1.0 + self.rate)))
+        more, fraction = np.maximum(np.floor(y), 0.0) + 1.0, self.rate / (1.0 + self.rate)
+        found = np.where(
+            more < LARGEST_COUNT, betainc(self.shape, more, fraction), gammainc(self.shape, fraction * more)
+        )
+        return np.where(y < 0.0, 0.0, found)
 
     def above(self, y: np.ndarray) -> np.ndarray:
         """Return the probability of more than y."""
-        more = np.maximum(np.floor(y), 0.0) + 1.0
-        of_rare = betainc(more, self.shape, 1.0 / (1.0 + self.rate))
+        more, fraction = np.maximum(np.floor(y), 0.0) + 1.0, self.rate / (1.0 + self.rate)
+        found = np.where(
+            more < LARGEST_COUNT, betaincc(self.shape, more, fraction), gammaincc(self.shape, fraction * more)
+        )
         return np.where(
-            y < 0.0,
-            1.0,
-            np.where(self.rate > 1.0, of_rare, betaincc(self.shape, more, self.rate / (1.0 + self.rate))),
+            y < 0.0, 1.0, np.where(self.rate > 1.0, betainc(more, self.shape, 1.0 / (1.0 + self.rate)), found)
         )
 
     def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:

@@ -43,7 +43,10 @@ class SurvivalLeaf(AddressedLeaf):
         shape = 2.0 / self.k if self.shape is None else self.shape
         if not shape > 1.0 / self.k:
             raise ValueError(f"shape={shape} makes the mean time infinite; give shape > {1.0 / self.k:g}.")
-        total, seen = float(target.weights @ time**self.k), float(target.weights @ event)
+        with np.errstate(over="ignore"):
+            total, seen = float(target.weights @ time**self.k), float(target.weights @ event)
+        if not np.isfinite(total):
+            raise ValueError(f"y is too large: its times to the power k={self.k:g} overflow; rescale y.")
         rate = self.rate
         if rate is None and total < LEAST_VARIANCE and target.weights.any():
             raise ValueError(f"y is too small: its times to the power k={self.k:g} add up to {total:.1g}; rescale y.")

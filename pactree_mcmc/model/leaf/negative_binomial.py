@@ -15,6 +15,7 @@ from ...files.encoding import kept
 from .base import check_positive, settle_parameters
 from .beta_negative_binomial import BetaNegativeBinomial
 from .by_address import AddressedLeaf
+from .distributions import draw_poisson
 from .gamma import log_gamma_ratio
 from .target import Target
 
@@ -104,7 +105,7 @@ class NegativeBinomialBeta(AddressedLeaf):
         distribution = self.predictive(stats, np.empty(0), target)
         # gammas whose ratio has the beta distribution, for a probability may round to 0 or 1
         odds = rng.gamma(distribution.b) / rng.gamma(distribution.a)
-        return rng.poisson(rng.gamma(self.dispersion, size=len(leaf)) * odds[leaf]).astype(np.float64)
+        return draw_poisson(rng, rng.gamma(self.dispersion, size=len(leaf)) * odds[leaf])
 
 
 @by_address

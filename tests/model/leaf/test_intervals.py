@@ -79,6 +79,8 @@ COUNTS = {
     "3 and 10,000": np.where(X[:, 0] > 0.0, 10_000.0, 3.0),
     "0 and 1e6": np.where(X[:, 0] > 0.0, np.floor(1e6 * UNIT), 0.0),
     "1e15": np.floor(1e15 * UNIT),
+    "1e60": np.floor(1e60 * UNIT),
+    "1e200": np.floor(1e200 * UNIT),
 }
 
 
@@ -262,3 +264,9 @@ def test_cdf_at_any_size():
         post = fit(pt.GammaGamma(2.0), size * UNIT)
         ends = post.predict_quantiles([[0.0], [1.0]], 0.3)
         assert Predictive(post).cdf(np.array([[0.0], [1.0]]), ends) == pytest.approx(0.3, rel=1e-9)
+
+
+def test_powers_that_overflow_are_refused():
+    y = np.column_stack([1e200 * UNIT, EVENTS])
+    with pytest.raises(ValueError, match="y is too large: its times to the power k=2 overflow; rescale y"):
+        pt.TreeModel(X, y, leaf=pt.WeibullGamma(2.0))
