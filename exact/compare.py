@@ -112,9 +112,16 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
     Returns
     -------
     Comparison
-        Events of exact probability below 0.001 are left out. The Monte-Carlo standard error is ``sd / sqrt(ESS)`` with
-        the effective sample size of the quantity over all chains; for an event that occurs in no draw or in all, it
-        uses the exact variance and the smaller effective sample size of the number of leaves and the log posterior.
+        Events of exact probability below 0.001 are left out. The Monte-Carlo standard error is ``sqrt(variance / ESS)``
+        with the exact variance: ``p (1 - p)`` for an event of exact probability p, and the variance over trees for a
+        prediction. ESS is the smallest effective sample size of three quantities over all chains: the number of leaves,
+        the log posterior, and the quantity itself. An event that occurs in no draw or in all has the first two only.
+
+    Notes
+    -----
+    The variance of the draws is not used, because it depends on the error itself: a run that has seen a rare event too
+    seldom would report too small an error. The z of a rare event is still not normal. A run of 1,000 effective draws
+    sees an event of probability 0.001 once on average and at least five times in 1 of 270 runs, which is z = 4.
 
     Raises
     ------
@@ -164,31 +171,30 @@ def _rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any) -> Iterator[
     estimate = sampled.log_evidence
     yield Row("log evidence", truth.log_evidence, nan if estimate is None else estimate, nan, nan)
     draws, names = sampled.tree_of_draw, sampled.model.columns.names
-    floor = min(ess(sampled.n_leaves.astype(float)), ess(sampled.log_prior + sampled.log_score))
+    cap = min(ess(sampled.n_leaves.astype(float)), ess(sampled.log_prior + sampled.log_score))
     for leaves, probability in enumerate(truth.n_leaves_pmf()):
         if probability >= LEAST_PROBABILITY:
-            yield _event(f"leaves = {leaves}", probability, sampled.n_leaves == leaves, floor)
+            yield _event(f"leaves = {leaves}", probability, sampled.n_leaves == leaves, cap)
     roots = [root_key(sampled.model, sampled.distinct_trees, int(i)) for i in sampled.distinct_trees.offset[:-1]]
     likely = sorted(truth.root_split_pmf().items(), key=lambda item: -item[1])[:N_ROOTS]
     for key, probability in likely:
         if probability >= LEAST_PROBABILITY:
             hit = np.array([root == key for root in roots])
-            yield _event(f"root: {_root_text(key, sampled.model.columns)}", probability, hit[draws], floor)
+            yield _event(f"root: {_root_text(key, sampled.model.columns)}", probability, hit[draws], cap)
     for k, probability in enumerate(truth.feature_inclusion()):
-        yield _event(f"inclusion: {names[k]}", probability, sampled.split_counts[:, :, k] > 0, floor)
-    yield from _predictions(truth, sampled, X)
+        yield _event(f"inclusion: {names[k]}", probability, sampled.split_counts[:, :, k] > 0, cap)
+    yield from _predictions(truth, sampled, X, cap)
 
 
-def _predictions(truth: ExactPosterior, sampled: SampledPosterior, X: Any) -> Iterator[Row]:
+def _predictions(truth: ExactPosterior, sampled: SampledPosterior, X: Any, cap: float) -> Iterator[Row]:
     model = sampled.model
     table = training_rows(model, N_POINTS) if X is None else model.columns.numbers(X)
     exact, by_draw = truth._values(table), sampled._values_by_draw(table)
+    std = truth._std_over_trees(table).reshape(exact.shape)
     for i in range(len(table)):
         for j in range(max(exact.shape[1] - 1, 1)):
             what = "mean" if model.classes_ is None else f"P(y = {model.classes_[j]})"
-            values = by_draw[:, :, i, j]
-            error = float(values.std() / math.sqrt(max(ess(values), 1.0)))
-            yield _row(f"predictive {what}, row {i}", exact[i, j], float(values.mean()), error)
+            yield _row(f"predictive {what}, row {i}", exact[i, j], by_draw[:, :, i, j], std[i, j] ** 2, cap)
 
 
 def training_rows(model: Any, n: int) -> np.ndarray:
@@ -198,17 +204,17 @@ def training_rows(model: Any, n: int) -> np.ndarray:
     return model.unit_numbers(chosen)
 
 
-def _event(quantity: str, probability: float, hit: np.ndarray, floor: float) -> Row:
-    fraction = float(hit.mean())
-    if 0.0 < fraction < 1.0:
-        error = math.sqrt(fraction * (1.0 - fraction) / max(ess(hit.astype(float)), 1.0))
-    else:
-        error = math.sqrt(probability * (1.0 - probability) / max(floor, 1.0)) if 0.0 < probability < 1.0 else 0.0
-    return _row(quantity, float(probability), fraction, error)
+def _event(quantity: str, probability: float, hit: np.ndarray, cap: float) -> Row:
+    return _row(quantity, probability, hit.astype(float), probability * (1.0 - probability), cap)
 
 
-def _row(quantity: str, exact: float, sampled: float, error: float) -> Row:
-    gap = sampled - exact
+def _row(quantity: str, exact: float, draws: np.ndarray, variance: float, cap: float) -> Row:
+    """Return the row of a quantity with ``draws`` (chains, draws), whose exact mean and variance are given.
+
+    The effective sample size is at most ``cap``, since an estimate from rare visits is often far too large.
+    """
+    sampled = float(draws.mean())
+    gap, error = sampled - exact, math.sqrt(max(variance, 0.0) / max(min(ess(draws), cap), 1.0))
     if error > 1e-12:
         z = gap / error
     else:

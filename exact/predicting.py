@@ -239,10 +239,13 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
         A row is in exactly one leaf, so the square of its value is again a sum over leaves: one downward pass, as for
         `predict`. Values are taken relative to that of the root; accurate to about 1e-8 of their range.
         """
-        numbers = self.model.columns.numbers(X)
+        return self._std_over_trees(self.model.columns.numbers(X))
+
+    def _std_over_trees(self, X: np.ndarray) -> np.ndarray:
+        """Return the standard deviation over all trees of the predictions at rows of numbers."""
         if self.model.leaf.x_columns is not None:
-            return spread_by_row(*self._values_by_row(numbers))
-        return spread(self.model, partial(self._averages, numbers), self.cell_values)
+            return spread_by_row(*self._values_by_row(X))
+        return spread(self.model, partial(self._averages, X), self.cell_values)
 
 
 def as_mixture(ends: Ends, n: int) -> Mixture:

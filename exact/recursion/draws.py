@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -67,9 +67,14 @@ class DrawsIndependently(Posterior):
         return [made[int(t)] for t in draws.tree_of_draw[0]]
 
     def to_arviz(
-        self, *, draws: int = 1000, rng: Seed = 0, log_likelihood: bool = False, posterior_predictive: bool = False
+        self,
+        *,
+        draws: int = 1000,
+        rng: Seed = 0,
+        log_likelihood: bool | Literal["exact"] = False,
+        posterior_predictive: bool = False,
     ) -> Any:
         """Returns ``draws`` independent draws for ArviZ, in the format of `SampledPosterior.to_arviz`."""
         rng = read_generator(rng)
-        given = {"log_likelihood": log_likelihood, "posterior_predictive": posterior_predictive}
+        given: dict[str, Any] = {"log_likelihood": log_likelihood, "posterior_predictive": posterior_predictive}
         return self.sample(draws, rng).to_arviz(rng=rng, **given)

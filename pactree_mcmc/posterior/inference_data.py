@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import warnings
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..core.checks import Seed, check_flag, read_generator
+from ..core.checks import Seed, check_choice, check_flag, read_generator
 from ..files.calls import Call
 from ..tree.coded import route_into
 from .convergence import features_judged, verdict, weights_judged
-from .left_out import log_likelihoods
+from .left_out import log_densities, log_likelihoods
 from .predictive import draw_new_y, refuse_loss
 from .space.support import frequency_by_chain, most_probable_nodes, words_of_node
 from .space.tree_ess import distances_from, draw_words, focal_draws
@@ -47,7 +47,11 @@ def load_arviz() -> Any:
 
 
 def to_arviz(
-    posterior: SampledPosterior, *, log_likelihood: bool = False, posterior_predictive: bool = False, rng: Seed = 0
+    posterior: SampledPosterior,
+    *,
+    log_likelihood: bool | Literal["exact"] = False,
+    posterior_predictive: bool = False,
+    rng: Seed = 0,
 ) -> Any:
     """The draws for ArviZ.
 
@@ -55,9 +59,9 @@ def to_arviz(
     ----------
     posterior : SampledPosterior
         Draws of chains, or independent ones.
-    log_likelihood : bool, default False
+    log_likelihood : bool or "exact", default False
         Add the log density of each row given all other rows, for leave-one-out cross-validation; chains * draws * n
-        numbers.
+        numbers. If True they are smoothed for ``arviz.loo``, as the notes say. If "exact" they are not.
     posterior_predictive : bool, default False
         Add a new y of each training row from each draw, for ``arviz.plot_ppc``; chains * draws * n numbers.
     rng : int, SeedSequence, Generator or None, default 0
@@ -94,8 +98,13 @@ def to_arviz(
     score of the tree, with parameters integrated out given the other rows (or frozen on E). So ``1 / p(y_i | y_-i)`` is
     the mean over draws of ``1 / p(y_i | y_-i, T)``, which ``arviz.loo`` estimates. A row of weight w counts w times:
     its density is that of y_i observed w times. A variance common to all leaves is integrated out given the other rows
-    of the whole tree. Ties at the smallest value of a row are broken by differences below 1e-10 max(1, its size),
-    because ArviZ 1 refuses a tail with a single value. Cost O(distinct trees * (units * depth + n * statistics)).
+    of the whole tree. These densities take few values, to which ``arviz.loo`` cannot fit a tail. With True they are
+    therefore multiplied by log-normal noise that leaves the mean over draws of ``1 / p(y_i | y_-i, T)`` as it is. The
+    noise is large if the weights of the draws are uneven or the row determines its leaf, so that ArviZ warns of these
+    rows and not of others. The noise is part of ArviZ's ``p_loo``, which is therefore too large. With fewer than 400
+    draws, ties are broken by differences of 1e-11 and no more.
+
+    Cost O(distinct trees * (units * depth + n * statistics)).
 
     Examples
     --------
@@ -105,7 +114,10 @@ def to_arviz(
     >>> to_arviz(post)["posterior"]["split_counts"].shape
     (2, 200, 1)
     """
-    check_flag("log_likelihood", log_likelihood)
+    if isinstance(log_likelihood, str):
+        check_choice("log_likelihood", log_likelihood, ["exact"])
+    else:
+        check_flag("log_likelihood", log_likelihood)
     check_flag("posterior_predictive", posterior_predictive)
     rng = read_generator(rng)
     traces, labels = tree_traces(posterior)
@@ -114,7 +126,10 @@ def to_arviz(
         name, found_y, observed = predictive_draws(posterior, rng)
         groups["posterior_predictive"] = {name: found_y}
         groups["observed_data"][name] = observed
-    found = {"log_likelihood": {"y": log_likelihoods(posterior)}} if log_likelihood else None
+    found = None
+    if log_likelihood:
+        by_row = log_densities(posterior)[0] if isinstance(log_likelihood, str) else log_likelihoods(posterior)
+        found = {"log_likelihood": {"y": by_row}}
     coords = {"feature": list(model.columns.names), "move": list(posterior.moves), "row": np.arange(model.n_rows)}
     coords |= labels
     attrs = {

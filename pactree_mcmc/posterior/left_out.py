@@ -8,34 +8,88 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..core.compile.jit import jit
+from ..core.special import logsumexp, ndtri
 from ..tree.coded import route_into
 
 if TYPE_CHECKING:
     from .sampled import SampledPosterior
 
-TIE_WIDTH = 1e-10
+PARTS = 2.0
+"""Weight of the spread of a row's weights in the noise. At 2 az.loo names 0 to 5 of 400 rows of four clean tables, all
+with an effective sample size below a quarter of the draws; at 1 it names 14 of the 400 rows of one table, most of them
+with an effective sample size near the number of draws.
+"""
+LEAST_VARIANCE, OF_TIES = 1e-4, 1e-22
+"""Log variance of the noise if nothing else varies, and if there are few draws: ArviZ 1 refuses a tail with a single
+value.
+"""
+FEWEST_DRAWS = 400
+"""Draws below which neither effective sample sizes nor Pareto shapes are reliable, so that ties are broken and no more.
+Vehtari et al. (2021) recommend as many.
+"""
 
 
 def log_likelihoods(posterior: SampledPosterior) -> np.ndarray:
-    """Log density (chains, draws, m) of each counted row given all others, nats; a ValueError where there is none."""
+    """Return the log densities of `log_densities`, smoothed as `smooth_into` says, for ArviZ."""
+    density, influence = (part.reshape(-1, part.shape[-1]) for part in log_densities(posterior))
+    smooth_into(density, influence)
+    return density.reshape(*posterior.tree_of_draw.shape, density.shape[-1])
+
+
+def log_densities(posterior: SampledPosterior) -> tuple[np.ndarray, np.ndarray]:
+    """Return log density and log influence (chains, draws, m) of each counted row given all others and the tree, nats.
+
+    Raises
+    ------
+    ValueError
+        If the draws are of a progressive mixture or the leaf is a loss.
+    """
     if not posterior.sees_all_rows:
         raise ValueError(
             f"the draws of a {type(posterior).__name__} are of many stages, not of the posterior given all rows; "
             "call to_arviz without log_likelihood=True, or sample(model)."
         )
-    model, flat = posterior.model, posterior.tree_of_draw.ravel()
+    model = posterior.model
     if not model.leaf.has_likelihood:
         name = type(model.leaf).__name__
         raise ValueError(f"{name} is a loss, not a likelihood; call to_arviz without log_likelihood=True.")
-    draws_of_tree = np.split(
-        np.argsort(flat, kind="stable"), np.cumsum(np.bincount(flat, minlength=posterior.n_distinct_trees))
-    )
+    trees, which = np.unique(posterior.tree_of_draw.ravel(), return_inverse=True)
     counted = model.counted_rows
-    out = np.empty((flat.size, len(counted)))
-    for t, others, node in _others_by_tree(posterior, np.unique(flat)):
-        out[draws_of_tree[t]] = model.leaf.log_density_left_out(others, node, model.target)[counted]
-    _part_ties(out)
-    return out.reshape(*posterior.tree_of_draw.shape, len(counted))
+    out = np.empty((2, len(trees), len(counted)))
+    for i, (_, others, node) in enumerate(_others_by_tree(posterior, trees)):
+        out[0, i] = model.leaf.log_density_left_out(others, node, model.target)[counted]
+        out[1, i] = model.leaf.log_influence(others, node, model.target)[counted]
+    shape = (*posterior.tree_of_draw.shape, len(counted))
+    return out[0, which.ravel()].reshape(shape), out[1, which.ravel()].reshape(shape)
+
+
+def smooth_into(density: np.ndarray, influence: np.ndarray) -> None:
+    """Smooth the log densities (draws, m) of rows left out in place, so that a Pareto tail can be fitted to them.
+
+    The importance weights of a row are ``1 / density``. They take one value for each leaf that the row is in, so the
+    largest of them are tied or a few far values, and the shape of a Pareto tail says nothing about their variance.
+    Every weight is therefore multiplied by log-normal noise of mean 1 whose log variance is the sum of two parts:
+
+    * the log influence of the row on its leaf. So the noise is that of the likelihood given leaf parameters drawn with
+      the tree, whose mean and whose reciprocal's mean have this product;
+    * ``PARTS log(S / ESS)`` with the effective sample size ESS of the S weights of the row. So weights of several times
+      the mean do not stand out if they are rare enough to leave ESS near S, and do if they are not.
+
+    The noise is a permutation of normal quantiles, the same in every call. At the end all weights of a row are
+    multiplied by one number, so that their mean, the leave-one-out density, is unchanged.
+    """
+    draws = len(density)
+    scores = ndtri((np.arange(draws) + 0.5) / draws)
+    rng = np.random.default_rng(0)
+    for i in range(density.shape[1]):
+        log_weight = -density[:, i]
+        log_mean = logsumexp(log_weight)
+        log_ratio = np.log(draws) + logsumexp(2.0 * log_weight) - 2.0 * log_mean
+        variance = np.maximum(influence[:, i], 0.0) + max(PARTS * log_ratio, LEAST_VARIANCE)
+        if draws < FEWEST_DRAWS:
+            variance[:] = OF_TIES
+        log_weight += np.sqrt(variance) * rng.permutation(scores) - variance / 2.0
+        density[:, i] = logsumexp(log_weight) - log_mean - log_weight
 
 
 class LeftOut(NamedTuple):
@@ -97,16 +151,3 @@ def stats_of_others(own: np.ndarray, node: np.ndarray, n_nodes: int) -> np.ndarr
             out[i, j] += behind[node[i], j]
             behind[node[i], j] += own[i, j]
     return out
-
-
-def _part_ties(of_draw: np.ndarray) -> None:
-    """Lower the draws (draws, n) that tie at the least value of a row, each by another part of ``TIE_WIDTH``, in place.
-
-    The least log likelihoods of a row are its largest importance weights, and to these ``arviz.loo`` fits a tail.
-    """
-    least = of_draw.min(axis=0)
-    width = TIE_WIDTH * np.maximum(1.0, np.abs(least))
-    golden = (np.sqrt(5.0) - 1.0) / 2.0
-    for draw, row in enumerate(of_draw):
-        tied = row == least
-        row[tied] -= width[tied] * (draw * golden % 1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -276,7 +276,13 @@ class SampledPosterior(DrawnTrees, ExploresDraws, Posterior):
         made = {int(t): self.distinct_tree(int(t)) for t in np.unique(chosen)}
         return [made[int(t)] for t in chosen]
 
-    def to_arviz(self, *, log_likelihood: bool = False, posterior_predictive: bool = False, rng: Seed = 0) -> Any:
+    def to_arviz(
+        self,
+        *,
+        log_likelihood: bool | Literal["exact"] = False,
+        posterior_predictive: bool = False,
+        rng: Seed = 0,
+    ) -> Any:
         """The draws for ArviZ: InferenceData (ArviZ 0.x) or a DataTree (1.x).
 
         Groups: ``posterior`` (n_leaves, depth, log_prior, log_score, split_counts by feature, support by cell,
@@ -286,8 +292,9 @@ class SampledPosterior(DrawnTrees, ExploresDraws, Posterior):
 
         Parameters
         ----------
-        log_likelihood : bool, default False
-            Add the log density of each row given all other rows, for leave-one-out; chains * draws * n numbers.
+        log_likelihood : bool or "exact", default False
+            Add the log density of each row given all other rows, for leave-one-out; chains * draws * n numbers. If True
+            they are smoothed so that ``arviz.loo`` judges them rightly; if "exact" they are not.
         posterior_predictive : bool, default False
             Add a new y of each training row by each draw, for ``arviz.plot_ppc``; as many numbers.
         rng : int, SeedSequence, Generator or None, default 0

@@ -1,7 +1,5 @@
 """The ArviZ face: every number in it is recomputed plainly, under whichever major of ArviZ is installed."""
 
-import warnings
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -334,25 +332,6 @@ def test_log_likelihood_of_counts_from_the_callers_table(max_cuts):
         chance = (of_class + 1.0) / (all_in + 3.0)
         again = np.where(weight == 2.0, (of_class + 2.0) / (all_in + 4.0), 1.0)
         np.testing.assert_allclose(got[c, d], np.log(chance * again), rtol=1.1e-10, atol=1.1e-10)
-
-
-def test_ties_at_the_least_log_likelihood_are_parted():
-    X = table(40, seed=1)
-    model = pt.TreeModel(X, labels(X))
-    post = by_hand(model, prior_trees(model, 3), np.resize([0, 0, 0, 1, 2], (4, 100)).tolist())
-    flat = to_arviz(post, log_likelihood=True)["log_likelihood"]["y"].values.reshape(400, 40)
-    least = flat.min(axis=0)
-    for row, low in zip(flat.T, least):
-        lowest = row[np.isclose(row, low, rtol=0, atol=1e-9)]
-        assert len(np.unique(lowest)) == len(lowest) >= 80
-        others = row[~np.isclose(row, low, rtol=0, atol=1e-9)]
-        assert len(np.unique(others)) <= 2
-    az = load_arviz()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        estimate = az.loo(to_arviz(post, log_likelihood=True))
-    found = estimate.elpd if hasattr(estimate, "elpd") else estimate.elpd_loo
-    assert -60 < found < 0
 
 
 def test_a_loss_has_no_log_likelihood():

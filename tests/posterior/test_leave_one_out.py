@@ -80,7 +80,7 @@ def test_log_likelihood_is_what_the_score_of_the_tree_gains_by_the_row(name, wei
     weight = WEIGHTS if weighted else np.ones(N)
     model = model_of(name, weight)
     trees = all_trees(name, weight)
-    found = to_arviz(each_once(model, trees), log_likelihood=True)["log_likelihood"]["y"]
+    found = to_arviz(each_once(model, trees), log_likelihood="exact")["log_likelihood"]["y"]
     scores = np.array([model.log_score(tree) for tree in trees])
     counted = weight > 0.0
     if name == "frozen":
@@ -101,7 +101,7 @@ def test_harmonic_means_are_the_evidences_of_refits(name, split_prior):
     truth = exact.solve(model)
     log_weight = post.log_prior_of_tree + post.log_score_of_tree - truth.log_evidence
     assert log_sum(log_weight) == pytest.approx(0.0, abs=1e-9)
-    found = to_arviz(post, log_likelihood=True)["log_likelihood"]["y"]
+    found = to_arviz(post, log_likelihood="exact")["log_likelihood"]["y"]
     for row, drawn in zip(found["row"].values, found.values[0].T):
         refit = exact.solve(model_of(name, without(WEIGHTS, row), split_prior)).log_evidence
         assert -log_sum(log_weight - drawn) == pytest.approx(truth.log_evidence - refit, abs=1e-8)
@@ -110,9 +110,9 @@ def test_harmonic_means_are_the_evidences_of_refits(name, split_prior):
 def test_a_variance_drawn_with_the_tree_makes_no_difference():
     model = model_of("shared variance", WEIGHTS)
     post = each_once(model, all_trees("shared variance", WEIGHTS))
-    first = to_arviz(post, log_likelihood=True)["log_likelihood"]["y"].values
+    first = to_arviz(post, log_likelihood="exact")["log_likelihood"]["y"].values
     post.noise_variance = np.full(post.tree_of_draw.shape, 123.0)
-    assert (to_arviz(post, log_likelihood=True)["log_likelihood"]["y"].values == first).all()
+    assert (to_arviz(post, log_likelihood="exact")["log_likelihood"]["y"].values == first).all()
 
 
 @pytest.mark.parametrize("heavy", [1e9, 1e15])
@@ -123,7 +123,7 @@ def test_light_rows_beside_a_heavy_one_keep_their_digits(heavy):
     model = pt.TreeModel(np.arange(4.0)[:, None], y, leaf=leaf, sample_weight=weight)
     light = pt.TreeModel(np.arange(4.0)[:, None], y, leaf=leaf, sample_weight=without(weight, 3))
     stump = pt.Tree([-1], [0], [0], [0])
-    found = to_arviz(each_once(model, [stump]), log_likelihood=True)["log_likelihood"]["y"].values[0, 0, 3]
+    found = to_arviz(each_once(model, [stump]), log_likelihood="exact")["log_likelihood"]["y"].values[0, 0, 3]
     mn, kn, an, bn = (float(x) for x in model.leaf._posterior(light.root_cell().stats(3), light.target))
     apart = 5.0 - light.target.center - mn
     expected = (
@@ -207,3 +207,81 @@ def test_draws_of_many_stages_have_no_leave_one_out():
     with pytest.raises(ValueError, match="of many stages, not of the posterior given all rows"):
         mixture.to_arviz(log_likelihood=True)
     assert mixture.to_arviz()["posterior"]["n_leaves"].shape == mixture.stage.shape
+
+
+def shapes(data):
+    """Pareto shapes of the rows by ``az.loo``, whichever its major, without warnings if all are good."""
+    found = load_arviz().loo(data, pointwise=True)
+    return np.asarray(found.pareto_k)
+
+
+def sizes(post):
+    """Effective sample sizes of the importance weights of the rows."""
+    weight = -left_out.log_densities(post)[0].reshape(post.tree_of_draw.size, -1)
+    weight = np.exp(weight - weight.max(axis=0))
+    return weight.sum(axis=0) ** 2 / (weight**2).sum(axis=0)
+
+
+CLEAN = {
+    "gaussian": lambda rng, f: (f + rng.normal(0.0, 0.5, len(f)), None),
+    "noisy": lambda rng, f: (f + rng.normal(0.0, 1.5, len(f)), None),
+    "labels": lambda rng, f: (rng.random(len(f)) < 0.2 + 0.3 * f, None),
+    "counts": lambda rng, f: (rng.poisson(np.exp(f)), pt.PoissonGamma()),
+    "shared variance": lambda rng, f: (f + rng.normal(0.0, 0.5, len(f)), pt.NormalSharedVariance()),
+}
+
+
+def clean(name, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.random((200, 3))
+    y, leaf = CLEAN[name](rng, (X[:, 0] > 0.5) + (X[:, 1] > 0.3).astype(float))
+    return X, y, leaf
+
+
+@pytest.mark.parametrize("name", CLEAN)
+def test_rows_with_even_weights_are_not_called_influential(name):
+    """Ties among the weights of trees once gave shapes above 0.7 to a quarter of the rows."""
+    X, y, leaf = clean(name, 3)
+    post = pt.sample(pt.TreeModel(X, y, leaf=leaf), 500, tune=500, chains=4, rng=1, progress=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        bad = ~(shapes(to_arviz(post, log_likelihood=True)) <= 0.7)
+    assert bad.sum() <= 8 and np.all(sizes(post)[bad] < 0.6 * post.tree_of_draw.size)
+
+
+def test_a_row_that_makes_its_own_leaf_is_called_influential():
+    X, y, _ = clean("gaussian", 3)
+    y[7] += 12.0
+    post = pt.sample(pt.TreeModel(X, y), 500, tune=500, chains=4, rng=1, progress=False)
+    data = to_arviz(post, log_likelihood=True)
+    with pytest.warns(UserWarning, match="Pareto"):
+        found = shapes(data)
+    assert found[7] > 0.7
+
+
+def test_smoothing_keeps_the_mean_of_the_weights_and_parts_ties():
+    X, y, leaf = clean("gaussian", 4)
+    post = pt.sample(pt.TreeModel(X, y, leaf=leaf), 300, tune=200, chains=2, rng=1, kernel="grow-prune", progress=False)
+    smooth, plain = (to_arviz(post, log_likelihood=how)["log_likelihood"]["y"].values for how in (True, "exact"))
+    for rows in (smooth, plain):
+        assert rows.shape == (2, 300, 200)
+    kept = np.logaddexp.reduce(-plain.reshape(600, -1), axis=0)
+    assert np.logaddexp.reduce(-smooth.reshape(600, -1), axis=0) == pytest.approx(kept, abs=1e-9)
+    assert all(len(np.unique(row)) == 600 for row in smooth.reshape(600, -1).T)
+    again = to_arviz(post, log_likelihood=True)["log_likelihood"]["y"].values
+    assert np.array_equal(smooth, again)
+    with pytest.raises(ValueError, match="log_likelihood='plain' is unknown"):
+        to_arviz(post, log_likelihood="plain")
+
+
+def test_influence_is_that_of_the_leaf_parameters():
+    """The mean over parameters of the likelihood times that of its reciprocal, by quadrature."""
+    model = pt.TreeModel(np.zeros((5, 1)), [0.0, 1.0, 0.5, 3.0, 0.2], leaf=pt.NormalKnownVariance(0.7, 0.3, 0.5))
+    found = left_out.log_densities(each_once(model, [pt.Tree([-1], [0], [0], [0])]))[1][0, 0]
+    mean, precision = (0.5 * 0.3 + 4.7) / 5.5, 5.5 / 0.7
+    grid = np.linspace(mean - 6.0, mean + 6.0, 20_001)
+    weight = np.exp(-0.5 * precision * (grid - mean) ** 2)
+    for y, one in zip(model.target.values, found):
+        likelihood = np.exp(-0.5 * (y - grid) ** 2 / 0.7)
+        product = np.average(likelihood, weights=weight) * np.average(1.0 / likelihood, weights=weight)
+        assert one == pytest.approx(math.log(product), abs=1e-8)

@@ -11,7 +11,7 @@ from scipy import stats as distributions
 
 import pactree_mcmc as pt
 from pactree_mcmc.model.leaf import known_variance, normal, shared_variance
-from pactree_mcmc.model.leaf.distributions import NegativeBinomial
+from pactree_mcmc.model.leaf.distributions import Mixture, NegativeBinomial
 from pactree_mcmc.posterior import predictive as module
 from pactree_mcmc.posterior.predictive import Predictive
 
@@ -293,8 +293,8 @@ class TestPlanted:
             TestDraws().test_follow_the_mixture(LEAVES[2])
 
     def test_rounded_quantile(self, monkeypatch):
-        least = NegativeBinomial.mixture_quantile
-        monkeypatch.setattr(NegativeBinomial, "mixture_quantile", lambda s, mix, q: least(s, mix, q) + 1.0)
+        least = Mixture.quantile
+        monkeypatch.setattr(Mixture, "quantile", lambda mix, distributions, q: least(mix, distributions, q) + 1.0)
         with pytest.raises(AssertionError):
             test_quantiles_of_counts_are_the_least_that_suffice()
 

@@ -100,6 +100,15 @@ class Leaf:
         """
         return self.log_density(others, target.values, target, target.weights)
 
+    def log_influence(self, others: np.ndarray, node: np.ndarray, target: Target) -> np.ndarray:
+        """Return by how much more probable every row (n,) is given all rows and the tree than given all others, nats.
+
+        This is the log of the mean of the row's likelihood times the mean of its reciprocal, both over the posterior of
+        the leaf parameters given the tree. ``others`` and ``node`` are as in `log_density_left_out`.
+        """
+        every = self.log_density(others + self.row_stats(target), target.values, target, target.weights)
+        return every - self.log_density_left_out(others, node, target)
+
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Any:
         """Distributions of a new y of weight and exposure 1 in the nodes ``stats`` (m, n_stats), parameters integrated
         out.

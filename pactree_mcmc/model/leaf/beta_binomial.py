@@ -14,7 +14,6 @@ from ...core.special import gammaln
 from ...files.encoding import kept
 from .base import settle_parameters
 from .by_address import AddressedLeaf
-from .distributions import Mixture, least_whole_quantile
 from .gamma import log_gamma_ratio
 from .target import Target
 
@@ -123,19 +122,24 @@ class Trial(NamedTuple):
     """Single trials, one distribution for each place."""
 
     chance: np.ndarray
+    is_whole = True
 
     def take(self, place: np.ndarray) -> Self:
-        """Those of some places."""
+        """Return the distributions of some places."""
         return type(self)(self.chance[place])
 
     def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
-        """Means and variances."""
+        """Return means and variances."""
         return self.chance, self.chance * (1.0 - self.chance)
 
     def below(self, y: np.ndarray) -> np.ndarray:
-        """Probability of at most y."""
-        return np.where(y < 0.0, 0.0, np.where(y < 1.0, 1.0 - self.chance, 1.0))
+        """Return the probability of at most y."""
+        return 1.0 - self.above(y)
 
-    def mixture_quantile(self, mix: Mixture, q: float) -> np.ndarray:
-        """The least count (m,) of which mixtures of these distributions (k,) are at most with probability q."""
-        return least_whole_quantile(self.below, mix, q)
+    def above(self, y: np.ndarray) -> np.ndarray:
+        """Return the probability of more than y."""
+        return np.where(y < 0.0, 1.0, np.where(y < 1.0, self.chance, 0.0))
+
+    def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the two values that y takes."""
+        return np.zeros_like(self.chance), np.ones_like(self.chance)

@@ -14,7 +14,6 @@ from ...files.encoding import kept
 from .base import Leaf
 from .by_address import AddressedLeaf
 from .custom_checks import check_calls, check_predictions
-from .distributions import Mixture, least_whole_quantile, quantile_by_halving
 from .target import Target
 
 TOLERANCE = 1e-9
@@ -415,6 +414,7 @@ class CustomDistributions:
         self, leaf: CustomLeaf, target: Target, stats: np.ndarray, regressors: np.ndarray | None = None
     ) -> None:
         self.leaf, self.target, self.stats, self.regressors = leaf, target, stats, regressors
+        self.is_whole = leaf.whole
 
     def __iter__(self) -> Any:
         return iter(self.stats.T)
@@ -443,12 +443,17 @@ class CustomDistributions:
         return self._of("variance", "a standard deviation")
 
     def below(self, y: np.ndarray) -> np.ndarray:
-        """Probability of at most y."""
+        """Return the probability of at most y."""
         return self._of("cdf", "a quantile or an interval", y)
 
-    def mixture_quantile(self, mix: Mixture, q: float) -> np.ndarray:
-        """The q-quantile (m,) of mixtures of these distributions (k,)."""
-        return (least_whole_quantile if self.leaf.whole else quantile_by_halving)(self.below, mix, q)
+    def above(self, y: np.ndarray) -> np.ndarray:
+        """Return the probability of more than y."""
+        return 1.0 - self.below(y)
+
+    def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ends of the data, from which a search begins."""
+        y = self.target.values
+        return np.full(len(self.stats), y.min()), np.full(len(self.stats), y.max())
 
 
 @functools.lru_cache(maxsize=64)

@@ -14,7 +14,6 @@ from ...core.special import gammaln
 from ...files.encoding import kept
 from .base import settle_parameters
 from .by_address import AddressedLeaf
-from .distributions import Mixture, quantile_by_halving
 from .gamma import log_gamma_ratio
 from .target import LEAST_VARIANCE, Target
 
@@ -44,7 +43,10 @@ class SurvivalLeaf(AddressedLeaf):
         shape = 2.0 / self.k if self.shape is None else self.shape
         if not shape > 1.0 / self.k:
             raise ValueError(f"shape={shape} makes the mean time infinite; give shape > {1.0 / self.k:g}.")
-        total, seen = float(target.weights @ time**self.k), float(target.weights @ event)
+        with np.errstate(over="ignore"):
+            total, seen = float(target.weights @ time**self.k), float(target.weights @ event)
+        if not np.isfinite(total):
+            raise ValueError(f"y is too large: its times to the power k={self.k:g} overflow; rescale y.")
         rate = self.rate
         if rate is None and total < LEAST_VARIANCE and target.weights.any():
             raise ValueError(f"y is too small: its times to the power k={self.k:g} add up to {total:.1g}; rescale y.")
@@ -155,13 +157,14 @@ class Lomax(NamedTuple):
     shape: np.ndarray
     rate: np.ndarray
     power: np.ndarray
+    is_whole = False
 
     def take(self, place: np.ndarray) -> Self:
-        """Those of some places."""
+        """Return the distributions of some places."""
         return type(self)(*(part[place] for part in self))
 
     def _moment(self, j: float) -> np.ndarray:
-        """Expectation of the j-th power of the time, infinite where it is."""
+        """Return the expectation of the j-th power of the time, which may be infinite."""
         r = j / self.power
         short = self.shape - r
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -169,15 +172,27 @@ class Lomax(NamedTuple):
             return np.where(short > 0.0, np.exp(found), np.inf)
 
     def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
-        """Means and variances; infinite where ``shape`` is small."""
+        """Return means and variances; infinite if ``shape`` is small."""
         mean, square = self._moment(1.0), self._moment(2.0)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             return mean, np.where(np.isinf(square), np.inf, square - mean**2)
 
     def below(self, y: np.ndarray) -> np.ndarray:
-        """Probability of at most y."""
-        return -np.expm1(-self.shape * np.log1p(np.maximum(y, 0.0) ** self.power / self.rate))
+        """Return the probability of at most y."""
+        return -np.expm1(self._log_above(y))
 
-    def mixture_quantile(self, mix: Mixture, q: float) -> np.ndarray:
-        """The q-quantile (m,) of mixtures of these distributions (k,)."""
-        return quantile_by_halving(self.below, mix, q)
+    def above(self, y: np.ndarray) -> np.ndarray:
+        """Return the probability of more than y."""
+        return np.exp(self._log_above(y))
+
+    def _log_above(self, y: np.ndarray) -> np.ndarray:
+        """Return the log probability of more than y. The power of y, which may overflow, is not computed."""
+        with np.errstate(divide="ignore"):
+            log_unit = self.power * np.log(np.maximum(y, 0.0)) - np.log(self.rate)
+        return -self.shape * np.logaddexp(0.0, log_unit)
+
+    def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the quantiles, twice: the inverse of `below`."""
+        nats = -np.log1p(-q) / self.shape
+        y = np.exp((np.log(self.rate) + nats + np.log(-np.expm1(-nats))) / self.power)
+        return y, y

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ...core.compile.address import by_address
-from ...core.special import betainc, gammaln
+from ...core.special import betainc, betaincc, betaincinv, gammaln
 from ...files.encoding import kept
 from .base import check_positive, settle_parameters
 from .by_address import AddressedLeaf
-from .distributions import Mixture, quantile_by_halving
 from .gamma import log_gamma_ratio
 from .target import Target
 
@@ -118,23 +117,36 @@ class CompoundGamma(NamedTuple):
     k: np.ndarray
     shape: np.ndarray
     rate: np.ndarray
+    is_whole = False
 
     def take(self, place: np.ndarray) -> Self:
-        """Those of some places."""
+        """Return the distributions of some places."""
         return type(self)(*(part[place] for part in self))
 
     def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
-        """Means and variances; a variance is infinite where ``shape`` is at most 2."""
+        """Return means and variances; a variance is infinite if ``shape`` is at most 2."""
         mean = self.k * self.rate / (self.shape - 1.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             variance = mean**2 * (self.k + self.shape - 1.0) / (self.k * (self.shape - 2.0))
         return mean, np.where(self.shape > 2.0, variance, np.inf)
 
     def below(self, y: np.ndarray) -> np.ndarray:
-        """Probability of at most y."""
-        some = np.maximum(y, 0.0)
-        return betainc(self.k, self.shape, some / (some + self.rate))
+        """Return the probability of at most y."""
+        return self._tail(y, (betainc, betaincc))
 
-    def mixture_quantile(self, mix: Mixture, q: float) -> np.ndarray:
-        """The q-quantile (m,) of mixtures of these distributions (k,)."""
-        return quantile_by_halving(self.below, mix, q)
+    def above(self, y: np.ndarray) -> np.ndarray:
+        """Return the probability of more than y."""
+        return self._tail(y, (betaincc, betainc))
+
+    def _tail(self, y: np.ndarray, tails: tuple[Callable[..., np.ndarray], ...]) -> np.ndarray:
+        """Return a tail of the beta distribution of ``y / (y + rate)`` if this is small, else of the rest to one."""
+        with np.errstate(divide="ignore", over="ignore"):
+            unit = np.maximum(y, 0.0) / self.rate
+            small, rest = 1.0 / (1.0 + 1.0 / unit), 1.0 / (1.0 + unit)
+        return np.where(small < 0.5, tails[0](self.k, self.shape, small), tails[1](self.shape, self.k, rest))
+
+    def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the quantiles, twice: ``y / (y + rate)`` has a beta distribution."""
+        fraction, rest = betaincinv(self.k, self.shape, q), betaincinv(self.shape, self.k, 1.0 - q)
+        y = self.rate * np.where(fraction < 0.5, fraction / (1.0 - fraction), (1.0 - rest) / rest)
+        return y, y

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import lgamma
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,8 +13,9 @@ from ...core.compile.address import by_address
 from ...core.special import gammaln
 from ...files.encoding import kept
 from .base import check_positive, settle_parameters
+from .beta_negative_binomial import BetaNegativeBinomial
 from .by_address import AddressedLeaf
-from .distributions import Mixture, least_whole_quantile
+from .distributions import draw_poisson
 from .gamma import log_gamma_ratio
 from .target import Target
 
@@ -44,10 +45,6 @@ class NegativeBinomialBeta(AddressedLeaf):
     ------
     ValueError
         If a parameter is out of range, or y is not made of counts 0, 1, 2, ...
-
-    Notes
-    -----
-    The cost of a quantile of a new y is proportional to its value.
 
     Examples
     --------
@@ -108,7 +105,7 @@ class NegativeBinomialBeta(AddressedLeaf):
         distribution = self.predictive(stats, np.empty(0), target)
         # gammas whose ratio has the beta distribution, for a probability may round to 0 or 1
         odds = rng.gamma(distribution.b) / rng.gamma(distribution.a)
-        return rng.poisson(rng.gamma(self.dispersion, size=len(leaf)) * odds[leaf]).astype(np.float64)
+        return draw_poisson(rng, rng.gamma(self.dispersion, size=len(leaf)) * odds[leaf])
 
 
 @by_address
@@ -117,39 +114,3 @@ def negative_binomial_score(s: Any, n: int, params: Any) -> float:
     a, b, seen = params[0], params[1], params[2] * s[0]
     each = lgamma(a + seen) - lgamma(a) + lgamma(b + s[1]) - lgamma(b)
     return s[2] + each - (lgamma(a + b + seen + s[1]) - lgamma(a + b))
-
-
-class BetaNegativeBinomial(NamedTuple):
-    """Counts of dispersion r whose probability is ``Beta(a, b)``, one distribution for each place."""
-
-    r: np.ndarray
-    a: np.ndarray
-    b: np.ndarray
-
-    def take(self, place: np.ndarray) -> Self:
-        """Those of some places."""
-        return type(self)(*(part[place] for part in self))
-
-    def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
-        """Means and variances; a variance is infinite where ``a`` is at most 2."""
-        mean = self.r * self.b / (self.a - 1.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            variance = mean * (self.r + self.a - 1.0) * (self.a + self.b - 1.0) / ((self.a - 2.0) * (self.a - 1.0))
-        return mean, np.where(self.a > 2.0, variance, np.inf)
-
-    def below(self, y: np.ndarray) -> np.ndarray:
-        """Probability of at most y: the probabilities of 0, 1, ... added up, each from the one before."""
-        y, total = np.floor(y), np.zeros(len(self.r))
-        log_none = gammaln(self.a + self.r) - gammaln(self.a)
-        log_none += gammaln(self.a + self.b) - gammaln(self.a + self.b + self.r)
-        chance, count = np.exp(log_none), 0.0
-        while np.any(count <= y) and np.any(chance[count <= y] > 0.0):
-            total += np.where(count <= y, chance, 0.0)
-            chance = chance * (count + self.r) * (self.b + count)
-            chance = chance / ((count + 1.0) * (self.a + self.b + self.r + count))
-            count += 1.0
-        return np.minimum(total, 1.0)
-
-    def mixture_quantile(self, mix: Mixture, q: float) -> np.ndarray:
-        """The least count (m,) of which mixtures of these distributions (k,) are at most with probability q."""
-        return least_whole_quantile(self.below, mix, q)

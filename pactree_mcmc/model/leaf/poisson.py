@@ -14,7 +14,7 @@ from ...core.special import gammaln
 from ...files.encoding import kept
 from . import codes
 from .base import check_positive, settle_parameters
-from .distributions import NegativeBinomial
+from .distributions import NegativeBinomial, draw_poisson
 from .gamma import (
     HALF_LOG_TWO_PI,
     divergence,
@@ -142,7 +142,7 @@ class PoissonGamma(MomentLeaf):
     ) -> np.ndarray:
         rate = rng.gamma(self.shape + stats[:, 1]) / (self.rate + stats[:, 0])
         exposure = 1.0 if rows is None else self._exposure(target)[rows]
-        return rng.poisson(rate[leaf] * exposure).astype(np.float64)
+        return draw_poisson(rng, rate[leaf] * exposure)
 
 
 @jit

@@ -127,6 +127,13 @@ class NormalSharedVariance(MomentLeaf):
         apart = target.values - target.center - self.given(1.0).mean_from_center(others, target)
         return log_student_density(apart, weight, self.k0 + others[:, 0], an, bn)
 
+    def log_influence(self, others: np.ndarray, node: np.ndarray, target: Target) -> np.ndarray:
+        """Return the influence given the posterior mean of the variance's reciprocal, which one row hardly changes."""
+        leaves = np.array([np.bincount(node, weights=part) for part in self.row_stats(target).T]).T
+        an = self.a0 + leaves[:, 0].sum() / 2.0
+        known = self.given((self.b0 + self._misfit(leaves, target).sum() / 2.0) / an)
+        return known.log_influence(others, node, target)
+
 
 def sums_of_others(values: np.ndarray) -> np.ndarray:
     """Sum of all ``values`` (m,) but each, without taking a difference."""

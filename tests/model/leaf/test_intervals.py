@@ -1,0 +1,272 @@
+"""Quantiles and intervals of every leaf against its own draws and against exact sums, for data of every size."""
+
+import time
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import pactree_mcmc as pt
+from pactree_mcmc.model.leaf.beta_negative_binomial import BetaNegativeBinomial
+from pactree_mcmc.model.leaf.distributions import Mixture, NegativeBinomial, StudentT
+from pactree_mcmc.model.leaf.exponential import Lomax
+from pactree_mcmc.model.leaf.gamma_rate import CompoundGamma
+from pactree_mcmc.posterior.predictive import Predictive
+
+RUN = {"draws": 40, "tune": 40, "chains": 2, "rng": 1, "kernel": "grow-prune", "progress": False}
+RNG = np.random.default_rng(2)
+UNIT = RNG.gamma(2.0, size=40)
+EVENTS = (np.arange(40) % 3 > 0).astype(float)
+X = np.repeat([[0.0], [1.0]], 20, axis=0)
+
+
+def fit(leaf, y, X=X):
+    return pt.sample(pt.TreeModel(X, y, leaf=leaf), **RUN)
+
+
+def check_draws(post, rows=((0.0,), (1.0,)), n=4000):
+    """Check that draws are at most each quantile as often as its probability says, up to 5 standard errors."""
+    drawn = post.sample_predictive(rows, n, rng=3)
+    for q in (0.0005, 0.05, 0.25, 0.5, 0.75, 0.95, 0.9995):
+        ends = post.predict_quantiles(rows, q)
+        error = 5.0 * np.sqrt(q * (1.0 - q) / n) + 2.0 / n
+        assert np.all((drawn <= ends).mean(axis=0) >= q - error), q
+        assert np.all((drawn < ends).mean(axis=0) <= q + error), q
+    for coverage in (0.5, 0.9, 0.999):
+        low, high = post.predict_interval(rows, coverage).T
+        assert np.all(low <= high)
+        assert np.array_equal(low, post.predict_quantiles(rows, (1.0 - coverage) / 2.0))
+
+
+SIZES = [1e-200, 1e-100, 1e-61, 1.0, 1e60, 1e100, 1e200]
+POSITIVE = {
+    "gamma": lambda size: (pt.GammaGamma(2.0), size * UNIT),
+    "exponential": lambda size: (pt.ExponentialGamma(), np.column_stack([size * UNIT, EVENTS])),
+    "all censored": lambda size: (pt.ExponentialGamma(), np.column_stack([size * UNIT, np.zeros(40)])),
+    "weibull": lambda size: (pt.WeibullGamma(0.8), np.column_stack([size * UNIT, EVENTS])),
+    "mixed sizes": lambda size: (pt.GammaGamma(), np.where(X[:, 0] > 0.0, size, 1.0) * UNIT),
+    "mixed times": lambda size: (pt.ExponentialGamma(), np.column_stack([size ** X[:, 0] * UNIT, EVENTS])),
+}
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", POSITIVE)
+def test_positive_leaves_of_every_size(name, size):
+    post = fit(*POSITIVE[name](size))
+    if "mixed" not in name:
+        ends = post.predict_interval([[1.0]])[0] / size
+        assert 1e-4 < ends[0] < ends[1] < 1e4
+    check_draws(post)
+
+
+@pytest.mark.parametrize("size", [1e-140, 1e-60, 1.0, 1e60, 1e140])
+@pytest.mark.parametrize(
+    "leaf",
+    [pt.NormalInverseGamma(), pt.NormalKnownVariance(), pt.NormalSharedVariance(), pt.NormalLinear([0])],
+    ids=lambda leaf: type(leaf).__name__,
+)
+def test_normal_leaves_of_every_size(leaf, size):
+    post = fit(leaf, size * (np.log(UNIT) + 3.0 * X[:, 0]))
+    ends = post.predict_interval([[1.0]])[0] / size
+    assert -10.0 < ends[0] < ends[1] < 10.0
+    check_draws(post)
+
+
+COUNTS = {
+    "zero": np.zeros(40),
+    "small": np.floor(UNIT),
+    "3 and 10,000": np.where(X[:, 0] > 0.0, 10_000.0, 3.0),
+    "0 and 1e6": np.where(X[:, 0] > 0.0, np.floor(1e6 * UNIT), 0.0),
+    "1e15": np.floor(1e15 * UNIT),
+    "1e60": np.floor(1e60 * UNIT),
+    "1e200": np.floor(1e200 * UNIT),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize(
+    "leaf",
+    [pt.PoissonGamma(), pt.NegativeBinomialBeta(), pt.NegativeBinomialBeta(1000.0), pt.NegativeBinomialBeta(0.1)],
+    ids=["poisson", "dispersion 1", "dispersion 1000", "dispersion 0.1"],
+)
+def test_counts_of_every_size(leaf, name):
+    post = fit(leaf, COUNTS[name])
+    ends = post.predict_interval([[0.0], [1.0]], 0.999)
+    assert np.array_equal(ends, np.floor(ends)) and np.all(ends >= 0.0)
+    check_draws(post)
+
+
+def test_one_row_and_trials():
+    for leaf, y in (
+        (pt.GammaGamma(), [1e-150]),
+        (pt.ExponentialGamma(), [[1e150, 0.0]]),
+        (pt.NegativeBinomialBeta(), [500]),
+        (pt.NegativeBinomialBeta(), [0]),
+        (pt.BetaBinomial(), [[3, 10]]),
+    ):
+        check_draws(fit(leaf, y, [[0.0]]), [[0.0]])
+
+
+def test_mixed_counts_cost_little():
+    """Before, the cost was proportional to the size of the counts."""
+    for large in (10_000, 1_000_000):
+        post = fit(pt.NegativeBinomialBeta(), np.where(X[:, 0] > 0.0, large, 3))
+        post.predict_interval([[0.0]])
+        start = time.process_time()
+        post.predict_interval([[0.0], [1.0]])
+        assert time.process_time() - start < 2.0
+
+
+def as_mixture(weights):
+    """Return a mixture of one row."""
+    return Mixture(np.arange(len(weights)), np.array(weights), np.array([0, len(weights)]))
+
+
+def of(kind, *parameters):
+    return kind(*(np.atleast_1d(np.asarray(p, dtype=float)) for p in parameters))
+
+
+def exact_tails(r, a, b, y):
+    """Return P(Y <= y) and P(Y > y) of a beta negative binomial distribution as a sum of 40-digit numbers."""
+    with mpmath.workdps(40):
+        r, a, b = map(mpmath.mpf, (r, a, b))
+        chance = mpmath.beta(a + r, b) / mpmath.beta(a, b)
+        total = chance
+        for j in range(int(y)):
+            chance *= (j + r) * (b + j) / ((j + 1) * (a + b + r + j))
+            total += chance
+        return float(total), float(1 - total)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        (1, 3, 5, 0),
+        (1, 3, 5, 200),
+        (1, 3, 0.001, 300),
+        (1000, 4e4, 8e4, 1700),
+        (1000, 4e4, 8e4, 2300),
+        (0.01, 2.5, 1e5, 500),
+        (300, 3, 0.3, 5),
+        (1e5, 3, 2, 3000),
+        (1e-3, 1.01, 1e-3, 1000),
+    ],
+)
+def test_beta_negative_binomial_is_the_exact_sum(case):
+    distribution, y = of(BetaNegativeBinomial, *case[:3]), np.array([float(case[3])])
+    below, above = exact_tails(*case)
+    assert distribution.below(y)[0] == pytest.approx(below, rel=1e-10)
+    assert distribution.above(y)[0] == pytest.approx(above, rel=1e-10)
+    # the integral holds also if the sum is used, and both agree
+    assert distribution._integrated(y)[0, 0] == pytest.approx(below, rel=1e-10)
+
+
+@pytest.mark.parametrize("q", [1e-6, 0.05, 0.25, 0.5, 0.75, 0.95, 0.9995])
+def test_count_quantiles_are_the_least_that_suffice(q):
+    for r, a, b in ((2.5, 30.0, 900.0), (1.0, 4.0, 60.0), (400.0, 50.0, 3.0)):
+        found = as_mixture([1.0]).quantile(of(BetaNegativeBinomial, r, a, b), q)
+        k = np.arange(20_000.0)
+        ratio = (k + r) * (b + k) / ((k + 1.0) * (a + b + r + k))
+        total = np.exp(special.betaln(a + r, b) - special.betaln(a, b)) * np.cumprod(np.concatenate([[1.0], ratio]))
+        total = np.cumsum(total)
+        assert found[0] == np.searchsorted(total, q)
+    for shape, rate in ((3.0, 0.01), (2e6, 2.0), (0.01, 5.0), (1e-3, 1e-9)):
+        found = as_mixture([1.0]).quantile(of(NegativeBinomial, shape, rate), q)[0]
+        distribution = stats.nbinom(shape, rate / (1.0 + rate))
+        assert distribution.cdf(found) >= q * (1.0 - 1e-9)
+        assert found == 0.0 or distribution.cdf(found - 1.0) < q * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("q", [1e-9, 0.0005, 0.05, 0.5, 0.95, 0.9995, 1.0 - 1e-9])
+def test_quantiles_of_one_distribution_scale(q, size):
+    """The quantile at any size is that at size one, which SciPy has, and tails have a small relative error."""
+    for distribution, unit in (
+        (of(CompoundGamma, 2.0, 5.0, size), stats.betaprime(2.0, 5.0)),
+        (of(CompoundGamma, 0.5, 400.0, size), stats.betaprime(0.5, 400.0)),
+        (of(Lomax, 3.0, size, 1.0), stats.lomax(3.0)),
+        (of(StudentT, 5.0, 0.0, size), stats.t(5.0)),
+    ):
+        found = as_mixture([1.0]).quantile(distribution, q)
+        exact = unit.ppf(q) if q < 0.5 else unit.isf(1.0 - q)
+        assert found[0] / size == pytest.approx(exact, rel=1e-10, abs=1e-12)
+        assert distribution.below(found)[0] == pytest.approx(q, rel=1e-10)
+        assert distribution.above(found)[0] == pytest.approx(1.0 - q, rel=1e-10)
+
+
+def test_power_of_a_time_that_overflows():
+    """A Weibull time of 1e200 to the power 2 is not a float; its distribution is."""
+    distribution = of(Lomax, 3.0, 1e300, 2.0)
+    found = as_mixture([1.0]).quantile(distribution, 0.5)[0]
+    assert found == pytest.approx(1e150 * np.sqrt(stats.lomax(3.0).ppf(0.5)), rel=1e-10)
+    assert distribution.below(np.array([1e200]))[0] == 1.0
+
+
+class Counted:
+    """Distributions that count how often they are evaluated."""
+
+    is_whole = False
+
+    def __init__(self, inner):
+        self.bracket, self._inner, self.steps = inner.bracket, inner, 0
+
+    def below(self, y):
+        self.steps += 1
+        return self._inner.below(y)
+
+    def above(self, y):
+        self.steps += 1
+        return self._inner.above(y)
+
+
+@pytest.mark.parametrize("q", [0.001, 0.2, 0.5, 0.8, 0.999])
+def test_mixtures_of_very_different_sizes(q):
+    sizes, weights = 10.0 ** np.array([-200.0, -3.0, 0.0, 90.0, 200.0]), [0.1, 0.2, 0.3, 0.3, 0.1]
+    mix = as_mixture(weights)
+    for distributions in (
+        of(CompoundGamma, np.full(5, 2.0), np.full(5, 4.0), sizes),
+        of(Lomax, np.full(5, 3.0), sizes, np.ones(5)),
+        of(StudentT, np.full(5, 4.0), -sizes, sizes),
+        of(StudentT, np.full(5, np.inf), 3.0 * sizes, sizes),
+    ):
+        counted = Counted(distributions)
+        found = mix.quantile(counted, q)
+        assert mix.mean(distributions.below(mix.by_distribution(found)))[0] == pytest.approx(q, rel=1e-9)
+        assert counted.steps < 140
+    counts = of(NegativeBinomial, [2.0, 2.0, 0.1], [1.0, 1e-4, 1e-12])
+    mix = as_mixture([0.3, 0.4, 0.3])
+    found = mix.quantile(counts, q)
+    at = [mix.mean(counts.below(mix.by_distribution(found - less)))[0] for less in (0.0, 1.0)]
+    assert at[0] >= q * (1.0 - 1e-9) and at[1] < q * (1.0 + 1e-9) and found[0] == np.floor(found[0])
+
+
+def test_own_leaves_of_every_size():
+    """A leaf of the user's own has a distribution function and no quantiles."""
+    for size in SIZES:
+        leaf = pt.CustomLeaf(
+            lambda s, n: 0.0,
+            stats=lambda y: y[:, None],
+            cdf=lambda stats_, y, size=size: 1.0 / (1.0 + np.exp(-np.clip(y / size, -700.0, 700.0))),
+        )
+        post = fit(leaf, size * UNIT)
+        found = post.predict_quantiles([[0.0]], [0.001, 0.5, 0.9])[0] / size
+        assert found == pytest.approx(stats.logistic.ppf([0.001, 0.5, 0.9]), rel=1e-9, abs=1e-9)
+    whole = pt.CustomLeaf(
+        lambda s, n: 0.0, stats=lambda y: y[:, None], whole=True, cdf=lambda _, y: stats.randint.cdf(y, -5, 5)
+    )
+    found = fit(whole, np.arange(40)).predict_quantiles([[0.0]], [0.05, 0.15, 0.5, 0.95])[0]
+    assert found.tolist() == [-5.0, -4.0, -1.0, 4.0]
+
+
+def test_cdf_at_any_size():
+    for size in (1e-200, 1.0, 1e200):
+        post = fit(pt.GammaGamma(2.0), size * UNIT)
+        ends = post.predict_quantiles([[0.0], [1.0]], 0.3)
+        assert Predictive(post).cdf(np.array([[0.0], [1.0]]), ends) == pytest.approx(0.3, rel=1e-9)
+
+
+def test_powers_that_overflow_are_refused():
+    y = np.column_stack([1e200 * UNIT, EVENTS])
+    with pytest.raises(ValueError, match="y is too large: its times to the power k=2 overflow; rescale y"):
+        pt.TreeModel(X, y, leaf=pt.WeibullGamma(2.0))
