@@ -374,19 +374,19 @@ def distinct_rows(model: TreeModel, most: int) -> tuple[np.ndarray, np.ndarray]:
     counts. If more than ``most`` are left, those at even steps are taken, the first and the last one among them.
     """
     units = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
-    first_of_unit = np.unique(units, return_index=True)[1]
     regressors = model.target.regressors
-    keys = [*model.units.codes[:, units[first_of_unit]]]
-    if regressors is not None:
-        keys += [*regressors[first_of_unit].T]
-    number = np.zeros(len(first_of_unit), dtype=np.int64)
+    if regressors is None:
+        some, more = np.sort(np.unique(units, return_index=True)[1]), []
+    else:
+        some, more = np.arange(model.n_rows), [*regressors.T]
+    keys, number = [*model.units.codes[:, units[some]], *more], np.zeros(len(some), dtype=np.int64)
     for key in keys:
         if number.max() + 1 == len(number):
             break
         # of pairs of what was seen before and the next column
         codes = np.unique(key, return_inverse=True)[1]
         number = np.unique(number * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1]
-    rows = np.sort(first_of_unit[np.unique(number, return_index=True)[1]])
+    rows = some[np.sort(np.unique(number, return_index=True)[1])]
     if len(rows) > most:
         rows = rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
     return rows, units[rows]

@@ -188,8 +188,11 @@ def on_pool(work: Work, do: Callable[[Submit], Any], stopped: Stop | None = None
 
 
 def start_clock(work: Work) -> None:
-    """Start the clock of a run with a time limit, once what its chains call in threads is compiled."""
-    if work.stop.is_timed and work.executor is None:
+    """Compile what chains in threads call, and start the clock if there is a time limit.
+
+    In the main thread, which an interruption ends at once: a pool would wait for its threads to compile.
+    """
+    if work.executor is None:
         Run(work.plans[0])
     work.stop.start()
 

@@ -49,7 +49,7 @@ def lengthen(work: Work, done: Done, began: float) -> Lengthened:
     """Go on after the first draws until the criterion holds, the steps are made or the seconds over."""
     draws, stretch_began, selected = work.plans[0].length.draws, began, False
     try:
-        while done.complete:
+        while done.complete and not _is_cut(work, done):
             work, done = _halved(work, done)
             plan, n = work.plans[0], done.results[0].n_draws
             more = _more(plan, n, began)
@@ -84,6 +84,11 @@ def lengthen(work: Work, done: Done, began: float) -> Lengthened:
     if n > draws:
         done = done._replace(results=[result.chosen(evenly(n, draws)) for result in done.results])
     return Lengthened(work, done, steps, selected or plan.length.selected)
+
+
+def _is_cut(work: Work, done: Done) -> bool:
+    """Return True if the clock ended the run before the draws that were to be made next."""
+    return work.stop.is_timed and done.results[0].n_draws < work.plans[0].draws
 
 
 def _halved(work: Work, done: Done) -> tuple[Work, Done]:
