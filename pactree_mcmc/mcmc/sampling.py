@@ -100,11 +100,11 @@ def sample(
         Where a run that finds its own length ends at the latest: steps a chain after tuning, >= ``draws``. That of a
         run before, ``post.course.steps``, repeats it.
     seconds : float, optional
-        Wall time after which such a run ends, > 0; less than 1 counts as 1. The clock starts once the code of the chains
-        is compiled, on an executor at once, and anew if a checkpoint is resumed. After .4 of the time chains learn no
-        further, after half of it tuning ends, and the rest is for draws: of every chain equally many, at least one, and
-        fewer than ``draws`` if there is no time for more. A warning then says what was left out. Judging the draws comes
-        last and is not counted; it takes a second or so.
+        Wall time after which such a run ends, > 0; less than 1 counts as 1. It includes tuning, but neither compiling
+        nor the judgement of the draws at the end, which takes a second or so. Chains stop learning after .4 of the
+        time and tuning after half of it. The rest is for draws: as many of every chain, at least one, and fewer than
+        ``draws`` if there is no time for more. A warning says what was left out. On an executor the clock starts with
+        the first task. A checkpoint that is resumed has all the time again.
     work : float, optional
         Rows that such a run visits at most, about, in all chains, tuning included, >= 1; default 1e10, one to six
         minutes of processor time, and up to 2e10 where chains learn from a table of more than 50,000 values,
@@ -124,9 +124,9 @@ def sample(
         task, on a Dask cluster once. Chains whose worker dies are named in a warning and left out. Default: threads, as
         many as there are cores.
     progress : bool, default True
-        Show a bar on the standard error if it is a terminal, else a line every 30 seconds: first the steps of tuning,
-        of all chains, then the draws, acceptance and leaves (on an executor the draws of finished tasks). Code that must
-        be compiled first is announced there.
+        Show a bar on the standard error if it is a terminal, else a line every 30 seconds: first the steps of tuning
+        of all chains, then their draws, acceptance and leaves (on an executor the draws of finished tasks). It also
+        announces code that must be compiled first.
     checkpoint : path-like, optional
         A new netCDF file (.nc) to which the run is written at the start and ``every`` so often, each time whole or not
         at all: after a crash ``resume(checkpoint)`` finishes it, with the draws of a run that was not cut. At the end

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -35,8 +36,10 @@ LARGEST_RHAT = 1.03
 """Largest R-hat of a prediction that passes, however well chance explains it."""
 FALSE_ALARMS = 0.01
 """Probability, at most, that chains which all follow the posterior have some prediction with an R-hat that fails."""
-MOST_POINTS = 500
-"""Largest number of training rows whose predictions are checked."""
+MOST_POINTS, FEWEST_POINTS = 500, 50
+"""Largest number of training rows whose predictions are checked, and the number that ``MOST_VALUES`` leaves."""
+MOST_VALUES = 40_000_000
+"""Number of predictions, rows times classes times distinct trees, beyond which fewer rows are checked: 320 MB."""
 LEAST_ESS = 400.0
 FEWEST_DRAWS = 100
 """With fewer draws in all nothing is diagnosed."""
@@ -122,11 +125,11 @@ def check_convergence(post: SampledPosterior, max_points: int = MOST_POINTS, *, 
     size must reach 400 (Vehtari et al. 2021). Of hundreds of predictions some exceed 1.01 by chance. Therefore an R-hat
     of a prediction between 1.01 and 1.03 fails only if the means of the halves of the chains differ by more than their
     Monte-Carlo errors explain; all predictions together have a false alarm with a probability of at most 0.01
-    (Bonferroni). With one chain, R-hat compares its halves. Chains most rarely move
-    between trees of similar posterior probability with different features at the root, and neither the log posterior
-    nor the number of leaves shows this. For a run that learned whole trees two more things are checked: whether the
-    chains lost a root feature that is probable according to draws from the learned density, and whether densities
-    fitted separately to two halves of the chains find the same evidence.
+    (Bonferroni). With one chain, R-hat compares its halves. Chains most rarely move between trees of similar posterior
+    probability with different features at the root, and neither the log posterior nor the number of leaves shows this.
+    For a run that learned whole trees two more things are checked: whether the chains lost a root feature that is
+    probable according to draws from the learned density, and whether densities fitted separately to two halves of the
+    chains find the same evidence.
 
     Parameters
     ----------
@@ -134,8 +137,9 @@ def check_convergence(post: SampledPosterior, max_points: int = MOST_POINTS, *, 
         Draws of chains; independent draws need no check.
     max_points : int, default 500
         Largest number of training rows whose predictions are checked, >= 1: all distinct rows, each at its first
-        occurrence, or if there are more, that many of them at even steps. For a classifier the probabilities of the
-        classes that vary most at the row, at most 3 and never all.
+        occurrence, or if there are more, that many of them at even steps (fewer, at least 50, if there are more than
+        4e7 predictions of all distinct trees). For a classifier the probabilities of the classes that vary most at the
+        row, at most 3 and never all.
     levels : int, default 1
         Number of levels of the run's ladder, for the advice.
 
@@ -155,7 +159,7 @@ def check_convergence(post: SampledPosterior, max_points: int = MOST_POINTS, *, 
     Notes
     -----
     O(distinct trees * (max_points + rows) * depth + quantities * draws * log(draws)), with up to 2,000 distinct rows;
-    SECONDS_HERE; some seconds more if a root seems lost (`log_evidence`).
+    about a second for 4 x 1000 draws and 500 rows; some seconds more if a root seems lost (`log_evidence`).
     For 4 x 1000 independent draws a warning has a probability below one in a hundred
     (tests/posterior/test_convergence.py). Predictions that differ by a 1e-9th of their range count as equal, as such
     differences are rounding.
@@ -340,21 +344,12 @@ def _predictions(post: SampledPosterior, max_points: int) -> Quantities:
     model = post.model
     if not model.leaf.predicts:
         return Quantities([], [], np.empty((0, post.n_distinct_trees)))
-    rows, units = distinct_rows(model, max_points)
-    regressors = model.target.regressors
-    reached = leaves_of_units(post.coded_trees, model.units.codes, units)
-    if regressors is None:
-        leaves, place = np.unique(reached, return_inverse=True)
-        place, of_leaf = place.reshape(reached.shape), model.leaf.value(post.node_stats[leaves], model.target)
     n_classes = model.target.n_classes
     n_judged = 1 if model.classes_ is None else min(max(n_classes - 1, 1), N_CLASSES)
+    most = max(MOST_VALUES // (n_judged * post.n_distinct_trees), FEWEST_POINTS)
+    rows, units = distinct_rows(model, min(max_points, most))
     names, values = [], np.empty((len(rows), n_judged, post.n_distinct_trees))
-    for i, row in enumerate(rows.tolist()):
-        if regressors is None:
-            value = of_leaf[place[i]]
-        else:
-            own = np.tile(regressors[row], (len(reached[i]), 1))
-            value = model.leaf.value(post.node_stats[reached[i]], model.target, own)
+    for i, (row, value) in enumerate(zip(rows.tolist(), _values_by_tree(post, rows, units), strict=True)):
         mean = post.weight_of_tree @ value
         # rounding must not choose between the classes, so that equal runs are judged alike
         variance = np.round(post.weight_of_tree @ (value - mean) ** 2, 12)
@@ -365,6 +360,26 @@ def _predictions(post: SampledPosterior, max_points: int) -> Quantities:
             names.append(f"prediction{label} at row {row}")
     by_tree = _rounded(values.reshape(-1, post.n_distinct_trees))
     return Quantities(names, [PREDICTIONS] * len(names), by_tree)
+
+
+def _values_by_tree(post: SampledPosterior, rows: np.ndarray, units: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield for each row, of the given unit, what the distinct trees predict there (n_distinct_trees, k)."""
+    model, regressors = post.model, post.model.target.regressors
+    for start in range(0, len(rows), FEWEST_POINTS):
+        part = slice(start, start + FEWEST_POINTS)
+        reached = leaves_of_units(post.coded_trees, model.units.codes, units[part])
+        if regressors is not None:
+            for row, nodes in zip(rows[part].tolist(), reached, strict=True):
+                own = np.tile(regressors[row], (len(nodes), 1))
+                yield model.leaf.value(post.node_stats[nodes], model.target, own)
+            continue
+        # a leaf that several rows reach is evaluated once
+        is_reached = np.zeros(len(post.node_stats), dtype=bool)
+        is_reached[reached.ravel()] = True
+        number = np.cumsum(is_reached) - 1
+        of_leaf = model.leaf.value(post.node_stats[is_reached], model.target)
+        for nodes in reached:
+            yield of_leaf[number[nodes]]
 
 
 def distinct_rows(model: TreeModel, most: int) -> tuple[np.ndarray, np.ndarray]:

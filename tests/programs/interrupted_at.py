@@ -1,5 +1,6 @@
 """A run that says when it has come to a moment, and what is left of it after SIGINT: moment, rows of the table."""
 
+import signal
 import sys
 import time
 import warnings
@@ -63,12 +64,12 @@ def draw(moment, model):
 
 
 if __name__ == "__main__":
+    # shells let what they run in the background ignore it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     what, rows = sys.argv[1:]
     made = pt.TreeModel(*table(int(rows)))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warmed = pt.sample(pt.TreeModel(*table(60)), 4, rng=0, progress=False)
-        caught.clear()
         try:
             post = draw(what, made)
         except KeyboardInterrupt as error:
