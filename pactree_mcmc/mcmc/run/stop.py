@@ -53,9 +53,13 @@ class Stop:
             self.until = self.began + self.seconds
 
     def part(self, fraction: float) -> Stop:
-        """Return a signal of its own with this fraction of the time limit, counted from the same start."""
+        """Return a signal of its own with this fraction of the time limit, counted from the same start.
+
+        Until the clock of this signal has started the other one has no limit.
+        """
         other = Stop(self.seconds)
-        other.began, other.until = self.began, self.began + fraction * self.seconds if self.is_timed else inf
+        other.began = self.began
+        other.until = self.until if self.until == inf else self.began + fraction * self.seconds
         return other
 
     def set(self) -> None:
@@ -128,6 +132,7 @@ class Pace:
             half = (limit.until - now) / 2.0 * piece / max(took, 1e-9)
             self.piece = int(min(max(half, 1.0), GROWTH * piece))
         self.goal = min(most + self.piece, self.tune if most < self.tune else self.total)
+        self.piece = self.goal - most
         return self.goal
 
     def _is_over(self, limit: Stop) -> bool:

@@ -60,8 +60,8 @@ def _on_executor(work: Work) -> Done:
 
 def _tasks(work: Work, progress: Progress) -> Done:
     seconds = math.inf if work.checkpoint is None else work.checkpoint.every
-    results, lost, pace = list(work.before), dict(work.lost), _pace(work)
     work.stop.start()
+    results, lost, pace = list(work.before), dict(work.lost), _pace(work)
     while True:
         todo = [c for c, plan in enumerate(work.plans) if c not in lost and not _is_done(plan, results[c])]
         if not todo:
@@ -75,7 +75,7 @@ def _tasks(work: Work, progress: Progress) -> Done:
         if goal <= max(steps[c] for c in left):
             todo = [c for c in todo if steps[c] < goal]
             if not todo:
-                return _cut(work, [results[c] for c in left])
+                return _cut(work, _without_lost(work, results, lost))
         futures: dict[int, Future] = {}
         try:
             for c in todo:
@@ -121,14 +121,14 @@ def _tuned(plan: Plan, result: Result | None) -> Result | None:
     return None if result is None else result._replace(end=result.end._replace(tuned=plan.tune))
 
 
-def _cut(work: Work, results: list[Result]) -> Done:
-    """Return the results of chains that the clock ended after equally many draws."""
-    length, made = work.plans[0].length, min(result.n_draws for result in results)
+def _cut(work: Work, done: Done) -> Done:
+    """Note what is missing of chains that the clock ended after equally many draws."""
+    length, made = work.plans[0].length, done.results[0].n_draws
     wanted = length.draws
     # of a later stretch nothing was promised
     if made < wanted and length.before == 0:
         work.stop.cuts.append(f"{wanted - made} of {wanted} draws of each chain")
-    return Done(results, True)
+    return done
 
 
 def _is_done(plan: Plan, result: Result | None) -> bool:
@@ -178,11 +178,11 @@ def _in_threads(work: Work) -> Done:
 
 
 def _advance(work: Work, runs: list[Run], progress: Progress) -> Done:
+    work.stop.start()
     pool = ThreadPoolExecutor(min(len(runs), n_cores()))
     pending: dict[Future, int] = {}
     looks, pace = _Looks(work, runs), _pace(work)
     before = [0 if result is None else result.n_draws for result in work.before]
-    work.stop.start()
 
     def steps() -> list[int]:
         return [run.tuned + made + run.n_saved for run, made in zip(runs, before, strict=True)]
@@ -201,7 +201,7 @@ def _advance(work: Work, runs: list[Run], progress: Progress) -> Done:
             for c in range(len(runs)):
                 submit(c)
             if not pending:
-                return _cut(work, looks.all())
+                return _cut(work, Done(looks.all(), True))
             while pending:
                 for future in wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)[0]:
                     c = pending.pop(future)
