@@ -256,11 +256,11 @@ def _figures(post: SampledPosterior, max_points: int) -> Figures:
     found = [rhat_and_ess_by_tree(by_tree, post.tree_of_draw), *(rhat_and_ess(trace[None]) for trace in by_draw)]
     rhat, ess = (np.concatenate(part) for part in zip(*found, strict=True))
     names, group = ([x for part in parts for x in getattr(part, field)] for field in ("names", "group"))
-    names, group = [*names, *weights], np.array([*group, *["feature weights"] * len(weights)])
-    by_chance = (group == PREDICTIONS) & (rhat > MOST_RHAT) & (rhat <= LARGEST_RHAT) & (ess >= LEAST_ESS)
+    names, groups = [*names, *weights], np.array([*group, *["feature weights"] * len(weights)])
+    by_chance = (groups == PREDICTIONS) & (rhat > MOST_RHAT) & (rhat <= LARGEST_RHAT) & (ess >= LEAST_ESS)
     doubtful = np.flatnonzero(by_chance) - (len(by_tree) - len(parts[-1].by_tree))
     by_chance[by_chance] = explained_by_chance(parts[-1].by_tree, post.tree_of_draw, doubtful, FALSE_ALARMS)
-    return Figures(names, group, by_tree, by_draw, rhat, ess, by_chance)
+    return Figures(names, groups, by_tree, by_draw, rhat, ess, by_chance)
 
 
 def _scalars(post: SampledPosterior) -> np.ndarray:

@@ -68,14 +68,13 @@ def _tasks(work: Work, progress: Progress) -> Done:
             return _without_lost(work, results, lost)
         steps = [0 if result is None else result.end.tuned + result.n_draws for result in results]
         left = [c for c in range(len(results)) if c not in lost]
-        if pace.skips_tuning([steps[c] for c in left]):
+        if all(results[c] is not None for c in left) and pace.skips_tuning([steps[c] for c in left]):
             results = [_tuned(plan, result) for plan, result in zip(work.plans, results, strict=True)]
             continue
         goal = pace.next_goal([steps[c] for c in left])
-        if goal <= max(steps[c] for c in left):
-            todo = [c for c in todo if steps[c] < goal]
-            if not todo:
-                return _cut(work, _without_lost(work, results, lost))
+        todo = [c for c in todo if steps[c] < goal]
+        if not todo:
+            return _cut(work, _without_lost(work, results, lost))
         futures: dict[int, Future] = {}
         try:
             for c in todo:
