@@ -38,8 +38,8 @@ FALSE_ALARMS = 0.01
 """Probability, at most, that chains which all follow the posterior have some prediction with an R-hat that fails."""
 MOST_POINTS, FEWEST_POINTS = 500, 50
 """Largest number of training rows whose predictions are checked, and the number that ``MOST_VALUES`` leaves."""
-MOST_VALUES = 40_000_000
-"""Number of predictions, rows times classes times distinct trees, beyond which fewer rows are checked: 320 MB."""
+MOST_VALUES = 20_000_000
+"""Number of predictions, rows times classes times distinct trees, beyond which fewer rows are checked: 160 MB."""
 LEAST_ESS = 400.0
 FEWEST_DRAWS = 100
 """With fewer draws in all nothing is diagnosed."""
@@ -138,7 +138,7 @@ def check_convergence(post: SampledPosterior, max_points: int = MOST_POINTS, *, 
     max_points : int, default 500
         Largest number of training rows whose predictions are checked, >= 1: all distinct rows, each at its first
         occurrence, or if there are more, that many of them at even steps (fewer, at least 50, if there are more than
-        4e7 predictions of all distinct trees). For a classifier the probabilities of the classes that vary most at the
+        2e7 predictions of all distinct trees). For a classifier the probabilities of the classes that vary most at the
         row, at most 3 and never all.
     levels : int, default 1
         Number of levels of the run's ladder, for the advice.
