@@ -62,8 +62,7 @@ LENGTHS = ("tune", "thin", "proposals")
 
 HEADER = (
     "the draws may not represent the posterior; "
-    f"wanted: R-hat at most {MOST_RHAT} (of predictions up to {LARGEST_RHAT}, if chance explains it), effective sample "
-    f"size (ESS) at least {LEAST_ESS:.0f}."
+    f"wanted: R-hat at most {MOST_RHAT}, effective sample size (ESS) at least {LEAST_ESS:.0f}."
 )
 
 
