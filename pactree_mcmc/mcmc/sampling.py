@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
@@ -28,8 +29,9 @@ from .run.checkpoint import Checkpoint, read_interval, read_target
 from .run.learn import MOST_TIMES, default_work, learn, learns_within
 from .run.length import FEWEST, lengthen
 from .run.pilot import fitted
+from .run.stop import Stop
 from .run.task import WORK, Length, Plan
-from .run.workers import Work, do
+from .run.workers import Done, Work, do
 from .state.arrays import line_sums
 
 TUNE = 1000
@@ -98,8 +100,11 @@ def sample(
         Where a run that finds its own length ends at the latest: steps a chain after tuning, >= ``draws``. That of a
         run before, ``post.course.steps``, repeats it.
     seconds : float, optional
-        Wall time after which such a run ends, > 0; tuning and the first ``draws`` steps are made in any case. It ends
-        at a step that ``post.course.steps`` has.
+        Wall time after which such a run ends, > 0; less than 1 counts as 1. It includes tuning, but neither compiling
+        nor the judgement of the draws at the end, which takes a second or so. Chains stop learning after .4 of the
+        time and tuning after half of it. The rest is for draws: as many of every chain, at least one, and fewer than
+        ``draws`` if there is no time for more. A warning says what was left out. On an executor the clock starts with
+        the first task. A checkpoint that is resumed has all the time again.
     work : float, optional
         Rows that such a run visits at most, about, in all chains, tuning included, >= 1; default 1e10, one to six
         minutes of processor time, and up to 2e10 where chains learn from a table of more than 50,000 values,
@@ -119,8 +124,9 @@ def sample(
         task, on a Dask cluster once. Chains whose worker dies are named in a warning and left out. Default: threads, as
         many as there are cores.
     progress : bool, default True
-        Show a bar on the standard error if it is a terminal, else a line every 30 seconds: draws, acceptance, leaves
-        (on an executor the draws of finished chains). Code that must be compiled first is announced there.
+        Show a bar on the standard error if it is a terminal, else a line every 30 seconds: first the steps of tuning
+        of all chains, then their draws, acceptance and leaves (on an executor the draws of finished tasks). It also
+        announces code that must be compiled first.
     checkpoint : path-like, optional
         A new netCDF file (.nc) to which the run is written at the start and ``every`` so often, each time whole or not
         at all: after a crash ``resume(checkpoint)`` finishes it, with the draws of a run that was not cut. At the end
@@ -141,7 +147,8 @@ def sample(
     TypeError
         If the model is not a TreeModel.
     KeyboardInterrupt
-        If interrupted before every chain has a draw; later, the draws so far are returned with a warning.
+        If interrupted before every chain has a draw; later, the draws so far are returned with a warning. An executor
+        returns the draws of tasks that are finished: with ``seconds`` or a checkpoint a chain is several tasks.
 
     Notes
     -----
@@ -210,7 +217,9 @@ def sample(
 def run_plans(work: Work, seconds: float) -> SampledPosterior:
     """Run chains that took ``seconds`` before; join them, and put the posterior in the place of the checkpoint."""
     began, first = time.perf_counter(), work.plans[0]
-    work = work._replace(executor=sending(work.executor, first.model))
+    limit = None if first.length is None else first.length.seconds
+    stop = Stop() if limit is None else Stop(limit)
+    work = work._replace(executor=sending(work.executor, first.model), stop=stop)
     if first.betas is None and any(result is None for result in work.before):
         if first.kernel.guided:
             work = learn(work)
@@ -220,7 +229,26 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
             work.checkpoint.follow(work.plans)
     done, steps, selected = do(work), None, False
     if work.plans[0].length is not None:
-        work, done, steps, selected = lengthen(work, done, began)
+        work, done, steps, selected = lengthen(work, done, stop.began if stop.is_timed else began)
+    seconds += time.perf_counter() - began
+    try:
+        post = _posterior(work, done, seconds, steps, selected)
+    except KeyboardInterrupt:
+        # takes a moment, and without it all draws would be lost
+        post = _posterior(work, done, seconds, steps, selected)
+    if stop.cuts:
+        warnings.warn(_ended_early(stop, post, work.plans[0]), stacklevel=3)
+    try:
+        if done.complete and work.checkpoint is not None:
+            post.save(work.checkpoint.path)
+        warn_if_unconverged(post, 3, levels=1 if post.tempering is None else post.tempering.betas.shape[1])
+    except KeyboardInterrupt:
+        warnings.warn("interrupted: all draws are returned, but not judged; post.summary() does.", stacklevel=3)
+    return post
+
+
+def _posterior(work: Work, done: Done, seconds: float, steps: int | None, selected: bool) -> SampledPosterior:
+    """Return the posterior of what chains have drawn, after ``steps`` steps each."""
     first, results, tempering, course = work.plans[0], done.results, None, None
     steps = results[0].n_draws * first.thin if steps is None else steps
     strata = None if first.length is None else first.length.strata
@@ -228,17 +256,23 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
         tempering = gather([result.ladder for result in results], prior_mass(first.model))
     if all(result.end is not None for result in results):
         course = Course(first.kernel, first.thin, tuple(result.end for result in results), steps, strata)
-    seconds += time.perf_counter() - began
     saved = [result.saved for result in results]
     post: SampledPosterior = join_chains(first.model, saved, first.kernel.moves, seconds, tempering, course)
     if post.course is not None and first.length is not None:
         # not in `holds`: no further draw takes back what two fits found
         post.course = post.course._replace(fits=first.length.fits, selected=selected)
     post.calls = tuple(call.ended(None if course is None else steps) for call in first.calls)
-    if done.complete and work.checkpoint is not None:
-        post.save(work.checkpoint.path)
-    warn_if_unconverged(post, 3, levels=1 if tempering is None else tempering.betas.shape[1])
     return post
+
+
+def _ended_early(stop: Stop, post: SampledPosterior, plan: Plan) -> str:
+    """Return the warning of a run of which the clock left something out."""
+    missing = plan.length.draws - post.n_draws if plan.length is not None else 0
+    advice = f" pt.resume(post, {missing}) makes the other draws." if missing > 0 else ""
+    return (
+        f"seconds={stop.seconds:g} ended the run early. Left out: {'; '.join(stop.cuts)}.{advice} "
+        "Give more seconds= for a run that is tuned as usual."
+    )
 
 
 def _named(kernel: Any) -> list[str]:

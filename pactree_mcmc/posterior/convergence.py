@@ -8,13 +8,22 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..core.checks import check_count
 from ..tree.coded import leaves_of_units
-from .ess import FEWEST_PER_CHAIN, ConvergenceWarning, chains_apart, chains_drift, rhat_and_ess, rhat_and_ess_by_tree
+from .ess import (
+    FEWEST_PER_CHAIN,
+    ConvergenceWarning,
+    chains_apart,
+    chains_drift,
+    explained_by_chance,
+    rhat_and_ess,
+    rhat_and_ess_by_tree,
+)
 from .evidence import fits_apart, lost_roots
 from .space.tree_ess import distances_from, draw_words, focal_draws
 
@@ -23,11 +32,20 @@ if TYPE_CHECKING:
     from .sampled import SampledPosterior
 
 MOST_RHAT = 1.01
+LARGEST_RHAT = 1.03
+"""Largest R-hat of a prediction that passes, however well chance explains it."""
+FALSE_ALARMS = 0.01
+"""Probability, at most, that chains which all follow the posterior have some prediction with an R-hat that fails."""
+MOST_POINTS, FEWEST_POINTS = 500, 50
+"""Largest number of training rows whose predictions are checked, and the number that ``MOST_VALUES`` leaves."""
+MOST_VALUES = 20_000_000
+"""Number of predictions, rows times classes times distinct trees, beyond which fewer rows are checked: 160 MB."""
 LEAST_ESS = 400.0
 FEWEST_DRAWS = 100
 """With fewer draws in all nothing is diagnosed."""
 N_CLASSES = 3
 """Classes whose probability is checked, at most."""
+PREDICTIONS = "predictions"
 SCALARS = ("log posterior", "number of leaves", "depth")
 """Quantities that come first."""
 N_FOCAL = 12
@@ -59,7 +77,9 @@ SELECTED = (
 """Said of draws that the criterion selected (`Course.selected`)."""
 
 
-def warn_if_unconverged(post: SampledPosterior, stacklevel: int = 1, *, max_points: int = 50, levels: int = 1) -> None:
+def warn_if_unconverged(
+    post: SampledPosterior, stacklevel: int = 1, *, max_points: int = MOST_POINTS, levels: int = 1
+) -> None:
     """Give one ConvergenceWarning that lists all that `check_convergence` finds.
 
     Parameters
@@ -93,7 +113,7 @@ def warn_if_unconverged(post: SampledPosterior, stacklevel: int = 1, *, max_poin
         warnings.warn("\n  ".join(lines), ConvergenceWarning, stacklevel=stacklevel + 1)
 
 
-def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: int = 1) -> list[str]:
+def check_convergence(post: SampledPosterior, max_points: int = MOST_POINTS, *, levels: int = 1) -> list[str]:
     """Returns the convergence criteria that the draws of chains fail, and what to try.
 
     Checked are the log posterior, the number of leaves, the depth, the feature at the root and the features in the tree
@@ -101,19 +121,24 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
     from up to 12 trees drawn (in cells that only one of the two trees has, if in some chain more than 0.02 of the draws
     are not at the commonest distance), the predictions at training rows, and where feature weights are drawn their
     concentration and the weights of the features in the tree: R-hat must not exceed 1.01, the bulk effective sample
-    size must reach 400 (Vehtari et al. 2021). With one chain, R-hat compares its halves. Chains most rarely move
-    between trees of similar posterior probability with different features at the root, and neither the log posterior
-    nor the number of leaves shows this. For a run that learned whole trees two more things are checked: whether the
-    chains lost a root feature that is probable according to draws from the learned density, and whether densities
-    fitted separately to two halves of the chains find the same evidence.
+    size must reach 400 (Vehtari et al. 2021). Of hundreds of predictions some exceed 1.01 by chance. Therefore an R-hat
+    of a prediction between 1.01 and 1.03 fails only if the means of the halves of the chains differ by more than their
+    Monte-Carlo errors explain; all predictions together have a false alarm with a probability of at most 0.01
+    (Bonferroni). With one chain, R-hat compares its halves. Chains most rarely move between trees of similar posterior
+    probability with different features at the root, and neither the log posterior nor the number of leaves shows this.
+    For a run that learned whole trees two more things are checked: whether the chains lost a root feature that is
+    probable according to draws from the learned density, and whether densities fitted separately to two halves of the
+    chains find the same evidence.
 
     Parameters
     ----------
     post : SampledPosterior
         Draws of chains; independent draws need no check.
-    max_points : int, default 50
-        Largest number of training rows whose predictions are checked, >= 1; evenly spaced, rows with equal features
-        once. For a classifier the probabilities of the classes that vary most at the row, at most 3 and never all.
+    max_points : int, default 500
+        Largest number of training rows whose predictions are checked, >= 1: all distinct rows, each at its first
+        occurrence, or if there are more, that many of them at even steps (fewer, at least 50, if there are more than
+        2e7 predictions of all distinct trees). For a classifier the probabilities of the classes that vary most at the
+        row, at most 3 and never all.
     levels : int, default 1
         Number of levels of the run's ladder, for the advice.
 
@@ -133,7 +158,7 @@ def check_convergence(post: SampledPosterior, max_points: int = 50, *, levels: i
     Notes
     -----
     O(distinct trees * (max_points + rows) * depth + quantities * draws * log(draws)), with up to 2,000 distinct rows;
-    for 4 x 1000 draws a few tenths of a second; some seconds more where a root seems lost (`log_evidence`).
+    about a second for 4 x 1000 draws and 500 rows; some seconds more if a root seems lost (`log_evidence`).
     For 4 x 1000 independent draws a warning has a probability below one in a hundred
     (tests/posterior/test_convergence.py). Predictions that differ by a 1e-9th of their range count as equal, as such
     differences are rounding.
@@ -162,7 +187,7 @@ def objections(post: SampledPosterior) -> list[str]:
     """Returns what `check_convergence` finds, without the advice."""
     if _are_too_few(post):
         return [f"too few draws to judge convergence: {post.tree_of_draw.size} in all."]
-    found, lost = _figures(post, max_points=50), [*lost_roots(post), *fits_apart(post)]
+    found, lost = _figures(post, MOST_POINTS), [*lost_roots(post), *fits_apart(post)]
     return [HEADER, *_listed(found), *lost] if found.failed.any() or lost else []
 
 
@@ -201,6 +226,8 @@ class Figures(NamedTuple):
     """(further quantities, chains, draws)."""
     rhat: np.ndarray
     ess: np.ndarray
+    by_chance: np.ndarray
+    """(quantities,) bool: predictions with an R-hat above ``MOST_RHAT`` that chance explains."""
 
     def traces(self, which: np.ndarray, tree_of_draw: np.ndarray) -> np.ndarray:
         """The draws (m, chains, draws) of the quantities ``which`` (m,)."""
@@ -210,7 +237,7 @@ class Figures(NamedTuple):
     @property
     def failed(self) -> np.ndarray:
         """(quantities,) bool; a quantity fails if its R-hat or ESS is unknown."""
-        return ~((self.rhat <= MOST_RHAT) & (self.ess >= LEAST_ESS))
+        return ~(((self.rhat <= MOST_RHAT) | self.by_chance) & (self.ess >= LEAST_ESS))
 
     @property
     def times_longer(self) -> np.ndarray:
@@ -228,8 +255,11 @@ def _figures(post: SampledPosterior, max_points: int) -> Figures:
     found = [rhat_and_ess_by_tree(by_tree, post.tree_of_draw), *(rhat_and_ess(trace[None]) for trace in by_draw)]
     rhat, ess = (np.concatenate(part) for part in zip(*found, strict=True))
     names, group = ([x for part in parts for x in getattr(part, field)] for field in ("names", "group"))
-    names, group = [*names, *weights], [*group, *["feature weights"] * len(weights)]
-    return Figures(names, np.array(group), by_tree, by_draw, rhat, ess)
+    names, groups = [*names, *weights], np.array([*group, *["feature weights"] * len(weights)])
+    by_chance = (groups == PREDICTIONS) & (rhat > MOST_RHAT) & (rhat <= LARGEST_RHAT) & (ess >= LEAST_ESS)
+    doubtful = np.flatnonzero(by_chance) - (len(by_tree) - len(parts[-1].by_tree))
+    by_chance[by_chance] = explained_by_chance(parts[-1].by_tree, post.tree_of_draw, doubtful, FALSE_ALARMS)
+    return Figures(names, groups, by_tree, by_draw, rhat, ess, by_chance)
 
 
 def _scalars(post: SampledPosterior) -> np.ndarray:
@@ -249,7 +279,7 @@ def converged(post: SampledPosterior) -> bool:
     rhat, ess = rhat_and_ess_by_tree(_scalars(post), post.tree_of_draw)
     if _are_too_few(post) or not np.all((rhat <= MOST_RHAT) & (ess >= LEAST_ESS)):
         return False
-    return not (_figures(post, max_points=50).failed.any() or lost_roots(post) or fits_apart(post))
+    return not (_figures(post, MOST_POINTS).failed.any() or lost_roots(post) or fits_apart(post))
 
 
 def weights_judged(post: SampledPosterior) -> dict[str, np.ndarray]:
@@ -313,15 +343,12 @@ def _predictions(post: SampledPosterior, max_points: int) -> Quantities:
     model = post.model
     if not model.leaf.predicts:
         return Quantities([], [], np.empty((0, post.n_distinct_trees)))
-    rows, units = _training_units(model, max_points)
-    regressors = model.target.regressors
-    reached = leaves_of_units(post.coded_trees, model.units.codes, units)
     n_classes = model.target.n_classes
     n_judged = 1 if model.classes_ is None else min(max(n_classes - 1, 1), N_CLASSES)
+    most = max(MOST_VALUES // (n_judged * post.n_distinct_trees), FEWEST_POINTS)
+    rows, units = distinct_rows(model, min(max_points, most))
     names, values = [], np.empty((len(rows), n_judged, post.n_distinct_trees))
-    for i, row in enumerate(rows.tolist()):
-        own = () if regressors is None else (np.tile(regressors[row], (len(reached[i]), 1)),)
-        value = model.leaf.value(post.node_stats[reached[i]], model.target, *own)
+    for i, (row, value) in enumerate(zip(rows.tolist(), _values_by_tree(post, rows, units), strict=True)):
         mean = post.weight_of_tree @ value
         # rounding must not choose between the classes, so that equal runs are judged alike
         variance = np.round(post.weight_of_tree @ (value - mean) ** 2, 12)
@@ -331,7 +358,52 @@ def _predictions(post: SampledPosterior, max_points: int) -> Quantities:
             label = f" P(y = {model.classes_[k]})" if model.classes_ is not None and n_classes > 2 else ""
             names.append(f"prediction{label} at row {row}")
     by_tree = _rounded(values.reshape(-1, post.n_distinct_trees))
-    return Quantities(names, ["predictions"] * len(names), by_tree)
+    return Quantities(names, [PREDICTIONS] * len(names), by_tree)
+
+
+def _values_by_tree(post: SampledPosterior, rows: np.ndarray, units: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield for each row, of the given unit, what the distinct trees predict there (n_distinct_trees, k)."""
+    model, regressors = post.model, post.model.target.regressors
+    for start in range(0, len(rows), FEWEST_POINTS):
+        part = slice(start, start + FEWEST_POINTS)
+        reached = leaves_of_units(post.coded_trees, model.units.codes, units[part])
+        if regressors is not None:
+            for row, nodes in zip(rows[part].tolist(), reached, strict=True):
+                own = np.tile(regressors[row], (len(nodes), 1))
+                yield model.leaf.value(post.node_stats[nodes], model.target, own)
+            continue
+        # a leaf that several rows reach is evaluated once
+        is_reached = np.zeros(len(post.node_stats), dtype=bool)
+        is_reached[reached.ravel()] = True
+        number = np.cumsum(is_reached) - 1
+        of_leaf = model.leaf.value(post.node_stats[is_reached], model.target)
+        for nodes in reached:
+            yield of_leaf[number[nodes]]
+
+
+def distinct_rows(model: TreeModel, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return row numbers and units (m,) of at most ``most`` rows that the model does not treat alike.
+
+    Rows are alike if no split separates them and the leaf uses no values of theirs that differ. Of these the first
+    counts. If more than ``most`` are left, those at even steps are taken, the first and the last one among them.
+    """
+    units = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
+    regressors = model.target.regressors
+    if regressors is None:
+        some, more = np.sort(np.unique(units, return_index=True)[1]), []
+    else:
+        some, more = np.arange(model.n_rows), [*regressors.T]
+    keys, number = [*model.units.codes[:, units[some]], *more], np.zeros(len(some), dtype=np.int64)
+    for key in keys:
+        if number.max() + 1 == len(number):
+            break
+        # of pairs of what was seen before and the next column
+        codes = np.unique(key, return_inverse=True)[1]
+        number = np.unique(number * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1]
+    rows = some[np.sort(np.unique(number, return_index=True)[1])]
+    if len(rows) > most:
+        rows = rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
+    return rows, units[rows]
 
 
 def training_points(model: TreeModel, max_points: int) -> tuple[np.ndarray, np.ndarray]:

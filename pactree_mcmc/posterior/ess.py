@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.special import ndtri
+from ..core.special import fdtrc, ndtri
 
 FEWEST_PER_CHAIN = 4
 DRIFT_RHAT = 1.05
@@ -90,13 +90,48 @@ BLOCK = 1 << 20
 
 
 def rhat_and_ess_by_tree(by_tree: np.ndarray, tree_of_draw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """As `rhat_and_ess`, of quantities given for each distinct tree (quantities, n_distinct_trees)."""
-    rhat, ess = np.empty(len(by_tree)), np.empty(len(by_tree))
+    """As `rhat_and_ess`, of quantities given for each distinct tree (quantities, n_distinct_trees).
+
+    Quantities that are equal for all trees are diagnosed once.
+    """
+    number, first = _distinct(by_tree)
+    rhat, ess = np.empty(len(first)), np.empty(len(first))
     step = max(BLOCK // max(tree_of_draw.size, 1), 1)
-    for i in range(0, len(by_tree), step):
+    for i in range(0, len(first), step):
         here = slice(i, i + step)
-        rhat[here], ess[here] = rhat_and_ess(by_tree[here][:, tree_of_draw])
-    return rhat, ess
+        rhat[here], ess[here] = rhat_and_ess(by_tree[first[here]][:, tree_of_draw])
+    return rhat[number], ess[number]
+
+
+def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the number of the distinct row that each row is, by first occurrence, and the first of each."""
+    seen: dict[bytes, int] = {}
+    number = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in rows], dtype=np.int64)
+    return number, np.unique(number, return_index=True)[1]
+
+
+def explained_by_chance(by_tree: np.ndarray, tree_of_draw: np.ndarray, which: np.ndarray, level: float) -> np.ndarray:
+    """Return for each quantity ``which`` (m,) of ``by_tree`` True if chance explains that its R-hat is above 1.
+
+    This is an analysis of variance of the halves of chains with effective numbers of draws: if all halves follow the
+    same distribution, the variance of their means over what the effective sample size within halves explains is about
+    an F variable. R-hat is explained if so large a value or a larger one has a probability above ``level`` over the
+    number of tests: two, of the ranks and of the ranks of the distance from the median, for each distinct row of
+    ``by_tree`` (Bonferroni).
+    """
+    out, each = np.empty(len(which), dtype=bool), level / (2.0 * max(len(_distinct(by_tree)[1]), 1))
+    for i, quantity in enumerate(which.tolist()):
+        scores = np.concatenate(normal_scores(_halves(by_tree[quantity][tree_of_draw][None])))
+        moving = scores[np.ptp(scores, axis=(1, 2)) > 0.0]
+        halves, within = moving.shape[1], moving - moving.mean(axis=2, keepdims=True)
+        if (np.ptp(within, axis=(1, 2)) == 0.0).any():
+            out[i] = False
+            continue
+        size = _ess(within)
+        error = within.var(axis=2, ddof=1).mean(axis=1) * halves / size
+        ratio = moving.mean(axis=2).var(axis=1, ddof=1) / error
+        out[i] = bool((fdtrc(halves - 1, np.maximum(size - halves, 1.0), ratio) > each).all())
+    return out
 
 
 def _halves(values: np.ndarray) -> np.ndarray:

@@ -15,10 +15,11 @@ from pactree_mcmc.posterior.convergence import (
     ConvergenceWarning,
     _predictions,
     check_convergence,
+    distinct_rows,
     training_points,
     warn_if_unconverged,
 )
-from pactree_mcmc.posterior.ess import chains_apart, chains_drift, rhat_and_ess
+from pactree_mcmc.posterior.ess import chains_apart, chains_drift, explained_by_chance, rhat_and_ess
 from pactree_mcmc.posterior.inference_data import ess as arviz_ess
 from pactree_mcmc.posterior.inference_data import rhat as arviz_rhat
 from pactree_mcmc.posterior.left_out import leaf_of_units
@@ -387,7 +388,7 @@ def test_stacklevel(level, blamed):
 def test_max_points():
     post = by_hand(model_of("two classes"), TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1))
     assert "more of 5 predictions" in warned(post, max_points=5)
-    assert "more of 50 predictions" in warned(post)
+    assert "more of 60 predictions" in warned(post)
     assert "more of 60 predictions" in warned(post, max_points=1000)
     with pytest.raises(ValueError, match="max_points=0 is out of range"):
         check_convergence(post, 0)
@@ -397,7 +398,7 @@ def test_few_of_many_classes_are_checked():
     x = np.arange(float(N))
     model = pt.TreeModel(np.column_stack([x, x % 2]), np.append((x[:-3] % 5), [7, 8, 9]).astype(int))
     text = warned(by_hand(model, TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1)))
-    assert "of 150 predictions" in text
+    assert "of 180 predictions" in text
     # at row 0 the trees differ most in what they say of these
     at_row = by_hand(model, TREES, [[0, 1, 2, 3]]).values_by_draw(np.column_stack([x, x % 2])[:1])[0, :, 0]
     most = sorted(model.classes_[np.argsort(-at_row.std(axis=0), kind="stable")[:3]].tolist())
@@ -454,6 +455,101 @@ def test_points_with_equal_features_are_taken_once():
     rows, numbers = training_points(pt.TreeModel(x[:, None], np.arange(N) % 2), 50)
     assert rows.tolist() == [0, 20, 40]
     assert numbers.tolist() == [[0.0], [1.0], [2.0]]
+
+
+def block(row, cut):
+    """Tree that cuts three rows from ``row`` on out of a column 0, 1, 2, ..., and one of these at ``cut``."""
+    threshold = [row - 0.5, 0, row + 2.5, cut, 0, 0, 0]
+    return pt.Tree([0, -1, 0, 0, -1, -1, -1], threshold, [1, 0, 3, 4, 0, 0, 0], [2, 0, 6, 5, 0, 0, 0])
+
+
+@pytest.mark.parametrize("n", [300, 499])
+def test_a_disagreement_about_three_rows_is_seen(n):
+    """All distinct rows are judged; many rows with equal features do not take the place of others."""
+    x = np.append(np.arange(float(n)), np.repeat(3.0, 2 * n))
+    model, first = pt.TreeModel(x[:, None], np.cos(x)), 65
+    draws = np.random.default_rng(1).random((4, 1000)) < np.array([0.4, 0.4, 0.4, 0.6])[:, None]
+    post = by_hand(model, [block(first, first + 0.5), block(first, first + 1.5)], draws.astype(int))
+    judged = {f"prediction at row {row}" for row in range(first, first + 3)}
+    found = convergence._figures(post, convergence.MOST_POINTS)
+    names = np.array(found.names)
+    assert (found.group == "predictions").sum() == n
+    assert judged == set(names[found.failed & (found.group == "predictions")].tolist())
+    assert judged == {line.split(":")[0] for line in check_convergence(post) if line.startswith("prediction at")}
+    # as it was
+    few = training_points(model, 50)[0]
+    assert not {f"prediction at row {row}" for row in few.tolist()} & judged
+
+
+@pytest.mark.parametrize("n", [2, 499, 500, 501, 2000])
+def test_distinct_rows_are_chosen_evenly(n):
+    """Of equal rows the first counts; if there are too many, every one has the same chance."""
+    order = np.random.default_rng(0).permutation(n)
+    x = np.append(order, order[: n // 2]).astype(float)
+    rows, units = distinct_rows(pt.TreeModel(np.column_stack([x, 0.0 * x]), np.arange(len(x)) % 2), 500)
+    assert len(rows) == min(n, 500) == len(np.unique(units))
+    assert rows[0] == 0 and rows[-1] == n - 1
+    assert np.ptp(np.diff(rows)) <= 1
+
+
+@pytest.mark.planted
+def test_a_row_left_out_is_noticed(monkeypatch):
+    monkeypatch.setattr(convergence, "distinct_rows", lambda model, most: convergence._training_units(model, 50))
+    with pytest.raises(AssertionError):
+        test_a_disagreement_about_three_rows_is_seen(300)
+
+
+def test_rows_that_the_leaf_tells_apart_are_distinct():
+    """Binned columns have equal codes where the regression in the leaf has other values."""
+    x = np.arange(40.0)
+    X = np.column_stack([x // 10, x])
+    rule = pt.LocalCuts(max_cuts=2)
+    plain = pt.TreeModel(X, np.sin(x), split_prior=rule)
+    leaf = pt.NormalLinear([1])
+    assert len(distinct_rows(plain, 500)[0]) < 10
+    assert distinct_rows(pt.TreeModel(X, np.sin(x), split_prior=rule, leaf=leaf), 500)[0].tolist() == list(range(40))
+
+
+def quantities(rng, n, rho, shift=0.0):
+    """Autocorrelated normal quantities (n, 4 * 1000) by draw, in four chains, one of which is shifted in the first."""
+    values = rng.normal(size=(n, 4, 1000))
+    for t in range(1, 1000):
+        values[..., t] = rho * values[..., t - 1] + np.sqrt(1.0 - rho**2) * values[..., t]
+    values[0, 2] += shift
+    return values.reshape(n, -1)
+
+
+@pytest.mark.parametrize(("rho", "strict"), [(0.0, False), (0.6, True)])
+def test_chance_explains_the_largest_of_many(rho, strict):
+    """Five hundred unrelated quantities of the same distribution in all chains: some exceed 1.01, and are explained."""
+    rng, draws = np.random.default_rng(3), np.arange(4000).reshape(4, 1000)
+    n_strict = n_failed = 0
+    for _ in range(4):
+        values = quantities(rng, 500, rho)
+        rhat, ess = rhat_and_ess(values.reshape(-1, 4, 1000))
+        above = np.flatnonzero(rhat > convergence.MOST_RHAT)
+        n_strict += len(above) > 0
+        n_failed += not explained_by_chance(values, draws, above, convergence.FALSE_ALARMS).all()
+        assert rhat.max() <= convergence.LARGEST_RHAT and ess.min() >= convergence.LEAST_ESS
+    assert (n_strict > 0) == strict and n_failed == 0
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("shift", [0.5, 0.8])
+def test_chance_does_not_explain_chains_that_differ(shift):
+    """R-hat of about 1.02 and of 1.05 in one of 500 quantities."""
+    rng, draws = np.random.default_rng(4), np.arange(4000).reshape(4, 1000)
+    for _ in range(5):
+        values = quantities(rng, 500, 0.3, shift)
+        rhat, ess = rhat_and_ess(values[:1].reshape(-1, 4, 1000))
+        is_explained = explained_by_chance(values, draws, np.array([0]), convergence.FALSE_ALARMS)[0]
+        assert rhat[0] > convergence.MOST_RHAT and not (is_explained and ess[0] >= convergence.LEAST_ESS)
+
+
+def test_chains_that_stand_still_apart_are_not_chance():
+    still = np.repeat([0.0, 1.0, 1.0, 1.0], 100)[None]
+    draws = np.arange(400).reshape(4, 100)
+    assert not explained_by_chance(still, draws, np.array([0]), 0.01)[0]
 
 
 def test_a_log_posterior_that_is_not_finite_fails_without_an_error():

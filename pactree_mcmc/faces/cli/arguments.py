@@ -202,7 +202,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help="temper the score, for chains that stay in different modes: how many inverse temperatures, or a list",
     )
     run.add_argument("--steps", type=_count(1), metavar="N", help="end after at most this many steps a chain")
-    run.add_argument("--seconds", type=_number, metavar="S", help="end after about this time, once there are draws")
+    run.add_argument("--seconds", type=_number, metavar="S", help="end after about this time, tuning included")
     for name, least, what in (
         ("--tune", 0, "steps dropped first"),
         ("--thin", 1, "keep every N-th step"),

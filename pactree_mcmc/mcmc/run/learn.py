@@ -8,10 +8,9 @@ that the posterior parts, and the density knows them all.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import partial
 from itertools import accumulate
-from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,14 +34,17 @@ from ..state.pieces import Graph, new_graph
 from ..state.records import GROWING, N_LINKS, N_PIECES, ROWS
 from ..sums.split_sums import CODE_ROWS
 from .progress import Progress
+from .stop import LEARNING, Stop
 from .survey import (
     Chart,
     Fitted,
+    Signal,
     Survey,
     chart,
     draw_afresh,
     draw_fitted,
     flattened,
+    is_set,
     root_evidences,
     set_density,
     spread,
@@ -50,7 +52,7 @@ from .survey import (
     visited,
 )
 from .task import WORK, Plan, Result, Run
-from .workers import Work, n_cores
+from .workers import Work, n_cores, nothing_left
 
 Submit = Callable[..., Future]
 MOST_TIMES = 8
@@ -129,7 +131,7 @@ class Lesson(NamedTuple):
     """Features at the root of trees from which the chain goes on in turn, while the graph grows."""
 
 
-def study(lesson: Lesson, stopped: Event | None = None) -> Studied:
+def study(lesson: Lesson, stopped: Signal = None) -> Studied:
     """Run one chain through a round, or until it is ``stopped``; where it is, and what its trees decided."""
     run = Run(lesson.plan, lesson.end)
     before = int(run.chain.state.count[ROWS])
@@ -139,18 +141,16 @@ def study(lesson: Lesson, stopped: Event | None = None) -> Studied:
     noted, tour = new_decisions(CELLS_NOTED), list(lesson.visits)
     packed, first, last = pack(noted), run.tuned, lesson.tuned
     every = max(3 * (last - first) // (4 * NOTES), 1)
-    while run.tuned < last:
+    while run.tuned < last and not is_set(stopped):
         made = len(lesson.visits) - len(tour)
         if tour and (run.tuned - first) * len(lesson.visits) >= VISITING * (last - first) * made:
             visited(run.chain, tour.pop(0), VISITED)
         look = min(run.tuned + every, last)
-        while run.tuned < look:
-            if stopped is not None and stopped.is_set():
-                return Studied(run.snapshot, trimmed_decisions(noted), run.chain.cost, 0, None, np.empty(0))
+        while run.tuned < look and not is_set(stopped):
             run.advance(min(run.block, look - run.tuned))
         if graph is not None:
             n = round(FRESH * every / (last - first))
-            weights.append(draw_afresh(run.chain, n, by_stratum=bool(lesson.visits)))
+            weights.append(draw_afresh(run.chain, n, by_stratum=bool(lesson.visits), stopped=stopped))
         elif 4 * (run.tuned - first) > last - first:
             note_decisions(run.chain.walk, packed)
     set_density(run.chain, None, 1.0)
@@ -171,17 +171,30 @@ def growing(chain: Chain, known: Graph | None, room: int) -> Graph | None:
     return graph
 
 
-def on_pool(work: Work, do: Callable[[Submit], Any]) -> Any:
-    """What comes of tasks submitted to the executor, or to threads, which are stopped at the end."""
-    if work.executor is not None:
-        return do(work.executor.submit)
-    pool, stopped = ThreadPoolExecutor(min(len(work.plans), n_cores())), Event()
+def on_pool(work: Work, do: Callable[[Submit], Any], stopped: Stop | None = None) -> Any:
+    """Run `do` with a function that submits tasks to the executor, or to threads, and return its result.
+
+    Tasks end by the signal ``stopped``, by default that of the end of the run, and by an interruption.
+    """
+    stopped = work.stop.part(1.0) if stopped is None else stopped
+    pool = ThreadPoolExecutor(min(len(work.plans), n_cores())) if work.executor is None else None
     try:
-        return do(partial(_submit, pool, stopped))
+        return do(partial(_submit, pool or work.executor, stopped))
     finally:
         # at an end there is nothing to be stopped
         stopped.set()
-        pool.shutdown(cancel_futures=True)
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
+
+
+def start_clock(work: Work) -> None:
+    """Compile what chains in threads call, and start the clock if there is a time limit.
+
+    In the main thread, which an interruption ends at once: a pool would wait for its threads to compile.
+    """
+    if work.executor is None:
+        Run(work.plans[0])
+    work.stop.start()
 
 
 def learn(work: Work) -> Work:
@@ -196,26 +209,28 @@ def learn(work: Work) -> Work:
         learned = replica.state[ARRAYS.index("density")], replica.graph
         before = [_begun(plan, *learned) if r is None else r for plan, r in zip(work.plans, work.before, strict=True)]
         return work._replace(before=before)
-    return on_pool(work, partial(_learn, work))
+    return _learn(work)
 
 
-def _submit(pool: ThreadPoolExecutor, stopped: Event, task: Callable[..., Any], given: Any) -> Future:
+def _submit(pool: Executor, stopped: Stop, task: Callable[..., Any], given: Any) -> Future:
     return pool.submit(task, given, stopped)
 
 
-def _learn(work: Work, submit: Submit) -> Work:
+def _learn(work: Work) -> Work:
     first = work.plans[0]
     tune = first.tune if first.length is None else sum(_lengths(first, len(work.plans)))
     total, grown = tune * len(work.plans), may_grow(first.start)
     try:
-        with Progress(total, work.progress, first.kernel, grown) as progress:
-            return _rounds(work, submit, progress)
+        with Progress(0, work.progress, first.kernel, grown, tune=total) as progress:
+            start_clock(work)
+            stopped = work.stop.part(LEARNING)
+            return on_pool(work, lambda submit: _rounds(work, submit, progress, stopped), stopped)
     except KeyboardInterrupt:
         until = "every chain had a draw" if work.executor is None else "a chain had finished"
-        raise KeyboardInterrupt(f"interrupted before {until}; nothing to return") from None
+        raise KeyboardInterrupt(nothing_left(until, work)) from None
 
 
-def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
+def _rounds(work: Work, submit: Submit, progress: Progress, stopped: Stop) -> Work:
     lost = dict(work.lost)
     n_features = len(work.plans[0].model.lowered.split_prior.feature)
     density = first_density(n_features)
@@ -229,9 +244,7 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
         schedule, betas = list(accumulate(_lengths(plans[0], len(plans)))), [BETAS[0], *betas]
     first_growth = len(betas) - n_rounds + len(BETAS)
     for number, (tuned, beta) in enumerate(zip(schedule, betas, strict=True)):
-        progress.update(
-            schedule[number - 1] * len(plans) if number else 0, f"learning, round {number + 1} of {len(betas)}"
-        )
+        progress.update(schedule[number - 1] * len(plans) if number else 0, f"round {number + 1} of {len(betas)}")
         plans = [plan._replace(tune=tuned) for plan in plans]
         grows = number >= first_growth
         room = (MOST_PIECES - int(graph.used.max())) // len(plans)
@@ -261,21 +274,27 @@ def _rounds(work: Work, submit: Submit, progress: Progress) -> Work:
             graph = joined_graph(grown) if grown else graph
             drawn = np.concatenate([result.weights for result in found.values()])
             is_enough = effective_part(drawn) >= EFFECTIVE or int(graph.used.max()) >= MOST_PIECES
-            if length is not None and (is_enough or spent > LEARNING_AT_MOST * length.work):
+            is_over = is_enough or spent > LEARNING_AT_MOST * length.work if length is not None else False
+            if is_over and not stopped.is_set():
                 break
         elif tuned > PILOT or length is None:
             rounds.append(joined_decisions([result.decisions for result in found.values()]))
             by_chain = [*by_chain, {c: result.decisions for c, result in found.items()}][-REMEMBERED:]
             density = fit_density(joined_decisions(rounds[-REMEMBERED:]), density)
-            if beta == 1.0:
+            if beta == 1.0 and not stopped.is_set():
                 noted = roots_noted(joined_decisions(rounds[-REMEMBERED:]), n_features)
                 density, strata = _surveyed(work._replace(plans=plans, lost=lost), submit, density, ends, noted)
                 if plans[0].model.lowered.split_prior.is_fixed:
                     plans = [_told(plan, strata=strata) for plan in plans]
             is_last = number == first_growth - 1 and strata is not None
-            if is_last and length is not None and spent <= LEARNING_AT_MOST * length.work:
+            if is_last and length is not None and spent <= LEARNING_AT_MOST * length.work and not stopped.is_set():
                 fits, rows = _fitted_apart(work._replace(plans=plans, lost=lost), submit, by_chain, ends)
                 plans, by_chain, spent = [_told(plan, fits=fits) for plan in plans], [], spent + rows
+        if stopped.is_set() and (number + 1 < len(betas) or any(ends[c].tuned < tuned for c in found)):
+            # strata and fits that are known in part are no basis for a warning
+            plans = [_told(plan._replace(tune=schedule[-1]), strata=None, fits=None) for plan in plans]
+            work.stop.cuts.append(f"learning from round {number + 1} of {len(betas)} on")
+            break
     graph = frozen(graph)
     if length is not None:
         steps = max(int((length.work - spent) / (kernel.rows_per_block(cost) * len(plans))), plans[0].draws)

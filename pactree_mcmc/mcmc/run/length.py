@@ -48,36 +48,47 @@ class Lengthened(NamedTuple):
 def lengthen(work: Work, done: Done, began: float) -> Lengthened:
     """Go on after the first draws until the criterion holds, the steps are made or the seconds over."""
     draws, stretch_began, selected = work.plans[0].length.draws, began, False
-    while done.complete:
-        work, done = _halved(work, done)
-        plan, n = work.plans[0], done.results[0].n_draws
-        more = _more(plan, n, began)
-        is_later = not (plan.length.confirms or _is_first(plan))
-        is_good = n == draws and (more > 0 or is_later) and holds(plan, done.results)
-        selected = is_good and is_later
-        if more < 1 or (is_good and not selected):
-            break
-        if is_good and not (_may_confirm(plan) and _has_room(plan, began, stretch_began)):
-            break
-        if is_good or (n == draws and _is_doubled(plan) and teaches(work, done.results)):
-            if is_good or _has_room(plan, began, stretch_began):
-                stretch_began = time.perf_counter()
-                work, done, is_whole = _stretched(work, done, began, is_good)
-                if is_whole:
-                    selected = False
-                    continue
+    try:
+        while done.complete and not _is_cut(work, done):
+            work, done = _halved(work, done)
+            plan, n = work.plans[0], done.results[0].n_draws
+            more = _more(plan, n, began)
+            is_later = not (plan.length.confirms or _is_first(plan))
+            is_good = n == draws and (more > 0 or is_later) and holds(plan, done.results)
+            selected = is_good and is_later
+            if more < 1 or (is_good and not selected):
                 break
-            work = _without_another(work)
-            more = min(more, _left(work.plans[0], n))
-            if more < 1:
+            if is_good and not (_may_confirm(plan) and _has_room(plan, began, stretch_began)):
                 break
-        work = _replaced(work, done.results, n + more, length=_gone_on(work.plans[0], n))
-        done = _done(work)
+            if is_good or (n == draws and _is_doubled(plan) and teaches(work, done.results)):
+                if is_good or _has_room(plan, began, stretch_began):
+                    stretch_began = time.perf_counter()
+                    work, done, is_whole = _stretched(work, done, began, is_good)
+                    if is_whole:
+                        selected = False
+                        continue
+                    break
+                work = _without_another(work)
+                more = min(more, _left(work.plans[0], n))
+                if more < 1:
+                    break
+            work = _replaced(work, done.results, n + more, length=_gone_on(work.plans[0], n))
+            done = _done(work)
+    except KeyboardInterrupt:
+        # between two stretches, or while draws were judged
+        done = done._replace(complete=False)
+        made = done.results[0].n_draws
+        warnings.warn(f"interrupted: the {made} draws a chain made so far are returned.", stacklevel=4)
     n, plan = done.results[0].n_draws, work.plans[0]
     steps = plan.length.before + n * plan.thin
     if n > draws:
         done = done._replace(results=[result.chosen(evenly(n, draws)) for result in done.results])
     return Lengthened(work, done, steps, selected or plan.length.selected)
+
+
+def _is_cut(work: Work, done: Done) -> bool:
+    """Return True if the clock ended the run before the draws that were to be made next."""
+    return work.stop.is_timed and done.results[0].n_draws < work.plans[0].draws
 
 
 def _halved(work: Work, done: Done) -> tuple[Work, Done]:
@@ -172,6 +183,9 @@ def _stretched(work: Work, done: Done, began: float, confirms: bool) -> tuple[Wo
             made = _done(anew)
         if made.results[0].n_draws == n:
             return anew, made, True
+        if made.complete:
+            # the clock ended the stretch
+            return work, done, False
     except KeyboardInterrupt:
         pass
     warnings.warn(f"interrupted: instead of a new stretch the {n} draws a chain before it are returned.", stacklevel=5)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from threading import Event
 from typing import NamedTuple
 
 import numpy as np
 
 from ..chain.draw_store import new_saved, trimmed
 from ..chain.snapshot import Snapshot
+from ..chain.start import may_grow
 from ..kernel import STEP_ROWS
-from .learn import MOST_TIMES, PILOT, done_by, on_pool
+from .learn import MOST_TIMES, PILOT, done_by, on_pool, start_clock
+from .progress import Progress
+from .stop import LEARNING
+from .survey import Signal, is_set
 from .task import Plan, Result, Run
-from .workers import Work
+from .workers import Work, nothing_left
 
 FRACTION = 0.5
 """Part of the work that tuning and the first draws may take."""
@@ -26,11 +29,11 @@ class Begun(NamedTuple):
     """Rows visited by a step."""
 
 
-def begin(plan: Plan, stopped: Event | None = None) -> Begun:
+def begin(plan: Plan, stopped: Signal = None) -> Begun:
     """Make the first steps of a chain."""
     run = Run(plan._replace(tune=min(PILOT, plan.tune), draws=0))
     run.begin()
-    while run.tuned < run.plan.tune and not (stopped is not None and stopped.is_set()):
+    while run.tuned < run.plan.tune and not (run.tuned > 0 and is_set(stopped)):
         run.advance(1)
     proposals, rows = run.chain.cost.sum(axis=1)
     return Begun(run.snapshot, float(rows + STEP_ROWS * proposals) / max(run.tuned, 1))
@@ -42,7 +45,14 @@ def fitted(work: Work) -> Work:
     And with the steps they may make, where nothing is said of them. Chains that an executor loses begin anew.
     """
     first, chains = work.plans[0], len(work.plans)
-    found = on_pool(work, lambda submit: done_by(work, submit, begin, dict(enumerate(work.plans)), {}))
+    steps = chains * min(PILOT, first.tune)
+    try:
+        with Progress(0, work.progress, first.kernel, may_grow(first.start), tune=steps):
+            start_clock(work)
+            tasks = dict(enumerate(work.plans))
+            found = on_pool(work, lambda submit: done_by(work, submit, begin, tasks, {}), work.stop.part(LEARNING))
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(nothing_left("the chains had begun", work)) from None
     if not found:
         return work
     rows, length, kernel = chains * np.mean([begun.rows for begun in found.values()]), first.length, first.kernel

@@ -21,22 +21,28 @@ class Progress:
     Parameters
     ----------
     total : int
-        Draws to be made.
+        Number of draws to be made, of all chains.
     shown : bool
         Whether anything is to be seen.
     kernel : Kernel
         Of the chains.
     grown : bool
-        Whether chains start from grown trees.
+        True if chains start from grown trees.
+    tune : int, default 0
+        Number of steps of tuning before the draws, of all chains.
     """
 
-    def __init__(self, total: int, shown: bool, kernel: Kernel, grown: bool) -> None:
+    def __init__(self, total: int, shown: bool, kernel: Kernel, grown: bool, *, tune: int = 0) -> None:
         from tqdm.auto import tqdm
 
         terminal = sys.stderr.isatty()
-        self.total, self.shown, self.lines = total, shown, shown and not terminal
+        self.total, self.tune, self.shown, self.lines = total, tune, shown, shown and not terminal
         self.bar = tqdm(
-            total=total, unit="draws", disable=not (shown and terminal), dynamic_ncols=True, mininterval=0.2
+            total=tune or total,
+            unit=" steps" if tune else " draws",
+            disable=not (shown and terminal),
+            dynamic_ncols=True,
+            mininterval=0.2,
         )
         self.began = self.told = time.monotonic()
         self.entries = entries(kernel, grown)
@@ -54,17 +60,23 @@ class Progress:
         self.bar.close()
 
     def update(self, n_done: int, text: str = "") -> None:
-        """Show how far the chains are, if it is time to."""
+        """Show how far the chains are, if it is time to: the steps of tuning, and after them the draws."""
         if n_done > 0:
             self.compiling = ""
+        is_tuning = n_done < self.tune or self.total == 0
+        n, total, unit = (n_done, self.tune, "steps") if is_tuning else (n_done - self.tune, self.total, "draws")
         if not self.bar.disable:
-            self.bar.n = n_done
-            self.bar.set_description_str(self.compiling, refresh=False)
+            if self.bar.total != total or self.bar.unit != f" {unit}":
+                self.bar.unit = f" {unit}"
+                self.bar.reset(total)
+            self.bar.n = n
+            self.bar.set_description_str(self.compiling or ("tuning" if is_tuning else "draws"), refresh=False)
             self.bar.set_postfix_str(text, refresh=True)
         now = time.monotonic()
         if self.lines and now - self.told >= SECONDS:
             self.told = now
-            parts = [self.compiling, f"{n_done} of {self.total} draws after {now - self.began:.0f} s", text]
+            what = "tuning, " if is_tuning else ""
+            parts = [self.compiling, f"{what}{n} of {total} {unit} after {now - self.began:.0f} s", text]
             print(", ".join(part for part in parts if part), file=sys.stderr, flush=True)
 
     def _compile(self, cache: CodeCache) -> None:

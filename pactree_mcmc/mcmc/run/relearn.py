@@ -6,7 +6,6 @@ and one graph, known before it began.
 
 from __future__ import annotations
 
-from threading import Event
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from ..moves.learned import add_saved
 from ..state.pieces import Graph
 from ..state.records import GROWING, N_PIECES
 from .learn import FRESH, begun_with, done_by, growing, on_pool
-from .survey import draw_afresh, set_density
+from .survey import PIECE, Signal, draw_afresh, is_set, set_density
 from .task import Plan, Result
 from .workers import Work
 
@@ -37,7 +36,7 @@ class Revisit(NamedTuple):
     """Pieces and links, each, that the graph may grow by."""
 
 
-def revisit(given: Revisit, stopped: Event | None = None) -> Graph:
+def revisit(given: Revisit, stopped: Signal = None) -> Graph:
     """The graph of a chain with the trees of its draws, and of some drawn afresh; the chain stays where it is."""
     plan, (replica,) = given.plan, given.result.end.replicas
     # drawn from another source than what the chain goes on with
@@ -48,12 +47,15 @@ def revisit(given: Revisit, stopped: Event | None = None) -> Graph:
     saved = given.result.saved
     draws = np.unique(np.linspace(0, given.result.n_draws - 1, min(REVISITED, given.result.n_draws)).astype(np.int64))
     trees, start = np.unique(saved.tree_of_draw[draws]), np.asarray(saved.tree)["start"]
-    first, last, done = start[trees], start[trees + 1], 0
-    while (done := int(add_saved(chain.walk, saved.node, first, last, done))) < len(trees):
-        if stopped is not None and stopped.is_set():
-            return graph
-        chain.enlarge()
-    draw_afresh(chain, FRESH, by_stratum=plan.length is not None and plan.length.strata is not None)
+    first, last = start[trees], start[trees + 1]
+    for i in range(0, len(trees), PIECE):
+        part, done = slice(i, i + PIECE), 0
+        while not is_set(stopped) and (
+            (done := int(add_saved(chain.walk, saved.node, first[part], last[part], done))) < len(first[part])
+        ):
+            chain.enlarge()
+    by_stratum = plan.length is not None and plan.length.strata is not None
+    draw_afresh(chain, FRESH, by_stratum=by_stratum, stopped=stopped)
     graph.used[GROWING] = 0
     return graph
 

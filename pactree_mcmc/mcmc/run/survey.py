@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from threading import Event
 from typing import NamedTuple
 
@@ -16,8 +17,13 @@ from ..learned.graph import roomy
 from ..moves.learned import draw_freely
 from ..state.pieces import Graph, new_graph
 from ..state.records import EXPLORING, GROWING, N_PIECES, NONE, ROWS
+from .stop import Stop
 from .task import Plan, Run
 
+Signal = Stop | Event | None
+"""Signal that a task is to end; None if nothing ends it."""
+PIECE = 8
+"""Trees drawn between two looks at the signal; one takes up to some 50 ms."""
 FLATTENING, NEGLIGIBLE = 4.0, -18.0
 """What log evidences of strata are divided by where rare ones are to be seen too, and below which none is, in nats."""
 SUBTREES, WEIGHED_AGAIN = 6, 0.3
@@ -28,28 +34,33 @@ FITTED = 30
 """Trees drawn from a density fitted to half of the chains, for each chain there is."""
 
 
-def draw_afresh(chain: Chain, n: int, *, by_stratum: bool) -> np.ndarray:
+def is_set(stopped: Signal) -> bool:
+    """Return True if there is a signal to end and it was given."""
+    return stopped is not None and stopped.is_set()
+
+
+def draw_afresh(chain: Chain, n: int, *, by_stratum: bool, stopped: Signal = None) -> np.ndarray:
     """Draw ``n`` trees into the graph, and ``n`` more to see more; the log weights of the former.
 
     ``by_stratum``: of the latter rare strata have more than their part, where trees can be drawn of a stratum.
     """
-    weights, graph = drawn_freely(chain, n), chain.state.graph
+    weights, graph = drawn_freely(chain, n, stopped), chain.state.graph
     graph.used[GROWING] = EXPLORING
     looks = flattened(root_evidences(graph, len(chain.lowered.split_prior.feature)))
     if by_stratum and looks.any():
         for feature, times in Counter(spread(looks, n, chain.rng.random())).items():
-            weights_of(chain, feature, times)
-        if chain.rng.random() < WEIGHED_AGAIN:
+            weights_of(chain, feature, times, stopped)
+        if not is_set(stopped) and chain.rng.random() < WEIGHED_AGAIN:
             graph.used[GROWING] = 1
             (feature,) = spread(looks, 1, chain.rng.random())
             weigh_root_splits(chain, feature, BY_VALUE, 1, SUBTREES)
     else:
-        drawn_freely(chain, n)
+        drawn_freely(chain, n, stopped)
     graph.used[GROWING] = 1
     return weights
 
 
-def weigh_root_splits(chain: Chain, feature: int, how: int, n: int, n_subtrees: int) -> None:
+def weigh_root_splits(chain: Chain, feature: int, how: int, n: int, n_subtrees: int, stopped: Signal = None) -> None:
     """Weigh ``n`` splits of the root, at even steps, by ``n_subtrees`` for each side, for the graph of the chain.
 
     By the density, where values are asked for and too few are known, or where cuts have no order.
@@ -61,6 +72,8 @@ def weigh_root_splits(chain: Chain, feature: int, how: int, n: int, n_subtrees: 
         how = BY_DENSITY
     start, out = chain.rng.random(), np.empty((n_subtrees, 2))
     for i in range(n):
+        if is_set(stopped):
+            return
         while not weigh_root_split(chain.walk, feature, how, (i + start) / n, cuts, values, out):
             chain.enlarge()
 
@@ -105,11 +118,20 @@ def spread(fractions: np.ndarray, n: int, start: float) -> list[int]:
     return np.minimum(np.searchsorted(ends, points, side="right"), len(ends) - 1).tolist()
 
 
-def drawn_freely(chain: Chain, n: int) -> np.ndarray:
+def drawn_freely(chain: Chain, n: int, stopped: Signal = None) -> np.ndarray:
     """Log weights of ``n`` trees drawn from the density."""
-    out, done = np.empty(n), 0
-    while (done := int(draw_freely(chain.walk, out, done))) < n:
-        chain.enlarge()
+    return _weights(chain, n, lambda part, done: draw_freely(chain.walk, part, done), stopped)
+
+
+def _weights(chain: Chain, n: int, draw: Callable[[np.ndarray, int], int], stopped: Signal) -> np.ndarray:
+    """Return the log weights of ``n`` trees; ``-inf`` for those that a signal leaves undrawn."""
+    out = np.full(n, -np.inf)
+    for i in range(0, n, PIECE):
+        if is_set(stopped):
+            break
+        part, done = out[i : i + PIECE], 0
+        while (done := int(draw(part, done))) < len(part):
+            chain.enlarge()
     return out
 
 
@@ -134,15 +156,15 @@ class Surveyed(NamedTuple):
     """(p,) probability of each feature at the root, given a split, by the learned part of the density alone."""
 
 
-def survey(given: Survey, stopped: Event | None = None) -> Surveyed:
+def survey(given: Survey, stopped: Signal = None) -> Surveyed:
     """Draw trees of each stratum from the density, and weigh them."""
     run = Run(given.plan, given.end)
     set_density(run.chain, given.density, 1.0)
     fractions, found = np.zeros(len(given.plan.model.lowered.split_prior.feature)), {}
     if root_fractions_into(fractions, run.chain.walk):
         for feature in given.features:
-            if fractions[feature] > 0.0 and not (stopped is not None and stopped.is_set()):
-                found[int(feature)] = weights_of(run.chain, int(feature), given.n)
+            if fractions[feature] > 0.0 and not is_set(stopped):
+                found[int(feature)] = weights_of(run.chain, int(feature), given.n, stopped)
     set_density(run.chain, None, 1.0)
     return Surveyed(run.snapshot, found, fractions)
 
@@ -165,7 +187,7 @@ class Charted(NamedTuple):
     graph: Graph
 
 
-def chart(given: Chart, stopped: Event | None = None) -> Charted:
+def chart(given: Chart, stopped: Signal = None) -> Charted:
     """Weigh splits of the root on some features, in a graph of their own; no chain moves."""
     run = Run(given.plan, given.end)
     set_density(run.chain, given.density, 1.0)
@@ -174,8 +196,7 @@ def chart(given: Chart, stopped: Event | None = None) -> Charted:
     run.chain.take(graph)
     for feature in given.features:
         for how, n, n_subtrees in STAGES:
-            if not (stopped is not None and stopped.is_set()):
-                weigh_root_splits(run.chain, int(feature), how, n, n_subtrees)
+            weigh_root_splits(run.chain, int(feature), how, n, n_subtrees, stopped)
     set_density(run.chain, None, 1.0)
     return Charted(run.snapshot, graph)
 
@@ -191,7 +212,7 @@ class Fitted(NamedTuple):
     """Times that `FITTED` trees are drawn."""
 
 
-def draw_fitted(given: Fitted, stopped: Event | None = None) -> tuple[np.ndarray, int]:
+def draw_fitted(given: Fitted, stopped: Signal = None) -> tuple[np.ndarray, int]:
     """Log weights of trees drawn from a density, and the rows visited; no chain moves."""
     # drawn from another source than what the chain goes on with
     seed = generator_from(given.source).integers(1 << 62)
@@ -199,8 +220,8 @@ def draw_fitted(given: Fitted, stopped: Event | None = None) -> tuple[np.ndarray
     set_density(chain, given.density, 1.0)
     before, weights = int(chain.state.count[ROWS]), [np.empty(0)]
     for _ in range(given.n):
-        if not (stopped is not None and stopped.is_set()):
-            weights.append(drawn_freely(chain, FITTED))
+        if not is_set(stopped):
+            weights.append(drawn_freely(chain, FITTED, stopped))
     return np.concatenate(weights), int(chain.state.count[ROWS]) - before
 
 
@@ -211,12 +232,9 @@ def visited(chain: Chain, feature: int, n: int) -> None:
         chain.enlarge()
 
 
-def weights_of(chain: Chain, feature: int, n: int) -> np.ndarray:
+def weights_of(chain: Chain, feature: int, n: int, stopped: Signal = None) -> np.ndarray:
     """Log weights of ``n`` trees drawn from one stratum."""
-    out, done = np.empty(n), 0
-    while (done := int(draw_weights(chain.walk, feature, out, done))) < n:
-        chain.enlarge()
-    return out
+    return _weights(chain, n, lambda part, done: draw_weights(chain.walk, feature, part, done), stopped)
 
 
 def set_density(chain: Chain, density: np.ndarray | None, beta: float) -> None:

@@ -159,8 +159,8 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether all draws are saved."""
-        return self.n_saved == self.plan.draws
+        """True if the chain is tuned and all draws are saved."""
+        return self.tuned >= self.plan.tune and self.n_saved == self.plan.draws
 
     @property
     def n_saved(self) -> int:
@@ -203,11 +203,14 @@ def _new_chain(plan: Plan) -> Any:
     return Ladder(lowered, kernel, rng, read_ladder(plan.betas), grown)
 
 
-def run_chain(plan: Plan, end: Snapshot | None = None, seconds: float = math.inf) -> Result:
-    """Run a whole chain, or for about so many seconds; a plain function of plain data, for any executor."""
+def run_chain(plan: Plan, end: Snapshot | None = None, seconds: float = math.inf, steps: float = math.inf) -> Result:
+    """Run a chain to its end, or for about so many seconds or exactly so many steps, tuning included.
+
+    A plain function of plain data, for any executor.
+    """
     run, until = Run(plan, end), time.perf_counter() + seconds
-    while not run.finished:
-        run.advance()
+    while not run.finished and run.n_done < steps:
+        run.advance(int(min(run.block, steps - run.n_done)))
         if time.perf_counter() >= until:
             break
     return run.result

@@ -14,6 +14,7 @@ import numpy as np
 from ...model.not_finite import NotFinite
 from .checkpoint import Checkpoint
 from .progress import Progress
+from .stop import Pace, Stop
 from .task import Plan, Result, Run, run_chain, still_to_do
 
 
@@ -28,6 +29,8 @@ class Work(NamedTuple):
     checkpoint: Checkpoint | None
     lost: Mapping[int, Exception] = {}
     """Chains lost before, and why."""
+    stop: Stop = Stop()
+    """Time limit of the run; the default has none."""
 
 
 class Done(NamedTuple):
@@ -36,7 +39,7 @@ class Done(NamedTuple):
     results: list[Result]
     """Of the chains to be returned, with equally many draws."""
     complete: bool
-    """Whether every chain made all its draws."""
+    """True if the run ended by itself, with all draws or by the clock; False if it was interrupted or lost chains."""
 
 
 def n_cores() -> int:
@@ -57,17 +60,27 @@ def _on_executor(work: Work) -> Done:
 
 def _tasks(work: Work, progress: Progress) -> Done:
     seconds = math.inf if work.checkpoint is None else work.checkpoint.every
-    results, lost = list(work.before), dict(work.lost)
+    work.stop.start()
+    results, lost, pace = list(work.before), dict(work.lost), _pace(work)
     while True:
         todo = [c for c, plan in enumerate(work.plans) if c not in lost and not _is_done(plan, results[c])]
         if not todo:
             return _without_lost(work, results, lost)
+        steps = [0 if result is None else result.end.tuned + result.n_draws for result in results]
+        left = [c for c in range(len(results)) if c not in lost]
+        if all(results[c] is not None for c in left) and pace.skips_tuning([steps[c] for c in left]):
+            results = [_tuned(plan, result) for plan, result in zip(work.plans, results, strict=True)]
+            continue
+        goal = pace.next_goal([steps[c] for c in left])
+        todo = [c for c in todo if steps[c] < goal]
+        if not todo:
+            return _cut(work, _without_lost(work, results, lost))
         futures: dict[int, Future] = {}
         try:
             for c in todo:
                 plan, end = still_to_do(work.plans[c], results[c]), None if results[c] is None else results[c].end
                 try:
-                    futures[c] = work.executor.submit(run_chain, plan, end, seconds)
+                    futures[c] = work.executor.submit(run_chain, plan, end, seconds, goal - steps[c])
                 except RuntimeError as error:
                     # a pool whose worker died takes no more tasks
                     lost[c] = error
@@ -91,9 +104,30 @@ def _n_draws(results: list[Result | None]) -> int:
 
 
 def _progress(work: Work, tune: int) -> Progress:
-    """Of the draws still to be made, and ``tune`` before them."""
+    """Return the display of the draws still to be made, and of ``tune`` steps of tuning before them."""
     left = sum(plan.draws for plan in work.plans) - _n_draws(work.before)
-    return Progress(left + tune, work.progress, work.plans[0].kernel, work.plans[0].start == "grown")
+    return Progress(left, work.progress, work.plans[0].kernel, work.plans[0].start == "grown", tune=tune)
+
+
+def _pace(work: Work) -> Pace:
+    """Return the steps that chains make between two looks at the clock."""
+    plan = work.plans[0]
+    return Pace(work.stop, plan.tune, plan.tune + plan.draws)
+
+
+def _tuned(plan: Plan, result: Result | None) -> Result | None:
+    """Return the result of a chain whose remaining steps of tuning are left out."""
+    return None if result is None else result._replace(end=result.end._replace(tuned=plan.tune))
+
+
+def _cut(work: Work, done: Done) -> Done:
+    """Note what is missing of chains that the clock ended after equally many draws."""
+    length, made = work.plans[0].length, done.results[0].n_draws
+    wanted = length.draws
+    # of a later stretch nothing was promised
+    if made < wanted and length.before == 0:
+        work.stop.cuts.append(f"{wanted - made} of {wanted} draws of each chain")
+    return done
 
 
 def _is_done(plan: Plan, result: Result | None) -> bool:
@@ -125,8 +159,11 @@ def _interrupted_tasks(work: Work, results: list[Result | None], futures: dict[i
     if work.checkpoint is not None:
         work.checkpoint.write(results)
     done = [result for plan, result in zip(work.plans, results, strict=True) if _is_done(plan, result)]
+    made = [result for result in results if result is not None and result.n_draws > 0]
+    if not done and len(made) == len(results):
+        return _shortened(work, made)
     if not done:
-        raise KeyboardInterrupt("interrupted before a chain had finished; nothing to return")
+        raise KeyboardInterrupt(nothing_left("a chain had finished", work))
     warnings.warn(f"interrupted: {len(done)} of {len(results)} chains had finished and are returned.", stacklevel=7)
     return Done(done, False)
 
@@ -140,21 +177,40 @@ def _in_threads(work: Work) -> Done:
 
 
 def _advance(work: Work, runs: list[Run], progress: Progress) -> Done:
+    work.stop.start()
     pool = ThreadPoolExecutor(min(len(runs), n_cores()))
     pending: dict[Future, int] = {}
-    looks = _Looks(work, runs)
+    looks, pace = _Looks(work, runs), _pace(work)
+    before = [0 if result is None else result.n_draws for result in work.before]
+
+    def steps() -> list[int]:
+        return [run.tuned + made + run.n_saved for run, made in zip(runs, before, strict=True)]
+
+    def submit(c: int) -> None:
+        block = min(runs[c].block, goal - steps()[c])
+        if block > 0 and not runs[c].finished:
+            pending[pool.submit(runs[c].advance, block)] = c
+
     try:
-        pending = {pool.submit(run.advance): c for c, run in enumerate(runs) if not run.finished}
-        while pending:
-            for future in wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)[0]:
-                c = pending.pop(future)
-                future.result()
-                looks.take(c)
-                if not runs[c].finished:
-                    pending[pool.submit(runs[c].advance)] = c
-            looks.write()
-            if progress.shown:
-                progress.update(*_so_far(runs))
+        while not all(run.finished for run in runs):
+            if pace.skips_tuning(steps()):
+                for run in runs:
+                    run.tuned = run.plan.tune
+            goal = pace.next_goal(steps())
+            for c in range(len(runs)):
+                submit(c)
+            if not pending:
+                return _cut(work, Done(looks.all(), True))
+            while pending:
+                for future in wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)[0]:
+                    c = pending.pop(future)
+                    future.result()
+                    looks.take(c)
+                    submit(c)
+                looks.write()
+                if progress.shown:
+                    progress.update(*_so_far(runs))
+        return Done(looks.all(), True)
     except KeyboardInterrupt:
         for future in pending:
             future.cancel()
@@ -164,7 +220,6 @@ def _advance(work: Work, runs: list[Run], progress: Progress) -> Done:
         pool.shutdown(cancel_futures=True)
         if progress.shown:
             progress.update(*_so_far(runs))
-    return Done(looks.all(), True)
 
 
 def _so_far(runs: list[Run]) -> tuple[int, str]:
@@ -213,8 +268,20 @@ def _interrupted(work: Work, results: list[Result]) -> Done:
     """As many draws as every chain has; chains advance side by side, so little is lost."""
     if work.checkpoint is not None:
         work.checkpoint.write(results)
+    if min(result.n_draws for result in results) == 0:
+        raise KeyboardInterrupt(nothing_left("every chain had a draw", work))
+    return _shortened(work, results)
+
+
+def nothing_left(until: str, work: Work) -> str:
+    """Return the message of an interruption that leaves no draws."""
+    path = None if work.checkpoint is None else str(work.checkpoint.path)
+    rest = "nothing to return" if path is None else f"pt.resume({path!r}) goes on from what is written there"
+    return f"interrupted before {until}; {rest}"
+
+
+def _shortened(work: Work, results: list[Result]) -> Done:
+    """Return as many draws of every chain as each of them has, with a warning."""
     least = min(result.n_draws for result in results)
-    if least == 0:
-        raise KeyboardInterrupt("interrupted before every chain had a draw; nothing to return")
-    warnings.warn(f"interrupted: {least} of {work.plans[0].draws} draws a chain are returned.", stacklevel=7)
+    warnings.warn(f"interrupted: {least} of {work.plans[0].draws} draws a chain are returned.", stacklevel=8)
     return Done([result.shortened(least) for result in results], False)

@@ -53,7 +53,7 @@ def test_lines_where_there_is_no_terminal(monkeypatch):
     monkeypatch.setattr(_progress, "SECONDS", 0.0)
     pt.sample(MODEL, **RUN)
     last = made.getvalue().splitlines()[-1]
-    assert last.startswith("660 of 660 draws after ")
+    assert last.startswith("600 of 600 draws after ")
     assert ", acceptance 0." in last
     pt.sample(MODEL, **RUN, progress=False)
     assert made.getvalue().splitlines()[-1] == last

@@ -1,0 +1,143 @@
+"""The signal that ends the work of a run early: an interruption, or the end of its time.
+
+Tasks of chains look at it between two short pieces of work. `Pace` lets all chains of a run with a time limit go the
+same number of steps, so that the clock leaves each of them equally many draws.
+"""
+
+from __future__ import annotations
+
+import time
+from math import inf
+from threading import Event
+from typing import Any
+
+from ...core.checks import MOST
+
+LEARNING, TUNING = 0.4, 0.5
+"""Fractions of the time limit after which chains learn no further, and after which tuning ends.
+
+Half of the time remains for draws. The tenth in between is for steps at the posterior itself, which the last round of
+learning, of a lower power of the score, may not have been.
+"""
+SHORTEST = 1.0
+"""Smallest time limit in seconds. A smaller one counts as this, so that even then a small table has its draws."""
+GROWTH = 4
+"""Factor by which the steps up to the next look at the clock may grow."""
+
+
+class Stop:
+    """Signal to the tasks of a run that they should end.
+
+    Parameters
+    ----------
+    seconds : float, default inf
+        Time limit. The clock runs from `start` on.
+    """
+
+    def __init__(self, seconds: float = inf) -> None:
+        self.seconds = max(seconds, SHORTEST)
+        self.began, self.until = 0.0, inf
+        self.cuts: list[str] = []
+        """Descriptions of what the clock left out, for a warning."""
+        self._event = Event()
+
+    @property
+    def is_timed(self) -> bool:
+        """True if there is a time limit."""
+        return self.seconds < inf
+
+    def start(self) -> None:
+        """Start the clock, if it does not run yet."""
+        if self.is_timed and self.until == inf:
+            self.began = time.perf_counter()
+            self.until = self.began + self.seconds
+
+    def part(self, fraction: float) -> Stop:
+        """Return a signal of its own with this fraction of the time limit, counted from the same start.
+
+        Until the clock of this signal has started the other one has no limit.
+        """
+        other = Stop(self.seconds)
+        other.began = self.began
+        other.until = self.until if self.until == inf else self.began + fraction * self.seconds
+        return other
+
+    def set(self) -> None:
+        """Give the signal now."""
+        self._event.set()
+
+    def is_set(self) -> bool:
+        """Return True if the signal was given or the time is over."""
+        return self._event.is_set() or time.perf_counter() >= self.until
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # other processes and machines share the time of day, not the counter
+        return _with_end, (time.time() + self.until - time.perf_counter(),)
+
+
+def _with_end(until: float) -> Stop:
+    """Return the signal of a task in another process, which the clock gives at a time of day."""
+    stop = Stop()
+    stop.until = time.perf_counter() + until - time.time()
+    return stop
+
+
+class Pace:
+    """Number of steps, tuning included, that all chains of a run make before any of them goes on.
+
+    With a time limit, pieces take at most half of the time that is left, by the
+    speed of the piece before, and begin with a single step.
+
+    Parameters
+    ----------
+    stop : Stop
+        Signal of the run.
+    tune, total : int
+        Steps of tuning, and all steps, of each chain.
+    """
+
+    def __init__(self, stop: Stop, tune: int, total: int) -> None:
+        self.stop, self.tune, self.total = stop, tune, total
+        self.tuning = stop.part(TUNING)
+        self.goal = self.piece = 0
+        self.looked = time.perf_counter()
+
+    def skips_tuning(self, done: list[int]) -> bool:
+        """Return True if the steps of tuning that are left are to be left out; ``done``: steps of each chain."""
+        if min(done) >= self.tune or not self.stop.is_timed or not self._is_over(self.tuning):
+            return False
+        self.stop.cuts.append(f"the last {self.tune - min(done)} of {self.tune} steps of tuning of each chain")
+        self.goal = self.piece = 0
+        return True
+
+    def next_goal(self, done: list[int]) -> int:
+        """Return the steps up to which all chains are to go; not above ``max(done)`` if the run is to end there.
+
+        Without a time limit no chain waits for others.
+        """
+        if not self.stop.is_timed:
+            return MOST
+        most = max(done)
+        if min(done) < most or most < self.goal:
+            # some chain is behind the others
+            self.goal, self.piece = max(most, self.goal), 0
+            return self.goal
+        limit = self.tuning if most < self.tune else self.stop
+        if most > self.tune and self._is_over(limit):
+            return most
+        now = time.perf_counter()
+        piece, took, self.looked = self.piece, now - self.looked, now
+        self.piece = 1
+        if piece > 0:
+            half = (limit.until - now) / 2.0 * piece / max(took, 1e-9)
+            self.piece = int(min(max(half, 1.0), GROWTH * piece))
+        self.goal = min(most + self.piece, self.tune if most < self.tune else self.total)
+        self.piece = self.goal - most
+        return self.goal
+
+    def _is_over(self, limit: Stop) -> bool:
+        """Return True if the time of a phase is over, or would be after the shortest piece."""
+        if self.piece == 0:
+            return limit.is_set()
+        took = time.perf_counter() - self.looked
+        return time.perf_counter() + took / self.piece >= limit.until

@@ -1,0 +1,185 @@
+"""Runs with a time limit: they end in time with what they have, and say what they left out."""
+
+import itertools
+import pickle
+import time
+import warnings
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import pactree_mcmc as pt
+from pactree_mcmc.mcmc.run import learn as _learn
+from pactree_mcmc.mcmc.run import stop as _stop
+from pactree_mcmc.mcmc.run.stop import GROWTH, TUNING, Pace, Stop
+from tests.mcmc.run.test_executors import SPAWN
+from tests.problems.everyday import everyday
+from tests.problems.runs import MODELS, assert_same
+from tests.programs.interrupted_at import table
+
+SLACK = 4.0
+"""Seconds that loading compiled code and judging the draws may take on a busy machine."""
+
+
+@pytest.fixture(scope="module")
+def large():
+    """A table on which the default run learns for minutes."""
+    model = pt.TreeModel(*table(2000))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pt.ConvergenceWarning)
+        for kernel in ({}, {"kernel": "local"}, {"betas": 3}):
+            pt.sample(pt.TreeModel(*table(60)), 4, rng=0, progress=False, **kernel)
+    return model
+
+
+def timed(model, seconds, draws=1000, **rest):
+    """A run with a time limit, its seconds, and the first lines of its warnings."""
+    began = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        post = pt.sample(model, draws, rng=1, progress=False, seconds=seconds, **rest)
+    return post, time.perf_counter() - began, [str(given.message).split("\n")[0] for given in caught]
+
+
+@pytest.mark.parametrize(
+    "rest",
+    everyday(
+        [{}, {"kernel": "whole"}, {"kernel": "local"}, {"betas": 3}, {"betas": 3, "chains": 1}, {"work": 1e9}],
+        ["{}", "{'betas': 3}"],
+    ),
+)
+def test_tuning_counts(large, rest):
+    """Ends in time, with equally many draws a chain that can be gone on with, and says what is missing."""
+    draws = 20_000
+    post, seconds, said = timed(large, 2.0, draws, **rest)
+    assert seconds < 2.0 + SLACK
+    assert 1 <= post.n_draws < draws and post.n_chains == rest.get("chains", 4)
+    assert len(post.course.ends) == post.n_chains and post.course.steps == post.n_draws
+    (cut,) = [line for line in said if line.startswith("seconds=2 ended the run early")]
+    assert f"{draws - post.n_draws} of {draws} draws of each chain" in cut
+    assert f"pt.resume(post, {draws - post.n_draws})" in cut
+    assert ("learning from round" in cut) == (post.tempering is None and bool(post.course.kernel.guided))
+    more = pt.resume(post, 2, progress=False)
+    assert more.n_draws == post.n_draws + 2
+    assert np.array_equal(more.log_score[:, : post.n_draws], post.log_score)
+
+
+@pytest.mark.parametrize("pool", everyday(["threads", "processes"], ["threads"]))
+def test_an_executor_ends_in_time(large, pool):
+    """One worker for four chains, each of which would take all the time."""
+    made = ThreadPoolExecutor(1) if pool == "threads" else ProcessPoolExecutor(1, mp_context=SPAWN)
+    with made as executor:
+        # so that no time is taken to begin
+        timed(pt.TreeModel(*table(60)), 100.0, 4, executor=executor)
+        post, seconds, said = timed(large, 3.0, 20_000, executor=executor)
+    assert seconds < 6.0 + SLACK
+    assert 1 <= post.n_draws < 20_000 and len(post.course.ends) == 4
+    assert any("seconds=3 ended the run early" in line for line in said)
+
+
+@pytest.mark.parametrize(
+    ("name", "rest"), [("classes", {}), ("classes", {"betas": 3}), ("numbers", {"kernel": "local"})]
+)
+def test_a_run_that_is_not_cut_is_the_run_without_a_clock(name, rest):
+    whole = pt.sample(MODELS[name], 200, chains=2, rng=4, progress=False, **rest)
+    for executor in (None, ThreadPoolExecutor(2)):
+        post = pt.sample(
+            MODELS[name], 200, chains=2, rng=4, progress=False, seconds=1e6, steps=200, executor=executor, **rest
+        )
+        assert_same(post, whole)
+
+
+def test_a_cut_run_leaves_a_whole_file(large, tmp_path):
+    post, seconds, _ = timed(large, 1.0, 20_000, checkpoint=tmp_path / "run.nc", kernel="local")
+    assert seconds < 1.0 + SLACK
+    assert_same(pt.load(tmp_path / "run.nc"), post)
+
+
+def test_a_signal_reaches_another_process():
+    """As the time of day; a signal that was given by hand is not known there."""
+    stop = Stop(50.0)
+    assert not stop.is_set() and stop.until == np.inf
+    stop.start()
+    again = pickle.loads(pickle.dumps(stop))
+    assert again.until == pytest.approx(stop.until, abs=0.1) and not again.is_set()
+    half = stop.part(0.5)
+    assert half.until == stop.began + 25.0
+    half.set()
+    assert half.is_set() and not stop.is_set()
+    assert Stop(1e-9).seconds == _stop.SHORTEST
+    assert pickle.loads(pickle.dumps(Stop())).until == np.inf
+
+
+class Clock:
+    """A clock that steps move."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    monkeypatch.setattr(_stop, "time", made)
+    return made
+
+
+def paced(clock, cost, tune, draws, seconds, chains=3):
+    """Steps of each chain when it ends, and whether tuning was cut, if step number i costs ``cost(i)`` seconds."""
+    stop = Stop(seconds)
+    stop.start()
+    pace, done, skipped = Pace(stop, tune, tune + draws), [0] * chains, False
+    for _ in range(10_000):
+        if min(done) >= tune + draws:
+            return done, skipped
+        if pace.skips_tuning(done):
+            assert not skipped
+            done, skipped = [tune] * chains, True
+        goal = pace.next_goal(done)
+        assert max(done) >= tune or goal <= tune
+        if goal <= min(done):
+            return done, skipped
+        clock.now += sum(cost(i) for i in range(min(done), goal))
+        done = [goal] * chains
+    raise AssertionError("does not end")
+
+
+@pytest.mark.parametrize("seconds", [1.0, 10.0])
+@pytest.mark.parametrize("step", [1e-4, 0.01, 0.3, 2.0, 30.0])
+def test_pieces_end_in_time(clock, seconds, step):
+    """However slow steps are; all steps are made if there is time."""
+    tune, draws = 100, 200
+    done, skipped = paced(clock, lambda i: step, tune, draws, seconds)
+    assert len(set(done)) == 1 and done[0] > tune
+    # at most a step of tuning, and one draw, that take longer than all the time
+    assert clock.now <= max(seconds, 2.0 * step + 1e-9)
+    assert skipped == (tune * step > TUNING * seconds * 0.99)
+    made = (done[0] - tune) * step
+    assert done[0] == tune + draws or made >= 0.2 * seconds or step > 0.2 * seconds
+
+
+def test_pieces_of_steps_that_get_slower_end_within_twice_the_time(clock):
+    done, _ = paced(clock, lambda i: 0.001 * (1.0 + i / 50.0), 0, 10**6, 10.0)
+    assert 5.0 < clock.now <= 20.0 and done[0] < 10**6
+
+
+def test_chains_behind_catch_up_first(clock):
+    stop = Stop(10.0)
+    stop.start()
+    pace = Pace(stop, 5, 20)
+    assert pace.next_goal([3, 5, 4]) == 5
+    assert pace.next_goal([5, 5, 5]) == 6
+    goals = list(itertools.islice(iter(lambda: pace.next_goal([pace.goal] * 3), None), 4))
+    assert goals[-1] == 20 and all(b - a <= GROWTH * 4 for a, b in itertools.pairwise(goals))
+
+
+@pytest.mark.planted
+def test_tuning_that_is_not_counted_is_noticed(large, monkeypatch):
+    """As it was: the clock looks at draws alone."""
+    monkeypatch.setattr(_learn, "LEARNING", 4.0)
+    with pytest.raises(AssertionError):
+        test_tuning_counts(large, {})

@@ -1,0 +1,79 @@
+"""A run that says when it has come to a moment, and what is left of it after SIGINT: moment, rows of the table."""
+
+import signal
+import sys
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+import pactree_mcmc as pt
+from pactree_mcmc.mcmc import sampling
+from pactree_mcmc.mcmc.run import learn, length, pilot, workers
+
+
+def said(module, name, *, waits=False):
+    """Let a function say when it is called; ``waits``: for ever."""
+    real = getattr(module, name)
+
+    def saying(*args, **rest):
+        print("there", flush=True)
+        if waits:
+            time.sleep(1000.0)
+        return real(*args, **rest)
+
+    setattr(module, name, saying)
+
+
+def table(n):
+    """Numbers of which trees are large."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(n, 6))
+    return X, X[:, 0] + np.sin(2.0 * X[:, 1]) + (X[:, 2] > 0.0) * X[:, 3] + 0.3 * rng.normal(size=n)
+
+
+def draw(moment, model):
+    """Begin the run that comes to the moment."""
+    if moment == "learning":
+        said(learn, "study")
+        return pt.sample(model, rng=1, progress=False)
+    if moment == "learning on an executor":
+        said(learn, "study")
+        with ThreadPoolExecutor(2) as pool:
+            return pt.sample(model, rng=1, progress=False, executor=pool)
+    if moment == "pilot":
+        said(pilot, "begin")
+        return pt.sample(model, rng=1, progress=False, kernel="local")
+    if moment == "tuning":
+        said(workers, "wait")
+        return pt.sample(model, 10, tune=10**7, rng=1, progress=False)
+    if moment == "drawing":
+        said(workers, "wait")
+        return pt.sample(model, 10**7, tune=0, rng=1, progress=False)
+    if moment == "looking":
+        said(length, "holds", waits=True)
+        return pt.sample(model, 300, rng=1, progress=False, kernel="local")
+    if moment == "judging":
+        said(sampling, "warn_if_unconverged", waits=True)
+        return pt.sample(model, 30, tune=0, rng=1, progress=False)
+    assert moment == "resuming"
+    post = pt.sample(model, 30, tune=0, rng=1, progress=False)
+    said(workers, "wait")
+    return pt.resume(post, 10**7, progress=False)
+
+
+if __name__ == "__main__":
+    # shells let what they run in the background ignore it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    what, rows = sys.argv[1:]
+    made = pt.TreeModel(*table(int(rows)))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            post = draw(what, made)
+        except KeyboardInterrupt as error:
+            print(f"KeyboardInterrupt: {error}")
+        else:
+            print(f"returned {post.n_draws} draws of {post.n_chains} chains")
+    print(*(str(given.message).splitlines()[0] for given in caught), sep="\n")
