@@ -122,6 +122,8 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     ['low', 'high']
     """
 
+    _leaf_class = DirichletMultinomial
+
     def _default_leaf(self, y: np.ndarray) -> Any:
         return DirichletMultinomial(0.5 / len(np.unique(y)))
 
@@ -205,6 +207,8 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
     >>> fitted.predict_interval([[5.0], [50.0]], 0.9).shape
     (2, 2)
     """
+
+    _leaf_class = NormalInverseGamma
 
     def _default_leaf(self, y: np.ndarray) -> Any:
         return NormalInverseGamma()
