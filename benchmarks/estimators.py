@@ -5,10 +5,10 @@ Run: python benchmarks/estimators.py [--held-out] [--tables iris diabetes ...] [
 Tables. Without --held-out those of `TABLES`, which the authors know: the defaults were chosen on other data, but with
 their figures in sight. With --held-out those of `held_out.TABLES`, by which nothing was chosen; they come with R.
 
-Protocol. Up to 4,000 rows: 5-fold cross-validation (shuffled by seed 0, with --shuffles N by N seeds; by class for
-classes), means over folds. More rows: one split with 2,000 rows to test (by class where each has ten rows). Missing
-cells are the median of the column's training rows, nominal columns category codes as numbers, for all; columns that
-hold published splits are left out.
+Protocol. Up to 4,000 rows: 5-fold cross-validation (shuffled, seed 0; by class for classes), means over folds; with
+--folds fewer of these folds, or more, which are of the shuffles with seeds 1, 2, .... More rows: one split with 2,000
+rows to test (by class where each has ten rows). Missing cells are the median of the column's training rows, nominal
+columns category codes as numbers, for all; columns that hold published splits are left out.
 
 Figures. Loss: held-out log loss of classes (nats), RMSE of the predictive mean of regressions, y as it is in the table.
 Score: accuracy, R squared. Calibration, over the held-out rows of all folds: of classes the expected calibration error
@@ -35,6 +35,7 @@ import datetime
 import json
 import time
 import warnings
+from itertools import chain, islice
 from pathlib import Path
 
 import elsewhere
@@ -59,20 +60,24 @@ TABLES = {
     ),
 }  # fmt: skip
 LEARNERS = ("ours", "ours, stated", "CART", *CONTEXT, "BART")
-MANY_ROWS, N_TEST, FEW_ROWS = 4000, 2000, 300
+MANY_ROWS, N_TEST, FEW_ROWS, FOLDS = 4000, 2000, 300, 5
 WARM_ROWS = 700
 """Rows fitted once before anything is timed: more than 256 cuts of a feature, so codes of either size."""
 
 
-def splits(y, regression, n_shuffles=1):
-    """Yield the training and the test rows of each split; small tables are cross-validated after each shuffle."""
+def splits(y, regression, n_folds=FOLDS):
+    """Yield the training and the test rows of each split: one of a large table, ``n_folds`` of a small one.
+
+    The folds of the first shuffle come first. More than five folds are those of further shuffles.
+    """
     if len(y) > MANY_ROWS:
         by_class = not regression and np.unique(y, return_counts=True)[1].min() >= 10
         rows = np.arange(len(y))
         yield train_test_split(rows, test_size=N_TEST, random_state=0, stratify=y if by_class else None)
         return
-    for seed in range(n_shuffles):
-        yield from (KFold if regression else StratifiedKFold)(5, shuffle=True, random_state=seed).split(y, y)
+    kind = KFold if regression else StratifiedKFold
+    shuffles = (kind(FOLDS, shuffle=True, random_state=seed).split(y, y) for seed in range(-(-n_folds // FOLDS)))
+    yield from islice(chain.from_iterable(shuffles), n_folds)
 
 
 class Ours:
@@ -122,7 +127,7 @@ def fold(learner, rows, y, classes):
     return figures, np.array(counted, dtype=float).reshape(-1, len(test))
 
 
-def measure(task, name, who, few_rows, bart, n_shuffles=1):
+def measure(task, name, who, few_rows, bart, n_folds=FOLDS):
     """Return a line of the file, the figures of a learner on a table, or None if it has no model of the table."""
     X, y = load(name)
     regression, n_rows = task == "regression", len(y)
@@ -133,7 +138,7 @@ def measure(task, name, who, few_rows, bart, n_shuffles=1):
         rows = np.random.default_rng(0).permutation(n_rows)[:FEW_ROWS]
         X, y = X[rows], y[rows]
     found, counted, leaves = [], [], []
-    for train, test in splits(y, regression, n_shuffles):
+    for train, test in splits(y, regression, n_folds):
         impute = SimpleImputer(strategy="median", keep_empty_features=True).fit(X[train])
         here, there = impute.transform(X[train]), impute.transform(X[test])
         if not found and who.startswith(("ours", "CART")):
@@ -181,7 +186,7 @@ def run(given, names):
             if not given.again and (task, name, who, given.few_rows) in found:
                 continue
             try:
-                line = measure(task, name, who, given.few_rows, bart, given.shuffles)
+                line = measure(task, name, who, given.few_rows, bart, given.folds)
             except elsewhere.Failed as failure:
                 print(f"{name}, {who}: {failure}", flush=True)
                 continue
@@ -203,7 +208,7 @@ def main():
     who.add_argument("--ours-only", action="store_true", help="ours alone, beside what the file has")
     parser.add_argument("--stated", action="store_true", help="ours with the stated prior, not one by evidence")
     parser.add_argument("--few-rows", action="store_true", help=f"{FEW_ROWS} rows of each table: a trial")
-    parser.add_argument("--shuffles", type=int, default=1, help="cross-validations, each with another seed; default 1")
+    parser.add_argument("--folds", type=int, default=FOLDS, help="folds to measure, five of each shuffle; default 5")
     parser.add_argument("--out", type=Path, default=Path("estimators.jsonl"), help="default estimators.jsonl")
     parser.add_argument("--again", action="store_true", help="measure also what the file has")
     parser.add_argument("--summary", action="store_true", help="measure nothing, print what the file has")

@@ -27,7 +27,7 @@ def in_place_of_r(monkeypatch):
 
 
 def run_benchmark(tmp_path, names):
-    options = {"rivals": None, "again": False, "few_rows": True, "shuffles": 1}
+    options = {"rivals": None, "again": False, "few_rows": True, "folds": 5}
     who = {"ours_only": False, "stated": False, "context": False}
     given = SimpleNamespace(out=tmp_path / "out.jsonl", **options, **who)
     estimators.run(given, names)
@@ -67,16 +67,15 @@ def test_no_held_out_table_is_known():
     assert np.all(np.diff(held_out.SERVO_TIMES) > 0.0)
 
 
-def test_shuffles_are_other_folds_of_the_same_rows():
+def test_folds_beyond_five_are_of_other_shuffles():
     y = np.arange(40.0)
-    once, thrice = (list(estimators.splits(y, True, n)) for n in (1, 3))
-    assert len(once) == 5
-    assert len(thrice) == 15
-    for (_, test), (_, again) in zip(once, thrice, strict=False):
-        np.testing.assert_array_equal(test, again)
-    for seed in range(3):
-        assert sorted(np.concatenate([test for _, test in thrice[5 * seed : 5 * seed + 5]])) == list(range(40))
-    assert not np.array_equal(thrice[0][1], thrice[5][1])
+    tests = [test.tolist() for _, test in estimators.splits(y, True, 12)]
+    assert len(tests) == 12
+    assert [test.tolist() for _, test in estimators.splits(y, True, 3)] == tests[:3]
+    assert [test.tolist() for _, test in estimators.splits(y, True)] == tests[:5]
+    for shuffle in (tests[:5], tests[5:10]):
+        assert sorted(row for test in shuffle for row in test) == list(range(40))
+    assert tests[0] != tests[5] != tests[10]
 
 
 @pytest.mark.slow

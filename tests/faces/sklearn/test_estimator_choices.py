@@ -157,7 +157,7 @@ def test_nested_parameters(kind):
         assert kind().set_params(**both).tree_prior.cost == 3.0
     with pytest.raises(ValueError, match=r"tree_prior__gamma: .*which has alpha, beta, max_depth; give one of these"):
         plain.set_params(tree_prior__gamma=1.0)
-    with pytest.raises(ValueError, match=r"leaf__sigma: leaf is by default .*which has (alpha|m0, k0, a0, b0); give one"):
+    with pytest.raises(ValueError, match=r"leaf__sigma: leaf is by default .*which has (alpha|m0, k0, a0, b0);"):
         plain.set_params(leaf__sigma=1.0)
     with pytest.raises(ValueError, match=r"beta=-1.0 is out of range"):
         plain.set_params(tree_prior__beta=-1.0)
