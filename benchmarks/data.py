@@ -1,9 +1,10 @@
-"""Tables the benchmarks share: generated ones, and real ones from the data folder."""
+"""Tables the benchmarks share: generated ones, real ones from the data folder, and held-out ones (`held_out.py`)."""
 
 import gzip
 import os
 from pathlib import Path
 
+import held_out
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 
@@ -85,12 +86,14 @@ BUNDLED = {
 
 
 def load(name):
-    """Features (n, p), missing cells NaN, and target (n,) of a generated, bundled or filed table, as numbers."""
+    """Return features (n, p), missing cells NaN, and target (n,) of any of the tables, as numbers."""
     if name in GENERATED:
         return GENERATED[name]()
     if name in BUNDLED:
         X, y = BUNDLED[name](return_X_y=True)
         return X, y.astype(float)
+    if held_out.source_of(name) is not None:
+        return held_out.load(name)
     whole = _filed(name)
     features = [column for column in whole.dtype.names[:-1] if not column.startswith("split_")]
     return np.column_stack([whole[column] for column in features]), whole[whole.dtype.names[-1]]
@@ -107,11 +110,17 @@ def _filed(name):
 
 
 def has_table(name):
-    """Whether the table is generated, bundled, or in the data folder; says so where not."""
-    found = name in GENERATED or name in BUNDLED or (DATA / f"{name}.csv.gz").exists()
-    if not found:
-        print(f"{name} skipped: it is not in the data folder (beside the checkout, or PACTREE_DATA)")
-    return found
+    """Return True if the table can be had; print why if not."""
+    if name in GENERATED or name in BUNDLED:
+        return True
+    if held_out.source_of(name) is not None:
+        reason = held_out.missing_reason(name)
+    else:
+        filed = (DATA / f"{name}.csv.gz").exists()
+        reason = None if filed else "it is not in the data folder (beside the checkout, or PACTREE_DATA)"
+    if reason is not None:
+        print(f"{name} skipped: {reason}", flush=True)
+    return reason is None
 
 
 def read_table(name):

@@ -1,6 +1,6 @@
 """The main job: a posterior over decision trees for the Wisconsin breast-cancer data.
 
-Four chains, their summary, held-out log loss and accuracy beside CART pruned by cross-validation, and pictures of the
+Four chains, their summary, held-out log loss and accuracy beside a tuned CART and a random forest, and pictures of the
 posterior, of the best tree with the rows of its leaves, and of 200 trees over one another.
 Run: python examples/breast_cancer.py [folder for the pictures]
 """
@@ -14,19 +14,59 @@ matplotlib.use("Agg")
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import accuracy_score, log_loss
-from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
 import pactree_mcmc as pt
 
+PSEUDOCOUNTS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+"""Numbers of rows, or of votes, that are added to those counted and divided equally among the classes."""
+N_TREES = 500
+"""Number of trees of the forest."""
 
-def pruned_cart(X, y):
-    """CART with the cost-complexity pruning of least cross-validated log loss."""
-    path = DecisionTreeClassifier(random_state=0).cost_complexity_pruning_path(X, y)
-    alphas = np.unique(np.clip(path.ccp_alphas, 0.0, None))[:-1]
-    search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"ccp_alpha": alphas}, scoring="neg_log_loss", cv=5)
-    return search.fit(X, y).best_estimator_
+
+def smooth(fractions, n_counted, pseudocount):
+    """Return class probabilities (n, K) from fractions (n, K) of ``n_counted`` rows or votes, never zero."""
+    return (n_counted * fractions + pseudocount / fractions.shape[1]) / (n_counted + pseudocount)
+
+
+def losses(fractions, n_counted, is_label):
+    """Return the log loss with each of the pseudocounts; ``is_label`` (n, K) marks the class of each row."""
+    return np.array([-np.log(smooth(fractions, n_counted, extra)[is_label]).mean() for extra in PSEUDOCOUNTS])
+
+
+def leaf_fractions(tree, X):
+    """Return the fractions (n, K) of the classes in the leaf of each row, and its number of training rows (n, 1)."""
+    leaf = tree.apply(X)
+    return tree.tree_.value[leaf, 0], tree.tree_.n_node_samples[leaf, None]
+
+
+def tuned_cart(X, y):
+    """Return CART and its pseudocount, both chosen for the least cross-validated log loss.
+
+    The prices of a leaf are one between any two steps of the pruning path of the whole tree, and one for no split.
+    """
+    steps = DecisionTreeClassifier(random_state=0).cost_complexity_pruning_path(X, y).ccp_alphas
+    steps = np.unique(np.clip(steps, 0.0, None))
+    prices = np.append(np.sqrt(steps[:-1] * steps[1:]), 2.0 * steps[-1])
+    is_label = y[:, None] == np.unique(y)
+    total = np.zeros((len(prices), len(PSEUDOCOUNTS)))
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
+        for row, price in zip(total, prices, strict=True):
+            tree = DecisionTreeClassifier(ccp_alpha=price, random_state=0).fit(X.iloc[train], y[train])
+            row += losses(*leaf_fractions(tree, X.iloc[test]), is_label[test])
+    price, extra = np.unravel_index(np.argmin(total), total.shape)
+    return DecisionTreeClassifier(ccp_alpha=prices[price], random_state=0).fit(X, y), PSEUDOCOUNTS[extra]
+
+
+def tuned_forest(X, y):
+    """Return a random forest and its pseudocount, chosen for the least log loss of the rows out of bag."""
+    forest = RandomForestClassifier(N_TREES, oob_score=True, random_state=0).fit(X, y)
+    n_votes = N_TREES * (1.0 - 1.0 / len(y)) ** len(y)
+    of_votes = losses(forest.oob_decision_function_, n_votes, y[:, None] == forest.classes_)
+    return forest, PSEUDOCOUNTS[np.argmin(of_votes)]
 
 
 def main(folder):
@@ -44,11 +84,18 @@ def main(folder):
     best = post.map_tree()
     print("best tree drawn:", best.format(), sep="\n", end="\n\n")
 
-    cart = pruned_cart(X, y)
+    cart, leaf_pseudocount = tuned_cart(X, y)
+    forest, vote_pseudocount = tuned_forest(X, y)
+    probabilities = {
+        "posterior over trees": post.predict_proba(X_new),
+        f"CART, {cart.get_n_leaves()} leaves": smooth(*leaf_fractions(cart, X_new), leaf_pseudocount),
+        f"forest of {N_TREES}": smooth(forest.predict_proba(X_new), N_TREES, vote_pseudocount),
+    }
     print(f"held out ({len(y_new)} rows)       log loss  accuracy")
-    for name, machine in (("posterior over trees", post), ("CART, pruned by CV", cart)):
-        loss = log_loss(y_new, machine.predict_proba(X_new), labels=np.unique(y))
-        print(f"{name:<25} {loss:8.3f}  {accuracy_score(y_new, machine.predict(X_new)):8.3f}")
+    classes = np.unique(y)
+    for name, p in probabilities.items():
+        loss, accuracy = log_loss(y_new, p, labels=classes), accuracy_score(y_new, classes[p.argmax(axis=1)])
+        print(f"{name:<25} {loss:8.3f}  {accuracy:8.3f}")
 
     folder.mkdir(parents=True, exist_ok=True)
     pt.plots.plot_posterior(post).savefig(folder / "breast_cancer_posterior.png", dpi=120)

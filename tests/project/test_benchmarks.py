@@ -114,7 +114,7 @@ def test_summary_counts_on_the_tables_that_both_have(tmp_path):
 
 def test_run_goes_on_where_it_was_cut(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(estimators, "asked_for", lambda given: ["CART"])
-    given = SimpleNamespace(out=tmp_path / "measured.jsonl", rivals=None, again=False, few_rows=True)
+    given = SimpleNamespace(out=tmp_path / "measured.jsonl", rivals=None, again=False, few_rows=True, folds=5)
     names = [("classification", "iris"), ("regression", "diabetes")]
     estimators.run(given, names[:1])
     first = given.out.read_text()

@@ -27,7 +27,9 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     ----------
     tree_prior : tree prior, optional
         Default ``ChipmanPrior(0.95, 0.5)`` or the choice of ``prior``. `set_params` sets its parameters as
-        ``tree_prior__alpha``, ..., starting from the default if none is given.
+        ``tree_prior__alpha``, ..., and likewise those of the other parts, ``split_prior__max_cuts``, ... and
+        ``leaf__alpha``, .... A part that is not given starts from its default (``LocalCuts()`` and
+        ``DirichletMultinomial()`` for these two), and is then given: ``prior`` does not choose it.
     split_prior : split prior, optional
         Default ``LocalCuts()``; with more than 20,000 rows ``LocalCuts(max_cuts=254)``, because fewer cuts of a
         feature, at quantiles, make fits faster.
@@ -122,6 +124,8 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     ['low', 'high']
     """
 
+    _leaf_class = DirichletMultinomial
+
     def _default_leaf(self, y: np.ndarray) -> Any:
         return DirichletMultinomial(0.5 / len(np.unique(y)))
 
@@ -159,7 +163,8 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
     ----------
     leaf : leaf model, optional
         Default ``NormalInverseGamma()``, a mean and a variance for each leaf, or the choice of ``prior``;
-        ``NormalSharedVariance()`` has one variance for all leaves, ``PoissonGamma()`` is for counts.
+        ``NormalSharedVariance()`` has one variance for all leaves, ``PoissonGamma()`` is for counts. `set_params` sets
+        its parameters as ``leaf__k0``, ..., starting from ``NormalInverseGamma()`` if none is given.
     tree_prior, split_prior, prior, power, max_depth, min_samples_leaf, nominal, missing, n_estimators, chains, work,
     n_jobs, random_state, verbose
         As for `BayesianTreeClassifier`.
@@ -205,6 +210,8 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
     >>> fitted.predict_interval([[5.0], [50.0]], 0.9).shape
     (2, 2)
     """
+
+    _leaf_class = NormalInverseGamma
 
     def _default_leaf(self, y: np.ndarray) -> Any:
         return NormalInverseGamma()

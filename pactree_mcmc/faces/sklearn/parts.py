@@ -17,37 +17,51 @@ TREE_PRIOR = ChipmanPrior(0.95, 0.5)
 """Larger trees than the customary ``beta = 2``, since they are averaged."""
 MANY_ROWS, MANY_CUTS = 20_000, 254
 """More rows than so many have so many cuts of a feature, where nothing is said."""
-DEFAULTS = {"tree_prior": TREE_PRIOR, "split_prior": LocalCuts(), "leaf": None}
-"""Parts that have parameters of their own, and what None stands for."""
+DEFAULTS = {"tree_prior": TREE_PRIOR, "split_prior": LocalCuts()}
+"""Parts that None stands for, except the leaf, which depends on the estimator."""
+PARTS = (*DEFAULTS, "leaf")
+"""Parameters of an estimator that have parameters of their own."""
 
 
 class WithParts(BaseEstimator):
-    """Reads and sets parameters of a tree prior, a split prior and a leaf: ``tree_prior__beta``, ..."""
+    """Base class for parameters of a tree prior, a split prior and a leaf: ``tree_prior__beta``, ``leaf__alpha``."""
+
+    _leaf_class: type[Leaf]
+    """Class of the leaf that ``leaf=None`` stands for."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name; with ``deep`` also those of the parts that are given, as ``tree_prior__beta``."""
+        """Return the parameters by name; with ``deep`` also those of given parts, as ``tree_prior__beta``.
+
+        A part that is None has no parameters here, although `set_params` takes them.
+        """
         out = super().get_params(deep=False)
-        for name in DEFAULTS if deep else ():
+        for name in PARTS if deep else ():
             part = out[name]
             if is_dataclass(part) and not isinstance(part, type):
                 out |= {f"{name}__{field.name}": getattr(part, field.name) for field in fields(part) if field.init}
         return out
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, those of parts by ``part__name``: a part left out so far starts from the default."""
+        """Set parameters, those of parts by ``part__name``.
+
+        A part that is None starts from the default, and is then given: ``prior="auto"`` no longer chooses it.
+        """
         inner: dict[str, dict[str, Any]] = {}
-        for key in [key for key in params if key.partition("__")[0] in DEFAULTS and "__" in key]:
+        for key in [key for key in params if key.partition("__")[0] in PARTS and "__" in key]:
             name, _, field = key.partition("__")
             inner.setdefault(name, {})[field] = params.pop(key)
         super().set_params(**params)
         for name, values in inner.items():
-            part: Any = DEFAULTS[name] if getattr(self, name) is None else getattr(self, name)
+            part, is_default = getattr(self, name), ""
+            if part is None:
+                part, is_default = DEFAULTS[name] if name in DEFAULTS else self._leaf_class(), "by default "
             allowed = [field.name for field in fields(part) if field.init] if is_dataclass(part) else []
             unknown = sorted(set(values) - set(allowed))
             if unknown:
                 what = f"which has {', '.join(allowed)}; give one of these, or" if allowed else "so"
                 raise ValueError(
-                    f"Invalid parameter {name}__{unknown[0]}: {name} is {in_words(part)}, {what} give {name}= whole."
+                    f"Invalid parameter {name}__{unknown[0]}: {name} is {is_default}{in_words(part)}, {what} give "
+                    f"{name}= whole."
                 )
             setattr(self, name, replace(part, **values))
         return self

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 import exact
 import pactree_mcmc as pt
@@ -155,8 +157,8 @@ def test_nested_parameters(kind):
         assert kind().set_params(**both).tree_prior.cost == 3.0
     with pytest.raises(ValueError, match=r"tree_prior__gamma: .*which has alpha, beta, max_depth; give one of these"):
         plain.set_params(tree_prior__gamma=1.0)
-    with pytest.raises(ValueError, match=r"leaf__alpha: leaf is None, so give leaf= whole"):
-        plain.set_params(leaf__alpha=1.0)
+    with pytest.raises(ValueError, match=r"leaf__sigma: leaf is by default .*which has (alpha|m0, k0, a0, b0);"):
+        plain.set_params(leaf__sigma=1.0)
     with pytest.raises(ValueError, match=r"beta=-1.0 is out of range"):
         plain.set_params(tree_prior__beta=-1.0)
     with pytest.raises(ValueError, match=r"Invalid parameter 'seconds'"):
@@ -179,6 +181,51 @@ def test_nested_parameters_reach_the_model():
         leaf=pt.DirichletMultinomial(9.0),
     )
     assert np.allclose(weak.predict_proba(X), exact.solve(model).predict_proba(X))
+
+
+LEAF_PARAMETERS = {
+    pt.BayesianTreeClassifier: ({"alpha": 0.3}, pt.DirichletMultinomial),
+    pt.BayesianTreeRegressor: ({"k0": 0.1, "a0": 4.0}, pt.NormalInverseGamma),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_default_leaf_has_nested_parameters(kind):
+    """They start from the leaf of the estimator; the parameters left out are set from the data as always."""
+    X, y = table(kind)
+    parameters, leaf = LEAF_PARAMETERS[kind]
+    nested = kind(**SMALL, prior="stated").set_params(**{f"leaf__{name}": value for name, value in parameters.items()})
+    assert repr(nested.leaf) == repr(leaf(**parameters))
+    assert {name: nested.get_params()[f"leaf__{name}"] for name in parameters} == parameters
+    whole = kind(**SMALL, prior="stated", leaf=leaf(**parameters))
+    assert np.array_equal(answers(nested.fit(X, y), X), answers(whole.fit(X, y), X))
+    assert not np.allclose(answers(nested, X), answers(kind(**SMALL, prior="stated").fit(X, y), X), atol=1e-4)
+    # with a leaf that is given the tree prior alone is chosen
+    kept = clone(nested).set_params(prior="auto").fit(X, y).prior_
+    assert repr(kept.leaf) == repr(leaf(**parameters))
+    with pytest.raises(ValueError, match=r"is out of range|must be positive|> 0"):
+        kind().set_params(**{f"leaf__{name}": -1.0 for name in parameters})
+
+
+@pytest.mark.parametrize("is_given", [False, True], ids=["default", "given"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_search_over_a_parameter_of_each_part(kind, is_given):
+    """What docs/howto_estimators.md names can be searched, in a pipeline too, whether the part is given or not."""
+    X, y = table(kind)
+    parameters, leaf = LEAF_PARAMETERS[kind]
+    parts = {"leaf": leaf(), "tree_prior": pt.ChipmanPrior(), "split_prior": pt.LocalCuts()} if is_given else {}
+    grid = {f"leaf__{name}": [0.01, value] for name, value in list(parameters.items())[:1]}
+    grid |= {"tree_prior__alpha": [0.05, 0.9], "split_prior__max_cuts": [2]}
+    line = Pipeline([("scale", StandardScaler()), ("tree", kind(**SMALL, **parts))])
+    grid = {f"tree__{name}": values for name, values in grid.items()}
+    scoring = "neg_log_loss" if kind is pt.BayesianTreeClassifier else None
+    search = GridSearchCV(line, grid, cv=2, scoring=scoring).fit(X, y)
+    best, found = search.best_estimator_["tree"], search.best_params_
+    assert best.posterior_.model.tree_prior.alpha == found["tree__tree_prior__alpha"]
+    assert best.posterior_.model.split_prior.max_cuts == 2
+    (name,) = (name for name in grid if name.startswith("tree__leaf"))
+    assert getattr(best.posterior_.model.leaf, name.removeprefix("tree__leaf__")) == found[name]
+    assert len(set(search.cv_results_["mean_test_score"])) > 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
