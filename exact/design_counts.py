@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pactree_mcmc import model as parts
-from pactree_mcmc.core.checks import in_words, read_array, read_numbers
+from pactree_mcmc.core.checks import in_words, read_array, read_numbers, refuse_other_rows
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.split_prior.base import SplitPrior
 from pactree_mcmc.model.split_prior.geometry import parts_rows, told
@@ -164,6 +164,7 @@ class DesignCounts:
         return ["tree", hash(q.tree), q.joint.tobytes()]
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, estimation: Any) -> tuple[np.ndarray, ...]:
+        refuse_other_rows(X=X, y=y, sample_weight=sample_weight, estimation=estimation)
         columns = learn_rows(X)
         x = np.array(columns.numbers(X))  # a stream may fill its buffer anew
         n = len(x)

@@ -133,7 +133,9 @@ def inexact_row(values: np.ndarray) -> int | None:
     if values.dtype.kind not in "iuO":
         return None
     if values.dtype.kind == "O":
-        large = np.array([isinstance(v, int | np.integer) and abs(int(v)) > MOST_EXACT for v in values.ravel().tolist()])
+        large = np.array(
+            [isinstance(v, int | np.integer) and abs(int(v)) > MOST_EXACT for v in values.ravel().tolist()]
+        )
         large = large.reshape(values.shape)
     elif values.dtype.itemsize < 8:
         return None
@@ -200,8 +202,12 @@ def refuse_other_rows(**arguments: Any) -> None:
         )
 
 
-def read_labels(y: Any) -> np.ndarray:
-    """Class labels (n,), to be compared with others; a column (n, 1) is taken as one."""
+def read_labels(y: Any, X: Any = None) -> np.ndarray:
+    """Return class labels (n,), to be compared with others; a column (n, 1) is taken as one.
+
+    ``X`` is the table to whose rows the labels belong: a pandas object with another index is refused.
+    """
+    refuse_other_rows(X=X, y=y)
     labels = read_array("y", y)
     return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
 

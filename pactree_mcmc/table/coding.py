@@ -37,8 +37,6 @@ class Scale(NamedTuple):
     high: np.ndarray
     """Largest value of each code, likewise."""
     n_codes: int
-    ticks: float = 0.0
-    """Number of the smallest steps of the values in a unit, which thresholds are multiples of; 0: none."""
 
     def threshold(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
         """Thresholds of splits ``code <= cut`` whose next code on the right, in the cell, is ``upper``."""
@@ -46,7 +44,7 @@ class Scale(NamedTuple):
         out[cut < 0] = -np.inf
         inner = (cut >= 0) & (upper < self.n_codes)
         if len(self.low):
-            out[inner] = midpoint(self.high[cut[inner]], self.low[upper[inner]], self.ticks)
+            out[inner] = midpoint(self.high[cut[inner]], self.low[upper[inner]])
         else:
             out[inner] = self.cuts[cut[inner]]
         return out
@@ -140,10 +138,10 @@ def given_scale(cuts: np.ndarray) -> Scale:
     return Scale(np.array(cuts, dtype=np.float64), np.empty(0), np.empty(0), len(cuts) + 1)
 
 
-def local_scale(x: np.ndarray, max_cuts: int | None, ticks: float = 0.0) -> Scale:
-    """Return a scale with a code for each distinct value, or for each bin between at most ``max_cuts`` quantiles.
+def local_scale(x: np.ndarray, max_cuts: int | None) -> Scale:
+    """Scale with a code for each distinct value, or for each of the bins between at most ``max_cuts`` quantiles.
 
-    Infinite values have bins of their own. Values are multiples of 1 / ``ticks``, if it is not 0.
+    Infinite values have bins of their own.
     """
     first = quantile_starts(x[np.isfinite(x)], max_cuts)
     values = first.values
@@ -152,17 +150,14 @@ def local_scale(x: np.ndarray, max_cuts: int | None, ticks: float = 0.0) -> Scal
         low, high = np.append(-np.inf, low), np.append(-np.inf, high)
     if np.any(x == np.inf):
         low, high = np.append(low, np.inf), np.append(high, np.inf)
-    return Scale(midpoint(high[:-1], low[1:], ticks), low, high, len(low), ticks)
+    return Scale(midpoint(high[:-1], low[1:]), low, high, len(low))
 
 
-def quantile_scale(x: np.ndarray, max_cuts: int, ticks: float = 0.0) -> Scale:
-    """Return a scale with at most ``max_cuts`` cuts at quantiles of finite ``x``, midway between neighbouring values.
-
-    Values are multiples of 1 / ``ticks``, if it is not 0.
-    """
+def quantile_scale(x: np.ndarray, max_cuts: int) -> Scale:
+    """Scale with at most ``max_cuts`` cuts at quantiles of finite ``x``, each midway between neighbouring values."""
     first = quantile_starts(x[np.isfinite(x)], max_cuts)
     cut = first.starts[1:]
-    return given_scale(midpoint(first.values[cut - 1], first.values[cut], ticks))
+    return given_scale(midpoint(first.values[cut - 1], first.values[cut]))
 
 
 class _Bins(NamedTuple):
@@ -181,14 +176,9 @@ def quantile_starts(x: np.ndarray, max_cuts: int | None) -> _Bins:
     return _Bins(values, np.concatenate([[0], starts[starts < len(values)]]))
 
 
-def midpoint(a: np.ndarray, b: np.ndarray, ticks: float = 0.0) -> np.ndarray:
-    """Return midpoints m of ``a < b`` with ``a <= m < b`` in floating point; beside infinity the outermost number.
-
-    They are the nearest multiples of 1 / ``ticks``, if it is not 0, so that words of a time give them back exactly.
-    """
-    middle = a / 2.0 + b / 2.0
-    middle = np.round(middle * ticks) / ticks if ticks else middle
-    middle = np.where(b == np.inf, LARGEST, np.where(a == -np.inf, -LARGEST, middle))
+def midpoint(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Midpoints m of ``a < b`` with ``a <= m < b`` in floating point; beside infinity the outermost number."""
+    middle = np.where(b == np.inf, LARGEST, np.where(a == -np.inf, -LARGEST, a / 2.0 + b / 2.0))
     return np.where((middle < b) & (middle >= a), middle, a)
 
 

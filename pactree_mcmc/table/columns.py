@@ -13,9 +13,9 @@ import numpy as np
 
 from ..core.checks import check_choice, in_words, is_integer, settle
 from ..files.encoding import kept
+from .kinds import NUMBER, Kind
 from .labels import category_codes, nominal_labels, sorted_unique
 from .reader import Table, _holds_text, _is_categorical, listed
-from .kinds import NUMBER, Kind
 from .values import levels_of, ordered_values, read_ordered
 
 MAX_CATEGORIES = 63
@@ -70,6 +70,11 @@ class Columns:
         """Boolean array (p,): which features are nominal."""
         return np.array([c is not None for c in self.categories], dtype=np.bool_)
 
+    @property
+    def is_plain(self) -> bool:
+        """True if all ordered features are numbers or truth values."""
+        return all(kind.is_plain for kind in self.kinds)
+
     def kind(self, feature: int) -> Kind:
         """Return the kind of data of an ordered ``feature``."""
         return self.kinds[feature] if self.kinds else NUMBER
@@ -91,10 +96,6 @@ class Columns:
         """Coordinate of ordered splits on ``feature`` that send missing values left, or right; arrays too."""
         feature, to_right = np.asarray(feature), ~np.asarray(missing_left, dtype=np.bool_)
         return np.where((feature >= 0) & to_right & np.isin(feature, self.twins), self.twin[feature], feature)
-
-    def ticks(self, c: int) -> float:
-        """Return the number of smallest steps in a unit of an ordered coordinate; 0 if it has none."""
-        return self.kind(int(self.source[c])).ticks
 
     def ordered_coordinate(self, raw: Any, c: int) -> np.ndarray:
         """Values (n,) of an ordered coordinate, from the raw column of its feature; missing ones are infinite."""
@@ -155,7 +156,7 @@ class Columns:
         """
         table = Table(X)
         where = self._places(table)
-        array, plain = table.array, not self.is_nominal.any() and all(kind.is_plain for kind in self.kinds)
+        array, plain = table.array, not self.is_nominal.any() and self.is_plain
         if array is not None and plain and array.dtype == np.float64 and np.isfinite(array).all():
             return np.ascontiguousarray(array)
         out = np.empty((table.n_rows, self.n_features), dtype=np.float64)

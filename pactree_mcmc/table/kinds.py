@@ -13,6 +13,8 @@ MICROSECONDS = 86_400_000_000
 """Microseconds of a day."""
 NANOSECONDS = 1000 * MICROSECONDS
 """Nanoseconds of a day."""
+PARTS_OF_A_DAY = (NANOSECONDS, 3_600 * 10**9, 60 * 10**9, 10**9, 10**6, 10**3)
+"""Nanoseconds of a day, an hour, a minute, a second, a millisecond and a microsecond."""
 FINEST_DAYS = 50.0
 """Durations in days up to which words show nanoseconds: float64 tells them apart until day 52."""
 MOST_DAYS = 1e8
@@ -44,11 +46,6 @@ class Kind(NamedTuple):
     def levels(self) -> tuple:
         """Levels of an ordered categorical in their order; () for other kinds."""
         return self.detail if self.name == "level" else ()
-
-    @property
-    def ticks(self) -> float:
-        """Number of the smallest steps of time in a day; 0 for kinds other than times and durations."""
-        return {"time": MICROSECONDS, "time UTC": MICROSECONDS, "duration": NANOSECONDS}.get(self.name, 0.0)
 
 
 NUMBER, TRUTH, DAY, TIME, UTC, DURATION = SIMPLE = tuple(
@@ -90,11 +87,12 @@ def is_kind(kind: Any) -> bool:
         return False
 
 
-def value_words(value: float, kind: Kind) -> str:
+def value_words(value: float, kind: Kind, low: float = math.nan, high: float = math.nan) -> str:
     """Return a value of a column, or a cut, in the words of its kind.
 
-    Of a cut between two values these are the words of the largest value of the kind that is not above the cut. So the
-    values not above the words are those that are not above the cut.
+    Of a cut these are the words of the largest value of the kind that is not above the cut. So the values not above the
+    words are those that are not above the cut. If the values ``low`` and ``high`` on either side are known, a duration
+    has the fewest parts that lie between them.
     """
     if kind.is_plain or not math.isfinite(value):
         return f"{value:.6g}"
@@ -105,7 +103,7 @@ def value_words(value: float, kind: Kind) -> str:
         return _period_words(value, kind.detail)
     if not abs(value) < MOST_DAYS:
         return f"{value:.6g}"
-    return _duration_words(value) if kind == DURATION else _date_words(value, kind)
+    return _duration_words(value, low, high) if kind == DURATION else _date_words(value, kind)
 
 
 def _period_words(ordinal: float, frequency: str) -> str:
@@ -121,15 +119,20 @@ def _date_words(days: float, kind: Kind) -> str:
     """Return days since 1970 as a date, of times to the microsecond."""
     if kind == DAY:  # whole days lie on the same side of a time and of the day it is in
         return str(np.datetime64(math.floor(days), "D"))
-    day, _, clock = str(np.datetime64(_tick(days, MICROSECONDS), "us")).partition("T")
+    day, _, clock = str(np.datetime64(round(days * MICROSECONDS), "us")).partition("T")
     clock = clock.rstrip("0").rstrip(".") if clock.partition(".")[2].strip("0") else clock[:8]
     return f"{day} {clock.removesuffix(':00') if len(clock) == 8 else clock}{' UTC' if kind == UTC else ''}"
 
 
-def _duration_words(days: float) -> str:
+def _duration_words(days: float, low: float, high: float) -> str:
     """Return a duration such as ``3 days 04:30:00``, which `pandas.Timedelta` reads."""
-    fine = abs(days) < FINEST_DAYS
-    ticks = _tick(days, NANOSECONDS) if fine else 1000 * _tick(days, MICROSECONDS)
+    finest = 1 if abs(days) < FINEST_DAYS else 1000
+    ticks = finest * _tick(days, NANOSECONDS // finest)
+    for part in PARTS_OF_A_DAY:
+        nearest = part * round(days * NANOSECONDS / part)
+        if low <= nearest / NANOSECONDS < high and part >= finest:
+            ticks = nearest
+            break
     whole, rest = divmod(abs(ticks), NANOSECONDS)
     seconds, fraction = divmod(rest, 10**9)
     clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"

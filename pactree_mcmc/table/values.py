@@ -10,14 +10,14 @@ import decimal
 import math
 import numbers
 from collections.abc import Callable
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import UTC as ZONE_UTC
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 import numpy as np
 
 from ..core.checks import MOST_EXACT, as_number, in_words, inexact_row, read_array
 from .kinds import (
-    DATES,
     DAY,
     DURATION,
     MICROSECONDS,
@@ -96,7 +96,7 @@ def _with_kind(raw: Any, name: str, built: Kind | None) -> tuple[np.ndarray, Kin
     aware = getattr(dtype, "tz", None) is not None
     if aware:
         raw = raw.dt.tz_convert("UTC").dt.tz_localize(None)
-    values = _array_of(raw, name)
+    values = exact_array(raw, name)
     kind = values.dtype.kind
     if kind == "O":
         return _of_objects(values, name, built)
@@ -118,7 +118,7 @@ def _built_on(built: Kind) -> str:
     return f"the model was built on {built.group}: give those"
 
 
-def _array_of(raw: Any, name: str) -> np.ndarray:
+def exact_array(raw: Any, name: str) -> np.ndarray:
     """Return the column as an array (n,); whole numbers that lack a value and that float64 may round, as objects."""
     values = read_array(f"column {name!r}", raw)
     if values.ndim != 1:
@@ -226,15 +226,17 @@ def _of_objects(values: np.ndarray, name: str, built: Kind | None) -> tuple[np.n
     """Return a column of Python objects as numbers, NaN if missing, and its kind."""
     known = np.array([not is_missing(value) for value in values.tolist()], dtype=np.bool_)
     entries = values[known].tolist()
-    if entries and all(type(value).__name__ == "Period" for value in entries):
-        if len({value.freqstr for value in entries}) == 1:
-            import pandas as pd
+    frequencies = {getattr(value, "freqstr", None) for value in entries}
+    if len(frequencies) == 1 and None not in frequencies:
+        import pandas as pd
 
-            return _with_kind(pd.Series(pd.PeriodIndex(values)), name, built)
+        return _with_kind(pd.Series(pd.PeriodIndex(values)), name, built)
     for types, convert in CONVERSIONS:
         if entries and all(isinstance(value, types) for value in entries):
             if len({getattr(value, "tzinfo", None) is None for value in entries}) > 1:
-                raise ValueError(f"column {name!r} mixes times with and without a time zone; give all one or the other.")
+                raise ValueError(
+                    f"column {name!r} mixes times with and without a time zone; give all one or the other."
+                )
             made = np.array([convert(value) for value in entries])
             out = np.full(len(values), np.array("NaT", dtype=made.dtype))
             out[known] = made
@@ -269,7 +271,7 @@ def _real(value: Any, row: int, name: str, built: Kind | None) -> float:
 def _instant(value: Any) -> np.datetime64:
     """Return a date or a time, with its zone taken to UTC, as NumPy's."""
     if getattr(value, "tzinfo", None) is not None:
-        value = value.astimezone(timezone.utc).replace(tzinfo=None)
+        value = value.astimezone(ZONE_UTC).replace(tzinfo=None)
     return value.to_datetime64() if hasattr(value, "to_datetime64") else np.datetime64(value)
 
 

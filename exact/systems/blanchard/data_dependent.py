@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc import progressive_mixture as by_populations
-from pactree_mcmc.core.checks import Seed, check_choice, check_flag, read_generator, read_labels, read_numbers
+from pactree_mcmc.core.checks import (
+    Seed,
+    check_choice,
+    check_flag,
+    read_generator,
+    read_labels,
+    read_matrix,
+    refuse_other_rows,
+)
 from pactree_mcmc.core.special import logsumexp
 from pactree_mcmc.model import FrozenLaplace, TreeModel
 from pactree_mcmc.model.split_prior.local_cuts import LocalCuts
@@ -125,6 +133,7 @@ def data_dependent_mixture(
     check_choice("engine", engine, ("exact", "smc"))
     check_flag("together", together)
     check_cells(max_cells)
+    refuse_other_rows(X=X, y=y, estimation=estimation)
     rows, labels = _numbers(X), read_labels(y)
     if labels.shape != (len(rows),):
         raise ValueError(f"y has shape {labels.shape}; X has {len(rows)} rows: give one label a row.")
@@ -157,7 +166,7 @@ def data_dependent_mixture(
 
 def _numbers(X: Any) -> np.ndarray:
     table = Table(X)
-    values = np.column_stack([read_numbers(f"column {k} of X", table.column(k)) for k in range(table.n_features)])
+    values = np.column_stack([read_matrix(f"column {k} of X", table.column(k)) for k in range(table.n_features)])
     if not np.isfinite(values).all():
         raise ValueError("X holds missing or infinite values; give finite numbers.")
     return values

@@ -124,8 +124,7 @@ class GridCuts(BoxSplitPrior):
             x = columns.ordered_coordinate(table.column(k), c)
             if not counted and self.cuts[k] is None:
                 raise ValueError(f"column {columns.names[k]!r} is ordered; give its cuts (an empty list: none).")
-            scale = quantile_scale(x, int(self.cuts), columns.ticks(c)) if counted else given_scale(self.cuts[k])
-            out.append(scale)
+            out.append(quantile_scale(x, int(self.cuts)) if counted else given_scale(self.cuts[k]))
         return out
 
     def count_splits(self, cell: PlainCell, feature: int) -> int:

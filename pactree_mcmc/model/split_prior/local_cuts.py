@@ -87,7 +87,7 @@ class LocalCuts(SplitPrior):
         return [
             nominal_scale(len(columns.categories[k]))
             if columns.categories[k] is not None
-            else local_scale(columns.ordered_coordinate(table.column(k), c), self.max_cuts, columns.ticks(c))
+            else local_scale(columns.ordered_coordinate(table.column(k), c), self.max_cuts)
             for c, k in enumerate(columns.source)
         ]
 
