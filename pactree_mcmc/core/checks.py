@@ -197,7 +197,7 @@ def refuse_other_rows(**arguments: Any) -> None:
         by_label = f"{name}.loc[{known}] to take it by label, or " if alike else ""
         raise ValueError(
             f"{name} has {'the labels of ' + known + ' in another order' if alike else 'other labels than ' + known} "
-            f"(row {row}: {in_words(index[row])} and {in_words(first[1][row])}); give {by_label}{name}.to_numpy() to "
+            f"(row {row}: {index[row]} and {first[1][row]}); give {by_label}{name}.to_numpy() to "
             "take it by position."
         )
 
@@ -233,7 +233,8 @@ def read_numbers(name: str, value: Any) -> np.ndarray:
     """
     array = read_array(name, value)
     if array.dtype.kind == "O":
-        entries = [as_number(entry) for entry in array.ravel().tolist()]
+        flags = bool | np.bool_
+        entries = [float(x) if isinstance(x, flags) else as_number(x) for x in array.ravel().tolist()]
         if None in entries:
             odd = in_words(array.ravel()[entries.index(None)])
             raise ValueError(f"{name} holds {odd}, which is not a real number; give numbers.")

@@ -65,7 +65,7 @@ def _holds_text(raw: Any) -> bool:
 
 def frame_of(X: Any) -> Any:
     """Return a dict of columns as a frame, and anything else as it is."""
-    if not isinstance(X, dict):
+    if type(X) is not dict:  # some sparse matrices are dicts too
         return X
     import pandas as pd
 

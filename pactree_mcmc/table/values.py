@@ -62,7 +62,8 @@ def read_ordered(raw: Any, name: str, may_lack: bool = False, built: Kind | None
     if bad.any():
         row = int(np.argmax(bad))
         if np.isnan(numbers_[row]):
-            raise ValueError(f"column {name!r} contains NaN or None (first in row {row}); {missing_advice(built)}.")
+            gap = "None" if np.asarray(raw, dtype=object)[row] is None else "NaN"
+            raise ValueError(f"column {name!r} contains {gap} (first in row {row}); {missing_advice(built)}.")
         raise ValueError(f"column {name!r} contains infinity (first in row {row}); give finite numbers.")
     return numbers_, kind
 

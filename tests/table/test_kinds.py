@@ -39,7 +39,11 @@ COLUMNS = {
     "times of day": (pd.Series([dt.time(8, i) for i in range(N)]), "duration", pd.Timedelta),
     "months": (pd.Series(pd.period_range("2020-01", periods=N, freq="M")), "period", lambda t: pd.Period(t, "M")),
     "quarters": (pd.Series(pd.period_range("2001Q1", periods=N, freq="Q")), "period", lambda t: pd.Period(t, "Q")),
-    "years": (pd.Series([pd.Period(y, "Y") for y in range(1990, 1990 + N)]), "period", lambda t: pd.Period(t, "Y")),
+    "years": (
+        pd.Series([pd.Period(str(y), "Y") for y in range(1990, 1990 + N)]),
+        "period",
+        lambda t: pd.Period(t, "Y"),
+    ),
     "Python dates": (pd.Series([START.date() + dt.timedelta(i) for i in range(N)]), "day", pd.Timestamp),
     "Python times": (
         pd.Series([START + dt.timedelta(seconds=i) for i in range(N)], dtype=object),
@@ -103,7 +107,7 @@ def test_new_levels_are_matched_by_label():
         assert np.array_equal(post.predict(new), y)
     with pytest.raises(ValueError, match=r"column 'g' holds '7' in row 1, which is not one of the levels.*2, 5, 10"):
         post.predict(pd.DataFrame({"g": ["2", "7"]}))
-    with pytest.raises(ValueError, match="contains NaN or None.*the model was built without missing values"):
+    with pytest.raises(ValueError, match=r"contains (NaN|None) .*the model was built without missing values"):
         post.predict(pd.DataFrame({"g": ["2", None]}))
 
 
@@ -154,7 +158,7 @@ def test_integers_that_would_be_rounded_are_refused(name):
     advice = r"column '\w+' holds -?\d+ in row \d+, which would be rounded .*subtract the same number"
     with pytest.raises(ValueError, match=advice):
         pt.TreeModel(LARGE[name], LATE, missing="branch")
-    with pytest.raises(ValueError, match="rounded|cannot hold exactly"):
+    with pytest.raises(ValueError, match=r"rounded|cannot hold exactly"):
         pt.BayesianTreeClassifier(missing="branch").fit(LARGE[name], LATE)
     if "gaps" not in name and name != "polars":
         with pytest.raises(ValueError, match="cannot hold exactly"):
@@ -227,9 +231,7 @@ def test_objects_that_are_mixed_or_missing():
 
 def test_flags_with_none():
     table = pd.DataFrame({"member": [True, None, False, True] * 10})
-    with pytest.raises(
-        ValueError, match=r"'member' contains NaN or None \(first in row 1\); fill it in, or give missing"
-    ):
+    with pytest.raises(ValueError, match=r"'member' contains None \(first in row 1\); fill it in, or give missing"):
         pt.TreeModel(table, LATE)
     y = table["member"].isna()
     post = solved(table, y, missing="branch")
@@ -251,7 +253,7 @@ def test_rows_as_lists_and_dicts_of_columns():
     fitted = pt.BayesianTreeClassifier(n_estimators=20, work=1e4, random_state=0).fit(rows, LATE)
     assert fitted.posterior_.model.columns.is_nominal.tolist() == [False, True, False]
     assert np.array_equal(fitted.predict(rows), fitted.predict(np.array(rows, dtype=object)))
-    with pytest.raises(ValueError, match="X is a dict that makes no table.*give columns of the same length"):
+    with pytest.raises(ValueError, match=r"X is a dict that makes no table.*give columns of the same length"):
         pt.TreeModel({"a": [1, 2], "b": [1]}, [0, 1])
 
 

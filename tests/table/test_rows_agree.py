@@ -33,9 +33,9 @@ CALLS = {
     "classifier, weights": lambda s: pt.BayesianTreeClassifier().fit(X, Y, s(COUNTS)),
     "PAC-Bayes": lambda s: exact.PACBayesTreeClassifier().fit(X, s(Y)),
     "dyadic, weights": lambda s: exact.DyadicTreeClassifier().fit(X, Y, s(COUNTS)),
-    "kd tree": lambda s: pt.kd_tree(X, 2, y=s(Y), rule="entropy"),
+    "kd tree": lambda s: pt.kd_tree(X, 2, y=s(Y)),
     "held out": lambda s: post().holdout_certificate(X, s(Y)),
-    "Occam": lambda s: pt.naive_occam(STUMP, X, s(Y), split_bits=1.0),
+    "Occam": lambda s: pt.certificates.naive_occam(STUMP, X, s(Y), split_bits=1.0),
     "prunings": lambda s: exact.Prunings(STUMP, X, s(Y)),
 }
 
@@ -82,11 +82,11 @@ def test_weights_of_nothing():
     with pytest.raises(ValueError, match="sample_weight is 0 in every row; give weights that count some rows"):
         pt.TreeModel(X, Y, sample_weight=np.zeros(N))
     for estimator in (pt.BayesianTreeClassifier(), exact.DyadicTreeClassifier()):
-        with pytest.raises(ValueError, match="sample_weight is 0 in every row"):
+        with pytest.raises(ValueError, match=r"sample_weight is 0 in every row|at least one non-zero number"):
             estimator.fit(X, Y, np.zeros(N))
     with pytest.raises(ValueError, match="sample_weight is 0 in every row"):
         exact.Prunings(STUMP, X, Y, sample_weight=np.zeros(N))
-    with pytest.raises(ValueError, match="exposure=0.0 is out of range"):
+    with pytest.raises(ValueError, match=r"exposure=0\.0 is out of range"):
         pt.PoissonGamma(exposure=np.zeros(N))
 
 
@@ -124,7 +124,7 @@ def test_time_and_event_of_any_form(name):
         (pd.DataFrame({"a": TIME, "b": TIME}), "y has the columns 'a', 'b'; name two of them 'time' and 'event'"),
         (pd.DataFrame({"a": EVENT, "b": EVENT}), "of which only the event consists of True and False"),
         (pd.DataFrame({"a": TIME, "b": EVENT, "c": TIME}), "name two of them 'time' and 'event'"),
-        (pd.DataFrame({"time": TIME, "event": "yes"}), "column 'event' of y has dtype"),
+        (pd.DataFrame({"time": TIME, "event": "yes"}), "column 'event' of y holds 'yes'"),
         (pd.DataFrame({"time": [None, *TIME[1:]], "event": EVENT}), "y is missing in row 0"),
         (pd.DataFrame({"time": TIME, "event": EVENT + 1}), "the event is 2.0 in row 1; give 1 where it was seen"),
     ],

@@ -119,7 +119,7 @@ class CsvTable:
             return np.array([None if word is None else TRUTHS[word] for word in words], dtype=object)
         look = np.array([word is not None and _looks(word) for word in words], dtype=np.bool_) & odd
         if look.any() or not may_be_text or not np.array_equal(odd, given):
-            self._refuse_text(name, look if look.any() else odd, advice or self._way_out(name))
+            self._refuse_text(name, look if look.any() else odd, advice)
         return text
 
     def dates(self, name: str) -> np.ndarray:
@@ -164,27 +164,26 @@ class CsvTable:
         swapped = str.maketrans({",": ".", ".": ","})
         return np.array([None if field is None else field.translate(swapped) for field in text], dtype=object)
 
-    def _way_out(self, name: str) -> str:
-        return f"correct it, or name the column in --nominal {name} if its values are categories"
-
     def _refuse_text(self, name: str, where: np.ndarray, advice: str, holds: str = "numbers") -> None:
         """Refuse the first text of a column that is marked, with the option that reads it."""
         row = int(np.argmax(where))
         value = str(self.frame[name].iloc[row])
         shown = value if len(value) <= 40 else value[:39] + "…"
         begin = f"{self.path}, line {self.line[row]}: text {shown!r} in column {name!r}"
+        nominal = f"name the column in --nominal {name} if its values are categories"
         if holds == "numbers" and LIKE_NUMBER.fullmatch(value.strip()):
-            raise BadTable(f"{begin} looks like a number; {self._how_to_read(value)} {advice}")
+            raise BadTable(f"{begin} looks like a number; {self._how_to_read(value)}, or {nominal}")
         if holds == "numbers" and LIKE_DATE.fullmatch(value.strip()):
-            raise BadTable(f"{begin} looks like a date; give --dates {name}, or {advice}")
-        raise BadTable(f"{begin}, which holds {holds}; {advice}")
+            raise BadTable(f"{begin} looks like a date; give --dates {name}, or {nominal}")
+        raise BadTable(f"{begin}, which holds {holds}; {advice or f'correct it, or {nominal}'}")
 
     def _how_to_read(self, value: str) -> str:
         """Return the advice about text that looks like a number."""
         other = "," if self.decimal == "." else "."
+        plain = "write it without separators of thousands, percent signs and currencies"
         if value.count(other) == 1 and self.decimal not in value:
-            return f"give --decimal '{other}' if that is the decimal sign, remove other signs beside the digits, or"
-        return "write it without separators of thousands, percent signs and currencies, or"
+            return f"give --decimal '{other}' if that is the decimal sign, {plain}"
+        return plain
 
 
 def _looks(word: str) -> bool:

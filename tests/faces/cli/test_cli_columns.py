@@ -1,7 +1,6 @@
 """The command line over columns as spreadsheets write them: decimal commas, dates, percent signs, damaged files."""
 
 import gzip
-import zlib
 
 import numpy as np
 import pandas as pd
@@ -126,8 +125,8 @@ def test_tabs(capsys, tmp_path):
     assert by_sign["best_tree"] == answer(capsys, "fit", path, "--target", "y", "--separator", "\t", *RUN)["best_tree"]
     path.rename(tmp_path / "t.tsv")
     assert answer(capsys, "fit", tmp_path / "t.tsv", "--target", "y", *RUN)["best_tree"] == by_sign["best_tree"]
+    (tmp_path / "u.csv").write_text("x\ty\n1\t2\n")
     with pytest.raises(BadTable, match=r"has one column.*give --separator '\\t'"):
-        (tmp_path / "u.csv").write_text("x\ty\n1\t2\n")
         read_csv(str(tmp_path / "u.csv"))
 
 
@@ -172,7 +171,6 @@ def test_encodings(tmp_path, name):
 def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
     (tmp_path / "t.csv").write_text("x,y\n1,2\n", encoding="utf-8-sig")
     assert list(read_csv(str(tmp_path / "t.csv")).frame) == ["x", "y"]
-    assert zlib.crc32(b"") == 0
 
 
 def test_long_numbers_are_exact(capsys, tmp_path):
