@@ -125,7 +125,7 @@ def _date_words(days: float, kind: Kind) -> str:
 
 
 def _duration_words(days: float, low: float, high: float) -> str:
-    """Return a duration such as ``3 days 04:30:00``, which `pandas.Timedelta` reads."""
+    """Return a duration such as ``3 days 04:30:00`` or ``-1 day +12:00:00``, as `pandas.Timedelta` reads it."""
     finest = 1 if abs(days) < FINEST_DAYS else 1000
     ticks = finest * _tick(days, NANOSECONDS // finest)
     for part in PARTS_OF_A_DAY:
@@ -133,12 +133,15 @@ def _duration_words(days: float, low: float, high: float) -> str:
         if low <= nearest / NANOSECONDS < high and part >= finest:
             ticks = nearest
             break
-    whole, rest = divmod(abs(ticks), NANOSECONDS)
+    sign = "-" if -NANOSECONDS < ticks < 0 else ""
+    whole, rest = divmod(abs(ticks) if sign else ticks, NANOSECONDS)
     seconds, fraction = divmod(rest, 10**9)
     clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
     clock += f".{fraction:09}".rstrip("0").rstrip(".")
-    words = [f"{whole} day{'s' * (whole != 1)}"] * (whole > 0) + [clock] * (rest > 0 or whole == 0)
-    return "-" * (ticks < 0) + " ".join(words)
+    if whole == 0:
+        return sign + clock
+    days_words = f"{whole} day{'s' * (abs(whole) != 1)}"
+    return f"{days_words} {'+' * (whole < 0)}{clock}" if rest else days_words
 
 
 def _tick(days: float, ticks: int) -> int:

@@ -110,7 +110,7 @@ def _with_kind(raw: Any, name: str, built: Kind | None) -> tuple[np.ndarray, Kin
         raise ValueError(f"column {name!r} is complex; X must be real: give real and imaginary parts as two columns.")
     if kind not in "fiub":
         raise ValueError(f"column {name!r} has dtype {values.dtype}; give real numbers, dates or a categorical.")
-    if kind == "f" and values.dtype.itemsize > 8:
+    if kind == "f" and values.dtype.itemsize > 8 and built is None:
         _refuse_merged(values, values.astype(np.float64), name)
     return _exact(values, name, built), TRUTH if kind == "b" else NUMBER
 
@@ -245,7 +245,8 @@ def _of_objects(values: np.ndarray, name: str, built: Kind | None) -> tuple[np.n
     out = np.full(len(values), np.nan)
     for row in np.flatnonzero(known).tolist():
         out[row] = _real(values[row], row, name, built)
-    if any(isinstance(value, decimal.Decimal | numbers.Rational) and not is_whole(value) for value in entries):
+    fractions = any(isinstance(value, decimal.Decimal | numbers.Rational) and not is_whole(value) for value in entries)
+    if fractions and built is None:
         _refuse_merged(values[known], out[known], name)
     return out, TRUTH if all(isinstance(value, bool | np.bool_) for value in entries) else NUMBER
 

@@ -210,6 +210,7 @@ def test_cuts_between_neighbouring_microseconds_and_nanoseconds():
         (2.4, 2.0, 3.0, "2 days"),
         (0.4, 9 / 24, 11 / 24, "10:00:00"),
         (-2.4, -3.0, -1.0, "-2 days"),
+        (-1.5, np.nan, np.nan, "-2 days +12:00:00"),
         (1e9, np.nan, np.nan, "1e+09"),
     ],
 )

@@ -195,8 +195,8 @@ class BayesianTree(WithParts):
         Parameters
         ----------
         X : table of shape (n, p)
-            Finite numbers, or missing ones if ``missing="branch"``; n >= 2. Columns of a pandas or polars frame with
-            text or categories are nominal.
+            As of `TreeModel`: finite numbers, or missing ones if ``missing="branch"``, text, dates, categories; n >= 2.
+            If X, y and sample_weight are pandas objects, their indices must be equal, in the same order.
         y : array-like of shape (n,)
             Labels, or numbers.
         sample_weight : array-like of shape (n,), optional
