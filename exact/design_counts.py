@@ -226,13 +226,16 @@ class DesignCounts:
 
 
 def learn_rows(X: Any) -> Any:
-    """Columns of a piece, which may be a single row; all of them ordered."""
+    """Return the columns of a piece, which may be a single row; all of them ordered, without levels."""
     table = Table(X)
     columns = learn_columns(table if table.n_rows != 1 else Table(table.take(np.zeros(2, dtype=np.int64))), None)
-    if columns.is_nominal.any():
+    categorical = columns.is_nominal | [bool(columns.kind(k).levels) for k in range(columns.n_features)]
+    if categorical.any():
         # each piece would number its categories anew
-        name = columns.names[int(np.argmax(columns.is_nominal))]
-        raise ValueError(f"column {name!r} is nominal; a stream takes ordered columns only: give numbers, or drop it.")
+        name = columns.names[int(np.argmax(categorical))]
+        raise ValueError(
+            f"column {name!r} is categorical; a stream takes ordered columns only: give numbers, or drop it."
+        )
     return columns
 
 

@@ -129,11 +129,10 @@ def _named_columns(y: Any, leaf: Leaf) -> np.ndarray | None:
         names, columns = list(y.dtype.names), [y[name] for name in y.dtype.names]
     else:
         return None
-    for column in columns:
-        refuse_missing(column)
-    numbers_ = {k: read_numbers(f"column {names[k]!r} of y", columns[k]) for k in range(len(names))}
-    order = leaf.order_of_y(names, list(numbers_.values()))
-    return np.column_stack([numbers_[k] for k in order])
+    order = leaf.order_of_y(names, columns)
+    for k in order:
+        refuse_missing(columns[k])
+    return np.column_stack([read_numbers(f"column {names[k]!r} of y", columns[k]) for k in order])
 
 
 def _all_strings(labels: np.ndarray) -> bool:

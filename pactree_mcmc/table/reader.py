@@ -79,7 +79,7 @@ def frame_of(X: Any) -> Any:
 
 def holds_categories(X: Any) -> bool:
     """Return True if a table that is not a frame has columns that scikit-learn does not read: text or dates."""
-    array = np.asarray(X) if isinstance(X, np.ndarray | list | tuple) else np.empty(0)
+    array = read_array("X", X) if isinstance(X, np.ndarray | list | tuple) else np.empty(0)
     if array.dtype.kind == "U" and not isinstance(X, np.ndarray):
         return array.ndim == 2
     texts = str | date | timedelta | np.datetime64 | np.timedelta64

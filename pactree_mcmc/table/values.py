@@ -55,17 +55,17 @@ def read_ordered(raw: Any, name: str, may_lack: bool = False, built: Kind | None
     else:
         values, kind = _with_kind(raw, name, built)
     with np.errstate(over="ignore"):
-        numbers_ = np.ascontiguousarray(values, dtype=np.float64)
-    if built is not None and kind.group != built.group and not np.isnan(numbers_).all():
+        out = np.ascontiguousarray(values, dtype=np.float64)
+    if built is not None and kind.group != built.group and not np.isnan(out).all():
         raise ValueError(f"column {name!r} holds {kind.group}; the model was built on {built.group}: give those.")
-    bad = np.isinf(numbers_) if may_lack else ~np.isfinite(numbers_)
+    bad = np.isinf(out) if may_lack else ~np.isfinite(out)
     if bad.any():
         row = int(np.argmax(bad))
-        if np.isnan(numbers_[row]):
+        if np.isnan(out[row]):
             gap = "None" if np.asarray(raw, dtype=object)[row] is None else "NaN"
             raise ValueError(f"column {name!r} contains {gap} (first in row {row}); {missing_advice(built)}.")
         raise ValueError(f"column {name!r} contains infinity (first in row {row}); give finite numbers.")
-    return numbers_, kind
+    return out, kind
 
 
 def missing_advice(built: Any) -> str:
@@ -144,7 +144,9 @@ def _exact(values: np.ndarray, name: str, built: Kind | None) -> np.ndarray:
 
 
 def _refuse_inexact(value: Any, row: int, name: str, built: Kind | None) -> None:
-    advice = "subtract the same number from all rows, or name the column in nominal= or leave it out if it identifies"
+    advice = (
+        "subtract the same number from all rows, or name the column in nominal= or leave it out if it is an identifier"
+    )
     raise ValueError(
         f"column {name!r} holds {int(value)} in row {row}, which would be rounded to {float(value):.0f}: 64-bit "
         "floating point holds all integers up to 2**53 only; "

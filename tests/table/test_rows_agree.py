@@ -95,7 +95,7 @@ SURVIVAL = {
     "named": pd.DataFrame({"time": TIME, "event": EVENT}),
     "in another order": pd.DataFrame({"event": EVENT.astype(int), "time": TIME}),
     "capitals": pd.DataFrame({"Event": EVENT, "Time": TIME}),
-    "among others": pd.DataFrame({"id": TIME, "event": EVENT, "time": TIME}),
+    "among others": pd.DataFrame({"id": "a", "event": EVENT, "time": TIME}),
     "other names": pd.DataFrame({"died": EVENT, "days": TIME}),
     "other names, 0 and 1": pd.DataFrame({"days": TIME, "died": EVENT.astype(float)}),
     "nullable": pd.DataFrame({"time": TIME, "event": EVENT}).convert_dtypes(),

@@ -228,10 +228,6 @@ def read_csv(
         separator = "\t" if ".tsv" in Path(path).suffixes else ","
     if len(separator) != 1:
         raise BadTable(f"--separator is {separator!r}; give one character")
-    if separator == decimal_sign:
-        raise BadTable(
-            f"--decimal and the separator are both {separator!r}; give the other one, such as --separator ';'"
-        )
     header, rows, lines = _fields(path, separator)
     frame = pd.DataFrame(rows, columns=pd.Index(header), dtype=object)
     return CsvTable(path, frame.mask(frame.isin(MISSING)), np.array(lines, dtype=np.int64), decimal_sign, dates or {})

@@ -63,7 +63,7 @@ class Leaf:
         """
         return float(sum(self.log_score(cell, target) for cell in stats))
 
-    def order_of_y(self, names: list[str], columns: list[np.ndarray]) -> list[int]:
+    def order_of_y(self, names: list[str], columns: list[Any]) -> list[int]:
         """Return the places of the columns of y in a frame, found by their names, or all of them as they are."""
         lower = [name.lower() for name in names]
         if self.y_names and set(self.y_names) <= set(lower):

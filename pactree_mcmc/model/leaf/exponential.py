@@ -28,11 +28,11 @@ class SurvivalLeaf(AddressedLeaf):
     rate: float | None
     k: float = 1.0
 
-    def order_of_y(self, names: list[str], columns: list[np.ndarray]) -> list[int]:
+    def order_of_y(self, names: list[str], columns: list[Any]) -> list[int]:
         found = super().order_of_y(names, columns)
-        flags = [k for k, column in enumerate(columns) if np.isin(column, (0.0, 1.0)).all()]
         if len(names) < 2 or {name.lower() for name in names} >= set(self.y_names):
             return found
+        flags = [k for k, column in enumerate(columns) if all(x in (0, 1) for x in np.asarray(column).tolist())]
         if len(names) > 2 or len(flags) != 1:
             raise ValueError(
                 f"y has the columns {', '.join(map(repr, names))}; name two of them 'time' and 'event', or give two "
