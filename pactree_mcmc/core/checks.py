@@ -192,13 +192,13 @@ def refuse_other_rows(**arguments: Any) -> None:
         if len(index) != len(first[1]) or index.equals(first[1]):
             continue
         known = f"{first[0]}.index"
-        row = int(np.argmin(np.asarray(index == first[1]))) if index.nlevels == first[1].nlevels else 0
-        alike = index.is_unique and first[1].is_unique and len(index.difference(first[1])) == 0
+        pairs = list(zip(map(in_words, index.tolist()), map(in_words, first[1].tolist()), strict=True))
+        row, (one, other) = next((place for place in enumerate(pairs) if len(set(place[1])) > 1), (0, pairs[0]))
+        alike = index.is_unique and first[1].is_unique and set(index) == set(first[1])
         by_label = f"{name}.loc[{known}] to take it by label, or " if alike else ""
         raise ValueError(
             f"{name} has {'the labels of ' + known + ' in another order' if alike else 'other labels than ' + known} "
-            f"(row {row}: {index[row]} and {first[1][row]}); give {by_label}{name}.to_numpy() to "
-            "take it by position."
+            f"(row {row}: {one} and {other}); give {by_label}{name}.to_numpy() to take it by position."
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import date, time, timedelta
 from typing import Any
 
 import numpy as np
@@ -82,9 +82,9 @@ def holds_categories(X: Any) -> bool:
     array = read_array("X", X) if isinstance(X, np.ndarray | list | tuple) else np.empty(0)
     if array.dtype.kind == "U" and not isinstance(X, np.ndarray):
         return array.ndim == 2
-    texts = str | date | timedelta | np.datetime64 | np.timedelta64
+    kinds = str | date | time | timedelta | np.datetime64 | np.timedelta64
     objects = array.ravel().tolist() if array.dtype.kind == "O" and array.ndim == 2 else []
-    return array.dtype.kind in "mM" or any(isinstance(value, texts) for value in objects)
+    return array.dtype.kind in "mM" or any(isinstance(x, kinds) or hasattr(x, "freqstr") for x in objects)
 
 
 def is_frame(X: Any) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from ...core.compile.address import by_address
 from ...core.special import gammaln
 from ...files.encoding import kept
+from ...table.labels import is_missing
 from .base import settle_parameters
 from .by_address import AddressedLeaf
 from .distributions import Mixture, quantile_by_halving
@@ -32,7 +33,11 @@ class SurvivalLeaf(AddressedLeaf):
         found = super().order_of_y(names, columns)
         if len(names) < 2 or {name.lower() for name in names} >= set(self.y_names):
             return found
-        flags = [k for k, column in enumerate(columns) if all(x in (0, 1) for x in np.asarray(column).tolist())]
+        flags = [
+            k
+            for k, column in enumerate(columns)
+            if all(is_missing(x) or x in (0, 1) for x in np.asarray(column).tolist())
+        ]
         if len(names) > 2 or len(flags) != 1:
             raise ValueError(
                 f"y has the columns {', '.join(map(repr, names))}; name two of them 'time' and 'event', or give two "
