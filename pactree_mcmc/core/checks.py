@@ -189,7 +189,7 @@ def refuse_other_rows(**arguments: Any) -> None:
             first = name, value.index
             continue
         index = value.index
-        if len(index) != len(first[1]) or index.equals(first[1]):
+        if not 0 < len(index) == len(first[1]) or index.equals(first[1]):
             continue
         known = f"{first[0]}.index"
         pairs = list(zip(map(in_words, index.tolist()), map(in_words, first[1].tolist()), strict=True))
