@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pactree_mcmc import model as parts
-from pactree_mcmc.core.checks import in_words, read_array, read_numbers
+from pactree_mcmc.core.checks import in_words, read_array, read_numbers, refuse_other_rows
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.split_prior.base import SplitPrior
 from pactree_mcmc.model.split_prior.geometry import parts_rows, told
@@ -164,6 +164,7 @@ class DesignCounts:
         return ["tree", hash(q.tree), q.joint.tobytes()]
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, estimation: Any) -> tuple[np.ndarray, ...]:
+        refuse_other_rows(X=X, y=y, sample_weight=sample_weight, estimation=estimation)
         columns = learn_rows(X)
         x = np.array(columns.numbers(X))  # a stream may fill its buffer anew
         n = len(x)
@@ -225,13 +226,16 @@ class DesignCounts:
 
 
 def learn_rows(X: Any) -> Any:
-    """Columns of a piece, which may be a single row; all of them ordered."""
+    """Return the columns of a piece, which may be a single row; all of them ordered, without levels."""
     table = Table(X)
     columns = learn_columns(table if table.n_rows != 1 else Table(table.take(np.zeros(2, dtype=np.int64))), None)
-    if columns.is_nominal.any():
+    categorical = columns.is_nominal | [bool(columns.kind(k).levels) for k in range(columns.n_features)]
+    if categorical.any():
         # each piece would number its categories anew
-        name = columns.names[int(np.argmax(columns.is_nominal))]
-        raise ValueError(f"column {name!r} is nominal; a stream takes ordered columns only: give numbers, or drop it.")
+        name = columns.names[int(np.argmax(categorical))]
+        raise ValueError(
+            f"column {name!r} is categorical; a stream takes ordered columns only: give numbers, or drop it."
+        )
     return columns
 
 

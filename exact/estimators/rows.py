@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
-from pactree_mcmc.core.checks import read_numbers
+from pactree_mcmc.core.checks import read_numbers, refuse_other_rows
 from pactree_mcmc.table.validation import read_data
 
 from ..graph.limits import refuse_bytes
@@ -40,6 +40,7 @@ def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
     ValueError
         If X, y or the weights cannot be used; weights are whole numbers >= 0, not all 0.
     """
+    refuse_other_rows(X=X, y=y, sample_weight=sample_weight)
     X, y = read_data(estimator, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
     check_classification_targets(y)
     place = np.arange(len(X))

@@ -14,7 +14,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import check_choice, check_count, check_flag, differ, in_words, read_labels, read_numbers
+from ..core.checks import (
+    check_choice,
+    check_count,
+    check_flag,
+    differ,
+    in_words,
+    read_labels,
+    read_matrix,
+    read_numbers,
+)
 from ..core.compile.jit import jit
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
@@ -268,7 +277,7 @@ def read_ranges(ranges: Any, p: int) -> np.ndarray:
 
 def _coded_rows(tree: Tree, X: Any, y: Any, n_classes: int) -> CodedRows:
     count_errors(tree, X, y, check_count("n_classes", n_classes, 2))
-    table = read_numbers("X", X) if tree.columns is None else tree.columns.numbers(X)
+    table = read_matrix("X", X) if tree.columns is None else tree.columns.numbers(X)
     inner = np.flatnonzero(tree.feature != LEAF)
     if np.any(tree.categories >= 0):
         raise ValueError("the tree has a nominal split, which this code lacks; give a tree with ordered splits.")

@@ -375,7 +375,7 @@ def count_errors(tree: Tree, X: Any, y: Any, n_classes: int) -> Counted:
             f"the tree has {len(tree.classes)} classes and n_classes={n_classes}; give how many labels there can be, "
             "known before the rows were seen: classes learnt from counted rows make the code depend on them."
         )
-    labels = read_labels(y)
+    labels = read_labels(y, X)
     refuse_missing(labels)
     leaf = tree.apply(X)
     if labels.shape != leaf.shape or len(leaf) == 0:

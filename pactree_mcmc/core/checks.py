@@ -18,6 +18,8 @@ MOST = 2**31 - 1
 """The largest meaningful count: draws, rows and cells are numbered with 31 bits."""
 
 BELOW_ONE = 1.0 - 2.0**-53
+MOST_EXACT = 1 << 53
+"""Largest integer up to which float64 holds all integers."""
 
 _WORDS = reprlib.Repr()
 _WORDS.maxstring = _WORDS.maxother = 100
@@ -126,8 +128,86 @@ def read_array(name: str, value: Any) -> np.ndarray:
         ) from error
 
 
-def read_labels(y: Any) -> np.ndarray:
-    """Class labels (n,), to be compared with others; a column (n, 1) is taken as one."""
+def inexact_row(values: np.ndarray) -> int | None:
+    """Return the first row of an array (n, ...) with an integer that float64 cannot hold; None if there is none."""
+    if values.dtype.kind not in "iuO":
+        return None
+    if values.dtype.kind == "O":
+        large = np.array(
+            [isinstance(v, int | np.integer) and abs(int(v)) > MOST_EXACT for v in values.ravel().tolist()]
+        )
+        large = large.reshape(values.shape)
+    elif values.dtype.itemsize < 8:
+        return None
+    else:
+        large = (values > MOST_EXACT) | (values < -MOST_EXACT if values.dtype.kind == "i" else False)
+    for place in np.argwhere(large).tolist():
+        value = int(values[tuple(place)])
+        number = as_number(value)
+        if number is not None and np.isfinite(number) and int(number) != value:
+            return int(place[0])
+    return None
+
+
+def read_matrix(name: str, value: Any) -> np.ndarray:
+    """Return a table of real numbers as float64; refuse integers that float64 cannot hold.
+
+    Raises
+    ------
+    ValueError
+        If an entry is not a real number, or float64 would round an integer.
+    """
+    refuse_inexact(name, read_array(name, value))
+    return read_numbers(name, value)
+
+
+def refuse_inexact(name: str, values: np.ndarray) -> None:
+    """Refuse an array with integers that float64 cannot hold."""
+    row = inexact_row(values)
+    if row is not None:
+        raise ValueError(
+            f"{name} holds integers in row {row} that 64-bit floating point cannot hold exactly (it holds all up to "
+            "2**53); subtract the same number from all rows, or leave the column out."
+        )
+
+
+def refuse_other_rows(**arguments: Any) -> None:
+    """Refuse pandas objects, one for each argument that has a value a row, whose indices differ.
+
+    Values are taken by position, so a Series in another order than the table would be attached to other rows.
+
+    Raises
+    ------
+    ValueError
+        If two of the arguments have an index of the same length that is not the same in the same order.
+    """
+    first: tuple[str, Any] | None = None
+    for name, value in arguments.items():
+        if not hasattr(value, "index") or not hasattr(value, "iloc"):
+            continue
+        if first is None:
+            first = name, value.index
+            continue
+        index = value.index
+        if not 0 < len(index) == len(first[1]) or index.equals(first[1]):
+            continue
+        known = f"{first[0]}.index"
+        pairs = list(zip(map(in_words, index.tolist()), map(in_words, first[1].tolist()), strict=True))
+        row, (one, other) = next((place for place in enumerate(pairs) if len(set(place[1])) > 1), (0, pairs[0]))
+        alike = index.is_unique and first[1].is_unique and set(index) == set(first[1])
+        by_label = f"{name}.loc[{known}] to take it by label, or " if alike else ""
+        raise ValueError(
+            f"{name} has {'the labels of ' + known + ' in another order' if alike else 'other labels than ' + known} "
+            f"(row {row}: {one} and {other}); give {by_label}{name}.to_numpy() to take it by position."
+        )
+
+
+def read_labels(y: Any, X: Any = None) -> np.ndarray:
+    """Return class labels (n,), to be compared with others; a column (n, 1) is taken as one.
+
+    ``X`` is the table to whose rows the labels belong: a pandas object with another index is refused.
+    """
+    refuse_other_rows(X=X, y=y)
     labels = read_array("y", y)
     return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
 
@@ -153,7 +233,8 @@ def read_numbers(name: str, value: Any) -> np.ndarray:
     """
     array = read_array(name, value)
     if array.dtype.kind == "O":
-        entries = [as_number(entry) for entry in array.ravel().tolist()]
+        flags = bool | np.bool_
+        entries = [float(x) if isinstance(x, flags) else as_number(x) for x in array.ravel().tolist()]
         if None in entries:
             odd = in_words(array.ravel()[entries.index(None)])
             raise ValueError(f"{name} holds {odd}, which is not a real number; give numbers.")

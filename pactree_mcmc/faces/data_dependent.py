@@ -134,6 +134,7 @@ def data_dependent_mixture(
     check_choice("engine", engine, ("exact", "smc"))
     check_flag("together", together)
     check_cells(max_cells)
+    refuse_other_rows(X=X, y=y, estimation=estimation)
     sample = _read_sample(X, y, X_new, estimation, classes)
     splits = LocalCuts(trivial=True, feature_weights=feature_weights)
     new, n_classes = sample.new, len(sample.classes)
@@ -214,7 +215,7 @@ def _columns_of(table: Table, rows: np.ndarray) -> Columns:
 
 
 def _numbers(table: Table) -> np.ndarray:
-    columns = [read_numbers(f"column {k} of X", table.column(k)) for k in range(table.n_features)]
+    columns = [read_matrix(f"column {k} of X", table.column(k)) for k in range(table.n_features)]
     values = np.column_stack(columns) if columns else np.empty((table.n_rows, 0))
     if not np.isfinite(values).all():
         raise ValueError("X holds missing or infinite values; give finite numbers.")

@@ -17,7 +17,7 @@ from ..model.split_prior.custom_splits import SplitsOutline
 from ..table.coding import DyadicScale, Scale
 from ..table.columns import Columns
 from ..table.groups import MAX_CATEGORIES, labels_of
-from ..table.values import KINDS
+from ..table.kinds import is_kind
 from ..tree.arrays import LEAF
 from .require import array_of, between, require
 
@@ -36,7 +36,7 @@ def check_parts(parts: ModelParts) -> None:
     require([type(k) is int and 0 <= k < p for k in columns.twins], "a twin is of no column")
     require(len(set(columns.twins)) == len(columns.twins), "a column has two twins")
     require(type(columns.kinds) is tuple and len(columns.kinds) in (0, p), "the columns have no kinds")
-    require([kind in KINDS for kind in columns.kinds], "a column is of an unknown kind")
+    require([is_kind(kind) for kind in columns.kinds], "a column is of an unknown kind")
     require(isinstance(columns.branches, bool) and isinstance(columns.named, bool), "the columns lack a word")
     for categories in columns.categories:
         require(categories is None or 0 < len(categories) <= MAX_CATEGORIES, "a column has no categories")

@@ -12,6 +12,7 @@ from ..core.checks import as_number, in_words, read_array, read_numbers
 from ..core.compile.jit import jit
 from ..files.encoding import kept
 from ..table.labels import refuse_missing
+from ..table.reader import Table, is_frame
 from .leaf.base import Leaf
 from .leaf.dirichlet import DirichletMultinomial
 from .leaf.normal import NormalInverseGamma
@@ -91,14 +92,18 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
 
 def _read_labels(y: Any, n: int, leaf: Any) -> np.ndarray:
     """Numbers or labels (n,) of which all are known; (n, d) where the leaf has d columns of y."""
-    labels = read_array("y", y)
+    columns = leaf.y_columns if isinstance(leaf, Leaf) else 1
+    labels = _named_columns(y, leaf) if columns > 1 else None
+    labels = read_array("y", y) if labels is None else labels
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
-    columns = leaf.y_columns if isinstance(leaf, Leaf) else 1
     if labels.ndim == 0 or labels.shape[1:] != ((columns,) if columns > 1 else ()):
         if columns > 1:
             raise ValueError(f"y has shape {labels.shape}; {leaf!r} needs {columns} columns, shape ({n}, {columns}).")
-        raise ValueError(f"y has shape {labels.shape}; give one value a row, shape ({n},).")
+        several = ", or a leaf of several columns, such as pt.ExponentialGamma() for time and event"
+        raise ValueError(
+            f"y has shape {labels.shape}; give one value a row, shape ({n},){several if labels.ndim == 2 else ''}."
+        )
     if len(labels) != n:
         raise ValueError(f"X has {n} rows and y has {len(labels)}; give as many.")
     kind = labels.dtype.kind
@@ -116,12 +121,28 @@ def _read_labels(y: Any, n: int, leaf: Any) -> np.ndarray:
     return labels
 
 
+def _named_columns(y: Any, leaf: Leaf) -> np.ndarray | None:
+    """Return the columns of a frame or the fields of records in the order of the leaf; None for any other y."""
+    if is_frame(y):
+        names, columns = [str(name) for name in y.columns], list(Table(y))
+    elif isinstance(y, np.ndarray) and y.dtype.names is not None:
+        names, columns = list(y.dtype.names), [y[name] for name in y.dtype.names]
+    else:
+        return None
+    order = leaf.order_of_y(names, columns)
+    for k in order:
+        refuse_missing(columns[k])
+    return np.column_stack([read_numbers(f"column {names[k]!r} of y", columns[k]) for k in order])
+
+
 def _all_strings(labels: np.ndarray) -> bool:
     return labels.dtype.kind in "US" or type(labels.dtype).__name__ == "StringDType"
 
 
 def _plain_objects(labels: np.ndarray) -> np.ndarray:
     refuse_missing(labels)
+    if labels.ndim > 1:
+        return read_numbers("y", labels)
     values = labels.tolist()
     if all(isinstance(v, str) for v in values):
         return np.array(values, dtype=str)
@@ -186,6 +207,8 @@ def _read_weight(sample_weight: Any, n: int) -> np.ndarray | None:
     if bad.any():
         row = int(np.argmax(bad))
         raise ValueError(f"sample_weight is {weight[row]} in row {row}; give finite weights >= 0.")
+    if not weight.any():
+        raise ValueError("sample_weight is 0 in every row; give weights that count some rows.")
     with np.errstate(over="ignore"):
         if not np.isfinite(weight.sum()):
             raise ValueError("sample_weight adds up to infinity; rescale it.")

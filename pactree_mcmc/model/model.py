@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ..core.checks import check_flag, in_words, read_numbers
+from ..core.checks import check_flag, in_words, read_numbers, refuse_other_rows
 from ..files.encoding import kept
 from ..files.store import AnyPath
 from ..files.write import write_parts
@@ -62,9 +62,11 @@ class TreeModel:
     Parameters
     ----------
     X : table of shape (n, p)
-        Array, pandas or polars frame; at least two rows. Columns of a frame with text or categories are nominal; dates
-        (datetime64) are ordered numbers, days since 1970.
-    y : array-like of shape (n,)
+        Array, list of rows, dict of columns, pandas or polars frame; at least two rows. Columns of text and
+        categoricals are nominal. Ordered are numbers, truth values, dates and times (days since 1970), durations
+        (days), periods, and ordered categoricals (pandas ``ordered=True``, polars Enum), whose splits are cuts in the
+        order of the levels. Integers that float64 would round are refused.
+    y : array-like of shape (n,), or (n, d)
         Integers, booleans or strings are class labels; floats make a regression, unless ``leaf`` says otherwise. More
         than 20 distinct integers are treated as classes with a warning.
     tree_prior : BranchingProcess, ChipmanPrior or LeafPenalty, optional
@@ -83,8 +85,9 @@ class TreeModel:
         follows the branch with more training rows, of two equal ones the left (``x <= threshold``). So does a category
         that is not in X.
     sample_weight : array-like of shape (n,), optional
-        Weights >= 0 that multiply the leaf statistics: a row of weight 2 has the score of two such rows. The prior does
-        not depend on them: where splits count rows (``min_leaf``, quantiles) each row counts once, whatever its weight.
+        Weights >= 0, not all 0, that multiply the leaf statistics: a row of weight 2 has the score of two such rows.
+        The prior does not depend on them: if splits count rows (``min_leaf``, quantiles) each row counts once, whatever
+        its weight.
     estimation : bool array of shape (n,), or float, optional
         Rows of E, which determine the leaf parameters; the other rows are S. For FrozenLaplace and PacBayesLoss. A
         float is the fraction of the rows in E, which are the last ones: shuffle a sorted table first.
@@ -112,6 +115,9 @@ class TreeModel:
 
     Notes
     -----
+    Values of a row belong together by position. If X, y, sample_weight, estimation and the exposure of the leaf are
+    pandas objects, their indices must be equal, in the same order; any other index is refused.
+
     Building costs O(n p log n); memory in addition to the caller's arrays is one to four bytes a value. Tree prior,
     split prior and leaf are checked before the table is coded.
 
@@ -150,6 +156,8 @@ class TreeModel:
         check_known(self.tree_prior, self.split_prior, leaf if isinstance(leaf, Leaf) else None)
         if self.split_prior.needs_depth and self.tree_prior.max_depth is None:
             raise ValueError("LocalCuts(trivial=True) never runs out of splits; give the tree prior a max_depth.")
+        exposure = getattr(leaf, "exposure", None)
+        refuse_other_rows(X=X, y=y, sample_weight=sample_weight, estimation=estimation, exposure=exposure)
         table = Table(X)
         self.columns = learn_columns(table, nominal, missing)
         self.n_rows, self.n_features = table.n_rows, table.n_features

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import check_choice, in_words, is_integer
+from ..core.checks import check_choice, in_words, is_integer, settle
 from ..files.encoding import kept
 from .groups import MAX_CATEGORIES, CategoryGroup, group_categories, labels_of
+from .kinds import NUMBER, Kind
 from .labels import category_codes, nominal_labels, sorted_unique
 from .reader import Table, _holds_text, _is_categorical, listed
-from .values import DATES, NUMBER, ordered_values, read_ordered
+from .values import levels_of, ordered_values, read_ordered
 
 MISSING = ("error", "branch")
 """What may be done about missing values."""
@@ -45,8 +46,8 @@ class Columns:
         Ordered features with missing values in the training table. Such a feature has two *coordinates*: its own, in
         which missing values are below all others, and a second one, after those of all features, in which they are
         above.
-    kinds : tuple of str
-        The kind of data of each ordered feature, one of `KINDS`; () if all are numbers.
+    kinds : tuple of Kind
+        The kind of data of each ordered feature; () if all are numbers.
     """
 
     names: tuple[str, ...]
@@ -54,7 +55,11 @@ class Columns:
     categories: tuple[np.ndarray | None, ...]
     branches: bool = False
     twins: tuple[int, ...] = ()
-    kinds: tuple[str, ...] = ()
+    kinds: tuple[Kind, ...] = ()
+
+    def __post_init__(self) -> None:
+        # files of earlier releases hold the names of the kinds
+        settle(self, "kinds", tuple(Kind(kind) if isinstance(kind, str) else kind for kind in self.kinds))
 
     @property
     def n_features(self) -> int:
@@ -66,8 +71,13 @@ class Columns:
         """Boolean array (p,): which features are nominal."""
         return np.array([c is not None for c in self.categories], dtype=np.bool_)
 
-    def kind(self, feature: int) -> str:
-        """What an ordered ``feature`` holds."""
+    @property
+    def is_plain(self) -> bool:
+        """True if all ordered features are numbers or truth values."""
+        return all(kind.is_plain for kind in self.kinds)
+
+    def kind(self, feature: int) -> Kind:
+        """Return the kind of data of an ordered ``feature``."""
         return self.kinds[feature] if self.kinds else NUMBER
 
     @property
@@ -144,11 +154,11 @@ class Columns:
         ------
         ValueError
             If columns are missing, X has another number of columns, or columns contain NaN (but see ``branches``),
-            infinity, or dates where the model has numbers; the message names all of these columns.
+            infinity, unknown levels, or another kind of data than the model; the message names all of these columns.
         """
         table = Table(X)
         where = self._places(table)
-        array, plain = table.array, not self.is_nominal.any() and not set(self.kinds) & set(DATES)
+        array, plain = table.array, not self.is_nominal.any() and self.is_plain
         if array is not None and plain and array.dtype == np.float64 and np.isfinite(array).all():
             return np.ascontiguousarray(array)
         out = np.empty((table.n_rows, self.n_features), dtype=np.float64)
@@ -156,13 +166,9 @@ class Columns:
         def read(k: int) -> None:
             raw, name, categories = table.column(where[k]), self.names[k], self.categories[k]
             if categories is not None:
-                out[:, k] = category_codes(nominal_labels(raw, name, self.branches), categories)
+                out[:, k] = category_codes(nominal_labels(raw, name, self.branches, is_new=True), categories)
                 return
-            values, kind = read_ordered(raw, name, self.branches)
-            if (kind in DATES) != (self.kind(k) in DATES):
-                held, wanted = ("dates", "numbers") if kind in DATES else ("numbers", "dates")
-                raise ValueError(f"column {name!r} holds {held}; the model was built on {wanted}: give those.")
-            out[:, k] = values
+            out[:, k] = read_ordered(raw, name, self.branches, self.kind(k))[0]
 
         for_each_column([partial(read, k) for k in range(self.n_features)])
         return out
@@ -192,7 +198,7 @@ def in_coordinate(values: np.ndarray, above: bool) -> np.ndarray:
 def learn_columns(table: Table, nominal: Any, missing: str = "error") -> Columns:
     """Read names, categories and kinds off the training ``table``; ``nominal`` names further nominal columns.
 
-    Columns of a frame that hold text are nominal. A ValueError names all columns that cannot be used.
+    Columns of text are nominal, but for arrays of text. A ValueError names all columns that cannot be used.
     """
     check_choice("missing", missing, MISSING)
     if table.n_rows == 0 or table.n_features == 0:
@@ -205,9 +211,9 @@ def learn_columns(table: Table, nominal: Any, missing: str = "error") -> Columns
     if not chosen and table.array is not None and table.array.dtype.kind == "f" and np.isfinite(table.array).all():
         return Columns(names, by_name, (None,) * len(names), branches)
 
-    def learn(k: int) -> tuple[np.ndarray | None, str, bool]:
+    def learn(k: int) -> tuple[np.ndarray | None, Kind, bool]:
         raw = table.column(k)
-        if k in chosen or _is_categorical(raw) or (table.frame is not None and _holds_text(raw)):
+        if k in chosen or (levels_of(raw) is None and (_is_categorical(raw) or _holds_text(raw))):
             return _learn_categories(raw, names[k], branches), NUMBER, False
         values, kind = read_ordered(raw, names[k], branches)
         gaps = np.isnan(values)

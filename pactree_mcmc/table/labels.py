@@ -10,8 +10,11 @@ from ..core.checks import in_words, read_array
 from .groups import labels_of
 
 
-def nominal_labels(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
-    """Returns a nominal column as an array of labels (n,); missing ones are None if they are allowed."""
+def nominal_labels(raw: Any, name: str, may_lack: bool = False, *, is_new: bool = False) -> np.ndarray:
+    """Return a nominal column as an array of labels (n,); missing ones are None if they are allowed.
+
+    ``is_new`` is True for rows to predict, whose errors give other advice.
+    """
     if hasattr(raw, "is_null") and hasattr(raw, "to_list"):
         missing = np.asarray(raw.is_null().to_list(), dtype=bool)
         labels = np.array(raw.to_list(), dtype=object)
@@ -27,9 +30,10 @@ def nominal_labels(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
             missing = labels != labels
     if missing.any():
         if not may_lack:
+            advice = 'give missing values a category of their own, or missing="branch"'
             raise ValueError(
                 f"nominal column {name!r} has a missing value (first in row {int(np.argmax(missing))}); "
-                'give missing values a category of their own, or missing="branch".'
+                f"{'fill it in: the model was built without missing values' if is_new else advice}."
             )
         labels = labels.astype(object)
         labels[missing] = None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterator
+from datetime import date, time, timedelta
 from typing import Any
 
 import numpy as np
 
-from ..core.checks import read_array
+from ..core.checks import MOST_EXACT, read_array
 
 MOST_NAMED = 1_000_000
 
@@ -17,6 +18,7 @@ class Table:
     """Uniform access to the columns of an array, a pandas or a polars frame, without copying it."""
 
     def __init__(self, X: Any) -> None:
+        X = frame_of(X)
         self.frame: Any = X if is_frame(X) else None
         self.array = None if self.frame is not None else _as_matrix(X)
         held: Any = self.frame if self.array is None else self.array
@@ -52,11 +54,37 @@ def listed(name: str, items: Any) -> list:
 
 
 def _holds_text(raw: Any) -> bool:
-    """Whether a column of a frame holds text, which the frame need not call categorical."""
+    """Return True if a column of a frame or of objects holds text; an array of text is not taken as categories."""
+    if isinstance(raw, np.ndarray) and raw.dtype.kind != "O":
+        return False
     kind = str(raw.dtype)
     if kind == "object":
         return any(isinstance(value, str) for value in raw)
     return kind.startswith(("str", "String"))
+
+
+def frame_of(X: Any) -> Any:
+    """Return a dict of columns as a frame, and anything else as it is."""
+    if type(X) is not dict:  # some sparse matrices are dicts too
+        return X
+    import pandas as pd
+
+    try:
+        return pd.DataFrame(X)
+    except Exception as error:
+        raise ValueError(
+            f"X is a dict that makes no table ({type(error).__name__}: {error}); give columns of the same length."
+        ) from error
+
+
+def holds_categories(X: Any) -> bool:
+    """Return True if a table that is not a frame has columns that scikit-learn does not read: text or dates."""
+    array = read_array("X", X) if isinstance(X, np.ndarray | list | tuple) else np.empty(0)
+    if array.dtype.kind == "U" and not isinstance(X, np.ndarray):
+        return array.ndim == 2
+    kinds = str | date | time | timedelta | np.datetime64 | np.timedelta64
+    objects = array.ravel().tolist() if array.dtype.kind == "O" and array.ndim == 2 else []
+    return array.dtype.kind in "mM" or any(isinstance(x, kinds) or hasattr(x, "freqstr") for x in objects)
 
 
 def is_frame(X: Any) -> bool:
@@ -67,12 +95,16 @@ def is_frame(X: Any) -> bool:
     return module in ("pandas", "polars") and getattr(X, "ndim", 2) == 2 and hasattr(X, "columns")
 
 
+def _may_be_rounded(array: np.ndarray) -> bool:
+    return array.dtype == np.float64 and bool((np.abs(array) >= MOST_EXACT).any())
+
+
 def _as_matrix(X: Any) -> np.ndarray:
     if type(X).__module__.startswith("scipy.sparse"):
         raise ValueError("X is a sparse matrix; give a dense array, X.toarray().")
     array = read_array("X", X)
-    if array.dtype.kind in "US" and not isinstance(X, np.ndarray):
-        array = np.asarray(X, dtype=object)
+    if not isinstance(X, np.ndarray) and (array.dtype.kind in "US" or _may_be_rounded(array)):
+        array = np.asarray(X, dtype=object)  # an array of one dtype has changed some of the values
     if array.ndim != 2:
         raise ValueError(f"X has {array.ndim} dimension(s); give a table of shape (n, p), e.g. X.reshape(-1, 1).")
     return array

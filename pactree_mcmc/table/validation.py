@@ -4,19 +4,36 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from ..core.checks import in_words, refuse_endless
+from ..core.checks import in_words, refuse_endless, refuse_inexact
 from .labels import refuse_missing
+from .reader import Table
+from .values import exact_array
 
 
 def read_data(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
-    """`validate_data`, with a ValueError for values that are too large or not a table, and for the row of a missing
-    y.
+    """Return the result of `validate_data`, with a ValueError for values that cannot be used.
+
+    These are values that are too large or not a table, integers that float64 would round, and a missing y.
     """
     for labels in y:
         refuse_missing(labels)
+    if not settings.get("skip_check_array"):
+        _refuse_rounded(X)
     return _checked(validate_data, estimator, X, *y, given=(X, *y), **settings)
+
+
+def _refuse_rounded(X: Any) -> None:
+    """Refuse a table with integers that float64 would round; leave other faults to scikit-learn."""
+    try:
+        table = Table(X)
+    except ValueError:
+        return
+    if table.array is None or table.array.dtype.kind != "f":
+        for k, name in enumerate(table.names or [f"x{k}" for k in range(table.n_features)]):
+            refuse_inexact(f"column {name!r}", np.asarray(exact_array(table.column(k), name)))
 
 
 def read_column(y: Any, **settings: Any) -> Any:

@@ -1,107 +1,295 @@
-"""Ordered columns as numbers: truth values, dates and times too."""
+"""Ordered columns as numbers: truth values, dates, times, durations, periods and ordered categories too.
+
+Every kind becomes float64 so that the order is kept and no two values of a column fall together. A column for which
+this is impossible is refused.
+"""
 
 from __future__ import annotations
 
+import decimal
 import math
 import numbers
-from datetime import date
+from collections.abc import Callable
+from datetime import UTC as ZONE_UTC
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 import numpy as np
 
-from ..core.checks import as_number, in_words, read_array
+from ..core.checks import MOST_EXACT, as_number, in_words, inexact_row, read_array
+from .kinds import (
+    DAY,
+    DURATION,
+    MICROSECONDS,
+    NANOSECONDS,
+    NUMBER,
+    TIME,
+    TRUTH,
+    UTC,
+    Kind,
+    kind_of_levels,
+    kind_of_periods,
+    plain_level,
+)
 from .labels import is_missing
 
-NUMBER, TRUTH, DAY, TIME, UTC = KINDS = ("number", "truth value", "day", "time", "time UTC")
-"""What an ordered column holds; days and times become days since 1970, in floating point."""
-
-
-DATES = (DAY, TIME, UTC)
-
-
-MICROSECONDS = 86_400_000_000
-"""Of a day."""
+EXACT_TICKS = 1 << 52
+"""Ticks, from zero, up to which a quotient by a constant keeps all of them apart."""
 
 
 def ordered_values(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
-    """An ordered column as float64 (n,), contiguous; not copied if it is so already.
+    """Return an ordered column as float64 (n,), contiguous and finite, with NaN for missing values if allowed.
 
-    Finite, but for NaN where values may lack.
+    The column is not copied if it is in this form already.
     """
     return read_ordered(raw, name, may_lack)[0]
 
 
-def read_ordered(raw: Any, name: str, may_lack: bool = False) -> tuple[np.ndarray, str]:
-    """As `ordered_values`; with the kind of the column."""
-    zone = getattr(getattr(raw, "dtype", None), "tz", None)
-    if zone is not None:
+def read_ordered(raw: Any, name: str, may_lack: bool = False, built: Kind | None = None) -> tuple[np.ndarray, Kind]:
+    """Return the column as `ordered_values` does, and its kind.
+
+    ``built`` is the kind of the column in the model if rows are to be predicted, else None.
+    """
+    if built is not None and built.levels:
+        values, kind = _level_values(raw, name, built.levels, may_lack), built
+    else:
+        values, kind = _with_kind(raw, name, built)
+    with np.errstate(over="ignore"):
+        out = np.ascontiguousarray(values, dtype=np.float64)
+    if built is not None and kind.group != built.group and not np.isnan(out).all():
+        raise ValueError(f"column {name!r} holds {kind.group}; the model was built on {built.group}: give those.")
+    bad = np.isinf(out) if may_lack else ~np.isfinite(out)
+    if bad.any():
+        row = int(np.argmax(bad))
+        if np.isnan(out[row]):
+            gap = "None" if np.asarray(raw, dtype=object)[row] is None else "NaN"
+            raise ValueError(f"column {name!r} contains {gap} (first in row {row}); {missing_advice(built)}.")
+        raise ValueError(f"column {name!r} contains infinity (first in row {row}); give finite numbers.")
+    return out, kind
+
+
+def missing_advice(built: Any) -> str:
+    """Return the advice about a missing value: in a table to train on if ``built`` is None, else in new rows."""
+    if built is not None:
+        return "fill it in: the model was built without missing values"
+    return 'fill it in, or give missing="branch"'
+
+
+def levels_of(raw: Any) -> Kind | None:
+    """Return the kind of an ordered categorical of pandas or an Enum of polars; None for any other column."""
+    dtype = getattr(raw, "dtype", None)
+    if getattr(dtype, "ordered", False) is True:
+        return kind_of_levels(dtype.categories.tolist())  # type: ignore[union-attr]
+    if type(dtype).__name__ == "Enum" and hasattr(dtype, "categories"):
+        return kind_of_levels(dtype.categories.to_list())  # type: ignore[union-attr]
+    return None
+
+
+def _with_kind(raw: Any, name: str, built: Kind | None) -> tuple[np.ndarray, Kind]:
+    """Return the column as real numbers of any dtype, NaN if missing, and its kind."""
+    levels = levels_of(raw)
+    if levels is not None:
+        return _level_values(raw, name, levels.levels, True), levels
+    dtype = getattr(raw, "dtype", None)
+    if type(dtype).__name__ == "PeriodDtype":
+        ordinals = _exact(raw.array.asi8, name, built)
+        return np.where(raw.isna(), np.nan, ordinals), kind_of_periods(dtype)
+    aware = getattr(dtype, "tz", None) is not None
+    if aware:
         raw = raw.dt.tz_convert("UTC").dt.tz_localize(None)
+    values = exact_array(raw, name)
+    kind = values.dtype.kind
+    if kind == "O":
+        return _of_objects(values, name, built)
+    if kind in "mM":
+        return _of_ticks(values, name, built, aware or getattr(dtype, "time_zone", None) is not None)
+    if kind in "US" or type(values.dtype).__name__ == "StringDType":
+        advice = "make it a pandas or polars categorical, name it in nominal=, or give numbers"
+        raise ValueError(f"column {name!r} holds text; {advice if built is None else _built_on(built)}.")
+    if kind == "c":
+        raise ValueError(f"column {name!r} is complex; X must be real: give real and imaginary parts as two columns.")
+    if kind not in "fiub":
+        raise ValueError(f"column {name!r} has dtype {values.dtype}; give real numbers, dates or a categorical.")
+    if kind == "f" and values.dtype.itemsize > 8 and built is None:
+        _refuse_merged(values, values.astype(np.float64), name)
+    return _exact(values, name, built), TRUTH if kind == "b" else NUMBER
+
+
+def _built_on(built: Kind) -> str:
+    return f"the model was built on {built.group}: give those"
+
+
+def exact_array(raw: Any, name: str) -> np.ndarray:
+    """Return the column as an array (n,); whole numbers that lack a value and that float64 may round, as objects."""
     values = read_array(f"column {name!r}", raw)
     if values.ndim != 1:
         raise ValueError(f"column {name!r} holds lists or records; give real numbers or a categorical.")
-    kind, holds = values.dtype.kind, TRUTH if values.dtype.kind == "b" else NUMBER
-    if kind == "M":
-        whole = bool(np.all(np.isnat(values) | (values == values.astype("M8[D]"))))
-        aware = zone is not None or getattr(getattr(raw, "dtype", None), "time_zone", None) is not None
-        values, holds = _days(values, name), UTC if aware else DAY if whole else TIME
-    elif kind == "O":
-        if all(isinstance(value, bool | np.bool_) or (may_lack and is_missing(value)) for value in values.tolist()):
-            holds = TRUTH
-        values = _real_objects(values, name, may_lack)
-    elif kind in "US" or type(values.dtype).__name__ == "StringDType":
+    whole = getattr(getattr(raw, "dtype", None), "kind", "") in ("i", "u") or _is_whole_in_polars(raw)
+    if whole and values.dtype.kind == "f" and (np.abs(values) >= MOST_EXACT).any():
+        return np.array(raw.to_list(), dtype=object)
+    return values
+
+
+def _is_whole_in_polars(raw: Any) -> bool:
+    is_integer = getattr(getattr(raw, "dtype", None), "is_integer", None)
+    return callable(is_integer) and is_integer() is True
+
+
+def _exact(values: np.ndarray, name: str, built: Kind | None) -> np.ndarray:
+    """Return the values; refuse integers that float64 cannot hold."""
+    row = inexact_row(values)
+    if row is not None:
+        _refuse_inexact(values[row], row, name, built)
+    return values
+
+
+def _refuse_inexact(value: Any, row: int, name: str, built: Kind | None) -> None:
+    advice = (
+        "subtract the same number from all rows, or name the column in nominal= or leave it out if it is an identifier"
+    )
+    raise ValueError(
+        f"column {name!r} holds {int(value)} in row {row}, which would be rounded to {float(value):.0f}: 64-bit "
+        "floating point holds all integers up to 2**53 only; "
+        f"{advice if built is None else 'give numbers as exact as those that the model was built on'}."
+    )
+
+
+def _refuse_merged(exact: np.ndarray, near: np.ndarray, name: str) -> None:
+    """Refuse a column of which different values (n,) have the same floating-point number (n,)."""
+    order = np.argsort(near, kind="stable")
+    exact, near = exact[order], near[order]
+    merged = (near[1:] == near[:-1]) & (exact[1:] != exact[:-1])
+    if merged.any():
+        place = int(np.argmax(merged))
         raise ValueError(
-            f"column {name!r} holds text; make it a pandas or polars categorical, name it in nominal=, or give numbers."
+            f"column {name!r} holds {exact[place]} and {exact[place + 1]}, which 64-bit floating point cannot tell "
+            "apart; round them, or subtract the same value from all rows."
         )
-    elif kind == "c":
-        raise ValueError(f"column {name!r} is complex; X must be real: give real and imaginary parts as two columns.")
-    elif kind not in "fiub":
-        raise ValueError(f"column {name!r} has dtype {values.dtype}; give real numbers, dates or a categorical.")
-    with np.errstate(over="ignore"):
-        values = np.ascontiguousarray(values, dtype=np.float64)
-    bad = np.isinf(values) if may_lack else ~np.isfinite(values)
-    if bad.any():
-        row = int(np.argmax(bad))
-        what = "NaN" if np.isnan(values[row]) else "infinity"
-        advice = "give finite numbers" + (', or missing="branch"' if np.isnan(values[row]) else "")
-        raise ValueError(f"column {name!r} contains {what} (first in row {row}); {advice}.")
-    return values, holds
 
 
-def _days(values: np.ndarray, name: str) -> np.ndarray:
-    """Dates as days since 1970-01-01 in float64, NaN where missing; a microsecond makes a difference until 2200."""
-    gone = np.isnat(values)
-    fine = values.astype("M8[us]")
-    beyond = ~gone & (fine.astype("M8[D]") != values.astype("M8[D]"))
+def _of_ticks(values: np.ndarray, name: str, built: Kind | None, aware: bool = False) -> tuple[np.ndarray, Kind]:
+    """Return dates or durations as days, NaN if missing, and their kind."""
+    if values.dtype.kind == "m":
+        return _days(values, name, "durations"), DURATION
+    days = _days(values, name, "dates")
+    if built is None:
+        _refuse_merged(values, days, name)
+    whole = bool(np.all(np.isnat(values) | (values == values.astype("M8[D]"))))
+    return days, UTC if aware else DAY if whole else TIME
+
+
+def _days(values: np.ndarray, name: str, what: str) -> np.ndarray:
+    """Return dates since 1970 or durations in days, NaN if missing.
+
+    What is finer than a microsecond is rounded up, so that a cut at a microsecond divides the values as before. Short
+    durations are kept to the nanosecond.
+    """
+    gone, kind = np.isnat(values), values.dtype.kind
+    fine = values.astype(f"{kind}8[us]")
+    beyond = ~gone & (fine.astype(f"{kind}8[D]") != values.astype(f"{kind}8[D]"))
     if beyond.any():
         raise ValueError(
-            f"column {name!r} holds dates beyond the year 290,000 (first in row {int(np.argmax(beyond))})."
+            f"column {name!r} holds {what} beyond the year 290,000 (first in row {int(np.argmax(beyond))})."
         )
-    return np.where(gone, np.nan, fine.astype(np.int64) / MICROSECONDS)
-
-
-def date_words(days: float, kind: str) -> str:
-    """A number of days since 1970-01-01 as a date, of times to the microsecond."""
-    if not abs(days) < 1e8:
-        return f"{days:.6g}"
-    if kind == DAY:  # whole days lie on the same side of a time and of the day it is in
-        return str(np.datetime64(math.floor(days), "D"))
-    day, _, time = str(np.datetime64(round(days * MICROSECONDS), "us")).partition("T")
-    time = time.rstrip("0").rstrip(".") if "." in time and time.partition(".")[2].strip("0") else time[:8]
-    return f"{day} {time.removesuffix(':00') if len(time) == 8 else time}{' UTC' if kind == UTC else ''}"
-
-
-def _real_objects(values: np.ndarray, name: str, may_lack: bool) -> np.ndarray:
-    values = np.array(values)
-    for row, value in enumerate(values.tolist()):
-        if may_lack and is_missing(value):
-            values[row] = np.nan
-        elif as_number(value) is None and not isinstance(value, bool | np.bool_):
-            advice = "give numbers, make it categorical, or name it in nominal="
-            if isinstance(value, date):
-                advice = "give dates as datetime64, pd.to_datetime(column)"
+    finer = fine < values
+    if finer.any() and kind == "m":
+        ticks = values.astype("m8[ns]").astype(np.int64)
+        if (np.abs(ticks[~gone]) >= EXACT_TICKS).any():
             raise ValueError(
-                f"column {name!r} holds objects ({type(value).__name__} {in_words(value)} in row {row}); {advice}."
+                f"column {name!r} holds durations beyond 52 days in nanoseconds; round them to microseconds."
             )
-        elif isinstance(value, numbers.Real):
-            values[row] = as_number(float(value) if isinstance(value, bool | np.bool_) else value)
-    return values.astype(np.float64)
+        return np.where(gone, np.nan, ticks / NANOSECONDS)
+    return np.where(gone, np.nan, (fine.astype(np.int64) + finer) / MICROSECONDS)
+
+
+def _level_values(raw: Any, name: str, levels: tuple, may_lack: bool) -> np.ndarray:
+    """Return the place of each label of a column (n,) among the ``levels``, NaN if missing.
+
+    A label is looked up by its value, or else by its text.
+    """
+    place: dict[Any, float] = {str(level): float(j) for j, level in enumerate(levels)}
+    place |= {level: float(j) for j, level in enumerate(levels)}
+    out = np.full(len(raw), np.nan)
+    for row, label in enumerate(raw.to_list() if hasattr(raw, "to_list") else raw.tolist()):
+        if is_missing(label):
+            continue
+        known = plain_level(label)
+        at = place.get(known, place.get(str(known)))
+        if at is None:
+            raise ValueError(
+                f"column {name!r} holds {in_words(known)} in row {row}, which is not one of the levels of the model, "
+                f"{', '.join(map(str, levels))}; give one of these"
+                f"{', or None' if may_lack else ', or build the model with all levels in the dtype'}."
+            )
+        out[row] = at
+    return out
+
+
+def _of_objects(values: np.ndarray, name: str, built: Kind | None) -> tuple[np.ndarray, Kind]:
+    """Return a column of Python objects as numbers, NaN if missing, and its kind."""
+    known = np.array([not is_missing(value) for value in values.tolist()], dtype=np.bool_)
+    entries = values[known].tolist()
+    frequencies = {getattr(value, "freqstr", None) for value in entries}
+    if len(frequencies) == 1 and None not in frequencies:
+        import pandas as pd
+
+        return _with_kind(pd.Series(pd.PeriodIndex(values)), name, built)
+    for types, convert in CONVERSIONS:
+        if entries and all(isinstance(value, types) for value in entries):
+            if len({getattr(value, "tzinfo", None) is None for value in entries}) > 1:
+                raise ValueError(
+                    f"column {name!r} mixes times with and without a time zone; give all one or the other."
+                )
+            made = np.array([convert(value) for value in entries])
+            out = np.full(len(values), np.array("NaT", dtype=made.dtype))
+            out[known] = made
+            return _of_ticks(out, name, built, getattr(entries[0], "tzinfo", None) is not None)
+    out = np.full(len(values), np.nan)
+    for row in np.flatnonzero(known).tolist():
+        out[row] = _real(values[row], row, name, built)
+    fractions = any(isinstance(value, decimal.Decimal | numbers.Rational) and not is_whole(value) for value in entries)
+    if fractions and built is None:
+        _refuse_merged(values[known], out[known], name)
+    return out, TRUTH if all(isinstance(value, bool | np.bool_) for value in entries) else NUMBER
+
+
+def is_whole(value: Any) -> bool:
+    """Return True if the value is an integer of any type."""
+    return isinstance(value, numbers.Integral)
+
+
+def _real(value: Any, row: int, name: str, built: Kind | None) -> float:
+    """Return an object as a number."""
+    if isinstance(value, bool | np.bool_):
+        return float(value)
+    number = as_number(float(value) if isinstance(value, decimal.Decimal) else value)
+    if number is None:
+        advice = "give numbers, make it categorical, or name it in nominal=" if built is None else _built_on(built)
+        kind = type(value).__name__
+        raise ValueError(f"column {name!r} holds objects ({kind} {in_words(value)} in row {row}); {advice}.")
+    if is_whole(value) and math.isfinite(number) and int(number) != int(value):
+        _refuse_inexact(value, row, name, built)
+    return number
+
+
+def _instant(value: Any) -> np.datetime64:
+    """Return a date or a time, with its zone taken to UTC, as NumPy's."""
+    if getattr(value, "tzinfo", None) is not None:
+        value = value.astimezone(ZONE_UTC).replace(tzinfo=None)
+    return value.to_datetime64() if hasattr(value, "to_datetime64") else np.datetime64(value)
+
+
+def _duration(value: Any) -> np.timedelta64:
+    return value.to_timedelta64() if hasattr(value, "to_timedelta64") else np.timedelta64(value)
+
+
+def _since_midnight(value: time) -> np.timedelta64:
+    return np.timedelta64(datetime.combine(date.min, value.replace(tzinfo=None)) - datetime.min)
+
+
+CONVERSIONS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    ((date, np.datetime64), _instant),
+    ((timedelta, np.timedelta64), _duration),
+    (time, _since_midnight),
+)
+"""Types of objects that are dates or durations, and the conversion of one to NumPy's."""

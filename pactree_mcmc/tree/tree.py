@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import check_count, check_type, in_words, read_array, read_numbers, settle
+from ..core.checks import check_count, check_type, in_words, read_array, read_matrix, read_numbers, settle
 from ..files.encoding import kept
 from ..table.coding import LARGEST
 from ..table.columns import Columns
@@ -171,7 +171,7 @@ class Tree:
         if self.columns is not None:
             table = self.columns.numbers(X)
         else:
-            table = np.ascontiguousarray(read_numbers("X", X))
+            table = np.ascontiguousarray(read_matrix("X", X))
             if table.ndim != 2:
                 raise ValueError(f"X has {table.ndim} dimension(s); give a table of shape (n, p).")
         if self.columns is None and np.any(self.categories >= 0):

@@ -6,21 +6,21 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..table.coding import LARGEST
-from ..table.values import DATES, NUMBER, TRUTH, date_words
+from ..table.kinds import NUMBER, TRUTH, Kind, value_words
 
 
-def ordered_words(threshold: float, missing_left: bool | None, kind: str = NUMBER) -> str:
-    """What an ordered split says of a feature of this kind; ``missing_left`` is None where no value is missing."""
+def ordered_words(threshold: float, missing_left: bool | None, kind: Kind = NUMBER) -> str:
+    """Return an ordered split in words, behind the name of its feature; ``missing_left`` is None if none is missing."""
     if missing_left is not None and abs(threshold) == LARGEST:
         return " is missing" if missing_left else " is known"
     return f" {side_words(threshold, True, kind)}" + (" or missing" if missing_left else "")
 
 
-def side_words(threshold: float, left: bool, kind: str = NUMBER) -> str:
-    """What is known of the values on one side of a threshold."""
+def side_words(threshold: float, left: bool, kind: Kind = NUMBER) -> str:
+    """Return what is known of the values on one side of a threshold, in words."""
     if kind == TRUTH and 0.0 <= threshold < 1.0:
         return "= no" if left else "= yes"
-    return f"{'<=' if left else '>'} {date_words(threshold, kind) if kind in DATES else f'{threshold:.6g}'}"
+    return f"{'<=' if left else '>'} {value_words(threshold, kind)}"
 
 
 def one_of(labels: Iterable[Any]) -> str:

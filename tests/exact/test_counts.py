@@ -92,11 +92,11 @@ def test_a_buffer_may_be_filled_anew():
     assert again.solve(tree_prior=PRIOR).log_evidence == expected
 
 
-@pytest.mark.parametrize("kind", [object, "category"])
+@pytest.mark.parametrize("kind", [object, "category", pd.CategoricalDtype(["red", "blue"], ordered=True)])
 def test_nominal_columns_are_refused(kind):
     """Each piece would number its categories anew."""
     piece = pd.DataFrame({"x": [0.1, 0.9], "colour": pd.Series(["red", "blue"], dtype=kind)})
-    with pytest.raises(ValueError, match="column 'colour' is nominal; a stream takes ordered columns only"):
+    with pytest.raises(ValueError, match="column 'colour' is categorical; a stream takes ordered columns only"):
         exact.DesignCounts(DESIGNS["grid"]).update(piece, [0, 1])
 
 

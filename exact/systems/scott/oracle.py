@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.certificates import dyadic_bits
-from pactree_mcmc.core.checks import check_count, check_flag, read_numbers
+from pactree_mcmc.core.checks import check_count, check_flag, read_numbers, refuse_other_rows
 from pactree_mcmc.model import DirichletMultinomial, DyadicCuts, LeafPenalty, TreeModel
 from pactree_mcmc.table.reader import Table
 from pactree_mcmc.tree.tree import Tree
@@ -102,6 +102,7 @@ def dyadic_oracle(
     """
     check_count("n", n, 2)
     check_flag("cyclic", cyclic)
+    refuse_other_rows(X=X, probability=probability)
     table, p = Table(X), read_numbers("probability", probability)
     if p.ndim != 2 or len(p) != table.n_rows or p.shape[1] < 2:
         raise ValueError(f"probability has shape {p.shape}; give one row for each of the {table.n_rows} points.")

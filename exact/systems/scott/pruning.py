@@ -9,7 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.core.checks import as_number, check_choice, check_count, in_words, read_array, read_numbers
+from pactree_mcmc.core.checks import (
+    as_number,
+    check_choice,
+    check_count,
+    in_words,
+    read_array,
+    read_numbers,
+    refuse_other_rows,
+)
 from pactree_mcmc.model import DirichletMultinomial, FixedTree, LeafPenalty, NormalInverseGamma, TreeModel
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
@@ -150,6 +158,7 @@ class Prunings:
     """
 
     def __init__(self, tree: Any, X: Any, y: Any, *, loss: str | None = None, sample_weight: Any = None) -> None:
+        refuse_other_rows(X=X, y=y, sample_weight=sample_weight)
         design, X, is_regressor = _read_design(tree, X)
         labels = read_array("y", y)
         if loss is None:
@@ -159,8 +168,6 @@ class Prunings:
         model = TreeModel(X, y, tree_prior=LeafPenalty(0.0), split_prior=design, leaf=leaf, sample_weight=sample_weight)
         graph = build_graph(model)
         weight, value, cost = _as_leaves(model, graph.stats)
-        if weight[0] <= 0.0:
-            raise ValueError("sample_weight is 0 in every row; give at least one row a positive weight.")
         cost[cost < ROUNDING * cost[0]] = 0.0
         _inherit(value, weight == 0.0, graph)
         self._model, self._weight = model, float(weight[0])

@@ -123,7 +123,7 @@ def dyadic_fragment_bound(
         raise ValueError(
             f"the tree has {len(tree.classes)} classes and n_classes={n_classes}; give how many there are."
         )
-    labels, leaf = read_labels(y), tree.apply(X)
+    labels, leaf = read_labels(y, X), tree.apply(X)
     if labels.shape != leaf.shape or len(leaf) == 0:
         raise ValueError(f"X has {len(leaf)} rows and y has shape {labels.shape}; give one label a row, at least one.")
     risk = float(np.mean(differ(tree.classes[np.argmax(tree.value[leaf], axis=1)], labels)))

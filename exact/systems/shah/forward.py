@@ -21,7 +21,7 @@ from pactree_mcmc.certificates.coded_trees import (
     read_ranges,
 )
 from pactree_mcmc.certificates.compression_bounds import PARENTS, STRING, by_tail, dyadic_code, message_nats, zeta_nats
-from pactree_mcmc.core.checks import check_choice, check_count, read_labels, read_numbers
+from pactree_mcmc.core.checks import check_choice, check_count, read_labels, read_matrix
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.table.columns import learn_columns
 from pactree_mcmc.table.labels import category_codes, refuse_missing, sorted_unique
@@ -192,7 +192,7 @@ def _relearn(
 
 
 def _read(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    rows, labels = read_numbers("X", X), read_labels(y)
+    rows, labels = read_matrix("X", X), read_labels(y, X)
     if rows.ndim != 2 or labels.shape != (len(rows),) or len(rows) < 2:
         raise ValueError(f"X has shape {rows.shape} and y {labels.shape}; give a table (n, p) and n labels, n >= 2.")
     if not np.isfinite(rows).all():

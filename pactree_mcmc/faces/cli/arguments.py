@@ -145,7 +145,7 @@ def _add_model(parser: argparse.ArgumentParser, *, required: bool) -> None:
         type=_names,
         default=[],
         metavar="A,B",
-        help="columns without order, in addition to those with text",
+        help="columns without order, in addition to those with text; a target is then a class",
     )
     model.add_argument("--ignore", type=_names, default=[], metavar="A,B", help="columns to leave out")
     model.add_argument(
@@ -183,7 +183,24 @@ def _add_model(parser: argparse.ArgumentParser, *, required: bool) -> None:
         help="model of the rows of a leaf: class probabilities (default for classes); a mean and a variance "
         "(default for a regression); a mean, with one variance for all leaves; a rate of counts",
     )
-    model.add_argument("--separator", default=",", metavar="C", help="between the fields of a line (%(default)s)")
+    _add_file(parser)
+
+
+def _add_file(parser: argparse.ArgumentParser) -> None:
+    file = parser.add_argument_group("how CSV files are read")
+    file.add_argument(
+        "--separator", type=_separator, metavar="C", help=r"between fields, such as ';' or '\t' (',', in .tsv a tab)"
+    )
+    file.add_argument(
+        "--decimal", choices=(".", ","), default=".", help="sign before the decimals of a number (%(default)s)"
+    )
+    file.add_argument(
+        "--dates",
+        type=_dates,
+        default={},
+        metavar="A,B=FORMAT",
+        help="columns of dates: year-month-day or day.month.year, or in a format such as %%m/%%d/%%Y",
+    )
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
@@ -250,6 +267,15 @@ def _count(least: int) -> Any:
         return value
 
     return read
+
+
+def _separator(text: str) -> str:
+    return "\t" if text == "\\t" else text
+
+
+def _dates(text: str) -> dict[str, str]:
+    """Return columns of dates and their formats, "" for a column without one."""
+    return {name.strip(): form for name, _, form in (part.partition("=") for part in text.split(",")) if name.strip()}
 
 
 def _names(text: str) -> list[str]:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 import pactree_mcmc as pt
@@ -140,29 +141,31 @@ def _load(args: argparse.Namespace) -> pt.SampledPosterior:
 
 
 def _read_model(args: argparse.Namespace, notes: list[str]) -> pt.TreeModel:
-    """The model of a CSV file: text and ``--nominal`` columns are nominal."""
+    """Return the model of a CSV file: text and ``--nominal`` columns are nominal."""
     if args.target is None:
         raise UsageError(f"{args.source} is not a saved run; name the column to predict, --target COLUMN")
-    table = read_csv(args.source, args.separator, as_text=[n for n in args.nominal if n != args.target])
-    for names, option in (([args.target], "--target"), (args.nominal, "--nominal"), (args.ignore, "--ignore")):
-        table.check_names(names, option)
-    if args.target in (*args.nominal, *args.ignore):
-        raise UsageError(f"--target {args.target} is named in --nominal or --ignore too; leave it out there")
+    table = read_csv(args.source, args.separator, args.decimal, args.dates)
+    given = {"target": [args.target], "nominal": args.nominal, "ignore": args.ignore, "dates": args.dates}
+    for option, columns in given.items():
+        table.check_names(columns, f"--{option}")
+    if args.target in (*args.dates, *args.ignore):
+        raise UsageError(f"--target {args.target} is named in --ignore or --dates too; leave it out there")
     names = [n for n in table.frame.columns if n != args.target and n not in args.ignore]
     if not names:
         raise BadTable(f"{args.source} has no column beside the target {args.target!r}; give at least one feature")
     table = _whole_rows(args, table, [*names, args.target], notes)
-    is_text = for_each_column([partial(table.is_text, n) for n in names if n not in args.nominal])
-    words = dict(zip([n for n in names if n not in args.nominal], is_text, strict=True))
-    text = [n for n in names if words.get(n, True)]
-    regression = args.regression or args.leaf not in (None, "dirichlet")
-    X, y = features(table, names, text), target(table, args.target, regression)
+    regression, is_nominal = args.regression or args.leaf not in (None, "dirichlet"), args.target in args.nominal
+    if regression and is_nominal:
+        raise UsageError(f"--target {args.target} is in --nominal, but this is a regression; leave it out there")
+    X = features(table, names, args.nominal)
+    y = target(table, args.target, regression=regression, nominal=is_nominal)
     doubt = class_warning(y)
     notes += [doubt] if doubt else []
     missing = "branch" if args.missing == "branch" else "error"
     split_prior = pt.LocalCuts(min_leaf=args.min_leaf, max_cuts=args.max_cuts)
     prior, leaf = _tree_prior(args), LEAVES[args.leaf or ("normal" if y.dtype.kind == "f" else "dirichlet")]()
-    return pt.TreeModel(X, y, nominal=text, missing=missing, tree_prior=prior, split_prior=split_prior, leaf=leaf)
+    nominal = [name for name in args.nominal if name in names]
+    return pt.TreeModel(X, y, nominal=nominal, missing=missing, tree_prior=prior, split_prior=split_prior, leaf=leaf)
 
 
 LEAVES: dict[str, Callable[[], Any]] = {
@@ -196,16 +199,22 @@ def _whole_rows(args: argparse.Namespace, table: CsvTable, names: list[str], not
 
 
 def _new_rows(args: argparse.Namespace, model: pt.TreeModel) -> pd.DataFrame:
-    """The columns of the model from the file to predict."""
-    names = list(model.columns.names)
-    nominal = [n for n, yes in zip(names, model.columns.is_nominal, strict=True) if yes]
-    table = read_csv(args.new, args.separator, as_text=nominal)
+    """Return the columns of the model from the file to predict."""
+    columns, names = model.columns, list(model.columns.names)
+    table = read_csv(args.new, args.separator, args.decimal, args.dates)
     table.check_names(names, "a column of the model")
     if not model.columns.branches:
         table.check_whole(names, "fill it in")
-    return pd.DataFrame(
-        {n: table.frame[n].to_numpy(object) if n in nominal else table.numbers(n, "correct it") for n in names}
-    )
+
+    def read(k: int) -> Any:
+        categories = columns.categories[k]
+        if categories is None:
+            return table.of_kind(names[k], columns.kind(k))
+        label = {str(category): category for category in categories.tolist()}
+        return np.array([label.get(field, field) for field in table.text(names[k])], dtype=object)
+
+    read_all = for_each_column([partial(read, k) for k in range(len(names))])
+    return pd.DataFrame(dict(zip(names, read_all, strict=True)))
 
 
 def _sample(args: argparse.Namespace, model: pt.TreeModel, notes: list[str]) -> pt.SampledPosterior:

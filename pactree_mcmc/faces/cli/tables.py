@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import decimal
 import difflib
 import gzip
-from collections.abc import Iterable, Sequence
+import re
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,12 +19,34 @@ import pandas as pd
 
 from ...model.data import MOST_WHOLE_CLASSES
 from ...table.columns import MAX_CATEGORIES, for_each_column
+from ...table.kinds import DATES, DURATION, Kind
 
 ENCODING = "utf-8-sig"
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 """Fields that mean: no value."""
+TRUTHS = {"true": True, "false": False}
 MOST_LISTED = 12
 """Columns named in an error."""
+MOST_DIGITS = 15
+"""Digits of a number that float64 keeps."""
+_UNIT = r"(?:[%‰€$£¥₹]|usd|eur|gbp|chf|jpy|cny|inr|kr|zł)"
+_FIGURE = r"(?:\d{1,3}(?:[.,\s'\u2019_]\d{3})+(?:[.,]\d+)?|\d*[.,]?\d+[.,]?)(?:e[+-]?\d+)?"
+LIKE_NUMBER = re.compile(rf"\(?[+\-\u2212]?\s*{_UNIT}?\s*[+\-\u2212]?{_FIGURE}\s*{_UNIT}?\s*\)?", re.IGNORECASE)
+"""Text that is a number with a decimal comma, separators of thousands, a percent sign or a currency."""
+_CLOCK = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?\s*(?:[ap]m)?(?:\s?(?:z|utc|[+-]\d\d:?\d\d))?"
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_DAY = "|".join(
+    (
+        r"\d{4}([-/.])\d{1,2}(?:\1\d{1,2})?",
+        r"\d{1,2}([-/.])\s?\d{1,2}\2\s?(?:\d{4}|\d{2})",
+        rf"(?:\d{{1,4}}[\s.-]*)?{_MONTH}[\s-]*\d{{1,4}}(?:,?\s*\d{{2,4}})?",
+    )
+)
+LIKE_DATE = re.compile(rf"(?:{_DAY})(?:[t\s]\s*{_CLOCK})?|{_CLOCK}", re.IGNORECASE)
+"""Text that is a date, a date and a time, or a time of day."""
+DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S")
+"""Formats of dates that are tried if --dates says none: ISO dates, and day.month.year."""
+ZONE = re.compile(r"\d(?:z|[+-]\d\d:?\d\d)", re.IGNORECASE)
 
 
 class BadTable(ValueError):
@@ -30,12 +55,16 @@ class BadTable(ValueError):
 
 @dataclass(frozen=True)
 class CsvTable:
-    """A CSV file, its columns as read, and the line of each row."""
+    """A CSV file, its fields as text, and the line of each row."""
 
     path: str
     frame: pd.DataFrame
+    """Text, NaN if missing."""
     line: np.ndarray
     """(n,) int64: line of the file, the header being 1, that a row ends in."""
+    decimal: str = "."
+    formats: Mapping[str, str] | None = None
+    """Formats of the columns of dates; "" if --dates gives none."""
 
     def check_names(self, names: Iterable[str], what: str) -> None:
         """Refuse a name that is not a column."""
@@ -48,9 +77,9 @@ class CsvTable:
             raise BadTable(f"{self.path} has no column {name!r}, given as {what}; {hint}")
 
     def without_missing(self, names: Sequence[str]) -> CsvTable:
-        """The rows that have a value in each of these columns."""
+        """Return the rows that have a value in each of these columns."""
         whole = self.frame[list(names)].notna().all(axis=1).to_numpy()
-        return CsvTable(self.path, self.frame[whole], self.line[whole])
+        return CsvTable(self.path, self.frame[whole], self.line[whole], self.decimal, self.formats)
 
     def check_whole(self, names: Iterable[str], advice: str) -> None:
         """Refuse missing values; the error names the columns that have some, and the first line of each."""
@@ -64,91 +93,181 @@ class CsvTable:
             rest = [f"and in {len(found) - MOST_LISTED} columns more"] if len(found) > MOST_LISTED else []
             raise BadTable(f"{self.path}, {', '.join([*found[:MOST_LISTED], *rest])}; {advice}")
 
-    def is_text(self, name: str) -> bool:
-        """Whether no value of the column is a number; a mixture is refused."""
-        raw = self.frame[name]
-        if pd.api.types.is_numeric_dtype(raw):
-            return False
-        number, given = pd.to_numeric(raw, errors="coerce").notna().to_numpy(), raw.notna().to_numpy()
-        if number.any() and (given & ~number).any():
-            self._refuse_text(name, given & ~number, "correct it, or name the column in --nominal")
-        return not number.any()
+    def text(self, name: str) -> np.ndarray:
+        """Return the fields of a column (n,), None if missing."""
+        return np.array([None if pd.isna(field) else field for field in self.frame[name]], dtype=object)
 
-    def numbers(self, name: str, advice: str) -> np.ndarray:
-        """The column as finite numbers, NaN where missing; text is refused."""
-        raw = self.frame[name]
-        values = pd.to_numeric(raw, errors="coerce").to_numpy()
-        values = values if values.dtype.kind == "i" else values.astype(np.float64)
-        text = raw.notna().to_numpy() & np.isnan(values)
-        if text.any():
-            self._refuse_text(name, text, advice)
-        if np.isinf(values).any():
-            line = self.line[np.argmax(np.isinf(values))]
+    def values(self, name: str, advice: str = "", *, may_be_text: bool = True) -> np.ndarray:
+        """Return a column of numbers, of truth values, of dates if --dates names it, or else of text.
+
+        Text among numbers, and text that looks like a number or a date, is refused. Numbers with more digits than
+        float64 holds are returned as objects, exactly.
+        """
+        if name in (self.formats or {}):
+            return self.dates(name)
+        text, given = self.text(name), self.frame[name].notna().to_numpy()
+        plain = self._with_point(text)
+        numbers = pd.to_numeric(pd.Series(plain, dtype=object), errors="coerce").to_numpy(dtype=np.float64)
+        odd = given & np.isnan(numbers)
+        if np.isinf(numbers).any():
+            line = self.line[np.argmax(np.isinf(numbers))]
             raise BadTable(f"{self.path}, line {line}: column {name!r} is infinite; give a finite number")
-        return values
+        if not odd.any():
+            return _exactly(plain, numbers)
+        words = [field.strip().lower() if field is not None else None for field in text]
+        if {word for word in words if word is not None} <= set(TRUTHS):
+            return np.array([None if word is None else TRUTHS[word] for word in words], dtype=object)
+        look = np.array([word is not None and _looks(word) for word in words], dtype=np.bool_) & odd
+        if look.any() or not may_be_text or not np.array_equal(odd, given):
+            self._refuse_text(name, look if look.any() else odd, advice)
+        return text
 
-    def _refuse_text(self, name: str, where: np.ndarray, advice: str) -> None:
-        row = int(np.argmax(where))
-        value = str(self.frame[name].iloc[row])
-        value = value if len(value) <= 40 else value[:39] + "…"
-        raise BadTable(
-            f"{self.path}, line {self.line[row]}: text {value!r} in column {name!r}, which holds numbers; {advice}"
+    def dates(self, name: str) -> np.ndarray:
+        """Return a column of dates, in the format that --dates gives, or of ISO dates or day.month.year."""
+        raw = self.frame[name]
+        stated = (self.formats or {}).get(name, "")
+        zoned = raw.dropna().map(lambda field: bool(ZONE.search(field)))
+        out = pd.Series(pd.NaT, index=raw.index, dtype=f"datetime64[us{', UTC' if zoned.any() else ''}]")
+        for form in (stated,) if stated else DATE_FORMATS:
+            out = out.fillna(pd.to_datetime(raw, format=form, errors="coerce", utc=bool(zoned.any())).astype(out.dtype))
+        odd = (raw.notna() & out.isna()).to_numpy()
+        if odd.any() or zoned.nunique() > 1:
+            wanted = (
+                f"in the format {stated}" if stated else "year-month-day or day.month.year, all with a zone or none"
+            )
+            example = f"give --dates with a format, such as '{name}=%m/%d/%Y'"
+            self._refuse_text(name, odd if odd.any() else raw.notna().to_numpy(), f"{example}", f"dates {wanted}")
+        return (
+            np.array([None if pd.isna(value) else value for value in out], dtype=object)
+            if zoned.any()
+            else out.to_numpy()
         )
 
+    def of_kind(self, name: str, kind: Kind) -> Any:
+        """Return a column as the data that a model was built on."""
+        if kind in DATES:
+            return self.dates(name)
+        if kind.levels:
+            return self.text(name)
+        if kind == DURATION or kind.name == "period":
+            text = self.frame[name]
+            try:
+                return pd.to_timedelta(text) if kind == DURATION else pd.PeriodIndex(text, freq=kind.detail)
+            except ValueError as error:
+                raise BadTable(f"{self.path}: column {name!r} holds no {kind.group} ({error}); correct it") from error
+        return self.values(name, "correct it", may_be_text=False)
 
-def read_csv(path: str, separator: str = ",", as_text: Sequence[str] = ()) -> CsvTable:
+    def _with_point(self, text: np.ndarray) -> np.ndarray:
+        """Return fields with a decimal point; under --decimal , those with a point become no numbers."""
+        if self.decimal == ".":
+            return text
+        swapped = str.maketrans({",": ".", ".": ","})
+        return np.array([None if field is None else field.translate(swapped) for field in text], dtype=object)
+
+    def _refuse_text(self, name: str, where: np.ndarray, advice: str, holds: str = "numbers") -> None:
+        """Refuse the first text of a column that is marked, with the option that reads it."""
+        row = int(np.argmax(where))
+        value = str(self.frame[name].iloc[row])
+        shown = value if len(value) <= 40 else value[:39] + "…"
+        begin = f"{self.path}, line {self.line[row]}: text {shown!r} in column {name!r}"
+        nominal = f"name the column in --nominal {name} if its values are categories"
+        if holds == "numbers" and LIKE_NUMBER.fullmatch(value.strip()):
+            raise BadTable(f"{begin} looks like a number; {self._how_to_read(value)}, or {nominal}")
+        if holds == "numbers" and LIKE_DATE.fullmatch(value.strip()):
+            raise BadTable(f"{begin} looks like a date; give --dates {name}, or {nominal}")
+        raise BadTable(f"{begin}, which holds {holds}; {advice or f'correct it, or {nominal}'}")
+
+    def _how_to_read(self, value: str) -> str:
+        """Return the advice about text that looks like a number."""
+        other = "," if self.decimal == "." else "."
+        plain = "write it without separators of thousands, percent signs and currencies"
+        if value.count(other) == 1 and self.decimal not in value:
+            return f"give --decimal '{other}' if that is the decimal sign, {plain}"
+        return plain
+
+
+def _looks(word: str) -> bool:
+    """Return True if text looks like a number or a date."""
+    return LIKE_NUMBER.fullmatch(word) is not None or LIKE_DATE.fullmatch(word) is not None
+
+
+def _exactly(text: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Return numbers, or the exact ones as objects if some have more digits than float64 keeps."""
+    long = [field is not None and len(field) > MOST_DIGITS for field in text]
+    if not any(long):
+        return numbers
+    exact = [None if field is None else decimal.Decimal(field.strip()) for field in text]
+    whole = [value is None or value == value.to_integral_value() for value in exact]
+    return np.array([int(value) if value is not None and all(whole) else value for value in exact], dtype=object)
+
+
+def read_csv(
+    path: str, separator: str | None = None, decimal_sign: str = ".", dates: Mapping[str, str] | None = None
+) -> CsvTable:
     """Read a CSV file, gzipped if its name ends in .gz.
 
     Parameters
     ----------
     path : str
         UTF-8, one header line.
-    separator : str
-        One character.
-    as_text : sequence of str
-        Columns whose values are not to be turned into numbers.
+    separator : str, optional
+        One character. Default: a tab if the file is called .tsv, else a comma.
+    decimal_sign : {".", ","}
+        Sign before the decimals of a number.
+    dates : mapping of str to str, optional
+        Columns of dates and their formats, "" if none is given.
 
     Raises
     ------
     BadTable
-        If the file is empty, has a header only, or lines that differ in length.
+        If the file is empty, damaged, has a header only, or lines that differ in length.
     OSError
         If it cannot be read.
     """
+    if separator is None:
+        separator = "\t" if ".tsv" in Path(path).suffixes else ","
     if len(separator) != 1:
         raise BadTable(f"--separator is {separator!r}; give one character")
-    lines = _lines(path, separator)
-    frame = pd.read_csv(
-        path,
-        sep=separator,
-        encoding=ENCODING,
-        index_col=False,
-        keep_default_na=False,
-        na_values=list(MISSING),
-        dtype=dict.fromkeys(as_text, str),
-        low_memory=False,
-    )
-    return CsvTable(path, frame, lines)
+    header, rows, lines = _fields(path, separator)
+    frame = pd.DataFrame(rows, columns=pd.Index(header), dtype=object)
+    return CsvTable(path, frame.mask(frame.isin(MISSING)), np.array(lines, dtype=np.int64), decimal_sign, dates or {})
 
 
-def _lines(path: str, separator: str) -> np.ndarray:
-    """Line of each row of a file whose rows are as long as its header."""
+def _fields(path: str, separator: str) -> tuple[list[str], list[list[str]], list[int]]:
+    """Return the header, the fields of each row, and the line of each row; all rows are as long as the header."""
     open_text = gzip.open if Path(path).suffix == ".gz" else open
     with open_text(path, "rt", encoding=ENCODING, newline="") as file:
         reader = csv.reader(file, delimiter=separator)
+        rows, lines = [], []
         try:
             header = next((row for row in reader if row), None)
             if header is None:
                 raise BadTable(f"{path} is empty; give a CSV file with a header line")
             _check_header(path, reader.line_num, header, separator)
-            lines = [_line(path, reader.line_num, row, header) for row in reader if row]
+            for row in reader:
+                if row:
+                    _check_length(path, reader.line_num, row, header)
+                    rows.append(row)
+                    lines.append(reader.line_num)
         except UnicodeDecodeError as err:
-            raise BadTable(f"{path} is not UTF-8 text (byte {err.start}); save it as UTF-8 CSV") from err
-        except (csv.Error, EOFError) as err:
+            raise BadTable(f"{path} is not UTF-8 text; {_encoding_advice(err.object)}") from err
+        except (EOFError, gzip.BadGzipFile, zlib.error) as err:
+            raise BadTable(
+                f"{path} is a damaged gzip file, or none at all ({err}); compress it anew, or drop .gz from its name"
+            ) from err
+        except csv.Error as err:
             raise BadTable(f"{path}, line {reader.line_num}: {err}; give a CSV file") from err
-    if not lines:
+    if not rows:
         raise BadTable(f"{path} has a header and no rows; give at least two rows")
-    return np.array(lines, dtype=np.int64)
+    return header, rows, lines
+
+
+def _encoding_advice(start: bytes) -> str:
+    """Return the advice about bytes that are not UTF-8."""
+    if start.startswith(b"\x1f\x8b"):
+        return "it is compressed: let its name end in .gz"
+    known = "UTF-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "LATIN1"
+    return f"save it as UTF-8, for example with iconv -f {known} -t UTF-8"
 
 
 def _check_header(path: str, line: int, header: list[str], separator: str) -> None:
@@ -162,44 +281,47 @@ def _check_header(path: str, line: int, header: list[str], separator: str) -> No
             raise BadTable(f"{path}, line {line}: two columns are called {name!r}; give each its own name")
 
 
-def _line(path: str, line: int, row: list[str], header: list[str]) -> int:
+def _check_length(path: str, line: int, row: list[str], header: list[str]) -> None:
     if len(row) != len(header):
         raise BadTable(
             f"{path}, line {line}: {len(row)} fields where the header has {len(header)}; "
             "correct it, or put fields that hold the separator in quotes"
         )
-    return line
 
 
-def features(table: CsvTable, names: Sequence[str], text: Iterable[str]) -> pd.DataFrame:
-    """The columns as numbers, those in ``text`` as text; nominal columns with too many values are refused."""
+def features(table: CsvTable, names: Sequence[str], nominal: Iterable[str]) -> pd.DataFrame:
+    """Return the columns as numbers, dates or text, those in ``nominal`` as text.
+
+    Columns of text with too many values are refused.
+    """
 
     def read(name: str) -> np.ndarray:
-        if name not in text:
-            return table.numbers(name, "correct it, or name the column in --nominal")
-        labels = table.frame[name]
-        if labels.nunique() > MAX_CATEGORIES:
+        values = table.text(name) if name in nominal else table.values(name)
+        labels = {value for value in values if isinstance(value, str)} if values.dtype == object else set()
+        if len(labels) > MAX_CATEGORIES:
             raise BadTable(
-                f"{table.path}: column {name!r} holds {labels.nunique()} different texts; at most {MAX_CATEGORIES} are "
+                f"{table.path}: column {name!r} holds {len(labels)} different texts; at most {MAX_CATEGORIES} are "
                 f"allowed: merge rare ones, or leave it out with --ignore {name}"
             )
-        return labels.to_numpy(dtype=object)
+        return values
 
     return pd.DataFrame(dict(zip(names, for_each_column([partial(read, name) for name in names]), strict=True)))
 
 
-def target(table: CsvTable, name: str, regression: bool) -> np.ndarray:
-    """The target (n,): labels (text or whole numbers), or floats, which are a regression."""
-    if not regression and (table.is_text(name) or table.frame[name].dtype == bool):
-        return np.array(table.frame[name].tolist())
-    values = table.numbers(name, "a regression needs numbers" if regression else "correct it")
-    if regression or np.any(values != np.floor(values)):
+def target(table: CsvTable, name: str, *, regression: bool, nominal: bool) -> np.ndarray:
+    """Return the target (n,): labels (text, truth values or whole numbers), or floats, which are a regression."""
+    if nominal:
+        return np.array(table.text(name).tolist())
+    values = table.values(name, "a regression needs numbers" if regression else "", may_be_text=not regression)
+    if regression:
         return values.astype(np.float64)
-    return values.astype(np.int64)
+    if values.dtype == object:
+        return np.array(values.tolist())
+    return values if np.any(values != np.floor(values)) else values.astype(np.int64)
 
 
 def class_warning(y: np.ndarray) -> str | None:
-    """A doubt whether whole numbers are classes."""
+    """Return a doubt about whole numbers as classes, or None."""
     n = len(np.unique(y)) if y.dtype.kind == "i" else 0
     if n <= MOST_WHOLE_CLASSES:
         return None

@@ -9,7 +9,7 @@ import numpy as np
 from ...core.checks import Seed, check_count
 from ...posterior.base import Posterior
 from ...posterior.summaries.attributions import Attributions, attributions_of
-from ...table.values import DATES, date_words
+from ...table.kinds import value_words
 from ...tree.words import label_words
 from .axes import (
     ERRORS,
@@ -143,5 +143,6 @@ def _name(model: TreeModel, k: int, number: float | None) -> str:
         value = label_words(categories.tolist()[int(number)]) if number >= 0.0 else "unknown"
     else:
         kind = model.columns.kind(k)
-        value = "missing" if np.isnan(number) else date_words(number, kind) if kind in DATES else f"{number:.5g}"
+        value = f"{number:.5g}" if kind.is_plain else value_words(number, kind)
+        value = "missing" if np.isnan(number) else value
     return f"{name} = {shortened(value, VALUE)}"

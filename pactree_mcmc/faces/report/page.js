@@ -297,8 +297,10 @@ function start() {
 
   const form = find("row");
   function field(feature, j) {
+    const lacks = feature.missing ? [["", "(missing)"]] : [];
     const options = feature.kind === "nominal" ? [...feature.categories.map((name, k) => [k, name]), [-1, "(another)"]]
-      : feature.kind === "truth value" ? [[0, "no"], [1, "yes"], ...(feature.missing ? [["", "(missing)"]] : [])] : null;
+      : feature.kind === "level" ? [...feature.levels.map((name, k) => [k, name]), ...lacks]
+      : feature.kind === "truth value" ? [[0, "no"], [1, "yes"], ...lacks] : null;
     let input;
     if (options) {
       input = make("select", "", {}, ...options.map(([value, name]) => make("option", name, {value})));

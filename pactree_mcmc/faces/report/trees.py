@@ -176,7 +176,8 @@ def _feature(post: SampledPosterior, k: int) -> dict[str, Any]:
     categories = columns.categories[k]
     told: dict[str, Any] = {
         "name": cut(str(columns.names[k]), LONGEST_NAME),
-        "kind": columns.kind(k),
+        "kind": columns.kind(k).name,
+        "levels": [cut(str(level), LONGEST_NAME) for level in columns.kind(k).levels],
         "missing": columns.branches,
         "twin": k in columns.twins,
     }

@@ -14,7 +14,17 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from ...core.checks import MOST, Seed, check_choice, check_count, check_number, in_words, is_integer, read_numbers
+from ...core.checks import (
+    MOST,
+    Seed,
+    check_choice,
+    check_count,
+    check_number,
+    in_words,
+    is_integer,
+    read_numbers,
+    refuse_other_rows,
+)
 from ...mcmc.sampling import sample
 from ...model import TreeModel
 from ...model.data import number_target
@@ -22,7 +32,7 @@ from ...posterior.convergence import objections, training_points
 from ...posterior.ess import ConvergenceWarning
 from ...posterior.sampled import SampledPosterior, fractions
 from ...table.labels import refuse_missing
-from ...table.reader import Table, is_frame
+from ...table.reader import Table, frame_of, holds_categories, is_frame
 from ...table.validation import read_data
 from .parts import WithParts, check_leaf, leaf_of_rows, stated_split_prior, stated_tree_prior, thinned
 from .prior_search import Choice, choose, choose_power, tree_priors
@@ -185,8 +195,8 @@ class BayesianTree(WithParts):
         Parameters
         ----------
         X : table of shape (n, p)
-            Finite numbers, or missing ones if ``missing="branch"``; n >= 2. Columns of a pandas or polars frame with
-            text or categories are nominal.
+            As of `TreeModel`: finite numbers, or missing ones if ``missing="branch"``, text, dates, categories; n >= 2.
+            If X, y and sample_weight are pandas objects, their indices must be equal, in the same order.
         y : array-like of shape (n,)
             Labels, or numbers.
         sample_weight : array-like of shape (n,), optional
@@ -319,6 +329,7 @@ class BayesianTree(WithParts):
 
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, int]:
         """Checked rows, without those of weight zero; how many there are with them."""
+        refuse_other_rows(X=X, y=y, sample_weight=sample_weight, exposure=getattr(self.leaf, "exposure", None))
         table, y = self._read(X, y)
         place, weight = np.arange(table.n_rows), None
         if sample_weight is not None:
@@ -331,8 +342,9 @@ class BayesianTree(WithParts):
         return Rows(counted, y[place], None if weight is None else weight[place], place), table.n_rows
 
     def _read(self, X: Any, y: Any) -> tuple[Table, np.ndarray]:
-        """The table, its cells converted unless some may be categories; y."""
-        if is_frame(X) or self.nominal is not None:
+        """Return the table, its cells converted unless some may be categories or dates, and y."""
+        X = frame_of(X)
+        if is_frame(X) or self.nominal is not None or holds_categories(X):
             read_data(self, X, skip_check_array=True)
             refuse_missing(y)
             table, y = Table(X), self._read_y(y)
@@ -348,10 +360,10 @@ class BayesianTree(WithParts):
         return "allow-nan" if self.missing == "branch" else True
 
     def _numbers(self, X: Any) -> np.ndarray:
-        """Rows to predict as numbers (n, p)."""
+        """Return rows to predict as numbers (n, p)."""
         check_is_fitted(self)
-        columns = self.posterior_.model.columns
-        if not is_frame(X) and not columns.is_nominal.any():
+        columns, X = self.posterior_.model.columns, frame_of(X)
+        if not is_frame(X) and not columns.is_nominal.any() and columns.is_plain and not holds_categories(X):
             return read_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=self._finite())
         read_data(self, X, reset=False, skip_check_array=True)
         return columns.numbers(X)

@@ -25,6 +25,8 @@ class Leaf:
     """Whether the score of a tree is the sum over its leaves; the exact engine needs it."""
     has_likelihood: ClassVar[bool] = True
     y_columns: int = 1
+    y_names: tuple[str, ...] = ()
+    """Names of the columns of y, by which a frame is read."""
     """Number of columns of y, which has shape (n,) if there is one."""
     x_columns: Any = None
     """Names or indices of the columns of X that the leaf uses; None: none."""
@@ -60,6 +62,13 @@ class Leaf:
         code.
         """
         return float(sum(self.log_score(cell, target) for cell in stats))
+
+    def order_of_y(self, names: list[str], columns: list[Any]) -> list[int]:
+        """Return the places of the columns of y in a frame, found by their names, or all of them as they are."""
+        lower = [name.lower() for name in names]
+        if self.y_names and set(self.y_names) <= set(lower):
+            return [lower.index(name) for name in self.y_names]
+        return list(range(len(names)))
 
     def for_one_tree(self, rng: np.random.Generator) -> Leaf:
         """Returns the leaf model with the parameters common to all leaves of a tree drawn from their prior."""

@@ -52,6 +52,7 @@ class BetaBinomial(AddressedLeaf):
     a: float = 1.0
     b: float = 1.0
     y_columns = 2
+    y_names = ("successes", "trials")
 
     def __post_init__(self) -> None:
         settle_parameters(self, "a", "b")

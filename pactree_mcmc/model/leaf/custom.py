@@ -9,7 +9,15 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numba import cloudpickle
 
-from ...core.checks import check_count, check_flag, in_words, read_array, read_generator, read_numbers
+from ...core.checks import (
+    check_count,
+    check_flag,
+    in_words,
+    read_array,
+    read_generator,
+    read_numbers,
+    refuse_other_rows,
+)
 from ...files.encoding import kept
 from .base import Leaf
 from .by_address import AddressedLeaf
@@ -315,6 +323,7 @@ class CustomLeaf(AddressedLeaf):
         check_predictions(self, target)
 
     def _target(self, y: Any, X: Any) -> Target:
+        refuse_other_rows(X=X, y=y)
         if self.is_classifier:
             classes, values = np.unique(_some_rows("y", read_array("y", y)), return_inverse=True)
             return Target(values.reshape(-1).astype(np.int32), classes, None, None, 0.0, 1.0)

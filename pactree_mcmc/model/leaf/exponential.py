@@ -12,6 +12,7 @@ import numpy as np
 from ...core.compile.address import by_address
 from ...core.special import gammaln
 from ...files.encoding import kept
+from ...table.labels import is_missing
 from .base import settle_parameters
 from .by_address import AddressedLeaf
 from .gamma import log_gamma_ratio
@@ -22,9 +23,26 @@ class SurvivalLeaf(AddressedLeaf):
     """Leaf models of possibly censored times whose power ``k`` is exponential."""
 
     y_columns = 2
+    y_names = ("time", "event")
     shape: float | None
     rate: float | None
     k: float = 1.0
+
+    def order_of_y(self, names: list[str], columns: list[Any]) -> list[int]:
+        found = super().order_of_y(names, columns)
+        if len(names) < 2 or {name.lower() for name in names} >= set(self.y_names):
+            return found
+        flags = [
+            k
+            for k, column in enumerate(columns)
+            if all(is_missing(x) or x in (0, 1) for x in np.asarray(column).tolist())
+        ]
+        if len(names) > 2 or len(flags) != 1:
+            raise ValueError(
+                f"y has the columns {', '.join(map(repr, names))}; name two of them 'time' and 'event', or give two "
+                "columns of which only the event consists of True and False, or 0 and 1."
+            )
+        return [1 - flags[0], flags[0]]
 
     def _check_y(self, y: np.ndarray) -> None:
         time, event = y.T

@@ -69,7 +69,7 @@ def kd_tree(X: Any, depth: int, *, y: Any = None, rule: str = "median", coordina
     rules, coordinates = {"median": MEDIAN, "midpoint": MIDPOINT}, {"cycling": CYCLING, "widest": WIDEST}
     rule, coordinate = check_choice("rule", rule, rules), check_choice("coordinate", coordinate, coordinates)
     x = _ordered_numbers(X, "a KD tree")
-    label = _labels(y, len(x))
+    label = _labels(y, len(x), X)
     with np.errstate(over="ignore"):
         spread = x.std(axis=0)
     unit = np.where((spread > 0.0) & np.isfinite(spread), spread, 1.0)
@@ -85,11 +85,11 @@ def _ordered_numbers(X: Any, what: str) -> np.ndarray:
     return columns.numbers(X)
 
 
-def _labels(y: Any, n: int) -> np.ndarray:
-    """Class numbers (n,) int64; without labels every row has its own, so that no two are alike."""
+def _labels(y: Any, n: int, X: Any) -> np.ndarray:
+    """Return class numbers (n,) int64; without labels every row has its own, so that no two are alike."""
     if y is None:
         return np.arange(n)
-    labels = read_labels(y)
+    labels = read_labels(y, X)
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape}; X has {n} rows: give one label a row, ({n},).")
     try:
@@ -298,7 +298,7 @@ def dyadic_tree(X: Any, depth: int, *, y: Any = None, bounds: Any = None) -> Fix
     if len(cuts.bounds) != p:
         raise ValueError(f"bounds has {len(cuts.bounds)} rows; X has {p} columns: one each.")
     box = np.asarray(cuts.bounds, dtype=np.float64)
-    return FixedTree(Tree(*grow_dyadic(np.ascontiguousarray(x.T), _labels(y, n), box, int(depth))))
+    return FixedTree(Tree(*grow_dyadic(np.ascontiguousarray(x.T), _labels(y, n, X), box, int(depth))))
 
 
 def box_around(x: np.ndarray) -> np.ndarray:

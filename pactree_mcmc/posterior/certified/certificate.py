@@ -183,7 +183,7 @@ def certify_holdout(post: Posterior, X: Any, y: Any, delta: float) -> HoldoutCer
     `Posterior.holdout_certificate`.
     """
     delta, classes = check_delta(delta), refuse_regression(post)
-    labels = read_labels(y)
+    labels = read_labels(y, X)
     probability = post.predict_proba(X)
     n = len(probability)
     if labels.shape != (n,) or n == 0:

@@ -111,7 +111,7 @@ def certify_chosen(post: Posterior, X: Any, y: Any, delta: float, n_trees: int, 
     delta, n_trees = check_delta(delta), check_count("n_trees", n_trees)
     classes = post.model.classes_
     assert classes is not None
-    labels, numbers = read_labels(y), post.model.columns.numbers(X)
+    labels, numbers = read_labels(y, X), post.model.columns.numbers(X)
     n = len(numbers)
     if labels.shape != (n,) or n == 0:
         raise ValueError(f"X has {n} rows and y has shape {labels.shape}; give one label a row, at least one.")

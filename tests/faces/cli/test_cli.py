@@ -341,7 +341,10 @@ def test_regression_on_text_is_refused(capsys, data):
         (["fit", "DATA", "--target", "bought", "--draws", "0"], "'0' is not an integer >= 1"),
         (["fit", "DATA", "--target", "bought", "--seed", "x"], "'x' is not an integer >= 0"),
         (["fit", "DATA", "--target", "bought", "--kernel", "best"], "invalid choice: 'best'"),
-        (["fit", "DATA", "--target", "bought", "--ignore", "bought"], "is named in --nominal or --ignore too"),
+        (["fit", "DATA", "--target", "bought", "--ignore", "bought"], "is named in --ignore or --dates too"),
+        (["fit", "DATA", "--target", "bought", "--dates", "bought"], "is named in --ignore or --dates too"),
+        (["fit", "DATA", "--target", "age", "--nominal", "age", "--regression"], "but this is a regression"),
+        (["fit", "DATA", "--target", "age", "--decimal", "x"], "invalid choice: 'x'"),
     ],
 )
 def test_bad_usage(capsys, data, argv, message):

@@ -1,0 +1,272 @@
+"""Ordered columns of every kind: their order, the words of their cuts, new rows, and values that fall together."""
+
+import datetime as dt
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.table.columns import Columns
+from pactree_mcmc.table.kinds import DURATION, TIME, TRUTH, Kind, is_kind, value_words
+from pactree_mcmc.table.values import read_ordered
+
+N = 40
+LATE = np.arange(N) >= 20
+SMALL = pt.ChipmanPrior(max_depth=2)
+LEVELS = ["2", "5", "10", "20", "50", "100"]
+GRADES = np.resize(LEVELS, N)
+
+
+def solved(table, y=LATE, **options):
+    return exact.solve(pt.TreeModel(table, y, tree_prior=SMALL, **options))
+
+
+def levels(values, order=LEVELS):
+    return pd.DataFrame({"g": pd.Categorical(values, order, ordered=True)})
+
+
+START = dt.datetime(2024, 1, 1, 8)
+COLUMNS = {
+    "hours": (pd.Series(pd.to_timedelta(np.arange(N), "h")), "duration", pd.Timedelta),
+    "nanoseconds": (pd.Series(np.arange(N).astype("m8[ns]")), "duration", pd.Timedelta),
+    "negative": (pd.Series(pd.to_timedelta(np.arange(N) - 60, "D")), "duration", pd.Timedelta),
+    "polars durations": (pl.Series([dt.timedelta(minutes=i) for i in range(N)]), "duration", pd.Timedelta),
+    "Python durations": (pd.Series([dt.timedelta(i) for i in range(N)], dtype=object), "duration", pd.Timedelta),
+    "times of day": (pd.Series([dt.time(8, i) for i in range(N)]), "duration", pd.Timedelta),
+    "months": (pd.Series(pd.period_range("2020-01", periods=N, freq="M")), "period", lambda t: pd.Period(t, "M")),
+    "quarters": (pd.Series(pd.period_range("2001Q1", periods=N, freq="Q")), "period", lambda t: pd.Period(t, "Q")),
+    "years": (
+        pd.Series([pd.Period(str(y), "Y") for y in range(1990, 1990 + N)]),
+        "period",
+        lambda t: pd.Period(t, "Y"),
+    ),
+    "Python dates": (pd.Series([START.date() + dt.timedelta(i) for i in range(N)]), "day", pd.Timestamp),
+    "Python times": (
+        pd.Series([START + dt.timedelta(seconds=i) for i in range(N)], dtype=object),
+        "time",
+        pd.Timestamp,
+    ),
+    "decimals": (pd.Series([Decimal(i) / 10 for i in range(N)]), "number", Decimal),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_printed_cut_gives_back_the_rows(name):
+    """Values not above the printed cut are those on the left, and new rows go where equal rows went."""
+    column, kind, read = COLUMNS[name]
+    table = (pd.DataFrame if isinstance(column, pd.Series) else pl.DataFrame)({"when": column})
+    post = solved(table)
+    tree = post.map_tree()
+    assert post.model.columns.kind(0).name == kind
+    words, cut = tree.split(0).split(" <= ")
+    assert words == "when"
+    known = [pd.Timedelta(v.isoformat()) if isinstance(v, dt.time) else v for v in column.to_list()]
+    known = [pd.Timestamp(v) if isinstance(v, dt.date) else v for v in known]
+    assert [value <= read(cut) for value in known] == (~LATE).tolist()
+    assert np.array_equal(post.predict(table), LATE)
+
+
+@pytest.mark.parametrize(
+    "array", [np.arange(N).astype("m8[h]")[:, None], (np.arange(N) + 100).astype("M8[D]")[:, None]]
+)
+def test_arrays_of_dates_and_durations(array):
+    post = solved(array)
+    assert np.array_equal(post.predict(array), LATE)
+    fitted = pt.BayesianTreeClassifier(n_estimators=20, work=1e4, random_state=0).fit(array, LATE)
+    assert np.array_equal(fitted.predict(array), LATE)
+
+
+def test_levels_have_an_order():
+    y = np.isin(GRADES, LEVELS[:3])
+    post = solved(levels(GRADES), y)
+    assert not post.model.columns.is_nominal.any()
+    assert post.model.columns.kind(0).levels == tuple(LEVELS)
+    assert len([key for key in post.root_split_pmf() if key]) == 5
+    assert post.map_tree().split(0) == "g <= 10"
+    enum = pl.DataFrame({"g": pl.Series(GRADES.tolist(), dtype=pl.Enum(LEVELS))})
+    assert solved(enum, y).log_evidence == post.log_evidence
+    assert np.array_equal(post.predict(enum), y)
+    assert solved(levels(GRADES), y, nominal=["g"]).model.columns.is_nominal.all()
+
+
+def test_new_levels_are_matched_by_label():
+    y = np.isin(GRADES, LEVELS[:3])
+    post = solved(levels(GRADES), y)
+    for new in (
+        levels(GRADES, LEVELS[::-1]),
+        levels(GRADES, ["1000", *LEVELS[1:], "2"]),
+        pd.DataFrame({"g": GRADES}),
+        pd.DataFrame({"g": GRADES.astype(int)}),
+        pl.DataFrame({"g": GRADES.tolist()}),
+        pd.DataFrame({"g": pd.Categorical(GRADES)}),
+    ):
+        assert np.array_equal(post.predict(new), y)
+    with pytest.raises(ValueError, match=r"column 'g' holds '7' in row 1, which is not one of the levels.*2, 5, 10"):
+        post.predict(pd.DataFrame({"g": ["2", "7"]}))
+    with pytest.raises(ValueError, match=r"contains (NaN|None) .*the model was built without missing values"):
+        post.predict(pd.DataFrame({"g": ["2", None]}))
+
+
+def test_unused_and_missing_levels():
+    """A level that no training row has lies in its place; a missing one goes where the split says."""
+    table = levels(np.where(LATE, "50", "5"))
+    post = solved(table)
+    assert post.map_tree().split(0) == "g <= 10"
+    assert post.predict(levels(["2", "10", "20", "100"])).tolist() == [False, False, True, True]
+    table["g"] = table["g"].where(np.arange(N) % 4 > 0)
+    gaps = solved(table, LATE | table["g"].isna().to_numpy(), missing="branch")
+    assert gaps.map_tree().split(0) == "g <= 10"
+    assert gaps.predict(pd.DataFrame({"g": [None, "2"]})).tolist() == [True, False]
+
+
+def test_levels_of_other_types_and_files(tmp_path):
+    for column in (pd.cut(np.arange(N), 4), pd.Categorical(np.arange(N) % 3, ordered=True)):
+        table = pd.DataFrame({"g": column})
+        model = pt.TreeModel(table, LATE)
+        model.save(tmp_path / "model.nc")
+        again = pt.load(tmp_path / "model.nc")
+        assert again.columns.kinds == model.columns.kinds
+        assert np.array_equal(again.columns.numbers(table), model.columns.numbers(table))
+
+
+def test_kinds_of_files_are_checked():
+    good = [TRUTH, DURATION, Kind("level", ("a", "b")), Kind("period", "M")]
+    bad = ["day", Kind("level", ()), Kind("level", ("1", 1)), Kind("level", (None,)), Kind("period", "x"), Kind("hour")]
+    assert [is_kind(kind) for kind in [*good, *bad]] == [True] * 4 + [False] * 6
+    assert Columns(("a",), True, (None,), kinds=("day",)).kind(0) == Kind("day")  # a file of an earlier release
+
+
+LARGE = {
+    "int64": np.repeat(np.array([2**53, 2**53 + 1]), 20)[:, None],
+    "uint64": np.repeat(np.array([2**63, 2**63 + 1], dtype=np.uint64), 20)[:, None],
+    "negative": np.repeat(np.array([-(2**53), -(2**53) - 1]), 20)[:, None],
+    "objects": np.repeat(np.array([2**70, 2**70 + 1], dtype=object), 20)[:, None],
+    "lists": [[2**53 + i // 20, 0.5] for i in range(N)],
+    "pandas": pd.DataFrame({"a": np.repeat([2**53, 2**53 + 1], 20)}),
+    "Int64": pd.DataFrame({"a": pd.array(np.repeat([2**53, 2**53 + 1], 20), dtype="Int64")}),
+    "Int64 with gaps": pd.DataFrame({"a": pd.array([None, *np.repeat([2**53, 2**53 + 1], 20)[1:]], dtype="Int64")}),
+    "polars": pl.DataFrame({"a": [None, *[2**53 + 1] * (N - 1)]}),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_integers_that_would_be_rounded_are_refused(name):
+    advice = r"column '\w+' holds -?\d+ in row \d+, which would be rounded .*subtract the same number"
+    with pytest.raises(ValueError, match=advice):
+        pt.TreeModel(LARGE[name], LATE, missing="branch")
+    with pytest.raises(ValueError, match=r"rounded|cannot hold exactly"):
+        pt.BayesianTreeClassifier(missing="branch").fit(LARGE[name], LATE)
+    if "gaps" not in name and name != "polars":
+        with pytest.raises(ValueError, match="cannot hold exactly"):
+            exact.DyadicTreeClassifier().fit(LARGE[name], LATE)
+
+
+def test_large_integers_of_new_rows():
+    table = np.repeat(np.array([[2**53], [2**53 + 2]]), 20, axis=0)
+    post = solved(table)
+    assert np.array_equal(post.predict(table), LATE)
+    with pytest.raises(ValueError, match=r"holds 9007199254740993 in row 0.*as exact as those that the model was"):
+        post.predict(np.array([[2**53 + 1]]))
+    with pytest.raises(ValueError, match="X holds integers in row 0"):
+        pt.Tree([0, -1, -1], [2.0**53, 0, 0], [1, 0, 0], [2, 0, 0]).apply([[2**53 + 1]])
+    nominal = solved(np.repeat([[2**53], [2**53 + 1]], 20, axis=0), nominal=[0])
+    assert nominal.predict_proba([[2**53]])[0, 1] < 0.1 < 0.9 < nominal.predict_proba([[2**53 + 1]])[0, 1]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.array(["2024-01-01T00:00:00.000000001", "2024-01-01T00:00:00.000000002"], dtype="M8[ns]"),
+        np.array([Decimal("0.1"), Decimal("0.1000000000000000000001")], dtype=object),
+        np.array([1, 1 + np.longdouble(2) ** -60], dtype=np.longdouble),
+    ],
+)
+def test_values_that_fall_together_are_refused(column):
+    if len(set(column.astype(object).tolist())) == 1:
+        pytest.skip("long double is not longer here")
+    with pytest.raises(ValueError, match="which 64-bit floating point cannot tell apart; round them"):
+        pt.TreeModel(column[:, None], [0, 1])
+
+
+def test_cuts_between_neighbouring_microseconds_and_nanoseconds():
+    """A time in nanoseconds is on the side that its words say, and durations are kept to the nanosecond."""
+    ticks = np.datetime64("2024-05-01T10:00", "ns") + 1000 * np.arange(N).astype("m8[ns]") + np.timedelta64(3, "ns")
+    post = solved(ticks[:, None])
+    assert np.array_equal(post.predict(ticks[:, None]), LATE)
+    with pytest.raises(ValueError, match="durations beyond 52 days in nanoseconds"):
+        pt.TreeModel(np.array([[1], [2**60 + 1]], dtype="m8[ns]"), [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("days", "low", "high", "words"),
+    [
+        (0.0, np.nan, np.nan, "00:00:00"),
+        (-0.125, np.nan, np.nan, "-03:00:00"),
+        (1.5, np.nan, np.nan, "1 day 12:00:00"),
+        (2.4, 2.0, 3.0, "2 days"),
+        (0.4, 9 / 24, 11 / 24, "10:00:00"),
+        (-2.4, -3.0, -1.0, "-2 days"),
+        (-1.5, np.nan, np.nan, "-2 days +12:00:00"),
+        (1e9, np.nan, np.nan, "1e+09"),
+    ],
+)
+def test_words_of_durations(days, low, high, words):
+    assert value_words(days, DURATION, low, high) == words
+
+
+def test_objects_that_are_mixed_or_missing():
+    zone = dt.timezone(dt.timedelta(hours=2))
+    aware = pd.Series([dt.datetime(2024, 1, 1, 2, tzinfo=zone), None, pd.NaT], dtype=object)
+    values, kind = read_ordered(aware, "c", True)
+    assert (kind.name, values[0], np.isnan(values).tolist()) == ("time UTC", 19723.0, [False, True, True])
+    with pytest.raises(ValueError, match="mixes times with and without a time zone"):
+        read_ordered(pd.Series([START, START.replace(tzinfo=zone)], dtype=object), "c")
+    assert read_ordered(np.array([None, np.nan], dtype=object), "c", True, TIME)[1].is_plain
+    with pytest.raises(ValueError, match="holds durations; the model was built on dates: give those"):
+        read_ordered(np.array([1], dtype="m8[h]"), "c", True, TIME)
+
+
+def test_flags_with_none():
+    table = pd.DataFrame({"member": [True, None, False, True] * 10})
+    with pytest.raises(ValueError, match=r"'member' contains None \(first in row 1\); fill it in, or give missing"):
+        pt.TreeModel(table, LATE)
+    y = table["member"].isna()
+    post = solved(table, y, missing="branch")
+    assert post.model.columns.kind(0) == TRUTH
+    assert np.array_equal(post.predict(table), y)
+    assert post.predict(pd.DataFrame({"member": [None, True]})).tolist() == [True, False]
+    assert post.predict(pd.DataFrame({"member": [None, None]})).tolist() == [True, True]
+
+
+def test_rows_as_lists_and_dicts_of_columns():
+    rows = [[i % 7, "ab"[i % 2], START.date() + dt.timedelta(i)] for i in range(N)]
+    model = pt.TreeModel(rows, LATE, tree_prior=SMALL)
+    assert model.columns.is_nominal.tolist() == [False, True, False]
+    assert model.columns.kind(2).name == "day"
+    frame = pd.DataFrame(rows)
+    columns = {str(k): frame[k].tolist() for k in frame}
+    for table in (frame, np.array(rows, dtype=object), columns):
+        assert exact.solve(pt.TreeModel(table, LATE, tree_prior=SMALL)).log_evidence == exact.solve(model).log_evidence
+    fitted = pt.BayesianTreeClassifier(n_estimators=20, work=1e4, random_state=0).fit(rows, LATE)
+    assert fitted.posterior_.model.columns.is_nominal.tolist() == [False, True, False]
+    assert np.array_equal(fitted.predict(rows), fitted.predict(np.array(rows, dtype=object)))
+    with pytest.raises(ValueError, match=r"X is a dict that makes no table.*give columns of the same length"):
+        pt.TreeModel({"a": [1, 2], "b": [1]}, [0, 1])
+
+
+@pytest.mark.parametrize("value", [np.nan, "a", None])
+def test_advice_about_new_rows_can_be_followed(value):
+    """Errors at prediction do not name arguments of the model."""
+    ordered = solved(pd.DataFrame({"x": np.arange(float(N))}))
+    nominal = solved(pd.DataFrame({"x": np.where(LATE, "b", "c")}))
+    for post in (ordered, nominal):
+        new = pd.DataFrame({"x": np.array([value], dtype=object)})
+        if value == "a" and post is nominal:
+            continue
+        with pytest.raises(ValueError, match="the model was built") as refused:
+            post.predict(new)
+        assert "missing=" not in str(refused.value) and "nominal=" not in str(refused.value)
