@@ -10,9 +10,7 @@ import numpy as np
 
 from pactree_mcmc.posterior.inference_data import ess
 from pactree_mcmc.posterior.sampled import SampledPosterior
-from pactree_mcmc.table.columns import Columns
-from pactree_mcmc.tree.drawn import root_key
-from pactree_mcmc.tree.words import one_of, ordered_words
+from pactree_mcmc.tree.drawn import key_words, root_key
 
 from .posterior import ExactPosterior
 
@@ -173,7 +171,7 @@ def _rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any) -> Iterator[
     for key, probability in likely:
         if probability >= LEAST_PROBABILITY:
             hit = np.array([root == key for root in roots])
-            yield _event(f"root: {_root_text(key, sampled.model.columns)}", probability, hit[draws], floor)
+            yield _event(f"root: {key_words(sampled.model, key)}", probability, hit[draws], floor)
     for k, probability in enumerate(truth.feature_inclusion()):
         yield _event(f"inclusion: {names[k]}", probability, sampled.split_counts[:, :, k] > 0, floor)
     yield from _predictions(truth, sampled, X)
@@ -214,13 +212,3 @@ def _row(quantity: str, exact: float, sampled: float, error: float) -> Row:
     else:
         z = 0.0 if abs(gap) < 1e-9 else math.copysign(math.inf, gap)
     return Row(quantity, float(exact), sampled, error, z)
-
-
-def _root_text(key: Any, columns: Columns) -> str:
-    if key is None:
-        return "none"
-    feature, rule, *side = key
-    if isinstance(rule, frozenset):
-        return columns.names[feature] + one_of(rule)
-    missing_left = side == ["missing left"] if side else None
-    return columns.names[feature] + ordered_words(rule, missing_left, columns.kind(feature))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from datetime import date
 from typing import Any
@@ -77,17 +76,6 @@ def _days(values: np.ndarray, name: str) -> np.ndarray:
             f"column {name!r} holds dates beyond the year 290,000 (first in row {int(np.argmax(beyond))})."
         )
     return np.where(gone, np.nan, fine.astype(np.int64) / MICROSECONDS)
-
-
-def date_words(days: float, kind: str) -> str:
-    """A number of days since 1970-01-01 as a date, of times to the microsecond."""
-    if not abs(days) < 1e8:
-        return f"{days:.6g}"
-    if kind == DAY:  # whole days lie on the same side of a time and of the day it is in
-        return str(np.datetime64(math.floor(days), "D"))
-    day, _, time = str(np.datetime64(round(days * MICROSECONDS), "us")).partition("T")
-    time = time.rstrip("0").rstrip(".") if "." in time and time.partition(".")[2].strip("0") else time[:8]
-    return f"{day} {time.removesuffix(':00') if len(time) == 8 else time}{' UTC' if kind == UTC else ''}"
 
 
 def _real_objects(values: np.ndarray, name: str, may_lack: bool) -> np.ndarray:

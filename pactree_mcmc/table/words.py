@@ -143,6 +143,13 @@ def digits_that_separate(values: Iterable[float], least: int = SHORT) -> int:
     return MOST_DIGITS
 
 
-def count_text(n: float) -> str:
-    """Return a number of rows in words; with weights it need not be whole."""
-    return f"{figure(n)} row{'s' * (n != 1.0)}"
+def figures(values: Iterable[float], least: int = SHORT) -> list[str]:
+    """Return numbers as text with the digits that `digits_that_separate` finds for all of them."""
+    known = list(values)
+    digits = digits_that_separate(known, least)
+    return [figure(x, digits) for x in known]
+
+
+def count_text(n: float, name: str = "row") -> str:
+    """Return a number of rows, or of other things, in words; with weights it need not be whole."""
+    return f"{figure(n)} {name}{'s' * (n != 1.0)}"

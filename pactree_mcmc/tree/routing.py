@@ -44,8 +44,6 @@ def routes(
 ) -> Routes:
     """The routes of a tree in preorder; ``feature`` is -1 in a leaf."""
     leaf = feature < 0
-    # of a split without threshold the known values go left if the missing ones go right
-    threshold = np.where(np.isnan(threshold), np.where(default_left, -np.inf, np.inf), threshold)
     node = np.empty(len(feature), dtype=NODE).view(np.recarray)
     node.threshold, node.feature = np.where(leaf, np.nan, threshold), np.where(leaf, 0, feature)
     node.right = np.where(leaf, np.arange(len(feature)), right)

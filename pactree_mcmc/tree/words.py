@@ -1,35 +1,50 @@
-"""What a split says, in words."""
+"""Splits as text."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable
 from typing import Any
 
-from ..table.coding import LARGEST
-from ..table.values import DATES, NUMBER, TRUTH, date_words
+from ..table.values import NUMBER, TRUTH
+from ..table.words import threshold_text
+
+PLAIN = re.compile(r"(?!missing$)[^\s\"'`,{}\\]+(?: +[^\s\"'`,{}\\]+)*")
+"""Categories that are shown without quotes: no signs that separate categories, no spaces at the ends."""
 
 
-def ordered_words(threshold: float, missing_left: bool | None, kind: str = NUMBER) -> str:
-    """What an ordered split says of a feature of this kind; ``missing_left`` is None where no value is missing."""
-    if missing_left is not None and abs(threshold) == LARGEST:
+def ordered_words(
+    threshold: float, missing_left: bool | None, kind: str = NUMBER, low: float = math.nan, high: float = math.nan
+) -> str:
+    """Return an ordered split as text, to be put behind the name of the feature.
+
+    ``missing_left`` is None if no value is missing. A split without threshold separates missing from known values.
+    ``low`` and ``high`` are as in `threshold_text`.
+    """
+    if math.isnan(threshold):
         return " is missing" if missing_left else " is known"
-    return f" {side_words(threshold, True, kind)}" + (" or missing" if missing_left else "")
+    return f" {side_words(threshold, True, kind, low, high)}" + (" or missing" if missing_left else "")
 
 
-def side_words(threshold: float, left: bool, kind: str = NUMBER) -> str:
-    """What is known of the values on one side of a threshold."""
+def side_words(
+    threshold: float, left: bool, kind: str = NUMBER, low: float = math.nan, high: float = math.nan
+) -> str:
+    """Return the condition on the values of one side of a threshold as text."""
     if kind == TRUTH and 0.0 <= threshold < 1.0:
         return "= no" if left else "= yes"
-    return f"{'<=' if left else '>'} {date_words(threshold, kind) if kind in DATES else f'{threshold:.6g}'}"
+    return f"{'<=' if left else '>'} {threshold_text(threshold, low, high, kind)}"
 
 
 def one_of(labels: Iterable[Any]) -> str:
-    """What a nominal split says of its feature."""
+    """Return a set of categories as text, to be put behind the name of the feature."""
     return f" in {{{', '.join(sorted(map(label_words, labels)))}}}"
 
 
 def label_words(label: Any) -> str:
-    """A category as text."""
+    """Return a category as text; in quotes if it could be read as several categories, or as a missing value."""
     if isinstance(label, bool):
         return "yes" if label else "no"
+    if isinstance(label, str):
+        return label if PLAIN.fullmatch(label) and label.isprintable() else repr(label)
     return "missing" if label is None else str(label)

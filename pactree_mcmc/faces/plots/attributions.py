@@ -9,7 +9,8 @@ import numpy as np
 from ...core.checks import Seed, check_count
 from ...posterior.base import Posterior
 from ...posterior.summaries.attributions import Attributions, attributions_of
-from ...table.values import DATES, date_words
+from ...table.values import NUMBER
+from ...table.words import figure, value_text
 from ...tree.words import label_words
 from .axes import (
     ERRORS,
@@ -142,6 +143,6 @@ def _name(model: TreeModel, k: int, number: float | None) -> str:
     if categories is not None:
         value = label_words(categories.tolist()[int(number)]) if number >= 0.0 else "unknown"
     else:
-        kind = model.columns.kind(k)
-        value = "missing" if np.isnan(number) else date_words(number, kind) if kind in DATES else f"{number:.5g}"
+        value = value_text(number, model.columns.kind(k))
+        value = value if len(value) <= VALUE or model.columns.kind(k) != NUMBER else figure(number)
     return f"{name} = {shortened(value, VALUE)}"
