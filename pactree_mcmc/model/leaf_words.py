@@ -51,8 +51,7 @@ def words_of_cells(model: TreeModel, stats: np.ndarray) -> list[str] | None:
     if not straight:
         return [f"depends on {', '.join(names)}"] * len(stats)
     shown = [
-        _regressor(model.columns, k, regressors[:, j])
-        for j, k in enumerate(_places(model.columns, leaf.x_columns))
+        _regressor(model.columns, k, regressors[:, j]) for j, k in enumerate(_places(model.columns, leaf.x_columns))
     ]
     at_origin = middle - np.einsum("mcd,c->md", slope, center - [one.origin for one in shown])
     spread = np.broadcast_to(model.target.values.reshape(model.n_rows, -1).std(axis=0), middle.shape[1:])
@@ -67,9 +66,9 @@ def words_of_cells(model: TreeModel, stats: np.ndarray) -> list[str] | None:
 
 
 def lines_of_cells(model: TreeModel, stats: np.ndarray, most: int | None = None) -> list[list[str]]:
-    """Return the predictions of cells with ``stats`` (m, n_stats) as lines of text; no lines if the leaf predicts nothing.
+    """Return the predictions of cells with ``stats`` (m, n_stats) as lines of text.
 
-    Beyond ``most`` classes the most probable ones are listed.
+    No lines if the leaf predicts nothing. Beyond ``most`` classes the most probable ones are listed.
     """
     texts = words_of_cells(model, stats)
     if texts is not None:
@@ -103,7 +102,7 @@ def _fitted(
 
 
 def _regressor(columns: Columns, k: int, x: np.ndarray) -> Regressor:
-    """Return column ``k`` with values ``x`` (n,) as text: its name, less a value near its mean if that is far from 0."""
+    """Return column ``k`` with values ``x`` (n,) as text: its name, less a value near a mean far from 0."""
     name, kind, mean, spread = columns.names[k], columns.kind(k), float(x.mean()), float(x.std())
     if kind not in DATES and not 0.0 < FAR * spread < abs(mean):
         return Regressor(name, 0.0, float(np.abs(x).max()) or 1.0)

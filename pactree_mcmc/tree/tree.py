@@ -120,9 +120,7 @@ class Tree:
         }
         for name, dtype in dtypes.items():
             given = getattr(self, name)
-            object.__setattr__(
-                self, name, _field(name, defaults.get(name, given) if given is None else given, dtype)
-            )
+            object.__setattr__(self, name, _field(name, defaults.get(name, given) if given is None else given, dtype))
         self._drop_useless_thresholds()
         for name in dtypes:
             getattr(self, name).setflags(write=False)

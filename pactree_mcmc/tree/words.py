@@ -27,9 +27,7 @@ def ordered_words(
     return f" {side_words(threshold, True, kind, low, high)}" + (" or missing" if missing_left else "")
 
 
-def side_words(
-    threshold: float, left: bool, kind: str = NUMBER, low: float = math.nan, high: float = math.nan
-) -> str:
+def side_words(threshold: float, left: bool, kind: str = NUMBER, low: float = math.nan, high: float = math.nan) -> str:
     """Return the condition on the values of one side of a threshold as text."""
     if kind == TRUTH and 0.0 <= threshold < 1.0:
         return "= no" if left else "= yes"

@@ -11,8 +11,8 @@ from ...core.checks import check_count, check_type
 from ...model import TreeModel
 from ...model.leaf.exponential import SurvivalLeaf
 from ...posterior.base import Posterior
-from ...tree.arrays import leaves_reached
 from ...table.words import count_text, figure, figures
+from ...tree.arrays import leaves_reached
 from ...tree.tree import Tree, stack_trees
 from .axes import axes_or_new, check_posterior, color_of, has_no_draws, numbers_of_rows, say_no_draws
 from .plane import unit_of

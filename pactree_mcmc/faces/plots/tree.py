@@ -187,7 +187,7 @@ class Drawing:
             self.text(x, bend + 0.02, answer, ha=side, va="bottom", color="0.35")
 
     def draw_means(self) -> None:
-        """Draw the leaves of a regression, shaded from the smallest to the largest mean shown; or leaves without values.
+        """Draw the leaves of a regression, shaded by their means, or leaves without values.
 
         Leaves of several outputs are not shaded.
         """

@@ -32,9 +32,7 @@ class Condition(NamedTuple):
     """Smallest training value on the right, likewise."""
 
 
-def path_to(
-    trees: TreeArrays, between: np.ndarray | None, tree: int, node: int
-) -> list[tuple[int, Condition]]:
+def path_to(trees: TreeArrays, between: np.ndarray | None, tree: int, node: int) -> list[tuple[int, Condition]]:
     """Return the nodes above ``node``, counted over all trees, from the root of its ``tree`` on, and their conditions.
 
     ``between`` is as `values_between` returns it.
@@ -87,7 +85,7 @@ def _said(columns: Columns, k: int, known: list[Condition], above: Sequence[Cond
 
 
 def _categories_said(columns: Columns, k: int, known: list[Condition], above: Sequence[Condition]) -> str:
-    """Return the categories of feature ``k`` that conditions admit as text, or those they exclude if these are fewer."""
+    """Return the categories that conditions admit as text, or those that they exclude if these are fewer."""
     possible = _possible(columns, k, above)
     allowed = possible & _possible(columns, k, known)
     if allowed in (0, possible):

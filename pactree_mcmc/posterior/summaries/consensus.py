@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...core.checks import check_number
-from ...tree.coded import CodedTrees
 from ...model.leaf_words import lines_of_cells
 from ...table.words import count_text
+from ...tree.coded import CodedTrees
 from ...tree.export import MOST_CLASSES
 from ..space.cells import rows_looked_at
 from ..space.paths import ALL_ROWS, Condition, in_words, path_to

@@ -40,7 +40,7 @@ class Projection(NamedTuple):
     """A small tree that summarises the posterior."""
 
     tree: Tree
-    """Nodes predict the mean of the posterior mean over their training rows, of which at most 2,000 distinct ones count.
+    """Nodes predict the mean of the posterior mean over up to 2,000 distinct training rows.
 
     The rows of a node are all training rows in it.
     """
