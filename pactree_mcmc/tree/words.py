@@ -10,8 +10,8 @@ from typing import Any
 from ..table.values import NUMBER, TRUTH
 from ..table.words import threshold_text
 
-PLAIN = re.compile(r"(?!missing$)[^\s\"'`,{}\\]+(?: +[^\s\"'`,{}\\]+)*")
-"""Categories that are shown without quotes: no signs that separate categories, no spaces at the ends."""
+PLAIN = re.compile(r"(?!missing$)[^ \"',{}]([^,{}]*[^ ,{}])?")
+"""Categories that are shown without quotes: no signs that end a category or the set, no quotes or spaces at the start."""
 
 
 def ordered_words(

@@ -8,7 +8,8 @@ import pandas as pd
 
 STEP = re.compile(r"^((?:\|   |    )*)(?:\|-- yes: |`-- no:  )")
 LABEL = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^,]+)\s*(?:,|$)""")
-WORDS = {"yes": True, "no": False, "missing": None}
+QUOTED = re.compile(r"""(?<=[{,])( ?)("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""")
+WORDS = {"yes": True, "no": False}
 
 
 def table_columns(X):
@@ -24,6 +25,8 @@ def labels_in(text):
     for label in LABEL.findall(text):
         if label[0] in "\"'":
             out.append(ast.literal_eval(label))
+        elif label == "missing":
+            out.append(None)
         else:
             out += [label, *([WORDS[label]] if label in WORDS else [])]
     return out
@@ -64,8 +67,9 @@ def hold_together(words, columns):
     out = np.ones(len(next(iter(columns.values()))), dtype=bool)
     starts = [f", {name} " for name in columns]
     while words and words != "all rows":
-        inside = np.cumsum([(c == "{") - (c == "}") for c in words])
-        ends = [i for i in range(1, len(words)) if any(words.startswith(s, i) for s in starts) and not inside[i]]
+        bare = QUOTED.sub(lambda found: "_" * len(found[0]), words)
+        inside = np.cumsum([(c == "{") - (c == "}") for c in bare])
+        ends = [i for i in range(1, len(words)) if any(bare.startswith(s, i) for s in starts) and not inside[i]]
         end = ends[0] if ends else len(words)
         out &= holds(words[:end], columns)
         words = words[end + 2 :]

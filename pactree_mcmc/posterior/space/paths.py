@@ -76,12 +76,11 @@ def _said(columns: Columns, k: int, known: list[Condition], above: Sequence[Cond
     if any(c.missing_left == c.left for c in of_missing):
         return [" is missing"]
     finite = [c for c in known if math.isfinite(c.threshold)]
-    lower, upper = ([c for c in finite if c.left == left] for left in (False, True))
-    bounds = [max(lower, key=lambda c: c.threshold)] * bool(lower)
-    bounds += [min(upper, key=lambda c: c.threshold)] * bool(upper)
+    lower, upper = (sorted((c for c in finite if c.left == left), key=lambda c: c.threshold) for left in (False, True))
+    bounds = lower[-1:] + upper[:1]
     said = [f" {side_words(c.threshold, c.left, columns.kind(k), c.low, c.high)}" for c in bounds]
     said = said or [" is known"] * bool(of_missing)
-    return [*said[:-1], said[-1] + (" or missing" if lacks else "")] if said else []
+    return [text + " or missing" * lacks for text in said]
 
 
 def _categories_said(columns: Columns, k: int, known: list[Condition], above: Sequence[Condition]) -> str:
