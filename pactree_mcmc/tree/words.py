@@ -11,7 +11,7 @@ from ..table.values import NUMBER, TRUTH
 from ..table.words import threshold_text
 
 PLAIN = re.compile(r"(?!missing$)[^ \"',{}]([^,{}]*[^ ,{}])?")
-"""Categories that are shown without quotes: no signs that end a category or the set, no quotes or spaces at the start."""
+"""Categories that are shown without quotes: none of the signs that end a category, no quote or space at the start."""
 
 
 def ordered_words(

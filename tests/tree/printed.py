@@ -103,8 +103,12 @@ def partition_of_dot(text, X):
     """As `partition_of_text`, of a Graphviz file, in which nodes have numbers."""
     columns = table_columns(X)
     unquoted = re.compile(r"\\(.)")
-    labels = {int(i): unquoted.sub(r"\1", t) for i, t in re.findall(r'^  (\d+) \[label="((?:[^"\\]|\\.)*)"', text, re.M)}
-    edges = {(int(i), answer): int(j) for i, j, answer in re.findall(r'^  (\d+) -> (\d+) \[label="(\w+)"\]', text, re.M)}
+    labels = {
+        int(i): unquoted.sub(r"\1", t) for i, t in re.findall(r'^  (\d+) \[label="((?:[^"\\]|\\.)*)"', text, re.M)
+    }
+    edges = {
+        (int(i), answer): int(j) for i, j, answer in re.findall(r'^  (\d+) -> (\d+) \[label="(\w+)"\]', text, re.M)
+    }
     leaf, todo = np.full(len(X), -1), [(0, np.ones(len(X), dtype=bool))]
     while todo:
         node, rows = todo.pop()

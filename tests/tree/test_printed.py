@@ -15,6 +15,7 @@ from pactree_mcmc.table.values import DAY, TIME, UTC
 from pactree_mcmc.table.words import digits_that_separate, figure, figures, shortest_between, threshold_text
 from tests.tree.printed import (
     hold_together,
+    holds,
     partition_of_dot,
     partition_of_text,
     same_partition,
@@ -57,7 +58,8 @@ FRAMES = {
     "microseconds": lambda rng: pd.to_datetime("2024-02-20 23:59:58") + pd.to_timedelta(rng.integers(0, 9, N), "us"),
     "times of decades": lambda rng: pd.to_datetime("1950-01-01") + pd.to_timedelta(rng.integers(0, 10**9, N) * 2, "s"),
     "zone": lambda rng: (
-        pd.to_datetime("2024-03-31 00:10").tz_localize("Europe/Berlin") + pd.to_timedelta(rng.integers(0, 300, N), "min")
+        pd.to_datetime("2024-03-31 00:10").tz_localize("Europe/Berlin")
+        + pd.to_timedelta(rng.integers(0, 300, N), "min")
     ),
     "flags": lambda rng: rng.integers(0, 2, N).astype(bool),
     "categories": lambda rng: pd.Categorical(rng.choice(LABELS, N)),
@@ -156,8 +158,6 @@ def test_the_page_of_the_report_routes_and_says_the_same(kind, gaps, tmp_path):
         missing = " or missing" if told["features"][feature]["twin"] and default else ""
         left = holds_by_number(columns[name], float(asked), bool(missing))
         assert 0 < left.sum() <= N
-        from tests.tree.printed import holds
-
         said = holds(f"{name} <= {text[0]}{missing}", columns)
         # rows of other cells may lie between the neighbours of the threshold in its cell
         assert np.mean(said == left) > 0.5
@@ -179,7 +179,9 @@ def test_the_shortest_number_between_two(seed):
     rng = np.random.default_rng(seed)
     for _ in range(300):
         low = float(rng.normal() * 10.0 ** rng.integers(-300, 300)) * float(rng.choice([0.0, 1.0, 1.0, 1.0]))
-        high = float(rng.choice([np.nextafter(low, np.inf), low + abs(low) * 10.0 ** -rng.integers(0, 16), abs(low) + 1.0]))
+        high = float(
+            rng.choice([np.nextafter(low, np.inf), low + abs(low) * 10.0 ** -rng.integers(0, 16), abs(low) + 1.0])
+        )
         if not low < high:
             continue
         near = low / 2.0 + high / 2.0
@@ -254,11 +256,13 @@ def possible_categories(tree):
 
 def nested_table(seed=0):
     rng = np.random.default_rng(seed)
-    return pd.DataFrame({
-        "g": pd.Categorical(rng.choice(list("abcdef"), N)),
-        "h": pd.Categorical(rng.choice(["u", "v", "w"], N)),
-        "x": rng.normal(size=N),
-    })
+    return pd.DataFrame(
+        {
+            "g": pd.Categorical(rng.choice(list("abcdef"), N)),
+            "h": pd.Categorical(rng.choice(["u", "v", "w"], N)),
+            "x": rng.normal(size=N),
+        }
+    )
 
 
 @pytest.mark.parametrize("prior", [pt.LocalCuts(), pt.GridCuts(4)])
@@ -309,7 +313,7 @@ def test_a_split_of_missing_from_known_values_has_no_threshold():
     trees = [post.distinct_tree(t) for t in range(3)]
     assert [bool(np.isnan(tree.threshold[0])) for tree in trees] == [True, True, False]
     assert [tree.split(0) for tree in trees] == ["x0 is known", "x0 is missing", "x0 <= 1.5 or missing"]
-    assert {key: p for key, p in post.root_split_pmf().items()} == {
+    assert post.root_split_pmf() == {
         (0, None, "missing right"): 0.25,
         (0, None, "missing left"): 0.25,
         (0, 1.5, "missing left"): 0.5,
