@@ -10,6 +10,7 @@ import numpy as np
 
 from pactree_mcmc.posterior.inference_data import ess
 from pactree_mcmc.posterior.sampled import SampledPosterior
+from pactree_mcmc.table.words import figure
 from pactree_mcmc.tree.drawn import key_words, root_key
 
 from .posterior import ExactPosterior
@@ -85,8 +86,8 @@ class Comparison:
         lines = [f"{'quantity':<{width}}  {'exact':>12} {'sampled':>12} {'mc error':>10} {'z':>7}"]
         for row in self.rows:
             cells = [
-                "-" if math.isnan(v) else format(v, f)
-                for v, f in zip(row[1:], (".6g", ".6g", ".2g", ".2f"), strict=True)
+                "-" if math.isnan(v) else figure(v) if f is None else format(v, f)
+                for v, f in zip(row[1:], (None, None, ".2g", ".2f"), strict=True)
             ]
             lines.append(f"{row.quantity:<{width}}  {cells[0]:>12} {cells[1]:>12} {cells[2]:>10} {cells[3]:>7}")
         return "\n".join(lines)

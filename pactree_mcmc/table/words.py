@@ -143,6 +143,18 @@ def digits_that_separate(values: Iterable[float], least: int = SHORT) -> int:
     return MOST_DIGITS
 
 
+def digits_of_range(values: np.ndarray, least: int = 5) -> int:
+    """Return the number of digits, at least ``least``, that shows differences of 10^(1 - ``least``) times the range.
+
+    Values are finite, (m,).
+    """
+    if not len(values):
+        return least
+    half, size = float(values.max()) / 2.0 - float(values.min()) / 2.0, float(np.abs(values).max())
+    more = math.ceil(math.log10(size / 2.0) - math.log10(half)) if half > 0.0 else 0
+    return min(least + max(more, 0), EQUAL_DIGITS)
+
+
 def figures(values: Iterable[float], least: int = SHORT) -> list[str]:
     """Return numbers as text with the digits that `digits_that_separate` finds for all of them."""
     known = list(values)

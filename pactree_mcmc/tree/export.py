@@ -231,7 +231,7 @@ def _float32_thresholds(tree: Tree, X: np.ndarray | None) -> np.ndarray:
         If two values that a split separates are equal in float32.
     """
     between = tree.between if X is None else _values_beside(tree, X)
-    out = np.where(np.isnan(tree.threshold), np.where(tree.default_left, -np.inf, np.inf), tree.threshold)
+    out = tree.cuts
     if between is None:
         return out
     with np.errstate(over="ignore"):
@@ -258,13 +258,11 @@ def _values_beside(tree: Tree, X: np.ndarray) -> np.ndarray:
 
     NaN if no row with a known value goes to a side.
     """
-    out = np.full((tree.n_nodes, 2), np.nan)
+    out, cuts = np.full((tree.n_nodes, 2), np.nan), tree.cuts
     inside: list[np.ndarray] = [np.arange(len(X))] + [np.empty(0, dtype=np.int64)] * (tree.n_nodes - 1)
     for i in np.flatnonzero(tree.feature != LEAF).tolist():
         x = X[inside[i], tree.feature[i]]
-        left = (x <= tree.threshold[i]) | (np.isnan(x) & tree.default_left[i])
-        if np.isnan(tree.threshold[i]):
-            left = np.isnan(x) == tree.default_left[i]
+        left = (x <= cuts[i]) | (np.isnan(x) & tree.default_left[i])
         inside[tree.left[i]], inside[tree.right[i]] = inside[i][left], inside[i][~left]
         sides = x[left & ~np.isnan(x)], x[~left & ~np.isnan(x)]
         if min(map(len, sides)):

@@ -178,6 +178,11 @@ class Tree:
         return int(self.node_depth.max())
 
     @property
+    def cuts(self) -> np.ndarray:
+        """Thresholds (m,) by which known values go left; infinite in splits of missing from known values."""
+        return np.where(np.isnan(self.threshold), np.where(self.default_left, -np.inf, np.inf), self.threshold)
+
+    @property
     def arrays(self) -> TreeArrays:
         """The tree in the form compiled code takes."""
         return TreeArrays(np.array([0, self.n_nodes], dtype=np.int64), *self._key())
@@ -185,9 +190,7 @@ class Tree:
     def routes(self, default_left: np.ndarray | None = None) -> Routes:
         """The tree in the form in which many rows go down it; ``default_left`` (m,) may replace the tree's own."""
         unknown_left = self.default_left if default_left is None else default_left
-        known = np.where(self.default_left, -np.inf, np.inf)
-        threshold = np.where(np.isnan(self.threshold), known, self.threshold)
-        return routes(self.feature, threshold, self.right, self.categories, unknown_left)
+        return routes(self.feature, self.cuts, self.right, self.categories, unknown_left)
 
     def apply(self, X: Any) -> np.ndarray:
         """Leaf (node number) that each row of ``X`` reaches.

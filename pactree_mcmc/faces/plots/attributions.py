@@ -10,7 +10,7 @@ from ...core.checks import Seed, check_count
 from ...posterior.base import Posterior
 from ...posterior.summaries.attributions import Attributions, attributions_of
 from ...table.values import NUMBER
-from ...table.words import figure, value_text
+from ...table.words import figure, figures, value_text
 from ...tree.words import label_words
 from .axes import (
     ERRORS,
@@ -129,7 +129,8 @@ def _title(found: Attributions, column: int, n: int, left_out: int) -> str:
     base = found.base[column]
     rows = f"mean over {n} rows"
     if n == 1:
-        rows = f"{base:.3g} on average, {base + found.mean[0, :, column].sum():.3g} here"
+        mean, here = figures([base, base + found.mean[0, :, column].sum()], 3)
+        rows = f"{mean} on average, {here} here"
     more = f", {left_out} features left out" if left_out else ""
     return f"{rows}{more}\ninterval of {100.0 * found.coverage:.3g}% of the trees"
 

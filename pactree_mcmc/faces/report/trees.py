@@ -13,7 +13,7 @@ from ...posterior.space.cells import rows_looked_at
 from ...posterior.space.distances import row_counts, spaced
 from ...posterior.summaries.credible_set import CredibleSet
 from ...table.values import NUMBER
-from ...table.words import MOST_DIGITS, figure, threshold_text
+from ...table.words import digits_of_range, figure, threshold_text
 from ...tree.arrays import LEAF
 from ...tree.words import label_words
 from .text import LONGEST_NAME, as_json, cut
@@ -141,7 +141,7 @@ def _leaf_table(post: SampledPosterior, leaves: np.ndarray) -> tuple[dict[str, A
     every = np.column_stack([rows, values, distribution, of_text])
     found, of_leaf = np.unique(every, axis=0, return_inverse=True)
     d = values.shape[1]
-    shown_digits = _digits_shown(values)
+    shown_digits = max([digits_of_range(column) for column in values.T], default=5)
     digits = 5 if model.classes_ is not None else shown_digits + 3
     # the last probability is what the others leave
     shown = d - 1 if model.classes_ is not None else d
@@ -154,13 +154,6 @@ def _leaf_table(post: SampledPosterior, leaves: np.ndarray) -> tuple[dict[str, A
         "distributions": [[_figures(x, digits) for x in line] for line in found[:, 1 + d : -1]] if kind else None,
     }
     return told, of_leaf.reshape(-1)
-
-
-def _digits_shown(values: np.ndarray) -> int:
-    """Return the number of digits, at least 5, that show a ten-thousandth of the range of predictions (m, d)."""
-    spread, size = np.ptp(values, axis=0), np.abs(values).max(axis=0, initial=0.0)
-    ratio = np.where(spread > 0.0, size / np.where(spread > 0.0, spread, 1.0), 1.0)
-    return int(min(5.0 + np.ceil(np.log10(np.maximum(ratio, 1.0))).max(initial=0.0), MOST_DIGITS - 3))
 
 
 def _distributions(post: SampledPosterior) -> StudentT | NegativeBinomial | None:
