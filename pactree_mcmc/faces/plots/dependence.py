@@ -136,7 +136,8 @@ def plot_partial_dependence(
         name_categories(ax.xaxis, axis)
     values = np.concatenate([found.low, found.high, found.mean, some.ravel()])
     low, high = float(values.min()), float(values.max())
-    margin = 0.07 * (high - low) or 0.5
+    # means of equal predictions differ in their last digits
+    margin = 0.07 * (high - low) if high - low > 1e-9 * max(abs(high), abs(low)) else 0.5
     ax.set(xlim=axis.edges[[0, -1]], ylim=(low - margin, high + margin))
     over = "one row" if len(rows) == 1 else f"{len(rows)} rows"
     thin = f"\nthin: the mean for each of {some.shape[1]} rows" if some.shape[1] else ""

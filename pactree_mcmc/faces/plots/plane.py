@@ -226,7 +226,7 @@ def unit_of(values: np.ndarray) -> float:
     size = float(np.abs(values).max(initial=0.0))
     if size == 0.0 or SMALLEST_DRAWN < size < 1.0 / SMALLEST_DRAWN:
         return 1.0
-    return max(float(f"1e{math.floor(math.log10(size))}"), np.finfo(np.float64).tiny)
+    return max(float(f"1e{math.floor(math.log10(size))}"), 5e-324)
 
 
 def _has_regression_on(model: TreeModel, feature: int) -> bool:

@@ -62,9 +62,9 @@ class SurvivalLeaf(AddressedLeaf):
         return float(ratio - self.shape * np.log1p(total / self.rate) - seen * np.log(self.rate + total))
 
     def words(self, stats: np.ndarray, target: Target) -> list[str] | None:
-        means, sums = figures(self.value(stats, target)[:, 0].tolist()), stats[:, 1:3].tolist()
+        means, sums = figures(self.value(stats, target)[:, 0].tolist(), 4), stats[:, 1:3].tolist()
         # the sum of another power of the times is not the time at risk
-        at_risk = [f", time at risk {figure(total)}" if self.k == 1.0 else "" for _, total in sums]
+        at_risk = [f", time at risk {figure(total, 4)}" if self.k == 1.0 else "" for _, total in sums]
         return [
             f"mean {mean}, {count_text(events, 'event')}{more}"
             for mean, (events, _), more in zip(means, sums, at_risk, strict=True)

@@ -83,9 +83,9 @@ class PoissonGamma(MomentLeaf):
         if self.exposure is None:
             return None
         return [
-            f"rate {rate}, {count_text(count, 'event')}, exposure {figure(exposed)}"
+            f"rate {rate}, {count_text(count, 'event')}, exposure {figure(exposed, 4)}"
             for rate, (exposed, count) in zip(
-                figures(self.value(stats, target)[:, 0].tolist()), stats[:, :2].tolist(), strict=True
+                figures(self.value(stats, target)[:, 0].tolist(), 4), stats[:, :2].tolist(), strict=True
             )
         ]
 
