@@ -187,7 +187,7 @@ function sideWords(split, features, left, possible = new Map()) {
   return `${feature.name} ${left ? "≤" : ">"} ${split[3]}${more}`;
 }
 
-if (typeof module !== "undefined") module.exports = {decoded, leavesOf, meanOf, quantileOf, mixtureBelow, wayOf};
+if (typeof module !== "undefined") module.exports = {decoded, leavesOf, meanOf, quantileOf, mixtureBelow, wayOf, narrowed, sideWords};
 else start();
 
 // ---- the page ----
