@@ -106,7 +106,7 @@ def _regressor(columns: Columns, k: int, x: np.ndarray) -> Regressor:
     name, kind, mean, spread = columns.names[k], columns.kind(k), float(x.mean()), float(x.std())
     if kind not in DATES and not 0.0 < FAR * spread < abs(mean):
         return Regressor(name, 0.0, float(np.abs(x).max()) or 1.0)
-    origin = math.floor(mean)
+    origin = float(math.floor(mean))
     if kind not in DATES:
         text = threshold_text(mean, mean - spread / 2.0, mean + spread / 2.0)
         origin = float(text)

@@ -47,7 +47,8 @@ def grow(model: TreeModel, decide: Callable[[PlainCell], Split | None]) -> Grown
             default_left = c < columns.n_features
         nodes.append([columns.source[c], threshold, here + 1, 0, categories, default_left, between])
         todo += [(right, here), (left, -1)]
-    *arrays, between = zip(*nodes, strict=True)
+    features, thresholds, lefts, rights, masks, defaults, between = zip(*nodes, strict=True)
+    arrays = (features, thresholds, lefts, rights, masks, defaults)
     known = between if told(parts_rows, model.split_prior) else None
     return Grown(Tree(*arrays, columns=model.columns, classes=model.classes_, between=known), leaves)
 

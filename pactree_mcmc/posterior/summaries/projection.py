@@ -269,10 +269,14 @@ def _as_tree(model: TreeModel, node: np.ndarray, of_row: np.ndarray, f: np.ndarr
             rows[i] = rows[i + 1] + rows[node["right"][i]]
             sums[i] = sums[i + 1] + sums[node["right"][i]]
     coded = from_records(node, np.array([0, len(node)]))
-    arrays = in_data_units(model, coded)
-    fields = dict(zip(arrays._fields[1:], arrays[1:], strict=True))
+    _, feature, threshold, left, right, categories, default_left = in_data_units(model, coded)
     return Tree(
-        **fields,
+        feature,
+        threshold,
+        left,
+        right,
+        categories,
+        default_left,
         value=sums / rows[:, None],
         columns=model.columns,
         classes=model.classes_,
