@@ -47,7 +47,7 @@ class Tree:
     default_left : array-like of bool of shape (m,), optional
         Where missing values (NaN) and unknown categories go. Default: False.
     value : array of shape (m, d), optional
-        What each node predicts: class probabilities, or the mean (d = 1).
+        Prediction of each node: class probabilities, if there are ``classes``, or the means of d outputs.
     columns : Columns, optional
         Names and categories of the features, for tables with nominal columns and for printing.
     classes : array of shape (K,), optional

@@ -21,7 +21,7 @@ from ...table.words import count_text
 from ...tree.arrays import LEAF
 from ...tree.coded import leaves_of_units
 from .axes import COLORS, axes_or_new, check_posterior, has_no_draws, legend_below, say_no_draws, shortened
-from .tree import FONT, GAP, LINE, MARGIN, PADDING, class_words, scaled_axes, text_width
+from .tree import FONT, GAP, LINE, MARGIN, PADDING, class_words, line_width, scaled_axes, text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -280,7 +280,10 @@ class _Consensus:
 def _node_lines(tree: ConsensusTree, node: int) -> list[str]:
     """The conditions of a node in a few lines, its support, rows, and the mean or the most probable class."""
     words = tree.words[node].replace(" <= ", " ≤\u00a0").replace(" > ", " >\u00a0")
-    lines = [line.replace("\u00a0", " ") for line in textwrap.wrap(words, 24, max_lines=4, placeholder=" ...")]
+    lines = [
+        line.replace("\u00a0", " ")
+        for line in textwrap.wrap(words, line_width(words, 24), max_lines=4, placeholder=" ...")
+    ]
     lines += [f"support {tree.support[node]:.2f}"] * (node > 0) + [count_text(float(tree.rows[node]))]
     if tree.value is not None:
         value = tree.value[node]

@@ -253,8 +253,15 @@ def _split_lines(tree: Tree, node: int) -> list[str]:
     k = int(tree.feature[node])
     name = f"x{k}" if tree.columns is None else tree.columns.names[k]
     rest = tree.split(node)[len(name) :].replace(" <= ", " ≤\u00a0")
-    lines = textwrap.wrap(shortened(name, 2 * LETTERS) + rest, LETTERS, max_lines=5, placeholder=" ...")
+    lines = textwrap.wrap(
+        shortened(name, 2 * LETTERS) + rest, line_width(rest, LETTERS), max_lines=5, placeholder=" ..."
+    )
     return [*(line.replace("\u00a0", " ") for line in lines), *_rows_lines(tree, node)]
+
+
+def line_width(words: str, letters: int) -> int:
+    """Return the letters of a line of text that breaks no threshold, at least ``letters``."""
+    return max([letters, *(len(word) for word in words.split(" ") if word[:1] in "≤>")])
 
 
 def _lines_of_leaves(tree: Tree, leaves: np.ndarray) -> list[list[str]]:
