@@ -10,9 +10,8 @@ import numpy as np
 
 from pactree_mcmc.posterior.inference_data import ess
 from pactree_mcmc.posterior.sampled import SampledPosterior
-from pactree_mcmc.table.columns import Columns
-from pactree_mcmc.tree.drawn import root_key
-from pactree_mcmc.tree.words import one_of, ordered_words
+from pactree_mcmc.table.words import figure
+from pactree_mcmc.tree.drawn import key_words, root_key
 
 from .posterior import ExactPosterior
 
@@ -87,8 +86,8 @@ class Comparison:
         lines = [f"{'quantity':<{width}}  {'exact':>12} {'sampled':>12} {'mc error':>10} {'z':>7}"]
         for row in self.rows:
             cells = [
-                "-" if math.isnan(v) else format(v, f)
-                for v, f in zip(row[1:], (".6g", ".6g", ".2g", ".2f"), strict=True)
+                "-" if math.isnan(v) else figure(v) if f is None else format(v, f)
+                for v, f in zip(row[1:], (None, None, ".2g", ".2f"), strict=True)
             ]
             lines.append(f"{row.quantity:<{width}}  {cells[0]:>12} {cells[1]:>12} {cells[2]:>10} {cells[3]:>7}")
         return "\n".join(lines)
@@ -180,7 +179,7 @@ def _rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any) -> Iterator[
     for key, probability in likely:
         if probability >= LEAST_PROBABILITY:
             hit = np.array([root == key for root in roots])
-            yield _event(f"root: {_root_text(key, sampled.model.columns)}", probability, hit[draws], cap)
+            yield _event(f"root: {key_words(sampled.model, key)}", probability, hit[draws], cap)
     for k, probability in enumerate(truth.feature_inclusion()):
         yield _event(f"inclusion: {names[k]}", probability, sampled.split_counts[:, :, k] > 0, cap)
     yield from _predictions(truth, sampled, X, cap)
@@ -220,13 +219,3 @@ def _row(quantity: str, exact: float, draws: np.ndarray, variance: float, cap: f
     else:
         z = 0.0 if abs(gap) < 1e-9 else math.copysign(math.inf, gap)
     return Row(quantity, float(exact), sampled, error, z)
-
-
-def _root_text(key: Any, columns: Columns) -> str:
-    if key is None:
-        return "none"
-    feature, rule, *side = key
-    if isinstance(rule, frozenset):
-        return columns.names[feature] + one_of(rule)
-    missing_left = side == ["missing left"] if side else None
-    return columns.names[feature] + ordered_words(rule, missing_left, columns.kind(feature))

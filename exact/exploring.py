@@ -116,9 +116,11 @@ class ExploresGraph(ExploresTrees):
         cells = likely(parts.of_cell, min_probability, 1)
         splits = likely(parts.of_split, min_probability, 0)
         parent = self._parent_of_edge[parts.edge[splits]]
-        words = [self._way_to(int(cell)) for cell in sets.first[cells].tolist()]
+        words = [in_words(model.columns, self._conditions_above(int(cell))) for cell in sets.first[cells].tolist()]
         for cell, edge in zip(parent.tolist(), parts.edge[splits].tolist(), strict=True):
-            words.append(with_split(self._way_to(cell), in_words(model.columns, [self._condition(edge, True)])))
+            above = self._conditions_above(cell)
+            split = in_words(model.columns, [self._condition(edge, True)], above)
+            words.append(with_split(in_words(model.columns, above), split))
         probability = np.concatenate([parts.of_cell[cells], parts.of_split[splits]])
         m = len(probability)
         return Support(
@@ -129,7 +131,7 @@ class ExploresGraph(ExploresTrees):
             np.ones(m),
             np.full(m, np.inf),
             np.zeros(m),
-            model.leaf.weight(self.graph.stats[np.concatenate([sets.first[cells], parent])]),
+            self._rows_of(np.concatenate([sets.first[cells], parent])),
             [tuple(key) for key in sets.key[cells].tolist()] + split_keys(sets.key[parts.sides[splits]]),
             np.empty((m, 0), dtype=np.bool_),
             sets.n_rows,
@@ -258,14 +260,19 @@ class ExploresGraph(ExploresTrees):
         sides = np.column_stack([both // len(of_cell), both % len(of_cell)])
         return PartsOfTrees(of_cell.clip(0.0, 1.0), of_split.clip(0.0, 1.0), sides, likeliest)
 
-    def _way_to(self, cell: int) -> str:
-        """Returns the conditions on the most probable path to a cell, in words."""
+    def _rows_of(self, cells: np.ndarray) -> np.ndarray:
+        """Training rows in cells; a row counts as often as its weight says, but for leaves that weigh exposures."""
+        leaf, graph = self.model.leaf, self.graph
+        return leaf.weight(graph.stats[cells]) if leaf.weighs_rows else graph.rows[cells].astype(np.float64)
+
+    def _conditions_above(self, cell: int) -> list[Condition]:
+        """Returns the conditions on the most probable path to a cell, from the root on."""
         ways, conditions = self._ways, []
         while ways.edge[cell] >= 0:
             edge = int(ways.edge[cell])
             conditions.append(self._condition(edge, int(ways.side[cell]) == 0))
             cell = int(self._parent_of_edge[edge])
-        return in_words(self.model.columns, reversed(conditions))
+        return conditions[::-1]
 
     def _condition(self, edge: int, left: bool) -> Condition:
         graph, columns = self.graph, self.model.columns
@@ -273,5 +280,6 @@ class ExploresGraph(ExploresTrees):
         k = int(columns.source[c])
         if columns.categories[k] is not None:
             return Condition(k, 0.0, split, False, left)
-        threshold = float(self.model.scales[c].threshold(*unpack_cuts(split))[0])
-        return Condition(k, threshold, -1, c < columns.n_features, left)
+        scale, codes = self.model.scales[c], unpack_cuts(split)
+        low, high = scale.between(*codes)[0].tolist()
+        return Condition(k, float(scale.threshold(*codes)[0]), -1, c < columns.n_features, left, low, high)

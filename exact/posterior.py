@@ -279,7 +279,9 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
     def root_split_pmf(self) -> dict[RootKey, float]:
         """Distribution of the root split, as a dictionary of probabilities.
 
-        Keys are None (no split), (feature, threshold), or (feature, frozenset of the categories going left).
+        Keys are None (no split), (feature, threshold), or (feature, frozenset of the categories going left). A feature
+        with missing values adds their side, "missing left" or "missing right"; the threshold is None if the split
+        separates missing from known values.
         """
         graph = self.graph
         edges = slice(int(graph.first_edge[0]), int(graph.first_edge[1]))

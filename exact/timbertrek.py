@@ -108,7 +108,8 @@ def _number(
     if k == LEAF:
         return ""
     name, words = model.columns.names[k], tree.split(node)
-    key = (k, float(tree.threshold[node]), int(tree.categories[node]), bool(tree.default_left[node]))
+    threshold = str(tree.threshold[node])  # NaN as text is equal to itself
+    key = (k, threshold, int(tree.categories[node]), bool(tree.default_left[node]), words)
     number = str(splits.setdefault(key, len(splits)))
     names.setdefault(number, [name, words.removeprefix(name).strip(), name])
     return number

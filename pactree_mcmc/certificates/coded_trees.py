@@ -283,7 +283,7 @@ def _coded_rows(tree: Tree, X: Any, y: Any, n_classes: int) -> CodedRows:
         raise ValueError("the tree has a nominal split, which this code lacks; give a tree with ordered splits.")
     if not np.isfinite(table).all():
         raise ValueError("X holds missing or infinite values, which this code lacks; fill them in.")
-    low, high = _between(tree.feature, tree.threshold, tree.left, tree.right, table)
+    low, high = _between(tree.feature, tree.cuts, tree.left, tree.right, table)
     empty = inner[~np.isfinite(low[inner]) | ~np.isfinite(high[inner])]
     if len(empty):
         raise ValueError(

@@ -14,7 +14,15 @@ from exact.systems.blanchard.kullback import log_n_splits
 from exact.systems.blanchard.progressive import progressive_mixture
 from exact.systems.blanchard.splittings import SplittingCounts
 
-from ..core.checks import Seed, check_choice, check_flag, read_generator, read_labels, read_numbers
+from ..core.checks import (
+    Seed,
+    check_choice,
+    check_flag,
+    read_generator,
+    read_labels,
+    read_matrix,
+    refuse_other_rows,
+)
 from ..core.special import logsumexp
 from ..model import FrozenLaplace, TreeModel
 from ..model.data import read_mask

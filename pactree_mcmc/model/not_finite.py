@@ -48,6 +48,9 @@ def words(model: TreeModel, answer: Answer) -> str:
     if columns.categories[k] is not None:
         asked = one_of(columns.label_set(k, answer.categories))
         return name + (asked if answer.left else " not" + asked)
-    threshold = float(model.scales[c].threshold(np.array([answer.cut]), np.array([answer.upper]))[0])
+    scale, cut, upper = model.scales[c], np.array([answer.cut]), np.array([answer.upper])
+    threshold, (low, high) = float(scale.threshold(cut, upper)[0]), scale.between(cut, upper)[0].tolist()
     missing = k in columns.twins and answer.left == (c < columns.n_features)
-    return f"{name} {side_words(threshold, answer.left, columns.kind(k))}{' or missing' if missing else ''}"
+    if np.isnan(threshold):
+        return f"{name} is {'missing' if missing else 'known'}"
+    return f"{name} {side_words(threshold, answer.left, columns.kind(k), low, high)}{' or missing' if missing else ''}"

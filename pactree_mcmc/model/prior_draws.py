@@ -37,39 +37,45 @@ def grow(model: TreeModel, decide: Callable[[PlainCell], Split | None]) -> Grown
             nodes[right_of][3] = here
         split = decide(cell)
         if split is None:
-            nodes.append([LEAF, 0.0, 0, 0, -1, False])
+            nodes.append([LEAF, 0.0, 0, 0, -1, False, (np.nan, np.nan)])
             leaves.append(cell)
             continue
         left, right = model.children(cell, split)
         default_left, c, columns = 2 * left.n_rows >= cell.n_rows, split.feature, model.columns
-        threshold, categories = _in_data_units(model, cell, split, default_left)
+        threshold, categories, between = _in_data_units(model, cell, split, default_left)
         if columns.twin[c] != c:
             default_left = c < columns.n_features
-        nodes.append([columns.source[c], threshold, here + 1, 0, categories, default_left])
+        nodes.append([columns.source[c], threshold, here + 1, 0, categories, default_left, between])
         todo += [(right, here), (left, -1)]
-    features, thresholds, lefts, rights, masks, defaults = zip(*nodes, strict=True)
+    features, thresholds, lefts, rights, masks, defaults, between = zip(*nodes, strict=True)
     arrays = (features, thresholds, lefts, rights, masks, defaults)
-    return Grown(Tree(*arrays, columns=model.columns, classes=model.classes_), leaves)
+    known = between if told(parts_rows, model.split_prior) else None
+    return Grown(Tree(*arrays, columns=model.columns, classes=model.classes_, between=known), leaves)
 
 
-def _in_data_units(model: TreeModel, cell: PlainCell, split: Split, default_left: bool) -> tuple[float, int]:
-    """Threshold and category bits as a tree stores them."""
+def _in_data_units(
+    model: TreeModel, cell: PlainCell, split: Split, default_left: bool
+) -> tuple[float, int, tuple[float, float]]:
+    """Return the threshold, the category bits and the values beside the threshold as a tree stores them."""
+    unknown = np.nan, np.nan
     k = split.feature
     local = told(parts_rows, model.split_prior)
     if split.categories >= 0:
         present = sum(1 << int(c) for c in np.unique(cell.codes(k)))
         if not local:
             cut_to_box = model.shape is None and cell.low[k]
-            return 0.0, split.categories & int(cell.low[k]) if cut_to_box else split.categories
+            return 0.0, split.categories & int(cell.low[k]) if cut_to_box else split.categories, unknown
         absent = ((1 << int(model.n_codes[k])) - 1) & ~present
-        return 0.0, (split.categories & present) | (absent if default_left else 0)
+        return 0.0, (split.categories & present) | (absent if default_left else 0), unknown
     cut, upper = split.cut, split.cut + 1
     if local:
         codes = np.unique(cell.codes(k))
         below, above = codes[codes <= cut], codes[codes > cut]
         cut = int(below[-1]) if len(below) else -1
         cut, upper = (cut, int(above[0])) if len(above) else (int(model.n_codes[k]) - 1, int(model.n_codes[k]))
-    return float(model.scales[k].threshold(np.array([cut]), np.array([upper]))[0]), -1
+    here, scale = (np.array([cut]), np.array([upper])), model.scales[k]
+    low, high = scale.between(*here)[0].tolist()
+    return float(scale.threshold(*here)[0]), -1, (low, high)
 
 
 def draw_prior(model: TreeModel, rng: np.random.Generator) -> Grown | None:

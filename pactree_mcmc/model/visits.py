@@ -50,6 +50,9 @@ def coded_split(model: TreeModel, tree: Tree, node: int, cell: PlainCell) -> Spl
         return Split(k, -1, categories & ((1 << int(model.n_codes[k])) - 1))
     threshold, c = float(tree.threshold[node]), int(model.columns.coordinate(k, tree.default_left[node]))
     scale = model.scales[c]
+    if np.isnan(threshold) and k not in model.columns.twins:
+        # no training row lacks the value: all of them go to the side of known values
+        threshold = -np.inf if tree.default_left[node] else np.inf
     cut = scale.cut_of(threshold)
     if cut is None and isinstance(scale, Scale) and told(parts_rows, model.split_prior):
         # a threshold among the values of one code parts nothing in a cell that lacks the code

@@ -10,8 +10,8 @@ import numpy as np
 from ..files.calls import Call
 from ..files.encoding import kept
 from ..tree.arrays import LEAF, TreeArrays, node_depths
-from ..tree.coded import CodedTrees
-from ..tree.drawn import Course, in_data_units
+from ..tree.coded import CodedTrees, weight_of_nodes
+from ..tree.drawn import Course, in_data_units, values_between
 from .evidence import Tempering
 
 if TYPE_CHECKING:
@@ -58,6 +58,24 @@ class DrawnTrees:
     def distinct_trees(self) -> TreeArrays:
         """Each tree that was drawn, once, end to end, with thresholds in the units of X; see ``coded_trees``."""
         return in_data_units(self.model, self.coded_trees)
+
+    @cached_property
+    def between(self) -> np.ndarray | None:
+        """Training values (n_nodes, 2) on either side of each threshold of ``distinct_trees``, in the cell it splits.
+
+        NaN in leaves and nominal splits. None if cuts do not depend on the values in a cell.
+        """
+        return values_between(self.model, self.coded_trees)
+
+    @cached_property
+    def node_rows(self) -> np.ndarray:
+        """Training rows in each node, (n_nodes,); a row counts as often as its weight says."""
+        model = self.model
+        if model.leaf.weighs_rows:
+            return model.leaf.weight(self.node_stats)
+        unit = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
+        weight = np.bincount(unit, weights=model.target.weights, minlength=model.units.n_units)
+        return weight_of_nodes(self.coded_trees, model.units.codes, weight)
 
     @property
     def n_chains(self) -> int:

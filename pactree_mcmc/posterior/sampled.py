@@ -13,6 +13,7 @@ from ..core.checks import Seed, check_count, read_generator
 from ..files.store import AnyPath, check_target
 from ..files.write import write_parts
 from ..model.leaf.distributions import Mixture
+from ..model.leaf_words import words_of_cells
 from ..model.marginal_prior import log_marginal_prior
 from ..model.obstacles import unknown_constant
 from ..tree.arrays import LEAF, add_predictions_into, leaf_values, leaves_reached
@@ -268,7 +269,9 @@ class SampledPosterior(DrawnTrees, ExploresDraws, Posterior):
             value=self.node_values[nodes] if has_values_by_leaf(self.model) else None,
             columns=self.model.columns,
             classes=self.model.classes_,
-            rows=self.model.leaf.weight(self.node_stats[nodes]),
+            rows=self.node_rows[nodes],
+            between=None if self.between is None else self.between[nodes],
+            words=words_of_cells(self.model, self.node_stats[nodes]),
         )
 
     def draw_trees(self, n: int, rng: Seed = None) -> list[Tree]:

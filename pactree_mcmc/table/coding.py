@@ -23,7 +23,6 @@ from .reader import Table
 
 MANY_ROWS = 500_000
 LARGEST = float(np.finfo(np.float64).max)
-"""Threshold between all numbers and missing values."""
 
 
 @kept
@@ -39,14 +38,28 @@ class Scale(NamedTuple):
     n_codes: int
 
     def threshold(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Thresholds of splits ``code <= cut`` whose next code on the right, in the cell, is ``upper``."""
+        """Return the thresholds of splits ``code <= cut`` whose next code on the right, in the cell, is ``upper``.
+
+        A split of missing from known values has none, NaN. A split that sends all values to one side has an infinite
+        one.
+        """
         out = np.full(len(cut), np.inf)
         out[cut < 0] = -np.inf
         inner = (cut >= 0) & (upper < self.n_codes)
         if len(self.low):
-            out[inner] = midpoint(self.high[cut[inner]], self.low[upper[inner]])
+            low, high = self.high[cut[inner]], self.low[upper[inner]]
+            out[inner] = np.where(np.isinf(low) | np.isinf(high), np.nan, midpoint(low, high))
         else:
             out[inner] = self.cuts[cut[inner]]
+        return out
+
+    def between(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        """Return the training values (m, 2) on either side of each threshold in its cell; NaN if they are not known."""
+        out = np.full((len(cut), 2), np.nan)
+        inner = (cut >= 0) & (upper < self.n_codes)
+        if len(self.low):
+            out[inner] = np.column_stack([self.high[cut[inner]], self.low[upper[inner]]])
+            out[np.isinf(out).any(axis=1)] = np.nan
         return out
 
     def numbers(self, codes: np.ndarray) -> np.ndarray:
@@ -54,7 +67,13 @@ class Scale(NamedTuple):
         return (self.low if len(self.low) else np.append(self.cuts, np.inf))[codes]
 
     def cut_of(self, threshold: float) -> int | None:
-        """Largest code that goes left under ``threshold`` (-1: none); None if it is no cut of this scale."""
+        """Largest code that goes left under ``threshold`` (-1: none); None if it is no cut of this scale.
+
+        NaN is the split of missing from known values.
+        """
+        if np.isnan(threshold):
+            lacks_below, lacks_above = (len(self.low) > 0 and self.low[i] == s for i, s in ((0, -np.inf), (-1, np.inf)))
+            return 0 if lacks_below else self.n_codes - 2 if lacks_above else None
         if threshold == -np.inf:
             return -1
         if threshold == np.inf:
@@ -84,6 +103,10 @@ class DyadicScale:
         """Thresholds of splits ``code <= cut``."""
         fraction = (np.asarray(cut, dtype=np.float64) + 1.0) / self.n_codes
         return self.lower * (1.0 - fraction) + self.upper * fraction
+
+    def between(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        """Return NaN (m, 2): the training values on either side of a threshold are not known."""
+        return np.full((len(cut), 2), np.nan)
 
     def numbers(self, codes: np.ndarray) -> np.ndarray:
         """A value of each code."""
@@ -177,8 +200,8 @@ def quantile_starts(x: np.ndarray, max_cuts: int | None) -> _Bins:
 
 
 def midpoint(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Midpoints m of ``a < b`` with ``a <= m < b`` in floating point; beside infinity the outermost number."""
-    middle = np.where(b == np.inf, LARGEST, np.where(a == -np.inf, -LARGEST, a / 2.0 + b / 2.0))
+    """Return midpoints m of ``a < b`` with ``a <= m < b`` in floating point; beside infinity m is ``a``."""
+    middle = a / 2.0 + b / 2.0
     return np.where((middle < b) & (middle >= a), middle, a)
 
 

@@ -87,23 +87,19 @@ def is_kind(kind: Any) -> bool:
         return False
 
 
-def value_words(value: float, kind: Kind, low: float = math.nan, high: float = math.nan) -> str:
-    """Return a value of a column, or a cut, in the words of its kind.
+def kind_words(value: float, kind: Kind, low: float, high: float) -> str:
+    """Return a value of a column of levels, periods or durations, or a cut, in the words of its kind.
 
     Of a cut these are the words of the largest value of the kind that is not above the cut. So the values not above the
     words are those that are not above the cut. If the values ``low`` and ``high`` on either side are known, a duration
     has the fewest parts that lie between them.
     """
-    if kind.is_plain or not math.isfinite(value):
-        return f"{value:.6g}"
     if kind.levels:
         place = min(math.floor(value), len(kind.levels) - 1)
         return str(kind.levels[place]) if place >= 0 else "no level"
     if kind.name == "period":
         return _period_words(value, kind.detail)
-    if not abs(value) < MOST_DAYS:
-        return f"{value:.6g}"
-    return _duration_words(value, low, high) if kind == DURATION else _date_words(value, kind)
+    return _duration_words(value, low, high) if abs(value) < MOST_DAYS else f"{value:.6g}"
 
 
 def _period_words(ordinal: float, frequency: str) -> str:
@@ -113,15 +109,6 @@ def _period_words(ordinal: float, frequency: str) -> str:
         return str(pd.Period(ordinal=math.floor(ordinal), freq=frequency))
     except OverflowError:
         return f"{ordinal:.6g}"
-
-
-def _date_words(days: float, kind: Kind) -> str:
-    """Return days since 1970 as a date, of times to the microsecond."""
-    if kind == DAY:  # whole days lie on the same side of a time and of the day it is in
-        return str(np.datetime64(math.floor(days), "D"))
-    day, _, clock = str(np.datetime64(round(days * MICROSECONDS), "us")).partition("T")
-    clock = clock.rstrip("0").rstrip(".") if clock.partition(".")[2].strip("0") else clock[:8]
-    return f"{day} {clock.removesuffix(':00') if len(clock) == 8 else clock}{' UTC' if kind == UTC else ''}"
 
 
 def _duration_words(days: float, low: float, high: float) -> str:

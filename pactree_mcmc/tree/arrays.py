@@ -22,7 +22,7 @@ class TreeArrays(NamedTuple):
     feature: np.ndarray
     """(n_nodes,) int32: the feature split on, -1 in a leaf."""
     threshold: np.ndarray
-    """(n_nodes,) float64: x <= threshold goes left."""
+    """(n_nodes,) float64: x <= threshold goes left; NaN in a split of missing from known values."""
     left: np.ndarray
     """(n_nodes,) int32: left child, counted from the start of its tree."""
     right: np.ndarray
@@ -56,9 +56,14 @@ def find_disorder(feature: np.ndarray, left: np.ndarray, right: np.ndarray) -> t
 
 @jit
 def goes_left(trees: TreeArrays, here: int, x: float) -> bool:
-    """Whether a row with the number ``x`` of the feature of inner node ``here``, counted over all trees, goes left."""
+    """Return True if a row with number ``x`` of the feature of inner node ``here``, counted over all trees, goes left.
+
+    If the threshold is NaN, missing values go to the default side and all others to the other side.
+    """
     mask = trees.categories[here]
     if mask < 0:
+        if trees.threshold[here] != trees.threshold[here]:
+            return (x != x) == trees.default_left[here]
         return x <= trees.threshold[here] or (x != x and trees.default_left[here])
     if x < 0.0:
         return trees.default_left[here]

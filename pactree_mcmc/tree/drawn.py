@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..files.encoding import keep_records, kept
+from ..table.coding import Scale
 from .arrays import LEAF, TreeArrays
 from .coded import CodedTrees
+from .words import one_of, ordered_words
 
 if TYPE_CHECKING:
     from ..model import TreeModel
 
-OrderedKey = tuple[int, float] | tuple[int, float, str]
+OrderedKey = tuple[int, float | None] | tuple[int, float | None, str]
 RootKey = OrderedKey | tuple[int, frozenset[Any]] | None
-"""How a root split is named: None without one, (feature, threshold), the same with the side of missing values, or
-(feature, categories going left)."""
+"""Name of a root split: None without one, (feature, threshold), the same with the side of missing values, or
+(feature, categories going left). The threshold is None if the split separates missing from known values."""
 
 SAVED_TREE = np.dtype([("log_prior", np.float64), ("log_score", np.float64), ("start", np.int64)])
 
@@ -89,6 +92,20 @@ def in_data_units(model: TreeModel, trees: CodedTrees) -> TreeArrays:
     return TreeArrays(trees.offset, feature, threshold, trees.left, trees.right, trees.categories, default_left)
 
 
+def values_between(model: TreeModel, trees: CodedTrees) -> np.ndarray | None:
+    """Return the training values (n_nodes, 2) on either side of each threshold, in the cell that it splits.
+
+    NaN in other nodes. None if the split prior has cuts that are not those of the training values of a cell.
+    """
+    out = np.full((len(trees.feature), 2), np.nan)
+    for c, scale in enumerate(model.scales):
+        here = (trees.feature == c) & (trees.categories < 0)
+        if here.any():
+            out[here] = scale.between(trees.cut[here], trees.upper[here])
+    local = any(isinstance(scale, Scale) and len(scale.low) for scale in model.scales)
+    return out if local else None
+
+
 def root_key(model: TreeModel, trees: TreeArrays, node: int) -> RootKey:
     """How a root split is named in ``root_split_pmf``."""
     k = int(trees.feature[node])
@@ -100,7 +117,24 @@ def root_key(model: TreeModel, trees: TreeArrays, node: int) -> RootKey:
 
 
 def ordered_key(model: TreeModel, feature: int, threshold: float, missing_left: bool) -> OrderedKey:
-    """How an ordered root split is named: with the side of missing values if the feature has some."""
+    """Return the name of an ordered root split: with the side of missing values if the feature has some."""
+    named = None if math.isnan(threshold) else threshold
     if feature in model.columns.twins:
-        return (feature, threshold, "missing left" if missing_left else "missing right")
-    return (feature, threshold)
+        return (feature, named, "missing left" if missing_left else "missing right")
+    return (feature, named)
+
+
+def key_words(model: TreeModel, key: RootKey) -> str:
+    """Return a root split that ``root_split_pmf`` names as text."""
+    if key is None:
+        return "none"
+    columns, (k, rule, *side) = model.columns, key
+    if isinstance(rule, frozenset):
+        return columns.names[k] + one_of(rule)
+    missing_left = side == ["missing left"] if side else None
+    threshold, low, high = math.nan if rule is None else rule, math.nan, math.nan
+    scale = model.scales[int(columns.coordinate(k, bool(missing_left) if side else True))]
+    cut = scale.cut_of(threshold)
+    if cut is not None and 0 <= cut < scale.n_codes - 1:
+        low, high = scale.between(np.array([cut]), np.array([cut + 1]))[0].tolist()
+    return columns.names[k] + ordered_words(threshold, missing_left, columns.kind(k), low, high)

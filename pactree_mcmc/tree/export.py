@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.checks import in_words
+from ..table.kinds import NUMBER
+from ..table.words import SHORT, count_text, digits_that_separate, figure, value_text
 from .arrays import LEAF
 
 if TYPE_CHECKING:
@@ -29,7 +31,8 @@ def to_text(tree: Tree) -> str:
     Returns
     -------
     str
-        Leaves show their class probabilities or their mean, and nodes their rows, if the tree carries them.
+        Leaves show their class probabilities or their mean (several outputs: all of them), or their ``words``, and
+        nodes their rows, if the tree has them. Means that differ are shown with as many digits as make them differ.
 
     Examples
     --------
@@ -41,10 +44,11 @@ def to_text(tree: Tree) -> str:
     """
     lines: list[str] = []
     todo: list[tuple[int, str, str]] = [(0, "", "")]
+    said = leaf_lines(tree)
     while todo:
         node, here, below = todo.pop()
         if tree.feature[node] == LEAF:
-            lines.append(f"{here}leaf {', '.join(_leaf_lines(tree, node))}".rstrip() + _rows_behind(tree, node))
+            lines.append(f"{here}leaf {', '.join(said[node])}".rstrip() + _rows_behind(tree, node))
             continue
         lines.append(here + tree.split(node) + _rows_behind(tree, node))
         todo.append((int(tree.right[node]), below + "`-- no:  ", below + "    "))
@@ -66,7 +70,7 @@ def to_dot(tree: Tree, *, name: str = "tree") -> str:
     -------
     str
         A ``digraph`` whose nodes are numbered as the tree's: boxes for splits, rounded boxes for leaves, edges
-        labelled yes (left) and no. Leaves list their six most probable classes, or their mean.
+        labelled yes (left) and no. Leaves list their six most probable classes, their means, or their ``words``.
 
     Examples
     --------
@@ -86,9 +90,10 @@ def to_dot(tree: Tree, *, name: str = "tree") -> str:
     if not isinstance(name, str):
         raise TypeError(f"name is {in_words(name)}, a {type(name).__name__}; give a string.")
     nodes, edges = [], []
+    said = leaf_lines(tree, MOST_CLASSES)
     for i in range(tree.n_nodes):
         if tree.feature[i] == LEAF:
-            text = _joined(_leaf_lines(tree, i, MOST_CLASSES)) or "leaf"
+            text = _joined(said[i]) or "leaf"
             nodes.append(f'  {i} [label="{text}", style="rounded"];')
         else:
             nodes.append(f'  {i} [label="{_joined([tree.split(i)])}"];')
@@ -98,13 +103,16 @@ def to_dot(tree: Tree, *, name: str = "tree") -> str:
     return "\n".join([*head, *style, *nodes, *edges, "}"])
 
 
-def to_sklearn(tree: Tree) -> dict[str, np.ndarray]:
-    """The arrays of scikit-learn's ``tree_``.
+def to_sklearn(tree: Tree, X: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    """Return the arrays of scikit-learn's ``tree_``.
 
     Parameters
     ----------
     tree : Tree
         Without nominal splits.
+    X : array of shape (n, p), optional
+        Rows of numbers that must go to the same leaves in scikit-learn; without, the training rows that ``between``
+        describes.
 
     Returns
     -------
@@ -117,11 +125,13 @@ def to_sklearn(tree: Tree) -> dict[str, np.ndarray]:
     Raises
     ------
     ValueError
-        If the tree has a nominal split, which scikit-learn's trees cannot have.
+        If the tree has a nominal split, which scikit-learn's trees cannot have, or separates two values that are
+        equal in float32.
 
     Notes
     -----
-    scikit-learn compares features as float32: rows closer to a threshold than float32 resolves may part ways.
+    scikit-learn rounds features to float32, and then compares them with thresholds in float64. A threshold that does
+    not separate the rounded values on either side is moved to their midpoint.
 
     Examples
     --------
@@ -141,7 +151,7 @@ def to_sklearn(tree: Tree) -> dict[str, np.ndarray]:
         "children_left": np.where(leaf, NO_CHILD, tree.left).astype(np.int64),
         "children_right": np.where(leaf, NO_CHILD, tree.right).astype(np.int64),
         "feature": np.where(leaf, NO_SPLIT, tree.feature).astype(np.int64),
-        "threshold": np.where(leaf, float(NO_SPLIT), tree.threshold),
+        "threshold": np.where(leaf, float(NO_SPLIT), _float32_thresholds(tree, X)),
         "missing_go_to_left": tree.default_left.astype(np.uint8),
     }
     if tree.value is not None:
@@ -149,17 +159,48 @@ def to_sklearn(tree: Tree) -> dict[str, np.ndarray]:
     return out
 
 
-def _leaf_lines(tree: Tree, node: int, most: int | None = None) -> list[str]:
-    """What a leaf predicts: its mean, or its class probabilities, beyond ``most`` of them the largest; or nothing."""
+def leaf_lines(tree: Tree, most: int | None = None, least: int = SHORT) -> list[list[str]]:
+    """Return the prediction of each node as lines of text; no lines if the tree has no predictions.
+
+    Parameters
+    ----------
+    tree : Tree
+        Of any size.
+    most : int, optional
+        Classes listed, the most probable ones; default all.
+    least : int, default 6
+        Least number of digits of means.
+    """
+    if tree.words is not None:
+        return [[text] if text else [] for text in tree.words]
     if tree.value is None:
-        return []
-    return value_words(tree.value[node], tree.classes, most)
+        return [[] for _ in range(tree.n_nodes)]
+    return value_lines(tree.value, tree.classes, most, tree.feature == LEAF, least)
 
 
-def value_words(value: np.ndarray, classes: np.ndarray | None, most: int | None = None) -> list[str]:
-    """A mean, or class probabilities, beyond ``most`` of them the largest, in words."""
-    if classes is None:
-        return [f"{value[0]:.6g}"]
+def value_lines(
+    value: np.ndarray,
+    classes: np.ndarray | None,
+    most: int | None = None,
+    beside: np.ndarray | None = None,
+    least: int = SHORT,
+) -> list[list[str]]:
+    """Return predictions (m, d) as lines of text: means, or class probabilities, beyond ``most`` of them the largest.
+
+    Means have at least ``least`` digits, and so many that those of the places ``beside`` (m,) bool differ as text.
+    """
+    if classes is not None:
+        return [_class_lines(row, classes, most) for row in value]
+    shown = value if beside is None else value[beside]
+    digits = [digits_that_separate(column.tolist(), least) for column in shown.T]
+    texts = [[figure(x, n) for x, n in zip(row, digits, strict=True)] for row in value.tolist()]
+    if value.shape[1] == 1:
+        return texts
+    return [[f"y{j} = {text}" for j, text in enumerate(row)] for row in texts]
+
+
+def _class_lines(value: np.ndarray, classes: np.ndarray, most: int | None) -> list[str]:
+    """Return class probabilities in words, beyond ``most`` of them the largest."""
     shown = np.arange(len(value))
     if most is not None and len(value) > most:
         shown = np.argsort(-value, kind="stable")[:most]
@@ -168,13 +209,8 @@ def value_words(value: np.ndarray, classes: np.ndarray | None, most: int | None 
 
 
 def rows_words(tree: Tree, node: int) -> str:
-    """How many training rows a node holds; empty where that is not known."""
-    return "" if tree.rows is None else count_words(float(tree.rows[node]))
-
-
-def count_words(n: float) -> str:
-    """So many rows, in words."""
-    return f"{n:.0f} row{'s' * (n != 1.0)}" if n == round(n) else f"{n:.6g} rows"
+    """Return the number of training rows of a node in words; empty if it is not known."""
+    return "" if tree.rows is None else count_text(float(tree.rows[node]))
 
 
 def _rows_behind(tree: Tree, node: int) -> str:
@@ -184,3 +220,51 @@ def _rows_behind(tree: Tree, node: int) -> str:
 def _joined(lines: list[str]) -> str:
     """Lines as one quoted string of the dot language."""
     return "\\n".join(line.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") for line in lines)
+
+
+def _float32_thresholds(tree: Tree, X: np.ndarray | None) -> np.ndarray:
+    """Return thresholds (m,) that separate the same training values, or rows of numbers X, after rounding to float32.
+
+    Raises
+    ------
+    ValueError
+        If two values that a split separates are equal in float32.
+    """
+    between = tree.between if X is None else _values_beside(tree, X)
+    out = tree.cuts
+    if between is None:
+        return out
+    with np.errstate(over="ignore"):
+        low, high = between.astype(np.float32).astype(np.float64).T
+    known = ~np.isnan(between).any(axis=1) & np.isfinite(tree.threshold)
+    equal = known & (low == high)
+    if equal.any():
+        node = int(np.argmax(equal))
+        k, (one, other) = int(tree.feature[node]), between[node].tolist()
+        kind = NUMBER if tree.columns is None else tree.columns.kind(k)
+        name = f"x{k}" if tree.columns is None else tree.columns.names[k]
+        raise ValueError(
+            f"column {name!r}: scikit-learn compares as float32, in which {value_text(one, kind)} and "
+            f"{value_text(other, kind)}, which node {node} separates, are equal. Subtract a constant from the column, "
+            "such as its smallest value, before the model is built, or export the tree as text or dot."
+        )
+    moved = known & ~((low <= out) & (out < high))
+    out[moved] = low[moved] / 2.0 + high[moved] / 2.0
+    return out
+
+
+def _values_beside(tree: Tree, X: np.ndarray) -> np.ndarray:
+    """Return the largest value on the left and the smallest on the right (m, 2) of each split, of the rows in its node.
+
+    NaN if no row with a known value goes to a side.
+    """
+    out, cuts = np.full((tree.n_nodes, 2), np.nan), tree.cuts
+    inside: list[np.ndarray] = [np.arange(len(X))] + [np.empty(0, dtype=np.int64)] * (tree.n_nodes - 1)
+    for i in np.flatnonzero(tree.feature != LEAF).tolist():
+        x = X[inside[i], tree.feature[i]]
+        left = (x <= cuts[i]) | (np.isnan(x) & tree.default_left[i])
+        inside[tree.left[i]], inside[tree.right[i]] = inside[i][left], inside[i][~left]
+        sides = x[left & ~np.isnan(x)], x[~left & ~np.isnan(x)]
+        if min(map(len, sides)):
+            out[i] = sides[0].max(), sides[1].min()
+    return out

@@ -5,8 +5,9 @@ A tree of ``m`` nodes is six parallel arrays. A leaf has ``feature == -1``; its 
 1. All arrays have length ``m >= 1``.
 2. Preorder: the root is node 0; the left child of an internal node ``i`` is ``i + 1``; its right child is the first
    node behind the left subtree. So children come after their parents and every node but the root has one parent.
-3. Ordered split (``categories == -1``): ``x[feature] <= threshold`` goes left; the threshold is not NaN
-   (it may be infinite: everything goes one way). A missing value (NaN) follows ``default_left``.
+3. Ordered split (``categories == -1``): ``x[feature] <= threshold`` goes left, and a missing value (NaN) follows
+   ``default_left``. A split of missing from known values has no threshold, NaN: missing values follow ``default_left``,
+   all others go to the other side. If the threshold is infinite, everything goes one way.
 4. Nominal split (``categories >= 0``): the categories whose bit is set go left, the other known ones right, and a
    category unknown to the training data follows ``default_left``.
 5. Unused fields are 0: in a leaf ``threshold = left = right = 0``, ``categories = -1``, ``default_left`` False.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +27,7 @@ from ..files.encoding import kept
 from ..table.coding import LARGEST
 from ..table.columns import Columns
 from ..table.groups import MAX_CATEGORIES
-from ..table.values import NUMBER
+from ..table.kinds import NUMBER
 from .arrays import BAD_LEFT, BAD_RIGHT, LEAF, MISSING, STRAY, TreeArrays, find_disorder
 from .export import to_dot, to_sklearn, to_text
 from .routing import Routes, routes
@@ -40,19 +42,26 @@ class Tree:
     Parameters
     ----------
     feature, threshold, left, right : array-like of shape (m,)
-        Nodes in preorder; ``feature`` is -1 in a leaf.
+        Nodes in preorder; ``feature`` is -1 in a leaf. A threshold is NaN in a split of missing from known values.
     categories : array-like of int64 of shape (m,), optional
         Bits of the categories going left; -1 (the default) marks an ordered split.
     default_left : array-like of bool of shape (m,), optional
         Where missing values (NaN) and unknown categories go. Default: False.
     value : array of shape (m, d), optional
-        What each node predicts: class probabilities, or the mean (d = 1).
+        Prediction of each node: class probabilities, if there are ``classes``, or the means of d outputs.
     columns : Columns, optional
         Names and categories of the features, for tables with nominal columns and for printing.
     classes : array of shape (K,), optional
         Class labels; makes ``predict`` return labels.
     rows : array of shape (m,), optional
         Training rows in each node, those with a weight as often as it says; trees of a posterior have them.
+    between : array of shape (m, 2), optional
+        The training values on either side of each threshold, in the cell that it splits; NaN in leaves and nominal
+        splits. Trees of a posterior under `LocalCuts` have them. Texts show the shortest number between the two.
+        Without them they show the threshold exactly.
+    words : sequence of str of shape (m,), optional
+        Prediction of each node in words, which texts and pictures show in place of ``value``: for leaves with a
+        regression, and for rates and times of events.
 
     Raises
     ------
@@ -78,6 +87,8 @@ class Tree:
     columns: Columns | None = field(default=None, repr=False)
     classes: np.ndarray | None = field(default=None, repr=False)
     rows: np.ndarray | None = field(default=None, repr=False)
+    between: np.ndarray | None = field(default=None, repr=False)
+    words: Sequence[str] | None = field(default=None, repr=False)
 
     if TYPE_CHECKING:
         # more may be given than is kept
@@ -93,6 +104,8 @@ class Tree:
             columns: Columns | None = None,
             classes: Any = None,
             rows: Any = None,
+            between: Any = None,
+            words: Sequence[str] | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -108,9 +121,10 @@ class Tree:
         }
         for name, dtype in dtypes.items():
             given = getattr(self, name)
-            array = _field(name, defaults.get(name, given) if given is None else given, dtype)
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
+            object.__setattr__(self, name, _field(name, defaults.get(name, given) if given is None else given, dtype))
+        self._drop_useless_thresholds()
+        for name in dtypes:
+            getattr(self, name).setflags(write=False)
         if self.value is not None:
             settle(self, "value", read_numbers("value", self.value))
         if self.classes is not None:
@@ -119,9 +133,27 @@ class Tree:
             settle(self, "rows", read_numbers("rows", self.rows))
             if self.rows.shape != (m,):
                 raise ValueError(f"rows has shape {self.rows.shape}; give a number for each node, ({m},).")
+        if self.between is not None:
+            settle(self, "between", read_numbers("between", self.between))
+            if self.between.shape != (m, 2):
+                raise ValueError(f"between has shape {self.between.shape}; give two values for each node, ({m}, 2).")
+        if self.words is not None:
+            words = [str(text) for text in self.words]
+            if len(words) != m:
+                raise ValueError(f"words has {len(words)} texts; give one for each node, {m}.")
+            settle(self, "words", words)
         if self.columns is not None:
             check_type("columns", self.columns, Columns, "those of a model, model.columns")
         check_tree(self)
+
+    def _drop_useless_thresholds(self) -> None:
+        """Replace thresholds that only separate missing from known values by NaN.
+
+        Such thresholds are infinite in trees of scikit-learn, and the largest float in files of earlier releases.
+        """
+        if self.feature.shape == self.threshold.shape == self.categories.shape == self.default_left.shape:
+            useless = np.where(self.default_left, self.threshold <= -LARGEST, self.threshold >= LARGEST)
+            self.threshold[useless & (self.feature != LEAF) & (self.categories < 0)] = np.nan
 
     @property
     def n_nodes(self) -> int:
@@ -147,6 +179,11 @@ class Tree:
         return int(self.node_depth.max())
 
     @property
+    def cuts(self) -> np.ndarray:
+        """Thresholds (m,) by which known values go left; infinite in splits of missing from known values."""
+        return np.where(np.isnan(self.threshold), np.where(self.default_left, -np.inf, np.inf), self.threshold)
+
+    @property
     def arrays(self) -> TreeArrays:
         """The tree in the form compiled code takes."""
         return TreeArrays(np.array([0, self.n_nodes], dtype=np.int64), *self._key())
@@ -154,7 +191,7 @@ class Tree:
     def routes(self, default_left: np.ndarray | None = None) -> Routes:
         """The tree in the form in which many rows go down it; ``default_left`` (m,) may replace the tree's own."""
         unknown_left = self.default_left if default_left is None else default_left
-        return routes(self.feature, self.threshold, self.right, self.categories, unknown_left)
+        return routes(self.feature, self.cuts, self.right, self.categories, unknown_left)
 
     def apply(self, X: Any) -> np.ndarray:
         """Leaf (node number) that each row of ``X`` reaches.
@@ -168,6 +205,10 @@ class Tree:
         -------
         ndarray of shape (n,), int64
         """
+        return self.routes().leaves(self._numbers(X))
+
+    def _numbers(self, X: Any) -> np.ndarray:
+        """Return ``X`` as numbers (n, p), as `Columns.numbers` has them."""
         if self.columns is not None:
             table = self.columns.numbers(X)
         else:
@@ -178,7 +219,7 @@ class Tree:
             table = _known_categories(table, np.unique(self.feature[self.categories >= 0]))
         if table.shape[1] <= self.feature.max():
             raise ValueError(f"X has {table.shape[1]} columns; the tree splits on feature {self.feature.max()}.")
-        return self.routes().leaves(table)
+        return table
 
     def predict(self, X: Any) -> np.ndarray:
         """What the tree alone predicts: class labels (n,) when it has ``classes``, else means (n,).
@@ -194,18 +235,24 @@ class Tree:
         return value[:, 0] if self.classes is None else self.classes[np.argmax(value, axis=1)]
 
     def split(self, node: int) -> str:
-        """The split of an internal ``node`` in words; the answer yes goes left."""
+        """Return the split of an internal ``node`` in words; rows for which it is true go left.
+
+        A threshold is the shortest number between the values of ``between``, or exact without them. Of a nominal
+        feature only the categories that the splits above let into the node are named.
+        """
         node = check_count("node", node, 0, self.n_nodes - 1)
         k = int(self.feature[node])
         if k == LEAF:
             raise ValueError(f"node {node} is a leaf; it asks nothing.")
         name = f"x{k}" if self.columns is None else self.columns.names[k]
         if self.categories[node] < 0:
-            lacks = self.columns is not None and k in self.columns.twins
+            threshold = float(self.threshold[node])
+            lacks = np.isnan(threshold) or (self.columns is not None and k in self.columns.twins)
             missing_left = bool(self.default_left[node]) if lacks else None
             kind = NUMBER if self.columns is None else self.columns.kind(k)
-            return name + ordered_words(float(self.threshold[node]), missing_left, kind)
-        mask = int(self.categories[node])
+            low, high = (np.nan, np.nan) if self.between is None else self.between[node].tolist()
+            return name + ordered_words(threshold, missing_left, kind, low, high)
+        mask = int(self.categories[node]) & self._possible_categories[node]
         labels: Iterable[Any]
         if self.columns is None:
             labels = [str(j) for j in range(mask.bit_length()) if mask >> j & 1]
@@ -213,11 +260,25 @@ class Tree:
             labels = self.columns.label_set(k, mask)
         return name + one_of(labels)
 
-    def format(self) -> str:
-        """The tree as indented text, one line a node, the yes branch first.
+    @cached_property
+    def _possible_categories(self) -> list[int]:
+        """Bits of the categories that rows in each node can have, of the feature that a nominal split is on."""
+        out = [-1] * self.n_nodes
+        below: list[dict[int, int]] = [{}] * self.n_nodes
+        for i in np.flatnonzero(self.feature != LEAF).tolist():
+            k, mask, left, right = (int(x[i]) for x in (self.feature, self.categories, self.left, self.right))
+            below[left] = below[right] = below[i]
+            if mask >= 0:
+                out[i] = below[i].get(k, -1)
+                below[left], below[right] = below[i] | {k: out[i] & mask}, below[i] | {k: out[i] & ~mask}
+        return out
 
-        Trees of a posterior show the training rows in each node (``rows``; a row of weight 2 is two of them). Truth
-        values are written as ``= no``, dates are dates.
+    def format(self) -> str:
+        """Return the tree as indented text, one line a node, the yes branch first.
+
+        Read as a program, the text sends every training row to the leaf to which the tree sends it. Trees of a
+        posterior show the training rows in each node (``rows``; a row of weight 2 is two of them). Truth values are
+        written as ``= no``, dates are dates. Categories that could be misread are in quotes.
 
         Examples
         --------
@@ -238,18 +299,29 @@ class Tree:
         """
         return to_dot(self, name=name)
 
-    def to_sklearn(self) -> dict[str, np.ndarray]:
-        """The arrays of scikit-learn's ``tree_``, which `from_sklearn` takes back.
+    def to_sklearn(self, X: Any = None) -> dict[str, np.ndarray]:
+        """Return the arrays of scikit-learn's ``tree_``, which `from_sklearn` takes back.
 
-        These are children_left, children_right, feature, threshold, missing_go_to_left and value. Leaves carry -1 as
-        children and -2 as feature and threshold.
+        These are children_left, children_right, feature, threshold, missing_go_to_left and value. Leaves have -1 as
+        children and -2 as feature and threshold. The threshold of a split of missing from known values is infinite.
+
+        scikit-learn rounds X to float32 before it compares. So that every training row goes to the same leaf there,
+        thresholds are moved between the rounded training values on either side. Trees of a posterior under `LocalCuts`
+        know these values (``between``); for other trees give the rows as ``X``. Without both, thresholds are not moved,
+        and only rows that float32 represents exactly are sure to go the same way.
+
+        Parameters
+        ----------
+        X : table of shape (n, p), optional
+            Rows that must go to the same leaves in scikit-learn, in place of the training rows.
 
         Raises
         ------
         ValueError
-            If the tree has a nominal split, which scikit-learn's trees cannot have.
+            If the tree has a nominal split, which scikit-learn's trees cannot have, or separates two values that are
+            equal in float32. The message names the column.
         """
-        return to_sklearn(self)
+        return to_sklearn(self, None if X is None else self._numbers(X))
 
     @classmethod
     def from_sklearn(cls, fitted: Any) -> Tree:
@@ -266,8 +338,7 @@ class Tree:
         Notes
         -----
         ``missing_go_to_left`` becomes ``default_left``; in a mapping without it missing values go right. A split of
-        known from missing values, whose threshold is infinite, gets the one that such splits have here, the largest
-        float.
+        known from missing values, whose threshold is infinite in scikit-learn, has none here, NaN.
 
         Examples
         --------
@@ -304,7 +375,10 @@ class Tree:
         """Whether both trees have the same splits in the same places; values do not count."""
         if not isinstance(other, Tree):
             return NotImplemented
-        return all(np.array_equal(a, b) for a, b in zip(self._key(), other._key(), strict=True))
+        nan = self.threshold.dtype.kind
+        return all(
+            np.array_equal(a, b, equal_nan=a.dtype.kind == nan) for a, b in zip(self._key(), other._key(), strict=True)
+        )
 
     def __hash__(self) -> int:
         return hash(tuple((a + 0).tobytes() for a in self._key()))  # -0.0 + 0 is 0.0
@@ -357,7 +431,8 @@ def check_tree(tree: Tree, n_features: int | None = None) -> None:
         (tree.threshold != 0.0) | (tree.left != 0) | (tree.right != 0) | tree.default_left | (tree.categories != -1)
     )
     asks = np.zeros(m, dtype=np.bool_) if n_features is None else tree.feature >= n_features
-    wrong = np.where(leaf, unused, (tree.categories < -1) | np.isnan(tree.threshold) | asks)
+    nominal_nan = np.isnan(tree.threshold) & (tree.categories >= 0)
+    wrong = np.where(leaf, unused, (tree.categories < -1) | nominal_nan | asks)
     if not wrong.any():
         return
     i = int(np.argmax(wrong))
@@ -365,8 +440,8 @@ def check_tree(tree: Tree, n_features: int | None = None) -> None:
         raise ValueError(f"node {i}: an unused field of a leaf is not 0 (categories: -1).")
     if tree.categories[i] < -1:
         raise ValueError(f"node {i}: categories is {tree.categories[i]}; a bit mask >= 0, or -1 if ordered.")
-    if np.isnan(tree.threshold[i]):
-        raise ValueError(f"node {i}: threshold is NaN.")
+    if nominal_nan[i]:
+        raise ValueError(f"node {i}: the threshold of a nominal split is NaN; give 0.")
     raise ValueError(f"node {i}: splits on feature {tree.feature[i]}; there are {n_features} features.")
 
 
@@ -429,7 +504,7 @@ def _preorder(arrays: list[np.ndarray]) -> tuple[Tree, list[int]]:
     inner = [bool(left[o] >= 0) for o in order]
     tree = Tree(
         feature=[feature[o] if i else LEAF for o, i in zip(order, inner, strict=True)],
-        threshold=[min(threshold[o], LARGEST) if i else 0.0 for o, i in zip(order, inner, strict=True)],
+        threshold=[threshold[o] if i else 0.0 for o, i in zip(order, inner, strict=True)],
         left=[where[left[o]] if i else 0 for o, i in zip(order, inner, strict=True)],
         right=[where[right[o]] if i else 0 for o, i in zip(order, inner, strict=True)],
         default_left=[bool(missing_left[o]) and i for o, i in zip(order, inner, strict=True)],

@@ -1,4 +1,4 @@
-"""Predictions at many rows: one pass over the cells, or the mass of the rows sent down the graph, row by row by hand."""
+"""Predictions at many rows: one pass over the cells, the mass of rows sent down the graph, and rows by hand."""
 
 import numpy as np
 import pandas as pd

@@ -3,7 +3,6 @@
 import math
 from functools import partial
 
-from pactree_mcmc.table.coding import LARGEST
 from tests.reference.enumeration import LEAF, child_cells, missing_last, root_cell
 
 
@@ -23,7 +22,7 @@ def library_tree(package, problem, tree, columns=None):
         if isinstance(rule, frozenset):
             threshold, bits = 0.0, bits_of(k, rule)
         elif isinstance(rule, tuple):
-            threshold, missing_left = min(max(rule[0], -LARGEST), LARGEST), rule[1] == "left"
+            threshold, missing_left = rule[0] if math.isfinite(rule[0]) else math.nan, rule[1] == "left"
         nodes[here] = [k, threshold, here + 1, len(nodes), bits, missing_left]
         add(right)
 
@@ -50,7 +49,7 @@ def nested_tree(problem, tree):
             return LEAF
         rule = float(tree.threshold[node])
         if k in problem.gaps:
-            cut = rule if abs(rule) < LARGEST else math.copysign(math.inf, rule)
+            cut = rule if math.isfinite(rule) else -math.inf if tree.default_left[node] else math.inf
             rule = (cut, "left" if tree.default_left[node] else "right")
         elif k in problem.nominal:
             going_left = {c for c in problem.categories[k] if _bits(problem, k, {c}) & int(tree.categories[node])}

@@ -173,8 +173,8 @@ class Prunings:
         self._model, self._weight = model, float(weight[0])
         self._graph = with_terms(graph, log_stop=-cost, log_split=0.0, log_rule=0.0)
         self.node_cost = cost / weight[0]
-        asked = design.tree._key()
-        self.tree = Tree(*asked, value=value, columns=model.columns, classes=model.classes_)
+        asked, between = design.tree._key(), design.tree.between
+        self.tree = Tree(*asked, value=value, columns=model.columns, classes=model.classes_, between=between)
 
     @cached_property
     def _by_size(self) -> BestBySize:
@@ -364,4 +364,5 @@ def _kept(tree: Tree, nodes: np.ndarray, feature: np.ndarray, right: np.ndarray)
         value=None if tree.value is None else tree.value[nodes],
         columns=tree.columns,
         classes=tree.classes,
+        between=None if tree.between is None else tree.between[nodes],
     )

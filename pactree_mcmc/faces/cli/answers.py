@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pandas as pd
 
 import pactree_mcmc as pt
 
+from ...table.words import digits_of_range, figure
 from ..report.facts import best_log_posterior, data_words, described, evidence_words, run_words
 
 MOST_ROWS = 20
@@ -92,11 +94,21 @@ def tell_predictions(
             {**described(post), "seconds": post.seconds, "predictions": rows, "notes": notes, "saved": args.out}
         )
         return
-    print(table.head(MOST_ROWS).to_string(float_format="{:.4g}".format))
+    print(_as_text(table.head(MOST_ROWS)))
     if args.out:
         print(f"written: {args.out} ({len(table)} rows)")
     elif len(table) > MOST_ROWS:
         print(f"... {len(table) - MOST_ROWS} more rows; --out FILE.csv writes all, --json prints all")
+
+
+def _as_text(table: pd.DataFrame) -> str:
+    """Return a table as text, numbers of each column with so many digits that their differences show."""
+    formats = {
+        name: partial(figure, digits=digits_of_range(column[np.isfinite(column)].to_numpy(), 4))
+        for name, column in table.items()
+        if column.dtype.kind == "f"
+    }
+    return table.to_string(formatters=formats)
 
 
 def tell_comparison(args: argparse.Namespace, comparison: Any, truth: Any, notes: list[str]) -> None:
@@ -132,10 +144,10 @@ def draw(post: pt.SampledPosterior, folder: str) -> list[str]:
     figures: dict[str, Any] = {"posterior": plot_posterior(post)}
     figures |= {name: plot_tree(tree).get_figure() for name, tree in trees.items()}
     paths = []
-    for name, figure in figures.items():
+    for name, picture in figures.items():
         paths.append(str(Path(folder) / f"{name}.png"))
-        figure.savefig(paths[-1], dpi=DPI)
-        plt.close(figure)
+        picture.savefig(paths[-1], dpi=DPI)
+        plt.close(picture)
     return paths
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from ...model.data import MOST_WHOLE_CLASSES
-from ...table.columns import MAX_CATEGORIES, for_each_column
+from ...table.columns import for_each_column
 from ...table.kinds import DATES, DURATION, Kind
 
 ENCODING = "utf-8-sig"
@@ -290,20 +290,10 @@ def _check_length(path: str, line: int, row: list[str], header: list[str]) -> No
 
 
 def features(table: CsvTable, names: Sequence[str], nominal: Iterable[str]) -> pd.DataFrame:
-    """Return the columns as numbers, dates or text, those in ``nominal`` as text.
-
-    Columns of text with too many values are refused.
-    """
+    """Return the columns as numbers, dates or text, those in ``nominal`` as text."""
 
     def read(name: str) -> np.ndarray:
-        values = table.text(name) if name in nominal else table.values(name)
-        labels = {value for value in values if isinstance(value, str)} if values.dtype == object else set()
-        if len(labels) > MAX_CATEGORIES:
-            raise BadTable(
-                f"{table.path}: column {name!r} holds {len(labels)} different texts; at most {MAX_CATEGORIES} are "
-                f"allowed: merge rare ones, or leave it out with --ignore {name}"
-            )
-        return values
+        return table.text(name) if name in nominal else table.values(name)
 
     return pd.DataFrame(dict(zip(names, for_each_column([partial(read, name) for name in names]), strict=True)))
 

@@ -9,7 +9,8 @@ import numpy as np
 from ...core.checks import Seed, check_count
 from ...posterior.base import Posterior
 from ...posterior.summaries.attributions import Attributions, attributions_of
-from ...table.kinds import value_words
+from ...table.kinds import NUMBER
+from ...table.words import figure, figures, value_text
 from ...tree.words import label_words
 from .axes import (
     ERRORS,
@@ -128,7 +129,8 @@ def _title(found: Attributions, column: int, n: int, left_out: int) -> str:
     base = found.base[column]
     rows = f"mean over {n} rows"
     if n == 1:
-        rows = f"{base:.3g} on average, {base + found.mean[0, :, column].sum():.3g} here"
+        mean, here = figures([base, base + found.mean[0, :, column].sum()], 3)
+        rows = f"{mean} on average, {here} here"
     more = f", {left_out} features left out" if left_out else ""
     return f"{rows}{more}\ninterval of {100.0 * found.coverage:.3g}% of the trees"
 
@@ -142,7 +144,6 @@ def _name(model: TreeModel, k: int, number: float | None) -> str:
     if categories is not None:
         value = label_words(categories.tolist()[int(number)]) if number >= 0.0 else "unknown"
     else:
-        kind = model.columns.kind(k)
-        value = f"{number:.5g}" if kind.is_plain else value_words(number, kind)
-        value = "missing" if np.isnan(number) else value
+        value = value_text(number, model.columns.kind(k))
+        value = value if len(value) <= VALUE or model.columns.kind(k) != NUMBER else figure(number)
     return f"{name} = {shortened(value, VALUE)}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...core.checks import Seed, check_count, check_number
+from ...core.checks import Seed, check_count, check_number, read_generator
 from ...posterior.base import Posterior
-from ...tree.arrays import leaf_values
+from ...posterior.predictive import has_values_by_leaf
+from ...tree.arrays import leaf_values, leaves_reached
 from ...tree.tree import stack_trees
 from .axes import (
     ERRORS,
@@ -84,7 +86,8 @@ def plot_partial_dependence(
     Returns
     -------
     matplotlib Axes
-        A step function for an ordered feature, with ticks at training values; points for a nominal one.
+        A step function for an ordered feature, with ticks at training values; points for a nominal one. If leaves have
+        a regression on the feature, the steps are so many that they look like lines.
 
     Raises
     ------
@@ -117,24 +120,24 @@ def plot_partial_dependence(
         raise ValueError("X has no rows; give at least one.")
     ax = axes_or_new(ax, 5.0, 3.4)
     ax.set(ylabel=value_name(model, column))
-    ax.set_xlabel(shortened(model.columns.names[k], 50), parse_math=False)
     if has_no_draws(posterior):
         return say_no_draws(ax)
-    trees = posterior.draw_trees(n_trees, rng)
-    axis = axis_of(model, k, trees, MOST_PIECES)
-    found = _dependence(posterior, trees, axis, rows, column, coverage)
+    axis, by_tree = _drawn(posterior, k, n_trees, rng)
+    ax.set_xlabel(shortened(axis.name, 50), parse_math=False)
+    found = _dependence(posterior, by_tree, axis, rows, column, coverage)
     some = found.by_row[:, np.unique(np.linspace(0, len(rows) - 1, min(individual, len(rows))).astype(np.int64))]
     _draw_band(ax, axis, found)
     for curve in some.T:
         _draw_curve(ax, axis, curve)
     if axis.labels is None:
-        values = rows[np.isfinite(rows[:, k]), k]
+        values = rows[np.isfinite(rows[:, k]), k] / axis.unit
         ax.plot(values, np.zeros(len(values)), "|", color="0.4", markersize=7, transform=ax.get_xaxis_transform())
     else:
         name_categories(ax.xaxis, axis)
     values = np.concatenate([found.low, found.high, found.mean, some.ravel()])
     low, high = float(values.min()), float(values.max())
-    margin = 0.07 * (high - low) or 0.5
+    # means of equal predictions differ in their last digits
+    margin = 0.07 * (high - low) if high - low > 1e-9 * max(abs(high), abs(low)) else 0.5
     ax.set(xlim=axis.edges[[0, -1]], ylim=(low - margin, high + margin))
     over = "one row" if len(rows) == 1 else f"{len(rows)} rows"
     thin = f"\nthin: the mean for each of {some.shape[1]} rows" if some.shape[1] else ""
@@ -163,15 +166,44 @@ def _draw_curve(ax: Axes, axis: Axis, curve: np.ndarray) -> None:
         ax.plot(axis.middles, curve, **style)
 
 
+def _drawn(
+    posterior: Posterior, feature: int, n_trees: int, rng: Seed
+) -> tuple[Axis, Callable[[np.ndarray, int], np.ndarray]]:
+    """Return the axis of a feature, and a function of rows X (n, p) and an output: what drawn trees predict, (t, n)."""
+    model = posterior.model
+    if has_values_by_leaf(model):
+        trees = posterior.draw_trees(n_trees, rng)
+        stacked = stack_trees(trees)
+        value = np.concatenate([tree.value for tree in trees])
+
+        def by_leaf(X: np.ndarray, column: int) -> np.ndarray:
+            return leaf_values(stacked, np.ascontiguousarray(value[:, column : column + 1]), X)[:, :, 0]
+
+        return axis_of(model, feature, trees, MOST_PIECES), by_leaf
+    draws, which = posterior._draws_that_predict(n_trees, rng)._drawn_trees(n_trees, read_generator(rng))
+
+    def by_row(X: np.ndarray, column: int) -> np.ndarray:
+        regressors, reached = model.regressors(X), leaves_reached(draws.distinct_trees, X)
+        assert regressors is not None
+        values = [model.leaf.value(draws.node_stats[reached[:, t]], model.target, regressors) for t in which]
+        return np.array([one[:, column] for one in values])
+
+    return axis_of(model, feature, [draws.distinct_tree(int(t)) for t in np.unique(which)], MOST_PIECES), by_row
+
+
 def _dependence(
-    posterior: Posterior, trees: list[Any], axis: Axis, rows: np.ndarray, column: int, coverage: float
+    posterior: Posterior,
+    predicted: Callable[[np.ndarray, int], np.ndarray],
+    axis: Axis,
+    rows: np.ndarray,
+    column: int,
+    coverage: float,
 ) -> Dependence:
-    """By piece of the axis: the posterior's mean over rows, and the interval of those of the trees."""
+    """Return, by piece of the axis, the posterior mean over rows and the interval of the means of drawn trees."""
     m, n = len(axis.middles), len(rows)
     X = np.tile(rows, (m, 1))
     X[:, axis.feature] = np.repeat(axis.middles, n)
     by_row = posterior._values(X)[:, column].reshape(m, n)
-    value = np.ascontiguousarray(np.concatenate([t.value for t in trees])[:, column : column + 1])
-    by_tree = leaf_values(stack_trees(trees), value, X)[:, :, 0].reshape(len(trees), m, n).mean(axis=2)
+    by_tree = predicted(X, column).reshape(-1, m, n).mean(axis=2)
     low, high = np.quantile(by_tree, [(1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0], axis=0)
     return Dependence(by_row.mean(axis=1), low, high, by_row)

@@ -17,11 +17,11 @@ from ...posterior.sampled import SampledPosterior
 from ...posterior.space.cells import rows_looked_at
 from ...posterior.space.distances import row_counts, spaced
 from ...posterior.summaries.consensus import ConsensusTree
+from ...table.words import count_text
 from ...tree.arrays import LEAF
 from ...tree.coded import leaves_of_units
-from ...tree.export import count_words
 from .axes import COLORS, axes_or_new, check_posterior, has_no_draws, legend_below, say_no_draws, shortened
-from .tree import FONT, GAP, LINE, MARGIN, PADDING, class_words, scaled_axes, text_width
+from .tree import FONT, GAP, LINE, MARGIN, PADDING, class_words, line_width, scaled_axes, text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -241,7 +241,7 @@ class _Consensus:
         for i in rest:
             top = float(self.y[i] - self.tall.max() - GAP)
             self.edge(i, self.beside[i], top, 0.0)
-            text = f"{count_words(float(tree.rest[i]))}\nin no child"
+            text = f"{count_text(float(tree.rest[i]))}\nin no child"
             self.box(self.beside[i], top, REST, text, "none", linestyle="--")
         for i in range(m):
             if i > 0:
@@ -280,11 +280,14 @@ class _Consensus:
 def _node_lines(tree: ConsensusTree, node: int) -> list[str]:
     """The conditions of a node in a few lines, its support, rows, and the mean or the most probable class."""
     words = tree.words[node].replace(" <= ", " ≤\u00a0").replace(" > ", " >\u00a0")
-    lines = [line.replace("\u00a0", " ") for line in textwrap.wrap(words, 24, max_lines=4, placeholder=" ...")]
-    lines += [f"support {tree.support[node]:.2f}"] * (node > 0) + [count_words(float(tree.rows[node]))]
+    lines = [
+        line.replace("\u00a0", " ")
+        for line in textwrap.wrap(words, line_width(words, 24), max_lines=4, placeholder=" ...")
+    ]
+    lines += [f"support {tree.support[node]:.2f}"] * (node > 0) + [count_text(float(tree.rows[node]))]
     if tree.value is not None:
         value = tree.value[node]
         best = int(np.argmax(value))
         labels = [] if tree.classes is None else tree.classes.tolist()
-        lines.append(f"{class_words(labels[best])}: {value[best]:.2f}" if labels else f"{value[0]:.4g}")
-    return lines
+        return [*lines, f"{class_words(labels[best])}: {value[best]:.2f}"] if labels else [*lines, *tree.said[node]]
+    return lines + [line for text in tree.said[node] for line in textwrap.wrap(text, 24)]

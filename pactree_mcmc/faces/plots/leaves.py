@@ -9,12 +9,14 @@ import numpy as np
 
 from ...core.checks import check_count, check_type
 from ...model import TreeModel
+from ...model.leaf.exponential import SurvivalLeaf
 from ...posterior.base import Posterior
+from ...table.words import count_text, figure, figures
 from ...tree.arrays import leaves_reached
-from ...tree.export import count_words
 from ...tree.tree import Tree, stack_trees
 from .axes import axes_or_new, check_posterior, color_of, has_no_draws, numbers_of_rows, say_no_draws
-from .tree import FONT, LINE, PADDING, SLOT, Drawing, most_probable
+from .plane import unit_of
+from .tree import FONT, SLOT, Drawing, most_probable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +43,7 @@ def plot_leaves(
     n_bins : int, default 15
         Bins of the histograms of a regression.
     output : int, default 0
-        Which column of y is shown where it has several.
+        The column of y that is shown if it has several outputs; of times to an event always the time.
 
     Returns
     -------
@@ -49,7 +51,8 @@ def plot_leaves(
         A classification: in each leaf a bar for each class, as high as the rows of this class in the leaf are many, on
         one scale for all leaves; below them the most probable class, its probability and the number of rows. A
         regression: below the mean a histogram of y that lies on its side, with one axis of y and one scale of counts
-        for all leaves, and a line at the mean. Rows count with their weights.
+        for all leaves, and a line at the mean. Of times to an event the censored ones are a lighter part of each bar,
+        behind the events. Rows count with their weights.
 
     Raises
     ------
@@ -67,6 +70,9 @@ def plot_leaves(
     check_count("n_bins", n_bins)
     model = posterior.model
     values = model.target.values.reshape(model.n_rows, -1)
+    censored = None
+    if isinstance(model.leaf, SurvivalLeaf):
+        values, censored = values[:, :1], values[:, 1] == 0.0
     output = check_count("output", output, 0, values.shape[1] - 1)
     if tree is not None:
         check_type("tree", tree, Tree, "a Tree, or leave it out for the most probable one")
@@ -84,11 +90,11 @@ def plot_leaves(
         most = max(float(counts.max()), np.finfo(np.float64).tiny)
         drawing.draw_classes(counts / most, PANEL)
         top = drawing.y[drawing.leaves[0]]
-        for height, text in ((top, f"{most:.4g}\nrows"), (top - PANEL, "0")):
+        for height, text in ((top, f"{figure(most, 4)}\nrows"), (top - PANEL, "0")):
             drawing.text(SIDE, height, text, SIDE, ha="right", va="top" if height == top else "bottom")
     else:
         drawing.draw_means()
-        _draw_histograms(drawing, leaf, values[:, output], model.target.weights, n_bins)
+        _draw_histograms(drawing, leaf, values[:, output], output, model.target.weights, n_bins, censored)
     drawing.ax.set_title(title, fontsize=FONT + 1.0)
     return drawing.ax
 
@@ -113,27 +119,42 @@ def _counts(leaf: np.ndarray, group: np.ndarray, leaves: np.ndarray, n: int, wei
     return np.bincount(place * n + group, weight, len(leaves) * n).reshape(len(leaves), n)
 
 
-def _draw_histograms(drawing: Drawing, leaf: np.ndarray, y: np.ndarray, weight: np.ndarray, n_bins: int) -> None:
-    """Histograms of y on their side, below the leaves, with one axis of y at the left."""
+def _draw_histograms(
+    drawing: Drawing,
+    leaf: np.ndarray,
+    y: np.ndarray,
+    output: int,
+    weight: np.ndarray,
+    n_bins: int,
+    censored: np.ndarray | None,
+) -> None:
+    """Draw histograms of y on their side, below the leaves, with one axis of y at the left."""
+    unit = unit_of(y)
+    y = y / unit
     low, high = float(y.min()), float(y.max())
     if low == high:
         low, high = low - 0.5, high + 0.5
     edges = np.linspace(low, high, n_bins + 1)
     group = np.clip(np.searchsorted(edges, y, side="right") - 1, 0, n_bins - 1)
     counts = _counts(leaf, group, drawing.leaves, n_bins, weight)
+    seen = counts if censored is None else _counts(leaf, group, drawing.leaves, n_bins, weight * ~censored)
     longest = max(float(counts.max()), np.finfo(np.float64).tiny)
     tall, step = PANEL - 0.1, (PANEL - 0.1) / n_bins
     assert drawing.tree.value is not None
-    bottom = drawing.y[drawing.leaves[0]] - 2.0 * LINE - 2.0 * PADDING - PANEL
+    bottom = drawing.y[drawing.leaves[0]] - drawing.leaf_height - PANEL
     for i, node in enumerate(drawing.leaves.tolist()):
         left = drawing.x[node] - WIDTH / 2.0
         drawing.bars(left + WIDTH / 2.0, bottom, WIDTH, tall, "none", edgecolor="0.7")
-        lengths, place = counts[i] / longest * WIDTH, bottom + (np.arange(n_bins) + 0.5) * step
+        lengths, place = seen[i] / longest * WIDTH, bottom + (np.arange(n_bins) + 0.5) * step
         drawing.ax.barh(place, lengths, 0.9 * step, left, color=color_of(0), linewidth=0.0)
-        mean = (np.clip(drawing.tree.value[node, 0], low, high) - low) / (high - low)
+        rest = (counts[i] - seen[i]) / longest * WIDTH
+        drawing.ax.barh(place, rest, 0.9 * step, left + lengths, color=color_of(0), alpha=0.35, linewidth=0.0)
+        mean = (np.clip(drawing.tree.value[node, output] / unit, low, high) - low) / (high - low)
         drawing.ax.plot([left, left + WIDTH], [bottom + mean * tall] * 2, color=color_of(3), linewidth=1.2)
-    for y_shown in (low, (low + high) / 2.0, high):
+    ends = (low, (low + high) / 2.0, high)
+    for y_shown, text in zip(ends, figures([end * unit for end in ends], 3), strict=True):
         height = bottom + (y_shown - low) / (high - low) * tall
-        drawing.text(SIDE, height, f"{y_shown:.3g}", SIDE, ha="right")
+        drawing.text(SIDE, height, text, SIDE, ha="right")
     left = drawing.x[drawing.leaves[0]] - WIDTH / 2.0
-    drawing.text(left, bottom - 0.03, f"longest bar: {count_words(longest)}", ha="left", va="top", color="0.35")
+    said = f"longest bar: {count_text(longest)}" + ("" if censored is None else "; light: censored")
+    drawing.text(left, bottom - 0.03, said, ha="left", va="top", color="0.35")

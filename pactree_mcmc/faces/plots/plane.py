@@ -6,6 +6,7 @@ on a regular grid only where there are too many.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,8 +15,12 @@ import numpy as np
 from ...model import TreeModel
 from ...posterior.base import Posterior
 from ...posterior.convergence import training_points
+from ...posterior.joining import posterior_from_trees
+from ...posterior.predictive import has_values_by_leaf
+from ...table.coding import LARGEST
 from ...table.labels import category_codes
 from ...tree.tree import Tree
+from ...tree.words import label_words
 from .axes import (
     axes_or_new,
     check_posterior,
@@ -35,6 +40,8 @@ MOST_PIECES = 150
 """Pieces of an axis; beyond, a regular grid of as many."""
 N_ROWS, N_TREES = 1000, 300
 MARGIN = 0.04
+SMALLEST_DRAWN = 1e-250
+"""Smallest size of values that matplotlib draws as they are, and the inverse of the largest; it squares some."""
 
 
 class Axis(NamedTuple):
@@ -43,11 +50,13 @@ class Axis(NamedTuple):
     feature: int
     name: str
     edges: np.ndarray
-    """(m + 1,) increasing."""
+    """(m + 1,) increasing, in units of ``unit``."""
     middles: np.ndarray
     """(m,): a value in each piece; the number of a category."""
     labels: list[str] | None
     """Categories of a nominal feature; None for an ordered one."""
+    unit: float = 1.0
+    """Power of ten by which values are divided where they are drawn, if matplotlib cannot draw them as they are."""
 
 
 class Plane(NamedTuple):
@@ -170,7 +179,7 @@ def plot_partition(
     model = posterior.model
     column, pair = value_column(model, label), _pair(model, features)
     fixed = _fixed_values(model, pair, at)
-    if fill and tree is not None and tree.value is None:
+    if fill and tree is not None and tree.value is None and has_values_by_leaf(model):
         raise ValueError("the tree carries no values; take one from the posterior, or give fill=False.")
     ax = axes_or_new(ax, 5.4, 4.2)
     if has_no_draws(posterior):
@@ -178,32 +187,53 @@ def plot_partition(
     tree = posterior.map_tree() if tree is None else tree
     plane = _plane(model, pair, fixed, [tree])
     leaf = tree.routes().leaves(plane.rows)
-    if fill and tree.value is not None:
+    if fill and (tree.value is not None or model.leaf.predicts):
         limits = (0.0, 1.0) if model.classes_ is not None else (None, None)
-        _draw_surface(ax, plane, tree.value[leaf, column], value_name(model, column), "viridis", limits)
+        values = posterior_from_trees(model, [tree])._values(plane.rows) if tree.value is None else tree.value[leaf]
+        _draw_surface(ax, plane, values[:, column], value_name(model, column), "viridis", limits)
     _draw_borders(ax, plane, plane.grid(leaf))
     return ax
 
 
 def axis_of(model: TreeModel, feature: int, trees: Sequence[Tree], most_pieces: int) -> Axis:
-    """A feature over the range of its training values, cut at the thresholds of trees."""
+    """Return a feature over the range of its training values, cut at the thresholds of trees.
+
+    If leaves have a regression on the feature, it is cut into ``most_pieces`` pieces.
+    """
     name, categories = model.columns.names[feature], model.columns.categories[feature]
     if categories is not None:
         middles = np.arange(float(len(categories)))
         edges = np.arange(len(categories) + 1.0) - 0.5
-        return Axis(feature, name, edges, middles, [str(c) for c in categories.tolist()])
+        return Axis(feature, name, edges, middles, [label_words(c) for c in categories.tolist()])
     asked = [t.threshold[(t.feature == feature) & (t.categories < 0)] for t in trees]
     thresholds = np.unique(np.concatenate([np.empty(0), *asked]))
     thresholds = thresholds[np.isfinite(thresholds)]
     rows = training_points(model, N_ROWS)[1][:, feature]
     known = np.concatenate([rows[np.isfinite(rows)], thresholds])
-    low, high = (known.min(), known.max()) if len(known) else (0.0, 0.0)
+    unit = unit_of(known)
+    low, high = (known.min() / unit, known.max() / unit) if len(known) else (0.0, 0.0)
     margin = MARGIN * (high - low) or 0.5
     ends = np.array([low - margin, high + margin])
-    edges = np.concatenate([ends[:1], thresholds, ends[1:]])
-    if len(edges) > most_pieces + 1:
+    edges = np.concatenate([ends[:1], thresholds / unit, ends[1:]])
+    if len(edges) > most_pieces + 1 or _has_regression_on(model, feature):
         edges = np.linspace(ends[0], ends[1], most_pieces + 1)
-    return Axis(feature, name, edges, (edges[:-1] + edges[1:]) / 2.0, None)
+    with np.errstate(over="ignore"):
+        middles = np.clip((edges[:-1] / 2.0 + edges[1:] / 2.0) * unit, -LARGEST, LARGEST)
+    return Axis(feature, name if unit == 1.0 else f"{name} / {unit:g}", edges, middles, None, unit)
+
+
+def unit_of(values: np.ndarray) -> float:
+    """Return 1, or a power of ten of the size of the largest value if that is too large or small for matplotlib."""
+    size = float(np.abs(values).max(initial=0.0))
+    if size == 0.0 or SMALLEST_DRAWN < size < 1.0 / SMALLEST_DRAWN:
+        return 1.0
+    return max(float(f"1e{math.floor(math.log10(size))}"), 5e-324)
+
+
+def _has_regression_on(model: TreeModel, feature: int) -> bool:
+    """Return True if the prediction of a leaf changes with an ordered feature."""
+    chosen = model.leaf.x_columns
+    return chosen is not None and feature in model.columns.ordered_places("columns", chosen)
 
 
 def name_categories(axis: Any, ours: Axis) -> None:
@@ -299,7 +329,7 @@ def _draw_borders(ax: Any, plane: Plane, leaf: np.ndarray) -> None:
 def _draw_rows(ax: Any, model: TreeModel, plane: Plane, column: int, mesh: Any) -> None:
     """Training rows in the colours of ``mesh``, or white; nominal ones spread within their category."""
     rows = np.unique(np.linspace(0, model.n_rows - 1, min(N_ROWS, model.n_rows)).astype(np.int64))
-    place = numbers_of_rows(model, rows)[:, [plane.x.feature, plane.y.feature]]
+    place = numbers_of_rows(model, rows)[:, [plane.x.feature, plane.y.feature]] / [plane.x.unit, plane.y.unit]
     spread = np.random.default_rng(0).uniform(-0.3, 0.3, place.shape)
     place = place + spread * [plane.x.labels is not None, plane.y.labels is not None]
     values = model.target.values[rows]

@@ -16,7 +16,7 @@ from ...core.checks import check_count, check_type
 from ...posterior.base import Posterior
 from ...posterior.sampled import SampledPosterior
 from ...tree.arrays import LEAF
-from ...tree.export import rows_words
+from ...tree.export import leaf_lines, rows_words
 from ...tree.tree import Tree
 from .axes import COLORS, shortened
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # points and letters a line; inches
-FONT, LETTERS = 8.0, 22
+FONT, LETTERS, LEAF_LETTERS = 8.0, 22, 14
 LINE, PADDING, MARGIN, GAP = 0.145, 0.06, 0.15, 0.4
 SLOT, SPLIT, BARS = 0.8, 1.5, 0.36
 TITLE = 4.4
@@ -38,9 +38,10 @@ def plot_tree(tree: Tree | Posterior, ax: Axes | None = None, max_depth: int | N
     Parameters
     ----------
     tree : Tree or posterior
-        A leaf shows a bar for each class, with the most probable class and its probability, or its mean, or nothing;
-        each node shows the number of its training rows, if known. For a posterior the most probable tree is drawn (of
-        those drawn, for a sampled one), with its probability in the title.
+        A leaf shows a bar for each class, with the most probable class and its probability; or its mean, the means of
+        all outputs, or the ``words`` of the tree; or nothing. Each node shows the number of its training rows, if
+        known. For a posterior the most probable tree is drawn (of those drawn, for a sampled one), with its probability
+        in the title.
     ax : matplotlib Axes, optional
         The drawing is scaled down to fit, including text. Default: a new figure, large enough to read all text.
     max_depth : int, optional
@@ -143,7 +144,10 @@ class Drawing:
         self.y = -depth * (self.height + 2.0 * PADDING + GAP)
         if panel:
             self.y[self.leaves] = self.y[self.leaves].min()
-        below = (2.0 + (tree.rows is not None)) * LINE + 2.0 * PADDING + (panel or bool(self.labels) * BARS)
+        self.leaf_lines = [] if self.labels else _lines_of_leaves(tree, self.leaves)
+        n_lines = max(map(len, self.leaf_lines), default=2 + (tree.rows is not None))
+        self.leaf_height = n_lines * LINE + 2.0 * PADDING
+        below = self.leaf_height + (panel or bool(self.labels) * BARS)
         foot = float(self.y[depth <= deepest].min()) - below
         # the legend below: columns of one width
         self.legend = self.labels if len(self.labels) <= MOST_COLORS else []
@@ -183,14 +187,17 @@ class Drawing:
             self.text(x, bend + 0.02, answer, ha=side, va="bottom", color="0.35")
 
     def draw_means(self) -> None:
-        """Leaves of a regression: the mean, shaded from the smallest to the largest one shown; or empty leaves."""
+        """Draw the leaves of a regression, shaded by their means, or leaves without values.
+
+        Leaves of several outputs are not shaded.
+        """
         value, at = self.tree.value, self.leaves
-        mean = np.zeros(len(at)) if value is None else value[at, 0]
+        shaded = value is not None and value.shape[1] == 1
+        mean = value[at, 0] if shaded and value is not None else np.zeros(len(at))
         shade = np.interp(mean, [mean.min(initial=np.inf), mean.max(initial=-np.inf)], [0.05, 0.65])
-        for node, number, color in zip(at.tolist(), mean, self.colormaps["Blues"](shade), strict=True):
-            text, face = ("leaf", "none") if value is None else (f"{number:.4g}", color)
-            lines = [text, *_rows_lines(self.tree, node)]
-            self.box(node, 0.9 * SLOT, len(lines) * LINE, "\n".join(lines), face)
+        colors = self.colormaps["Blues"](shade) if shaded else ["none"] * len(at)
+        for node, lines, color in zip(at.tolist(), self.leaf_lines, colors, strict=True):
+            self.box(node, 0.9 * SLOT, len(lines) * LINE, "\n".join(lines), color)
 
     def draw_classes(self, heights: np.ndarray | None = None, room: float = BARS) -> None:
         """Leaves of a classification: a bar for each class, below them the most probable one; the legend.
@@ -232,11 +239,8 @@ def _class_colors(k: int) -> list[Any]:
 
 
 def _class_labels(tree: Tree) -> list[str]:
-    """Class labels as text; empty for a regression, or without values."""
-    if tree.value is None or (tree.classes is None and tree.value.shape[1] == 1):
-        return []
-    labels = range(tree.value.shape[1]) if tree.classes is None else tree.classes.tolist()
-    return [class_words(label) for label in labels]
+    """Return the class labels as text; none for a regression, or without values."""
+    return [] if tree.value is None or tree.classes is None else [class_words(x) for x in tree.classes.tolist()]
 
 
 def class_words(label: Any) -> str:
@@ -249,8 +253,23 @@ def _split_lines(tree: Tree, node: int) -> list[str]:
     k = int(tree.feature[node])
     name = f"x{k}" if tree.columns is None else tree.columns.names[k]
     rest = tree.split(node)[len(name) :].replace(" <= ", " ≤\u00a0")
-    lines = textwrap.wrap(shortened(name, 2 * LETTERS) + rest, LETTERS, max_lines=5, placeholder=" ...")
+    lines = textwrap.wrap(
+        shortened(name, 2 * LETTERS) + rest, line_width(rest, LETTERS), max_lines=5, placeholder=" ..."
+    )
     return [*(line.replace("\u00a0", " ") for line in lines), *_rows_lines(tree, node)]
+
+
+def line_width(words: str, letters: int) -> int:
+    """Return the letters of a line of text that breaks no threshold, at least ``letters``."""
+    return max([letters, *(len(word) for word in words.split(" ") if word[:1] in "≤>")])
+
+
+def _lines_of_leaves(tree: Tree, leaves: np.ndarray) -> list[list[str]]:
+    """Return the lines of text of each leaf: its prediction, and its rows if they are known."""
+    said = leaf_lines(tree, least=4)
+    if tree.words is not None:
+        said = [[line for text in lines for line in textwrap.wrap(text, LEAF_LETTERS)] for lines in said]
+    return [[*(said[node] or ["leaf"]), *_rows_lines(tree, node)] for node in leaves.tolist()]
 
 
 def _rows_lines(tree: Tree, node: int) -> list[str]:

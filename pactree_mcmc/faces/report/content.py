@@ -9,16 +9,17 @@ import numpy as np
 
 from ...core.checks import check_type
 from ...files.calls import versions
+from ...model.leaf_words import lines_of_cells
 from ...posterior.base import Posterior
 from ...posterior.convergence import check_convergence, verdict
 from ...posterior.predictive import has_values_by_leaf
 from ...posterior.sampled import SampledPosterior
 from ...posterior.space.distances import spaced
-from ...posterior.space.paths import condition_of, in_words
+from ...posterior.space.paths import condition_of, in_words, path_to
 from ...posterior.space.scaling import classical_scaling
 from ...posterior.space.support import words_of_node
 from ...tree.arrays import LEAF
-from ...tree.export import MOST_CLASSES, value_words
+from ...tree.export import MOST_CLASSES
 from .facts import best_log_posterior, calls_of, data_words, described, evidence_words, run_words, versions_words
 from .paths import Paths, common_paths
 from .text import LONGEST_NAME, cut, probability
@@ -197,7 +198,7 @@ def _consensus(post: Posterior, truth: Posterior | None) -> list[dict[str, Any]]
             "rows": float(found.rows[i]),
             "rest": float(found.rest[i]),
             "parent": int(found.parent[i]),
-            "value": _value(post, None if found.value is None else found.value[i]),
+            "value": _said(found.said[i]),
         }
         for i, words in enumerate(found.words)
     ]
@@ -211,14 +212,9 @@ def _exact_support(truth: Posterior) -> dict[tuple[int, ...], float]:
     return dict(zip(found.key, found.probability.tolist(), strict=True))
 
 
-def _value(post: Posterior, value: np.ndarray | None) -> str | None:
-    """What a leaf predicts, in words."""
-    if value is None:
-        return None
-    classes = post.model.classes_
-    if classes is None:
-        return ", ".join(f"{x:.4g}" for x in value)
-    return cut(", ".join(value_words(value, classes, MOST_CLASSES)), LONGEST)
+def _said(lines: list[str]) -> str | None:
+    """Return the prediction of a leaf on one line, or None without one."""
+    return cut(", ".join(lines), LONGEST) if lines else None
 
 
 def _paths(
@@ -227,17 +223,19 @@ def _paths(
     exact = None
     if truth is not None and hasattr(truth, "path_probabilities"):
         exact = truth.path_probabilities(draws, paths.cell, paths.parent)
-    trees, values = draws.distinct_trees, draws.node_values if has_values_by_leaf(draws.model) else None
+    trees, between, columns = draws.distinct_trees, draws.between, draws.model.columns
+    said = lines_of_cells(draws.model, draws.node_stats[paths.node], MOST_CLASSES)
     top, bottom = layout(paths)
     out = []
     for i, node in enumerate(paths.node.tolist()):
         above = int(paths.above[i])
-        condition = None if above < 0 else condition_of(trees, above, node == above + 1)
+        condition = None if above < 0 else condition_of(trees, between, above, node == above + 1)
+        before = path_to(trees, between, int(draws.cells.tree_of_node[node]), max(above, 0))
         out.append(
             {
                 "parent": int(paths.parent[i]),
                 "depth": int(paths.depth[i]),
-                "words": cut(in_words(draws.model.columns, [] if condition is None else [condition]), LONGEST),
+                "words": cut(in_words(columns, [condition] if condition else [], [c for _, c in before]), LONGEST),
                 "way": cut(words_of_node(draws, node), LONGEST),
                 "colour": -1 if condition is None else colours.get(condition.feature, PALETTE),
                 "probability": float(paths.probability[i]),
@@ -245,7 +243,7 @@ def _paths(
                 "exact": None if exact is None else float(exact[i]),
                 "stops": float(paths.stops[i]),
                 "rows": float(paths.rows[i]),
-                "value": _value(draws, None if values is None else values[node]),
+                "value": _said(said[i]),
                 "top": float(top[i]),
                 "bottom": float(bottom[i]),
             }

@@ -22,6 +22,7 @@ function decoded(tree) {
 /** Whether a row of values goes left; null is a missing value, -1 a category that training rows did not have. */
 function goesLeft(split, row) {
   const [feature, asked, byDefault] = split, x = row[feature];
+  if (asked === null) return (x === null) === (byDefault === 1);
   if (x === null) return byDefault === 1;
   if (Array.isArray(asked)) return x < 0 ? byDefault === 1 : asked.includes(x);
   return x <= Number(asked);
@@ -153,30 +154,40 @@ function quantileOf(share, leaves, q) {
 
 // ---- words ----
 
-const figures = x => Number(x.toPrecision(5)).toString();
+/** A number with so many digits; the digits before the point are all shown. */
+const figures = (x, digits = 5) => (Math.abs(x) >= 10 ** digits && Math.abs(x) < 1e15 ? Math.round(x) : Number(x.toPrecision(digits))).toString();
 const shown = p => p > 0 && p < 0.005 ? "<0.01" : p < 1 && p > 0.995 ? ">0.99" : p.toFixed(2);
 
-function valueWords(x, kind) {
-  if (kind === "number" || kind === "truth value" || !(Math.abs(x) < 1e8)) return figures(x);
+function dateWords(x, kind) {
   const date = new Date((kind === "day" ? Math.floor(x) : x) * 864e5).toISOString();
   return kind === "day" ? date.slice(0, 10) : date.slice(0, 16).replace("T", " ") + (kind === "time" ? "" : " UTC");
 }
 
-/** What is known of a row behind a split, by its answer. */
-function sideWords(split, features, left) {
-  const feature = features[split[0]], asked = split[1];
-  if (Array.isArray(asked)) {
-    const kept = feature.categories.filter((_, j) => asked.includes(j) === left);
-    return `${feature.name} in {${kept.join(", ")}}`;
-  }
-  const threshold = Number(asked), missing = feature.missing && (split[2] === 1) === left;
-  if (feature.missing && Math.abs(threshold) > 1.7e308) return `${feature.name} is ${missing ? "missing" : "known"}`;
-  if (feature.kind === "truth value" && threshold >= 0 && threshold < 1) return `${feature.name} = ${left ? "no" : "yes"}`;
-  const more = missing && feature.twin ? " or missing" : "";
-  return `${feature.name} ${left ? "≤" : ">"} ${valueWords(threshold, feature.kind)}${more}`;
+/** Numbers of the categories, by feature, that rows on one side of a split can have, given those `possible` above. */
+function narrowed(split, features, left, possible) {
+  const [feature, asked] = split;
+  if (!Array.isArray(asked)) return possible;
+  const known = possible.get(feature) || features[feature].categories.map((_, j) => j);
+  return new Map(possible).set(feature, known.filter(j => asked.includes(j) === left));
 }
 
-if (typeof module !== "undefined") module.exports = {decoded, leavesOf, meanOf, quantileOf, mixtureBelow, wayOf};
+/** The condition on rows of one side of a split, of the categories that are `possible` there. */
+function sideWords(split, features, left, possible = new Map()) {
+  const feature = features[split[0]], asked = split[1];
+  if (Array.isArray(asked)) {
+    const known = possible.get(split[0]);
+    const kept = feature.categories.filter((_, j) => asked.includes(j) === left && (!known || known.includes(j)));
+    return `${feature.name} in {${kept.join(", ")}}`;
+  }
+  const missing = feature.missing && (split[2] === 1) === left;
+  if (asked === null) return `${feature.name} is ${missing ? "missing" : "known"}`;
+  const threshold = Number(asked);
+  if (feature.kind === "truth value" && threshold >= 0 && threshold < 1) return `${feature.name} = ${left ? "no" : "yes"}`;
+  const more = missing && feature.twin ? " or missing" : "";
+  return `${feature.name} ${left ? "≤" : ">"} ${split[3]}${more}`;
+}
+
+if (typeof module !== "undefined") module.exports = {decoded, leavesOf, meanOf, quantileOf, mixtureBelow, wayOf, narrowed, sideWords};
 else start();
 
 // ---- the page ----
@@ -201,6 +212,7 @@ function start() {
     for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
     return element;
   };
+  const precise = x => figures(x, leaves.digits);
   const chosen = () => trees.filter(tree => state.path === 0 || tree.held.has(state.path));
   const meter = p => {
     const bar = make("i", "");
@@ -256,22 +268,23 @@ function start() {
 
   // -- trees to leaf through
 
-  function nodeOf(tree, i, words) {
+  function nodeOf(tree, i, words, possible) {
     const item = make("li", "", {}, make("span", words, {class: "said"}));
     if (tree.nodes[i] >= 0) {
       const split = splits[tree.nodes[i]];
-      item.append(make("ul", "", {}, nodeOf(tree, i + 1, sideWords(split, features, true)),
-        nodeOf(tree, tree.right[i], sideWords(split, features, false))));
+      item.append(make("ul", "", {}, ...[true, false].map(left =>
+        nodeOf(tree, left ? i + 1 : tree.right[i], sideWords(split, features, left, possible), narrowed(split, features, left, possible)))));
       return item;
     }
     const leaf = -1 - tree.nodes[i];
     item.append(" ", make("span", `${figures(leaves.rows[leaf])} rows`, {class: "quiet"}));
-    if (leaves.values) item.append(" ", make("span", leafWords(leaf), {class: "value"}));
+    if (leaves.values || leaves.words) item.append(" ", make("span", leafWords(leaf), {class: "value"}));
     return item;
   }
   function leafWords(leaf) {
+    if (leaves.words) return leaves.words[leaf];
     const {mean} = meanOf(new Map([[leaf, 1]]), leaves, data.classes);
-    if (!data.classes) return mean.map(figures).join(", ");
+    if (!data.classes) return mean.map((x, j) => (mean.length > 1 ? `y${j} = ` : "") + precise(x)).join(", ");
     const order = mean.map((p, j) => [p, j]).sort((one, other) => other[0] - one[0]).slice(0, 3);
     return order.map(([p, j]) => `${data.classes[j]}: ${p.toFixed(3)}`).join(", ") + (mean.length > 3 ? ", …" : "");
   }
@@ -286,7 +299,7 @@ function start() {
     }
     const level = tree.level === null ? "" : `, level ${tree.level} (${tree.level < data.mass ? "in" : "not in"} the ${100 * data.mass} % credible set)`;
     find("which").textContent = `Tree ${state.at + 1} of ${some.length}: ${(100 * tree.fraction).toPrecision(2)} % of the draws, log posterior ${tree.log_posterior}${level}`;
-    find("tree").append(make("ul", "", {class: "tree"}, nodeOf(tree, 0, "all rows")));
+    find("tree").append(make("ul", "", {class: "tree"}, nodeOf(tree, 0, "all rows", new Map())));
   }
   const leaf = step => { state.at = step === 0 ? 0 : state.at + step; showTree(); };
   find("first").addEventListener("click", () => leaf(0));
@@ -308,7 +321,7 @@ function start() {
     } else {
       const kind = {day: "date", time: "datetime-local", "time UTC": "datetime-local"}[feature.kind] || "number";
       input = make("input", "", kind === "number" ? {type: kind, step: "any"} : {type: kind});
-      if (state.row[j] !== null) input.value = kind === "number" ? state.row[j] : valueWords(state.row[j], feature.kind === "day" ? "day" : "time").replace(" ", "T");
+      if (state.row[j] !== null) input.value = kind === "number" ? state.row[j] : dateWords(state.row[j], feature.kind === "day" ? "day" : "time").replace(" ", "T");
       if (feature.missing) input.placeholder = "missing";
     }
     input.addEventListener("input", () => {
@@ -341,11 +354,11 @@ function start() {
     return [make("table", "", {}, make("tbody", "", {}, ...rows)), make("p", "± is the standard deviation over trees.", {class: "quiet"})];
   }
   function numberWords(share, mean, sd) {
-    const said = mean.length === 1 ? `Mean ${figures(mean[0])}; over trees it varies by ± ${figures(sd[0])}.`
-      : mean.map((x, j) => `Output ${j}: mean ${figures(x)}, over trees ± ${figures(sd[j])}.`).join(" ");
+    const said = mean.length === 1 ? `Mean ${precise(mean[0])}; over trees it varies by ± ${figures(sd[0])}.`
+      : mean.map((x, j) => `y${j}: mean ${precise(x)}, over trees ± ${figures(sd[j])}.`).join(" ");
     if (!leaves.kind || mean.length > 1) return [make("p", said)];
     const ends = [0.05, 0.95].map(q => quantileOf(share, leaves, q));
-    const interval = `A new value lies between ${ends.map(figures).join(" and ")} with probability 0.9.`;
+    const interval = `A new value lies between ${ends.map(precise).join(" and ")} with probability 0.9.`;
     return [make("p", `${said} ${interval}`), densityOf(share, ends)];
   }
   function densityOf(share, ends) {
@@ -365,7 +378,7 @@ function start() {
     else svg.append(inSvg("polyline", {class: "k0", points: at.map((v, i) => `${x(v).toFixed(1)},${y(height[i]).toFixed(1)}`).join(" ")}));
     for (const [v, anchor] of [[low, "start"], [high, "end"]]) {
       const text = inSvg("text", {x: x(v), y: 116, "text-anchor": anchor});
-      text.textContent = figures(v);
+      text.textContent = precise(v);
       svg.append(text);
     }
     return svg;
@@ -373,14 +386,16 @@ function start() {
   /** Conditions of a way by feature, those that a later one makes needless left out. */
   function wayWords(tree, way) {
     const said = new Map();
+    let possible = new Map();
     way.slice(0, -1).forEach((node, i) => {
       const split = splits[tree.nodes[node]], left = way[i + 1] === node + 1;
-      const kind = Array.isArray(split[1]) ? "set" : left ? "upper" : "lower";
-      const key = `${split[0]} ${kind}`, before = said.get(key);
-      if (before && kind !== "set" && (left ? Number(before.split[1]) <= Number(split[1]) : Number(before.split[1]) >= Number(split[1]))) return;
-      said.set(kind === "set" ? `${key} ${i}` : key, {split, left});
+      const kind = Array.isArray(split[1]) ? "set" : split[1] === null ? "missing" : left ? "upper" : "lower";
+      const key = `${split[0]} ${kind}`, before = said.get(key), words = sideWords(split, features, left, possible);
+      possible = narrowed(split, features, left, possible);
+      if (before && (kind === "upper" || kind === "lower") && (left ? Number(before.split[1]) <= Number(split[1]) : Number(before.split[1]) >= Number(split[1]))) return;
+      said.set(key, {split, words});
     });
-    return [...said.values()].map(({split, left}) => sideWords(split, features, left)).join(", ") || "all rows";
+    return [...said.values()].map(({words}) => words).join(", ") || "all rows";
   }
   function waysTable(some) {
     const total = some.reduce((sum, tree) => sum + tree.weight, 0), found = new Map();

@@ -257,9 +257,9 @@ def _diagnosis(content: dict[str, Any]) -> str:
     told = content["diagnosis"]
     if told is None:
         return "<p>The draws are independent: there is no chain to judge.</p>"
-    names = {"n_leaves": "number of leaves", "lp": "log posterior"}
+    names = {"n_leaves": "number of leaves", "lp": "log posterior", "log_prior": "log prior", "log_score": "log score"}
     rows = [
-        f"<th scope=row class=name>{escaped(names.get(line['name'], line['name'].replace('_', ' ')))}</th>"
+        f"<th scope=row class=name>{escaped(names.get(line['name'], line['name']))}</th>"
         f"<td class=n>{number(line['mean'], 5)}</td><td class=n>{number(line['sd'])}</td>"
         f"<td class=n>{number(line['ess_bulk'], 4)}</td><td class=n>{number(line['rhat'], 4)}</td>"
         for line in told["rows"]

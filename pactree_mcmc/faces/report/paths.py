@@ -53,7 +53,7 @@ class Paths(NamedTuple):
 def common_paths(post: SampledPosterior) -> Paths:
     """The paths that training rows take most often; O(nodes of all distinct trees)."""
     of_node, parent, cell, node, above, probability, stops = _all_paths(post)
-    rows = post.model.leaf.weight(post.node_stats[node])
+    rows = post.node_rows[node]
     rows = rows / max(float(rows[0]), np.finfo(np.float64).tiny)
     depth = np.zeros(len(parent), dtype=np.int64)
     for i in range(1, len(parent)):

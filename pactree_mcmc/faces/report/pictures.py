@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ...table.words import figures
 from .text import cut, escaped, probability
 
 HEIGHT, ROOT_WIDTH, FULL_WIDTH = 520, 74, 1000
@@ -137,8 +138,9 @@ def trace(content: dict[str, Any]) -> str:
             places = places * 2
         lines.append(f'<polyline class="k{c % len(SHAPES)}" points="{" ".join(places)}"/>')
     name = escaped(content["name"])
+    ends = " to ".join(figures([low, high]))
     return (
-        f'<figure><figcaption>{name}, from {low:.6g} to {high:.6g}</figcaption><svg class="trace" '
+        f'<figure><figcaption>{name}, from {ends}</figcaption><svg class="trace" '
         f'viewBox="0 0 {TRACE_WIDTH} {TRACE_HEIGHT}" role="img" aria-label="Trace of the {name} by chain">'
         f'<rect class="frame" x="1" y="1" width="{TRACE_WIDTH - 2}" height="{TRACE_HEIGHT - 2}"/>{"".join(lines)}'
         "</svg></figure>"

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...model.leaf.distributions import NegativeBinomial, StudentT
+from ...model.leaf_words import words_of_cells
 from ...posterior.predictive import has_values_by_leaf
 from ...posterior.space.cells import rows_looked_at
 from ...posterior.space.distances import row_counts, spaced
 from ...posterior.summaries.credible_set import CredibleSet
-from ...table.values import NUMBER
+from ...table.kinds import NUMBER
+from ...table.words import digits_of_range, figure, threshold_text
 from ...tree.arrays import LEAF
 from ...tree.words import label_words
 from .text import LONGEST_NAME, as_json, cut
@@ -26,6 +28,8 @@ BEST = 40
 """The most probable trees that a page always has, unless trees are large."""
 MOST_BYTES, FEWEST_TREES = 250_000, 10
 """Of the trees in a page: fewer are taken where they are large."""
+LONGEST = 240
+"""Characters of what a leaf predicts."""
 ENOUGH = 0.9
 """Where the most frequent trees hold such a fraction of the draws they are taken; else those of draws evenly spaced."""
 
@@ -83,7 +87,9 @@ def packed_trees(
     inner = nodes[trees.feature[nodes] != LEAF]
     used = np.unique(trees.feature[inner])
     table = np.column_stack([trees.feature[inner], trees.categories[inner], trees.default_left[inner]])
-    key = np.column_stack([table.astype(np.float64), trees.threshold[inner]])
+    # NaN is not equal to itself; the text of a threshold depends on the values next to it
+    numbers = [trees.threshold[inner], *([] if post.between is None else post.between[inner].T)]
+    key = np.column_stack([table.astype(np.float64), *(np.where(np.isnan(x), np.inf, x) for x in numbers)])
     _, first, of_inner = np.unique(key, axis=0, return_index=True, return_inverse=True)
     number = np.zeros(len(trees.feature), dtype=np.int64)
     number[inner] = of_inner.reshape(-1)
@@ -123,24 +129,29 @@ def order_of_trees(post: SampledPosterior, likely: CredibleSet | None) -> np.nda
 def _leaf_table(post: SampledPosterior, leaves: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
     """What the distinct leaves say, and which of them each of ``leaves`` (m,) is."""
     model = post.model
-    rows = model.leaf.weight(post.node_stats[leaves])[:, None]
+    rows = post.node_rows[leaves][:, None]
     values = post.node_values[leaves] if has_values_by_leaf(model) else np.empty((len(leaves), 0))
     distribution, kind = np.empty((len(leaves), 0)), None
     distributions = _distributions(post)
     if distributions is not None:
         distribution = np.column_stack([np.broadcast_to(part, len(post.node_stats))[leaves] for part in distributions])
         kind = "student" if isinstance(distributions, StudentT) else "negative binomial"
-    every = np.column_stack([rows, values, distribution])
+    texts = words_of_cells(model, post.node_stats[leaves])
+    said, of_text = np.unique([""] * len(leaves) if texts is None else texts, return_inverse=True)
+    every = np.column_stack([rows, values, distribution, of_text])
     found, of_leaf = np.unique(every, axis=0, return_inverse=True)
     d = values.shape[1]
-    digits = 5 if model.classes_ is not None else 8
+    shown_digits = max([digits_of_range(column) for column in values.T], default=5)
+    digits = 5 if model.classes_ is not None else shown_digits + 3
     # the last probability is what the others leave
     shown = d - 1 if model.classes_ is not None else d
     told = {
         "rows": [_figures(x, 6) for x in found[:, 0]],
         "values": [[_figures(x, digits) for x in line] for line in found[:, 1 : 1 + shown]] if d else None,
+        "digits": shown_digits,
+        "words": None if texts is None else [cut(str(said[int(k)]), LONGEST) for k in found[:, -1]],
         "kind": kind,
-        "distributions": [[_figures(x, 8) for x in line] for line in found[:, 1 + d :]] if kind else None,
+        "distributions": [[_figures(x, digits) for x in line] for line in found[:, 1 + d : -1]] if kind else None,
     }
     return told, of_leaf.reshape(-1)
 
@@ -188,13 +199,21 @@ def _feature(post: SampledPosterior, k: int) -> dict[str, Any]:
 
 
 def _split(post: SampledPosterior, feature: int, node: int) -> list[Any]:
-    """A split: the feature by its place in the page, the threshold or the categories going left, the default."""
+    """Return a split: the feature by its place in the page, the threshold or the categories going left, the default.
+
+    The text of a threshold comes last. The threshold is None in a split of missing from known values.
+    """
     trees = post.distinct_trees
     mask, default = int(trees.categories[node]), int(trees.default_left[node])
     if mask < 0:
         threshold = float(trees.threshold[node])
+        if np.isnan(threshold):
+            return [feature, None, default]
+        low, high = (np.nan, np.nan) if post.between is None else post.between[node].tolist()
+        text = threshold_text(threshold, low, high, post.model.columns.kind(int(trees.feature[node])))
         # JSON has no infinity; JavaScript reads the word
-        return [feature, threshold if np.isfinite(threshold) else f"{threshold}".replace("inf", "Infinity"), default]
+        number = threshold if np.isfinite(threshold) else f"{threshold}".replace("inf", "Infinity")
+        return [feature, number, default, text]
     return [feature, [j for j in range(mask.bit_length()) if mask >> j & 1], default]
 
 
@@ -217,7 +236,7 @@ def _typical_row(post: SampledPosterior, used: np.ndarray) -> list[Any]:
             continue
         upto = np.cumsum(rows[order])
         middle = float(column[order[np.searchsorted(upto, upto[-1] / 2.0)]])
-        out.append(float(f"{middle:.5g}") if model.columns.kind(k) == NUMBER else middle)
+        out.append(float(figure(middle, 5)) if model.columns.kind(k) == NUMBER else middle)
     return out
 
 

@@ -32,6 +32,8 @@ class Leaf:
     """Names or indices of the columns of X that the leaf uses; None: none."""
     predicts: bool = True
     """Whether it has a `value`."""
+    weighs_rows: bool = True
+    """True if the `weight` of a cell is the weight of its rows, False if it is that of their exposures."""
 
     def resolve(self, target: Target) -> Self:
         """Returns the leaf model with every parameter set, from the data where it was not given."""
@@ -77,6 +79,10 @@ class Leaf:
     def weight(self, stats: np.ndarray) -> np.ndarray:
         """Weight (m,) of the rows of cells with ``stats`` (m, n_stats); their number where none has a weight."""
         return stats[:, 0]
+
+    def words(self, stats: np.ndarray, target: Target) -> list[str] | None:
+        """Return the predictions of cells with ``stats`` (m, n_stats) as text; None if `value` says all of them."""
+        return None
 
     def value(self, stats: np.ndarray, target: Target, *regressors: np.ndarray) -> np.ndarray:
         """Returns the predictions of cells with ``stats`` (m, n_stats): class probabilities (m, K) or means (m, d).

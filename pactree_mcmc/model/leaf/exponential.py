@@ -13,6 +13,7 @@ from ...core.compile.address import by_address
 from ...core.special import gammaln
 from ...files.encoding import kept
 from ...table.labels import is_missing
+from ...table.words import count_text, figure, figures
 from .base import settle_parameters
 from .by_address import AddressedLeaf
 from .gamma import log_gamma_ratio
@@ -79,6 +80,15 @@ class SurvivalLeaf(AddressedLeaf):
         seen, total = sums[0], sums[1]
         ratio = log_gamma_ratio(np.float64(self.shape), np.float64(seen))
         return float(ratio - self.shape * np.log1p(total / self.rate) - seen * np.log(self.rate + total))
+
+    def words(self, stats: np.ndarray, target: Target) -> list[str] | None:
+        means, sums = figures(self.value(stats, target)[:, 0].tolist(), 4), stats[:, 1:3].tolist()
+        # the sum of another power of the times is not the time at risk
+        at_risk = [f", time at risk {figure(total, 4)}" if self.k == 1.0 else "" for _, total in sums]
+        return [
+            f"mean {mean}, {count_text(events, 'event')}{more}"
+            for mean, (events, _), more in zip(means, sums, at_risk, strict=True)
+        ]
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Lomax:
         shape, rate = self._posterior(stats)

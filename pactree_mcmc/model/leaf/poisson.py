@@ -12,6 +12,7 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...core.special import gammaln
 from ...files.encoding import kept
+from ...table.words import count_text, figure, figures
 from . import codes
 from .base import check_positive, settle_parameters
 from .distributions import NegativeBinomial, draw_poisson
@@ -72,6 +73,21 @@ class PoissonGamma(MomentLeaf):
         shape = 1.0 if self.shape is None else self.shape
         rate = self.rate if self.rate is not None else (shape * exposed / total if total > 0 and exposed > 0 else shape)
         return replace(self, shape=shape, rate=rate)
+
+    @property
+    def weighs_rows(self) -> bool:  # type: ignore[override]
+        """True without exposures."""
+        return self.exposure is None
+
+    def words(self, stats: np.ndarray, target: Target) -> list[str] | None:
+        if self.exposure is None:
+            return None
+        return [
+            f"rate {rate}, {count_text(count, 'event')}, exposure {figure(exposed, 4)}"
+            for rate, (exposed, count) in zip(
+                figures(self.value(stats, target)[:, 0].tolist(), 4), stats[:, :2].tolist(), strict=True
+            )
+        ]
 
     def _exposure(self, target: Target) -> np.ndarray:
         return np.ones(len(target.values)) if self.exposure is None else np.asarray(self.exposure, dtype=np.float64)

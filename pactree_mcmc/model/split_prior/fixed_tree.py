@@ -186,7 +186,8 @@ class FixedTree(SplitPrior):
             nodes = np.flatnonzero((tree.feature == k) & (tree.categories < 0))
             threshold = tree.threshold[nodes]
             assert isinstance(scale, Scale)
-            asked["cut"][nodes] = np.where(threshold == -np.inf, -1, np.searchsorted(scale.cuts, threshold))
+            none_left = (threshold == -np.inf) | (np.isnan(threshold) & tree.default_left[nodes])
+            asked["cut"][nodes] = np.where(none_left, -1, np.searchsorted(scale.cuts, threshold))
             nodes = np.flatnonzero((tree.feature == k) & (tree.categories >= 0))
             if len(nodes):
                 asked["categories"][nodes] = tree.categories[nodes] & ((1 << scale.n_codes) - 1)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from ...table.coding import LARGEST
 from ...table.columns import Columns
 from ...tree.arrays import LEAF, TreeArrays
 from ...tree.words import one_of, side_words
@@ -20,69 +20,87 @@ class Condition(NamedTuple):
 
     feature: int
     threshold: float
+    """NaN if the split separates missing from known values."""
     categories: int
     """Bits of the categories going left, -1 for an ordered feature."""
     missing_left: bool
     left: bool
     """The answer: yes."""
+    low: float = math.nan
+    """Largest training value on the left of the threshold, in the cell that it splits; NaN if not known."""
+    high: float = math.nan
+    """Smallest training value on the right, likewise."""
 
 
-def path_to(trees: TreeArrays, tree: int, node: int) -> list[tuple[int, Condition]]:
-    """Nodes above ``node``, counted over all trees, from the root of its ``tree`` on, and what each asks."""
+def path_to(trees: TreeArrays, between: np.ndarray | None, tree: int, node: int) -> list[tuple[int, Condition]]:
+    """Return the nodes above ``node``, counted over all trees, from the root of its ``tree`` on, and their conditions.
+
+    ``between`` is as `values_between` returns it.
+    """
     base = int(trees.offset[tree])
     here, out = base, []
     while here < node:
         right = base + int(trees.right[here])
         left = node < right
-        out.append((here, condition_of(trees, here, left)))
+        out.append((here, condition_of(trees, between, here, left)))
         here = here + 1 if left else right
     return out
 
 
-def condition_of(trees: TreeArrays, node: int, left: bool = True) -> Condition:
-    """What an inner node asks, with the answer yes unless ``left`` is False."""
+def condition_of(trees: TreeArrays, between: np.ndarray | None, node: int, left: bool = True) -> Condition:
+    """Return the condition of an inner node, with the answer yes unless ``left`` is False."""
     assert trees.feature[node] != LEAF
     k, threshold = int(trees.feature[node]), float(trees.threshold[node])
-    return Condition(k, threshold, int(trees.categories[node]), bool(trees.default_left[node]), left)
+    low, high = (math.nan, math.nan) if between is None else between[node].tolist()
+    return Condition(k, threshold, int(trees.categories[node]), bool(trees.default_left[node]), left, low, high)
 
 
-def in_words(columns: Columns, conditions: Iterable[Condition]) -> str:
-    """The conditions together, one of each feature and side, in the order in which features are met."""
+def in_words(columns: Columns, conditions: Iterable[Condition], above: Sequence[Condition] = ()) -> str:
+    """Return the conditions together, one of each feature and side, in the order in which features are met.
+
+    Of a nominal feature only the categories that the conditions ``above`` admit are named.
+    """
     by_feature: dict[int, list[Condition]] = {}
     for condition in conditions:
         by_feature.setdefault(condition.feature, []).append(condition)
-    words = [columns.names[k] + said for k, known in by_feature.items() for said in _said(columns, k, known)]
+    words = [columns.names[k] + said for k, known in by_feature.items() for said in _said(columns, k, known, above)]
     return ", ".join(words) if words else ALL_ROWS
 
 
-def _said(columns: Columns, k: int, known: list[Condition]) -> list[str]:
-    """What conditions about feature ``k`` say of it, behind its name."""
+def _said(columns: Columns, k: int, known: list[Condition], above: Sequence[Condition]) -> list[str]:
+    """Return the conditions on feature ``k`` together as texts, to be put behind its name."""
     if columns.categories[k] is not None:
-        return [_categories_said(columns, k, known)]
-    upper, lower, present, lacks, told = np.inf, -np.inf, True, k in columns.twins, False
-    for _, threshold, _, missing_left, left in known:
-        lacks &= missing_left == left
-        if abs(threshold) == LARGEST:
-            # missing values on one side, all others on the other
-            present, told = present and missing_left != left, True
-        elif left:
-            upper = min(upper, threshold)
-        else:
-            lower = max(lower, threshold)
-    if not present:
+        return [_categories_said(columns, k, known, above)]
+    lacks = k in columns.twins and all(c.missing_left == c.left for c in known)
+    of_missing = [c for c in known if math.isnan(c.threshold)]
+    if any(c.missing_left == c.left for c in of_missing):
         return [" is missing"]
-    bounds = [(lower, False)] * bool(lower > -np.inf) + [(upper, True)] * bool(upper < np.inf)
-    said = [f" {side_words(bound, left, columns.kind(k))}" for bound, left in bounds] or [" is known"] * told
-    return [*said[:-1], said[-1] + (" or missing" if lacks else "")] if said else []
+    finite = [c for c in known if math.isfinite(c.threshold)]
+    lower, upper = (sorted((c for c in finite if c.left == left), key=lambda c: c.threshold) for left in (False, True))
+    bounds = lower[-1:] + upper[:1]
+    said = [f" {side_words(c.threshold, c.left, columns.kind(k), c.low, c.high)}" for c in bounds]
+    said = said or [" is known"] * bool(of_missing)
+    return [text + " or missing" * lacks for text in said]
 
 
-def _categories_said(columns: Columns, k: int, known: list[Condition]) -> str:
+def _categories_said(columns: Columns, k: int, known: list[Condition], above: Sequence[Condition]) -> str:
+    """Return the categories that conditions admit as text, or those that they exclude if these are fewer."""
+    possible = _possible(columns, k, above)
+    allowed = possible & _possible(columns, k, known)
+    if allowed in (0, possible):
+        # paths of two trees with the same rows may differ in categories that no row has
+        possible, allowed = _possible(columns, k, ()), _possible(columns, k, known)
+    if 2 * allowed.bit_count() > possible.bit_count():
+        return " not" + one_of(columns.label_set(k, possible & ~allowed))
+    return one_of(columns.label_set(k, allowed))
+
+
+def _possible(columns: Columns, k: int, conditions: Iterable[Condition]) -> int:
+    """Return the bits of the categories of feature ``k`` that conditions admit."""
     categories = columns.categories[k]
     assert categories is not None
-    every = (1 << len(categories)) - 1
-    allowed = every
-    for condition in known:
-        allowed &= condition.categories if condition.left else ~condition.categories
-    if 2 * allowed.bit_count() > len(categories):
-        return " not" + one_of(columns.label_set(k, every & ~allowed))
-    return one_of(columns.label_set(k, allowed))
+    out = (1 << len(categories)) - 1
+    for condition in conditions:
+        if condition.feature == k:
+            out &= condition.categories if condition.left else ~condition.categories
+    return out

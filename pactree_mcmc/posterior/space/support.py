@@ -129,7 +129,7 @@ def support_of_draws(post: SampledPosterior, min_probability: float) -> Support:
         rhat,
         ess,
         np.sqrt(np.maximum(probability * (1.0 - probability), 0.0) / ess),
-        post.model.leaf.weight(post.node_stats[np.concatenate(nodes)]),
+        post.node_rows[np.concatenate(nodes)],
         key,
         held,
         cells.n_rows,
@@ -174,9 +174,11 @@ def most_probable_nodes(post: SampledPosterior, *, splits: bool = False) -> np.n
 
 def words_of_node(post: SampledPosterior, node: int, *, split: bool = False) -> str:
     """The conditions on the way to a node, counted over all trees, and its split."""
-    trees, columns = post.distinct_trees, post.model.columns
-    way = in_words(columns, [condition for _, condition in path_to(trees, int(post.cells.tree_of_node[node]), node)])
-    return with_split(way, in_words(columns, [condition_of(trees, node)])) if split else way
+    trees, between, columns = post.distinct_trees, post.between, post.model.columns
+    tree = int(post.cells.tree_of_node[node])
+    above = [condition for _, condition in path_to(trees, between, tree, node)]
+    way = in_words(columns, above)
+    return with_split(way, in_words(columns, [condition_of(trees, between, node)], above)) if split else way
 
 
 def with_split(way: str, split: str) -> str:

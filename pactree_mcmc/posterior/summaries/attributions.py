@@ -132,7 +132,7 @@ def fractions_of_rows(post: SampledPosterior) -> np.ndarray:
 
     Rows count with their weights, as in ``Tree.rows``. Roots have 1.
     """
-    trees, rows = post.distinct_trees, post.model.leaf.weight(post.node_stats)
+    trees, rows = post.distinct_trees, post.node_rows
     out = np.ones(len(rows))
     first = np.repeat(trees.offset[:-1], np.diff(trees.offset))
     inner = np.flatnonzero(trees.feature != LEAF)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...core.checks import check_number
+from ...model.leaf_words import lines_of_cells
+from ...table.words import count_text
 from ...tree.coded import CodedTrees
-from ...tree.export import MOST_CLASSES, count_words, value_words
+from ...tree.export import MOST_CLASSES
 from ..space.cells import rows_looked_at
 from ..space.paths import ALL_ROWS, Condition, in_words, path_to
 from ..space.support import most_probable_nodes
@@ -46,6 +48,8 @@ class ConsensusTree(NamedTuple):
     """(K,) class labels; None for regression."""
     key: list[tuple[int, ...]]
     """(m,) the same for the same cell in every posterior of the model, as in `Support`."""
+    said: list[list[str]]
+    """(m,) the prediction of a leaf with these rows as lines of text; no lines if the leaf predicts nothing."""
 
     def children(self, node: int) -> list[int]:
         """Returns the children of ``node``."""
@@ -74,13 +78,13 @@ class ConsensusTree(NamedTuple):
         return "\n".join(lines)
 
     def _line(self, node: int) -> str:
-        known = [count_words(float(self.rows[node]))]
+        known = [count_text(float(self.rows[node]))]
         if node > 0:
             known.append(f"support {self.support[node]:.2f}")
         if self.rest[node] > 0.0:
-            known.append(f"{count_words(float(self.rest[node]))} in no child")
-        shown = "" if self.value is None else " " + ", ".join(value_words(self.value[node], self.classes, MOST_CLASSES))
-        return f"{self.words[node]} ({', '.join(known)}){shown}"
+            known.append(f"{count_text(float(self.rest[node]))} in no child")
+        shown = ", ".join(self.said[node])
+        return f"{self.words[node]} ({', '.join(known)}) {shown}".rstrip()
 
     def __str__(self) -> str:
         return self.format()
@@ -100,12 +104,13 @@ def consensus_of(post: SampledPosterior, probability: np.ndarray, min_support: f
     parent = _parents(inside)
     trees_with = post.cells.holders(chosen)
     ways = [_way(post, trees_with, chosen, int(parent[i]), i) for i in range(1, len(chosen))]
-    words = [ALL_ROWS, *(in_words(post.model.columns, way) for way in ways)]
+    words, above = [ALL_ROWS], _conditions_above(parent, ways)
+    words += [in_words(post.model.columns, way, above[i]) for i, way in enumerate(ways, 1)]
     order = _preorder(parent, _places(parent, [[], *ways], inside, post.model.units.codes[:, units]))
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     model, stats = post.model, post.node_stats[nodes[order]]
-    rows, up = model.leaf.weight(stats), np.where(parent[order] < 0, -1, rank[parent[order]])
+    rows, up = post.node_rows[nodes[order]], np.where(parent[order] < 0, -1, rank[parent[order]])
     depth, below = np.zeros(len(order), dtype=np.int64), np.zeros(len(order))
     for i in range(1, len(order)):
         depth[i] = depth[up[i]] + 1
@@ -121,6 +126,7 @@ def consensus_of(post: SampledPosterior, probability: np.ndarray, min_support: f
         np.asarray(model.leaf.value(stats, model.target)) if predicts else None,
         model.classes_,
         [tuple(word) for word in post.cells.key[chosen[order]].tolist()],
+        lines_of_cells(model, stats, MOST_CLASSES),
     )
 
 
@@ -128,7 +134,7 @@ def rows_of_node(post: SampledPosterior, node: int, units: np.ndarray) -> np.nda
     """Which of the distinct rows ``units`` (m,) of the model pass a node, counted over all trees: (m,) bool."""
     trees, codes = post.coded_trees, post.model.units.codes
     inside = np.ones(len(units), dtype=np.bool_)
-    for above, condition in path_to(post.distinct_trees, int(post.cells.tree_of_node[node]), node):
+    for above, condition in path_to(post.distinct_trees, None, int(post.cells.tree_of_node[node]), node):
         inside &= _goes_left(trees, above, codes[trees.feature[above], units]) == condition.left
     return inside
 
@@ -145,6 +151,18 @@ def _parents(inside: np.ndarray) -> np.ndarray:
         holds = (inside[:, inside[i]].all(axis=1)) & (size > size[i])
         parent[i] = min(np.flatnonzero(holds).tolist(), key=lambda j: size[j])
     return parent
+
+
+def _conditions_above(parent: np.ndarray, ways: list[list[Condition]]) -> list[list[Condition]]:
+    """Return the conditions on the way from the root to the parent of each node; ``ways`` lead from it to the node."""
+    out: list[list[Condition]] = []
+    for i in range(len(parent)):
+        out.append([])
+        node = int(parent[i])
+        while node > 0:
+            out[-1] += ways[node - 1]
+            node = int(parent[node])
+    return out
 
 
 def _way(
@@ -167,7 +185,7 @@ def _way(
         # a split that parts no rows repeats the cell: the way begins below the last one
         node = start + int(np.flatnonzero(of_node == chosen[child])[0])
         above = start + int(np.flatnonzero(of_node == chosen[parent])[-1])
-    return [c for at, c in path_to(post.distinct_trees, tree, node) if at >= above]
+    return [c for at, c in path_to(post.distinct_trees, post.between, tree, node) if at >= above]
 
 
 def _places(parent: np.ndarray, ways: list[list[Condition]], inside: np.ndarray, codes: np.ndarray) -> np.ndarray:

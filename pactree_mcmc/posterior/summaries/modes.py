@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...core.checks import check_choice, check_count
-from ...tree.export import count_words
+from ...table.words import count_text
 from ...tree.tree import Tree
 from ..space.distances import KINDS, MOST_DRAWS, between_trees, spaced
 from ..space.support import most_probable_nodes, words_of_node
@@ -169,10 +169,10 @@ def differences(post: SampledPosterior, inside: np.ndarray) -> list[str]:
     if fraction.shape[1]:
         gap = np.abs(fraction[0] - fraction[1])
         nodes = most_probable_nodes(post, splits=True)
-        rows = post.model.leaf.weight(post.node_stats[nodes])
+        rows = post.node_rows[nodes]
         for i in np.lexsort((-rows, -np.round(gap, 6)))[:N_TOLD].tolist():
             if gap[i] >= APART:
-                words = f"{words_of_node(post, int(nodes[i]), split=True)} ({count_words(float(rows[i]))})"
+                words = f"{words_of_node(post, int(nodes[i]), split=True)} ({count_text(float(rows[i]))})"
                 out.append(_told(words, fraction[:, i]))
     return out
 

@@ -15,8 +15,8 @@ import numpy as np
 from ...core.checks import check_count, check_number
 from ...model.split_prior.base import LOCAL, LOCAL_TRIVIAL
 from ...tree.arrays import LEAF
-from ...tree.coded import CODED_NODE, from_records
-from ...tree.drawn import in_data_units
+from ...tree.coded import CODED_NODE, from_records, weight_of_nodes
+from ...tree.drawn import in_data_units, values_between
 from ...tree.tree import Tree
 from ..space.cells import rows_looked_at
 from ..space.distances import row_counts, values_at
@@ -40,7 +40,10 @@ class Projection(NamedTuple):
     """A small tree that summarises the posterior."""
 
     tree: Tree
-    """Its nodes predict the mean of the posterior mean over their training rows."""
+    """Nodes predict the mean of the posterior mean over up to 2,000 distinct training rows.
+
+    The rows of a node are all training rows in it.
+    """
     r2: float
     """Fraction of the variance of the posterior mean, over training rows, that the tree explains."""
     r2_draws: np.ndarray
@@ -117,8 +120,8 @@ def projection_of(post: SampledPosterior, max_leaves: int, mean: Any) -> Project
         r2[some], values[some] = kept_by(values_at(post, some, units), part, weight)
     tree = _as_tree(model, node, of_row, f, weight)
     draws = post.tree_of_draw
-    coded = in_data_units(model, from_records(node, np.array([0, len(node)])))
-    words = [in_words(model.columns, [c for _, c in path_to(coded, 0, int(i))]) for i in leaf]
+    ways = [[c for _, c in path_to(tree.arrays, tree.between, 0, int(i))] for i in leaf]
+    words = [in_words(model.columns, way) for way in ways]
     return Projection(tree, float(kept_by(f[None], part, weight)[0][0]), r2[draws], leaf, values[draws], words)
 
 
@@ -265,6 +268,18 @@ def _as_tree(model: TreeModel, node: np.ndarray, of_row: np.ndarray, f: np.ndarr
         if node["feature"][i] != LEAF:
             rows[i] = rows[i + 1] + rows[node["right"][i]]
             sums[i] = sums[i + 1] + sums[node["right"][i]]
-    arrays = in_data_units(model, from_records(node, np.array([0, len(node)])))
-    fields = dict(zip(arrays._fields[1:], arrays[1:], strict=True))
-    return Tree(**fields, value=sums / rows[:, None], columns=model.columns, classes=model.classes_, rows=rows)
+    coded = from_records(node, np.array([0, len(node)]))
+    _, feature, threshold, left, right, categories, default_left = in_data_units(model, coded)
+    return Tree(
+        feature,
+        threshold,
+        left,
+        right,
+        categories,
+        default_left,
+        value=sums / rows[:, None],
+        columns=model.columns,
+        classes=model.classes_,
+        rows=weight_of_nodes(coded, model.units.codes, row_counts(model, np.arange(model.units.n_units))),
+        between=values_between(model, coded),
+    )

@@ -240,7 +240,7 @@ def test_more_classes_than_colours_have_no_legend():
 
 def test_tree_without_values_and_tree_without_labels():
     assert words(plot_tree(pt.Tree([-1], [0], [0], [0]))) == ["leaf"]
-    assert words(plot_tree(pt.Tree([-1], [0], [0], [0], value=[[0.25, 0.75]])))[0] == "class 1\n0.75"
+    assert words(plot_tree(pt.Tree([-1], [0], [0], [0], value=[[0.25, 0.75]])))[0] == "y0 = 0.25\ny1 = 0.75"
 
 
 DEPTHS = [*((k, d) for k in (1, 10) for d in (0, 1, 3)), (1, 100), pytest.param(10, 100, marks=pytest.mark.slow)]

@@ -232,7 +232,7 @@ class TestConsensus:
         tree = pt.posterior_from_trees(problem(), [LEAF]).consensus_tree()._replace(
             words=["all rows", "a", "b", "c", "d"], support=np.array([1.0, 0.9, 0.8, 0.7, 0.6]),
             rows=np.array([60.0, 10.0, 20.0, 25.0, 5.0]), rest=np.array([5.0, 0, 0, 20.0, 0]), parent=parent,
-            depth=np.array([0, 1, 1, 1, 2]), value=None,
+            depth=np.array([0, 1, 1, 1, 2]), value=None, said=[[]] * 5,
         )  # fmt: skip
         ax = plot_consensus(tree)
         texts = [text.get_text() for text in ax.texts]

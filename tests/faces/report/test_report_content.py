@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import exact
@@ -35,9 +36,11 @@ def sent_down(told, tree, row):
 
     here = below()
     while not isinstance(here, int):
-        feature, asked, default = told["splits"][here[0]]
+        feature, asked, default = told["splits"][here[0]][:3]
         x = row[feature]
-        if isinstance(asked, list):
+        if asked is None:
+            left = bool(default) == np.isnan(x)
+        elif isinstance(asked, list):
             left = x in asked if x >= 0 else bool(default)
         else:
             left = bool(default) if np.isnan(x) else x <= float(asked)
@@ -228,6 +231,16 @@ class TestWhatItSays:
         assert "numpy " + np.__version__ in words
 
 
+def test_names_of_columns_stay_as_they_are(tmp_path):
+    frame = pd.DataFrame({"customer_id": np.arange(40.0)})
+    stump = pt.Tree([0, -1, -1], [19.5, 0, 0], [1, 0, 0], [2, 0, 0])
+    trees = [stump, pt.Tree([-1], [0], [0], [0])]
+    post = pt.posterior_from_trees(pt.TreeModel(frame, np.arange(40) % 2), trees, [[0, 1] * 50, [1, 1, 0, 0] * 25])
+    page = post.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "inclusion of feature &#x27;customer_id&#x27;" in page
+    assert "customer id" not in page
+
+
 def test_the_script_asks_for_all_that_a_tree_has():
     """Another name in the script is no error in a browser, but NaN on the page."""
     told = report_content(posterior(), None, None)["trees"]
@@ -258,6 +271,61 @@ def asked(post, X):
     told = in_page(post)
     rows = [[None if np.isnan(x) else x for x in row] for row in used_rows(post, told, X).tolist()]
     return told, in_node(PREDICT, {"page": told, "rows": rows, "classes": post.model.classes_ is not None})
+
+
+WORDS = """
+const {splits, features, trees} = told.page, out = [];
+for (const tree of trees.map(page.decoded)) {
+  const lines = [];
+  const visit = (i, possible) => {
+    if (tree.nodes[i] < 0) return;
+    const split = splits[tree.nodes[i]];
+    for (const left of [true, false]) {
+      lines.push(page.sideWords(split, features, left, possible));
+      visit(left ? i + 1 : tree.right[i], page.narrowed(split, features, left, possible));
+    }
+  };
+  visit(0, new Map());
+  out.push(lines);
+}
+console.log(JSON.stringify(out));
+"""
+
+
+def said_in_node(post):
+    """The conditions of the trees of a page, as its script says them."""
+    return in_node(WORDS, {"page": in_page(post)})
+
+
+@needs_node
+class TestWords:
+    def test_thresholds_are_those_of_the_text(self):
+        t = np.repeat(1.7e9 + np.arange(8.0), 5)
+        tree = pt.Tree([0, -1, -1], [1.7e9 + 3.5, 0, 0], [1, 0, 0], [2, 0, 0])
+        post = pt.posterior_from_trees(pt.TreeModel(t[:, None], t > 1.7e9 + 3.0), [tree])
+        assert said_in_node(post) == [["x0 ≤ 1700000003", "x0 > 1700000003"]]
+
+    def test_nested_nominal_splits_name_the_categories_that_are_left(self):
+        frame = pd.DataFrame({"g": pd.Categorical(list("abcd") * 10)})
+        tree = pt.Tree(
+            [0, 0, -1, -1, -1], [0.0] * 5, [1, 2, 0, 0, 0], [4, 3, 0, 0, 0], categories=[0b0011, 0b1101, -1, -1, -1]
+        )
+        post = pt.posterior_from_trees(pt.TreeModel(frame, np.arange(40) % 2), [tree])
+        assert said_in_node(post) == [["g in {a, b}", "g in {a}", "g in {b}", "g in {c, d}"]]
+        shown = {path["words"] for path in report_content(post, None, None)["paths"]}
+        assert shown == {"all rows", "g in {a, b}", "g in {a}", "g in {b}", "g in {c, d}"}
+
+    @pytest.mark.parametrize("left", [True, False])
+    def test_a_split_of_missing_from_known_values(self, left):
+        x = np.where(np.arange(40) % 4 == 0, np.nan, np.arange(40.0))[:, None]
+        tree = pt.Tree([0, -1, -1], [np.nan, 0, 0], [1, 0, 0], [2, 0, 0], default_left=[left, 0, 0])
+        post = pt.posterior_from_trees(pt.TreeModel(x, np.arange(40) % 2, missing="branch"), [tree])
+        said = ["x0 is missing", "x0 is known"]
+        assert said_in_node(post) == [said if left else said[::-1]]
+        _, found = asked(post, np.array([[np.nan], [-1e308], [1e308]]))
+        assert [line["mean"] for line in found] == pytest.approx(
+            post.predict_proba([[np.nan], [-1e308], [1e308]]), abs=2e-5
+        )
 
 
 @needs_node

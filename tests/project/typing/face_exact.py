@@ -14,7 +14,7 @@ import pactree_mcmc as pt
 from pactree_mcmc import certificates
 
 Array = npt.NDArray[Any]
-Root = tuple[int, float] | tuple[int, float, str] | tuple[int, frozenset[Any]] | None
+Root = tuple[int, float | None] | tuple[int, float | None, str] | tuple[int, frozenset[Any]] | None
 # mypy reads a function of an AnyPosterior once for each of the classes
 AnyPosterior = TypeVar(
     "AnyPosterior",

@@ -1,0 +1,133 @@
+"""Predictions of cells in words, for leaves that one number per output does not describe."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..table.columns import Columns
+from ..table.kinds import DATES
+from ..table.words import SHORT, figure, threshold_text, value_text
+from ..tree.export import value_lines
+
+if TYPE_CHECKING:
+    from .model import TreeModel
+
+FAR = 100.0
+"""Columns whose mean is more standard deviations from 0 than this are shown as differences from a value near it."""
+ERROR = 1e-3
+"""Largest error of a prediction that rounded coefficients cause, as a fraction of the standard deviation of y."""
+STRAIGHT = 1e-6
+"""Largest relative deviation from a straight line of predictions that are shown as a regression."""
+
+
+class Regressor(NamedTuple):
+    """A column of X in a regression as text."""
+
+    name: str
+    origin: float
+    """Value of the column that the text subtracts; 0 if it subtracts none."""
+    reach: float
+    """Largest absolute value, in the training table, of what the coefficient multiplies."""
+
+
+def words_of_cells(model: TreeModel, stats: np.ndarray) -> list[str] | None:
+    """Return the predictions of cells with ``stats`` (m, n_stats) in words.
+
+    None if `Leaf.value` says all of them: class probabilities, a mean, or means of several outputs. A leaf whose
+    prediction is linear in columns of X is shown as ``y = 1.2 + 3.4 x0``; another one that uses columns names them.
+    """
+    leaf = model.leaf
+    if leaf.x_columns is None or not leaf.predicts:
+        return leaf.words(stats, model.target)
+    regressors = model.target.regressors
+    assert regressors is not None
+    names = [model.columns.names[k] for k in _places(model.columns, leaf.x_columns)]
+    center, scale = regressors.mean(axis=0), regressors.std(axis=0)
+    scale = np.where(scale > 0.0, scale, 1.0)
+    middle, slope, straight = _fitted(model, stats, center, scale)
+    if not straight:
+        return [f"depends on {', '.join(names)}"] * len(stats)
+    shown = [
+        _regressor(model.columns, k, regressors[:, j]) for j, k in enumerate(_places(model.columns, leaf.x_columns))
+    ]
+    at_origin = middle - np.einsum("mcd,c->md", slope, center - [one.origin for one in shown])
+    spread = np.broadcast_to(model.target.values.reshape(model.n_rows, -1).std(axis=0), middle.shape[1:])
+    outputs = ["y"] if middle.shape[1] == 1 else [f"y{i}" for i in range(middle.shape[1])]
+    return [
+        ", ".join(
+            f"{output} = {_formula(at_origin[i, j], slope[i, :, j], shown, float(spread[j]))}"
+            for j, output in enumerate(outputs)
+        )
+        for i in range(len(stats))
+    ]
+
+
+def lines_of_cells(model: TreeModel, stats: np.ndarray, most: int | None = None) -> list[list[str]]:
+    """Return the predictions of cells with ``stats`` (m, n_stats) as lines of text.
+
+    No lines if the leaf predicts nothing. Beyond ``most`` classes the most probable ones are listed.
+    """
+    texts = words_of_cells(model, stats)
+    if texts is not None:
+        return [[text] for text in texts]
+    if not model.leaf.predicts:
+        return [[] for _ in stats]
+    return value_lines(np.asarray(model.leaf.value(stats, model.target)), model.classes_, most)
+
+
+def _places(columns: Columns, chosen: object) -> list[int]:
+    return columns.ordered_places("columns", chosen)  # type: ignore[arg-type]
+
+
+def _fitted(
+    model: TreeModel, stats: np.ndarray, center: np.ndarray, scale: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Return predictions (m, d) at the center, slopes (m, c, d), and whether predictions are linear in the columns."""
+
+    def at(offset: np.ndarray) -> np.ndarray:
+        return model.leaf.value(stats, model.target, np.tile(center + offset * scale, (len(stats), 1)))
+
+    steps = np.eye(len(center))
+    up, down, middle = [at(step) for step in steps], [at(-step) for step in steps], at(0.0 * center)
+    half = (np.stack(up, axis=1) - np.stack(down, axis=1)) / 2.0
+    bend = np.stack(up, axis=1) + np.stack(down, axis=1) - 2.0 * middle[:, None]
+    corner = at(np.linspace(1.0, 2.0, len(center)))
+    bent = corner - middle - np.einsum("mcd,c->md", half, np.linspace(1.0, 2.0, len(center)))
+    size = np.abs(middle) + np.abs(half).sum(axis=1)
+    straight = np.all(np.abs(bend) <= STRAIGHT * size[:, None]) and np.all(np.abs(bent) <= STRAIGHT * size)
+    return middle, half / scale[:, None], bool(straight)
+
+
+def _regressor(columns: Columns, k: int, x: np.ndarray) -> Regressor:
+    """Return column ``k`` with values ``x`` (n,) as text: its name, less a value near a mean far from 0."""
+    name, kind, mean, spread = columns.names[k], columns.kind(k), float(x.mean()), float(x.std())
+    if kind not in DATES and not 0.0 < FAR * spread < abs(mean):
+        return Regressor(name, 0.0, float(np.abs(x).max()) or 1.0)
+    origin = float(math.floor(mean))
+    if kind not in DATES:
+        text = threshold_text(mean, mean - spread / 2.0, mean + spread / 2.0)
+        origin = float(text)
+    else:
+        text = value_text(origin, kind)
+    return Regressor(f"({name} - {text})", float(origin), float(np.abs(x - origin).max()) or 1.0)
+
+
+def _formula(constant: float, slope: np.ndarray, shown: list[Regressor], spread: float) -> str:
+    """Return a regression as text, with so many digits that rounding moves no prediction by ``ERROR * spread``."""
+    allowed = ERROR * (spread or abs(constant) or 1.0) / (len(shown) + 1)
+    parts = [_rounded(constant, allowed)]
+    for coefficient, one in zip(slope.tolist(), shown, strict=True):
+        text = _rounded(coefficient, allowed / one.reach)
+        parts.append(f"- {text[1:]} {one.name}" if text.startswith("-") else f"+ {text} {one.name}")
+    return " ".join(parts)
+
+
+def _rounded(x: float, error: float) -> str:
+    """Return a number with two digits, or as many more as keep the rounding error within ``error``."""
+    if x == 0.0 or not math.isfinite(x):
+        return figure(x)
+    digits = math.floor(math.log10(abs(x))) - math.floor(math.log10(max(2.0 * error, 1e-300))) + 1
+    return figure(x, min(max(digits, 2), SHORT + 9))

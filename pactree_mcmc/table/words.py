@@ -1,0 +1,167 @@
+"""Numbers as text for people: thresholds, values of columns, predictions, counts of rows.
+
+A threshold is shown as the shortest number that separates the same training values, so that a printed rule sends every
+training row to the side to which the model sends it. If these values are not known, the threshold is shown exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+
+import numpy as np
+
+from .kinds import DATES, DAY, MICROSECONDS, MOST_DAYS, NUMBER, TRUTH, UTC, Kind, kind_words
+
+SHORT = 6
+"""Significant digits of a threshold that is shown as it is, and least digits of predictions."""
+MOST_DIGITS = 15
+"""Significant digits that every float64 keeps."""
+EQUAL_DIGITS = 13
+"""Predictions that agree in so many digits are equal: sums in another order differ in the last ones."""
+EXACT_DIGITS = 17
+"""Significant digits that distinguish all float64."""
+PARTS_OF_A_DAY = (MICROSECONDS, 60_000_000, 1_000_000, 1)
+"""Microseconds of a day, a minute, a second and a microsecond."""
+
+
+def number_text(x: float) -> str:
+    """Return the shortest text that reads back as the same float64.
+
+    Examples
+    --------
+    >>> [number_text(x) for x in (1.7e9, 0.1, -0.0, 1e300)]
+    ['1700000000', '0.1', '0', '1e+300']
+    """
+    return repr(float(x) + 0.0).removesuffix(".0")
+
+
+def shortest_between(low: float, high: float, near: float) -> str:
+    """Return the shortest decimal number t with ``low <= t < high`` as text, of several the closest to ``near``.
+
+    ``near`` itself lies between them. If it has at most six digits, it is the answer.
+
+    Examples
+    --------
+    >>> shortest_between(1700000003.0, 1700000004.0, 1700000003.5), shortest_between(0.4127, 0.4391, 0.4259)
+    ('1700000003', '0.4259')
+    >>> shortest_between(0.412710362, 0.439183361, 0.4259468615)
+    '0.43'
+    """
+    if not low <= near < high or float(f"{near:.{SHORT}g}") == near:
+        return number_text(near)
+    exact = Decimal(near)
+    for digits in range(1, EXACT_DIGITS + 1):
+        rounded = [Context(digits, way).plus(exact) for way in (ROUND_HALF_EVEN, ROUND_FLOOR, ROUND_CEILING)]
+        inside = [t for t in rounded if low <= float(t) < high]
+        if inside:
+            return number_text(float(min(inside, key=lambda t: abs(t - exact))))
+    return number_text(near)
+
+
+def threshold_text(threshold: float, low: float, high: float, kind: Kind = NUMBER) -> str:
+    """Return a threshold of a column of this kind as text.
+
+    Parameters
+    ----------
+    threshold : float
+        Values up to the threshold go left.
+    low, high : float
+        Largest training value on the left and smallest on the right, in the cell that is split. NaN if not known: then
+        the text is exact.
+    kind : Kind
+        Kind of the column. The text of a date has the fewest parts that separate ``low`` and ``high``.
+    """
+    if not low <= threshold < high:
+        low, high = threshold, math.nextafter(threshold, math.inf)
+    if kind in DATES and abs(threshold) < MOST_DAYS:
+        return _date_between(low, high, threshold, kind)
+    if not kind.is_plain and kind not in DATES and math.isfinite(threshold):
+        return kind_words(threshold, kind, low, high)
+    return shortest_between(low, high, threshold)
+
+
+def value_text(x: float, kind: Kind = NUMBER) -> str:
+    """Return a value of an ordered column as text, exactly; NaN is missing."""
+    if math.isnan(x):
+        return "missing"
+    if kind == TRUTH and x in (0.0, 1.0):
+        return "yes" if x else "no"
+    return threshold_text(x, math.nan, math.nan, kind)
+
+
+def _date_between(low: float, high: float, near: float, kind: Kind) -> str:
+    """Return the date with the fewest parts in ``[low, high)``, the closest to ``near``; numbers are days since 1970.
+
+    A day of a column of days stands for all times in it. If no number of microseconds lies between the two, as can
+    happen after the year 2200, the text is that of the last microsecond that is not after ``near``.
+    """
+    if kind == DAY:
+        return str(np.datetime64(math.floor(near), "D"))
+    at = near * MICROSECONDS
+    if near == round(at / PARTS_OF_A_DAY[1]) * PARTS_OF_A_DAY[1] / MICROSECONDS:
+        return _moment_text(round(at), kind)
+    for part in PARTS_OF_A_DAY:
+        whole = math.floor(at / part)
+        inside = [m * part for m in (whole - 1, whole, whole + 1) if low <= m * part / MICROSECONDS < high]
+        if inside:
+            return _moment_text(min(inside, key=lambda m: abs(m - at)), kind)
+    last = math.floor(at)
+    return _moment_text(last if last / MICROSECONDS <= near else last - 1, kind)
+
+
+def _moment_text(microseconds: int, kind: Kind) -> str:
+    """Return a time as text with minutes, and with seconds and microseconds unless they are 0."""
+    day, _, time = str(np.datetime64(microseconds, "us")).partition("T")
+    if "." in time:
+        time = time.rstrip("0").rstrip(".")
+    return f"{day} {time.removesuffix(':00') if len(time) == 8 else time}{' UTC' if kind == UTC else ''}"
+
+
+def figure(x: float, digits: int = SHORT) -> str:
+    """Return a number with so many significant digits as text; below 1e15 the digits before the point are all shown."""
+    if 10.0**digits <= abs(x) < 10.0**MOST_DIGITS:
+        return f"{x:.0f}"
+    return number_text(float(f"{x:.{digits}g}")) if math.isfinite(x) else str(x)
+
+
+def digits_that_separate(values: Iterable[float], least: int = SHORT) -> int:
+    """Return the smallest number of digits, at least ``least``, with which different values differ as text.
+
+    A text is off its value by at most a tenth of the smallest difference between two values. Values that agree in 13
+    digits count as equal.
+    """
+    known = np.unique([float(f"{x:.{EQUAL_DIGITS}g}") for x in values if math.isfinite(x)])
+    if len(known) < 2:
+        return least
+    with np.errstate(over="ignore"):
+        allowed = float(np.diff(known).min()) / 10.0
+    for digits in range(least, MOST_DIGITS):
+        if all(abs(float(figure(x, digits)) - x) <= allowed for x in known.tolist()):
+            return digits
+    return MOST_DIGITS
+
+
+def digits_of_range(values: np.ndarray, least: int = 5) -> int:
+    """Return the number of digits, at least ``least``, that shows differences of 10^(1 - ``least``) times the range.
+
+    Values are finite, (m,).
+    """
+    if not len(values):
+        return least
+    half, size = float(values.max()) / 2.0 - float(values.min()) / 2.0, float(np.abs(values).max())
+    more = math.ceil(math.log10(size / 2.0) - math.log10(half)) if half > 0.0 else 0
+    return min(least + max(more, 0), EQUAL_DIGITS)
+
+
+def figures(values: Iterable[float], least: int = SHORT) -> list[str]:
+    """Return numbers as text with the digits that `digits_that_separate` finds for all of them."""
+    known = list(values)
+    digits = digits_that_separate(known, least)
+    return [figure(x, digits) for x in known]
+
+
+def count_text(n: float, name: str = "row") -> str:
+    """Return a number of rows, or of other things, in words; with weights it need not be whole."""
+    return f"{figure(n)} {name}{'s' * (n != 1.0)}"

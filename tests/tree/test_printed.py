@@ -1,0 +1,348 @@
+"""Printed trees are read as programs: they send every training row to the leaf to which the tree sends it."""
+
+import json
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pactree_mcmc as pt
+from pactree_mcmc.model.prior_draws import draw_prior
+from pactree_mcmc.table import words as words_module
+from pactree_mcmc.table.kinds import DAY, TIME, UTC
+from pactree_mcmc.table.words import digits_that_separate, figure, figures, shortest_between, threshold_text
+from tests.tree.printed import (
+    hold_together,
+    holds,
+    partition_of_dot,
+    partition_of_text,
+    same_partition,
+    table_columns,
+)
+
+N = 60
+
+
+def spread(rng, size, offset=0.0):
+    """Numbers of some size around an offset."""
+    return offset + size * rng.normal(size=N)
+
+
+def next_floats(start, n=12):
+    """Neighbouring floats."""
+    out = [start]
+    for _ in range(n - 1):
+        out.append(np.nextafter(out[-1], np.inf))
+    return np.array(out)
+
+
+NUMBERS = {
+    **{f"size 1e{e}": (lambda rng, e=e: spread(rng, float(f"1e{e}"))) for e in (-300, -100, -7, 0, 7, 100, 300)},
+    **{f"offset 1e{e}": (lambda rng, e=e: spread(rng, 1.0, float(f"1e{e}"))) for e in (3, 6, 9, 12, 15)},
+    "Unix seconds": lambda rng: 1.7e9 + np.arange(N) // 5,
+    "Unix seconds with fractions": lambda rng: 1.7e9 + np.arange(N) * 1e-6,
+    "neighbouring floats": lambda rng: rng.choice(next_floats(0.1), N),
+    "neighbouring large floats": lambda rng: rng.choice(next_floats(1e300), N),
+    "smallest floats": lambda rng: rng.choice([-5e-324, -0.0, 0.0, 5e-324, 1e-323], N),
+    "largest floats": lambda rng: rng.choice([-1.7976931348623157e308, -1e308, 0.0, 1e308, 1.7976931348623157e308], N),
+    "large integers": lambda rng: 2**53 - rng.integers(0, 30, N),
+    "ties": lambda rng: rng.choice([0.1, 0.2, 0.30000000000000004, 0.3], N),
+    "thirds": lambda rng: rng.integers(0, 20, N) / 3.0,
+}
+LABELS = ["a, b", "}", "{", "it's", 'say "x"', " lead", "", "missing", "yes", "no", "a\nb", "größer", "\\", "x0 <= 3"]
+FRAMES = {
+    "dates": lambda rng: pd.to_datetime("2024-02-20") + pd.to_timedelta(rng.integers(0, 30, N), "D"),
+    "times": lambda rng: pd.to_datetime("2024-02-20 23:59:58") + pd.to_timedelta(rng.integers(0, 9, N), "s"),
+    "microseconds": lambda rng: pd.to_datetime("2024-02-20 23:59:58") + pd.to_timedelta(rng.integers(0, 9, N), "us"),
+    "times of decades": lambda rng: pd.to_datetime("1950-01-01") + pd.to_timedelta(rng.integers(0, 10**9, N) * 2, "s"),
+    "zone": lambda rng: (
+        pd.to_datetime("2024-03-31 00:10").tz_localize("Europe/Berlin")
+        + pd.to_timedelta(rng.integers(0, 300, N), "min")
+    ),
+    "flags": lambda rng: rng.integers(0, 2, N).astype(bool),
+    "categories": lambda rng: pd.Categorical(rng.choice(LABELS, N)),
+}
+
+
+def table_of(kind, rng, gaps=False):
+    """A frame with a column of this kind, a column of whole numbers, and an odd name."""
+    column = pd.Series((NUMBERS | FRAMES)[kind](rng))
+    if gaps:
+        column = column.astype(object) if column.dtype == bool else column.copy()
+        column[rng.random(N) < 0.2] = None
+    return pd.DataFrame({"a <= b": column, "a": rng.integers(0, 9, N).astype(float)})
+
+
+def model_of(X, gaps=False, **kwargs):
+    """A model that likes deep trees."""
+    return pt.TreeModel(
+        X,
+        np.arange(len(X)) % 2,
+        tree_prior=pt.ChipmanPrior(0.97, 0.3, max_depth=7),
+        missing="branch" if gaps else "error",
+        **kwargs,
+    )
+
+
+def trees_of(model, n=6, seed=3):
+    """Some trees from the prior, as a posterior has them."""
+    rng = np.random.default_rng(seed)
+    return pt.posterior_from_trees(model, [draw_prior(model, rng).tree for _ in range(n)])
+
+
+CASES = [(kind, gaps) for kind in NUMBERS | FRAMES for gaps in (False, True)]
+
+
+def check_printed(X, gaps, **kwargs):
+    """Text, dot and the words of cells of some trees, read as programs; returns the posterior."""
+    post = trees_of(model_of(X, gaps, **kwargs))
+    columns = table_columns(X)
+    for t in range(post.n_distinct_trees):
+        tree = post.distinct_tree(t)
+        leaf = tree.apply(X)
+        assert same_partition(partition_of_text(tree.format(), X), leaf), tree.format()
+        if not any("\n" in str(c) for c in columns["a <= b"]):
+            assert np.array_equal(partition_of_dot(tree.to_dot(), X), leaf)
+    found = post.support(0.0)
+    for words, rows in zip(found.words, found.rows, strict=True):
+        if ": " not in words:
+            assert hold_together(words, columns).sum() == rows, words
+    check_consensus(post.consensus_tree(), columns)
+    return post
+
+
+def check_consensus(tree, columns):
+    """The words of each node select its rows among those of its parent."""
+    held = [np.ones(N, dtype=bool)]
+    for i in range(1, len(tree.words)):
+        held.append(held[tree.parent[i]] & hold_together(tree.words[i], columns))
+        assert held[i].sum() == tree.rows[i], tree.words[i]
+
+
+@pytest.mark.parametrize(("kind", "gaps"), CASES)
+def test_printed_trees_give_back_the_partition(kind, gaps):
+    check_printed(table_of(kind, np.random.default_rng(len(kind)), gaps), gaps)
+
+
+@pytest.mark.parametrize("prior", [pt.LocalCuts(max_cuts=7), pt.GridCuts(9), pt.DyadicCuts(5)])
+@pytest.mark.parametrize("kind", ["offset 1e9", "Unix seconds", "thirds", "size 1e-300", "times"])
+def test_printed_thresholds_of_other_split_priors_are_exact_enough(kind, prior):
+    check_printed(table_of(kind, np.random.default_rng(1)), False, split_prior=prior)
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("kind", ["Unix seconds", "offset 1e9", "neighbouring floats", "microseconds"])
+def test_six_digits_are_seen_to_fail(kind, monkeypatch):
+    monkeypatch.setattr(words_module, "number_text", lambda x: f"{x:.6g}")
+    monkeypatch.setattr(words_module, "_moment_text", lambda m, kind: str(np.datetime64(m, "us"))[:16])
+    with pytest.raises(AssertionError):
+        check_printed(table_of(kind, np.random.default_rng(1)), False)
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("kind", ["Unix seconds", "offset 1e9", "microseconds", "categories", "zone", "flags"])
+def test_the_page_of_the_report_routes_and_says_the_same(kind, gaps, tmp_path):
+    rng = np.random.default_rng(5)
+    X = table_of(kind, rng, gaps)
+    post = trees_of(model_of(X, gaps))
+    page = post.report(tmp_path / "page.html").read_text()
+    told = json.loads(re.search(r'<script[^>]*id="?data"?[^>]*>(.*?)</script>', page, re.S)[1])["trees"]
+    columns = table_columns(X)
+    for feature, asked, default, *text in told["splits"]:
+        name = told["features"][feature]["name"]
+        assert asked is None or not isinstance(asked, float) or abs(asked) < 1.7e308
+        if isinstance(asked, list) or told["features"][feature]["kind"] == "truth value" or asked is None:
+            continue
+        missing = " or missing" if told["features"][feature]["twin"] and default else ""
+        left = holds_by_number(columns[name], float(asked), bool(missing))
+        assert 0 < left.sum() <= N
+        said = holds(f"{name} <= {text[0]}{missing}", columns)
+        # rows of other cells may lie between the neighbours of the threshold in its cell
+        assert np.mean(said == left) > 0.5
+
+
+def holds_by_number(column, threshold, missing):
+    """Rows whose number is at most a threshold."""
+    values = column
+    if column.dtype.kind == "M" or isinstance(column.dtype, pd.DatetimeTZDtype):
+        values = (pd.to_datetime(column, utc=True) - pd.Timestamp(0, tz="UTC")) / pd.Timedelta("1D")
+    return (values <= threshold).to_numpy() | (column.isna().to_numpy() & missing)
+
+
+# texts of numbers
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_shortest_number_between_two(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(300):
+        low = float(rng.normal() * 10.0 ** rng.integers(-300, 300)) * float(rng.choice([0.0, 1.0, 1.0, 1.0]))
+        high = float(
+            rng.choice([np.nextafter(low, np.inf), low + abs(low) * 10.0 ** -rng.integers(0, 16), abs(low) + 1.0])
+        )
+        if not low < high:
+            continue
+        near = low / 2.0 + high / 2.0
+        near = near if low <= near < high else low
+        text = shortest_between(low, high, near)
+        assert low <= float(text) < high
+        digits = len(re.sub(r"e.*", "", text).replace(".", "").replace("-", "").lstrip("0").rstrip("0"))
+        for fewer in range(1, digits if digits > 6 else 1):
+            step = 10.0 ** (math.floor(math.log10(abs(near))) - fewer + 1)
+            around = [round(near / step) * step + j * step for j in (-1, 0, 1)]
+            assert not any(low <= float(f"{x:.{fewer - 1}e}") < high for x in around)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "kind", "text"),
+    [
+        ("2024-01-05", "2024-01-09", DAY, "2024-01-07"),
+        ("2024-01-05 10:20:30", "2024-01-09 11:00", TIME, "2024-01-07 00:00"),
+        ("2024-01-05 10:20:30", "2024-01-05 11:00:11", TIME, "2024-01-05 10:40"),
+        ("2024-01-05 10:20:30", "2024-01-05 10:20:35", TIME, "2024-01-05 10:20:32"),
+        ("2024-01-05 10:20:30.000001", "2024-01-05 10:20:30.000002", UTC, "2024-01-05 10:20:30.000001 UTC"),
+    ],
+)
+def test_dates_have_as_many_parts_as_separate(low, high, kind, text):
+    one, other = (int(np.datetime64(x, "us").astype(np.int64)) / 86_400_000_000 for x in (low, high))
+    assert threshold_text(one / 2.0 + other / 2.0, one, other, kind) == text
+
+
+def test_leaf_values_that_differ_print_differently():
+    assert figures([1e9 + 0.1, 1e9 + 0.7]) == ["1000000000.1", "1000000000.7"]
+    assert figures([0.1, 0.7]) == ["0.1", "0.7"]
+    assert figures([1.0, 1.0 + 1e-15]) == ["1", "1"]
+    assert figure(1234567.8) == "1234568"
+    assert digits_that_separate([]) == digits_that_separate([np.inf, 1.0]) == 6
+    tree = pt.Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0], value=[[0.0], [1e9 + 0.1], [1e9 + 0.7]])
+    for text in (tree.format(), tree.to_dot()):
+        assert "1000000000.1" in text
+        assert "1000000000.7" in text
+
+
+# nominal splits below nominal splits
+
+
+def check_nested(post):
+    """No text names a category that the splits above exclude."""
+    for t in range(post.n_distinct_trees):
+        tree = post.distinct_tree(t)
+        for i, possible in possible_categories(tree).items():
+            named = set(re.search(r"\{(.*)\}", tree.split(i))[1].split(", "))
+            assert named <= possible, tree.format()
+            assert tree.split(i) in tree.format()
+            assert tree.split(i) in tree.to_dot()
+
+
+def possible_categories(tree):
+    """Categories, by node with a nominal split, that the splits above admit."""
+    every = {k: set(c) for k, c in enumerate(tree.columns.categories) if c is not None}
+    out, todo = {}, [(0, every)]
+    while todo:
+        i, here = todo.pop()
+        k = int(tree.feature[i])
+        if k < 0:
+            continue
+        left = right = here
+        if k in here:
+            out[i] = here[k]
+            goes = {c for j, c in enumerate(tree.columns.categories[k].tolist()) if int(tree.categories[i]) >> j & 1}
+            left, right = here | {k: here[k] & goes}, here | {k: here[k] - goes}
+        todo += [(int(tree.left[i]), left), (int(tree.right[i]), right)]
+    return out
+
+
+def nested_table(seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "g": pd.Categorical(rng.choice(list("abcdef"), N)),
+            "h": pd.Categorical(rng.choice(["u", "v", "w"], N)),
+            "x": rng.normal(size=N),
+        }
+    )
+
+
+@pytest.mark.parametrize("prior", [pt.LocalCuts(), pt.GridCuts(4)])
+@pytest.mark.parametrize("seed", range(3))
+def test_nested_nominal_splits_name_what_the_cell_can_contain(prior, seed):
+    X = nested_table(seed)
+    post = trees_of(model_of(X, split_prior=prior), seed=seed)
+    check_nested(post)
+    for t in range(post.n_distinct_trees):
+        tree = post.distinct_tree(t)
+        assert same_partition(partition_of_text(tree.format(), X), tree.apply(X))
+    for i, words in enumerate(post.support(0.0).words):
+        if ": " in words:
+            way, split = words.split(": ")
+            assert excluded(way, split) == set(), (i, words)
+
+
+def excluded(way, split):
+    """Categories that a split names and the conditions before it exclude."""
+    name, said = split.split(" ", 1)
+    if "{" not in said:
+        return set()
+    named = set(re.search(r"\{(.*)\}", said)[1].split(", "))
+    before = re.search(rf"(?:^|, ){name} (not )?in \{{(.*?)\}}", way)
+    if before is None:
+        return set()
+    listed = set(before[2].split(", "))
+    return named & listed if before[1] else named - listed
+
+
+# splits of missing from known values
+
+
+def missing_model(leaf=None):
+    x = np.concatenate([np.full(20, np.nan), np.tile([1.0, 2.0], 20)])[:, None]
+    return pt.TreeModel(x, np.isnan(x[:, 0]), missing="branch", leaf=leaf)
+
+
+def missing_posterior():
+    """Both ways to separate missing from known values, and a tree that splits known ones."""
+    trees = [pt.Tree([0, -1, -1], [np.nan, 0, 0], [1, 0, 0], [2, 0, 0], default_left=[side, 0, 0]) for side in (0, 1)]
+    other = pt.Tree([0, -1, -1], [1.5, 0, 0], [1, 0, 0], [2, 0, 0], default_left=[1, 0, 0])
+    return pt.posterior_from_trees(missing_model(), [*trees, other], [[0, 1, 2, 2]])
+
+
+def test_a_split_of_missing_from_known_values_has_no_threshold():
+    post = missing_posterior()
+    trees = [post.distinct_tree(t) for t in range(3)]
+    assert [bool(np.isnan(tree.threshold[0])) for tree in trees] == [True, True, False]
+    assert [tree.split(0) for tree in trees] == ["x0 is known", "x0 is missing", "x0 <= 1.5 or missing"]
+    assert post.root_split_pmf() == {
+        (0, None, "missing right"): 0.25,
+        (0, None, "missing left"): 0.25,
+        (0, 1.5, "missing left"): 0.5,
+    }
+    table = [[np.nan], [-1e308], [1e308]]
+    assert [tree.apply(table).tolist() for tree in trees] == [[2, 1, 1], [1, 2, 2], [1, 1, 2]]
+    assert post.predict_proba(table).shape == (3, 2)
+    for tree in trees:
+        assert pt.Tree.from_sklearn(tree.to_sklearn()) == tree
+        assert hash(tree) == hash(pt.Tree.from_sklearn(tree.to_sklearn()))
+        assert np.isfinite(post.model.log_posterior(tree))
+    assert set(post.support(0.0).words) >= {"x0 is known", "x0 is missing"}
+
+
+def test_the_largest_float_of_older_files_becomes_no_threshold():
+    largest = float(np.finfo(np.float64).max)
+    for threshold, left in ((largest, False), (-largest, True), (np.inf, False), (-np.inf, True)):
+        tree = pt.Tree([0, -1, -1], [threshold, 0, 0], [1, 0, 0], [2, 0, 0], default_left=[left, 0, 0])
+        assert np.isnan(tree.threshold[0])
+    for threshold, left in ((np.inf, True), (-np.inf, False), (1e308, False)):
+        tree = pt.Tree([0, -1, -1], [threshold, 0, 0], [1, 0, 0], [2, 0, 0], default_left=[left, 0, 0])
+        assert tree.threshold[0] == threshold
+
+
+def test_values_of_the_size_of_the_largest_float_are_separated_from_missing_ones():
+    largest = float(np.finfo(np.float64).max)
+    x = np.array([np.nan, -largest, largest] * 10)[:, None]
+    model = pt.TreeModel(x, np.isnan(x[:, 0]), missing="branch")
+    trees = [pt.Tree([0, -1, -1], [np.nan, 0, 0], [1, 0, 0], [2, 0, 0], default_left=[side, 0, 0]) for side in (0, 1)]
+    post = pt.posterior_from_trees(model, trees)
+    for t in range(2):
+        assert sorted(post.distinct_tree(t).rows.tolist()) == [10.0, 20.0, 30.0]
