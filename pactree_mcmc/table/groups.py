@@ -7,7 +7,6 @@ numbers of rows only, never on y: groups chosen by y would make splits on such a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,17 +79,3 @@ def labels_of(category: Any) -> tuple[Any, ...]:
 def is_grouped(categories: np.ndarray | None) -> bool:
     """Return True if some of the categories of a column are groups."""
     return categories is not None and any(isinstance(category, CategoryGroup) for category in categories.tolist())
-
-
-def ranges_of(categories: np.ndarray, codes: Iterable[int]) -> list[Any]:
-    """Return the categories with the given codes, neighbouring ones of a grouped column joined in one group."""
-    codes = sorted(codes)
-    if not is_grouped(categories):
-        return [categories.tolist()[code] for code in codes]
-    out: list[Any] = []
-    for place, code in enumerate(codes):
-        labels = labels_of(categories[code])
-        if place > 0 and codes[place - 1] == code - 1 and labels != (None,):
-            labels = labels_of(out.pop()) + labels
-        out.append(labels[0] if len(labels) == 1 else CategoryGroup(labels))
-    return out

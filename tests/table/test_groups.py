@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.table.groups import CategoryGroup, group_categories, labels_of, ranges_of
+from pactree_mcmc.table.groups import CategoryGroup, group_categories, labels_of
 
 JOINED = "ignore:column .* categories:UserWarning"
 
@@ -44,12 +44,6 @@ def test_missing_values_are_a_category_of_their_own():
     groups = group_categories(labels, np.ones(101, dtype=int))
     assert len(groups) <= 63
     assert groups[-1] is None
-
-
-def test_neighbouring_groups_are_joined_in_words():
-    groups = group_categories(np.array([f"{i:03}" for i in range(126)]), np.ones(126, dtype=int))
-    assert list(map(str, ranges_of(groups, [0, 1, 5]))) == ["000 to 003", "010 to 011"]
-    assert ranges_of(np.array(["a", "b", "c"]), [2, 0]) == ["a", "c"]
 
 
 @pytest.fixture(scope="module")
