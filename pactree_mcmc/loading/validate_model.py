@@ -165,7 +165,7 @@ def _check_sums(parts: ModelParts) -> None:
     scale = 1e-6 * np.abs(again.moments).max(axis=1, keepdims=True)
     require(np.abs(units.moments - again.moments) <= scale, "the units are not those of the rows")
     if target.classes is None:
-        counted = number_target(target.values, target.weight, target.estimation)
+        counted = number_target(target.values, target.weight, target.estimation, parts.leaf.needs_variance)
         told, found = (target.center, target.variance), (counted.center, counted.variance)
         require(np.allclose(told, found, rtol=1e-6, atol=1e-6 * counted.variance**0.5), "y has another mean")
 

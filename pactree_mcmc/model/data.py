@@ -87,7 +87,8 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
     if kind not in "fiub":
         raise ValueError(f"{type(leaf).__name__} needs numbers; y holds {labels.dtype} labels.")
     with np.errstate(over="ignore"):
-        return number_target(labels.astype(np.float64), weight, mask), leaf
+        needs_variance = not isinstance(leaf, Leaf) or leaf.needs_variance
+        return number_target(labels.astype(np.float64), weight, mask, needs_variance), leaf
 
 
 def _read_labels(y: Any, n: int, leaf: Any) -> np.ndarray:
@@ -177,10 +178,17 @@ def _numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.unique(labels, return_inverse=True)
 
 
-def number_target(y: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | None) -> Target:
-    """Numbers (n,) with their weighted mean and variance; a ValueError where these overflow. Columns have neither.
+def number_target(
+    y: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | None, needs_variance: bool = True
+) -> Target:
+    """Return numbers (n,) with their weighted mean and variance. Columns have neither.
 
     The variance of numbers that differ is at least the smallest float, and 1 of equal ones.
+
+    Raises
+    ------
+    ValueError
+        If the mean overflows, or the variance if ``needs_variance``; else it is at most the largest float.
     """
     if y.ndim > 1:
         return Target(y, None, weight, mask, 0.0, 1.0)
@@ -189,7 +197,9 @@ def number_target(y: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | N
         center = float(fractions @ y)
         variance = float(fractions @ (y - center) ** 2)
         total = variance * (len(y) if weight is None else float(weight.sum()))
-    if not np.isfinite(total):
+    if not needs_variance and np.isfinite(center):
+        variance = min(variance, float(np.finfo(np.float64).max))
+    elif not np.isfinite(total):
         raise ValueError("y is too large: its variance overflows; rescale y, or sample_weight if given.")
     counted = y[fractions > 0.0]
     if np.all(counted == counted[0]):  # rounding leaves its variance above zero

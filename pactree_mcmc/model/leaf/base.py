@@ -24,6 +24,8 @@ class Leaf:
     separates: ClassVar[bool] = True
     """Whether the score of a tree is the sum over its leaves; the exact engine needs it."""
     has_likelihood: ClassVar[bool] = True
+    needs_variance: ClassVar[bool] = True
+    """False if the statistics and defaults hold no squares of y, so that the variance of y may overflow."""
     y_columns: int = 1
     y_names: tuple[str, ...] = ()
     """Names of the columns of y, by which a frame is read."""

@@ -130,6 +130,8 @@ class CustomLeaf(AddressedLeaf):
     -9.7608
     """
 
+    needs_variance = False
+
     def __init__(
         self,
         score: Any,

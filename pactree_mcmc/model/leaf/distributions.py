@@ -16,9 +16,10 @@ CLOSE = 1 << 8
 """Floats between the ends of a bracket that needs no further step: 6e-14 of its size."""
 ROUNDING = 1e-15
 """Relative error of a probability that is due to rounding."""
-LARGEST_RATE, LARGEST_COUNT = 1e18, 1e80
-"""Rate up to which NumPy draws Poisson counts, and count up to which SciPy's incomplete beta function holds. The gamma
-distribution of the rate is that of larger counts.
+LARGEST_RATE, LARGEST_COUNT = 1e12, 1e32
+"""Rate up to which NumPy draws Poisson counts: at 1e15 five times as many as should be lie beyond the .0005-quantile.
+Count from which the Poisson noise is below the rounding of floats, so that counts have the gamma distribution of their
+rate.
 """
 LARGEST = np.finfo(np.float64).max
 
@@ -189,7 +190,7 @@ def count_bracket(distributions: Distributions, q: float) -> tuple[np.ndarray, n
 
 
 def draw_poisson(rng: np.random.Generator, rate: np.ndarray) -> np.ndarray:
-    """Draw Poisson counts (n,) float64; beyond 1e18, which NumPy refuses, from the normal distribution close to it."""
+    """Draw Poisson counts (n,) float64; beyond rates of 1e12 from the normal distribution, which is close to 1e-6."""
     if np.all(rate < LARGEST_RATE):
         return rng.poisson(rate).astype(np.float64)
     counts = rng.poisson(np.minimum(rate, LARGEST_RATE)).astype(np.float64)
@@ -252,19 +253,17 @@ class NegativeBinomial(NamedTuple):
         """Return the probability of at most y."""
         more, fraction = np.maximum(np.floor(y), 0.0) + 1.0, self.rate / (1.0 + self.rate)
         found = np.where(
-            more < LARGEST_COUNT, betainc(self.shape, more, fraction), gammainc(self.shape, fraction * more)
+            more < LARGEST_COUNT, betainc(self.shape, more, fraction), gammainc(self.shape, self.rate * more)
         )
         return np.where(y < 0.0, 0.0, found)
 
     def above(self, y: np.ndarray) -> np.ndarray:
         """Return the probability of more than y."""
         more, fraction = np.maximum(np.floor(y), 0.0) + 1.0, self.rate / (1.0 + self.rate)
-        found = np.where(
-            more < LARGEST_COUNT, betaincc(self.shape, more, fraction), gammaincc(self.shape, fraction * more)
-        )
-        return np.where(
-            y < 0.0, 1.0, np.where(self.rate > 1.0, betainc(more, self.shape, 1.0 / (1.0 + self.rate)), found)
-        )
+        of_few = betainc(more, self.shape, 1.0 / (1.0 + self.rate))
+        found = np.where(self.rate > 1.0, of_few, betaincc(self.shape, more, fraction))
+        found = np.where(more < LARGEST_COUNT, found, gammaincc(self.shape, self.rate * more))
+        return np.where(y < 0.0, 1.0, found)
 
     def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
         """Return bounds of the quantiles."""

@@ -54,6 +54,7 @@ class GammaGamma(AddressedLeaf):
     k: float = 1.0
     shape: float | None = None
     rate: float | None = None
+    needs_variance = False
 
     def __post_init__(self) -> None:
         check_positive("k", self.k)
