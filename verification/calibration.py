@@ -219,7 +219,7 @@ Data without every class are drawn again, which leaves the posterior of the othe
 the rows of S given those of E, whose labels stay. The leaf penalty is no branching process, but a distribution over
 finitely many trees all the same: `pt.simulate` draws from it by a chain. Not models of data, hence not here:
 `PacBayesLoss` and sample weights; their posteriors are distributions over trees, compared with exact ones in the
-sections on the prior (where all weights are zero) and on total variation.
+sections on the prior (where all weights are 1e-300) and on total variation.
 
 {ranks}
 

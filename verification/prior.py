@@ -36,8 +36,8 @@ def distributions_of(truth):
     }
 
 
-def weightless(split_prior, prior, leaf, weight=0.0, **rest):
-    """A model whose rows have no weight."""
+def weightless(split_prior, prior, leaf, weight=1e-300, **rest):
+    """A model whose rows weigh next to nothing, since weights that are all 0 are refused."""
     return model_of(split_prior, prior, leaf, sample_weight=np.full(ROWS, weight), **rest)
 
 
@@ -127,7 +127,7 @@ def planted_errors(limit):
 
 
 TEXT = """
-Rows of weight zero leave every score at 0, so the posterior is the prior, under every tree prior and split prior.
+Rows of weight 1e-300 leave every score at 0, so the posterior is the prior, under every tree prior and split prior.
 `pt.sample`, {chains} chains of {draws} draws, {proposals} proposals apart, must draw leaves, depth and the feature of
 the root by their exact prior distributions (`exact.solve` of the same model, itself proved against enumeration in
 `tests/exact`); kernel grow-prune with `PacBayesLoss`, the default kernel with `NormalKnownVariance`.

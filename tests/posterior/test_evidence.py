@@ -179,10 +179,14 @@ KNOWN |= {("conditioned, flat", "dyadic, one feature"), ("conditioned by depth",
 
 
 def without_scores(prior, split_prior):
-    """A model whose rows weigh nothing, so that its evidence is the mass of its prior."""
+    """A model whose rows weigh next to nothing, so that its evidence is the mass of its prior."""
     X = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [2.0, 1.0], [2.0, 0.0]])
     return pt.TreeModel(
-        X, [0, 1, 1, 0, 0], tree_prior=PRIORS[prior], split_prior=SPLIT_PRIORS[split_prior], sample_weight=np.zeros(5)
+        X,
+        [0, 1, 1, 0, 0],
+        tree_prior=PRIORS[prior],
+        split_prior=SPLIT_PRIORS[split_prior],
+        sample_weight=np.full(5, 1e-300),
     )
 
 

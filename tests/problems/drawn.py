@@ -77,6 +77,7 @@ def _random_reference(rng, split_prior, tree_prior, leaf, gaps):
         estimation = (rng.random(n) < 0.5).tolist()
         estimation[int(rng.integers(n))] = True
     weights = rng.choice([0.0, 0.5, 1.0, 1.7, 2.0], n).tolist() if rng.random() < 0.4 else None
+    weights = [1.0] * n if weights is not None and not any(weights) else weights
     design = split_priors.random_split_prior(rng, split_prior, X, nominal)
     if gaps and split_prior == "local":
         design["trivial"] = False

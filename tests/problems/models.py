@@ -22,7 +22,7 @@ def build_model(package, problem, rng=None, *, unit_weights=False):
         table, nominal = table_in_some_form(problem, rng)
     is_weighted = unit_weights or set(problem.weights) != {1.0}
     with np.errstate(over="ignore"), warnings.catch_warnings():
-        # hashing rows wraps around, which plain NumPy scalars report; random weights may all be 0
+        # hashing rows wraps around, which plain NumPy scalars report
         warnings.filterwarnings("ignore", ".*every split of the root weighs 0")
         return package.TreeModel(
             table,

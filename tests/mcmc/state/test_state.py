@@ -95,7 +95,12 @@ def test_every_step_with_63_categories(split_prior):
     }
     prior = pt.LeafPenalty(cost=0.3, max_depth=4)
     model = pt.TreeModel(
-        X, rng.random(130), nominal=[0], split_prior=rules[split_prior], tree_prior=prior, sample_weight=np.zeros(130)
+        X,
+        rng.random(130),
+        nominal=[0],
+        split_prior=rules[split_prior],
+        tree_prior=prior,
+        sample_weight=np.full(130, 1e-300),
     )
     assert run_and_check(model, "grow-prune", 63, 50) >= 9
 

@@ -126,10 +126,10 @@ PRIORS = {
 @pytest.mark.parametrize("name", PRIORS)
 @pytest.mark.parametrize("conditioned", [False, True])
 def test_a_run_without_likelihood_draws_from_the_prior(name, conditioned):
-    """All rows weigh nothing: weights, concentration and trees are those drawn directly."""
+    """All rows weigh next to nothing: weights, concentration and trees are those drawn directly."""
     prior = pt.BranchingProcess(0.4, max_depth=3, conditioned=conditioned)
     model = model_of(
-        PRIORS[name], tree_prior=prior, sample_weight=np.zeros(N), leaf=pt.NormalKnownVariance(1.0, 0.0, 1.0)
+        PRIORS[name], tree_prior=prior, sample_weight=np.full(N, 1e-300), leaf=pt.NormalKnownVariance(1.0, 0.0, 1.0)
     )
     post = sampled(model, 6000, kernel="cgm")
     rng = np.random.default_rng(8)
