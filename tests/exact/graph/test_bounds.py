@@ -37,7 +37,7 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_estimates_agree_with_the_graph(name, monkeypatch):
-    monkeypatch.setattr(bounds, "FEW_BOXES", 0)
+    monkeypatch.setattr(bounds, "FEW_BOXES", 1)
     found, graph = size_of(MODELS[name]), exact.build_graph(MODELS[name])
     assert found.cells == pytest.approx(graph.n_cells, rel=0.05 + 4.0 * found.error)
     assert found.least_cells < 1.1 * graph.n_cells
@@ -47,6 +47,7 @@ def test_estimates_agree_with_the_graph(name, monkeypatch):
 @pytest.mark.parametrize("name", ["ties", "four columns"])
 def test_estimated_memory(name, monkeypatch):
     """Within a factor of three of what is allocated, arrays that exist at any size taken off."""
+    monkeypatch.setattr(bounds, "FEW_BOXES", 1)
     model = pt.TreeModel(*table(120, 3, 8)) if name == "ties" else pt.TreeModel(*table(100, 4, 4))
     exact.solve(model)
     tracemalloc.start()
@@ -68,7 +69,7 @@ def test_too_many_cells_are_refused_before_anything_is_built(monkeypatch):
 
 def test_too_much_memory_is_refused(monkeypatch):
     model = pt.TreeModel(*table(60, 3, 5))
-    monkeypatch.setattr(bounds, "FEW_BOXES", 0)
+    monkeypatch.setattr(bounds, "FEW_BOXES", 1)
     monkeypatch.setattr(limits, "available_bytes", lambda: 200_000)
     with pytest.raises(exact.Intractable, match="bytes allowed"):
         exact.solve(model)
@@ -78,7 +79,7 @@ def test_too_much_memory_is_refused(monkeypatch):
 
 def test_weights_and_smallest_leaves_are_never_refused_by_an_estimate(monkeypatch):
     """There are fewer cells than boxes."""
-    monkeypatch.setattr(bounds, "FEW_BOXES", 0)
+    monkeypatch.setattr(bounds, "FEW_BOXES", 1)
     model = pt.TreeModel(*table(40, 3, 5), split_prior=pt.LocalCuts(min_leaf=15))
     n_cells = exact.build_graph(model).n_cells
     assert size_of(model, n_cells) is None or size_of(model, n_cells).cells > n_cells
@@ -141,6 +142,7 @@ def test_what_was_built_before_ctrl_c_is_used_again(monkeypatch, name, after):
     model, other = pt.TreeModel(*table(60, 3, 5)), pt.TreeModel(*table(30, 2, 4))
     expected, n_calls = exact.solve(model), []
     monkeypatch.setattr(cells, "FIRST_BUDGET", 1 << 10)
+    monkeypatch.setattr(cells, "next_size", lambda size, seconds: size)
     with monkeypatch.context() as patched:
         stop_at(patched, name, after)
         with pytest.raises(KeyboardInterrupt):

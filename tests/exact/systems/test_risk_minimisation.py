@@ -214,8 +214,8 @@ def test_one_class_seen_is_charged_as_two():
     strict = exact.minimise_risk([[0.25], [1.0]], [0, 0], levels=1, penalty=exact.SpatiallyAdaptive(delta))
     bound = pt.certificates.dyadic_tree_bound(strict.tree, [[0.25], [1.0]], [0, 0], n_classes=2, delta=2 * delta)
     assert strict.risk + strict.penalty == pytest.approx(bound.raw)
-    for penalty in ("square-root", exact.RootFragments()):
-        one = exact.minimise_risk([[0.25], [1.0]], [0, 0], levels=1, penalty=penalty).penalty
-        two = exact.minimise_risk([[0.25], [1.0]], [0, 1], levels=1, penalty=penalty, strength=1.0)
-        assert two.tree.n_leaves == 1
-        assert one == pytest.approx(two.penalty)
+    by_size = exact.minimise_risk([[0.25], [1.0]], [0, 0], levels=1, penalty="square-root").penalty
+    assert by_size == pytest.approx(np.sqrt((2.0 * np.log(2.0) + np.log(2.0)) / 4.0))
+    fragments = exact.minimise_risk([[0.25], [1.0]], [0, 0], levels=1, penalty=exact.RootFragments(delta))
+    bound = exact.dyadic_fragment_bound(fragments.tree, [[0.25], [1.0]], [0, 0], n_classes=2, delta=2 * delta)
+    assert fragments.penalty == pytest.approx(bound.raw)
