@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 
+from pactree_mcmc.faces.cli.arguments import read_arguments
 from tests import ROOT
 
 COMMANDS = re.findall(r"^    (python3 -m venv .*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
@@ -22,6 +23,19 @@ def test_the_readme_has_two_commands():
     assert "pip install . &&" in example
     assert "pip install -e '.[test]' &&" in tests
     assert tests.endswith("-m pytest")
+
+
+RANGE = "half a minute to two minutes of one core"
+"""Time of compiling that was measured; `benchmarks/README.md` has the figures."""
+
+
+def test_all_pages_and_the_help_say_the_same_of_compiling(capsys):
+    with pytest.raises(SystemExit):
+        read_arguments(["--help"])
+    pages = {name: (ROOT / name).read_text() for name in ("README.md", "docs/clusters.md")}
+    for text in (*pages.values(), capsys.readouterr().out):
+        assert RANGE in " ".join(text.split())
+    assert pages["README.md"].count(RANGE) == 2
 
 
 def shell(command, folder):

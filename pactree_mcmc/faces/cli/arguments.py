@@ -16,7 +16,10 @@ LEAVES = ("dirichlet", "normal", "shared-variance", "poisson")
 KERNELS = ("default", "whole", "local", "cgm", "grow-prune", "blanchard")
 LEAST_COVERAGE = 1e-15
 """Of an interval, and what it leaves out at least."""
-EPILOG = "What did not come compiled is compiled once, in about half a minute; see the command warm-up."
+EPILOG = (
+    "What did not come compiled is compiled once: half a minute to two minutes of one core for a first run, "
+    "four to six minutes of processor time for everything (the command warm-up)."
+)
 
 
 class UsageError(Exception):
@@ -67,7 +70,8 @@ def _parser() -> argparse.ArgumentParser:
     warm_up = commands.add_parser(
         "warm-up",
         help="Compile everything once, for images and clusters.",
-        description="Compile everything that is not on disk yet, each part in a process of its own.",
+        description="Compile everything that is not on disk yet, each part in a process of its own: four to six minutes "
+        "of processor time.",
         epilog=f"Users read --to FOLDER after they have set the environment variable {SHARED} to it. Everybody who can "
         "write there can run code as these users.",
     )
