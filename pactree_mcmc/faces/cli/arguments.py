@@ -70,8 +70,8 @@ def _parser() -> argparse.ArgumentParser:
     warm_up = commands.add_parser(
         "warm-up",
         help="Compile everything once, for images and clusters.",
-        description="Compile everything that is not on disk yet, each part in a process of its own: four to six minutes "
-        "of processor time.",
+        description="Compile everything that is not on disk yet, each part in a process of its own: four to six "
+        "minutes of processor time.",
         epilog=f"Users read --to FOLDER after they have set the environment variable {SHARED} to it. Everybody who can "
         "write there can run code as these users.",
     )
