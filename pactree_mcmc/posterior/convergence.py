@@ -35,7 +35,7 @@ MOST_RHAT = 1.01
 LARGEST_RHAT = 1.03
 """Largest R-hat of a prediction that passes, however well chance explains it."""
 FALSE_ALARMS = 0.01
-"""Probability, at most, that chains which all follow the posterior have some prediction with an R-hat that fails."""
+"""Level of the test of all predictions together: the probability of a false alarm, about."""
 MOST_POINTS, FEWEST_POINTS = 500, 50
 """Largest number of training rows whose predictions are checked, and the number that ``MOST_VALUES`` leaves."""
 MOST_VALUES = 20_000_000
@@ -123,12 +123,12 @@ def check_convergence(post: SampledPosterior, max_points: int = MOST_POINTS, *, 
     concentration and the weights of the features in the tree: R-hat must not exceed 1.01, the bulk effective sample
     size must reach 400 (Vehtari et al. 2021). Of hundreds of predictions some exceed 1.01 by chance. Therefore an R-hat
     of a prediction between 1.01 and 1.03 fails only if the means of the halves of the chains differ by more than their
-    Monte-Carlo errors explain; all predictions together have a false alarm with a probability of at most 0.01
-    (Bonferroni). With one chain, R-hat compares its halves. Chains most rarely move between trees of similar posterior
-    probability with different features at the root, and neither the log posterior nor the number of leaves shows this.
-    For a run that learned whole trees two more things are checked: whether the chains lost a root feature that is
-    probable according to draws from the learned density, and whether densities fitted separately to two halves of the
-    chains find the same evidence.
+    Monte-Carlo errors explain, at the level 0.01 for all distinct predictions together (Bonferroni). With one chain,
+    R-hat compares its halves. Chains most rarely move between trees of similar posterior probability with different
+    features at the root, and neither the log posterior nor the number of leaves shows this. For a run that learned
+    whole trees two more things are checked: whether the chains lost a root feature that is probable according to draws
+    from the learned density, and whether densities fitted separately to two halves of the chains find the same
+    evidence.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def check_convergence(post: SampledPosterior, max_points: int = MOST_POINTS, *, 
     Notes
     -----
     O(distinct trees * (max_points + rows) * depth + quantities * draws * log(draws)), with up to 2,000 distinct rows;
-    about a second for 4 x 1000 draws and 500 rows; some seconds more if a root seems lost (`log_evidence`).
+    some .4 s for 4 x 1000 draws and 500 rows; some seconds more if a root seems lost (`log_evidence`).
     For 4 x 1000 independent draws a warning has a probability below one in a hundred
     (tests/posterior/test_convergence.py). Predictions that differ by a 1e-9th of their range count as equal, as such
     differences are rounding.
@@ -275,10 +275,13 @@ def agrees(log_posterior: np.ndarray) -> bool:
 
 
 def converged(post: SampledPosterior) -> bool:
-    """Whether `check_convergence` finds nothing; what takes long is looked at only where nothing else fails."""
-    rhat, ess = rhat_and_ess_by_tree(_scalars(post), post.tree_of_draw)
-    if _are_too_few(post) or not np.all((rhat <= MOST_RHAT) & (ess >= LEAST_ESS)):
+    """Return True if `check_convergence` finds nothing; what takes long is looked at only if nothing else fails."""
+    if _are_too_few(post):
         return False
+    for judged in (_scalars, lambda post: features_judged(post).by_tree, lambda post: trees_judged(post).by_tree):
+        rhat, ess = rhat_and_ess_by_tree(judged(post), post.tree_of_draw)
+        if not np.all((rhat <= MOST_RHAT) & (ess >= LEAST_ESS)):
+            return False
     return not (_figures(post, MOST_POINTS).failed.any() or lost_roots(post) or fits_apart(post))
 
 

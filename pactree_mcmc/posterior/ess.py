@@ -20,6 +20,14 @@ APART = 10.0
 """Chains are apart if the variance of their means exceeds by this factor what their own errors explain."""
 
 
+DRAWS_PER_DEGREE = 5.0
+"""Effective draws for one degree of freedom of an autocorrelation time.
+
+Its relative variance is about 2 (2 M + 1) / N for N draws and M lags summed (Sokal 1997), and M is about two to three
+times the time.
+"""
+
+
 class ConvergenceWarning(UserWarning):
     """The draws of a run may not represent its posterior.
 
@@ -130,7 +138,8 @@ def explained_by_chance(by_tree: np.ndarray, tree_of_draw: np.ndarray, which: np
         size = _ess(within)
         error = within.var(axis=2, ddof=1).mean(axis=1) * halves / size
         ratio = moving.mean(axis=2).var(axis=1, ddof=1) / error
-        out[i] = bool((fdtrc(halves - 1, np.maximum(size - halves, 1.0), ratio) > each).all())
+        freedom = np.maximum(size / DRAWS_PER_DEGREE, 1.0)
+        out[i] = bool((fdtrc(halves - 1, freedom, ratio) > each).all())
     return out
 
 
