@@ -32,11 +32,13 @@ NUMBERS_OF_COORDINATES = (1, 2, 3, 4, 6, 9, 14, 20)
 """Coordinates whose boxes are drawn, at most the last number: more of them would take seconds."""
 LARGEST_ERROR = 0.5
 """Relative standard error from which an estimate is not shown."""
-CELL_BYTES, STAT_BYTES, SPLIT_BYTES, SLOT_BYTES = 240, 18, 70, 48
-"""Memory of a cell, of each of its statistics, of a split and of a (cell, depth) pair when the graph is largest.
+CELL_BYTES, STAT_BYTES, SPLIT_BYTES = 240, 18, 90
+"""Memory of a cell, of each of its statistics and of a split while the graph is built.
 
-Arrays have spare room and are copied once. Measured peaks are in `tests/exact/graph/test_bounds.py`.
+The arrays have spare room and are copied once. `tests/exact/graph/test_bounds.py` compares with measured peaks.
 """
+KEPT_CELL_BYTES, KEPT_STAT_BYTES, KEPT_SPLIT_BYTES, SLOT_BYTES = 60, 8, 28, 34
+"""Memory of a cell, a statistic, a split and a (cell, depth) pair when the graph is finished and summed over."""
 SPLIT_SECONDS, MEMBER_SECONDS, TERM_SECONDS = 7e-7, 3e-8, 6e-8
 """Processor time for a split, for each coordinate of each row of a cell, and for each split at each depth. Measured on
 a graph of 800,000 cells and 9 million splits (300 rows, 5 columns of 6 values), 2026.
@@ -55,10 +57,11 @@ class SizeEstimate(NamedTuple):
     """Largest memory while the graph is built and summed over."""
     seconds: float
 
-    def in_words(self) -> str:
-        """Return the estimate as a phrase."""
+    def in_words(self, at_least: bool = False) -> str:
+        """Return the estimate as a phrase; ``at_least`` if some coordinates were left out."""
         error = f" (standard error {100.0 * self.error:.0f}%)" if self.error >= 0.005 else ""
-        return f"about {self.cells:.2g} cells{error}, {as_bytes(self.n_bytes)}, {as_time(self.seconds)}"
+        about = "at least about" if at_least else "about"
+        return f"{about} {self.cells:.2g} cells{error}, {as_bytes(self.n_bytes)}, {as_time(self.seconds)}"
 
 
 class Terms(NamedTuple):
@@ -96,11 +99,11 @@ def estimate_size(model: TreeModel, codes: np.ndarray, limit: Limit, layered: bo
     # weights and the smallest leaf may rule splits out, so that there are fewer cells than boxes
     is_certain = model.split_prior.is_even and model.split_prior.min_leaf == 1
     for n in sorted({min(n, len(order)) for n in NUMBERS_OF_COORDINATES}):
-        is_last = n in (len(order), NUMBERS_OF_COORDINATES[-1])
+        is_last = n == min(len(order), NUMBERS_OF_COORDINATES[-1])
         boxes = Boxes(model, codes, order[:n], nominal, layered, rng)
         found = _summary(boxes.draw(SAMPLES if is_last else FEW_SAMPLES), model)
         if is_certain:
-            refuse(found, limit)
+            refuse(found, limit, not is_last)
     return found if found is not None and found.cells > 0.0 and found.error < LARGEST_ERROR else None
 
 
@@ -110,22 +113,23 @@ def _log_boxes(distinct: np.ndarray, nominal: np.ndarray) -> float:
     return float(np.where(nominal, n * math.log(2.0), np.log(n * (n + 1.0) / 2.0)).sum())
 
 
-def refuse(found: SizeEstimate, limit: Limit) -> None:
+def refuse(found: SizeEstimate, limit: Limit, at_least: bool) -> None:
     """Raise Intractable if the estimated cells are too many for certain, or do not fit into memory."""
     if found.least_cells > limit.cells:
-        raise Intractable(int(min(found.cells, 1e300)), limit.cells, estimate=found.in_words())
+        raise Intractable(int(min(found.cells, 1e300)), limit.cells, estimate=found.in_words(at_least))
     least = found.n_bytes * found.least_cells / max(found.cells, 1.0)
     if least > limit.n_bytes:
-        raise Intractable(int(min(least, 1e300)), limit.n_bytes, "bytes", estimate=found.in_words())
+        raise Intractable(int(min(least, 1e300)), limit.n_bytes, "bytes", estimate=found.in_words(at_least))
 
 
 def _summary(terms: Terms, model: TreeModel) -> SizeEstimate:
     cells, members, splits, slots, each = (float(np.mean(values)) for values in terms)
     deviation = float(np.std(terms.cells, ddof=1)) / math.sqrt(len(terms.cells))
     q, n_stats = len(model.scales), model.lowered.leaf.n_stats
-    n_bytes = (CELL_BYTES + STAT_BYTES * n_stats) * cells + SPLIT_BYTES * splits + SLOT_BYTES * slots
+    built = (CELL_BYTES + STAT_BYTES * n_stats) * cells + SPLIT_BYTES * splits
+    kept = (KEPT_CELL_BYTES + KEPT_STAT_BYTES * n_stats) * cells + KEPT_SPLIT_BYTES * splits + SLOT_BYTES * slots
     seconds = SPLIT_SECONDS * splits + MEMBER_SECONDS * members * q + TERM_SECONDS * each
-    return SizeEstimate(cells, cells - 2.0 * deviation, deviation / max(cells, 1.0), n_bytes, seconds)
+    return SizeEstimate(cells, cells - 2.0 * deviation, deviation / max(cells, 1.0), max(built, kept), seconds)
 
 
 class Boxes:

@@ -106,8 +106,8 @@ def ends_of_rows(
             continue
         mass, weight = np.zeros(first_mass[-1]), np.zeros(first_row[-1])
         mass[: some.stop - first] = 1.0
-        where = held, to_left, first_mass, first_row, mass, weight
-        in_pieces(n_cells, lambda i, j, where=where: carry_mass(graph, log_inside, *where, i, j))
+        down = Carried(held, to_left, first_mass, first_row, mass, weight)
+        in_pieces(n_cells, lambda i, j, down=down: carry_mass(graph, log_inside, down, i, j))
         yield first, list_ends(held, first_row, weight)
         first = some.stop
 
@@ -160,65 +160,77 @@ def places_of_rows(graph: Any, held: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return first_mass, first_row
 
 
+class Carried(NamedTuple):
+    """Rows on their way down a graph."""
+
+    held: np.ndarray
+    """(n_cells,) int64: the rows that may reach each cell, as bits."""
+    to_left: np.ndarray
+    """(n_edges,) int64: those of them that each split sends to the left."""
+    first_mass: np.ndarray
+    """(n_cells + 1,) int64: the masses of a cell, by depth and row, begin here in ``mass``."""
+    first_row: np.ndarray
+    """(n_cells + 1,) int64: the rows of a cell begin here in ``weight``."""
+    mass: np.ndarray
+    """Probability of the trees in which the row passes through the cell at this depth."""
+    weight: np.ndarray
+    """Probability of the trees in which the cell is the leaf of the row."""
+
+
 @jit
-def carry_mass(
-    graph: Any,
-    log_inside: np.ndarray,
-    held: np.ndarray,
-    to_left: np.ndarray,
-    first_mass: np.ndarray,
-    first_row: np.ndarray,
-    mass: np.ndarray,
-    weight: np.ndarray,
-    first: int,
-    last: int,
-) -> None:
-    """Send the masses of the rows in cells ``first`` to ``last - 1`` on to their children, or to ``weight``."""
-    source, target = np.empty((1, ROWS_AT_ONCE), dtype=np.int64), np.empty((1, ROWS_AT_ONCE), dtype=np.int64)
-    n_left = np.empty(1, dtype=np.int64)
+def carry_mass(graph: Any, log_inside: np.ndarray, rows: Carried, first: int, last: int) -> None:
+    """Send the masses of the rows in cells ``first`` to ``last - 1`` on to their children, or to ``weight``.
+
+    A split that leads from a cell to itself, one level deeper, comes before the others.
+    """
+    pairs = np.empty((2, ROWS_AT_ONCE), dtype=np.int64)
     for cell in range(first, last):
-        n = first_row[cell + 1] - first_row[cell]
+        start, n = rows.first_mass[cell], rows.first_row[cell + 1] - rows.first_row[cell]
         if n == 0:
             continue
         begin, end = graph.first_edge[cell], graph.first_edge[cell + 1]
-        goes_on = graph.rows[cell] > 0 and end > begin
-        if goes_on and end - begin > len(source):
-            source = np.empty((end - begin, ROWS_AT_ONCE), dtype=np.int64)
-            target = np.empty((end - begin, ROWS_AT_ONCE), dtype=np.int64)
-            n_left = np.empty(end - begin, dtype=np.int64)
-        if goes_on:
-            for e in range(begin, end):
-                below = held[graph.left[e]], held[graph.right[e]]
-                n_left[e - begin] = _pair_rows(held[cell], to_left[e], *below, e - begin, source, target)
+        goes_on = graph.rows[cell] > 0
+        for e in range(begin, end if goes_on else begin):
+            if graph.left[e] == cell or graph.right[e] == cell:
+                _send(graph, log_inside, rows, cell, e, pairs)
         for slot in range(graph.first_slot[cell], graph.first_slot[cell + 1]):
-            at, split, stop = first_mass[cell] + n * (slot - graph.first_slot[cell]), graph.log_split[slot], 1.0
-            splits = goes_on and split > -np.inf
-            if splits:
+            at, stop = start + n * (slot - graph.first_slot[cell]), 1.0
+            if goes_on and graph.log_split[slot] > -np.inf:
                 stop = fraction(graph.log_stop[slot], log_inside[slot])
             for j in range(n):
-                weight[first_row[cell] + j] += stop * mass[at + j]
-            if not splits:
-                continue
-            below = graph.depth[cell] + slot - graph.first_slot[cell] + 1
-            for e in range(begin, end):
-                if graph.log_rule[e] == -np.inf:
-                    continue
-                left, right = children(graph, e, below)
-                log_term = split + graph.log_rule[e] + log_inside[left] + log_inside[right]
-                part = fraction(log_term, log_inside[slot])
-                a, b, k = np.int64(graph.left[e]), np.int64(graph.right[e]), e - begin
-                into_left = first_mass[a] + (left - graph.first_slot[a]) * (first_row[a + 1] - first_row[a])
-                into_right = first_mass[b] + (right - graph.first_slot[b]) * (first_row[b + 1] - first_row[b])
-                for j in range(n_left[k]):
-                    mass[into_left + target[k, j]] += part * mass[at + source[k, j]]
-                for j in range(n_left[k], n):
-                    mass[into_right + target[k, j]] += part * mass[at + source[k, j]]
+                rows.weight[rows.first_row[cell] + j] += stop * rows.mass[at + j]
+        for e in range(begin, end if goes_on else begin):
+            if graph.left[e] != cell and graph.right[e] != cell:
+                _send(graph, log_inside, rows, cell, e, pairs)
 
 
 @jit
-def _pair_rows(
-    here: int, to_left: int, in_left: int, in_right: int, e: int, source: np.ndarray, target: np.ndarray
-) -> int:
+def _send(graph: Any, log_inside: np.ndarray, rows: Carried, cell: int, e: int, pairs: np.ndarray) -> None:
+    """Send the masses of a cell down split ``e``, from all depths."""
+    if graph.log_rule[e] == -np.inf:
+        return
+    a, b, n = np.int64(graph.left[e]), np.int64(graph.right[e]), rows.first_row[cell + 1] - rows.first_row[cell]
+    n_a, n_b = rows.first_row[a + 1] - rows.first_row[a], rows.first_row[b + 1] - rows.first_row[b]
+    n_left = _pair_rows(rows.held[cell], rows.to_left[e], rows.held[a], rows.held[b], pairs)
+    mass = rows.mass
+    for slot in range(graph.first_slot[cell], graph.first_slot[cell + 1]):
+        split = graph.log_split[slot]
+        if split == -np.inf:
+            continue
+        layer = slot - graph.first_slot[cell]
+        left, right = children(graph, e, graph.depth[cell] + layer + 1)
+        log_term = split + graph.log_rule[e] + log_inside[left] + log_inside[right]
+        part, at = fraction(log_term, log_inside[slot]), rows.first_mass[cell] + n * layer
+        into_left = rows.first_mass[a] + (left - graph.first_slot[a]) * n_a
+        into_right = rows.first_mass[b] + (right - graph.first_slot[b]) * n_b
+        for j in range(n_left):
+            mass[into_left + pairs[1, j]] += part * mass[at + pairs[0, j]]
+        for j in range(n_left, n):
+            mass[into_right + pairs[1, j]] += part * mass[at + pairs[0, j]]
+
+
+@jit
+def _pair_rows(here: int, to_left: int, in_left: int, in_right: int, pairs: np.ndarray) -> int:
     """Write the places of the rows ``here`` among those of their cell and of the child that they are sent to, the rows
     that go left first, and return the number of these.
     """
@@ -227,10 +239,10 @@ def _pair_rows(
         bit = np.int64(1) << i
         if here & bit:
             if to_left & bit:
-                source[e, n_left], target[e, n_left] = j, at_left
+                pairs[0, n_left], pairs[1, n_left] = j, at_left
                 n_left += 1
             else:
-                source[e, n_right], target[e, n_right] = j, at_right
+                pairs[0, n_right], pairs[1, n_right] = j, at_right
                 n_right += 1
             j += 1
         at_left += (in_left >> i) & 1

@@ -1,4 +1,4 @@
-"""Predictions at many rows: one pass over the cells, the mass of rows sent down the graph, and rows by hand."""
+"""Predictions at many rows, in one pass over the cells or sent down the graph, against each row by hand."""
 
 import numpy as np
 import pandas as pd

@@ -61,7 +61,9 @@ def test_estimated_memory(name, monkeypatch):
 def test_too_many_cells_are_refused_before_anything_is_built(monkeypatch):
     """Without ties in three columns: far more than two of the columns make, which alone would be allowed."""
     monkeypatch.setattr(cells, "_run_builder", lambda *_: pytest.fail("the graph is built"))
-    with pytest.raises(exact.Intractable, match=r"It has about \d.* cells .*, .*B, .* of processor time\.") as refusal:
+    with pytest.raises(
+        exact.Intractable, match=r"It has at least about \d.* cells .*, .*B, .* of processor time\."
+    ) as refusal:
         exact.solve(pt.TreeModel(*table(200, 3)))
     assert refusal.value.needed > 1e8
     assert refusal.value.estimate in str(pickle.loads(pickle.dumps(refusal.value)))
