@@ -174,7 +174,7 @@ MODELS = [
         predict=(a.rows, {"X": "X"}),
         split=(a.anything, {"node": "count0"}),
         to_dot=(a.anything, {"name": "?text"}),
-        to_sklearn=(a.anything, {}),
+        to_sklearn=(a.anything, {"X": "X"}),
         format=(a.anything, {}),
     ),
     target("Tree.from_sklearn", pt.Tree.from_sklearn, fitted="fitted"),
