@@ -31,6 +31,8 @@ from ..smc.progressive import progressive_mixture as by_populations
 from ..table.columns import Columns, learn_columns
 from ..table.reader import Table
 
+LEAST_WEIGHT = 1e-300
+"""Weight of a row that adds nothing to a sum."""
 DRAWS_A_BLOCK = 50
 """Draws over which the weights of the global prior are normalised, at least."""
 
@@ -234,7 +236,8 @@ def _model_with_points(sample: Sample, new: np.ndarray, tree_prior: Any, splits:
     """The model of the sample with the new rows, of weight zero: points that the splits divide.
 
     There is a copy of the first new row for each class, so that the model knows all classes, and one more, so that it
-    has two rows. They are in E, which may not be empty, and add nothing to it. Copies make no further splits.
+    has two rows. They are in E, which may not be empty, and add nothing to it. Copies make no further splits. Without
+    a sample the points have a weight that is lost in every sum, since some row must have one.
     """
     n_copies = len(sample.classes) + 1
     points = np.vstack([new, new[:1].repeat(n_copies, axis=0)])
@@ -247,7 +250,7 @@ def _model_with_points(sample: Sample, new: np.ndarray, tree_prior: Any, splits:
         split_prior=splits,
         leaf=FrozenLaplace(),
         estimation=np.concatenate([sample.estimation, in_e]),
-        sample_weight=np.repeat([1.0, 0.0], [len(sample.rows), len(points)]),
+        sample_weight=np.repeat([1.0, 0.0 if len(sample.rows) else LEAST_WEIGHT], [len(sample.rows), len(points)]),
     )
 
 

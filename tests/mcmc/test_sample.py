@@ -239,7 +239,7 @@ def test_start_at_an_equivalent_threshold():
 def test_start_from_the_prior(case):
     """Chains start at trees of positive prior, not all at the same one."""
     naive = case_problem(case, "stopped", "dirichlet")
-    naive.weights = [0.0] * len(naive.X)
+    naive.weights = [1e-300] * len(naive.X)
     model = build_model(pt, naive)
     post = draw(model, chains=30, start="prior", draws=1, tune=0)
     assert post.n_distinct_trees > 3

@@ -9,7 +9,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.table.kinds import DAY, MICROSECONDS, NUMBER, TIME, TRUTH, UTC, value_words
+from pactree_mcmc.table.kinds import DAY, MICROSECONDS, NUMBER, TIME, TRUTH, UTC
+from pactree_mcmc.table.words import value_text
 
 N = 24
 DAYS = pd.Timestamp("2020-03-01") + pd.to_timedelta(np.arange(N) % 6, unit="D")
@@ -113,11 +114,11 @@ def test_times_print_as_times():
 )
 def test_words_of_dates(text, kind, words):
     days = np.datetime64(text, "us").astype(np.int64) / MICROSECONDS
-    assert value_words(float(days), kind) == words
+    assert value_text(float(days), kind) == words
 
 
 def test_dates_far_away_and_infinite():
-    assert [value_words(d, DAY) for d in (np.inf, -np.inf, 1e300)] == ["inf", "-inf", "1e+300"]
+    assert [value_text(d, DAY) for d in (np.inf, -np.inf, 1e300)] == ["inf", "-inf", "1e+300"]
 
 
 def test_dates_that_are_missing_branch():

@@ -11,8 +11,9 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.table.columns import Columns
-from pactree_mcmc.table.kinds import DURATION, TIME, TRUTH, Kind, is_kind, value_words
+from pactree_mcmc.table.kinds import DURATION, TIME, TRUTH, Kind, is_kind
 from pactree_mcmc.table.values import read_ordered
+from pactree_mcmc.table.words import threshold_text
 
 N = 40
 LATE = np.arange(N) >= 20
@@ -215,7 +216,7 @@ def test_cuts_between_neighbouring_microseconds_and_nanoseconds():
     ],
 )
 def test_words_of_durations(days, low, high, words):
-    assert value_words(days, DURATION, low, high) == words
+    assert threshold_text(days, low, high, DURATION) == words
 
 
 def test_objects_that_are_mixed_or_missing():

@@ -144,8 +144,9 @@ class TestOptions:
         loud = [option for option in self.COMMAND if option != "--quiet"]
         code, _, err = run(capsys, "fit", data, *loud)
         assert code == 0
-        assert re.search(r"^\d+ of 600 draws after \d+ s, acceptance 0\.\d+, leaves \d", err, re.MULTILINE)
-        assert "of 600 draws" not in run(capsys, "fit", data, *self.COMMAND)[2]
+        assert re.search(r"^tuning, \d+ of \d+ steps after \d+ s, acceptance 0\.\d+, leaves \d", err, re.MULTILINE)
+        assert re.search(r"^\d+ of \d+ draws after \d+ s, acceptance 0\.\d+, leaves \d", err, re.MULTILINE)
+        assert "draws after" not in run(capsys, "fit", data, *self.COMMAND)[2]
 
 
 CHIPMAN = "tree_prior=ChipmanPrior(alpha=0.5, beta=1.0, max_depth=3)"
