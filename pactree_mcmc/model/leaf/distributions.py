@@ -12,8 +12,8 @@ MOST_STEPS = 140
 """Steps of the search for a quantile: a little more than twice the 64 halvings of all floats to one."""
 SLACK = 1 << 10
 """Floats by which a quantile of SciPy may be off before the search looks further: 2e-13 of its size."""
-CLOSE = 1 << 8
-"""Floats between the ends of a bracket that needs no further step: 6e-14 of its size."""
+CLOSE = 2
+"""Floats between the ends of a bracket that needs no further step: 4e-16 of its size."""
 ROUNDING = 1e-15
 """Relative error of a probability that is due to rounding."""
 LARGEST_RATE, LARGEST_COUNT = 1e12, 1e32
