@@ -60,7 +60,7 @@ class DrawnTrees:
         return in_data_units(self.model, self.coded_trees)
 
     @cached_property
-    def between(self) -> np.ndarray | None:
+    def node_between(self) -> np.ndarray | None:
         """Training values (n_nodes, 2) on either side of each threshold of ``distinct_trees``, in the cell it splits.
 
         NaN in leaves and nominal splits. None if cuts do not depend on the values in a cell.

@@ -270,7 +270,7 @@ class SampledPosterior(DrawnTrees, ExploresDraws, Posterior):
             columns=self.model.columns,
             classes=self.model.classes_,
             rows=self.node_rows[nodes],
-            between=None if self.between is None else self.between[nodes],
+            between=None if self.node_between is None else self.node_between[nodes],
             words=words_of_cells(self.model, self.node_stats[nodes]),
         )
 

@@ -111,7 +111,9 @@ def _with_kind(raw: Any, name: str, built: Kind | None) -> tuple[np.ndarray, Kin
     if kind not in "fiub":
         raise ValueError(f"column {name!r} has dtype {values.dtype}; give real numbers, dates or a categorical.")
     if kind == "f" and values.dtype.itemsize > 8 and built is None:
-        _refuse_merged(values, values.astype(np.float64), name)
+        with np.errstate(over="ignore"):
+            near = values.astype(np.float64)
+        _refuse_merged(values, near, name)
     return _exact(values, name, built), TRUTH if kind == "b" else NUMBER
 
 

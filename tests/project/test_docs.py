@@ -18,7 +18,7 @@ from tests.project.pages import (
     written,
 )
 
-COMMAND = re.compile(r"python|pactree|pip |pytest|sphinx-build")
+COMMAND = re.compile(r"python|pactree|pip |pytest|sphinx-build|export |RUN |ENV ")
 
 
 def page(*lines):

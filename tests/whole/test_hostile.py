@@ -168,11 +168,9 @@ def test_masked_entries_are_not_read():
 TABLES = {
     "odd": Odd("raises"),
     "deep": _deep(40),
-    "text": [["a"], ["b"]],
     "lazy": pl.LazyFrame({"a": [1.0, 2.0]}),
     "lists": pl.DataFrame({"a": [[1.0], [2.0]]}),
     "records": np.zeros((2, 1), dtype=[("a", float)]),
-    "durations": np.zeros((2, 1), dtype="m8[s]"),
     "far times": np.full((2, 1), 2**62, dtype="M8[s]"),
     "large": [[10**400], [0]],
     "huge": np.full((2, 1), np.longdouble("1e4000")),

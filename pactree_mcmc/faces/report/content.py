@@ -223,7 +223,7 @@ def _paths(
     exact = None
     if truth is not None and hasattr(truth, "path_probabilities"):
         exact = truth.path_probabilities(draws, paths.cell, paths.parent)
-    trees, between, columns = draws.distinct_trees, draws.between, draws.model.columns
+    trees, between, columns = draws.distinct_trees, draws.node_between, draws.model.columns
     said = lines_of_cells(draws.model, draws.node_stats[paths.node], MOST_CLASSES)
     top, bottom = layout(paths)
     out = []

@@ -88,7 +88,7 @@ def packed_trees(
     used = np.unique(trees.feature[inner])
     table = np.column_stack([trees.feature[inner], trees.categories[inner], trees.default_left[inner]])
     # NaN is not equal to itself; the text of a threshold depends on the values next to it
-    numbers = [trees.threshold[inner], *([] if post.between is None else post.between[inner].T)]
+    numbers = [trees.threshold[inner], *([] if post.node_between is None else post.node_between[inner].T)]
     key = np.column_stack([table.astype(np.float64), *(np.where(np.isnan(x), np.inf, x) for x in numbers)])
     _, first, of_inner = np.unique(key, axis=0, return_index=True, return_inverse=True)
     number = np.zeros(len(trees.feature), dtype=np.int64)
@@ -209,7 +209,7 @@ def _split(post: SampledPosterior, feature: int, node: int) -> list[Any]:
         threshold = float(trees.threshold[node])
         if np.isnan(threshold):
             return [feature, None, default]
-        low, high = (np.nan, np.nan) if post.between is None else post.between[node].tolist()
+        low, high = (np.nan, np.nan) if post.node_between is None else post.node_between[node].tolist()
         text = threshold_text(threshold, low, high, post.model.columns.kind(int(trees.feature[node])))
         # JSON has no infinity; JavaScript reads the word
         number = threshold if np.isfinite(threshold) else f"{threshold}".replace("inf", "Infinity")

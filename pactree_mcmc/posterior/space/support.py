@@ -174,7 +174,7 @@ def most_probable_nodes(post: SampledPosterior, *, splits: bool = False) -> np.n
 
 def words_of_node(post: SampledPosterior, node: int, *, split: bool = False) -> str:
     """The conditions on the way to a node, counted over all trees, and its split."""
-    trees, between, columns = post.distinct_trees, post.between, post.model.columns
+    trees, between, columns = post.distinct_trees, post.node_between, post.model.columns
     tree = int(post.cells.tree_of_node[node])
     above = [condition for _, condition in path_to(trees, between, tree, node)]
     way = in_words(columns, above)

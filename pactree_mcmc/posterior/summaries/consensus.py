@@ -185,7 +185,7 @@ def _way(
         # a split that parts no rows repeats the cell: the way begins below the last one
         node = start + int(np.flatnonzero(of_node == chosen[child])[0])
         above = start + int(np.flatnonzero(of_node == chosen[parent])[-1])
-    return [c for at, c in path_to(post.distinct_trees, post.between, tree, node) if at >= above]
+    return [c for at, c in path_to(post.distinct_trees, post.node_between, tree, node) if at >= above]
 
 
 def _places(parent: np.ndarray, ways: list[list[Condition]], inside: np.ndarray, codes: np.ndarray) -> np.ndarray:
