@@ -61,7 +61,7 @@ def solve(
     other), under a prior whose mass is known.
 
     Under local cuts the size of the graph is estimated from 400 random boxes, if it may have more than some thousands
-    of cells. A problem is refused if even two standard errors below the estimate it is too large. The estimated
+    of cells. A problem is refused if even three standard errors below the estimate it is too large. The estimated
     processor time comes from the speed of one machine and may be off by a factor of two or three.
 
     Ctrl-C stops within a second. The cells built so far are kept until the next call, which goes on with them if it has

@@ -30,6 +30,8 @@ FEW_BOXES = 30_000
 """Products of intervals up to which nothing is estimated: such graphs take a fraction of a second."""
 NUMBERS_OF_COORDINATES = (1, 2, 3, 4, 6, 9, 14, 20)
 """Coordinates whose boxes are drawn, at most the last number: more of them would take seconds."""
+SURE = 3.0
+"""Standard errors below the estimate that count as certain. Beyond three lies about one problem of a thousand."""
 LARGEST_ERROR = 0.5
 """Relative standard error from which an estimate is not shown."""
 CELL_BYTES, STAT_BYTES, SPLIT_BYTES = 240, 18, 90
@@ -50,7 +52,7 @@ class SizeEstimate(NamedTuple):
 
     cells: float
     least_cells: float
-    """Two standard errors below."""
+    """Three standard errors below."""
     error: float
     """Standard error of ``cells`` relative to it."""
     n_bytes: float
@@ -85,7 +87,7 @@ def estimate_size(model: TreeModel, codes: np.ndarray, limit: Limit, layered: bo
     Raises
     ------
     Intractable
-        If two standard errors below the estimate there are still more cells than ``limit`` allows, or they need more
+        If three standard errors below the estimate there are still more cells than ``limit`` allows, or they need more
         memory than is available.
     """
     usable = np.flatnonzero(model.split_prior.coordinate_weights(model.columns) > 0.0)
@@ -129,7 +131,7 @@ def _summary(terms: Terms, model: TreeModel) -> SizeEstimate:
     built = (CELL_BYTES + STAT_BYTES * n_stats) * cells + SPLIT_BYTES * splits
     kept = (KEPT_CELL_BYTES + KEPT_STAT_BYTES * n_stats) * cells + KEPT_SPLIT_BYTES * splits + SLOT_BYTES * slots
     seconds = SPLIT_SECONDS * splits + MEMBER_SECONDS * members * q + TERM_SECONDS * each
-    return SizeEstimate(cells, cells - 2.0 * deviation, deviation / max(cells, 1.0), max(built, kept), seconds)
+    return SizeEstimate(cells, cells - SURE * deviation, deviation / max(cells, 1.0), max(built, kept), seconds)
 
 
 class Boxes:

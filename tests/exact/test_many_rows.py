@@ -161,3 +161,19 @@ def test_no_rows_and_no_splits():
     assert truth.predict_proba(X[:0]).shape == (0, 2)
     leaf = exact.solve(pt.TreeModel(np.ones((4, 2)), [0, 1, 1, 1]))
     assert leaf.predict_proba([[0.0, 1.0], [1.0, 1.0]])[:, 1] == pytest.approx([4 / 6] * 2)
+
+
+def test_of_two_equal_branches_the_left_one_is_followed():
+    """Two rows on either side; an unknown category, and a value missing where none was, go left in both engines."""
+    table = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "b": pd.Categorical(list("pprr"))})
+    for column, new in (("a", np.nan), ("b", "unknown")):
+        X = table[[column]]
+        split_prior = pt.GridCuts([[1.5]]) if column == "a" else pt.LocalCuts()
+        model = pt.TreeModel(
+            X, [0, 0, 1, 1], missing="branch", split_prior=split_prior, tree_prior=pt.ChipmanPrior(0.9)
+        )
+        truth = exact.solve(model)
+        row, left = pd.DataFrame({column: [new]}), X.iloc[:1]
+        assert truth.predict_proba(row) == pytest.approx(truth.predict_proba(left))
+        assert truth.map_tree().predict(row).tolist() == truth.map_tree().predict(left).tolist()
+        assert truth.sample(50, 1).predict_proba(row) == pytest.approx(truth.sample(50, 1).predict_proba(left))

@@ -116,7 +116,7 @@ def solved(model: TreeModel, run: Run) -> ExactPosterior | SampledPosterior | No
     import exact
 
     try:
-        truth = exact.solve(model, max_cells=MOST_CELLS)
+        truth = exact.solve(model, max_cells=MOST_CELLS, progress=False)
     except exact.Intractable:
         return None
     return truth if truth.graph.n_edges <= MOST_SPLITS else truth.sample(run.draws * run.chains, run.seed)

@@ -91,12 +91,12 @@ def trees_of_any_posterior(post: pt.Posterior) -> None:
 
 def use_exact_posterior(model: pt.TreeModel) -> exact.ExactPosterior:
     try:
-        truth = exact.solve(model, max_cells=1_000_000)
+        truth = exact.solve(model, max_cells=1_000_000, progress=False)
         pieces = assert_type(exact.visited(truth.sample(5, 1), 1, max_cells=1000), exact.VisitedPosterior)
         assert_type(pieces.coverage, float | None)
         assert_type(pieces.log_evidence_bound, float)
     except exact.Intractable as error:
-        assert_type(error, exact.Intractable)
+        assert_type(error.estimate, str | None)
         raise
     assert_type(truth, exact.ExactPosterior)
     use_any_posterior(truth)
@@ -210,7 +210,9 @@ def progressive_mixtures(frozen: pt.TreeModel) -> None:
 
 def local_rules_and_equation_nine() -> None:
     prior, half = pt.BranchingProcess(0.4, 2), [True, False] * 3
-    new = exact.data_dependent_mixture(X[:6, :1], LABELS[:6], ROWS_OF_ONE, estimation=half, tree_prior=prior)
+    new = exact.data_dependent_mixture(
+        X[:6, :1], LABELS[:6], ROWS_OF_ONE, estimation=half, tree_prior=prior, classes=[0, 1, 2]
+    )
     assert_type(new, exact.DataDependentMixture)
     assert_type(new.probability, Array)
     assert_type(new.standard_error, Array)
