@@ -181,7 +181,7 @@ class Carried(NamedTuple):
 def carry_mass(graph: Any, log_inside: np.ndarray, rows: Carried, first: int, last: int) -> None:
     """Send the masses of the rows in cells ``first`` to ``last - 1`` on to their children, or to ``weight``.
 
-    A split that leads from a cell to itself, one level deeper, comes before the others.
+    Splits that lead from a cell to itself, one level deeper, come before the others, depth by depth.
     """
     pairs = np.empty((2, ROWS_AT_ONCE), dtype=np.int64)
     for cell in range(first, last):
@@ -190,10 +190,10 @@ def carry_mass(graph: Any, log_inside: np.ndarray, rows: Carried, first: int, la
             continue
         begin, end = graph.first_edge[cell], graph.first_edge[cell + 1]
         goes_on = graph.rows[cell] > 0
-        for e in range(begin, end if goes_on else begin):
-            if graph.left[e] == cell or graph.right[e] == cell:
-                _send(graph, log_inside, rows, cell, e, pairs)
         for slot in range(graph.first_slot[cell], graph.first_slot[cell + 1]):
+            for e in range(begin, end if goes_on else begin):
+                if graph.left[e] == cell or graph.right[e] == cell:
+                    _send(graph, log_inside, rows, cell, e, slot, slot + 1, pairs)
             at, stop = start + n * (slot - graph.first_slot[cell]), 1.0
             if goes_on and graph.log_split[slot] > -np.inf:
                 stop = fraction(graph.log_stop[slot], log_inside[slot])
@@ -201,19 +201,22 @@ def carry_mass(graph: Any, log_inside: np.ndarray, rows: Carried, first: int, la
                 rows.weight[rows.first_row[cell] + j] += stop * rows.mass[at + j]
         for e in range(begin, end if goes_on else begin):
             if graph.left[e] != cell and graph.right[e] != cell:
-                _send(graph, log_inside, rows, cell, e, pairs)
+                slots = graph.first_slot[cell], graph.first_slot[cell + 1]
+                _send(graph, log_inside, rows, cell, e, *slots, pairs)
 
 
 @jit
-def _send(graph: Any, log_inside: np.ndarray, rows: Carried, cell: int, e: int, pairs: np.ndarray) -> None:
-    """Send the masses of a cell down split ``e``, from all depths."""
+def _send(
+    graph: Any, log_inside: np.ndarray, rows: Carried, cell: int, e: int, first: int, last: int, pairs: np.ndarray
+) -> None:
+    """Send the masses in slots ``first`` to ``last - 1`` of a cell down split ``e``."""
     if graph.log_rule[e] == -np.inf:
         return
     a, b, n = np.int64(graph.left[e]), np.int64(graph.right[e]), rows.first_row[cell + 1] - rows.first_row[cell]
     n_a, n_b = rows.first_row[a + 1] - rows.first_row[a], rows.first_row[b + 1] - rows.first_row[b]
     n_left = _pair_rows(rows.held[cell], rows.to_left[e], rows.held[a], rows.held[b], pairs)
     mass = rows.mass
-    for slot in range(graph.first_slot[cell], graph.first_slot[cell + 1]):
+    for slot in range(first, last):
         split = graph.log_split[slot]
         if split == -np.inf:
             continue

@@ -236,7 +236,7 @@ def _learn_categories(raw: Any, name: str, may_lack: bool) -> np.ndarray:
     groups = group_categories(categories, n_rows)
     example = next(str(group) for group in groups.tolist() if isinstance(group, CategoryGroup))
     warnings.warn(
-        f"column {name!r} has {len(categories)} categories. A split can tell at most {MAX_CATEGORIES} apart, so "
+        f"column {name!r} has {len(categories)} categories. A split separates at most {MAX_CATEGORIES}, so "
         f"neighbours in sorted order were joined into {len(groups)} groups with about equal numbers of rows, for "
         f"example {in_words(example)}. Give groups of your own if others are meaningful, or an ordered categorical "
         "if the categories have an order.",

@@ -1,4 +1,4 @@
-"""Groups of categories, for nominal columns with more categories than a split can tell apart.
+"""Groups of categories, for nominal columns with more categories than a split can separate.
 
 The compiled code holds a set of categories as the bits of one integer. A column with more than ``MAX_CATEGORIES``
 categories is therefore split by groups of categories that are neighbours in sorted order. The groups depend on the
@@ -52,8 +52,8 @@ def group_categories(labels: np.ndarray, n_rows: np.ndarray) -> np.ndarray:
     low, high = 0, int(below[-1])
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if len(_group_starts(below, middle)) <= most else (middle, high)
-    starts = _group_starts(below, high)
+        low, high = (low, middle) if len(_group_starts(below, middle, most)) <= most else (middle, high)
+    starts = _group_starts(below, high, most)
     known = labels.tolist()
     groups = [known[a:b] for a, b in zip(starts, [*starts[1:], n], strict=True)] + [[None]] * lacks
     out = np.empty(len(groups), dtype=object)
@@ -61,10 +61,15 @@ def group_categories(labels: np.ndarray, n_rows: np.ndarray) -> np.ndarray:
     return out
 
 
-def _group_starts(below: np.ndarray, limit: int) -> list[int]:
-    """Return the first category of each group if groups are filled in order up to ``limit`` rows."""
+def _group_starts(below: np.ndarray, limit: int, most: int) -> list[int]:
+    """Return the first category of each group if groups are filled in order up to ``limit`` rows.
+
+    Once the categories left are no more than the groups left, of ``most``, each is alone.
+    """
     starts, n = [0], len(below) - 1
     while True:
+        if n - starts[-1] <= most - len(starts) + 1:
+            return [*starts, *range(starts[-1] + 1, n)]
         last = max(int(np.searchsorted(below, below[starts[-1]] + limit, side="right")) - 1, starts[-1] + 1)
         if last >= n:
             return starts

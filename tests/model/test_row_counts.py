@@ -13,7 +13,7 @@ WEIGHTS = {
     "ends twice": [2.0, 1.0, 1.0, 1.0, 1.0, 2.0],
     "fractions": [0.3, 0.5, 0.1, 0.2, 0.4, 5.0],
     "zeros": [1.0, 0.0, 0.0, 0.0, 0.0, 1.0],
-    "all zero": [0.0] * 6,
+    "negligible": [1e-300] * 6,
 }
 ENDS_TWICE = np.repeat(np.arange(6), [2, 1, 1, 1, 1, 2])
 

@@ -18,7 +18,8 @@ def said(module, name, *, waits=False):
     real = getattr(module, name)
 
     def saying(*args, **rest):
-        print("there", flush=True)
+        sys.stdout.write("there\n")
+        sys.stdout.flush()
         if waits:
             time.sleep(1000.0)
         return real(*args, **rest)

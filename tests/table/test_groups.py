@@ -39,6 +39,10 @@ def test_groups_are_neighbours_and_as_even_as_possible(n_rows):
     assert max(sizes_of(groups, n_rows)) == largest_by_trial(n_rows, 63)
 
 
+def test_64_categories_lose_one():
+    assert len(group_categories(np.arange(64), np.ones(64, dtype=int))) == 63
+
+
 def test_missing_values_are_a_category_of_their_own():
     labels = np.array([*map(str, range(100, 200)), None], dtype=object)
     groups = group_categories(labels, np.ones(101, dtype=int))
