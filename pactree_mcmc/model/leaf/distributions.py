@@ -69,8 +69,8 @@ class Mixture(NamedTuple):
 
         The quantile of a mixture lies between the smallest and the largest quantile of its components. From there the
         search steps by regula falsi on the log of the smaller tail, and halves the number of floats between the ends
-        if the last step has not done so. So it needs at most about 130 steps, and usually about ten, whatever the size
-        of y. It ends with two floats that differ by 6e-14 of their size, or with two successive integers.
+        if the last step has not done so. So it needs at most about 130 steps, and usually 10 to 25, whatever the size
+        of y. It ends with two floats that are at most ``CLOSE`` floats apart, or with two successive integers.
         """
         with np.errstate(all="ignore"):
             low, high = distributions.bracket(q)
@@ -169,8 +169,10 @@ def _middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def _distance(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return the number of floats (m,) between two floats."""
-    return _number(high).astype(np.float64) - _number(low).astype(np.float64)
+    """Return the number of floats (m,) between two floats, exactly if it is below 2^53."""
+    a, b = _number(low), _number(high)
+    # halves, since the difference of two integers of 64 bits need not fit, and float64 would round each of them
+    return 2.0 * ((b >> 1) - (a >> 1)) + ((b & 1) - (a & 1))
 
 
 def _interpolated(low: np.ndarray, high: np.ndarray, below: np.ndarray, above: np.ndarray) -> np.ndarray:

@@ -220,6 +220,18 @@ class Counted:
         return self._inner.above(y)
 
 
+@pytest.mark.parametrize("location", [-1e9 + 0.1, 1e9 + 0.1, 1e300])
+@pytest.mark.parametrize("q", [0.05, 0.5, 0.95])
+def test_quantiles_far_from_zero_are_those_at_zero_moved(q, location):
+    """To three floats, though the scale is only 20,000 floats."""
+    scale = 20_000.0 * np.spacing(abs(location)) * np.array([1.0, 1.6])
+    mix = Mixture(np.arange(2), np.array([0.4, 0.6]), np.array([0, 2]))
+    df = np.array([11.0, 27.0])
+    at_zero = mix.quantile(StudentT(df, np.zeros(2), scale), q)
+    moved = mix.quantile(StudentT(df, np.full(2, location), scale), q)
+    assert abs((moved - location) - at_zero)[0] <= 3.0 * np.spacing(abs(location))
+
+
 @pytest.mark.parametrize("q", [0.001, 0.2, 0.5, 0.8, 0.999])
 def test_mixtures_of_very_different_sizes(q):
     sizes, weights = 10.0 ** np.array([-200.0, -3.0, 0.0, 90.0, 200.0]), [0.1, 0.2, 0.3, 0.3, 0.1]
