@@ -176,7 +176,12 @@ def _reserve(part: Path, datasets: Iterable[Any]) -> None:
 
 def _variables(content: Encoded) -> dict[str, tuple]:
     arrays = content.arrays | {TEXT: np.frombuffer(content.text.encode(), dtype=np.uint8)}
-    return {name: ([f"n{size}" for size in array.shape], array) for name, array in arrays.items()}
+    return {name: (_dimensions(array.shape), array) for name, array in arrays.items()}
+
+
+def _dimensions(shape: tuple[int, ...]) -> list[str]:
+    """Return names of dimensions by their sizes, each once in an array, as xarray wants."""
+    return [f"n{size}" + "_" * shape[:axis].count(size) for axis, size in enumerate(shape)]
 
 
 def _stamp(content: Encoded) -> dict[str, Any]:

@@ -250,3 +250,11 @@ def test_full_disk_keeps_the_old_file(tmp_path):
     assert os.listdir(tmp_path) == ["run.nc"]
     large.save(path)
     assert_same(pt.load(path), large)
+
+
+def test_one_chain_of_one_draw_is_saved_without_a_warning(tmp_path):
+    """Its arrays have two dimensions of the same size, which need different names."""
+    model = pt.TreeModel(np.arange(6.0)[:, None], [0, 0, 0, 1, 1, 1])
+    post = pt.sample(model, draws=1, tune=1, chains=1, rng=1, kernel="grow-prune", progress=False)
+    post.save(tmp_path / "one.nc")
+    assert np.array_equal(pt.load(tmp_path / "one.nc").tree_of_draw, post.tree_of_draw)

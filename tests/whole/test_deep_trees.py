@@ -36,7 +36,6 @@ def post(request):
     return pt.posterior_from_trees(MODEL, [nested(request.param)])
 
 
-@pytest.mark.filterwarnings("ignore:Duplicate dimension names")
 def test_the_tree_itself(post, tmp_path):
     tree = post.distinct_tree(0)
     assert tree.depth == DEPTH
