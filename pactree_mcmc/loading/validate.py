@@ -33,7 +33,7 @@ from ..tree.arrays import LEAF, find_disorder
 from ..tree.coded import CodedTrees
 from .require import array_of, between, require
 from .validate_calls import check_calls
-from .validate_learned import check_fits, check_graph, check_guides, check_strata
+from .validate_learned import check_evidences, check_graph, check_guides
 
 SHIFT_LIMIT = 1 << MAX_CATEGORIES
 ROUNDING = 1e-6
@@ -223,12 +223,11 @@ def check_course(course: Any, draws: Any, model: TreeModel) -> None:
     require(type(course.thin) is int and 1 <= course.thin <= MOST, "thin is out of range")
     require(type(course.steps) is int and 1 <= course.steps <= MOST, "steps is out of range")
     require(isinstance(course.ends, tuple) and len(course.ends) == chains, "a chain has no end")
-    check_strata(course.strata, model)
-    check_fits(course.fits)
     require(type(course.selected) is bool, "whether draws were selected is no condition")
     require(course.kernel.moves == draws.moves, "the moves are not those of the kernel")
     for end in course.ends:
         check_end(end, model, len(course.kernel.moves))
+    check_evidences(course.evidences, len(course.teams))
 
 
 def check_kernel(kernel: Any) -> None:
@@ -258,6 +257,7 @@ def check_kernel(kernel: Any) -> None:
 def check_end(end: Any, model: TreeModel, n_moves: int) -> None:
     """Refuse where a chain, or a ladder, is said to have stopped."""
     require(isinstance(end, Snapshot) and type(end.tuned) is int and 0 <= end.tuned <= MOST, "a chain has no end")
+    require(type(end.team) is int and 0 <= end.team < MOST, "a chain has no team")
     check_generator(end.generator)
     levels = 1
     if end.rungs is not None:
@@ -339,8 +339,6 @@ def _check_length(length: Any, model: TreeModel) -> None:
         finite = type(length.seconds) is float and 0.0 < length.seconds < np.inf
         require(length.seconds is None or finite, "a plan has no length")
         require(type(length.work) is float and 1.0 <= length.work < np.inf, "a plan has no length")
-        check_strata(length.strata, model)
-        check_fits(length.fits)
 
 
 def check_run(run: Any, model: TreeModel) -> None:

@@ -1,4 +1,4 @@
-"""Whether what a file says of a learned density makes sense: its guides and anchors, strata, fits, and the graph."""
+"""Whether what a file says of a learned density makes sense: its guides and anchors, evidences of teams, and the graph."""
 
 from __future__ import annotations
 
@@ -28,19 +28,12 @@ N_TRIVIAL = 2
 """Ways of parting a cell, of each feature, that leave one side empty."""
 
 
-def check_strata(strata: Any, model: TreeModel) -> None:
-    """Refuse evidences of strata that are none."""
-    if strata is not None:
-        array_of(strata, "f", (len(model.scales),), "strata")
-        require(strata < np.inf, "the evidence of a stratum is none")
-
-
-def check_fits(fits: Any) -> None:
-    """Refuse evidences of two fits that are none."""
-    if fits is not None:
-        array_of(fits, "f", (2, 3), "fits")
-        require(np.isfinite(fits), "the evidence of a fit is not finite")
-        require((fits[:, 1] >= 0.0) & (fits[:, 2] >= 1.0 - 1e-9), "the evidence of a fit has no error")
+def check_evidences(evidences: Any, n_teams: int) -> None:
+    """Refuse evidences of teams that are none."""
+    if evidences is not None:
+        array_of(evidences, "f", (n_teams, 2), "the evidences")
+        require(np.isfinite(evidences[:, 0]), "an evidence is not finite")
+        require(~(evidences[:, 1] < 0.0), "the error of an evidence is negative")
 
 
 def check_guides(cells: Any, model: TreeModel, is_guided: bool) -> None:

@@ -159,9 +159,8 @@ def _rest_of_posterior(
     total, kernel = post.n_draws + int(draws), complete(course.kernel, moves)
     # a length that is reached with the draws asked for
     length = None
-    if course.strata is not None:
-        length = Length(total, total * course.thin, strata=course.strata, fits=course.fits)
-        length = length._replace(confirms=True, selected=course.selected)
+    if course.kernel.adapts:
+        length = Length(total, total * course.thin, confirms=True, selected=course.selected)
     # without those before, a call is not worth telling
     calls = (*post.calls, call_of(resume, {"draws": draws})) if post.calls else ()
     plans = [

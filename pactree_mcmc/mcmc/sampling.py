@@ -16,7 +16,7 @@ from ..files.calls import call_of, source_of
 from ..files.store import AnyPath
 from ..model import TreeModel
 from ..posterior.convergence import warn_if_unconverged
-from ..posterior.evidence import bridges, gather, prior_mass
+from ..posterior.evidence import gather, prior_mass
 from ..posterior.joining import join_chains
 from ..posterior.sampled import SampledPosterior
 from ..tree.drawn import Course
@@ -24,22 +24,20 @@ from ..tree.tree import Tree
 from .chain.start import Dispersed
 from .chain.tempering import read_ladder
 from .kernel import PROPOSALS_PER_DRAW, check_even, read_kernel
-from .run.bridge import bridge
 from .run.checkpoint import Checkpoint, read_interval, read_target
-from .run.learn import MOST_TIMES, default_work, learn, learns_within
 from .run.length import FEWEST, lengthen
 from .run.pilot import fitted
 from .run.stop import Stop
-from .run.task import WORK, Length, Plan
+from .run.task import LENGTHS, WORK, Length, Plan
 from .run.workers import Done, Work, do
 from .state.arrays import line_sums
+from .whole.evidence import team_evidences
+from .whole.rounds import default_work, tune_teams, tunes_within
 
 TUNE = 1000
 """Draws dropped first, where nothing is said."""
 PROPOSALS_OF_WHOLE = 30
 """Proposals between two draws, where nothing is said, of kernel "whole" and of mixtures with it."""
-
-bridges.append(bridge)
 
 
 def sample(
@@ -152,8 +150,7 @@ def sample(
 
     Notes
     -----
-    A run that finds its own length makes ``draws`` steps. As long as `check_convergence` finds something, but that
-    halves of the chains were fitted apart, which no further draw takes back, it makes as many more as there are and
+    A run that finds its own length makes ``draws`` steps. As long as `check_convergence` finds something it makes as many more as there are and
     keeps every second draw, until steps that visit ``work`` rows are made or ``seconds`` are over. Where chains learn,
     what was drawn teaches them, and is dropped, each time before the number doubles. The end is counted in steps, so
     that the same seed gives the same draws on any machine. With fewer than 1000 draws in all the criterion is not
@@ -184,7 +181,7 @@ def sample(
     learns = length is not None and "default" in _named(kernel) and betas is None and not is_line
     if length is not None and learns and model.split_prior.is_even:
         most = default_work(model) if work is None else length.work
-        best = "whole" if learns_within(most, model, int(chains)) else "local"
+        best = "whole" if tunes_within(most, model, int(chains)) else "local"
     is_whole = "whole" in [best if name == "default" else name for name in _named(kernel)]
     if length is not None and is_whole and work is None:
         length = length._replace(work=default_work(model))
@@ -196,7 +193,7 @@ def sample(
     if betas is not None:
         read_ladder(betas)
     if length is not None and length.steps == 0 and betas is not None:
-        length = length._replace(steps=MOST_TIMES * int(draws))
+        length = length._replace(steps=LENGTHS * int(draws))
     if length is not None and steps is None and seconds is None and int(draws) * int(chains) < FEWEST:
         length = length._replace(steps=int(draws))
     sources = chain_seeds(rng, int(chains))
@@ -222,14 +219,14 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
     work = work._replace(executor=sending(work.executor, first.model), stop=stop)
     if first.betas is None and any(result is None for result in work.before):
         if first.kernel.guided:
-            work = learn(work)
+            work = tune_teams(work)
         elif first.length is not None and all(result is None for result in work.before):
             work = fitted(work)
         if work.checkpoint is not None:
             work.checkpoint.follow(work.plans)
-    done, steps, selected = do(work), None, False
+    done, steps, selected, evidences = do(work), None, False, None
     if work.plans[0].length is not None:
-        work, done, steps, selected = lengthen(work, done, stop.began if stop.is_timed else began)
+        work, done, steps, selected, evidences = lengthen(work, done, stop.began if stop.is_timed else began)
     seconds += time.perf_counter() - began
     try:
         post = _posterior(work, done, seconds, steps, selected)
@@ -239,6 +236,9 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
     if stop.cuts:
         warnings.warn(_ended_early(stop, post, work.plans[0]), stacklevel=3)
     try:
+        if post.course is not None:
+            evidences = team_evidences(post) if evidences is None else evidences
+            post.course = post.course._replace(evidences=evidences)
         if done.complete and work.checkpoint is not None:
             post.save(work.checkpoint.path)
         warn_if_unconverged(post, 3, levels=1 if post.tempering is None else post.tempering.betas.shape[1])
@@ -251,16 +251,12 @@ def _posterior(work: Work, done: Done, seconds: float, steps: int | None, select
     """Return the posterior of what chains have drawn, after ``steps`` steps each."""
     first, results, tempering, course = work.plans[0], done.results, None, None
     steps = results[0].n_draws * first.thin if steps is None else steps
-    strata = None if first.length is None else first.length.strata
     if results[0].ladder is not None:
         tempering = gather([result.ladder for result in results], prior_mass(first.model))
     if all(result.end is not None for result in results):
-        course = Course(first.kernel, first.thin, tuple(result.end for result in results), steps, strata)
+        course = Course(first.kernel, first.thin, tuple(result.end for result in results), steps, selected=selected)
     saved = [result.saved for result in results]
     post: SampledPosterior = join_chains(first.model, saved, first.kernel.moves, seconds, tempering, course)
-    if post.course is not None and first.length is not None:
-        # not in `holds`: no further draw takes back what two fits found
-        post.course = post.course._replace(fits=first.length.fits, selected=selected)
     post.calls = tuple(call.ended(None if course is None else steps) for call in first.calls)
     return post
 

@@ -24,7 +24,7 @@ from .ess import (
     rhat_and_ess,
     rhat_and_ess_by_tree,
 )
-from .evidence import fits_apart, lost_roots
+from .evidence import evidences_differ
 from .space.tree_ess import distances_from, draw_words, focal_draws
 
 if TYPE_CHECKING:
@@ -125,10 +125,9 @@ def check_convergence(post: SampledPosterior, max_points: int = MOST_POINTS, *, 
     of a prediction between 1.01 and 1.03 fails only if the means of the halves of the chains differ by more than their
     Monte-Carlo errors explain, at the level 0.01 for all distinct predictions together (Bonferroni). With one chain,
     R-hat compares its halves. Chains most rarely move between trees of similar posterior probability with different
-    features at the root, and neither the log posterior nor the number of leaves shows this. For a run that learned
-    whole trees two more things are checked: whether the chains lost a root feature that is probable according to draws
-    from the learned density, and whether densities fitted separately to two halves of the chains find the same
-    evidence.
+    features at the root, and neither the log posterior nor the number of leaves shows this. If the chains tuned in two
+    teams, the log evidences that the teams find must agree: a difference of more than four standard errors and 0.1
+    nats fails.
 
     Parameters
     ----------
@@ -147,8 +146,8 @@ def check_convergence(post: SampledPosterior, max_points: int = MOST_POINTS, *, 
     list of str
         Empty if no criterion fails, which proves nothing: chains that are all in the same wrong mode agree. Otherwise
         the lines of a warning: the criteria, the quantities that fail with their values (the worst three of the root
-        features, of the features in the tree, of the distances, of the predictions), what was lost, and advice. One
-        line if there are fewer than 100 draws in all, or than 4 a chain.
+        features, of the features in the tree, of the distances, of the predictions), evidences that differ, and
+        advice. One line if there are fewer than 100 draws in all, or than 4 a chain.
 
     Raises
     ------
@@ -158,7 +157,7 @@ def check_convergence(post: SampledPosterior, max_points: int = MOST_POINTS, *, 
     Notes
     -----
     O(distinct trees * (max_points + rows) * depth + quantities * draws * log(draws)), with up to 2,000 distinct rows;
-    some .4 s for 4 x 1000 draws and 500 rows; some seconds more if a root seems lost (`log_evidence`).
+    some .4 s for 4 x 1000 draws and 500 rows.
     For 4 x 1000 independent draws a warning has a probability below one in a hundred
     (tests/posterior/test_convergence.py). Predictions that differ by a 1e-9th of their range count as equal, as such
     differences are rounding.
@@ -177,18 +176,23 @@ def check_convergence(post: SampledPosterior, max_points: int = MOST_POINTS, *, 
     total = post.tree_of_draw.size
     if _are_too_few(post):
         return [f"too few draws to judge convergence: {total} in all; give at least 400, better draws=1000."]
-    found, lost = _figures(post, max_points), [*lost_roots(post), *fits_apart(post)]
-    if not (found.failed.any() or lost):
+    found, differ = _figures(post, max_points), _disagreement(post)
+    if not (found.failed.any() or differ):
         return []
-    return [HEADER, *_listed(found), *lost, *(_advice(post, found, levels) if found.failed.any() else [])]
+    return [HEADER, *_listed(found), *differ, *(_advice(post, found, levels) if found.failed.any() else [])]
 
 
 def objections(post: SampledPosterior) -> list[str]:
     """Returns what `check_convergence` finds, without the advice."""
     if _are_too_few(post):
         return [f"too few draws to judge convergence: {post.tree_of_draw.size} in all."]
-    found, lost = _figures(post, MOST_POINTS), [*lost_roots(post), *fits_apart(post)]
-    return [HEADER, *_listed(found), *lost] if found.failed.any() or lost else []
+    found, differ = _figures(post, MOST_POINTS), _disagreement(post)
+    return [HEADER, *_listed(found), *differ] if found.failed.any() or differ else []
+
+
+def _disagreement(post: SampledPosterior) -> list[str]:
+    """Return a line of a warning if teams of chains find different evidence."""
+    return evidences_differ(None if post.course is None else post.course.evidences)
 
 
 def _are_too_few(post: SampledPosterior) -> bool:
@@ -282,7 +286,7 @@ def converged(post: SampledPosterior) -> bool:
         rhat, ess = rhat_and_ess_by_tree(judged(post), post.tree_of_draw)
         if not np.all((rhat <= MOST_RHAT) & (ess >= LEAST_ESS)):
             return False
-    return not (_figures(post, MOST_POINTS).failed.any() or lost_roots(post) or fits_apart(post))
+    return not (_figures(post, MOST_POINTS).failed.any() or _disagreement(post))
 
 
 def weights_judged(post: SampledPosterior) -> dict[str, np.ndarray]:

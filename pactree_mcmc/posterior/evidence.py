@@ -1,13 +1,13 @@
 """The evidence from the levels of a tempered run: stepping stones, each by Bennett's acceptance ratio.
 
-And what evidences found in tuning say that chains have lost: those of strata of roots, and of two separate fits.
+And the evidence of several teams of chains, combined and compared.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,6 @@ from .ess import FEWEST_PER_CHAIN, ConvergenceWarning, autocorrelation_times
 
 if TYPE_CHECKING:
     from ..model import TreeModel
-    from .sampled import SampledPosterior
 
 BLOCK_TIMES = 2.0
 """Length of a block of draws in autocorrelation times, at least."""
@@ -33,20 +32,10 @@ FEWEST_STUMPS = 10.0
 """Effective number of stumps at power 0 below which no error is reported."""
 APART = 0.05
 """Chains are apart if their distance is less probable than this given their own errors."""
-bridges: list[Callable[[Any], Any]] = []
-"""Functions that compute the evidence of a run without a ladder from its posterior; the sampler registers its own."""
 COVERED = 0.95
 """Of intervals of two standard errors to both sides."""
-LOST, LOST_TIMES = 0.05, 50.0
-"""A root feature is lost if its trees have at least this fraction of the evidence, and the draws this many times
-less."""
-MOST_ABOVE = 700.0
-"""Nats of a ratio that is as good as infinite."""
-FIT_EFFECTIVE, FIT_ERRORS, FIT_FLOOR, FIT_TIMES = 10.0, 4.0, 0.3, 50.0
-"""Two fits disagree if both have this many effective draws and their log evidences differ by more than this many
-standard errors and nats; or if the one with the smaller evidence has, and the evidence of the other is this many times
-larger.
-"""
+DIFFERENCE_ERRORS, SMALLEST_DIFFERENCE = 4.0, 0.1
+"""Standard errors, and nats, by which the log evidences of two teams must differ to be reported."""
 
 
 @kept
@@ -283,57 +272,44 @@ def log_ratio(high: np.ndarray, low: np.ndarray) -> float:
     return float(brentq(lambda c: expit(low - c).sum() - expit(c - high).sum(), *ends, xtol=1e-9))
 
 
-def lost_roots(post: SampledPosterior) -> list[str]:
-    """Returns, in words, root features that are probable according to the learned density but rare in the chains.
+def combined_evidence(evidences: np.ndarray) -> tuple[float, float | None]:
+    """Return the mean of the log evidences of several teams and its standard error, None if one of theirs is unknown.
 
-    The mean weight of independent draws of a stratum estimates its evidence; it is seldom many times too large, but
-    often too small. So the evidence of all trees is taken as the sum over strata, as the evidence of a stratum over its
-    fraction of the draws, or as what the bridge finds with the draws of the chains (`log_evidence`), whichever is
-    largest.
+    A random-effects mean (DerSimonian and Laird 1986): if the teams differ by more than their errors explain, the
+    weights become more equal and the error covers the difference, |difference| / 2 for two teams far apart.
+
+    Parameters
+    ----------
+    evidences : ndarray of shape (teams, 2)
+        Log evidence, and its standard error or NaN.
+
+    Examples
+    --------
+    >>> combined_evidence(np.array([[-10.0, 0.01], [-11.0, 0.01]]))
+    (-10.5, 0.5)
     """
-    strata = None if post.course is None else post.course.strata
-    if strata is None or not np.isfinite(strata).any():
+    values, errors = evidences.T
+    if not (np.isfinite(errors).all() and (errors > 0.0).all()):
+        return float(values.mean()), None
+    weights = errors**-2.0
+    mean = (weights * values).sum() / weights.sum()
+    excess = (weights * (values - mean) ** 2).sum() - (len(values) - 1)
+    between = 0.0
+    if excess > 0.0:
+        between = excess / (weights.sum() - (weights**2).sum() / weights.sum())
+    weights = 1.0 / (errors**2 + between)
+    mean, se = (weights * values).sum() / weights.sum(), weights.sum() ** -0.5
+    return round(float(mean), 12), round(float(se), 12)
+
+
+def evidences_differ(evidences: np.ndarray | None) -> list[str]:
+    """Return a line of a warning if the evidences of two teams differ by more than their errors explain, else none."""
+    if evidences is None or len(evidences) < 2 or not np.isfinite(evidences).all():
         return []
-    columns, roots, highest = post.model.columns, post.root_feature, strata.max()
-    by_feature = np.zeros(post.model.n_features)
-    np.add.at(by_feature, columns.source[: len(strata)], np.exp(strata - highest))
-    drawn = np.bincount(roots[roots >= 0], minlength=len(by_feature)) / roots.size
-    often = drawn >= LOST
-    fraction = by_feature / max(by_feature.sum(), (by_feature[often] / drawn[often]).max(initial=0.0))
-    lost = (fraction >= LOST) & (drawn < fraction / LOST_TIMES)
-    if lost.any() and post._bridge is not None:
-        above = highest + evidence_constant(post.model) - post._bridge.log_evidence
-        fraction = np.minimum(fraction, by_feature * math.exp(min(above, MOST_ABOVE)))
-        lost &= (fraction >= LOST) & (drawn < fraction / LOST_TIMES)
-    return [
-        f"root feature {str(columns.names[k])!r}: in {drawn[k]:.4f} of the draws, but by draws of the learned density "
-        f"its trees have about {fraction[k]:.2f} of the evidence: the chains have lost it"
-        for k in np.flatnonzero(lost)
-    ]
-
-
-def fits_apart(post: SampledPosterior) -> list[str]:
-    """Returns, in words, that densities fitted separately to two halves of the chains find different evidence, if they
-    do.
-
-    Both estimates are means of unbiased weights, seldom much too large: the fit with the smaller one has lost part of
-    the posterior, which its own weights, nearly constant then, do not show. If their effective sample size is below 10
-    the error of the smaller one is not known, and nothing is reported; nor is it if both lost the same. The error of
-    the larger one need not be known if it is 50 times the smaller: were the smaller one right, this would happen with a
-    probability below 1 in 50 (Markov).
-    """
-    fits = None if post.course is None else post.course.fits
-    if fits is None:
-        return []
-    (first, second), (one, other), _ = fits.T
-    low, high = fits[np.argsort(fits[:, 0])]
-    bound = FIT_ERRORS * low[1] + math.log(FIT_TIMES)
-    if high[2] >= FIT_EFFECTIVE:
-        bound = min(bound, FIT_ERRORS * math.hypot(one, other) + FIT_FLOOR)
-    if low[2] < FIT_EFFECTIVE or high[0] - low[0] <= bound:
+    low, high = evidences[[np.argmin(evidences[:, 0]), np.argmax(evidences[:, 0])]]
+    if high[0] - low[0] <= max(DIFFERENCE_ERRORS * math.hypot(low[1], high[1]), SMALLEST_DIFFERENCE):
         return []
     return [
-        "the trees of half of the chains in tuning and those of the other half were fitted separately: by draws of the "
-        f"two fits the log evidence is {first:.2f} +- {one:.2f} and {second:.2f} +- {other:.2f}; one fit lost part of "
-        "the posterior, and so may the chains have: try another rng=, or more chains="
+        f"the log evidence is {low[0]:.2f} +- {low[1]:.2f} by one half of the chains and {high[0]:.2f} +- {high[1]:.2f} "
+        "by the other half, which tuned apart: one half has lost part of the posterior"
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,8 +21,7 @@ from ..tree.tree import Tree
 from .base import Posterior
 from .divergence import as_divergence, same_trees
 from .draws import DrawnTrees, draws_of
-from .ess import ConvergenceWarning
-from .evidence import bridges
+from .evidence import combined_evidence
 from .inference_data import as_datasets, summary, to_arviz
 from .predictive import BLOCK, has_values_by_leaf, refuse_by_row, spread, spread_by_row
 from .summaries.exploring import ExploresDraws
@@ -72,42 +70,26 @@ class SampledPosterior(DrawnTrees, ExploresDraws, Posterior):
     def log_evidence(self) -> float | None:
         """Log evidence in nats: of a tempered run by its ladder, of one that learned whole trees by bridge sampling.
 
-        None otherwise, and of runs without a ladder where feature weights are drawn: the learned density is one of
-        trees, not of weights. The bridge is made when it is first asked for, which takes some seconds: see
-        `docs/default.md`.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If trees drawn in tuning from a density fitted to half of the chains find more than 100 times the evidence.
+        None otherwise, and of runs without a ladder if feature weights are drawn: the learned density is one of trees,
+        not of weights. Of a run whose chains tuned in two teams it is the mean of the evidences by either team,
+        ``post.course.evidences``: see `docs/default.md`.
         """
         if self.tempering is not None:
             return self.tempering.log_evidence
-        if self._bridge is None:
-            return None
-        if self._bridge.objection:
-            warnings.warn(self._bridge.objection, ConvergenceWarning, stacklevel=2)
-        return self._bridge.log_evidence
+        found = None if self.course is None else self.course.evidences
+        return None if found is None else combined_evidence(found)[0]
 
     @property
     def log_evidence_se(self) -> float | None:
-        """Standard error of the log evidence; None where it was not estimated, or the draws are too few to estimate it.
+        """Standard error of the log evidence; None if it was not estimated, or the draws are too few to estimate it.
 
         Plus or minus two of it cover 95 %: it is multiplied by half the quantile of Student's t for the blocks of
-        draws, or chains, that it comes from.
+        draws, or chains, that it comes from. It covers the difference between the evidences of two teams.
         """
         if self.tempering is not None:
             return self.tempering.log_evidence_se
-        return None if self._bridge is None else self._bridge.se
-
-    @cached_property
-    def _bridge(self) -> Any:
-        """The evidence by bridge sampling, its standard error, and what speaks against it; None where there is none."""
-        for bridge in bridges:
-            found = bridge(self)
-            if found is not None:
-                return found
-        return None
+        found = None if self.course is None else self.course.evidences
+        return None if found is None else combined_evidence(found)[1]
 
     @cached_property
     def log_posterior_of_tree(self) -> np.ndarray:

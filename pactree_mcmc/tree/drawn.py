@@ -60,20 +60,21 @@ class Course(NamedTuple):
     """Where each chain stopped."""
     steps: int
     """Steps each chain has made since tuning."""
-    strata: np.ndarray | None
-    """(p,) log evidence of the trees with each feature at the root, by draws of the learned density; None without, and
-    where feature weights are drawn."""
-    fits: np.ndarray | None = None
-    """(2, 3) of two densities, each fitted in tuning to the trees of one half of the chains alone, those of even and of
-    odd number: log evidence by trees drawn from it, nats, its standard error, and how many draws without weights they
-    are worth.
+    evidences: np.ndarray | None = None
+    """(teams, 2) log evidence in nats by the draws and the density of each team, and its standard error, NaN if
+    unknown.
 
-    None where the run did not find its own length, learned no whole trees or had one chain, where the variance of the
-    leaves or feature weights are drawn, and in files of earlier releases.
+    None if the run has a ladder, learned no density of whole trees, or cannot estimate the evidence by it.
     """
     selected: bool = False
     """Whether the run ended with draws that satisfied the criterion at a later look and were not confirmed by others:
     errors computed from them are too small, by a third or so (`docs/default.md`)."""
+
+    @property
+    def teams(self) -> list[list[int]]:
+        """The chains of each team, which tuned together and apart from those of other teams."""
+        numbers = [end.team for end in self.ends]
+        return [[c for c, other in enumerate(numbers) if other == number] for number in sorted(set(numbers))]
 
 
 def in_data_units(model: TreeModel, trees: CodedTrees) -> TreeArrays:

@@ -90,6 +90,8 @@ class Snapshot(NamedTuple):
     rungs: Rungs | None
     tuned: int
     """Draws of tuning done."""
+    team: int = 0
+    """Number of the team with which the chain tuned."""
 
 
 def generator_state(rng: np.random.Generator) -> dict:

@@ -18,9 +18,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ...posterior.convergence import agrees, converged
+from ...posterior.evidence import evidences_differ
 from ...posterior.joining import join_chains
 from ...tree.drawn import Course, Saved
-from .relearn import relearned, restarted, teaches
+from ..whole.evidence import team_evidences
+from ..whole.rounds import can_add_draws, restarted, with_draws
 from .task import Length, Plan, Result
 from .workers import Done, Work, do
 
@@ -43,24 +45,29 @@ class Lengthened(NamedTuple):
     """Steps each chain made."""
     selected: bool
     """Whether the criterion held only at a later look, and no further stretch has confirmed it."""
+    evidences: np.ndarray | None
+    """`Course.evidences` of the draws, if they were judged last."""
 
 
 def lengthen(work: Work, done: Done, began: float) -> Lengthened:
     """Go on after the first draws until the criterion holds, the steps are made or the seconds over."""
     draws, stretch_began, selected = work.plans[0].length.draws, began, False
+    evidences = None
     try:
         while done.complete and not _is_cut(work, done):
             work, done = _halved(work, done)
             plan, n = work.plans[0], done.results[0].n_draws
             more = _more(plan, n, began)
             is_later = not (plan.length.confirms or _is_first(plan))
-            is_good = n == draws and (more > 0 or is_later) and holds(plan, done.results)
+            is_good, evidences = False, None
+            if n == draws and (more > 0 or is_later):
+                is_good, evidences = judged(plan, done.results)
             selected = is_good and is_later
             if more < 1 or (is_good and not selected):
                 break
             if is_good and not (_may_confirm(plan) and _has_room(plan, began, stretch_began)):
                 break
-            if is_good or (n == draws and _is_doubled(plan) and teaches(work, done.results)):
+            if is_good or (n == draws and _is_doubled(plan) and can_add_draws(work, done.results)):
                 if is_good or _has_room(plan, began, stretch_began):
                     stretch_began = time.perf_counter()
                     work, done, is_whole = _stretched(work, done, began, is_good)
@@ -83,7 +90,7 @@ def lengthen(work: Work, done: Done, began: float) -> Lengthened:
     steps = plan.length.before + n * plan.thin
     if n > draws:
         done = done._replace(results=[result.chosen(evenly(n, draws)) for result in done.results])
-    return Lengthened(work, done, steps, selected or plan.length.selected)
+    return Lengthened(work, done, steps, selected or plan.length.selected, evidences if n == draws else None)
 
 
 def _is_cut(work: Work, done: Done) -> bool:
@@ -174,7 +181,7 @@ def _stretched(work: Work, done: Done, began: float, confirms: bool) -> tuple[Wo
     length = plan.length._replace(before=plan.length.before + n * plan.thin, confirms=confirms)
     piece = n if length.seconds is None else -(-n // PIECES)
     try:
-        made = Done(restarted(work, done.results) if confirms else relearned(work, done.results), True)
+        made = Done(restarted(work, done.results) if confirms else with_draws(work, done.results), True)
         anew = _replaced(work, made.results, 0, length=length)
         while made.complete and made.results[0].n_draws < n:
             if length.seconds is not None and time.perf_counter() - began >= length.seconds:
@@ -213,15 +220,19 @@ def evenly(n: int, m: int) -> np.ndarray:
     return (np.arange(1, m + 1) * n) // m - 1
 
 
-def holds(plan: Plan, results: list[Result]) -> bool:
-    """Whether nothing speaks against the draws."""
+def judged(plan: Plan, results: list[Result]) -> tuple[bool, np.ndarray | None]:
+    """Return True if the draws satisfy the criterion, and the evidences of the teams if they were needed to know it."""
     saved, ends = [result.saved for result in results], tuple(result.end for result in results)
     are_large = sum(len(one.node) for one in saved) > MANY_NODES
     # of drawn feature weights the log posterior is not kept by tree
     if are_large and plan.model.split_prior.drawn_weights is None and not agrees(_log_posterior(saved)):
-        return False
-    course = Course(plan.kernel, plan.thin, ends, results[0].n_draws * plan.thin, plan.length.strata)
-    return converged(join_chains(plan.model, saved, plan.kernel.moves, 0.0, course=course))
+        return False, None
+    course = Course(plan.kernel, plan.thin, ends, results[0].n_draws * plan.thin)
+    post = join_chains(plan.model, saved, plan.kernel.moves, 0.0, course=course)
+    if not converged(post):
+        return False, None
+    evidences = team_evidences(post)
+    return not evidences_differ(evidences), evidences
 
 
 def _log_posterior(saved: list[Saved]) -> np.ndarray:

@@ -10,11 +10,10 @@ from ..chain.draw_store import new_saved, trimmed
 from ..chain.snapshot import Snapshot
 from ..chain.start import may_grow
 from ..kernel import STEP_ROWS
-from .learn import MOST_TIMES, PILOT, done_by, on_pool, start_clock
+from .pool import map_chains, start_clock, with_pool
 from .progress import Progress
-from .stop import LEARNING
-from .survey import Signal, is_set
-from .task import Plan, Result, Run
+from .stop import LEARNING, Signal, is_set
+from .task import LENGTHS, PILOT_STEPS, Plan, Result, Run
 from .workers import Work, nothing_left
 
 FRACTION = 0.5
@@ -31,7 +30,7 @@ class Begun(NamedTuple):
 
 def begin(plan: Plan, stopped: Signal = None) -> Begun:
     """Make the first steps of a chain."""
-    run = Run(plan._replace(tune=min(PILOT, plan.tune), draws=0))
+    run = Run(plan._replace(tune=min(PILOT_STEPS, plan.tune), draws=0))
     run.begin()
     while run.tuned < run.plan.tune and not (run.tuned > 0 and is_set(stopped)):
         run.advance(1)
@@ -45,12 +44,12 @@ def fitted(work: Work) -> Work:
     And with the steps they may make, where nothing is said of them. Chains that an executor loses begin anew.
     """
     first, chains = work.plans[0], len(work.plans)
-    steps = chains * min(PILOT, first.tune)
+    steps = chains * min(PILOT_STEPS, first.tune)
     try:
         with Progress(0, work.progress, first.kernel, may_grow(first.start), tune=steps):
             start_clock(work)
             tasks = dict(enumerate(work.plans))
-            found = on_pool(work, lambda submit: done_by(work, submit, begin, tasks, {}), work.stop.part(LEARNING))
+            found = with_pool(work, lambda submit: map_chains(work, submit, begin, tasks, {}), work.stop.part(LEARNING))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(nothing_left("the chains had begun", work)) from None
     if not found:
@@ -59,7 +58,7 @@ def fitted(work: Work) -> Work:
     part = min(1.0, FRACTION * length.work / (rows * (first.tune + length.draws)))
     block = max(int(part * kernel.block), 1)
     steps = length.work / (rows * block / kernel.block) - first.tune
-    steps = int(min(max(steps, length.draws), MOST_TIMES * length.draws))
+    steps = int(min(max(steps, length.draws), LENGTHS * length.draws))
     length = length._replace(steps=length.steps or steps, affordable=steps)
     plans = [plan._replace(kernel=kernel._replace(block=block), length=length) for plan in work.plans]
     saved = trimmed(new_saved(0, len(kernel.moves), first.model.lowered.leaf.n_stats, first.model.lowered.n_weights))

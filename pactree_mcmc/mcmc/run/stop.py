@@ -75,6 +75,15 @@ class Stop:
         return _with_end, (time.time() + self.until - time.perf_counter(),)
 
 
+Signal = Stop | Event | None
+"""Signal that ends a task early, or None."""
+
+
+def is_set(stopped: Signal) -> bool:
+    """Return True if there is a signal and it was given."""
+    return stopped is not None and stopped.is_set()
+
+
 def _with_end(until: float) -> Stop:
     """Return the signal of a task in another process, which the clock gives at a time of day."""
     stop = Stop()

@@ -28,6 +28,12 @@ WORK = 1e10
 """Rows visited by all chains of a run that finds its own length, at most about; see `split_sums.CODE_ROWS`."""
 
 
+LENGTHS = 8
+"""Largest length of a run that finds its own, in multiples of its first draws, about."""
+PILOT_STEPS = 10
+"""Number of first steps by which the cost of a step is measured."""
+
+
 @kept
 class Length(NamedTuple):
     """Where a run that finds its own length must end."""
@@ -38,20 +44,16 @@ class Length(NamedTuple):
     """Steps of a chain, at most; 0 until tuning has measured what one costs."""
     seconds: float | None = None
     """Wall time after which it ends, at a step that is recorded."""
-    strata: np.ndarray | None = None
-    """(p,) log evidence of the trees with each feature at the root, by draws of the density; once that is learned."""
     before: int = 0
     """Steps of a chain made before those whose draws are kept, and after tuning."""
     work: float = WORK
     """Rows visited by all chains, at most about."""
-    fits: np.ndarray | None = None
-    """See `Course.fits`."""
     confirms: bool = False
     """Whether the draws of the present stretch are to confirm those before it, which satisfied the criterion."""
     selected: bool = False
     """`Course.selected` of draws made before that are among those to be returned."""
     affordable: int = 0
-    """Steps of a chain that the work pays for, or of a local kernel ``MOST_TIMES`` times the draws if that is less,
+    """Steps of a chain that the work pays for, or of a local kernel ``LENGTHS`` times the draws if that is less,
     whatever ``steps`` says; 0 until it is known, and on a ladder."""
 
 
@@ -128,6 +130,7 @@ class Run:
         make_ready(self.chain.all_chains[0], may_grow(plan.start))
         self.tuned = self.tuned_before = 0 if end is None else end.tuned
         self.begun = end is not None
+        self.team = 0 if end is None else end.team
 
     def advance(self, block: int | None = None) -> Run:
         """Run about ``BLOCK_SECONDS``, or ``block`` draws, tuning first."""
@@ -191,7 +194,7 @@ class Run:
     @property
     def snapshot(self) -> Snapshot:
         """Where the chain is."""
-        return snapshot_of(self.chain, self.tuned)
+        return snapshot_of(self.chain, self.tuned)._replace(team=self.team)
 
 
 def _new_chain(plan: Plan) -> Any:

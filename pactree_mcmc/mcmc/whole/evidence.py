@@ -1,0 +1,122 @@
+"""The evidence of a run that learned a density of trees: bridge sampling between its draws and draws of the density.
+
+After Meng and Wong, *Simulating ratios of normalizing constants via a simple identity*, Statistica Sinica 6 (1996).
+With weights ``w = pi(T) / g(T)`` of n draws of the chains and m of the density, the evidence Z solves
+
+    Z  =  mean_g [w / (s w + r Z)] / mean_pi [1 / (s w + r Z)],      s = n / (n + m),  r = m / (n + m)
+
+with n counted in effective draws. Its relative error is that of the two means (Frühwirth-Schnatter 2004, *Econometrics
+Journal* 7); that of the chains from the autocorrelation of their terms. Each team of chains has an estimate of its own,
+by its own draws and its own density.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from ...core.compile.jit import jit
+from ...core.logsum import log_mean
+from ...core.special import stdtrit
+from ...posterior.ess import FEWEST_PER_CHAIN, autocorrelation_times
+from ...posterior.evidence import COVERED, evidence_constant, prior_mass
+from ..chain.chain import Chain
+from ..chain.snapshot import generator_from
+from ..chain.start import load_tree
+from ..edits.grow import cut_down
+from ..learned.graph import log_density
+from ..moves.learned import is_drawable
+from ..state.arrays import MOST_VALUES
+from ..state.terms import subtree_log_prior, subtree_log_score
+from .sampling import sample_independent, set_density
+from .tasks import density_of
+
+N_CHAINED, N_DRAWN = 400, 800
+"""Number of draws of all chains that are weighed, and of trees drawn from the densities of all teams."""
+ITERATIONS, TOLERANCE = 200, 1e-10
+"""Largest number of iterations for the evidence, and the change in nats at which they end."""
+
+
+def team_evidences(post: Any) -> np.ndarray | None:
+    """Return the log evidence in nats and its standard error, by the density and the draws of each team.
+
+    Returns
+    -------
+    ndarray of shape (teams, 2), or None
+        NaN for an error that too few draws leave unknown. None if the run learned no density of whole trees, if the
+        mass of the prior is not known, if the variance of the leaves or feature weights are drawn, if the root is too
+        large a cell, or if the density of a team contains none of its draws.
+    """
+    model, course = post.model, post.course
+    if course is None or not course.kernel.guided or post.tempering is not None or not model.lowered.is_fixed:
+        return None
+    if prior_mass(model).log_mass is None or model.units.n_units * len(model.lowered.split_prior.feature) > MOST_VALUES:
+        return None
+    teams, out = course.teams, []
+    for team in teams:
+        end = course.ends[team[0]]
+        chain = Chain(model.lowered, course.kernel, generator_from(end.generator))
+        set_density(chain, density_of(end), 1.0)
+        chain.take(end.replicas[0].graph)
+        if not chain.state.node[0].splittable:
+            return None
+        drawn = sample_independent(chain, N_DRAWN // len(teams))
+        chained = _chained(chain, post, team)
+        if not np.isfinite(chained).any():
+            return None
+        log_z, se = _bridged(chained, drawn)
+        out.append((log_z + evidence_constant(model), se))
+    return np.array(out)
+
+
+def _chained(chain: Chain, post: Any, team: list[int]) -> np.ndarray:
+    """Return the log weights (chains, k) of draws of a team, evenly spaced, infinite if the density lacks the tree."""
+    each = max(N_CHAINED // post.n_chains, 1)
+    which = np.unique(np.linspace(0, post.n_draws - 1, min(each, post.n_draws)).astype(np.int64))
+    chosen = post.tree_of_draw[np.ix_(team, which)]
+    trees, number = np.unique(chosen, return_inverse=True)
+    weights = np.empty(len(trees))
+    for i, tree in enumerate(trees.tolist()):
+        cut_down(chain.packed)
+        load_tree(post.model, chain, post.distinct_tree(tree))
+        weights[i] = weigh(chain.walk)
+    cut_down(chain.packed)
+    return weights[number.reshape(chosen.shape)]
+
+
+def _bridged(chained: np.ndarray, drawn: np.ndarray) -> tuple[float, float]:
+    """Return the log of the evidence and its standard error, NaN if unknown, by the log weights of both kinds of draws.
+
+    Not all weights of the chains may be infinite.
+    """
+    effective = chained.size
+    if chained.shape[1] >= FEWEST_PER_CHAIN and np.isfinite(chained).all():
+        effective = chained.size / float(autocorrelation_times(chained[None])[0])
+    s, r = (np.log(n / (effective + len(drawn))) for n in (effective, len(drawn)))
+    log_z = float(np.median(chained[np.isfinite(chained)]))
+    for _ in range(ITERATIONS):
+        above = drawn - np.logaddexp(s + drawn, r + log_z)
+        below = -np.logaddexp(s + chained, r + log_z)
+        before, log_z = log_z, float(log_mean(above) - log_mean(below))
+        if abs(log_z - before) < TOLERANCE:
+            break
+    above, below = np.exp(above - above.max()), np.exp(below - below.max())
+    if below.shape[1] < FEWEST_PER_CHAIN:
+        return log_z, np.nan
+    of_drawn = above.var(ddof=1) / (len(above) * above.mean() ** 2)
+    time = float(autocorrelation_times(below[None])[0])
+    of_chained = time * below.var() / (below.size * below.mean() ** 2)
+    wider = float(stdtrit(max(below.size / time, 1.0), 0.5 + COVERED / 2.0)) / 2.0
+    return log_z, float(np.sqrt(of_drawn + of_chained * wider**2))
+
+
+@jit
+def weigh(walk: Any) -> float:
+    """Return the log weight of the present tree, infinite if the density cannot draw it."""
+    model, state = walk.model, walk.state
+    root = np.int64(0)
+    if not is_drawable(model, state, root):
+        return inf
+    return subtree_log_prior(model, state, root) + subtree_log_score(state, root) - log_density(model, state, root)

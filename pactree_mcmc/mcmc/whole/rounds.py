@@ -1,0 +1,431 @@
+"""Tuning of the default run: chains draw trees in rounds, and each team of chains fits a density to its own trees.
+
+A round is one task for each chain. Between two rounds the decisions of a team's chains are fitted together. The first
+rounds temper the score, so that chains move between modes which the posterior separates. In the last rounds a graph of
+the cells and splits that were visited grows. Then density and graph are frozen. Nothing passes between teams, so that
+each is an independent witness of what the other has found; only the costs of proposals are pooled.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.special import logsumexp
+from ...model import TreeModel
+from ...tree.drawn import Course
+from ..chain.draw_store import new_saved, trimmed
+from ..chain.snapshot import ARRAYS, Snapshot
+from ..chain.start import may_grow
+from ..chain.strata import balanced, log_evidences
+from ..kernel import STEP_ROWS
+from ..learned.decisions import Decisions
+from ..learned.fit import fit_density, joined_decisions
+from ..learned.graph import frozen, joined_graph
+from ..run.pool import Submit, map_chains, start_clock, with_pool
+from ..run.progress import Progress
+from ..run.stop import LEARNING, Stop
+from ..run.task import LENGTHS, PILOT_STEPS, WORK, Plan, Result, Run
+from ..run.workers import Work, nothing_left
+from ..state.arrays import first_density
+from ..state.pieces import Graph, new_graph
+from ..state.records import N_PIECES
+from ..sums.split_sums import CODE_ROWS
+from .sampling import exploration_weights, root_evidences, systematic_indices
+from .tasks import RoundResult, Task, add_draws, density_of, estimate_root_splits, estimate_strata, run_round
+
+MOST_TEAMS = 2
+"""Largest number of teams."""
+PILOT_BETA = 0.3
+"""Power of the score in the first round, which measures what each move costs."""
+BETAS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.0, 1.0)
+"""Powers of the score in the rounds to which the density is fitted."""
+REMEMBERED = 5
+"""Number of last rounds to whose decisions the density is fitted."""
+GROWTH_ROUNDS, GROWTH_STEPS = 3, 2
+"""Largest number of rounds in which the graph grows, and their length relative to the other rounds."""
+STEPS, FEWEST_STEPS = 30, 10
+"""Number of steps of a round, and the smallest number if the work is short."""
+FIT_PASSES, GROWTH_PASSES = 1200, 3000
+"""Cost of a chain in the fitted rounds, and in the growth rounds, in passes over the whole table, about."""
+FIT_FRACTION, TUNING_FRACTION = 0.2, 0.6
+"""Largest fraction of the work for the fitted rounds, and for all of tuning."""
+OLD_COST = 0.7
+"""Weight of earlier rounds in the mean cost of proposals."""
+ENOUGH_EFFECTIVE = 0.6
+"""Effective fraction of independent trees above which the graph needs no further growth round."""
+RESTARTS = 6
+"""Number of times that a chain restarts in another stratum during a growth round."""
+STALE = 3.0
+"""Nats subtracted from the first estimate of a stratum's evidence, if the graph gives another."""
+MOST_PIECES = 1 << 17
+"""Largest number of pieces, and of links, of a graph during tuning."""
+MOST_PIECES_LATER = 1 << 18
+"""The same when draws are added."""
+LARGEST_PASS = 200_000
+"""Largest cost of a pass over the table, in rows visited, with which chains fit a density. On larger tables local moves
+predict as well in less time (benchmarks/README.md, Large tables)."""
+MANY_VALUES, MOST_WORK = 50_000, 2e10
+"""Number of values of a table above which the default work grows with it, and the largest default work, in rows."""
+
+
+class Team(NamedTuple):
+    """Chains that tune together, and what they have fitted."""
+
+    chains: tuple[int, ...]
+    density: np.ndarray
+    graph: Graph
+    rounds: tuple[Decisions, ...] = ()
+    """Decisions recorded in the last rounds."""
+    strata: np.ndarray | None = None
+    """(p,) log evidence of the trees with each feature at the root, or None before it is estimated."""
+    is_grown: bool = False
+    """True if the graph needs no further growth round."""
+
+
+class Round(NamedTuple):
+    """One round of the schedule."""
+
+    kind: str
+    """"pilot", "fit" or "grow"."""
+    beta: float
+    """Power of the score."""
+    tuned: int
+    """Number of tuning steps of a chain at its end."""
+
+
+class Tuning:
+    """State of a run during tuning.
+
+    Parameters
+    ----------
+    work : Work
+        Chains to be tuned.
+    submit : callable
+        Submits a task to the executor.
+    """
+
+    def __init__(self, work: Work, submit: Submit) -> None:
+        self.work, self.submit, self.lost = work, submit, dict(work.lost)
+        self.plans: list[Plan] = list(work.plans)
+        self.ends: list[Snapshot | None] = [None] * len(self.plans)
+        self.cost = np.zeros((2, len(self.plans[0].kernel.names)))
+        self.spent = 0.0
+        """Number of rows visited, in all chains."""
+        density = first_density(len(self.plans[0].model.lowered.split_prior.feature))
+        chains = range(len(self.plans))
+        n_teams = min(MOST_TEAMS, len(self.plans))
+        self.teams = [Team(tuple(chains[t::n_teams]), density, new_graph()) for t in range(n_teams)]
+
+    @property
+    def model(self) -> TreeModel:
+        """Model of the run."""
+        return self.plans[0].model
+
+    @property
+    def _is_over(self) -> bool:
+        """True if a run that finds its own length needs no further growth round, or has no work left for one."""
+        length = self.plans[0].length
+        if length is None:
+            return False
+        return all(team.is_grown for team in self.teams) or self.spent > TUNING_FRACTION * length.work
+
+    def run(self, schedule: list[Round], progress: Progress, stopped: Stop) -> None:
+        """Run the rounds of a schedule, as far as chains, work and time last."""
+        done = 0
+        for number, one in enumerate(schedule):
+            progress.update(done * len(self.plans), f"round {number + 1} of {len(schedule)}")
+            self.plans = [plan._replace(tune=one.tuned) for plan in self.plans]
+            self._run_round(one, stopped)
+            if not self.left:
+                return
+            is_cut = any(self.ends[c].tuned < one.tuned for c in self.left)
+            if stopped.is_set() and (is_cut or number + 1 < len(schedule)):
+                self.plans = [plan._replace(tune=schedule[-1].tuned) for plan in self.plans]
+                self.work.stop.cuts.append(f"learning from round {number + 1} of {len(schedule)} on")
+                return
+            if one.kind == "grow" and self._is_over:
+                return
+            done = one.tuned
+
+    @property
+    def left(self) -> list[int]:
+        """Chains that are not lost."""
+        return [c for c in range(len(self.plans)) if c not in self.lost]
+
+    def _run_round(self, one: Round, stopped: Stop) -> None:
+        """Run one round of all chains, and fit each team's density or graph to it."""
+        tasks = {}
+        for number, team in enumerate(self.teams):
+            if one.kind == "grow" and team.strata is not None and not team.graph.used.any():
+                team = self.teams[number] = self._with_root_splits(team)
+            tasks |= self._round_tasks(team, one)
+        found = self._map(run_round, tasks)
+        self._set_weights(found.values())
+        for number, team in enumerate(self.teams):
+            results = [found[c] for c in team.chains if c in found]
+            if not results or one.kind == "pilot":
+                continue
+            if one.kind == "grow":
+                self.teams[number] = self._grown(team, results)
+                continue
+            decisions = joined_decisions([result.decisions for result in results])
+            rounds = (*team.rounds, decisions)[-REMEMBERED:]
+            team = team._replace(rounds=rounds, density=fit_density(joined_decisions(list(rounds)), team.density))
+            if one.beta == 1.0 and not stopped.is_set():
+                team = self._with_strata(team)
+            self.teams[number] = team
+
+    def _round_tasks(self, team: Team, one: Round) -> dict[int, Task]:
+        """Return the tasks of a team's chains in a round."""
+        chains = [c for c in team.chains if c not in self.lost]
+        graph, restarts = None, [()] * len(chains)
+        if one.kind == "grow":
+            graph = team.graph
+            if team.strata is not None:
+                restarts = restart_order(graph, team.strata, len(chains))
+        room = (MOST_PIECES - int(team.graph.used.max())) // len(team.chains)
+        return {
+            c: Task(self.plans[c], self.ends[c], team.density, graph, room, one.beta, one.tuned, features)
+            for c, features in zip(chains, restarts, strict=True)
+        }
+
+    def _map(self, function: Any, tasks: dict[int, Task]) -> dict[int, RoundResult]:
+        """Run a task for each chain and keep where the chains are; chains lost on the way are noted."""
+        found = map_chains(self.work, self.submit, function, tasks, self.lost)
+        for c, result in found.items():
+            self.ends[c] = result.end
+        return found
+
+    def _set_weights(self, results: Any) -> None:
+        """Set the weights of the moves, and the number of proposals in a step, by what proposals cost."""
+        length, kernel = self.plans[0].length, self.plans[0].kernel
+        if length is None or not results:
+            return
+        cost = sum(result.cost for result in results)
+        self.cost = OLD_COST * self.cost + cost
+        self.spent += sum(result.rows for result in results) + STEP_ROWS * float(cost[0].sum())
+        if kernel.adapts:
+            kernel = kernel.by_cost(self.cost, length.work / (LENGTHS * length.draws * len(self.plans)))
+            self.plans = [plan._replace(kernel=kernel) for plan in self.plans]
+
+    def _grown(self, team: Team, results: list[RoundResult]) -> Team:
+        """Return a team with the graphs of its chains joined."""
+        graph = joined_graph([result.graph for result in results])
+        weights = np.concatenate([result.weights for result in results])
+        is_grown = effective_fraction(weights) >= ENOUGH_EFFECTIVE or int(graph.used.max()) >= MOST_PIECES
+        return team._replace(graph=graph, is_grown=is_grown)
+
+    def _with_strata(self, team: Team) -> Team:
+        """Estimate the evidence of each stratum, and give the density of a team root features in proportion to it."""
+        chains = [c for c in team.chains if c not in self.lost]
+        p = len(self.model.lowered.split_prior.feature)
+        found = self._map(estimate_strata, self._shared_tasks(team, chains, range(p)))
+        weights = {feature: w for result in found.values() for feature, w in result.strata.items()}
+        if not weights:
+            return team
+        strata = np.full(p, -np.inf)
+        for feature, value in log_evidences(weights).items():
+            strata[feature] = value
+        fractions = next(iter(found.values())).fractions
+        counts = root_counts(joined_decisions(list(team.rounds)), p)
+        return team._replace(strata=strata, density=balanced(team.density, fractions, weights, counts))
+
+    def _with_root_splits(self, team: Team) -> Team:
+        """Give a team a first graph, with root splits on all features whose strata may matter."""
+        chains = [c for c in team.chains if c not in self.lost]
+        features = np.flatnonzero(exploration_weights(team.strata)).tolist()
+        found = self._map(estimate_root_splits, self._shared_tasks(team, chains, features))
+        if not found:
+            return team
+        return team._replace(graph=joined_graph([result.graph for result in found.values()]))
+
+    def _shared_tasks(self, team: Team, chains: list[int], features: Any) -> dict[int, Task]:
+        """Return tasks that share root features out among the chains of a team."""
+        room = MOST_PIECES // (2 * max(len(chains), 1))
+        return {
+            c: Task(self.plans[c], self.ends[c], team.density, room=room, features=tuple(features[i :: len(chains)]))
+            for i, c in enumerate(chains)
+        }
+
+    def finished(self) -> Work:
+        """Return the work left: chains that stand at their first draw, each with its team's density and graph."""
+        length, results = self.plans[0].length, list[Result | None]([None] * len(self.plans))
+        if length is not None and self.left:
+            per_step = self.plans[0].kernel.rows_per_block(self.cost) * len(self.plans)
+            steps = max(int((length.work - self.spent) / per_step), length.draws)
+            length = length._replace(steps=length.steps or steps, affordable=steps)
+            self.plans = [plan._replace(length=length) for plan in self.plans]
+        for number, team in enumerate(self.teams):
+            graph = frozen(team.graph)
+            for c in team.chains:
+                if c not in self.lost:
+                    results[c] = begun_with(self.plans[c], self.ends[c], team.density, graph, number)
+        return self.work._replace(plans=self.plans, before=results, lost=self.lost)
+
+
+def tune_teams(work: Work) -> Work:
+    """Tune chains in teams and return the work left.
+
+    Chains lost on an executor are named in it, and the others go on. If a run that lost chains is resumed, they begin
+    with the density and graph of their team, or of the other team if all of theirs were lost.
+    """
+    if any(result is not None for result in work.before):
+        results = [_started(work, c) if result is None else result for c, result in enumerate(work.before)]
+        return work._replace(before=results)
+    first, chains = work.plans[0], len(work.plans)
+    schedule = schedule_of(first, chains)
+    total, grown = chains * schedule[-1].tuned, may_grow(first.start)
+    try:
+        with Progress(0, work.progress, first.kernel, grown, tune=total) as progress:
+            start_clock(work)
+            stopped = work.stop.part(LEARNING)
+            return with_pool(work, lambda submit: _tuned(work, submit, schedule, progress, stopped), stopped)
+    except KeyboardInterrupt:
+        until = "every chain had a draw" if work.executor is None else "a chain had finished"
+        raise KeyboardInterrupt(nothing_left(until, work)) from None
+
+
+def _tuned(work: Work, submit: Submit, schedule: list[Round], progress: Progress, stopped: Stop) -> Work:
+    """Run the rounds of a schedule and return the work left."""
+    tuning = Tuning(work, submit)
+    tuning.run(schedule, progress, stopped)
+    return tuning.finished()
+
+
+def schedule_of(plan: Plan, chains: int) -> list[Round]:
+    """Return the rounds of a run.
+
+    A run that finds its own length has rounds of a given number of steps, and a pilot. Another one divides its tuning
+    steps evenly. The graph does not grow if the variance of the leaves or feature weights are drawn, since the sums it
+    stores change with them.
+    """
+    n_growth = GROWTH_ROUNDS if plan.model.lowered.is_fixed else 0
+    kinds = [*["fit"] * len(BETAS), *["grow"] * n_growth]
+    betas = [*BETAS, *[1.0] * n_growth]
+    if plan.length is None:
+        ends = [plan.tune * (number + 1) // len(kinds) for number in range(len(kinds))]
+    else:
+        steps = round_steps(plan, chains)
+        kinds, betas = ["pilot", *kinds], [PILOT_BETA, *betas]
+        ends = list(accumulate([PILOT_STEPS, *[steps] * len(BETAS), *[GROWTH_STEPS * steps] * n_growth]))
+    return [Round(*one) for one in zip(kinds, betas, ends, strict=True)]
+
+
+def round_steps(plan: Plan, chains: int) -> int:
+    """Return the number of steps of a round, fewer than usual if tuning would take too much of the work."""
+    rows_per_pass, work = pass_rows(plan.model) * chains, plan.length.work
+    rows = min(FIT_FRACTION * work, TUNING_FRACTION * work - GROWTH_PASSES * rows_per_pass)
+    return int(min(max(STEPS * rows / (FIT_PASSES * rows_per_pass), FEWEST_STEPS), STEPS))
+
+
+def pass_rows(model: TreeModel) -> int:
+    """Return the cost of scoring the splits of all features at the root, in rows visited."""
+    features = model.lowered.split_prior.feature
+    return model.units.codes.shape[1] * len(features) + CODE_ROWS * int(features.n_codes.sum())
+
+
+def default_work(model: TreeModel) -> float:
+    """Return the default limit of the rows that a run visits: more on a large table, if chains fit a density to it."""
+    if pass_rows(model) > LARGEST_PASS:
+        return WORK
+    values = model.units.n_units * len(model.lowered.split_prior.feature)
+    return min(WORK * max(values / MANY_VALUES, 1.0), MOST_WORK)
+
+
+def tunes_within(work: float, model: TreeModel, chains: int) -> bool:
+    """Return True if rounds of tuning pay on this table, and fit into the work."""
+    least, rows = FIT_PASSES * FEWEST_STEPS / STEPS + GROWTH_PASSES, pass_rows(model)
+    return rows <= LARGEST_PASS and least * rows * chains <= TUNING_FRACTION * work
+
+
+def restart_order(graph: Graph, strata: np.ndarray, n: int) -> list[tuple[int, ...]]:
+    """Return the root features from which each of ``n`` chains restarts, rare strata more often than by evidence.
+
+    The evidence of a stratum is the larger of what the graph contains and of the first estimate less ``STALE``.
+    """
+    if not (strata > -np.inf).any():
+        return [()] * n
+    known = root_evidences(graph, len(strata))
+    if (known > -np.inf).any():
+        strata = np.maximum(known - logsumexp(known), strata - logsumexp(strata) - STALE)
+    features = systematic_indices(exploration_weights(strata), RESTARTS * n, 0.5)
+    return [tuple(features[c::n]) for c in range(n)]
+
+
+def effective_fraction(log_weights: np.ndarray) -> float:
+    """Return the effective number of weighted draws (Kish) divided by their number, 0 if no weight is positive."""
+    if not np.isfinite(log_weights).any():
+        return 0.0
+    w = np.exp(log_weights - log_weights.max())
+    return float(w.sum() ** 2 / ((w**2).sum() * len(w)))
+
+
+def root_counts(decisions: Decisions, p: int) -> np.ndarray:
+    """Return how often (p,) each feature is split on at the root."""
+    chosen = decisions.chosen[(decisions.level == 0) & (decisions.chosen >= 0)]
+    return np.bincount(decisions.feature[chosen], minlength=p)
+
+
+def can_add_draws(work: Work, results: list[Result]) -> bool:
+    """Return True if all chains have graphs with room for draws."""
+    ends = [result.end for result in results]
+    if work.plans[0].betas is not None or any(end is None for end in ends):
+        return False
+    used = [end.replicas[0].graph.used for end in ends]
+    return all(bool(one[N_PIECES] > 0 and one.max() + len(results) <= MOST_PIECES_LATER) for one in used)
+
+
+def with_draws(work: Work, results: list[Result]) -> list[Result]:
+    """Add the draws of all chains to the graph of every team, so that each has what the other has found.
+
+    The chains stay where they are, without draws. A team keeps its graph if an executor lost one of its tasks.
+    """
+    teams = Course(work.plans[0].kernel, 1, tuple(result.end for result in results), 1).teams
+    tasks = {}
+    for team in teams:
+        graph = results[team[0]].end.replicas[0].graph
+        room = (MOST_PIECES_LATER - int(graph.used.max())) // len(team)
+        for i, c in enumerate(team):
+            others = [other for other in range(len(results)) if other not in team]
+            saved = tuple(results[d].saved for d in (c, *others[i :: len(team)]))
+            end = results[c].end
+            tasks[c] = Task(work.plans[c], end, density_of(end), graph, room, saved=saved)
+    found = with_pool(work, lambda submit: map_chains(work, submit, add_draws, tasks, {}))
+    graphs: list[Graph] = [result.end.replicas[0].graph for result in results]
+    for team in teams:
+        if all(c in found for c in team):
+            graph = frozen(joined_graph([found[c].graph for c in team], learns=False))
+            for c in team:
+                graphs[c] = graph
+    return restarted(work, results, graphs)
+
+
+def restarted(work: Work, results: list[Result], graphs: list[Graph] | None = None) -> list[Result]:
+    """Return the chains where they are, without draws, with the graphs given or those they have."""
+    out = []
+    for c, (plan, result) in enumerate(zip(work.plans, results, strict=True)):
+        end = result.end
+        graph = end.replicas[0].graph if graphs is None else graphs[c]
+        out.append(begun_with(plan, end, density_of(end), graph, end.team))
+    return out
+
+
+def begun_with(plan: Plan, end: Snapshot, density: np.ndarray, graph: Graph, team: int) -> Result:
+    """Return a chain without draws that draws from a density and graph from now on."""
+    at, (replica,) = ARRAYS.index("density"), end.replicas
+    state = (*replica.state[:at], density, *replica.state[at + 1 :])
+    saved = trimmed(new_saved(0, len(plan.kernel.moves), plan.model.lowered.leaf.n_stats, plan.model.lowered.n_weights))
+    return Result(saved, None, end._replace(replicas=(replica._replace(state=state, graph=graph),), team=team))
+
+
+def _started(work: Work, c: int) -> Result:
+    """Return a lost chain at its start, with the density and graph of its team, or of another one."""
+    ends = [result.end for result in work.before if result is not None]
+    team = c % min(MOST_TEAMS, len(work.plans))
+    end = next((one for one in ends if one.team == team), ends[0])
+    run = Run(work.plans[c]._replace(draws=0))
+    run.begin()
+    return begun_with(work.plans[c], run.snapshot, density_of(end), end.replicas[0].graph, end.team)
