@@ -27,10 +27,10 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import numpy as np
+import tables
 from clock import timed
 from silent_summary import read, summary
-from silent_tables import TABLES, check_symmetries, column_pairs, row_images
-from tables import MissingTable
+from silent_tables import SAME_POSTERIOR, TABLES, check_symmetries, column_pairs, row_images
 
 import pactree_mcmc as pt
 
@@ -42,7 +42,7 @@ SEEDS, PROCESSES = 20, 2
 REFERENCE_SEED, REFERENCE_WORK = 1000, 1e11
 """First seed of reference runs, and their work, ten times the default."""
 PREDICTED_ROWS = 50
-MOST_ROW_PAIRS = 100
+MOST_ROW_PAIRS = 300
 ROW_SEED = 0
 WARNING_LENGTH = 200
 LEAST_DIFFERENCE = 0.05
@@ -52,7 +52,7 @@ LEAST_DIFFERENCE = 0.05
 def main(given=None):
     args = _arguments(given)
     if args.summary is not None:
-        print(*summary(read(args.summary), list(TABLES)), sep="\n")
+        print(*summary(read(args.summary), list(TABLES), SAME_POSTERIOR), sep="\n")
         return
     done = {key for key, line in read(args.out).items() if "error" not in line}
     names = [name for name in args.tables if _is_usable(name)]
@@ -74,7 +74,7 @@ def _is_usable(name):
     """Return True if the table can be had; print why if not. Raise NotSymmetric if a symmetry is wrong."""
     try:
         check_symmetries(TABLES[name]())
-    except MissingTable as missing:
+    except tables.MissingTable as missing:
         print(f"{name} skipped: {missing}", flush=True)
         return False
     return True

@@ -9,6 +9,7 @@ by symmetry differ by more than .05 and by more z than chance explains: more tha
 import json
 import math
 import statistics
+from collections import defaultdict
 from itertools import pairwise
 
 import numpy as np
@@ -155,16 +156,23 @@ def root_mean_square(z):
     return f"{math.sqrt(np.mean(np.square(z))):.2f}" if len(z) else "-"
 
 
-def summary(found, order):
-    """Yield the lines of the table, the totals, and every run that is silent and wrong."""
+def summary(found, order, same_posterior=None):
+    """Yield the lines of the table, the totals, and every run that is silent and wrong.
+
+    ``same_posterior`` maps tables to the table whose evidence they have. Such tables have one reference.
+    """
+    group_of = {name: (same_posterior or {}).get(name, name) for name in order}
+    runs_of_group = defaultdict(list)
+    for (name, *_), line in sorted(found.items()):
+        if name in group_of and "error" not in line:
+            runs_of_group[group_of[name]].append(line)
     rows, silent, wrong, all_z = [], 0, [], []
     for name in order:
         lines = [line for (table, *_), line in sorted(found.items()) if table == name]
         if not lines:
             continue
-        runs = [line for line in lines if "error" not in line]
-        judged = [line for line in runs if not line["reference"]]
-        table_reference, z = reference(runs), z_of_runs(judged)
+        judged = [line for line in lines if "error" not in line and not line["reference"]]
+        table_reference, z = reference(runs_of_group[group_of[name]]), z_of_runs(judged)
         verdicts = [_verdict(line, table_reference) for line in judged if not line["warned"]]
         rows.append(_row(name, lines, judged, verdicts, z))
         silent += len(verdicts)
