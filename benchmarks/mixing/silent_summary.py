@@ -44,11 +44,18 @@ HEADER = (
 
 
 def read(path):
-    """Return the runs of a file by (table, seed, reference), the last line of each; none if there is no file."""
-    if not path.exists():
-        return {}
-    lines = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
-    return {(line["table"], line["seed"], line["reference"]): line for line in lines}
+    """Return the runs of a file by (table, seed, reference), the last line of each; none if there is no file.
+
+    Lines that are cut off, because the measurement was stopped while it wrote, are left out.
+    """
+    found = {}
+    for text in path.read_text().splitlines() if path.exists() else ():
+        try:
+            line = json.loads(text)
+        except json.JSONDecodeError:
+            continue
+        found[line["table"], line["seed"], line["reference"]] = line
+    return found
 
 
 def reference(runs):

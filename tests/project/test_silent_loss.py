@@ -150,7 +150,7 @@ def test_summary_of_an_invented_file(tmp_path):
     lines += [{"table": "a", "seed": 0, "reference": False, "error": "ValueError: no"}]
     lines += [run_line("a", 1, se=None, cpu=7.0), run_line("b", 0, symmetry=whole, cpu=4.0)]
     file = tmp_path / "runs.jsonl"
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"table": "b", "se')  # cut off
     said = list(verdicts.summary(verdicts.read(file), ["a", "absent", "b"]))
     assert "| a | 100 x 3 | 1 | 1 | 0 | 0 (- / -) | - | - | 7.0 |" in said
     assert "| b | 100 x 3 | 6 | 0 | 1 | 1 (1 / 1) | 1.00 | 0.00 | 2.0 |" in said
