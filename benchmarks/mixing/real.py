@@ -127,7 +127,6 @@ def _told(run, limit):
             "R-hat / effective draws: " + ", ".join(figures),
             f"MISS: {', '.join(missed)}" if missed else "PASS",
             "warned" if run.warned else "no warning",
-            *(["selected, not confirmed"] if run.post.course.selected else []),
             f"root: {', '.join(roots)}",
         ]
     )

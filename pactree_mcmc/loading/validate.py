@@ -223,7 +223,6 @@ def check_course(course: Any, draws: Any, model: TreeModel) -> None:
     require(type(course.thin) is int and 1 <= course.thin <= MOST, "thin is out of range")
     require(type(course.steps) is int and 1 <= course.steps <= MOST, "steps is out of range")
     require(isinstance(course.ends, tuple) and len(course.ends) == chains, "a chain has no end")
-    require(type(course.selected) is bool, "whether draws were selected is no condition")
     require(course.kernel.moves == draws.moves, "the moves are not those of the kernel")
     for end in course.ends:
         check_end(end, model, len(course.kernel.moves))
@@ -332,10 +331,9 @@ def check_generator(state: Any) -> None:
 def _check_length(length: Any, model: TreeModel) -> None:
     if length is not None:
         require(isinstance(length, Length), "a plan has no length")
-        counts = length.draws, length.steps, length.before, length.affordable
+        counts = length.draws, length.steps, length.before
         require([type(n) is int and 0 <= n <= MOST for n in counts], "a plan has no length")
         require(length.draws >= 1, "a plan has no length")
-        require(type(length.confirms) is bool and type(length.selected) is bool, "a plan has no length")
         finite = type(length.seconds) is float and 0.0 < length.seconds < np.inf
         require(length.seconds is None or finite, "a plan has no length")
         require(type(length.work) is float and 1.0 <= length.work < np.inf, "a plan has no length")

@@ -1,4 +1,4 @@
-"""Whether what a file says of a learned density makes sense: its guides and anchors, evidences of teams, and the graph."""
+"""Checks of what a file holds of a learned density: guides, anchors, the graph, and the evidences of teams."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def _rest_of_posterior(
     # a length that is reached with the draws asked for
     length = None
     if course.kernel.adapts:
-        length = Length(total, total * course.thin, confirms=True, selected=course.selected)
+        length = Length(total, total * course.thin)
     # without those before, a call is not worth telling
     calls = (*post.calls, call_of(resume, {"draws": draws})) if post.calls else ()
     plans = [

@@ -25,11 +25,11 @@ from .chain.start import Dispersed
 from .chain.tempering import read_ladder
 from .kernel import PROPOSALS_PER_DRAW, check_even, read_kernel
 from .run.checkpoint import Checkpoint, read_interval, read_target
-from .run.length import FEWEST, lengthen
 from .run.pilot import fitted
 from .run.stop import Stop
 from .run.task import LENGTHS, WORK, Length, Plan
 from .run.workers import Done, Work, do
+from .schedule import FEWEST, Schedule
 from .state.arrays import line_sums
 from .whole.evidence import team_evidences
 from .whole.rounds import default_work, tune_teams, tunes_within
@@ -150,11 +150,12 @@ def sample(
 
     Notes
     -----
-    A run that finds its own length makes ``draws`` steps. As long as `check_convergence` finds something it makes as many more as there are and
-    keeps every second draw, until steps that visit ``work`` rows are made or ``seconds`` are over. Where chains learn,
-    what was drawn teaches them, and is dropped, each time before the number doubles. The end is counted in steps, so
-    that the same seed gives the same draws on any machine. With fewer than 1000 draws in all the criterion is not
-    waited for: ``draws`` steps are made, or what ``steps`` or ``seconds`` say. In kernel "whole" tuning also sets the
+    A run that finds its own length makes ``draws`` steps. As long as `check_convergence` finds something it goes on,
+    until steps that visit ``work`` rows are made or ``seconds`` are over. In kernel "whole" the chains tune in two
+    teams that share nothing, and each time the run goes on both teams get the draws of all chains and these are
+    dropped; otherwise the number of draws doubles and every second one is kept. The end is counted in steps, so that
+    the same seed gives the same draws on any machine. With fewer than 1000 draws in all the run does not wait for the
+    criterion: ``draws`` steps are made, or what ``steps`` or ``seconds`` say. In kernel "whole" tuning also sets the
     weights, and the proposals a step, by what these cost.
 
     A proposal costs O(rows of the leaf concerned). Memory beside the model: 8 bytes a row and chain, the draws,
@@ -224,15 +225,16 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
             work = fitted(work)
         if work.checkpoint is not None:
             work.checkpoint.follow(work.plans)
-    done, steps, selected, evidences = do(work), None, False, None
+    done, steps, evidences = do(work), None, None
     if work.plans[0].length is not None:
-        work, done, steps, selected, evidences = lengthen(work, done, stop.began if stop.is_timed else began)
+        schedule = Schedule(work, done, stop.began if stop.is_timed else began).run()
+        work, done, steps, evidences = schedule.work, schedule.chosen(), schedule.steps, schedule.evidences
     seconds += time.perf_counter() - began
     try:
-        post = _posterior(work, done, seconds, steps, selected)
+        post = _posterior(work, done, seconds, steps)
     except KeyboardInterrupt:
         # takes a moment, and without it all draws would be lost
-        post = _posterior(work, done, seconds, steps, selected)
+        post = _posterior(work, done, seconds, steps)
     if stop.cuts:
         warnings.warn(_ended_early(stop, post, work.plans[0]), stacklevel=3)
     try:
@@ -247,14 +249,14 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
     return post
 
 
-def _posterior(work: Work, done: Done, seconds: float, steps: int | None, selected: bool) -> SampledPosterior:
+def _posterior(work: Work, done: Done, seconds: float, steps: int | None) -> SampledPosterior:
     """Return the posterior of what chains have drawn, after ``steps`` steps each."""
     first, results, tempering, course = work.plans[0], done.results, None, None
     steps = results[0].n_draws * first.thin if steps is None else steps
     if results[0].ladder is not None:
         tempering = gather([result.ladder for result in results], prior_mass(first.model))
     if all(result.end is not None for result in results):
-        course = Course(first.kernel, first.thin, tuple(result.end for result in results), steps, selected=selected)
+        course = Course(first.kernel, first.thin, tuple(result.end for result in results), steps)
     saved = [result.saved for result in results]
     post: SampledPosterior = join_chains(first.model, saved, first.kernel.moves, seconds, tempering, course)
     post.calls = tuple(call.ended(None if course is None else steps) for call in first.calls)

@@ -70,11 +70,8 @@ NO_PROOF = (
     "No proof of convergence: chains that are all in the same wrong mode look the same. Compare with another rng=, "
     "with betas=8, or with exact.solve of a smaller model."
 )
-SELECTED = (
-    "The run ended with these draws because they agree, after others that did not, without the work left to confirm "
-    "them: errors computed from them may be a third too small. Draws that pt.resume adds are not selected so."
-)
-"""Said of draws that the criterion selected (`Course.selected`)."""
+NO_WITNESS = "It tuned alone, so that no other chain confirms it independently: give chains=4."
+"""Remark on a run of one chain that learned a density."""
 
 
 def warn_if_unconverged(
@@ -205,8 +202,10 @@ def verdict(post: SampledPosterior) -> str:
     if found:
         return "\n  ".join(found)
     chains = "The halves of the chain agree" if post.n_chains == 1 else f"The {post.n_chains} chains agree"
-    selected = [SELECTED] if post.course is not None and post.course.selected else []
-    return "\n  ".join([f"{chains} within what is wanted. {NO_PROOF}", *selected])
+    witness = ""
+    if post.course is not None and post.course.kernel.guided and len(post.course.teams) == 1:
+        witness = f" {NO_WITNESS}"
+    return f"{chains} within what is wanted.{witness} {NO_PROOF}"
 
 
 class Quantities(NamedTuple):

@@ -310,6 +310,6 @@ def evidences_differ(evidences: np.ndarray | None) -> list[str]:
     if high[0] - low[0] <= max(DIFFERENCE_ERRORS * math.hypot(low[1], high[1]), SMALLEST_DIFFERENCE):
         return []
     return [
-        f"the log evidence is {low[0]:.2f} +- {low[1]:.2f} by one half of the chains and {high[0]:.2f} +- {high[1]:.2f} "
-        "by the other half, which tuned apart: one half has lost part of the posterior"
+        f"the log evidence is {low[0]:.2f} +- {low[1]:.2f} by one half of the chains and {high[0]:.2f} +- "
+        f"{high[1]:.2f} by the other half, which tuned apart: one half has lost part of the posterior"
     ]

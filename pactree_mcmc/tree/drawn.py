@@ -66,9 +66,6 @@ class Course(NamedTuple):
 
     None if the run has a ladder, learned no density of whole trees, or cannot estimate the evidence by it.
     """
-    selected: bool = False
-    """Whether the run ended with draws that satisfied the criterion at a later look and were not confirmed by others:
-    errors computed from them are too small, by a third or so (`docs/default.md`)."""
 
     @property
     def teams(self) -> list[list[int]]:

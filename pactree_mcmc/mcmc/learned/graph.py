@@ -43,8 +43,9 @@ SPREAD = 0.25
 """Part of the variance of ``s - log g`` by which m lies above the mean; one half if these were normal."""
 LEAST_TRIED = 0.02
 """Probability of trying a split by g, at least."""
-EXPLORED = 0.15
-"""The same while trees are drawn to see more."""
+EXPLORED = 0.5
+"""Probability of a decision by g while exploring trees are drawn, even if the graph contains the split already. So
+branches in which only poor trees were found so far are drawn again."""
 MOST_ABOVE = 600.0
 """Nats by which what was not seen may stand above what was, at most."""
 MARGIN, LEAST_LEFT = 1.0, 1e-6
@@ -200,14 +201,14 @@ def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, n
     if at < 0:
         return _draw_learned(rng, model, state, node)
     graph, piece = state.graph, state.graph.piece[at]
-    tried = exp(piece.log_tried)
-    if graph.used[GROWING] == EXPLORING:
-        tried = max(tried, EXPLORED)
-    if flip(rng, tried):
+    explores = graph.used[GROWING] == EXPLORING
+    if flip(rng, EXPLORED if explores else exp(piece.log_tried)):
         kept = state.stratum[0]
         state.stratum[0] = piece.stratum
         split, log_g = _draw_learned(rng, model, state, node)
         state.stratum[0] = kept
+        if explores:
+            return split, log_g
         if split.feature != NONE:
             sides = sides_of(model, state, node, split.feature, split.categories)
             if link_of(graph, at, split.feature, split.cut, sides) < 0:

@@ -59,7 +59,7 @@ def fitted(work: Work) -> Work:
     block = max(int(part * kernel.block), 1)
     steps = length.work / (rows * block / kernel.block) - first.tune
     steps = int(min(max(steps, length.draws), LENGTHS * length.draws))
-    length = length._replace(steps=length.steps or steps, affordable=steps)
+    length = length._replace(steps=length.steps or steps)
     plans = [plan._replace(kernel=kernel._replace(block=block), length=length) for plan in work.plans]
     saved = trimmed(new_saved(0, len(kernel.moves), first.model.lowered.leaf.n_stats, first.model.lowered.n_weights))
     before = [Result(saved, None, found[c].end) if c in found else None for c in range(chains)]

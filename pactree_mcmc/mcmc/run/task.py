@@ -48,13 +48,6 @@ class Length(NamedTuple):
     """Steps of a chain made before those whose draws are kept, and after tuning."""
     work: float = WORK
     """Rows visited by all chains, at most about."""
-    confirms: bool = False
-    """Whether the draws of the present stretch are to confirm those before it, which satisfied the criterion."""
-    selected: bool = False
-    """`Course.selected` of draws made before that are among those to be returned."""
-    affordable: int = 0
-    """Steps of a chain that the work pays for, or of a local kernel ``LENGTHS`` times the draws if that is less,
-    whatever ``steps`` says; 0 until it is known, and on a ladder."""
 
 
 @kept

@@ -256,7 +256,7 @@ class Tuning:
         if length is not None and self.left:
             per_step = self.plans[0].kernel.rows_per_block(self.cost) * len(self.plans)
             steps = max(int((length.work - self.spent) / per_step), length.draws)
-            length = length._replace(steps=length.steps or steps, affordable=steps)
+            length = length._replace(steps=length.steps or steps)
             self.plans = [plan._replace(length=length) for plan in self.plans]
         for number, team in enumerate(self.teams):
             graph = frozen(team.graph)

@@ -28,7 +28,7 @@ SUBTREES, WEIGHED_AGAIN = 6, 0.3
 """Number of subtrees drawn for each side of a root split, and the probability that one split is weighed again beside
 the independent trees of a growth round."""
 STAGES = ((EVENLY, 8, 3), (BY_DENSITY, 4, 3), (BY_VALUE, 8, SUBTREES))
-"""Choice of root splits, their number for each feature, and subtrees per side, in three stages before the graph grows."""
+"""Choice of root splits, their number for each feature, and subtrees per side, in stages before the graph grows."""
 
 
 def has_strata(model: Lowered) -> bool:
@@ -103,13 +103,8 @@ def restart_in_stratum(chain: Chain, feature: int, n: int) -> None:
 def weigh_root_splits(chain: Chain, feature: int, how: int, n: int, n_subtrees: int, stopped: Signal = None) -> None:
     """Estimate the sums below ``n`` root splits on a feature, and add these splits to the growing graph.
 
-    Parameters
-    ----------
-    how : {EVENLY, BY_DENSITY, BY_VALUE}
-        Choice of the splits. BY_DENSITY replaces BY_VALUE if the graph has fewer than two cuts on the feature, and
-        both others for a nominal feature.
-    n_subtrees : int
-        Number of subtrees drawn for each side of a split.
+    ``how`` is the choice of the splits. BY_DENSITY replaces BY_VALUE if the graph has fewer than two cuts on the
+    feature, and both others for a nominal feature. ``n_subtrees`` subtrees are drawn for each side of a split.
     """
     cuts, values = root_values(chain.state.graph, feature)
     is_nominal = chain.lowered.split_prior.feature[feature].nominal

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -75,7 +77,7 @@ class RoundResult(NamedTuple):
     graph: Graph | None = None
     weights: np.ndarray = np.empty(0)
     """Log weights of independent trees."""
-    strata: dict[int, np.ndarray] = {}
+    strata: Mapping[int, np.ndarray] = MappingProxyType({})
     """Log weights of the trees drawn of each stratum, by root feature."""
     fractions: np.ndarray = np.empty(0)
     """(p,) probability of each feature at the root, given a split, by the learned part of the density."""

@@ -1,0 +1,236 @@
+"""The length of a run: draws are judged, and the run ends, goes on, or begins a new stretch of draws.
+
+A run of given length has one stretch. A run that finds its own length moves between these states:
+
+    JUDGE    the draws that are to be returned satisfy the criterion of `convergence`, or nothing is left: END
+             otherwise, if the chains have graphs and there is room for another stretch: RENEW
+             otherwise: EXTEND
+    RENEW    add the draws to the graphs of both teams, drop them, and make a new stretch: JUDGE
+    EXTEND   make further draws of the same stretch, then keep every second one of twice as many: JUDGE
+
+Stretches have 1, 1, 2, 2, 4, 4, ... times the steps of the first one. The run ends after a given number of steps, whose
+cost in rows visited was measured in tuning. So the same seed ends at the same draw on any machine.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from enum import Enum
+
+import numpy as np
+
+from ..posterior.convergence import agrees, converged
+from ..posterior.evidence import evidences_differ
+from ..posterior.joining import join_chains
+from ..tree.drawn import Course, Saved
+from .run.task import Length, Plan, Result
+from .run.workers import Done, Work, do
+from .whole.evidence import team_evidences
+from .whole.rounds import can_add_draws, with_draws
+
+FEWEST = 1000
+"""Smallest number of draws in all for which a run waits until the criterion holds."""
+MANY_NODES = 1_000_000
+"""Number of nodes of saved trees above which the log posterior is judged before all trees are joined, which takes
+seconds."""
+
+
+class State(Enum):
+    """States of a run that finds its own length."""
+
+    JUDGE = "judge"
+    RENEW = "renew"
+    EXTEND = "extend"
+    END = "end"
+
+
+class Schedule:
+    """A run on its way through its states.
+
+    Parameters
+    ----------
+    work : Work
+        Chains, and what they are to do.
+    done : Done
+        Their first draws.
+    began : float
+        Time of ``time.perf_counter`` at which the run began.
+    """
+
+    def __init__(self, work: Work, done: Done, began: float) -> None:
+        self.work, self.done, self.began = work, done, began
+        self.stretch_began = began
+        self.evidences: np.ndarray | None = None
+        """`Course.evidences` of the draws judged last, or None if they were not computed."""
+
+    @property
+    def plan(self) -> Plan:
+        """Plan of the first chain. Those of the others differ in generator and start."""
+        return self.work.plans[0]
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws of a chain in the present stretch."""
+        return self.done.results[0].n_draws
+
+    @property
+    def steps(self) -> int:
+        """Number of steps of a chain since tuning."""
+        return self.plan.length.before + self.n_draws * self.plan.thin
+
+    def run(self) -> Schedule:
+        """Run to the end, and keep as many draws as were asked for, at even steps."""
+        actions: dict[State, Callable[[], State]] = {
+            State.JUDGE: self._judge,
+            State.RENEW: self._renew,
+            State.EXTEND: self._extend,
+        }
+        state = State.JUDGE
+        try:
+            while state is not State.END:
+                state = actions[state]()
+        except KeyboardInterrupt:
+            self.done = self.done._replace(complete=False)
+            warnings.warn(f"interrupted: the {self.n_draws} draws a chain made so far are returned.", stacklevel=5)
+        return self
+
+    def chosen(self) -> Done:
+        """Return the draws to be returned: all, or as many as were asked for, at even steps."""
+        n, draws = self.n_draws, self.plan.length.draws
+        if n <= draws:
+            return self.done
+        return self.done._replace(results=[result.chosen(evenly(n, draws)) for result in self.done.results])
+
+    def _judge(self) -> State:
+        """Judge the draws, if there are as many as were asked for, and choose what to do next."""
+        self._keep_every_second()
+        self.evidences = None
+        is_cut = self.work.stop.is_timed and self.n_draws < self.plan.draws
+        if not self.done.complete or is_cut or self._further() < 1:
+            return State.END
+        if self.n_draws < self.plan.length.draws:
+            return State.EXTEND
+        is_good, self.evidences = judged(self.plan, self.done.results)
+        if is_good:
+            return State.END
+        if not can_add_draws(self.work, self.done.results):
+            return State.EXTEND
+        if self._next_thin() == 0:
+            self._forgo_renewal()
+            return State.EXTEND
+        return State.RENEW
+
+    def _extend(self) -> State:
+        """Make further draws of the present stretch, up to twice as many as are kept."""
+        n = self.n_draws + self._further()
+        if n == self.n_draws:
+            return State.END
+        self.work = _with(self.work, self.done.results, n)
+        self.done = self._draw(self.work)
+        return State.JUDGE
+
+    def _renew(self) -> State:
+        """Make a new stretch with the graphs that the present draws extend; keep the present one if it is cut short."""
+        thin, n, now = self._next_thin(), self.plan.length.draws, time.perf_counter()
+        length = self.plan.length._replace(before=self.steps)
+        is_whole = False
+        try:
+            results = with_draws(self.work, self.done.results)
+            work = _with(self.work, results, n, thin=thin, length=length)
+            done = self._draw(work)
+            is_whole = done.complete and done.results[0].n_draws == n
+            is_interrupted = not done.complete
+        except KeyboardInterrupt:
+            is_interrupted = True
+        if is_whole:
+            self.work, self.done, self.stretch_began = work, done, now
+            return State.JUDGE
+        if is_interrupted:
+            self.done = self.done._replace(complete=False)
+            warnings.warn(
+                f"interrupted: instead of a new stretch the {self.n_draws} draws a chain before it are returned.",
+                stacklevel=6,
+            )
+        return State.END
+
+    def _draw(self, work: Work) -> Done:
+        """Make the draws of the plans, and let a checkpoint follow."""
+        if work.checkpoint is not None:
+            work.checkpoint.follow(work.plans)
+        return do(work)
+
+    def _keep_every_second(self) -> None:
+        """Keep every second draw if there are twice as many as were asked for."""
+        n = self.n_draws
+        if n >= 2 * self.plan.length.draws:
+            results = [result.chosen(evenly(n, n // 2)) for result in self.done.results]
+            self.work = _with(self.work, results, n // 2, thin=2 * self.plan.thin)
+            self.done = Done(results, self.done.complete)
+
+    def _further(self) -> int:
+        """Return the number of draws to be made before the next look, 0 at the end."""
+        length, n = self.plan.length, self.n_draws
+        if n >= length.draws and self.work.stop.is_set():
+            return 0
+        wanted = (length.draws if n < length.draws else 2 * length.draws) - n
+        return min(wanted, (length.steps - length.before) // self.plan.thin - n)
+
+    def _next_thin(self) -> int:
+        """Return the number of steps between two draws of the next stretch, 0 if there is no room for one.
+
+        The numbers are 1, 1, 2, 2, 4, 4, ... If there is no room for a longer stretch, there may be for an equal one.
+        """
+        length, thin = self.plan.length, self.plan.thin
+        is_second = length.before > 2 * (thin - 1) * length.draws
+        for longer in (2, 1) if is_second else (1,):
+            steps = longer * thin * length.draws
+            seconds = longer * (time.perf_counter() - self.stretch_began)
+            has_time = length.seconds is None or time.perf_counter() - self.began + seconds <= length.seconds
+            if steps <= length.steps - self.steps and has_time:
+                return longer * thin
+        return 0
+
+    def _forgo_renewal(self) -> None:
+        """Leave fewer steps than a stretch has, if time is short, so that ``steps=`` repeats the run."""
+        length = self.plan.length
+        if length.seconds is not None:
+            most = self.steps + length.draws * self.plan.thin - 1
+            length = length._replace(steps=min(length.steps, most))
+            self.work = self.work._replace(plans=[plan._replace(length=length) for plan in self.work.plans])
+
+
+def judged(plan: Plan, results: list[Result]) -> tuple[bool, np.ndarray | None]:
+    """Return True if the draws satisfy the criterion, and the evidences of the teams if they were needed to know it."""
+    saved, ends = [result.saved for result in results], tuple(result.end for result in results)
+    are_large = sum(len(one.node) for one in saved) > MANY_NODES
+    # the log posterior is not stored by tree if feature weights are drawn
+    if are_large and plan.model.split_prior.drawn_weights is None and not agrees(_log_posterior(saved)):
+        return False, None
+    course = Course(plan.kernel, plan.thin, ends, results[0].n_draws * plan.thin)
+    post = join_chains(plan.model, saved, plan.kernel.moves, 0.0, course=course)
+    if not converged(post):
+        return False, None
+    evidences = team_evidences(post)
+    return not evidences_differ(evidences), evidences
+
+
+def evenly(n: int, m: int) -> np.ndarray:
+    """Return the indices (m,) of ``m`` of ``n`` draws at even steps, the last one among them."""
+    return (np.arange(1, m + 1) * n) // m - 1
+
+
+def _with(
+    work: Work, results: list[Result], draws: int, *, thin: int | None = None, length: Length | None = None
+) -> Work:
+    """Return the work that goes on from ``results`` to ``draws`` draws a chain."""
+    plan = work.plans[0]
+    thin, length = plan.thin if thin is None else thin, plan.length if length is None else length
+    plans = [plan._replace(draws=draws, thin=thin, length=length) for plan in work.plans]
+    return work._replace(plans=plans, before=list(results))
+
+
+def _log_posterior(saved: list[Saved]) -> np.ndarray:
+    """Return the unnormalised log posterior (chains, draws) of the draws."""
+    return np.array([(one.tree.log_prior + one.tree.log_score)[one.tree_of_draw] for one in saved])
