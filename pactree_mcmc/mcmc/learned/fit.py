@@ -15,7 +15,7 @@ from .terms import ROWS_TERM
 
 FEWEST = 20
 """Decisions below which a depth class keeps its parameters."""
-RIDGE, FEATURE_RIDGE, STRATUM_RIDGE = 0.05, 1.0, 1.0
+RIDGE, FEATURE_RIDGE, STRATUM_RIDGE = 0.05, 1e6, 1.0
 """Weight of squared parameters: of terms of unit spread, of features, and of a stratum's less those of all trees."""
 NO_FEATURES = 1e6
 """Weight with which those of features are nothing."""

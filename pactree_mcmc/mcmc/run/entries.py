@@ -14,7 +14,7 @@ from ...core.compile.together import Member, compile_together, find_together
 from ..chain.chain import Chain, plant_root
 from ..chain.draw_store import save_draw
 from ..chain.start import grow_from, root_sums_into, split_root
-from ..chain.strata import draw_weights, root_fractions_into, visit
+from ..chain.strata import draw_weights
 from ..edits.grow import grow_as_given
 from ..kernel import LINE_WEIGHTS, STEPS, WEIGHTS, Kernel
 from ..learned.decisions import new_decisions, note_decisions
@@ -25,9 +25,7 @@ INT, NUMBERS, PLACES = types.int64, types.float64[::1], types.int64[::1]
 GROWN, GIVEN = (root_sums_into, split_root, grow_from), (grow_as_given,)
 LEARNING = (
     note_decisions,
-    root_fractions_into,
     draw_weights,
-    visit,
     draw_freely,
     join,
     value_all,
@@ -72,9 +70,7 @@ def members(chain: Chain, functions: Iterable[Any]) -> list[Member]:
         grow_from: (walk, INT),
         grow_as_given: (model, state, INT, INT, INT, INT),
         note_decisions: (walk, decisions),
-        root_fractions_into: (NUMBERS, walk),
         draw_weights: (walk, INT, NUMBERS, INT),
-        visit: (walk, INT, NUMBERS, INT),
         draw_freely: (walk, NUMBERS, INT),
         join: (graph, graph),
         value_all: (graph, PLACES),

@@ -13,13 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.special import logsumexp
 from ...model import TreeModel
 from ...tree.drawn import Course
 from ..chain.draw_store import new_saved, trimmed
 from ..chain.snapshot import ARRAYS, Snapshot
 from ..chain.start import may_grow
-from ..chain.strata import balanced, log_evidences
 from ..kernel import STEP_ROWS
 from ..learned.decisions import Decisions
 from ..learned.fit import fit_density, joined_decisions
@@ -33,8 +31,7 @@ from ..state.arrays import first_density
 from ..state.pieces import Graph, new_graph
 from ..state.records import N_PIECES
 from ..sums.split_sums import CODE_ROWS
-from .sampling import exploration_weights, root_evidences, systematic_indices
-from .tasks import RoundResult, Task, add_draws, density_of, estimate_root_splits, estimate_strata, run_round
+from .tasks import RoundResult, Task, add_draws, density_of, run_round
 
 MOST_TEAMS = 2
 """Largest number of teams."""
@@ -56,10 +53,6 @@ OLD_COST = 0.7
 """Weight of earlier rounds in the mean cost of proposals."""
 ENOUGH_EFFECTIVE = 0.6
 """Effective fraction of independent trees above which the graph needs no further growth round."""
-RESTARTS = 6
-"""Number of times that a chain restarts in another stratum during a growth round."""
-STALE = 3.0
-"""Nats subtracted from the first estimate of a stratum's evidence, if the graph gives another."""
 MOST_PIECES = 1 << 17
 """Largest number of pieces, and of links, of a graph during tuning."""
 MOST_PIECES_LATER = 1 << 18
@@ -79,8 +72,6 @@ class Team(NamedTuple):
     graph: Graph
     rounds: tuple[Decisions, ...] = ()
     """Decisions recorded in the last rounds."""
-    strata: np.ndarray | None = None
-    """(p,) log evidence of the trees with each feature at the root, or None before it is estimated."""
     is_grown: bool = False
     """True if the graph needs no further growth round."""
 
@@ -138,7 +129,7 @@ class Tuning:
         for number, one in enumerate(schedule):
             progress.update(done * len(self.plans), f"round {number + 1} of {len(schedule)}")
             self.plans = [plan._replace(tune=one.tuned) for plan in self.plans]
-            self._run_round(one, stopped)
+            self._run_round(one)
             if not self.left:
                 return
             is_cut = any(self.ends[c].tuned < one.tuned for c in self.left)
@@ -155,14 +146,14 @@ class Tuning:
         """Chains that are not lost."""
         return [c for c in range(len(self.plans)) if c not in self.lost]
 
-    def _run_round(self, one: Round, stopped: Stop) -> None:
+    def _run_round(self, one: Round) -> None:
         """Run one round of all chains, and fit each team's density or graph to it."""
         tasks = {}
-        for number, team in enumerate(self.teams):
-            if one.kind == "grow" and team.strata is not None and not team.graph.used.any():
-                team = self.teams[number] = self._with_root_splits(team)
+        for team in self.teams:
             tasks |= self._round_tasks(team, one)
-        found = self._map(run_round, tasks)
+        found = map_chains(self.work, self.submit, run_round, tasks, self.lost)
+        for c, result in found.items():
+            self.ends[c] = result.end
         self._set_weights(found.values())
         for number, team in enumerate(self.teams):
             results = [found[c] for c in team.chains if c in found]
@@ -173,31 +164,18 @@ class Tuning:
                 continue
             decisions = joined_decisions([result.decisions for result in results])
             rounds = (*team.rounds, decisions)[-REMEMBERED:]
-            team = team._replace(rounds=rounds, density=fit_density(joined_decisions(list(rounds)), team.density))
-            if one.beta == 1.0 and not stopped.is_set():
-                team = self._with_strata(team)
-            self.teams[number] = team
+            density = fit_density(joined_decisions(list(rounds)), team.density)
+            self.teams[number] = team._replace(rounds=rounds, density=density)
 
     def _round_tasks(self, team: Team, one: Round) -> dict[int, Task]:
         """Return the tasks of a team's chains in a round."""
-        chains = [c for c in team.chains if c not in self.lost]
-        graph, restarts = None, [()] * len(chains)
-        if one.kind == "grow":
-            graph = team.graph
-            if team.strata is not None:
-                restarts = restart_order(graph, team.strata, len(chains))
+        graph = team.graph if one.kind == "grow" else None
         room = (MOST_PIECES - int(team.graph.used.max())) // len(team.chains)
         return {
-            c: Task(self.plans[c], self.ends[c], team.density, graph, room, one.beta, one.tuned, features)
-            for c, features in zip(chains, restarts, strict=True)
+            c: Task(self.plans[c], self.ends[c], team.density, graph, room, one.beta, one.tuned)
+            for c in team.chains
+            if c not in self.lost
         }
-
-    def _map(self, function: Any, tasks: dict[int, Task]) -> dict[int, RoundResult]:
-        """Run a task for each chain and keep where the chains are; chains lost on the way are noted."""
-        found = map_chains(self.work, self.submit, function, tasks, self.lost)
-        for c, result in found.items():
-            self.ends[c] = result.end
-        return found
 
     def _set_weights(self, results: Any) -> None:
         """Set the weights of the moves, and the number of proposals in a step, by what proposals cost."""
@@ -217,38 +195,6 @@ class Tuning:
         weights = np.concatenate([result.weights for result in results])
         is_grown = effective_fraction(weights) >= ENOUGH_EFFECTIVE or int(graph.used.max()) >= MOST_PIECES
         return team._replace(graph=graph, is_grown=is_grown)
-
-    def _with_strata(self, team: Team) -> Team:
-        """Estimate the evidence of each stratum, and give the density of a team root features in proportion to it."""
-        chains = [c for c in team.chains if c not in self.lost]
-        p = len(self.model.lowered.split_prior.feature)
-        found = self._map(estimate_strata, self._shared_tasks(team, chains, range(p)))
-        weights = {feature: w for result in found.values() for feature, w in result.strata.items()}
-        if not weights:
-            return team
-        strata = np.full(p, -np.inf)
-        for feature, value in log_evidences(weights).items():
-            strata[feature] = value
-        fractions = next(iter(found.values())).fractions
-        counts = root_counts(joined_decisions(list(team.rounds)), p)
-        return team._replace(strata=strata, density=balanced(team.density, fractions, weights, counts))
-
-    def _with_root_splits(self, team: Team) -> Team:
-        """Give a team a first graph, with root splits on all features whose strata may matter."""
-        chains = [c for c in team.chains if c not in self.lost]
-        features = np.flatnonzero(exploration_weights(team.strata)).tolist()
-        found = self._map(estimate_root_splits, self._shared_tasks(team, chains, features))
-        if not found:
-            return team
-        return team._replace(graph=joined_graph([result.graph for result in found.values()]))
-
-    def _shared_tasks(self, team: Team, chains: list[int], features: Any) -> dict[int, Task]:
-        """Return tasks that share root features out among the chains of a team."""
-        room = MOST_PIECES // (2 * max(len(chains), 1))
-        return {
-            c: Task(self.plans[c], self.ends[c], team.density, room=room, features=tuple(features[i :: len(chains)]))
-            for i, c in enumerate(chains)
-        }
 
     def finished(self) -> Work:
         """Return the work left: chains that stand at their first draw, each with its team's density and graph."""
@@ -341,32 +287,12 @@ def tunes_within(work: float, model: TreeModel, chains: int) -> bool:
     return rows <= LARGEST_PASS and least * rows * chains <= TUNING_FRACTION * work
 
 
-def restart_order(graph: Graph, strata: np.ndarray, n: int) -> list[tuple[int, ...]]:
-    """Return the root features from which each of ``n`` chains restarts, rare strata more often than by evidence.
-
-    The evidence of a stratum is the larger of what the graph contains and of the first estimate less ``STALE``.
-    """
-    if not (strata > -np.inf).any():
-        return [()] * n
-    known = root_evidences(graph, len(strata))
-    if (known > -np.inf).any():
-        strata = np.maximum(known - logsumexp(known), strata - logsumexp(strata) - STALE)
-    features = systematic_indices(exploration_weights(strata), RESTARTS * n, 0.5)
-    return [tuple(features[c::n]) for c in range(n)]
-
-
 def effective_fraction(log_weights: np.ndarray) -> float:
     """Return the effective number of weighted draws (Kish) divided by their number, 0 if no weight is positive."""
     if not np.isfinite(log_weights).any():
         return 0.0
     w = np.exp(log_weights - log_weights.max())
     return float(w.sum() ** 2 / ((w**2).sum() * len(w)))
-
-
-def root_counts(decisions: Decisions, p: int) -> np.ndarray:
-    """Return how often (p,) each feature is split on at the root."""
-    chosen = decisions.chosen[(decisions.level == 0) & (decisions.chosen >= 0)]
-    return np.bincount(decisions.feature[chosen], minlength=p)
 
 
 def can_add_draws(work: Work, results: list[Result]) -> bool:

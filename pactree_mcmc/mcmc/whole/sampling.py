@@ -10,8 +10,7 @@ import numpy as np
 from ...model import Lowered
 from ...model.split_prior.geometry import follows_design
 from ..chain.chain import Chain
-from ..chain.root_splits import BY_DENSITY, BY_VALUE, EVENLY, weigh_root_split
-from ..chain.strata import draw_weights, visit
+from ..chain.strata import draw_weights
 from ..learned.graph import roomy
 from ..moves.learned import draw_freely
 from ..run.stop import Signal, is_set
@@ -24,11 +23,6 @@ TREES_PER_CALL = 8
 EXPLORATION_TEMPERATURE, NEGLIGIBLE = 4.0, -18.0
 """Temperature that flattens the evidences of strata, so that rare ones are explored as well, and the log evidence
 relative to the largest, in nats, below which a stratum is left out."""
-SUBTREES, WEIGHED_AGAIN = 6, 0.3
-"""Number of subtrees drawn for each side of a root split, and the probability that one split is weighed again beside
-the independent trees of a growth round."""
-STAGES = ((EVENLY, 8, 3), (BY_DENSITY, 4, 3), (BY_VALUE, 8, SUBTREES))
-"""Choice of root splits, their number for each feature, and subtrees per side, in stages before the graph grows."""
 
 
 def has_strata(model: Lowered) -> bool:
@@ -83,47 +77,10 @@ def sample_and_grow(chain: Chain, n: int, stopped: Signal = None) -> np.ndarray:
     if explored.any() and has_strata(chain.lowered):
         for feature, times in Counter(systematic_indices(explored, n, chain.rng.random())).items():
             sample_stratum(chain, feature, times, stopped)
-        if not is_set(stopped) and chain.rng.random() < WEIGHED_AGAIN:
-            graph.used[GROWING] = 1
-            (feature,) = systematic_indices(explored, 1, chain.rng.random())
-            weigh_root_splits(chain, feature, BY_VALUE, 1, SUBTREES)
     else:
         sample_independent(chain, n, stopped)
     graph.used[GROWING] = 1
     return weights
-
-
-def restart_in_stratum(chain: Chain, feature: int, n: int) -> None:
-    """Move a chain to one of ``n`` trees drawn with ``feature`` at the root, chosen by weight."""
-    weights, done = np.empty(n), 0
-    while (done := int(visit(chain.walk, feature, weights, done))) < n:
-        chain.enlarge()
-
-
-def weigh_root_splits(chain: Chain, feature: int, how: int, n: int, n_subtrees: int, stopped: Signal = None) -> None:
-    """Estimate the sums below ``n`` root splits on a feature, and add these splits to the growing graph.
-
-    ``how`` is the choice of the splits. BY_DENSITY replaces BY_VALUE if the graph has fewer than two cuts on the
-    feature, and both others for a nominal feature. ``n_subtrees`` subtrees are drawn for each side of a split.
-    """
-    cuts, values = root_values(chain.state.graph, feature)
-    is_nominal = chain.lowered.split_prior.feature[feature].nominal
-    if how != BY_DENSITY and (is_nominal or (how == BY_VALUE and len(cuts) < 2)):
-        how = BY_DENSITY
-    start, out = chain.rng.random(), np.empty((n_subtrees, 2))
-    for i in range(n):
-        if is_set(stopped):
-            return
-        while not weigh_root_split(chain.walk, feature, how, (i + start) / n, cuts, values, out):
-            chain.enlarge()
-
-
-def root_values(graph: Graph, feature: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cuts (m,) of a feature at the root of the graph, ascending, and the log sum over the trees of each."""
-    links = graph.link[_root_links(graph)]
-    links = links[(links.feature == feature) & (links.weight > -np.inf)]
-    cuts, first = np.unique(links.cut.astype(np.float64), return_index=True)
-    return cuts, (links.weight - links.log_rule)[first]
 
 
 def root_evidences(graph: Graph, p: int) -> np.ndarray:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +10,6 @@ from ...core.compile.pack import pack
 from ...tree.drawn import Saved
 from ..chain.chain import Chain
 from ..chain.snapshot import ARRAYS, Snapshot, generator_from
-from ..chain.strata import root_fractions_into
 from ..learned.decisions import Decisions, new_decisions, note_decisions, trimmed_decisions
 from ..moves.learned import add_saved
 from ..run.stop import Signal, is_set
@@ -20,14 +17,10 @@ from ..run.task import Plan, Run
 from ..state.pieces import Graph, new_graph
 from ..state.records import GROWING, ROWS
 from .sampling import (
-    STAGES,
     TREES_PER_CALL,
-    restart_in_stratum,
     sample_and_grow,
-    sample_stratum,
     set_density,
     set_growing,
-    weigh_root_splits,
 )
 
 MOST_CELLS = 1500
@@ -36,10 +29,6 @@ RECORDED = 100
 """Number of trees whose decisions are recorded, at even steps over the last three quarters of a round."""
 FRESH = 200
 """Number of independent trees, and of exploring ones, that each chain draws in a growth round."""
-RESTART_TREES, RESTARTS_WITHIN = 8, 0.75
-"""Number of trees drawn for a restart, and the part of the round over which the restarts are spread."""
-STRATUM_TREES = 24
-"""Number of trees drawn of each stratum to estimate its evidence."""
 ADDED_DRAWS = 500
 """Largest number of draws of one chain added to the graph between two stretches, at even steps."""
 
@@ -59,8 +48,6 @@ class Task(NamedTuple):
     """Power of the score."""
     tuned: int = 0
     """Number of tuning steps done at the end of the round."""
-    features: tuple[int, ...] = ()
-    """Root features: to restart from, in this order, or to estimate."""
     saved: tuple[Saved, ...] = ()
     """Draws to be added to the graph."""
 
@@ -77,30 +64,23 @@ class RoundResult(NamedTuple):
     graph: Graph | None = None
     weights: np.ndarray = np.empty(0)
     """Log weights of independent trees."""
-    strata: Mapping[int, np.ndarray] = MappingProxyType({})
-    """Log weights of the trees drawn of each stratum, by root feature."""
-    fractions: np.ndarray = np.empty(0)
-    """(p,) probability of each feature at the root, given a split, by the learned part of the density."""
 
 
 def run_round(task: Task, stopped: Signal = None) -> RoundResult:
     """Run one chain through a round of tuning, or until it is stopped.
 
     Without ``task.graph`` the decisions of its trees are recorded. With a graph the trees of the chain, independent
-    trees and exploring trees are added to it, and the chain restarts in each stratum of ``task.features`` in turn.
+    trees and exploring trees are added to it.
     """
     run = Run(task.plan, task.end)
     before = int(run.chain.state.count[ROWS])
     run.begin()
     set_density(run.chain, task.density, task.beta)
     graph = None if task.graph is None else set_growing(run.chain, task.graph, task.room)
-    recorded, restarts, weights = new_decisions(MOST_CELLS), list(task.features), [np.empty(0)]
+    recorded, weights = new_decisions(MOST_CELLS), [np.empty(0)]
     packed, first, last = pack(recorded), run.tuned, task.tuned
     every = max(3 * (last - first) // (4 * RECORDED), 1)
     while run.tuned < last and not is_set(stopped):
-        done = len(task.features) - len(restarts)
-        if restarts and (run.tuned - first) * len(task.features) >= RESTARTS_WITHIN * (last - first) * done:
-            restart_in_stratum(run.chain, restarts.pop(0), RESTART_TREES)
         look = min(run.tuned + every, last)
         while run.tuned < look and not is_set(stopped):
             run.advance(min(run.block, look - run.tuned))
@@ -109,35 +89,11 @@ def run_round(task: Task, stopped: Signal = None) -> RoundResult:
             weights.append(sample_and_grow(run.chain, n, stopped))
         elif 4 * (run.tuned - first) > last - first:
             note_decisions(run.chain.walk, packed)
-    _forget_density(run)
+    set_density(run.chain, None, 1.0)
+    run.chain.take(new_graph())
     rows = int(run.chain.state.count[ROWS]) - before
     found = trimmed_decisions(recorded)
     return RoundResult(run.snapshot, rows, run.chain.cost, found, graph, np.concatenate(weights))
-
-
-def estimate_strata(task: Task, stopped: Signal = None) -> RoundResult:
-    """Draw trees with each root feature of ``task.features`` from the density. The chain does not move."""
-    run = Run(task.plan, task.end)
-    set_density(run.chain, task.density, 1.0)
-    fractions, strata = np.zeros(len(task.plan.model.lowered.split_prior.feature)), {}
-    if root_fractions_into(fractions, run.chain.walk):
-        for feature in task.features:
-            if fractions[feature] > 0.0 and not is_set(stopped):
-                strata[feature] = sample_stratum(run.chain, feature, STRATUM_TREES, stopped)
-    _forget_density(run)
-    return RoundResult(run.snapshot, strata=strata, fractions=fractions)
-
-
-def estimate_root_splits(task: Task, stopped: Signal = None) -> RoundResult:
-    """Estimate the sums below root splits on ``task.features``, in a new graph. The chain does not move."""
-    run = Run(task.plan, task.end)
-    set_density(run.chain, task.density, 1.0)
-    graph = set_growing(run.chain, new_graph(), task.room)
-    for feature in task.features:
-        for how, n, n_subtrees in STAGES:
-            weigh_root_splits(run.chain, feature, how, n, n_subtrees, stopped)
-    _forget_density(run)
-    return RoundResult(run.snapshot, graph=graph)
 
 
 def add_draws(task: Task, stopped: Signal = None) -> RoundResult:
@@ -166,9 +122,3 @@ def add_draws(task: Task, stopped: Signal = None) -> RoundResult:
 def density_of(end: Snapshot) -> np.ndarray:
     """Return the density of a chain."""
     return end.replicas[0].state[ARRAYS.index("density")]
-
-
-def _forget_density(run: Run) -> None:
-    """Take the power and the graph of the round away, so that the snapshot has neither."""
-    set_density(run.chain, None, 1.0)
-    run.chain.take(new_graph())
