@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ..mcmc.learned.terms import WAY_BITS
 from ..mcmc.state.arrays import MOST_GUIDES, MOST_PATTERNS
 from ..mcmc.state.pieces import Graph
 from ..mcmc.state.records import (
@@ -21,6 +20,7 @@ from ..mcmc.state.records import (
     N_STRATA,
     PIECE,
 )
+from ..mcmc.whole.density.terms import WAY_BITS
 from ..model import TreeModel
 from .require import array_of, between, require
 

@@ -23,15 +23,15 @@ from ...model import Lowered
 from ..edits.grow import attach_children, drop_children
 from ..edits.proposal import Proposal, nothing, refused, taken, withdrawn
 from ..edits.replace_subtree import MOST_INTERNAL, begin
-from ..learned.density import known, pick_cell
-from ..learned.systematic import sample_ways
-from ..learned.terms import enter_stratum
 from ..state.arrays import CELLS, EXHAUSTED, MOST_CELLS, VALUES, ChainState
 from ..state.lists import is_leaf
 from ..state.random import flip_log
 from ..state.records import NONE
 from ..state.splits import Split
 from ..state.terms import next_node, node_log_stop, prior_index
+from ..whole.density.density import known, pick_cell
+from ..whole.density.systematic import sample_ways
+from ..whole.density.terms import enter_stratum
 from .base import Move
 from .learned import is_drawable
 

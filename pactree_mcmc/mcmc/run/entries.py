@@ -14,19 +14,17 @@ from ...core.compile.together import Member, compile_together, find_together
 from ..chain.chain import Chain, plant_root
 from ..chain.draw_store import save_draw
 from ..chain.start import grow_from, root_sums_into, split_root
-from ..chain.strata import draw_weights
 from ..edits.grow import grow_as_given
 from ..kernel import LINE_WEIGHTS, STEPS, WEIGHTS, Kernel
-from ..learned.decisions import new_decisions, note_decisions
-from ..learned.graph import guess_all, join, value_all
-from ..moves.learned import add_saved, draw_freely
+from ..moves.learned import add_saved, sample_trees
+from ..whole.density.decisions import new_decisions, note_decisions
+from ..whole.density.graph import guess_all, join, value_all
 
 INT, NUMBERS, PLACES = types.int64, types.float64[::1], types.int64[::1]
 GROWN, GIVEN = (root_sums_into, split_root, grow_from), (grow_as_given,)
 LEARNING = (
     note_decisions,
-    draw_weights,
-    draw_freely,
+    sample_trees,
     join,
     value_all,
     guess_all,
@@ -70,8 +68,7 @@ def members(chain: Chain, functions: Iterable[Any]) -> list[Member]:
         grow_from: (walk, INT),
         grow_as_given: (model, state, INT, INT, INT, INT),
         note_decisions: (walk, decisions),
-        draw_weights: (walk, INT, NUMBERS, INT),
-        draw_freely: (walk, NUMBERS, INT),
+        sample_trees: (walk, INT, NUMBERS, INT),
         join: (graph, graph),
         value_all: (graph, PLACES),
         guess_all: (graph,),

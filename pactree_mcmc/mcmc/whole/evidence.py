@@ -26,10 +26,10 @@ from ..chain.chain import Chain
 from ..chain.snapshot import generator_from
 from ..chain.start import load_tree
 from ..edits.grow import cut_down
-from ..learned.graph import log_density
 from ..moves.learned import is_drawable
 from ..state.arrays import MOST_VALUES
 from ..state.terms import subtree_log_prior, subtree_log_score
+from .density.graph import log_density
 from .sampling import sample_independent, set_density
 from .tasks import density_of
 

@@ -19,9 +19,6 @@ from ..chain.draw_store import new_saved, trimmed
 from ..chain.snapshot import ARRAYS, Snapshot
 from ..chain.start import may_grow
 from ..kernel import STEP_ROWS
-from ..learned.decisions import Decisions
-from ..learned.fit import fit_density, joined_decisions
-from ..learned.graph import frozen, joined_graph
 from ..run.pool import Submit, map_chains, start_clock, with_pool
 from ..run.progress import Progress
 from ..run.stop import LEARNING, Stop
@@ -31,6 +28,9 @@ from ..state.arrays import first_density
 from ..state.pieces import Graph, new_graph
 from ..state.records import N_PIECES
 from ..sums.split_sums import CODE_ROWS
+from .density.decisions import Decisions
+from .density.fit import fit_density, joined_decisions
+from .density.graph import frozen, joined_graph
 from .tasks import RoundResult, Task, add_draws, density_of, run_round
 
 MOST_TEAMS = 2

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 
 import numpy as np
 
 from ...model import Lowered
 from ...model.split_prior.geometry import follows_design
 from ..chain.chain import Chain
-from ..chain.strata import draw_weights
-from ..learned.graph import roomy
-from ..moves.learned import draw_freely
+from ..moves.learned import sample_trees
 from ..run.stop import Signal, is_set
 from ..state.arrays import MOST_VALUES
 from ..state.pieces import Graph, new_graph
 from ..state.records import EXPLORING, GROWING, N_LINKS, N_PIECES, NONE
+from .density.graph import roomy
 
 TREES_PER_CALL = 8
 """Number of trees drawn between two looks at the signal. One tree takes up to 50 ms."""
@@ -53,17 +51,20 @@ def set_growing(chain: Chain, graph: Graph, room: int) -> Graph:
     return copy
 
 
-def sample_independent(chain: Chain, n: int, stopped: Signal = None) -> np.ndarray:
+def sample_independent(chain: Chain, n: int, stopped: Signal = None, feature: int = NONE) -> np.ndarray:
     """Draw ``n`` trees from the density and return their log weights ``log pi(T) - log g(T)``.
 
-    A growing graph gets the trees. Trees that a signal leaves undrawn have the log weight ``-inf``.
+    With a ``feature`` all trees have it at the root, and g is conditional on it. A growing graph gets the trees. Trees
+    that a signal leaves undrawn have the log weight ``-inf``.
     """
-    return _weights_of_calls(chain, n, lambda out, done: draw_freely(chain.walk, out, done), stopped)
-
-
-def sample_stratum(chain: Chain, feature: int, n: int, stopped: Signal = None) -> np.ndarray:
-    """Draw ``n`` trees with ``feature`` at the root, as `sample_independent` does, and return their log weights."""
-    return _weights_of_calls(chain, n, lambda out, done: draw_weights(chain.walk, feature, out, done), stopped)
+    out = np.full(n, -np.inf)
+    for i in range(0, n, TREES_PER_CALL):
+        if is_set(stopped):
+            break
+        part, done = out[i : i + TREES_PER_CALL], 0
+        while (done := int(sample_trees(chain.walk, feature, part, done))) < len(part):
+            chain.enlarge()
+    return out
 
 
 def sample_and_grow(chain: Chain, n: int, stopped: Signal = None) -> np.ndarray:
@@ -76,7 +77,7 @@ def sample_and_grow(chain: Chain, n: int, stopped: Signal = None) -> np.ndarray:
     explored = exploration_weights(root_evidences(graph, len(chain.lowered.split_prior.feature)))
     if explored.any() and has_strata(chain.lowered):
         for feature, times in Counter(systematic_indices(explored, n, chain.rng.random())).items():
-            sample_stratum(chain, feature, times, stopped)
+            sample_independent(chain, times, stopped, feature)
     else:
         sample_independent(chain, n, stopped)
     graph.used[GROWING] = 1
@@ -113,15 +114,3 @@ def _root_links(graph: Graph) -> np.ndarray:
         out.append(at)
         at = int(graph.link.next[at])
     return np.array(out, dtype=np.int64)
-
-
-def _weights_of_calls(chain: Chain, n: int, draw: Callable[[np.ndarray, int], int], stopped: Signal) -> np.ndarray:
-    """Return ``n`` log weights that compiled calls write, with more room for nodes whenever a call runs out of it."""
-    out = np.full(n, -np.inf)
-    for i in range(0, n, TREES_PER_CALL):
-        if is_set(stopped):
-            break
-        part, done = out[i : i + TREES_PER_CALL], 0
-        while (done := int(draw(part, done))) < len(part):
-            chain.enlarge()
-    return out

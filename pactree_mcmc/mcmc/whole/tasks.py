@@ -10,12 +10,12 @@ from ...core.compile.pack import pack
 from ...tree.drawn import Saved
 from ..chain.chain import Chain
 from ..chain.snapshot import ARRAYS, Snapshot, generator_from
-from ..learned.decisions import Decisions, new_decisions, note_decisions, trimmed_decisions
 from ..moves.learned import add_saved
 from ..run.stop import Signal, is_set
 from ..run.task import Plan, Run
 from ..state.pieces import Graph, new_graph
 from ..state.records import GROWING, ROWS
+from .density.decisions import Decisions, new_decisions, note_decisions, trimmed_decisions
 from .sampling import (
     TREES_PER_CALL,
     sample_and_grow,

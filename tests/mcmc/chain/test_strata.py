@@ -8,7 +8,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.chain.strata import FLATTENED, balanced, log_evidences, root_fractions_into
 from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.mcmc.learned.density import known
+from pactree_mcmc.mcmc.whole.density.density import known
 from pactree_mcmc.mcmc.run.learn import growing
 from pactree_mcmc.mcmc.run.survey import (
     draw_afresh,

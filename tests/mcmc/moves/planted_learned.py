@@ -16,7 +16,7 @@ COLLAPSED, REDRAW, CHANGE, SWAP, ROTATE, REGROW, RESTRUCTURE, RESHAPE, REGROW_LI
     f"mcmc.moves.{name}"
     for name in ("collapsed", "redraw", "change", "swap", "rotate", "regrow", "restructure", "reshape", "regrow_line")
 )
-DENSITY, LEARNED, SUBGRAPH = "mcmc.learned.density", "mcmc.moves.learned", "mcmc.moves.subgraph"
+DENSITY, LEARNED, SUBGRAPH = "mcmc.whole.density.density", "mcmc.moves.learned", "mcmc.moves.subgraph"
 AHEAD, ANCHORS, GRAPH, LINE, MERGE, SCAN, SYSTEMATIC, TERMS, TURN, WAYS = (
     f"mcmc.{name}"
     for name in (

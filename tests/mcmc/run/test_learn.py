@@ -11,9 +11,9 @@ from scipy.special import expit
 import pactree_mcmc as pt
 from pactree_mcmc.loading.load import load_unfinished
 from pactree_mcmc.mcmc.chain.snapshot import ARRAYS
-from pactree_mcmc.mcmc.learned.decisions import Decisions, add_likelihood
-from pactree_mcmc.mcmc.learned.fit import FEWEST, fit_density, joined_decisions
-from pactree_mcmc.mcmc.learned.terms import WAY_BITS
+from pactree_mcmc.mcmc.whole.density.decisions import Decisions, add_likelihood
+from pactree_mcmc.mcmc.whole.density.fit import FEWEST, fit_density, joined_decisions
+from pactree_mcmc.mcmc.whole.density.terms import WAY_BITS
 from pactree_mcmc.mcmc.run import learn as _learn
 from pactree_mcmc.mcmc.run import task as _run
 from pactree_mcmc.mcmc.state.arrays import MOST_GUIDES, first_density

@@ -11,18 +11,18 @@ from math import exp, inf, log
 
 import numpy as np
 
-from ...core.bits import goes_left
-from ...core.compile.jit import jit
-from ...core.logsum import log_add, log_sum
-from ...model import Lowered
-from ...model.leaf.compiled import add_scores_into
-from ...model.split_prior.geometry import has_one_way
-from ...model.unit_stats import scatter_units
-from ..state.arrays import MOST_VALUES, N_SKETCH_BINS, N_SKETCHED, ChainState
-from ..state.records import DENSITY_LEVELS, MOST_ANCHORS
-from ..state.splits import n_splits_of
-from ..state.terms import log_stop, prior_index
-from ..sums.split_sums import CATEGORIES, CUT, feature_weight, fill_bins, next_in_order, note_way
+from ....core.bits import goes_left
+from ....core.compile.jit import jit
+from ....core.logsum import log_add, log_sum
+from ....model import Lowered
+from ....model.leaf.compiled import add_scores_into
+from ....model.split_prior.geometry import has_one_way
+from ....model.unit_stats import scatter_units
+from ...state.arrays import MOST_VALUES, N_SKETCH_BINS, N_SKETCHED, ChainState
+from ...state.records import DENSITY_LEVELS, MOST_ANCHORS
+from ...state.splits import n_splits_of
+from ...state.terms import log_stop, prior_index
+from ...sums.split_sums import CATEGORIES, CUT, feature_weight, fill_bins, next_in_order, note_way
 from .terms import EVEN, LEARNED, WAY_BITS
 
 LEAST_ODDS, LEAST_DEEP_ODDS = -4.0, 4.0

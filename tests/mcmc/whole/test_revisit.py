@@ -12,7 +12,7 @@ from pactree_mcmc.mcmc.chain.draw_store import trimmed
 from pactree_mcmc.mcmc.chain.start import load_tree
 from pactree_mcmc.mcmc.edits.grow import cut_down, grow_into
 from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.mcmc.learned.graph import SPARE, add_tree
+from pactree_mcmc.mcmc.whole.density.graph import SPARE, add_tree
 from pactree_mcmc.mcmc.moves.learned import add_saved, is_drawable
 from pactree_mcmc.mcmc.moves.regrow import MOST_INTERNAL
 from pactree_mcmc.mcmc.run import relearn as _relearn
@@ -25,8 +25,8 @@ from pactree_mcmc.mcmc.state.pieces import new_graph
 from pactree_mcmc.mcmc.state.records import GROWING, N_FREE, N_LINKS, N_NODES, N_PIECES
 from pactree_mcmc.posterior.joining import join_chains
 from pactree_mcmc.testing.plain import plain_package
-from tests.mcmc.learned.test_graph import cut_down as cut_plain
-from tests.mcmc.learned.test_graph import freeze, module, trees_of, with_room
+from tests.mcmc.whole.density.test_graph import cut_down as cut_plain
+from tests.mcmc.whole.density.test_graph import freeze, module, trees_of, with_room
 from tests.mcmc.transitions import load
 from tests.problems.models import build_model
 from tests.problems.runs import LABELS, MODELS, PRIOR, Later, X, Y

@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core.compile.jit import jit
-from ...model import Lowered
-from ...model.leaf.codes import BY_ADDRESS, LAPLACE, LOSS, NORMAL, POISSON
-from ...model.leaf.of_numbers import squares_about_mean
-from ...model.split_prior.geometry import least_rows, parts_box
-from ..state.arrays import ChainState
-from ..state.records import DENSITY_LEVELS, N_CELL_TERMS, N_STRATA, N_WAY_TERMS, NONE
-from ..sums.split_sums import gains_into, trivial_ways
+from ....core.compile.jit import jit
+from ....model import Lowered
+from ....model.leaf.codes import BY_ADDRESS, LAPLACE, LOSS, NORMAL, POISSON
+from ....model.leaf.of_numbers import squares_about_mean
+from ....model.split_prior.geometry import least_rows, parts_box
+from ...state.arrays import ChainState
+from ...state.records import DENSITY_LEVELS, N_CELL_TERMS, N_STRATA, N_WAY_TERMS, NONE
+from ...sums.split_sums import gains_into, trivial_ways
 
 GAIN, LEARNED, EVEN = range(3)
 ODDS, NATS, ROWS_TERM = 1, 3, 6

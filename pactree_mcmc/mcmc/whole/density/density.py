@@ -16,19 +16,19 @@ from math import exp, inf, log
 
 import numpy as np
 
-from ...core.bits import goes_left, mixed
-from ...core.compile.jit import jit
-from ...core.logsum import log_sum
-from ...model import Lowered
-from ...model.split_prior.geometry import follows_design
-from ..state.arrays import FEWEST_TOPS, MOST_VALUES, ChainState
-from ..state.lists import is_leaf
-from ..state.random import pick, pick_weighted
-from ..state.records import N_CELL_TERMS, N_TOPS, NONE, SCAN
-from ..state.splits import Split, fixed_split, n_splits_of
-from ..state.terms import node_log_stop, prior_index
-from ..sums.split_sums import CATEGORIES, CHOICES, CUT, UPPER, feature_weight, fill_bins, note_way, walk_ways
-from ..sums.ways import way_of
+from ....core.bits import goes_left, mixed
+from ....core.compile.jit import jit
+from ....core.logsum import log_sum
+from ....model import Lowered
+from ....model.split_prior.geometry import follows_design
+from ...state.arrays import FEWEST_TOPS, MOST_VALUES, ChainState
+from ...state.lists import is_leaf
+from ...state.random import pick, pick_weighted
+from ...state.records import N_CELL_TERMS, N_TOPS, NONE, SCAN
+from ...state.splits import Split, fixed_split, n_splits_of
+from ...state.terms import node_log_stop, prior_index
+from ...sums.split_sums import CATEGORIES, CHOICES, CUT, UPPER, feature_weight, fill_bins, note_way, walk_ways
+from ...sums.ways import way_of
 from .anchors import n_steps, place_anchors
 from .terms import (
     EVEN,

@@ -63,8 +63,8 @@ SPACES = [
 
 def facts(model, state, node, place):
     """What there is to be met among the anchors of a cell, just found."""
-    anchors_of, guide = plain_package().module("mcmc.learned.anchors"), state.guide[place]
-    bits, even = anchors_of.WAY_BITS, plain_package().module("mcmc.learned.terms").EVEN
+    anchors_of, guide = plain_package().module("mcmc.whole.density.anchors"), state.guide[place]
+    bits, even = anchors_of.WAY_BITS, plain_package().module("mcmc.whole.density.terms").EVEN
     anchors = [divmod(int(code), 1 << bits) for code in state.anchors[place, : guide.n_anchors]]
     met = {("root", "below", "deep")[min(state.node[node].depth, 2)]} if anchors else set()
     if anchors and np.abs(state.ahead[place, : len(anchors)]).max() > NEGLIGIBLE:
@@ -89,7 +89,7 @@ def facts(model, state, node, place):
 @pytest.fixture
 def met(monkeypatch):
     """What the cells whose anchors are found meanwhile have."""
-    density, found = plain_package().module("mcmc.learned.density"), set()
+    density, found = plain_package().module("mcmc.whole.density.density"), set()
     look_ahead = density._look_ahead
 
     def noted(model, state, node, place):
@@ -124,7 +124,7 @@ def test_balance_with_anchors(step, case, prior, leaf, beta, expected, met, monk
     for module in FEW if way == "few" else ():
         monkeypatch.setattr(plain_package().module(module), "FEW_CATEGORIES", 2)
     if way == "one":
-        monkeypatch.setattr(plain_package().module("mcmc.learned.anchors"), "N_SKETCHED", 1)
+        monkeypatch.setattr(plain_package().module("mcmc.whole.density.anchors"), "N_SKETCHED", 1)
     naive, chain = case_problem(case, prior, leaf), None
     if way == "shared":
         naive = given_variance(case, prior)
@@ -139,7 +139,7 @@ def test_balance_with_anchors(step, case, prior, leaf, beta, expected, met, monk
 
 def balance_below(met, monkeypatch):
     """Five rows on a line: a cell below two splits may have another two. All such cells have anchors."""
-    monkeypatch.setattr(plain_package().module("mcmc.learned.anchors"), "LEAST_DEEP_ODDS", -np.inf)
+    monkeypatch.setattr(plain_package().module("mcmc.whole.density.anchors"), "LEAST_DEEP_ODDS", -np.inf)
     data = {"X": [(0.0,), (1.0,), (3.0,), (4.0,), (6.0,)], "y": [0, 1, 1, 0, 1]}
     naive = problem(data, LOCAL, {**PRIORS["chipman"], "max_depth": 4}, NAMED["nig"])
     check_balance(naive, "learned", 1.0, None, new_chain(build_model(plain_package().package, naive)))
@@ -154,7 +154,7 @@ def test_balance_with_anchors_below_two_splits(met, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.planted
 def test_anchors_of_deeper_cells_that_drawing_alone_knows_are_noticed(met, monkeypatch):
-    density = plain_package().module("mcmc.learned.density")
+    density = plain_package().module("mcmc.whole.density.density")
     ahead_of = density._ahead_of
 
     def forgetful(model, state, node, place):
@@ -210,7 +210,7 @@ def with_gaps(split_prior, leaf, seed=3, n=24):
 
 def said_of(chain, node):
     """What the density says of a node's cell, found afresh: anchors, and numbers."""
-    density, state = plain_package().module("mcmc.learned.density"), chain.state
+    density, state = plain_package().module("mcmc.whole.density.density"), chain.state
     for guide in state.guide:
         guide.hash = -1
     place = density.known(chain.model, state, node)
@@ -229,7 +229,7 @@ def said_of(chain, node):
 def check_cells(chain, n_steps, rng, disturb):
     """Walk, and let ``disturb(state, node)`` change what should not matter to any splittable node; anchors met."""
     plain, state, met = plain_package(), chain.state, 0
-    step, terms = Stepper("grow-prune"), plain.module("mcmc.learned.terms")
+    step, terms = Stepper("grow-prune"), plain.module("mcmc.whole.density.terms")
     next_node = plain.module("mcmc.state.terms").next_node
     with np.errstate(over="ignore"):
         for _ in range(n_steps):
@@ -314,7 +314,7 @@ def test_deeper_cells_have_anchors_where_they_are_surely_split():
 def test_children_that_every_split_makes_far_worse(monkeypatch):
     """By more than an exponential can hold: of the feature that is looked at, not of that of the anchor."""
     package, y = plain_package().package, np.repeat([-1000.0, 1000.0], 32)
-    monkeypatch.setattr(plain_package().module("mcmc.learned.anchors"), "N_SKETCHED", 1)
+    monkeypatch.setattr(plain_package().module("mcmc.whole.density.anchors"), "N_SKETCHED", 1)
     parts = {
         "leaf": package.NormalKnownVariance(1.0, 0.0, 1.0),
         "tree_prior": package.ChipmanPrior(0.95, 0.5, max_depth=4),
@@ -324,7 +324,7 @@ def test_children_that_every_split_makes_far_worse(monkeypatch):
         chain = new_chain(package.TreeModel(np.column_stack([y > 0.0, np.tile(np.arange(16.0), 4)]), y, **parts))
         chain.state.density[-1, 0], chain.state.density[0, -1] = 4.0, 1e9
         anchors, numbers = said_of(chain, 0)
-    assert min(anchors) < 1 << plain_package().module("mcmc.learned.terms").WAY_BITS
+    assert min(anchors) < 1 << plain_package().module("mcmc.whole.density.terms").WAY_BITS
     assert np.isfinite(numbers).all()
 
 
@@ -347,7 +347,7 @@ PLANTED = [("local", "_look", by_the_rows), ("grid", "_bin_codes", outside_not_b
 @pytest.mark.parametrize(("split_prior", "name", "wrong"), PLANTED, ids=[name for _, name, _ in PLANTED])
 def test_what_depends_on_more_than_the_cell_is_noticed(split_prior, name, wrong, monkeypatch):
     """On the order of rows; on the bins that a box before has left."""
-    anchors = plain_package().module("mcmc.learned.anchors")
+    anchors = plain_package().module("mcmc.whole.density.anchors")
     monkeypatch.setattr(anchors, name, standing_in(getattr(anchors, name), wrong))
     rng = np.random.default_rng(5)
     with pytest.raises(AssertionError):

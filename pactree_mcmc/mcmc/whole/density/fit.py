@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.special import expit
-from ..state.arrays import FEWEST_TOPS
-from ..state.records import DENSITY_LEVELS, N_CELL_TERMS, N_STRATA, N_TOPS, N_WAY_TERMS
+from ....core.special import expit
+from ...state.arrays import FEWEST_TOPS
+from ...state.records import DENSITY_LEVELS, N_CELL_TERMS, N_STRATA, N_TOPS, N_WAY_TERMS
 from .decisions import Decisions, add_likelihood
 from .terms import ROWS_TERM
 

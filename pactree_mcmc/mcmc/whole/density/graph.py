@@ -22,19 +22,19 @@ from typing import Any
 
 import numpy as np
 
-from ...core.bits import mixed
-from ...core.compile.jit import jit
-from ...core.compile.pack import pack
-from ...core.logsum import log_add
-from ...model import Lowered
-from ..edits.carry_over import cell_bits
-from ..state.arrays import ChainState
-from ..state.lists import is_leaf
-from ..state.pieces import Graph, new_graph
-from ..state.random import flip
-from ..state.records import DENSITY_LEVELS, EXPLORING, GROWING, N_CELL_TERMS, N_LINKS, N_PIECES, NONE
-from ..state.splits import Split
-from ..state.terms import next_node, node_log_stop, prior_index
+from ....core.bits import mixed
+from ....core.compile.jit import jit
+from ....core.compile.pack import pack
+from ....core.logsum import log_add
+from ....model import Lowered
+from ...edits.carry_over import cell_bits
+from ...state.arrays import ChainState
+from ...state.lists import is_leaf
+from ...state.pieces import Graph, new_graph
+from ...state.random import flip
+from ...state.records import DENSITY_LEVELS, EXPLORING, GROWING, N_CELL_TERMS, N_LINKS, N_PIECES, NONE
+from ...state.splits import Split
+from ...state.terms import next_node, node_log_stop, prior_index
 from .density import draw_split, known, log_split
 from .fit import spread_of
 from .terms import NATS, ODDS, cell_terms_into, enter_stratum

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.compile.jit import jit
-from ...core.logsum import exp_sum
-from ...model.split_prior.geometry import follows_design
-from ..state.arrays import EXHAUSTED
-from ..state.lists import is_leaf
-from ..state.records import DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS, NONE
-from ..state.terms import next_node
-from ..sums.split_sums import is_candidate
+from ....core.compile.jit import jit
+from ....core.logsum import exp_sum
+from ....model.split_prior.geometry import follows_design
+from ...state.arrays import EXHAUSTED
+from ...state.lists import is_leaf
+from ...state.records import DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS, NONE
+from ...state.terms import next_node
+from ...sums.split_sums import is_candidate
 from .density import known
 from .systematic import sample_ways
 from .terms import cell_terms_into, enter_stratum

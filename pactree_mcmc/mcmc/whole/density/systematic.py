@@ -4,14 +4,14 @@ from math import log
 
 import numpy as np
 
-from ...core.compile.jit import jit
-from ...model import Lowered
-from ...model.split_prior.geometry import follows_design
-from ..state.arrays import EXHAUSTED, ChainState
-from ..state.records import N_WAY_TERMS, NONE
-from ..state.splits import Split, fixed_split, n_splits_of
-from ..sums.split_sums import CATEGORIES, CHOICES, CUT, UPPER, fill_bins, note_way
-from ..sums.ways import way_of
+from ....core.compile.jit import jit
+from ....model import Lowered
+from ....model.split_prior.geometry import follows_design
+from ...state.arrays import EXHAUSTED, ChainState
+from ...state.records import N_WAY_TERMS, NONE
+from ...state.splits import Split, fixed_split, n_splits_of
+from ...sums.split_sums import CATEGORIES, CHOICES, CUT, UPPER, fill_bins, note_way
+from ...sums.ways import way_of
 from .density import asked, mixture
 from .terms import LEARNED, weigh_ways
 
