@@ -21,13 +21,13 @@ AHEAD, ANCHORS, GRAPH, LINE, MERGE, SCAN, SYSTEMATIC, TERMS, TURN, WAYS = (
     f"mcmc.{name}"
     for name in (
         "sums.lookahead",
-        "learned.anchors",
-        "learned.graph",
+        "whole.density.anchors",
+        "whole.density.graph",
         "sums.interval_sums",
         "edits.merge",
         "sums.split_sums",
-        "learned.systematic",
-        "learned.terms",
+        "whole.density.systematic",
+        "whole.density.terms",
         "edits.rotate_in_place",
         "sums.ways",
     )

@@ -131,7 +131,7 @@ def test_balance_with_few_candidates(step, case, monkeypatch):
 
 
 BOUNDS = {
-    "large cells": (("learned.density", "MOST_VALUES"), ("learned.anchors", "MOST_VALUES")),
+    "large cells": (("whole.density.density", "MOST_VALUES"), ("whole.density.anchors", "MOST_VALUES")),
     "many nodes": (("moves.learned", "MOST_INTERNAL"), ("moves.subgraph", "MOST_INTERNAL")),
     "many cells": (("moves.subgraph", "MOST_CELLS"),),
     "much work": (("moves.subgraph", "MOST_WORK"),),

@@ -8,7 +8,7 @@ from tests.mcmc.transitions import new_chain
 
 plain = plain_package()
 sums, terms, grow, splits = (
-    plain.module(f"mcmc.{name}") for name in ("sums.split_sums", "learned.terms", "edits.grow", "state.splits")
+    plain.module(f"mcmc.{name}") for name in ("sums.split_sums", "whole.density.terms", "edits.grow", "state.splits")
 )
 leaf_score = plain.module("model.leaf.compiled").leaf_score
 LEAVES = {

@@ -5,8 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from pactree_mcmc.mcmc.run.learn import VISITS, effective_part, tours_of
-from pactree_mcmc.mcmc.state.pieces import new_graph
 from pactree_mcmc.testing.plain import plain_package
 from pactree_mcmc.testing.records import with_records
 from tests.mcmc.balance import check_balance
@@ -68,7 +66,7 @@ def freeze(chain):
     records, graph = module("state.records"), chain.state.graph
     graph.used[records.GROWING] = 0
     depths = [piece.depth for piece in graph.piece[: graph.used[records.N_PIECES]]]
-    module("learned.graph").value_all(graph, np.argsort([-d for d in depths], kind="stable"))
+    module("whole.density.graph").value_all(graph, np.argsort([-d for d in depths], kind="stable"))
 
 
 def grown(model, n_trees, disturbed=0.0, seed=4):
@@ -79,7 +77,7 @@ def grown(model, n_trees, disturbed=0.0, seed=4):
     chain, rng = with_room(model, nodes=ROOM), np.random.default_rng(seed)
     walk = module("chain.chain").Walk(rng, chain.model, chain.packed)
     with np.errstate(over="ignore"):
-        assert module("moves.learned").draw_freely(walk, np.empty(n_trees), 0) == n_trees
+        assert module("moves.learned").sample_trees(walk, -1, np.empty(n_trees), 0) == n_trees
     for link in chain.state.graph.link:
         link.fixed += disturbed * rng.normal()
     freeze(chain)
@@ -96,7 +94,7 @@ def cut_down(chain):
 def unseen(chain):
     """Probability that the root's split is none of those seen."""
     with np.errstate(over="ignore"):
-        piece = chain.state.graph.piece[module("learned.graph").piece_of(chain.packed, 0)]
+        piece = chain.state.graph.piece[module("whole.density.graph").piece_of(chain.packed, 0)]
     return math.exp(piece.log_tried) * max(1.0 - piece.seen, 0.0)
 
 
@@ -115,7 +113,7 @@ def test_what_a_chain_meets_is_taken_apart_as_it_is():
 
     A proposal sorts the same rows its own way, so what is looked at meanwhile would be another cell.
     """
-    rng, records, graphs = np.random.default_rng(8), module("state.records"), module("learned.graph")
+    rng, records, graphs = np.random.default_rng(8), module("state.records"), module("whole.density.graph")
     next_node = module("state.terms").next_node
     X = np.column_stack([rng.normal(size=60), rng.integers(0, 5, 60)])
     y = np.where(X[:, 1] % 2 == 0, (X[:, 0] > 0.3) * 1, 2 + (X[:, 0] > -0.5))
@@ -156,7 +154,7 @@ def all_met(naive):
     for tree, *_ in trees_of(naive, model):
         load(model, chain, tree)
         with np.errstate(over="ignore"):
-            module("learned.graph").add_tree(chain.model, chain.packed, 0)
+            module("whole.density.graph").add_tree(chain.model, chain.packed, 0)
         cut_down(chain)
     freeze(chain)
     return chain
@@ -181,7 +179,7 @@ def test_with_all_trees_met_the_root_has_the_evidence(case, prior, leaf):
     largest = max(joints)
     evidence = largest + math.log(math.fsum(math.exp(v - largest) for v in joints))
     with np.errstate(over="ignore"):
-        root = chain.state.graph.piece[module("learned.graph").piece_of(chain.packed, 0)]
+        root = chain.state.graph.piece[module("whole.density.graph").piece_of(chain.packed, 0)]
     constant = float(chain.lowered.prior.log_constant)
     assert abs(root.value + constant - evidence) < 1e-9
     assert unseen(chain) < 1e-9
@@ -189,7 +187,7 @@ def test_with_all_trees_met_the_root_has_the_evidence(case, prior, leaf):
     for tree, log_prior, log_score in trees_of(naive, model)[::7]:
         load(model, chain, tree)
         with np.errstate(over="ignore"):
-            log_g = module("learned.graph").log_density(chain.model, chain.packed, 0)
+            log_g = module("whole.density.graph").log_density(chain.model, chain.packed, 0)
         cut_down(chain)
         assert abs(log_prior + log_score - log_g - evidence) < 1e-9
 
@@ -200,9 +198,9 @@ def test_joined_graphs_have_what_each_had():
     from pactree_mcmc.mcmc.chain.chain import Chain
     from pactree_mcmc.mcmc.kernel import read_kernel
     from pactree_mcmc.mcmc.whole.density.graph import joined_graph
-    from pactree_mcmc.mcmc.run.survey import drawn_freely
     from pactree_mcmc.mcmc.state.pieces import new_graph
     from pactree_mcmc.mcmc.state.records import GROWING, N_LINKS, N_PIECES
+    from pactree_mcmc.mcmc.whole.sampling import sample_independent
 
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 6, (40, 3)).astype(float), rng.integers(0, 2, 40)
@@ -211,7 +209,7 @@ def test_joined_graphs_have_what_each_had():
         chain = Chain(pt.TreeModel(X, y).lowered, read_kernel({"learned": 1.0}), np.random.default_rng(seed))
         chain.take(new_graph(4000, 4000))
         chain.state.graph.used[GROWING] = 1
-        drawn_freely(chain, 60)
+        sample_independent(chain, 60)
         graphs.append(chain.state.graph)
     both, alone = joined_graph(graphs), [joined_graph([graph]) for graph in graphs]
 
@@ -239,9 +237,9 @@ def test_joined_graphs_have_what_each_had():
 
 def tried_for_certain(right, model, state, node):
     """A split not seen weighs what g says, as if it were always tried."""
-    at = module("learned.graph").piece_of(state, node)
+    at = module("whole.density.graph").piece_of(state, node)
     value = right(model, state, node)
-    if at < 0 or state.node[node].left < 0 or module("learned.graph").link_of_node(model, state, at, node) >= 0:
+    if at < 0 or state.node[node].left < 0 or module("whole.density.graph").link_of_node(model, state, at, node) >= 0:
         return value
     return value - state.graph.piece[at].log_tried
 
@@ -274,7 +272,7 @@ BUGS = {
 @pytest.mark.parametrize("bug", list(BUGS))
 def test_errors_in_the_graph_are_noticed(bug, monkeypatch):
     space, n_trees, name, wrong = BUGS[bug]
-    naive, graphs = case_problem(*space), module("learned.graph")
+    naive, graphs = case_problem(*space), module("whole.density.graph")
     chain = grown(build_model(plain_package().package, naive), n_trees, disturbed=1.0)
     right = getattr(graphs, name)
     monkeypatch.setattr(graphs, name, lambda *given: wrong(right, *given))
@@ -291,32 +289,10 @@ def test_a_tree_in_the_graph_is_kept_apart_by_depth():
     assert len({(piece.hash, piece.depth) for piece in pieces}) == len(pieces)
 
 
-def test_effective_part_of_weighted_trees():
-    assert effective_part(np.zeros(10)) == 1.0
-    assert effective_part(np.log([1.0, 3.0])) == pytest.approx(16.0 / 20.0)
-    assert effective_part(np.array([0.0, -np.inf])) == 0.5
-    assert effective_part(np.full(3, -np.inf)) == effective_part(np.empty(0)) == 0.0
-
-
-def test_rare_roots_are_visited_more_often_than_by_their_probability():
-    """By trees drawn before the graph, and by the graph, which may know more of a stratum."""
-    strata, nothing = np.array([-np.inf, 0.0, np.log(1.0 / 15.0), -80.0]), new_graph()
-    visited = np.bincount([f for tour in tours_of(nothing, strata, 4) for f in tour], minlength=4)
-    assert visited.sum() == 4 * VISITS
-    assert visited[[0, 3]].tolist() == [0, 0]
-    assert visited[2] / visited.sum() > 2.0 / 16.0
-    assert tours_of(nothing, np.full(4, -np.inf), 4) == [()] * 4
-    graph = new_graph(1, 1)
-    graph.used[:2], graph.piece.first[0] = 1, 0
-    graph.link.feature[0], graph.link.next[0] = 3, -1
-    visited = np.bincount([f for tour in tours_of(graph, strata, 4) for f in tour], minlength=4)
-    assert visited[3] > visited[1] > visited[2] > 0 == visited[0]
-
-
 @pytest.mark.parametrize("apart", [0.0, 2.0, 40.0])
 def test_the_level_of_what_was_not_seen_grows_with_the_spread_of_what_was(apart):
     """Between the mean of the logs and the log of the mean, by a quarter of the variance."""
-    graphs, graph = module("learned.graph"), module("state.pieces").new_graph(1, 2)
+    graphs, graph = module("whole.density.graph"), module("state.pieces").new_graph(1, 2)
     graph = with_records(graph)
     graph.used[:2] = 1, 2
     piece = graph.piece[0]
@@ -332,13 +308,13 @@ def test_the_level_of_what_was_not_seen_grows_with_the_spread_of_what_was(apart)
 
 def test_the_value_of_a_piece_is_no_less_than_its_lookahead():
     """A stump is all that was seen, and one split explains the labels."""
-    graphs, rng = module("learned.graph"), np.random.default_rng(0)
+    graphs, rng = module("whole.density.graph"), np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
     with np.errstate(over="ignore"):
         chain = with_room(plain_package().package.TreeModel(X, X[:, 0] > 0.0))
         graphs.add_tree(chain.model, chain.packed, 0)
         piece = chain.state.graph.piece[0]
-        odds = chain.state.guide[module("learned.density").known(chain.model, chain.packed, 0)].odds
+        odds = chain.state.guide[module("whole.density.density").known(chain.model, chain.packed, 0)].odds
     assert odds > 10.0
     assert piece.floor == pytest.approx(piece.stop + odds - graphs.MARGIN)
     assert piece.value == pytest.approx(piece.floor)
@@ -349,7 +325,7 @@ def test_the_value_of_a_piece_is_no_less_than_its_lookahead():
 
 def check_guess():
     """A guess by any rule lies between lookahead and impurity, and moves V only as far as something was not seen."""
-    graphs, terms = module("learned.graph"), module("learned.terms")
+    graphs, terms = module("whole.density.graph"), module("whole.density.terms")
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
     with np.errstate(over="ignore"):
@@ -380,7 +356,7 @@ def test_a_guess_is_held_to_what_was_seen():
 @pytest.mark.planted
 @pytest.mark.parametrize("wrong", ["as far as ever", "without bounds"])
 def test_errors_in_guesses_are_noticed(wrong, monkeypatch):
-    graphs = module("learned.graph")
+    graphs = module("whole.density.graph")
     if wrong == "without bounds":
         monkeypatch.setattr(graphs, "MARGIN", 1e9)
         monkeypatch.setattr(graphs, "NATS", 0)

@@ -352,7 +352,7 @@ def check_evidence(space):
     with np.errstate(over="ignore"):
         assert module("moves.learned").add_saved(walk, saved.node, first, last, 0) == len(first)
         freeze(chain)
-        root = chain.state.graph.piece[module("learned.graph").piece_of(chain.packed, 0)]
+        root = chain.state.graph.piece[module("whole.density.graph").piece_of(chain.packed, 0)]
     joints = np.array([log_prior + log_score for _, log_prior, log_score in trees_of(naive, model)])
     evidence = np.logaddexp.reduce(joints)
     assert abs(root.value + float(chain.lowered.prior.log_constant) - evidence) < 1e-9

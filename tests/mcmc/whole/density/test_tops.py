@@ -12,7 +12,7 @@ from pactree_mcmc.mcmc.state.records import N_INTERNAL, N_TOPS
 from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.balance import check_balance
 from tests.mcmc.whole.density.test_graph import grown
-from tests.mcmc.run.test_learn import P, simulated
+from tests.mcmc.whole.density.test_fit import P, simulated
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
 

@@ -1,0 +1,154 @@
+"""The density fitted to simulated decisions is the one that made them."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from pactree_mcmc.mcmc.state.arrays import first_density
+from pactree_mcmc.mcmc.state.records import DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS
+from pactree_mcmc.mcmc.whole.density.decisions import Decisions, add_likelihood
+from pactree_mcmc.mcmc.whole.density.fit import FEWEST, fit_density, joined_decisions
+
+P = 3
+TRUE = np.array([1.5, -0.7, 0.4, 0.0, -1.0, 0.6, 0.9, 0.0, 0.0, 0.0])
+"""Parameters of splits. Those of features are 0, as none are fitted."""
+TRUE_SPLIT = np.array([0.3, 0.8, -0.5, 0.2, 0.0, -0.4, 0.5, -0.2, 0.7, -0.3])
+
+
+def simulated(n=4000, n_splits=20, expected=None, level=0, seed=0, p=P):
+    """Decisions drawn from a known density; ``expected``: splits in the sample that stands for those of a cell."""
+    rng = np.random.default_rng(seed)
+    cells = rng.normal(size=(n, N_CELL_TERMS))
+    cells[:, 0] = 1.0
+    split = rng.random(n) < expit(cells @ TRUE_SPLIT)
+    terms, feature, offset, first, chosen = [], [], [], [0], []
+    for i in range(n):
+        if split[i]:
+            f, k = rng.normal(size=(n_splits, N_WAY_TERMS)), rng.integers(0, p, n_splits)
+            log_rule = rng.normal(size=n_splits)
+            z = log_rule + f @ TRUE[:N_WAY_TERMS] + TRUE[N_WAY_TERMS + k]
+            distribution = np.exp(z - np.logaddexp.reduce(z))
+            q = rng.choice(n_splits, p=distribution)
+            # a sample by other terms than the distribution's, given that it holds the split taken
+            include = np.ones(n_splits) if expected is None else np.clip(expected * expit(f[:, 0]) / 10.0, 0.05, 1.0)
+            kept = (rng.random(n_splits) < include) | (np.arange(n_splits) == q)
+            chosen.append(first[-1] + int(kept[:q].sum()))
+            terms.append(f[kept])
+            feature.append(k[kept])
+            offset.append(log_rule[kept] - np.log(include[kept]))
+        else:
+            chosen.append(-1)
+        first.append(first[-1] + (int(kept.sum()) if split[i] else 0))
+    return Decisions(
+        np.full(n, level),
+        np.full(n, -1 if level == 0 else 0),
+        split.astype(float),
+        cells,
+        np.array(first),
+        np.array(chosen),
+        np.concatenate(terms),
+        np.concatenate(feature),
+        np.concatenate(offset),
+        np.array([n, first[-1]]),
+    )
+
+
+def fitted(decisions, p=P):
+    """The parameters of the root: of splits, and of splits with the mean over features taken off."""
+    density = fit_density(decisions, first_density(p))
+    ways = density[0, N_CELL_TERMS:].copy()
+    ways[N_WAY_TERMS:] -= ways[N_WAY_TERMS:].mean()
+    for other in set(range(DENSITY_LEVELS)) - {0}:
+        assert np.array_equal(density[other], first_density(p)[other])
+    return density[0, :N_CELL_TERMS], ways
+
+
+@pytest.mark.parametrize("expected", [None, 4.0])
+def test_the_density_that_made_the_decisions_is_found(expected):
+    """Also from samples of the splits, whose probabilities are taken off."""
+    split, ways = fitted(simulated(expected=expected))
+    assert np.abs(split - TRUE_SPLIT).max() < 0.15
+    assert np.abs(ways - TRUE).max() < 0.15
+    x = np.random.default_rng(1).normal(size=(500, N_CELL_TERMS))
+    assert np.abs(expit(x @ split) - expit(x @ TRUE_SPLIT)).mean() < 0.02
+    f, k = np.random.default_rng(2).normal(size=(500, 8, N_WAY_TERMS)), np.arange(8) % P
+    z, w = (f @ b[:N_WAY_TERMS] + b[N_WAY_TERMS + k] for b in (ways, TRUE))
+    found, true = (np.exp(v - np.logaddexp.reduce(v, axis=1, keepdims=True)) for v in (z, w))
+    assert np.abs(found - true).mean() < 0.01
+
+
+@pytest.mark.planted
+def test_samples_taken_for_all_splits_are_noticed():
+    decisions = simulated(expected=4.0)
+    include = np.clip(4.0 * expit(decisions.way_terms[:, 0]) / 10.0, 0.05, 1.0)
+    _, ways = fitted(decisions._replace(offset=decisions.offset + np.log(include)))
+    assert np.abs(ways - TRUE).max() > 0.2
+
+
+def test_derivatives_are_finite_differences():
+    d = simulated(40, 7)
+    split = np.flatnonzero(d.chosen >= 0)
+    theta = np.random.default_rng(3).normal(size=N_WAY_TERMS + P)
+
+    def at(theta):
+        gradient, hessian = np.zeros(len(theta)), np.zeros((len(theta), len(theta)))
+        rest = (d.first[split], d.first[split + 1], d.chosen[split], gradient, hessian)
+        return add_likelihood(theta, d.way_terms, d.feature, d.offset, *rest), gradient, hessian
+
+    value, gradient, hessian = at(theta)
+    distribution = 0.0
+    for i in split:
+        rows = slice(d.first[i], d.first[i + 1])
+        z = d.offset[rows] + d.way_terms[rows] @ theta[:N_WAY_TERMS] + theta[N_WAY_TERMS + d.feature[rows]]
+        distribution -= z[d.chosen[i] - d.first[i]] - np.logaddexp.reduce(z)
+    assert value == pytest.approx(distribution, rel=1e-12)
+    h = 1e-5 * np.eye(len(theta))
+    slopes = [(at(theta + e)[0] - at(theta - e)[0]) / 2e-5 for e in h]
+    bends = [(at(theta + e)[1] - at(theta - e)[1]) / 2e-5 for e in h]
+    assert np.allclose(gradient, slopes, rtol=1e-6, atol=1e-6)
+    assert np.allclose(hessian, bends, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("constant", [0.0, 3.0, 1e8])
+def test_constant_terms(constant):
+    """What never changes tells nothing and stops nothing."""
+    d = simulated(200, 5)
+    d.cell_terms[:, 3] = constant
+    d.way_terms[:, 2] = constant
+    density = fit_density(d, first_density(P))
+    assert np.isfinite(density).all()
+    assert abs(density[0, N_CELL_TERMS + 2] * constant) < 5.0
+
+
+def test_few_decisions_change_nothing():
+    d = joined_decisions([simulated(FEWEST - 1, 4, level=level) for level in range(DENSITY_LEVELS)])
+    assert np.array_equal(fit_density(d, first_density(P)), first_density(P))
+
+
+@pytest.mark.parametrize("is_split", [0.0, 1.0])
+def test_cells_that_all_decide_alike(is_split):
+    d = simulated(100, 4)
+    d.is_split[:] = is_split
+    density = fit_density(d, first_density(P))
+    assert np.isfinite(density).all()
+    assert np.mean(expit(d.cell_terms @ density[0, :N_CELL_TERMS]) > 0.5) == is_split
+
+
+def test_one_feature():
+    split, ways = fitted(simulated(p=1, n=1000), p=1)
+    assert np.isfinite(split).all()
+    assert np.abs(ways[:N_WAY_TERMS] - TRUE[:N_WAY_TERMS]).max() < 0.3
+
+
+def test_decisions_are_joined_as_they_are():
+    parts = [simulated(30, 4, seed=s) for s in (1, 2, 3)]
+    whole = joined_decisions(parts)
+    at = 0
+    for part in parts:
+        for i in range(len(part.level)):
+            ours, theirs = slice(*whole.first[at + i : at + i + 2]), slice(*part.first[i : i + 2])
+            assert np.array_equal(whole.way_terms[ours], part.way_terms[theirs])
+            if part.chosen[i] >= 0:
+                taken = whole.way_terms[whole.chosen[at + i]]
+                assert np.array_equal(taken, part.way_terms[part.chosen[i]])
+        at += len(part.level)

@@ -1,0 +1,295 @@
+"""Tuning in rounds: the same draws however chains are run, densities that are kept, and teams that share nothing."""
+
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from itertools import product
+
+import numpy as np
+import pytest
+
+import pactree_mcmc as pt
+from pactree_mcmc.loading.load import load_unfinished
+from pactree_mcmc.mcmc.chain.snapshot import ARRAYS
+from pactree_mcmc.mcmc.kernel import Kernel
+from pactree_mcmc.mcmc.run import pool as _pool
+from pactree_mcmc.mcmc.run import task as _run
+from pactree_mcmc.mcmc.state.arrays import first_density
+from pactree_mcmc.mcmc.state.records import N_CELL_TERMS, N_WAY_TERMS
+from pactree_mcmc.mcmc.whole import rounds as _rounds
+from pactree_mcmc.mcmc.whole.rounds import effective_fraction
+from tests.mcmc.run.test_executors import SPAWN, AtOnce, Deadly
+from tests.mcmc.run.test_interruption import HangingExecutor
+from tests.problems.everyday import everyday
+from tests.problems.runs import MODELS, assert_equal, assert_same, draw, drawn
+
+
+def learned(name="classes", draws=20, **rest):
+    return draw(name, draws, **({"kernel": "whole", "tune": 35} | rest))
+
+
+def densities(post):
+    """The frozen density of every chain."""
+    return [end.replicas[0].state[ARRAYS.index("density")].copy() for end in post.course.ends]
+
+
+def with_density(post, c, density):
+    """Put another density where a chain stopped."""
+    ends = list(post.course.ends)
+    state = list(ends[c].replicas[0].state)
+    state[ARRAYS.index("density")] = density
+    ends[c] = ends[c]._replace(replicas=(ends[c].replicas[0]._replace(state=tuple(state)),))
+    post.course = post.course._replace(ends=tuple(ends))
+
+
+def test_threads_and_processes_draw_the_same():
+    whole = learned()
+    for n in (1, 2):
+        with ThreadPoolExecutor(n) as pool:
+            assert_same(learned(executor=pool), whole)
+    with ProcessPoolExecutor(1, mp_context=SPAWN) as pool:
+        assert_same(learned(executor=pool), whole)
+    assert whole.n_distinct_trees > 10
+
+
+@pytest.mark.parametrize("tune", [0, 10, 35])
+def test_the_chains_of_a_team_share_one_density_and_graph(tune):
+    """Without tuning it is the first one."""
+    post = learned(tune=tune, chains=4)
+    found = densities(post)
+    assert post.course.teams == [[0, 2], [1, 3]]
+    assert np.array_equal(found[0], found[2]) and np.array_equal(found[1], found[3])
+    assert np.array_equal(found[0], found[1]) == (tune == 0)
+    assert np.array_equal(found[0], first_density(3)) == (tune == 0)
+    assert np.isfinite(found).all()
+    graphs = [end.replicas[0].graph for end in post.course.ends]
+    assert graphs[0] is graphs[2] is not graphs[1] is graphs[3]
+
+
+def test_noting_decisions_in_other_blocks_changes_nothing(monkeypatch):
+    whole = learned(tune=700)
+    monkeypatch.setattr(_run, "BLOCK_SECONDS", -1.0)
+    assert_same(learned(tune=700), whole)
+
+
+# regrow-2 would sort the rows of a leaf as it looks ahead, which it does again where tables are not restored
+MIXED = {"subgraph": 0.2, "learned": 0.3, "collapsed": 0.3, "regrow-1": 0.1, "rotate": 0.1}
+
+
+EVERY_DAY = ("whole classes", "whole shared variance", "whole trivial", "mixed fractions of classes", "mixed grid")
+
+
+@pytest.mark.parametrize(("kernel", "name"), everyday(product(["whole", "mixed"], MODELS), EVERY_DAY))
+def test_resumed_is_uninterrupted(name, kernel):
+    kernel = MIXED if kernel == "mixed" else kernel
+    half, whole = learned(name, 7, kernel=kernel), learned(name, kernel=kernel)
+    assert_same(pt.resume(half, 13, progress=False), whole)
+
+
+@pytest.mark.parametrize("name", everyday(["classes", "shared variance"], ["classes"]))
+def test_every_checkpoint_leads_to_the_same_draws(name, copies, tmp_path):
+    """From before tuning, when no chain has anything, and from among the draws."""
+    whole = learned(name, 4, checkpoint=tmp_path / "run.nc", every=1e-6)
+    assert_same(whole, learned(name, 4))
+    assert load_unfinished(copies[0]).results == (None, None)
+    assert all(result is not None for result in load_unfinished(copies[1]).results)
+    for written in (copies[0], copies[1], copies[-2]):
+        assert_same(pt.resume(written, progress=False), whole)
+
+
+def test_a_file_keeps_the_density(tmp_path):
+    whole, half = learned(), learned(draws=7)
+    half.save(tmp_path / "run.nc")
+    again = pt.load(tmp_path / "run.nc")
+    assert all(np.array_equal(a, b) for a, b in zip(densities(again), densities(half), strict=True))
+    assert_same(pt.resume(again, 13, progress=False), whole)
+
+
+def lost_with(chain, tmp_path, chains=4):
+    """A run that loses one chain in the third round, its other chains, and the run resumed from the checkpoint."""
+    path = tmp_path / "run.nc"
+    with pytest.warns(UserWarning, match=rf"1 of {chains} chains were lost \(chain {chain}: RuntimeError: worker lost"):
+        # tasks of a round are submitted by team
+        number = 2 * chains + [*range(0, chains, 2), *range(1, chains, 2)].index(chain)
+        post = learned(draws=6, chains=chains, executor=AtOnce(number), checkpoint=path, every=60.0)
+    assert post.n_chains == chains - 1
+    assert [result is None for result in load_unfinished(path).results] == [c == chain for c in range(chains)]
+    return post, [c for c in range(chains) if c != chain], pt.resume(path, progress=False)
+
+
+def test_a_chain_lost_in_tuning_is_left_out(tmp_path):
+    """The others go on. Resumed from the checkpoint, the chain begins with the density and graph of its team."""
+    post, others, again = lost_with(2, tmp_path)
+    assert post.course.teams == [[0], [1, 2]] and again.course.teams == [[0, 2], [1, 3]]
+    found = densities(again)
+    assert np.array_equal(found[2], found[0]) and not np.array_equal(found[2], found[1])
+    for mine, c in enumerate(others):
+        assert np.array_equal(post.log_score[mine], again.log_score[c])
+
+
+def test_a_team_lost_in_tuning_goes_on_with_the_other(tmp_path):
+    """Its chain begins with the density of the other team and belongs to it, as it is no independent witness."""
+    post, _, again = lost_with(1, tmp_path, chains=3)
+    assert post.course.teams == [[0, 1]] and again.course.teams == [[0, 1, 2]]
+    found = densities(again)
+    assert np.array_equal(found[1], found[0])
+    assert len(post.course.evidences) == len(again.course.evidences) == 1
+
+
+def test_every_chain_lost_while_learning():
+    with pytest.raises(RuntimeError, match="worker lost") as caught:
+        learned(executor=AtOnce(2, 3))
+    assert caught.value.__notes__ == [
+        "every chain was lost: chain 0: RuntimeError: worker lost; chain 1: RuntimeError: worker lost"
+    ]
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_while_learning():
+    """A broken pool runs no other chain either."""
+    with (
+        ProcessPoolExecutor(1, mp_context=SPAWN) as pool,
+        pytest.raises(RuntimeError) as caught,
+    ):
+        learned(rng=[5, Deadly()], executor=pool)
+    assert "every chain was lost" in caught.value.__notes__[0]
+
+
+def interrupted(timeout=None):
+    raise KeyboardInterrupt
+
+
+class Interrupted(ThreadPoolExecutor):
+    """Waiting for any task meets Ctrl-C."""
+
+    def submit(self, task, /, *args, **rest):
+        future = super().submit(task, *args, **rest)
+        future.result = interrupted
+        return future
+
+
+def test_interrupted_while_learning(monkeypatch):
+    """Threads at work stop after their block; what they tuned is lost."""
+    monkeypatch.setattr(_pool, "ThreadPoolExecutor", Interrupted)
+    with pytest.raises(KeyboardInterrupt, match="before every chain had a draw; nothing to return"):
+        learned(tune=10**7)
+    monkeypatch.undo()
+    assert learned(draws=5).n_draws == 5
+
+
+@pytest.mark.parametrize("n_done", [0, 1, 3])
+def test_interrupted_while_an_executor_learns(n_done, tmp_path):
+    executor, path = HangingExecutor(n_done), tmp_path / "run.nc"
+    with pytest.raises(KeyboardInterrupt, match=r"before a chain had finished; pt\.resume\(.*run\.nc"):
+        learned(draws=5, executor=executor, checkpoint=path)
+    assert all(future.cancelled() for future in executor.futures[n_done:])
+    assert_same(pt.resume(path, progress=False), learned(draws=5))
+
+
+class Failing(Executor):
+    """Tasks of the second round fail as a cell without a finite score does."""
+
+    def __init__(self, error):
+        self.error, self.count = error, 0
+
+    def submit(self, task, /, *args):
+        future, self.count = Future(), self.count + 1
+        if self.count > 2:
+            future.set_exception(self.error)
+        else:
+            future.set_result(task(*args))
+        return future
+
+
+def test_a_score_that_is_not_finite_is_no_lost_worker():
+    from pactree_mcmc.model.not_finite import NotFinite
+
+    with pytest.raises(NotFinite, match="not finite here"):
+        learned(executor=Failing(NotFinite("not finite here")))
+
+
+def test_effective_fraction_of_weighted_trees():
+    assert effective_fraction(np.zeros(10)) == 1.0
+    assert effective_fraction(np.log([1.0, 3.0])) == pytest.approx(16.0 / 20.0)
+    assert effective_fraction(np.array([0.0, -np.inf])) == 0.5
+    assert effective_fraction(np.full(3, -np.inf)) == effective_fraction(np.empty(0)) == 0.0
+
+
+# teams
+
+
+@pytest.mark.parametrize(
+    ("chains", "teams"),
+    [(1, [[0]]), (2, [[0], [1]]), (3, [[0, 2], [1]]), (4, [[0, 2], [1, 3]]), (5, [[0, 2, 4], [1, 3]])],
+)
+def test_chains_tune_in_two_teams(chains, teams):
+    post = learned(draws=5, chains=chains)
+    assert post.course.teams == teams
+    assert post.course.evidences.shape == (len(teams), 2)
+    assert [end.team for end in post.course.ends] == [c % 2 for c in range(chains)]
+
+
+def chain_draws(post, c):
+    """All that one chain has drawn and where it stopped; the trees themselves, as their numbers depend on others."""
+    trees = [post.distinct_tree(tree) for tree in post.tree_of_draw[c].tolist()]
+    return trees, [post.proposed[c], post.accepted[c]], post.course.ends[c]
+
+
+def assert_team_unchanged(run):
+    """The draws of a team do not depend on a seed of the other team, but on that of its own team."""
+    one, other = run([1, 2, 3, 4]), run([1, 2, 3, 5])
+    for c in (0, 2):
+        assert_equal(chain_draws(one, c), chain_draws(other, c))
+        assert one.course.evidences[0].tolist() == other.course.evidences[0].tolist()
+    for c in (1, 3):
+        assert chain_draws(one, c)[0] != chain_draws(other, c)[0]
+    assert one.course.evidences[1].tolist() != other.course.evidences[1].tolist()
+
+
+def of_given_length(seeds):
+    return learned(chains=4, rng=seeds)
+
+
+def test_a_team_depends_on_no_chain_of_the_other():
+    assert_team_unchanged(of_given_length)
+
+
+def test_a_team_of_a_default_run_depends_on_costs_of_the_other_alone(monkeypatch):
+    """Up to the first verdict. The costs of proposals set the weights of moves and the number of rounds of all."""
+    monkeypatch.setattr(Kernel, "by_cost", lambda kernel, cost, rows: kernel)
+    monkeypatch.setattr(_rounds.Tuning, "_is_over", False)
+    assert_team_unchanged(
+        lambda seeds: pt.sample(MODELS["classes"], 20, rng=seeds, kernel="whole", work=3e8, steps=20, progress=False)
+    )
+
+
+@pytest.mark.planted
+def test_a_density_shared_by_both_teams_is_noticed(monkeypatch):
+    real = _rounds.fit_density
+    last = []
+
+    def fitted(decisions, before):
+        last.append(real(decisions, before))
+        return last[0]
+
+    monkeypatch.setattr(_rounds, "fit_density", fitted)
+    with pytest.raises(AssertionError):
+        test_the_chains_of_a_team_share_one_density_and_graph(35)
+
+
+@pytest.mark.planted
+def test_a_graph_shared_by_both_teams_is_noticed(monkeypatch):
+    real = _rounds.Tuning._grown
+    every = []
+
+    def grown(tuning, team, results):
+        every.extend(results)
+        return real(tuning, team, list(every))
+
+    monkeypatch.setattr(_rounds.Tuning, "_grown", grown)
+    # the second team has the graph of the first one, and the other way round in the next round
+    with pytest.raises(AssertionError):
+        assert_team_unchanged(of_given_length)
+
+
+def test_seeds_of_a_run_are_those_of_its_chains():
+    """A run whose seeds are given one by one repeats."""
+    assert_equal(drawn(of_given_length([1, 2, 3, 4])), drawn(of_given_length([1, 2, 3, 4])))
