@@ -1,4 +1,4 @@
-"""Trees drawn of each root feature weigh what the stratum does; a density balanced by them has its probabilities."""
+"""Trees drawn from the density weigh what they should, and exploring trees are of rare strata and rare splits too."""
 
 import numpy as np
 import pytest
@@ -6,27 +6,32 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.chain import Chain
-from pactree_mcmc.mcmc.chain.strata import FLATTENED, balanced, log_evidences, root_fractions_into
 from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.mcmc.whole.density.density import known
-from pactree_mcmc.mcmc.run.learn import growing
-from pactree_mcmc.mcmc.run.survey import (
-    draw_afresh,
-    flattened,
-    root_evidences,
-    root_links,
-    set_density,
-    spread,
-    visited,
-    weights_of,
-)
 from pactree_mcmc.mcmc.state.arrays import first_density
 from pactree_mcmc.mcmc.state.pieces import new_graph
-from pactree_mcmc.mcmc.state.records import GROWING, N_CELL_TERMS, N_PIECES, N_WAY_TERMS, NONE
+from pactree_mcmc.mcmc.state.records import (
+    EXPLORING,
+    GROWING,
+    N_CELL_TERMS,
+    N_PIECES,
+    N_WAY_TERMS,
+    NONE,
+)
+from pactree_mcmc.mcmc.whole.density.graph import EXPLORED, frozen
+from pactree_mcmc.mcmc.whole.sampling import (
+    exploration_weights,
+    root_evidences,
+    sample_and_grow,
+    sample_independent,
+    set_density,
+    set_growing,
+    systematic_indices,
+)
 
 N, ERRORS = 3000, 4.5
-"""Trees drawn of a stratum, and the standard errors a mean may be off."""
+"""Number of trees drawn of a stratum, and the standard errors by which a mean may be off."""
 COLUMN = N_CELL_TERMS + N_WAY_TERMS
+STUMP = pt.Tree([-1], [0], [0], [0])
 
 
 def rows(seed=2, n=16):
@@ -58,9 +63,9 @@ MODELS = {
 }
 
 
-def any_density(p, seed=7):
-    """Parameters far from those that are learned, a stratum for each feature, few anchors."""
-    out = first_density(p) + np.random.default_rng(seed).normal(0.0, 0.4, first_density(p).shape)
+def any_density(p, seed=7, scale=0.4):
+    """Parameters far from those that are fitted, a stratum for each feature, few anchors."""
+    out = first_density(p) + np.random.default_rng(seed).normal(0.0, scale, first_density(p).shape)
     out[-1, :4], out[-1, COLUMN:] = (4, 2, 1, 1), 1 + np.arange(p)
     return out
 
@@ -71,161 +76,169 @@ def chain_of(model, density):
     return chain
 
 
+def growing_chain(model, density):
+    """A chain whose graph grows and is empty."""
+    chain = chain_of(model, density)
+    set_growing(chain, new_graph(), 50_000)
+    return chain
+
+
 def strata_of(model):
-    """Log evidence of the trees of each root feature, and of all but the stump, by the exact engine."""
+    """Log evidence of the trees of each root feature, and of all trees, by the exact engine."""
     truth = exact.solve(model)
     distribution = truth.root_split_pmf()
     fraction = [sum(p for key, p in distribution.items() if key is not None and key[0] == k) for k in range(3)]
-    constant = model.prior_tables.log_constant
-    return truth.log_evidence - constant + np.log(fraction), truth.log_evidence - constant + np.log1p(
-        -distribution[None]
-    )
+    log_evidence = truth.log_evidence - model.prior_tables.log_constant
+    return log_evidence + np.log(fraction), log_evidence
 
 
-def root_fractions(chain):
-    out = np.zeros(3)
-    assert root_fractions_into(out, chain.walk)
-    return out
+def assert_mean_weight(log_weights, log_evidence):
+    """The mean of the weights is the evidence within its errors."""
+    relative = np.exp(log_weights - log_evidence)
+    error = relative.std(ddof=1) / np.sqrt(len(relative))
+    assert 1e-4 < error < 0.3
+    assert abs(relative.mean() - 1.0) < ERRORS * error, (relative.mean(), error)
 
 
 @pytest.mark.parametrize("name", list(MODELS))
-def test_weights_have_the_evidence_of_their_stratum_for_a_mean(name):
-    """Whatever the density; all strata and the stump make up the evidence."""
+def test_the_mean_weight_is_the_evidence(name):
+    """Of all trees, and of those with a given feature at the root, whatever the density."""
     model = MODELS[name]()
     strata, whole = strata_of(model)
-    chain, variance = chain_of(model, any_density(3)), 0.0
-    weights = {k: weights_of(chain, k, N) for k in range(3)}
-    for k, w in weights.items():
-        relative = np.exp(w - strata[k])
-        error = relative.std(ddof=1) / np.sqrt(N)
-        assert 1e-4 < error < 0.2
-        assert abs(relative.mean() - 1.0) < ERRORS * error, (k, relative.mean(), error)
-        variance += (error * np.exp(strata[k] - whole)) ** 2
-    found = np.exp(np.logaddexp.reduce(list(log_evidences(weights).values())) - whole)
-    assert abs(found - 1.0) < ERRORS * np.sqrt(variance)
+    assert_mean_weight(sample_independent(chain_of(model, any_density(3, scale=0.1)), N), whole)
+    chain = chain_of(model, any_density(3))
+    for k in range(3):
+        assert_mean_weight(sample_independent(chain, N, feature=k), strata[k])
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_the_mean_weight_by_a_graph_is_the_evidence(name):
+    """The graph contains some of the trees, among them exploring ones."""
+    model = MODELS[name]()
+    chain = growing_chain(model, any_density(3))
+    sample_and_grow(chain, 20)
+    chain.state.graph.used[GROWING] = 0
+    chain.take(frozen(chain.state.graph))
+    assert_mean_weight(sample_independent(chain, N), strata_of(model)[1])
 
 
 @pytest.mark.planted
 @pytest.mark.parametrize("error", [0.5, 2.0])
 def test_weights_off_by_a_factor_are_noticed(error):
-    """As those of a fraction of the root that is forgotten."""
+    """As those of a probability of the root's feature that is forgotten."""
     model = MODELS["classes"]()
-    strata, _ = strata_of(model)
-    w = weights_of(chain_of(model, any_density(3)), 0, N) + np.log(error)
-    relative = np.exp(w - strata[0])
-    assert abs(relative.mean() - 1.0) > ERRORS * relative.std(ddof=1) / np.sqrt(N)
+    weights = sample_independent(chain_of(model, any_density(3)), N, feature=0)
+    with pytest.raises(AssertionError):
+        assert_mean_weight(weights + np.log(error), strata_of(model)[0][0])
 
 
-def assert_stays(chain, act):
-    """What is done leaves the tree, its rows and the lists of a chain; and there is room again."""
+def test_drawing_leaves_the_chain_where_it_was():
+    """Its tree, its rows and its counts; and there is room again."""
+    chain = chain_of(MODELS["grid"](), any_density(3))
     chain.proceed(3)
     chain.reserve(2)
     chain.save()
     before = {name: getattr(chain.state, name).copy() for name in ("order", "moves", "beta", "density")}
-    free, score = int(chain.state.count[3]), chain.saved.used.copy()
-    act()
+    free, tree = int(chain.state.count[3]), chain.saved.node.copy()
+    sample_independent(chain, 50)
+    sample_independent(chain, 50, feature=1)
     chain.save(anew=True)
     for name, array in before.items():
         assert np.array_equal(getattr(chain.state, name), array), name
     assert chain.state.count[3] >= free
-    assert not np.array_equal(chain.saved.used, score)
+    first, last = (int(start) for start in chain.saved.tree["start"][:2])
+    assert np.array_equal(chain.saved.node[last : 2 * last - first], tree[first:last])
 
 
-def test_drawing_leaves_the_chain_where_it_was():
+def test_a_signal_ends_drawing():
+    class AtOnce:
+        def is_set(self):
+            return True
+
     chain = chain_of(MODELS["grid"](), any_density(3))
-    assert_stays(chain, lambda: weights_of(chain, 1, 50))
-
-
-@pytest.mark.parametrize("name", list(MODELS))
-@pytest.mark.parametrize("lost", [None, 0, 2])
-def test_a_balanced_root_has_the_probabilities_of_the_strata(name, lost):
-    """But for the defensive parts; also where a feature was lost to the density, its mode with it."""
-    model, density = MODELS[name](), any_density(3)
-    if lost is not None:
-        density[0, COLUMN + lost] = -10.0
-    chain = chain_of(model, density)
-    fractions = root_fractions(chain)
-    distribution = strata_of(model)[0]
-    distribution = np.exp(FLATTENED * (distribution - np.logaddexp.reduce(distribution)))
-    distribution /= distribution.sum()
-    assert lost is None or fractions[lost] < 0.1 * distribution[lost]
-    weights = {k: weights_of(chain, k, N) for k in range(3)}
-    again = balanced(density, fractions, weights, np.zeros(len(fractions)))
-    changed = np.zeros(density.shape, dtype=bool)
-    changed[0, COLUMN:] = True
-    assert np.array_equal(again[~changed], density[~changed])
-    set_density(chain, again, 1.0)
-    mixture = chain.state.fractions[known(chain.model, chain.packed, 0)]
-    assert np.abs(mixture - distribution).max() < 0.13, (mixture, distribution)
-    assert np.abs(root_fractions(chain) - distribution).max() < 0.05
-
-
-def growing_chain(model, density):
-    """A chain whose graph grows, empty yet."""
-    chain = chain_of(model, density)
-    growing(chain, new_graph(), 50_000)
-    return chain
-
-
-def root_trees(model):
-    """Posterior probability of each split of the root, given the root's feature, by the exact engine."""
-    distribution = exact.solve(model).root_split_pmf()
-    total = [sum(p for key, p in distribution.items() if key is not None and key[0] == k) for k in range(3)]
-    return {key: p / total[key[0]] for key, p in distribution.items() if key is not None}
-
-
-def roots_apart(model, many):
-    """Total variation between the splits of roots on feature 0 that a chain is brought to, and the posterior's."""
-    density, truth, cuts = any_density(3), root_trees(model), []
-    density[0, N_CELL_TERMS] = -1.5
-    chain = chain_of(model, density)
-    for _ in range(400):
-        visited(chain, 0, many)
-        assert chain.state.node[0]["feature"] == 0
-        cuts.append(int(chain.state.node[0]["cut"]))
-    truth = [truth[key] for key in sorted(truth) if key[0] == 0]
-    return 0.5 * np.abs(np.bincount(cuts, minlength=len(truth)) / len(cuts) - truth).sum()
-
-
-def test_a_chain_is_brought_to_a_tree_of_the_stratum_by_its_weight():
-    """Of many drawn it is nearly the posterior's, of one the density's."""
-    model = MODELS["classes"]()
-    by_density, by_weight = roots_apart(model, 1), roots_apart(model, 200)
-    assert by_weight < 0.08 and by_density > 0.2, (by_weight, by_density)
+    assert (sample_independent(chain, 20, AtOnce()) == -np.inf).all()
 
 
 def test_evidences_of_roots_in_a_graph_are_those_of_its_trees():
-    """A graph of many trees knows each stratum; one of none knows none."""
+    """A graph of many trees contains each stratum; an empty one contains none."""
     model = MODELS["classes"]()
     chain = growing_chain(model, any_density(3))
     assert (root_evidences(chain.state.graph, 3) == -np.inf).all()
     for k in range(3):
-        weights_of(chain, k, 400)
+        sample_independent(chain, 400, feature=k)
     assert np.allclose(root_evidences(chain.state.graph, 3), strata_of(model)[0], atol=0.1)
 
 
-def test_trees_drawn_to_see_more_are_of_rare_strata_too():
-    """The density seldom splits the root on feature 1, the graph knows its stratum."""
-    seen = []
-    for by_stratum in (False, True):
+def links_below(graph, feature):
+    """The number of splits in a graph at roots with a feature and below them."""
+    root = int(np.flatnonzero(graph.piece.depth[: graph.used[N_PIECES]] == 0)[0])
+    roots = [link for link in links_of(graph, root) if link.feature == feature]
+    todo, seen = [int(child) for link in roots for child in (link.left, link.right)], set()
+    n = len(roots)
+    while todo:
+        at = todo.pop()
+        if at >= 0 and at not in seen:
+            seen.add(at)
+            links = links_of(graph, at)
+            n += len(links)
+            todo += [int(child) for link in links for child in (link.left, link.right)]
+    return n
+
+
+def links_of(graph, at):
+    """The splits of a piece."""
+    e, out = int(graph.piece[at].first), []
+    while e >= 0:
+        out.append(graph.link[e])
+        e = int(graph.link[e].next)
+    return out
+
+
+def test_exploring_trees_are_of_rare_strata_too():
+    """The density seldom splits the root on feature 1, the graph contains its stratum."""
+    n_splits = []
+    for explores in (False, True):
         chain = growing_chain(MODELS["grid"](), any_density(3))
-        weights_of(chain, 1, 2)
+        sample_independent(chain, 2, feature=1)
         chain.state.density[0, COLUMN + 1] -= 30.0
         chain.state.guide.hash[:] = NONE
-        before = int(chain.state.graph.used[N_PIECES])
-        draw_afresh(chain, 40, by_stratum=by_stratum)
+        before = links_below(chain.state.graph, 1)
+        if explores:
+            sample_and_grow(chain, 40)
+        else:
+            sample_independent(chain, 80)
         assert chain.state.graph.used[GROWING] == 1
-        assert int(chain.state.graph.used[N_PIECES]) > before
-        graph = chain.state.graph
-        seen.append((graph.link.feature[root_links(graph)] == 1).sum())
-    assert seen[1] > seen[0], seen
+        n_splits.append(links_below(chain.state.graph, 1) - before)
+    assert n_splits[1] > n_splits[0], n_splits
 
 
-def test_strata_are_looked_at_by_flattened_evidence():
-    looks = flattened(np.array([0.0, -4.0, -8.0, -30.0, -np.inf]))
-    assert np.allclose(looks, [1.0, np.exp(-1.0), np.exp(-2.0), 0.0, 0.0])
-    assert flattened(np.full(3, -np.inf)).tolist() == [0.0, 0.0, 0.0]
-    assert spread(np.array([0.0, 1.0, 0.0, 3.0]), 8, 0.5) == [1, 1, 3, 3, 3, 3, 3, 3]
-    counts = [np.bincount(spread(looks, 10, start), minlength=5) for start in (0.0, 0.3, 0.999)]
-    assert all(np.abs(count - 10 * looks / looks.sum()).max() < 1.0 for count in counts)
-    assert spread(looks, 0, 0.5) == []
+def fraction_by_density(state):
+    """The fraction of trees whose root is drawn by the density, though the graph contains nearly all trees.
+
+    The density splits hardly any root, so that such trees are the stump, of a density near 1.
+    """
+    model = MODELS["classes"]()
+    chain = growing_chain(model, any_density(3))
+    for k in range(3):
+        sample_independent(chain, 400, feature=k)
+    chain.state.density[0, 0] -= 60.0
+    chain.state.guide.hash[:] = NONE
+    chain.state.graph.used[GROWING] = state
+    log_prior, log_score = model.log_prior(STUMP), model.log_score(STUMP)
+    stump = log_prior + log_score - model.prior_tables.log_constant
+    return np.isclose(sample_independent(chain, 400), stump, atol=0.2).mean()
+
+
+def test_exploring_trees_are_drawn_by_the_density_even_if_the_graph_has_the_split():
+    assert fraction_by_density(1) == 0.0
+    assert abs(fraction_by_density(EXPLORING) - EXPLORED) < 0.15
+
+
+def test_strata_are_explored_by_flattened_evidence():
+    weights = exploration_weights(np.array([0.0, -4.0, -8.0, -30.0, -np.inf]))
+    assert np.allclose(weights, [1.0, np.exp(-1.0), np.exp(-2.0), 0.0, 0.0])
+    assert exploration_weights(np.full(3, -np.inf)).tolist() == [0.0, 0.0, 0.0]
+    assert systematic_indices(np.array([0.0, 1.0, 0.0, 3.0]), 8, 0.5) == [1, 1, 3, 3, 3, 3, 3, 3]
+    counts = [np.bincount(systematic_indices(weights, 10, start), minlength=5) for start in (0.0, 0.3, 0.999)]
+    assert all(np.abs(count - 10 * weights / weights.sum()).max() < 1.0 for count in counts)
+    assert systematic_indices(weights, 0, 0.5) == []
