@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from pactree_mcmc.mcmc.run.length import evenly
 
 import pactree_mcmc as pt
 from pactree_mcmc.loading.load import load_unfinished
@@ -14,7 +15,6 @@ from pactree_mcmc.mcmc import sampling as _sample
 from pactree_mcmc.mcmc.kernel import FEWEST_PROPOSALS, MOST_LEARNED, STEP_ROWS, WHOLE, read_kernel
 from pactree_mcmc.mcmc.run import length as _length
 from pactree_mcmc.mcmc.run.checkpoint import write_unfinished
-from pactree_mcmc.mcmc.run.length import evenly
 from pactree_mcmc.mcmc.run.task import Plan, Result, run_chain
 from pactree_mcmc.posterior.joining import join_chains
 from tests.mcmc.run.test_executors import SPAWN

@@ -1,4 +1,4 @@
-"""Draws taken into the graph: trees rebuilt from what was saved of them, and what the graph holds afterwards."""
+"""Draws added to graphs: trees rebuilt from what was saved of them, and what the graph of each team holds then."""
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -12,22 +12,25 @@ from pactree_mcmc.mcmc.chain.draw_store import trimmed
 from pactree_mcmc.mcmc.chain.start import load_tree
 from pactree_mcmc.mcmc.edits.grow import cut_down, grow_into
 from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.mcmc.whole.density.graph import SPARE, add_tree
 from pactree_mcmc.mcmc.moves.learned import add_saved, is_drawable
 from pactree_mcmc.mcmc.moves.regrow import MOST_INTERNAL
-from pactree_mcmc.mcmc.run import relearn as _relearn
-from pactree_mcmc.mcmc.run.learn import growing
-from pactree_mcmc.mcmc.run.length import evenly
-from pactree_mcmc.mcmc.run.relearn import Revisit, relearned, revisit
 from pactree_mcmc.mcmc.run.task import Plan, run_chain
 from pactree_mcmc.mcmc.run.workers import Work
+from pactree_mcmc.mcmc.schedule import evenly
 from pactree_mcmc.mcmc.state.pieces import new_graph
 from pactree_mcmc.mcmc.state.records import GROWING, N_FREE, N_LINKS, N_NODES, N_PIECES
+from pactree_mcmc.mcmc.whole import rounds as _rounds
+from pactree_mcmc.mcmc.whole import tasks as _tasks
+from pactree_mcmc.mcmc.whole.density.graph import SPARE, add_tree
+from pactree_mcmc.mcmc.whole.rounds import can_add_draws, with_draws
+from pactree_mcmc.mcmc.whole.sampling import set_growing
+from pactree_mcmc.mcmc.whole.tasks import Task, add_draws, density_of
 from pactree_mcmc.posterior.joining import join_chains
 from pactree_mcmc.testing.plain import plain_package
+from tests.mcmc.run.test_executors import AtOnce
+from tests.mcmc.transitions import load
 from tests.mcmc.whole.density.test_graph import cut_down as cut_plain
 from tests.mcmc.whole.density.test_graph import freeze, module, trees_of, with_room
-from tests.mcmc.transitions import load
 from tests.problems.models import build_model
 from tests.problems.runs import LABELS, MODELS, PRIOR, Later, X, Y
 from tests.problems.spaces import case_problem
@@ -92,7 +95,7 @@ def empty_chain(model, room=ROOM):
     density, q = chain.state.density, len(model.lowered.split_prior.feature)
     density[...] += np.random.default_rng(2).normal(0.0, 0.3, density.shape)
     density[-1, -q:] = 1 + np.arange(q) % 3
-    growing(chain, new_graph(), room)
+    set_growing(chain, new_graph(), room)
     return chain
 
 
@@ -240,9 +243,15 @@ def result_of(name, draws=40, seed=9):
     return plan, run_chain(plan)
 
 
+def graph_with(plan, result, *others):
+    """The graph of a chain with its draws, and those of other chains."""
+    end, saved = result.end, tuple(one.saved for one in (result, *others))
+    return add_draws(Task(plan, end, density_of(end), end.replicas[0].graph, ROOM, saved=saved)).graph
+
+
 @pytest.fixture
 def nothing_fresh(monkeypatch):
-    monkeypatch.setattr(_relearn, "FRESH", 0)
+    monkeypatch.setattr(_tasks, "FRESH", 0)
 
 
 def splits_in(*graphs):
@@ -258,7 +267,7 @@ def splits_in(*graphs):
 @pytest.mark.parametrize("part", ["whole", "every second", "joined"])
 def test_draws_evenly_spaced_are_taken_in(nothing_fresh, monkeypatch, most, part):
     """Their first and last among them; what chains drew and know stays as it was."""
-    monkeypatch.setattr(_relearn, "REVISITED", most)
+    monkeypatch.setattr(_tasks, "ADDED_DRAWS", most)
     plan, result = result_of("numbers")
     if part == "every second":
         result = result.chosen(evenly(40, 20))
@@ -267,11 +276,11 @@ def test_draws_evenly_spaced_are_taken_in(nothing_fresh, monkeypatch, most, part
     known, state = result.end.replicas[0].graph, result.end.generator["state"].copy()
     n = result.n_draws
     which = [0] if most == 1 else sorted({i * (n - 1) // (most - 1) for i in range(most)}) if most < n else range(n)
-    graph = revisit(Revisit(plan, result, ROOM))
+    graph = graph_with(plan, result)
     assert graph.used[GROWING] == 0 and known.used[N_PIECES] == 0
     assert result.end.generator["state"] == state
     chain = Chain(plan.model.lowered, KERNEL, np.random.default_rng(1))
-    growing(chain, new_graph(), ROOM)
+    set_growing(chain, new_graph(), ROOM)
     assert splits_in(graph) == splits_in(one_by_one(plan.model, result.saved, which, chain))
 
 
@@ -279,9 +288,9 @@ def test_a_revisit_enlarges_its_chain(nothing_fresh):
     plan, result = Plan(LARGE, 1, 0, 1, KERNEL, 1, "stump"), None
     result = run_chain(plan)._replace(saved=large_draws())
     chain = Chain(LARGE.lowered, KERNEL, np.random.default_rng(1))
-    growing(chain, new_graph(), ROOM)
+    set_growing(chain, new_graph(), ROOM)
     expected = one_by_one(LARGE, result.saved, range(60), chain)
-    assert splits_in(revisit(Revisit(plan, result, ROOM))) == splits_in(expected)
+    assert splits_in(graph_with(plan, result)) == splits_in(expected)
 
 
 @pytest.mark.planted
@@ -289,39 +298,91 @@ def test_a_tree_passed_by_where_room_runs_out_is_noticed(nothing_fresh, monkeypa
     def passing_by(walk, nodes, first, last, done):
         return add_saved(walk, nodes, first, last, done + (done > 0))
 
-    monkeypatch.setattr(_relearn, "add_saved", passing_by)
+    monkeypatch.setattr(_tasks, "add_saved", passing_by)
     with pytest.raises(AssertionError):
         test_a_revisit_enlarges_its_chain(None)
 
 
+def chains_of(teams, draws=40):
+    """Chains with draws, in teams of given numbers, and the splits of the draws of each."""
+    plans, results = zip(*(result_of("classes", draws, seed) for seed in range(1, len(teams) + 1)), strict=True)
+    results = [one._replace(end=one.end._replace(team=team)) for one, team in zip(results, teams, strict=True)]
+    alone = []
+    for plan, result in zip(plans, results, strict=True):
+        chain = Chain(plan.model.lowered, KERNEL, np.random.default_rng(1))
+        set_growing(chain, new_graph(), ROOM)
+        alone.append(splits_in(one_by_one(plan.model, result.saved, range(draws), chain)))
+    assert len({frozenset(one) for one in alone}) == len(teams)
+    return list(plans), results, alone
+
+
+def union(parts):
+    """Splits of several graphs."""
+    found = {}
+    for part in parts:
+        for at, links in part.items():
+            found.setdefault(at, set()).update(links)
+    return found
+
+
+@pytest.mark.parametrize("teams", [(0, 0, 0), (0, 1), (0, 1, 0), (0, 1, 0, 1, 0)], ids=str)
 @pytest.mark.parametrize("executor", [None, ThreadPoolExecutor])
-def test_the_draws_of_all_chains_are_in_one_graph(nothing_fresh, executor):
-    """Each chain stands where it stood, without draws, and has that graph; again with draws of it, it has no more."""
-    plans, results = zip(*(result_of("classes", seed=seed) for seed in (1, 2, 3)), strict=True)
-    work = Work(list(plans), list(results), executor and executor(2), False, None)
-    anew = relearned(work, list(results))
-    (graph,) = {id(one.end.replicas[0].graph): one.end.replicas[0].graph for one in anew}.values()
-    assert [one.n_draws for one in anew] == [0, 0, 0]
-    for one, result in zip(anew, results, strict=True):
+def test_the_draws_of_all_chains_are_in_the_graph_of_every_team(nothing_fresh, executor, teams):
+    """Each chain stands where it stood, without draws. With the same draws once more the graphs stay as they are."""
+    plans, results, alone = chains_of(teams)
+    work = Work(plans, results, executor and executor(2), False, None)
+    anew = with_draws(work, results)
+    graphs = [one.end.replicas[0].graph for one in anew]
+    assert len({id(graph) for graph in graphs}) == len(set(teams))
+    assert [one.n_draws for one in anew] == [0] * len(teams)
+    for one, result, team, graph in zip(anew, results, teams, graphs, strict=True):
         for mine, before in zip(one.end.replicas[0].state, result.end.replicas[0].state, strict=True):
             assert np.array_equal(mine, before)
-        assert one.end.generator == result.end.generator
-    chains = [Chain(plan.model.lowered, KERNEL, np.random.default_rng(1)) for plan in plans]
-    for chain in chains:
-        growing(chain, new_graph(), ROOM)
-    alone = [one_by_one(p.model, r.saved, range(40), chain) for p, r, chain in zip(plans, results, chains, strict=True)]
-    assert splits_in(graph) == splits_in(*alone)
-    assert len({frozenset(splits_in(one)) for one in alone}) == 3
-    again = relearned(work, [r._replace(end=one.end) for r, one in zip(results, anew, strict=True)])
-    assert splits_in(again[0].end.replicas[0].graph) == splits_in(graph)
+        assert (one.end.generator, one.end.team) == (result.end.generator, team)
+        assert splits_in(graph) == union(alone) and graph.used[GROWING] == 0
+    again = with_draws(work, [r._replace(end=one.end) for r, one in zip(results, anew, strict=True)])
+    assert all(splits_in(one.end.replicas[0].graph) == union(alone) for one in again)
+
+
+@pytest.mark.planted
+def test_draws_that_stay_in_their_team_are_noticed(nothing_fresh, monkeypatch):
+    real = _tasks.add_draws
+    monkeypatch.setattr(
+        _rounds, "add_draws", lambda task, stopped=None: real(task._replace(saved=task.saved[:1]), stopped)
+    )
+    with pytest.raises(AssertionError):
+        test_the_draws_of_all_chains_are_in_the_graph_of_every_team(None, None, (0, 1))
+
+
+def test_a_team_keeps_its_graph_if_a_worker_is_lost(nothing_fresh):
+    """The other team has the draws of all chains."""
+    plans, results, alone = chains_of((0, 1, 0))
+    anew = with_draws(Work(plans, results, AtOnce(1), False, None), results)
+    first, second, third = (one.end.replicas[0].graph for one in anew)
+    assert first is results[0].end.replicas[0].graph and third is results[2].end.replicas[0].graph
+    assert splits_in(second) == union(alone)
+
+
+def test_draws_are_added_to_graphs_with_room_alone(nothing_fresh, monkeypatch):
+    plans, results, _ = chains_of((0, 1))
+    work = Work(plans, results, None, False, None)
+    assert not can_add_draws(work, results)
+    anew = [r._replace(end=one.end) for r, one in zip(results, with_draws(work, results), strict=True)]
+    assert can_add_draws(work, anew)
+    assert not can_add_draws(work, [anew[0], results[1]])
+    assert not can_add_draws(work, [anew[0], anew[1]._replace(end=None)])
+    used = max(int(one.end.replicas[0].graph.used.max()) for one in anew)
+    for room, has_room in ((2, True), (1, False)):
+        monkeypatch.setattr(_rounds, "MOST_PIECES_LATER", used + room)
+        assert can_add_draws(work, anew) == has_room
 
 
 def test_draws_fresh_from_the_density_come_on_top():
     plan, result = result_of("classes")
     chain = Chain(plan.model.lowered, KERNEL, np.random.default_rng(1))
-    growing(chain, new_graph(), ROOM)
+    set_growing(chain, new_graph(), ROOM)
     seen = splits_in(one_by_one(plan.model, result.saved, range(40), chain))
-    graph = splits_in(revisit(Revisit(plan, result, ROOM)))
+    graph = splits_in(graph_with(plan, result))
     assert all(links <= graph[at] for at, links in seen.items()) and len(graph) > len(seen)
 
 

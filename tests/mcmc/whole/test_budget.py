@@ -4,11 +4,6 @@ import math
 
 import numpy as np
 import pytest
-
-import pactree_mcmc as pt
-from pactree_mcmc.mcmc import sampling as _sample
-from pactree_mcmc.mcmc.kernel import LINE_WEIGHTS, LOCAL, WHOLE, Kernel, read_kernel
-from pactree_mcmc.mcmc.run import learn as _learn
 from pactree_mcmc.mcmc.run.learn import (
     FORGETTING,
     GROWTHS_LOOKS,
@@ -23,6 +18,11 @@ from pactree_mcmc.mcmc.run.learn import (
     look_rows,
     round_steps,
 )
+
+import pactree_mcmc as pt
+from pactree_mcmc.mcmc import sampling as _sample
+from pactree_mcmc.mcmc.kernel import LINE_WEIGHTS, LOCAL, WHOLE, Kernel, read_kernel
+from pactree_mcmc.mcmc.run import learn as _learn
 from pactree_mcmc.mcmc.run.task import WORK, Length, Plan
 from pactree_mcmc.mcmc.sums.split_sums import CODE_ROWS
 from tests.problems.runs import MODELS

@@ -13,7 +13,6 @@ from pactree_mcmc.mcmc.kernel import Kernel
 from pactree_mcmc.mcmc.run import pool as _pool
 from pactree_mcmc.mcmc.run import task as _run
 from pactree_mcmc.mcmc.state.arrays import first_density
-from pactree_mcmc.mcmc.state.records import N_CELL_TERMS, N_WAY_TERMS
 from pactree_mcmc.mcmc.whole import rounds as _rounds
 from pactree_mcmc.mcmc.whole.rounds import effective_fraction
 from tests.mcmc.run.test_executors import SPAWN, AtOnce, Deadly
@@ -106,9 +105,9 @@ def test_a_file_keeps_the_density(tmp_path):
 def lost_with(chain, tmp_path, chains=4):
     """A run that loses one chain in the third round, its other chains, and the run resumed from the checkpoint."""
     path = tmp_path / "run.nc"
+    # tasks of a round are submitted by team
+    number = 2 * chains + [*range(0, chains, 2), *range(1, chains, 2)].index(chain)
     with pytest.warns(UserWarning, match=rf"1 of {chains} chains were lost \(chain {chain}: RuntimeError: worker lost"):
-        # tasks of a round are submitted by team
-        number = 2 * chains + [*range(0, chains, 2), *range(1, chains, 2)].index(chain)
         post = learned(draws=6, chains=chains, executor=AtOnce(number), checkpoint=path, every=60.0)
     assert post.n_chains == chains - 1
     assert [result is None for result in load_unfinished(path).results] == [c == chain for c in range(chains)]

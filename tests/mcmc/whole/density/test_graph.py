@@ -197,9 +197,9 @@ def test_joined_graphs_have_what_each_had():
     import pactree_mcmc as pt
     from pactree_mcmc.mcmc.chain.chain import Chain
     from pactree_mcmc.mcmc.kernel import read_kernel
-    from pactree_mcmc.mcmc.whole.density.graph import joined_graph
     from pactree_mcmc.mcmc.state.pieces import new_graph
     from pactree_mcmc.mcmc.state.records import GROWING, N_LINKS, N_PIECES
+    from pactree_mcmc.mcmc.whole.density.graph import joined_graph
     from pactree_mcmc.mcmc.whole.sampling import sample_independent
 
     rng = np.random.default_rng(0)

@@ -5,14 +5,14 @@ balance whatever it says.
 import numpy as np
 import pytest
 
-from pactree_mcmc.mcmc.whole.density.fit import fit_density, mean_depth
-from pactree_mcmc.mcmc.whole.density.terms import ROWS_TERM
 from pactree_mcmc.mcmc.state.arrays import FEWEST_TOPS, first_density
 from pactree_mcmc.mcmc.state.records import N_INTERNAL, N_TOPS
+from pactree_mcmc.mcmc.whole.density.fit import fit_density, mean_depth
+from pactree_mcmc.mcmc.whole.density.terms import ROWS_TERM
 from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.balance import check_balance
-from tests.mcmc.whole.density.test_graph import grown
 from tests.mcmc.whole.density.test_fit import P, simulated
+from tests.mcmc.whole.density.test_graph import grown
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
 
