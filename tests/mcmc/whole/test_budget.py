@@ -1,30 +1,29 @@
-"""What learning may cost: looks at the table, whether it pays, how long rounds are, and what proposals cost by then."""
+"""What tuning may cost: passes over the table, whether it pays, how long rounds are, and what proposals cost."""
 
 import math
 
 import numpy as np
 import pytest
-from pactree_mcmc.mcmc.run.learn import (
-    FORGETTING,
-    GROWTHS_LOOKS,
-    LARGEST_LOOK,
-    LEARNING_AT_MOST,
-    MOST_TIMES,
-    ROUND,
-    ROUNDS_LOOKS,
-    SHORTEST_ROUND,
-    default_work,
-    learns_within,
-    look_rows,
-    round_steps,
-)
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc import sampling as _sample
 from pactree_mcmc.mcmc.kernel import LINE_WEIGHTS, LOCAL, WHOLE, Kernel, read_kernel
-from pactree_mcmc.mcmc.run import learn as _learn
-from pactree_mcmc.mcmc.run.task import WORK, Length, Plan
+from pactree_mcmc.mcmc.run.task import LENGTHS, WORK, Length, Plan
 from pactree_mcmc.mcmc.sums.split_sums import CODE_ROWS
+from pactree_mcmc.mcmc.whole import rounds as _rounds
+from pactree_mcmc.mcmc.whole.rounds import (
+    FEWEST_STEPS,
+    FIT_PASSES,
+    GROWTH_PASSES,
+    LARGEST_PASS,
+    OLD_COST,
+    STEPS,
+    TUNING_FRACTION,
+    default_work,
+    pass_rows,
+    round_steps,
+    tunes_within,
+)
 from tests.problems.runs import MODELS
 
 
@@ -35,14 +34,14 @@ def table(n, p, codes, **rest):
     return pt.TreeModel(X.astype(float), np.arange(n) % 2, **rest)
 
 
-def test_a_look_visits_every_row_by_every_feature_and_its_codes():
-    assert look_rows(table(60, 2, 5)) == 60 * 3 + CODE_ROWS * (5 + 5 + 60)
-    assert look_rows(table(60, 0, 5)) == 60 + CODE_ROWS * 60
+def test_a_pass_visits_every_row_by_every_feature_and_its_codes():
+    assert pass_rows(table(60, 2, 5)) == 60 * 3 + CODE_ROWS * (5 + 5 + 60)
+    assert pass_rows(table(60, 0, 5)) == 60 + CODE_ROWS * 60
 
 
-def test_equal_rows_are_looked_at_once():
+def test_equal_rows_are_visited_once():
     X = np.repeat(np.arange(6.0), 50)[:, None]
-    assert look_rows(pt.TreeModel(X, np.arange(300) % 2)) in (6 + CODE_ROWS * 6, 12 + CODE_ROWS * 6)
+    assert pass_rows(pt.TreeModel(X, np.arange(300) % 2)) in (6 + CODE_ROWS * 6, 12 + CODE_ROWS * 6)
 
 
 @pytest.mark.parametrize(
@@ -56,23 +55,23 @@ def test_equal_rows_are_looked_at_once():
     ],
 )
 def test_more_rows_features_and_codes_cost_more(less, more):
-    """So learning begins with more work, and rounds are no longer."""
+    """So tuning in rounds begins with more work, and rounds are no longer."""
     less, more = table(*less), table(*more)
-    assert look_rows(less) < look_rows(more)
+    assert pass_rows(less) < pass_rows(more)
     for work in np.geomspace(1e5, 1e10, 40):
-        assert learns_within(work, less, 4) or not learns_within(work, more, 4)
+        assert tunes_within(work, less, 4) or not tunes_within(work, more, 4)
         assert rounds(less, work) >= rounds(more, work)
 
 
 def test_coarser_cuts_and_missing_values_are_counted():
     """Codes are those of the cuts; values that are missing make a feature count twice."""
     fine, coarse = table(400, 3, 300), table(400, 3, 300, split_prior=pt.GridCuts(8))
-    assert look_rows(coarse) < look_rows(fine)
+    assert pass_rows(coarse) < pass_rows(fine)
     X = np.column_stack([np.arange(50.0), np.arange(50.0) % 7])
     whole = pt.TreeModel(X, np.arange(50) % 2, missing="branch")
     X[3, 1] = np.nan
     gaps = pt.TreeModel(X, np.arange(50) % 2, missing="branch")
-    assert look_rows(gaps) > look_rows(whole) + 40
+    assert pass_rows(gaps) > pass_rows(whole) + 40
 
 
 def rounds(model, work, chains=4, draws=100):
@@ -82,7 +81,7 @@ def rounds(model, work, chains=4, draws=100):
 def test_rounds_are_longer_with_more_work_and_fewer_chains():
     model = table(100, 3, 10)
     by_work = [rounds(model, work) for work in np.geomspace(1.0, 1e12, 2000)]
-    assert by_work[0] == SHORTEST_ROUND and by_work[-1] == ROUND and len(set(by_work)) > 8
+    assert by_work[0] == FEWEST_STEPS and by_work[-1] == STEPS and len(set(by_work)) > 8
     assert (np.diff(by_work) >= 0).all()
     by_chains = [rounds(model, 3e8, chains) for chains in range(1, 400)]
     assert (np.diff(by_chains) <= 0).all() and len(set(by_chains)) > 5
@@ -90,22 +89,22 @@ def test_rounds_are_longer_with_more_work_and_fewer_chains():
 
 @pytest.mark.parametrize("chains", [1, 4, 17])
 @pytest.mark.parametrize("size", [(60, 2, 5), (3000, 5, 900)])
-def test_learning_begins_where_it_says(size, chains):
+def test_tuning_in_rounds_begins_where_it_says(size, chains):
     model = table(*size)
-    least = (ROUNDS_LOOKS * SHORTEST_ROUND / ROUND + GROWTHS_LOOKS) * look_rows(model) * chains / LEARNING_AT_MOST
-    assert learns_within(least * (1 + 1e-12), model, chains) and not learns_within(least * (1 - 1e-12), model, chains)
-    assert learns_within(WORK, model, chains)
+    least = (FIT_PASSES * FEWEST_STEPS / STEPS + GROWTH_PASSES) * pass_rows(model) * chains / TUNING_FRACTION
+    assert tunes_within(least * (1 + 1e-12), model, chains) and not tunes_within(least * (1 - 1e-12), model, chains)
+    assert tunes_within(WORK, model, chains)
 
 
-def both_sides_of_the_largest_look():
-    """The largest table with ten features without ties that chains learn from, and the smallest that they do not."""
-    n = LARGEST_LOOK // (10 + 10 * CODE_ROWS)
+def both_sides_of_the_largest_pass():
+    """The largest table of ten features without ties to which chains fit a density, and the next one."""
+    n = LARGEST_PASS // (10 + 10 * CODE_ROWS)
     return table(n, 9, n), table(n + 1, 9, n + 1)
 
 
-def test_of_larger_tables_nothing_is_learned_whatever_the_work(planned):
-    less, more = both_sides_of_the_largest_look()
-    assert look_rows(less) <= LARGEST_LOOK < look_rows(more)
+def test_no_density_is_fitted_to_larger_tables_whatever_the_work(planned):
+    less, more = both_sides_of_the_largest_pass()
+    assert pass_rows(less) <= LARGEST_PASS < pass_rows(more)
     assert planned(less).kernel.names == tuple(WHOLE)
     for work in (1e10, 1e15):
         assert planned(more, work=work).kernel == read_kernel(LOCAL, 100)
@@ -113,14 +112,14 @@ def test_of_larger_tables_nothing_is_learned_whatever_the_work(planned):
 
 
 @pytest.mark.planted
-def test_learning_from_larger_tables_is_noticed(planned, monkeypatch):
-    monkeypatch.setattr(_learn, "LARGEST_LOOK", 2 * LARGEST_LOOK)
+def test_densities_of_larger_tables_are_noticed(planned, monkeypatch):
+    monkeypatch.setattr(_rounds, "LARGEST_PASS", 2 * LARGEST_PASS)
     with pytest.raises(AssertionError):
-        test_of_larger_tables_nothing_is_learned_whatever_the_work(planned)
+        test_no_density_is_fitted_to_larger_tables_whatever_the_work(planned)
 
 
-def test_the_work_grows_with_the_values_of_a_table_that_is_learned_from(planned):
-    """Of rows that differ, by ten features: no look at fewer than 20,000 of them is too large."""
+def test_the_work_grows_with_the_values_of_a_table_to_which_a_density_is_fitted(planned):
+    """Of rows that differ, by ten features: no pass over fewer than 20,000 of them is too large."""
     for n, times in [(1000, 1.0), (5000, 1.0), (7500, 1.5), (10_000, 2.0), (15_000, 2.0), (20_000, 1.0)]:
         X = np.random.default_rng(n).integers(0, 9, (n, 10)).astype(float)
         model = pt.TreeModel(X, np.random.default_rng(1).normal(size=n))
@@ -132,12 +131,12 @@ def test_the_work_grows_with_the_values_of_a_table_that_is_learned_from(planned)
             assert planned(model, **rest).length.work == WORK
 
 
-def test_where_learning_just_pays_its_rounds_fit():
-    """Those of the graph behind those before it, in the part of the work that learning may take."""
-    model, looks = table(60, 2, 5), look_rows(table(60, 2, 5))
-    least = (ROUNDS_LOOKS * SHORTEST_ROUND / ROUND + GROWTHS_LOOKS) * looks * 4 / LEARNING_AT_MOST * (1 + 1e-12)
-    part = rounds(model, least) / ROUND
-    assert (ROUNDS_LOOKS * part + GROWTHS_LOOKS) * looks * 4 <= LEARNING_AT_MOST * least * (1 + 1e-9)
+def test_rounds_fit_if_they_just_pay():
+    """Growth rounds after the others, in the fraction of the work that tuning may take."""
+    model, looks = table(60, 2, 5), pass_rows(table(60, 2, 5))
+    least = (FIT_PASSES * FEWEST_STEPS / STEPS + GROWTH_PASSES) * looks * 4 / TUNING_FRACTION * (1 + 1e-12)
+    part = rounds(model, least) / STEPS
+    assert (FIT_PASSES * part + GROWTH_PASSES) * looks * 4 <= TUNING_FRACTION * least * (1 + 1e-9)
 
 
 @pytest.fixture
@@ -152,10 +151,10 @@ def planned(monkeypatch):
 
 
 @pytest.mark.parametrize("chains", [2, 4])
-def test_the_default_kernel_changes_exactly_where_learning_begins(planned, chains):
+def test_the_default_kernel_changes_exactly_where_tuning_in_rounds_begins(planned, chains):
     model = MODELS["classes"]
-    at = (ROUNDS_LOOKS * SHORTEST_ROUND / ROUND + GROWTHS_LOOKS) * look_rows(model) * chains / LEARNING_AT_MOST
-    at = next(w for w in (at, math.nextafter(at, math.inf)) if learns_within(w, model, chains))
+    at = (FIT_PASSES * FEWEST_STEPS / STEPS + GROWTH_PASSES) * pass_rows(model) * chains / TUNING_FRACTION
+    at = next(w for w in (at, math.nextafter(at, math.inf)) if tunes_within(w, model, chains))
     more, less = (planned(model, chains=chains, work=work) for work in (at, at * (1 - 1e-15 * 4)))
     assert more.kernel == read_kernel(WHOLE, _sample.PROPOSALS_OF_WHOLE, adapts=True)
     assert less.kernel == read_kernel(LOCAL, 100)
@@ -164,7 +163,7 @@ def test_the_default_kernel_changes_exactly_where_learning_begins(planned, chain
 
 
 def test_the_default_kernel_of_other_runs(planned):
-    """A ladder, a run of given length, a line: nothing is learned, however much work there is."""
+    """A ladder, a run of given length, a line: no density is fitted, however much work there is."""
     model = MODELS["classes"]
     assert planned(model).kernel.names == tuple(WHOLE)
     for rest in ({"betas": 3}, {"tune": 50}, {"thin": 2}, {"proposals": 7}):
@@ -175,12 +174,12 @@ def test_the_default_kernel_of_other_runs(planned):
 
 @pytest.fixture
 def told(monkeypatch):
-    """What rounds of a run found their proposals to cost, and what the kernel was told, in turn."""
+    """Costs of proposals by the rounds of a run, and the costs that the kernel was given, in turn."""
     found, given = [[]], []
-    study, by_cost = _learn.study, Kernel.by_cost
+    run_round, by_cost = _rounds.run_round, Kernel.by_cost
 
-    def studied(lesson, stopped=None):
-        result = study(lesson, stopped)
+    def running(task, stopped=None):
+        result = run_round(task, stopped)
         found[-1].append(result.cost)
         return result
 
@@ -189,7 +188,7 @@ def told(monkeypatch):
         found.append([])
         return by_cost(kernel, cost, rows)
 
-    monkeypatch.setattr(_learn, "study", studied)
+    monkeypatch.setattr(_rounds, "run_round", running)
     monkeypatch.setattr(Kernel, "by_cost", by_costs)
     monkeypatch.setattr(_sample, "FEWEST", 1)
     return found, given
@@ -201,9 +200,9 @@ def carried(told):
     expected = 0.0
     for made, (cost, rows) in zip(found, given, strict=False):
         assert len(made) == 2
-        expected = FORGETTING * expected + sum(made)
+        expected = OLD_COST * expected + sum(made)
         assert cost == pytest.approx(expected, rel=1e-12)
-        assert rows == pytest.approx(2e8 / (MOST_TIMES * 6 * 2))
+        assert rows == pytest.approx(2e8 / (LENGTHS * 6 * 2))
         assert (sum(made)[0].sum() > 0) and cost[0].min() > 0.0
     return given
 
@@ -217,6 +216,6 @@ def test_costs_of_rounds_before_are_carried_and_forgotten(told):
 @pytest.mark.planted
 @pytest.mark.parametrize("wrong", [0.0, 1.0])
 def test_costs_not_carried_or_not_forgotten_are_noticed(told, monkeypatch, wrong):
-    monkeypatch.setattr(_learn, "FORGETTING", wrong)
+    monkeypatch.setattr(_rounds, "OLD_COST", wrong)
     with pytest.raises(AssertionError):
         carried(told)

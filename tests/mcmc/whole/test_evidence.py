@@ -1,12 +1,16 @@
-"""The evidence by bridge sampling between draws of the chains and of the density they learned."""
+"""The evidence by bridge sampling between draws of a team's chains and of its density."""
+
+import copy
 
 import numpy as np
 import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.run import bridge as _bridge
-from pactree_mcmc.posterior.evidence import prior_mass
+from pactree_mcmc.mcmc.whole import evidence as _evidence
+from pactree_mcmc.mcmc.whole.evidence import team_evidences
+from pactree_mcmc.posterior.convergence import check_convergence
+from pactree_mcmc.posterior.evidence import combined_evidence, prior_mass
 from tests.problems.everyday import everyday
 from tests.problems.runs import MODELS
 
@@ -55,57 +59,114 @@ def solved():
     return of
 
 
-def assert_right(truth, posts):
-    """Each within its errors of the truth, and so their mean."""
-    off = np.array([post.log_evidence - truth for post in posts])
-    se = np.array([post.log_evidence_se for post in posts])
-    assert (se > 1e-4).all() and (se < 0.2).all()
+def assert_right(truth, evidences):
+    """The evidences (runs, 2) are within their errors of the truth, and so is their mean."""
+    values, se = np.transpose(evidences)
+    off = values - truth
+    assert (se > 1e-5).all() and (se < 0.2).all(), se
     assert (abs(off) < ERRORS * se).all(), (off, se)
     assert abs(off.mean()) < ERRORS * np.sqrt((se**2).sum()) / len(se), (off, se)
 
 
+def by_team(posts):
+    """The evidences of all teams."""
+    return np.concatenate([post.course.evidences for post in posts])
+
+
+def combined(posts):
+    return [(post.log_evidence, post.log_evidence_se) for post in posts]
+
+
 @pytest.mark.parametrize("name", everyday(SOLVED, ["classes", "known variance"]))
-def test_the_evidence_is_the_exact_one(name, solved):
-    assert_right(*solved(name))
+def test_the_evidence_of_each_team_is_the_exact_one(name, solved):
+    truth, posts = solved(name)
+    assert len(by_team(posts)) == 2 * len(posts)
+    assert_right(truth, by_team(posts))
+    assert_right(truth, combined(posts))
+    for post in posts:
+        assert (post.log_evidence, post.log_evidence_se) == combined_evidence(post.course.evidences)
+        assert not any("log evidence" in line for line in check_convergence(post))
 
 
 @pytest.mark.planted
-@pytest.mark.parametrize("side", ["drawn_freely", "_chained"])
+@pytest.mark.parametrize("side", ["sample_independent", "_chained"])
 def test_a_density_off_by_a_factor_is_noticed(side, solved, monkeypatch):
     """As one whose probability of splitting at the root is forgotten on one side."""
     truth, posts = solved("classes")
-    real = getattr(_bridge, side)
-    monkeypatch.setattr(_bridge, side, lambda *given: real(*given) + np.log(1.5))
-
-    class Again:
-        def __init__(self, post):
-            self.log_evidence, self.log_evidence_se = _bridge.bridge(post)[:2]
-
+    real = getattr(_evidence, side)
+    monkeypatch.setattr(_evidence, side, lambda *given: real(*given) + np.log(1.5))
     with pytest.raises(AssertionError):
-        assert_right(truth, [Again(post) for post in posts])
+        assert_right(truth, np.concatenate([team_evidences(post) for post in posts]))
 
 
 def test_files_and_further_draws_keep_it(solved, tmp_path):
     truth, posts = solved("classes")
     posts[0].save(tmp_path / "run.nc")
     again = pt.load(tmp_path / "run.nc")
-    assert again.log_evidence == posts[0].log_evidence
-    assert again.log_evidence_se == posts[0].log_evidence_se
-    assert_right(truth, [pt.resume(again, 50, progress=False)])
+    assert np.array_equal(again.course.evidences, posts[0].course.evidences)
+    assert combined([again]) == combined(posts[:1])
+    assert [end.team for end in again.course.ends] == [end.team for end in posts[0].course.ends] == [0, 1, 0, 1]
+    more = pt.resume(again, 50, progress=False)
+    assert more.course.teams == again.course.teams
+    assert_right(truth, by_team([more]))
 
 
-def test_runs_of_given_length_that_learn_have_one(solved):
+@pytest.mark.parametrize("chains", [1, 3])
+def test_runs_of_given_length_have_one(solved, chains):
     truth, posts = solved("classes")
-    assert_right(truth, [run(posts[0].model, kernel="whole", tune=300)])
+    post = run(posts[0].model, kernel="whole", tune=300, chains=chains)
+    assert len(post.course.evidences) == min(chains, 2)
+    assert_right(truth, by_team([post]))
 
 
 def test_the_draws_stay_as_they_are(solved):
-    """Bridging takes its randomness from where the first chain stopped, and leaves that alone."""
+    """Evidences take their random numbers from a copy of a chain's generator."""
     _, posts = solved("numbers")
     other = run(posts[0].model)
-    assert _bridge.bridge(other) == _bridge.bridge(other)
+    for _ in range(2):
+        assert np.array_equal(team_evidences(other), other.course.evidences)
     more = [pt.resume(post, 20, progress=False) for post in (posts[0], run(posts[0].model))]
     assert np.array_equal(more[0].log_score, more[1].log_score)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda found: found[:1], "the evidences"),
+        (lambda found: np.concatenate([found, found]), "the evidences"),
+        (lambda found: found[:, :1], "the evidences"),
+        (lambda found: found.ravel(), "the evidences"),
+        (lambda found: found.astype(np.int64), "the evidences"),
+        (lambda found: np.where(found < -1.0, np.inf, found), "an evidence is not finite"),
+        (lambda found: found * [np.nan, 1.0], "an evidence is not finite"),
+        (lambda found: found * [1.0, -1.0], "the error of an evidence is negative"),
+    ],
+)
+def test_evidences_that_make_no_sense_are_refused(spoil, said, solved, tmp_path):
+    post = copy.copy(solved("classes")[1][0])
+    post.course = post.course._replace(evidences=spoil(post.course.evidences))
+    post.save(tmp_path / "run.nc")
+    with pytest.raises(ValueError, match=said):
+        pt.load(tmp_path / "run.nc")
+
+
+@pytest.mark.parametrize("team", [-1, 2**31, 1.0, True, None])
+def test_teams_that_make_no_sense_are_refused(team, solved, tmp_path):
+    post = copy.copy(solved("classes")[1][0])
+    first, *rest = post.course.ends
+    post.course = post.course._replace(ends=(first._replace(team=team), *rest), evidences=None)
+    # `teams` sorts the numbers when evidences are computed, not when a run is saved
+    post.save(tmp_path / "run.nc")
+    with pytest.raises(ValueError, match="a chain has no team"):
+        pt.load(tmp_path / "run.nc")
+
+
+def test_an_error_that_is_not_known_is_kept(solved, tmp_path):
+    post = copy.copy(solved("classes")[1][0])
+    post.course = post.course._replace(evidences=post.course.evidences * [1.0, np.nan])
+    post.save(tmp_path / "run.nc")
+    again = pt.load(tmp_path / "run.nc")
+    assert np.isfinite(again.log_evidence) and again.log_evidence_se is None
 
 
 @pytest.mark.parametrize("missing", [0.3, 0.7])
@@ -115,14 +176,14 @@ def test_trees_that_the_density_cannot_have_leave_an_evidence(missing):
     # a density that is the posterior of evidence e^3 on half of its mass, and cannot have the other half
     chained = np.where(rng.random((4, 500)) < missing, np.inf, 3.0 + np.log(1.0 - missing))
     drawn = np.full(1000, 3.0 + np.log(1.0 - missing))
-    found = _bridge._bridged(chained, drawn)
-    assert found.log_evidence == pytest.approx(3.0, abs=0.2) and 0.0 < found.se < 0.3
+    log_evidence, se = _evidence._bridged(chained, drawn)
+    assert log_evidence == pytest.approx(3.0, abs=0.2) and 0.0 < se < 0.3
 
 
 def test_a_density_without_any_tree_of_the_chains_has_none(solved, monkeypatch):
     _, posts = solved("classes")
-    monkeypatch.setattr(_bridge, "_chained", lambda chain, post: np.full((2, 20), np.inf))
-    assert _bridge.bridge(posts[0]) is None
+    monkeypatch.setattr(_evidence, "_chained", lambda chain, post, team: np.full((2, 20), np.inf))
+    assert team_evidences(posts[0]) is None
 
 
 @pytest.mark.parametrize(
@@ -150,11 +211,12 @@ def test_a_prior_of_unknown_mass_has_none():
 @pytest.mark.parametrize("kernel", ["default", "whole"])
 def test_a_ladder_has_its_own(kernel):
     post = run(MODELS["classes"], draws=20, chains=2, betas=3, kernel=kernel)
-    assert _bridge.bridge(post) is None
+    assert team_evidences(post) is None and post.course.evidences is None
     assert post.log_evidence == post.tempering.log_evidence
     assert post.log_evidence_se == post.tempering.log_evidence_se
 
 
 def test_too_few_draws_have_no_error():
     post = run(MODELS["classes"], draws=3, chains=2)
+    assert np.isnan(post.course.evidences[:, 1]).all()
     assert np.isfinite(post.log_evidence) and post.log_evidence_se is None
