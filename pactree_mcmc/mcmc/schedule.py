@@ -64,6 +64,8 @@ class Schedule:
         self.stretch_began = began
         self.evidences: np.ndarray | None = None
         """`Course.evidences` of the draws judged last, or None if they were not computed."""
+        self.next_thin = 0
+        """Number of steps between two draws of the next stretch, 0 if there is none."""
 
     @property
     def plan(self) -> Plan:
@@ -117,10 +119,8 @@ class Schedule:
             return State.END
         if not can_add_draws(self.work, self.done.results):
             return State.EXTEND
-        if self._next_thin() == 0:
-            self._forgo_renewal()
-            return State.EXTEND
-        return State.RENEW
+        self.next_thin = self._next_thin()
+        return State.EXTEND if self.next_thin == 0 else State.RENEW
 
     def _extend(self) -> State:
         """Make further draws of the present stretch, up to twice as many as are kept."""
@@ -133,7 +133,7 @@ class Schedule:
 
     def _renew(self) -> State:
         """Make a new stretch with the graphs that the present draws extend; keep the present one if it is cut short."""
-        thin, n, now = self._next_thin(), self.plan.length.draws, time.perf_counter()
+        thin, n, now = self.next_thin, self.plan.length.draws, time.perf_counter()
         length = self.plan.length._replace(before=self.steps)
         is_whole = False
         try:
@@ -181,24 +181,29 @@ class Schedule:
         """Return the number of steps between two draws of the next stretch, 0 if there is no room for one.
 
         The numbers are 1, 1, 2, 2, 4, 4, ... If there is no room for a longer stretch, there may be for an equal one.
+        If the time alone is too short for a stretch, the run gets fewer steps than this one has, so that ``steps=``
+        repeats the run.
         """
-        length, thin = self.plan.length, self.plan.thin
-        is_second = length.before > 2 * (thin - 1) * length.draws
+        draws, thin = self.plan.length.draws, self.plan.thin
+        is_second = self.plan.length.before > 2 * (thin - 1) * draws
         for longer in (2, 1) if is_second else (1,):
-            steps = longer * thin * length.draws
-            seconds = longer * (time.perf_counter() - self.stretch_began)
-            has_time = length.seconds is None or time.perf_counter() - self.began + seconds <= length.seconds
-            if steps <= length.steps - self.steps and has_time:
+            steps = longer * thin * draws
+            if steps > self.plan.length.steps - self.steps:
+                continue
+            if self._has_time(longer):
                 return longer * thin
+            self._limit_steps(self.steps + steps - 1)
         return 0
 
-    def _forgo_renewal(self) -> None:
-        """Leave fewer steps than a stretch has, if time is short, so that ``steps=`` repeats the run."""
-        length = self.plan.length
-        if length.seconds is not None:
-            most = self.steps + length.draws * self.plan.thin - 1
-            length = length._replace(steps=min(length.steps, most))
-            self.work = self.work._replace(plans=[plan._replace(length=length) for plan in self.work.plans])
+    def _has_time(self, longer: int) -> bool:
+        """Return True if there is time for a stretch that takes ``longer`` times the seconds of the present one."""
+        seconds, now = self.plan.length.seconds, time.perf_counter()
+        return seconds is None or now - self.began + longer * (now - self.stretch_began) <= seconds
+
+    def _limit_steps(self, most: int) -> None:
+        """Let the run have at most ``most`` steps."""
+        length = self.plan.length._replace(steps=min(self.plan.length.steps, most))
+        self.work = self.work._replace(plans=[plan._replace(length=length) for plan in self.work.plans])
 
 
 def judged(plan: Plan, results: list[Result]) -> tuple[bool, np.ndarray | None]:
