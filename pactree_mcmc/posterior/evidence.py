@@ -289,6 +289,8 @@ def combined_evidence(evidences: np.ndarray) -> tuple[float, float | None]:
     (-10.5, 0.5)
     """
     values, errors = evidences.T
+    if len(values) == 1:
+        return float(values[0]), float(errors[0]) if np.isfinite(errors[0]) else None
     if not (np.isfinite(errors).all() and (errors > 0.0).all()):
         return float(values.mean()), None
     weights = errors**-2.0

@@ -8,7 +8,7 @@ A row is drawn uniformly and a depth; v is the node of that depth on the row's p
 v keeps its subtree where that has, or would get, more than ``MOST_INTERNAL`` internal nodes, or asks what g does not.
 """
 
-from math import inf, log
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from ..state.lists import is_leaf
 from ..state.records import NONE
 from ..state.terms import next_node, subtree_log_prior, subtree_log_score
 from ..sums.split_sums import is_candidate
-from ..whole.density.density import asked, draw_split_of, pick_cell
+from ..whole.density.density import pick_cell
 from ..whole.density.graph import add_tree, draw_decision, log_density
 from ..whole.density.terms import enter_stratum
 from .base import Move
@@ -81,12 +81,11 @@ def draw_tree(rng: np.random.Generator, model: Lowered, state: ChainState, top: 
 
 
 @jit
-def sample_trees(walk: Any, feature: int, out: np.ndarray, done: int) -> int:
+def sample_trees(walk: Any, out: np.ndarray, done: int) -> int:
     """Draw independent trees from the density and add them to a growing graph.
 
     Write the log weights ``log pi(T) - log g(T)`` into ``out[done:]``, -inf for a tree that gets too large, and return
-    how many are written when the room for nodes ends. With a ``feature`` other than NONE every tree has it at the root,
-    and g(T) is conditional on it.
+    how many are written when the room for nodes ends. The weights of exploring trees mean nothing.
     """
     rng, model, state = walk.rng, walk.model, walk.state
     root = np.int64(0)
@@ -94,29 +93,13 @@ def sample_trees(walk: Any, feature: int, out: np.ndarray, done: int) -> int:
         if not has_room(state):
             return i
         top = begin(state, root)
-        log_g = draw_tree(rng, model, state, top) if feature == NONE else _draw_below(rng, model, state, top, feature)
+        log_g = draw_tree(rng, model, state, top)
         out[i] = -inf
         if log_g < inf:
-            log_pi = subtree_log_prior(model, state, top) + state.beta[0] * subtree_log_score(state, top)
-            out[i] = log_pi - log_g
+            out[i] = subtree_log_prior(model, state, top) + subtree_log_score(state, top) - log_g
             add_tree(model, state, top)
         drop(state, root, top)
     return len(out)
-
-
-@jit
-def _draw_below(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, feature: int) -> float:
-    """Grow a tree with ``feature`` at its root from the leaf ``top``; return the log of its density given the feature.
-
-    The density is infinite if the tree gets too large.
-    """
-    place = asked(model, state, np.int64(0))
-    split, log_g = draw_split_of(rng, model, state, top, place, np.int64(feature))
-    log_g -= log(state.fractions[place, feature])
-    attach_children(model, state, top, split)
-    enter_stratum(state, np.int64(feature))
-    log_g += draw_tree(rng, model, state, state.node[top].left)
-    return log_g + draw_tree(rng, model, state, state.node[top].right)
 
 
 @jit

@@ -68,7 +68,7 @@ def members(chain: Chain, functions: Iterable[Any]) -> list[Member]:
         grow_from: (walk, INT),
         grow_as_given: (model, state, INT, INT, INT, INT),
         note_decisions: (walk, decisions),
-        sample_trees: (walk, INT, NUMBERS, INT),
+        sample_trees: (walk, NUMBERS, INT),
         join: (graph, graph),
         value_all: (graph, PLACES),
         guess_all: (graph,),

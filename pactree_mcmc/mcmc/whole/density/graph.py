@@ -43,9 +43,8 @@ SPREAD = 0.25
 """Part of the variance of ``s - log g`` by which m lies above the mean; one half if these were normal."""
 LEAST_TRIED = 0.02
 """Probability of trying a split by g, at least."""
-EXPLORED = 0.5
-"""Probability of a decision by g while exploring trees are drawn, even if the graph contains the split already. So
-branches in which only poor trees were found so far are drawn again."""
+EXPLORED, EXPLORATION_TEMPERATURE = 0.5, 4.0
+"""Probability that a decision of an exploring tree is drawn by g, and the temperature of stored ones otherwise."""
 MOST_ABOVE = 600.0
 """Nats by which what was not seen may stand above what was, at most."""
 MARGIN, LEAST_LEFT = 1.0, 1e-6
@@ -196,24 +195,49 @@ def log_learned(model: Lowered, state: ChainState, node: int, stratum: int) -> f
 
 @jit
 def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """A split of a splittable node, its feature NONE where it is to stay a leaf; the log of its probability."""
+    """Draw the split of a splittable node, its feature NONE if it stays a leaf, and return the log of its probability.
+
+    The decision of an exploring tree has no probability.
+    """
     at = piece_of(state, node)
     if at < 0:
         return _draw_learned(rng, model, state, node)
     graph, piece = state.graph, state.graph.piece[at]
-    explores = graph.used[GROWING] == EXPLORING
-    if flip(rng, EXPLORED if explores else exp(piece.log_tried)):
-        kept = state.stratum[0]
-        state.stratum[0] = piece.stratum
-        split, log_g = _draw_learned(rng, model, state, node)
-        state.stratum[0] = kept
-        if explores:
-            return split, log_g
+    if graph.used[GROWING] == EXPLORING:
+        return _draw_exploring(rng, model, state, node, at)
+    if flip(rng, exp(piece.log_tried)):
+        split, log_g = _draw_in_stratum(rng, model, state, node, piece.stratum)
         if split.feature != NONE:
             sides = sides_of(model, state, node, split.feature, split.categories)
             if link_of(graph, at, split.feature, split.cut, sides) < 0:
                 return split, piece.log_tried + log_g
-    return _draw_seen(rng, state, at)
+    split, weight = _draw_stored(rng, state, at, 1.0)
+    return split, weight + piece.log_norm
+
+
+@jit
+def _draw_exploring(
+    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, at: int
+) -> tuple[Split, float]:
+    """Draw a decision by g even if piece ``at`` contains it, or a stored one with flattened weights.
+
+    So branches in which only poor trees were found so far are drawn again.
+    """
+    if flip(rng, EXPLORED):
+        return _draw_in_stratum(rng, model, state, node, state.graph.piece[at].stratum)
+    return _draw_stored(rng, state, at, 1.0 / EXPLORATION_TEMPERATURE)
+
+
+@jit
+def _draw_in_stratum(
+    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, stratum: int
+) -> tuple[Split, float]:
+    """Draw a decision from g with the parameters of a stratum."""
+    present = state.stratum[0]
+    state.stratum[0] = stratum
+    split, log_g = _draw_learned(rng, model, state, node)
+    state.stratum[0] = present
+    return split, log_g
 
 
 @jit
@@ -228,25 +252,29 @@ def _draw_learned(rng: np.random.Generator, model: Lowered, state: ChainState, n
 
 
 @jit
-def _draw_seen(rng: np.random.Generator, state: ChainState, at: int) -> tuple[Split, float]:
-    """One of the decisions seen, by their weights."""
+def _draw_stored(rng: np.random.Generator, state: ChainState, at: int, power: float) -> tuple[Split, float]:
+    """Draw a decision that piece ``at`` contains, in proportion to its weight to a power; return its log weight too."""
     piece, links = state.graph.piece[at], state.graph.link
-    e = np.int64(piece.first)
     stop = Split(np.int64(NONE), np.int64(0), np.int64(0), np.int64(0), 0.0)
-    if e < 0:
-        return stop, piece.stop + piece.log_norm
-    total = 1.0 - exp(piece.log_tried) * max(1.0 - piece.seen, 0.0)
-    left = rng.random() * total - exp(piece.stop + piece.log_norm)
-    if left < 0.0:
-        return stop, piece.stop + piece.log_norm
+    largest, e = piece.stop, np.int64(piece.first)
+    while e >= 0:
+        largest = max(largest, links[e].weight)
+        e = np.int64(links[e].next)
+    total, e = exp(power * (piece.stop - largest)), np.int64(piece.first)
+    while e >= 0:
+        total += exp(power * (links[e].weight - largest))
+        e = np.int64(links[e].next)
+    left, e = rng.random() * total - exp(power * (piece.stop - largest)), np.int64(piece.first)
+    if left < 0.0 or e < 0:
+        return stop, piece.stop
     while True:
         link = links[e]
-        left -= exp(link.weight + piece.log_norm)
+        left -= exp(power * (link.weight - largest))
         if left < 0.0 or link.next < 0:
             break
         e = np.int64(link.next)
     split = Split(np.int64(link.feature), np.int64(link.cut), np.int64(link.upper), link.categories, link.log_rule)
-    return split, link.weight + piece.log_norm
+    return split, link.weight
 
 
 @jit
