@@ -77,7 +77,7 @@ def grown(model, n_trees, disturbed=0.0, seed=4):
     chain, rng = with_room(model, nodes=ROOM), np.random.default_rng(seed)
     walk = module("chain.chain").Walk(rng, chain.model, chain.packed)
     with np.errstate(over="ignore"):
-        assert module("moves.learned").sample_trees(walk, -1, np.empty(n_trees), 0) == n_trees
+        assert module("moves.learned").sample_trees(walk, np.empty(n_trees), 0) == n_trees
     for link in chain.state.graph.link:
         link.fixed += disturbed * rng.normal()
     freeze(chain)
