@@ -150,13 +150,14 @@ def test_exploring_trees_are_drawn_by_the_density_even_if_the_graph_has_the_spli
     assert abs(fraction_by_density(EXPLORING) - EXPLORED) < 0.15
 
 
-def test_growing_adds_exploring_trees():
-    """And returns the weights of the others alone."""
-    pieces = []
+def test_exploring_trees_add_more_to_a_graph_of_many_trees():
+    """The weights returned are those of independent trees alone."""
+    added = []
     for explores in (False, True):
         chain = growing_chain(LARGER["classes"])
-        sample_independent(chain, 100)
-        weights = sample_and_grow(chain, 100) if explores else sample_independent(chain, 200)
-        assert len(weights) == (100 if explores else 200) and chain.state.graph.used[GROWING] == 1
-        pieces.append(int(chain.state.graph.used[N_PIECES]))
-    assert pieces[1] > 1.2 * pieces[0], pieces
+        sample_independent(chain, 4000)
+        before = int(chain.state.graph.used[N_PIECES])
+        weights = sample_and_grow(chain, 300) if explores else sample_independent(chain, 600)
+        assert len(weights) == (300 if explores else 600) and chain.state.graph.used[GROWING] == 1
+        added.append(int(chain.state.graph.used[N_PIECES]) - before)
+    assert added[1] > 1.4 * added[0], added
