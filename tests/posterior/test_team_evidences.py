@@ -1,0 +1,139 @@
+"""Evidences of two teams of chains: their mean, its error, and a warning if they differ."""
+
+import numpy as np
+import pytest
+
+from pactree_mcmc.mcmc.kernel import read_kernel
+from pactree_mcmc.posterior.convergence import NO_WITNESS, check_convergence, converged, objections, verdict
+from pactree_mcmc.posterior.evidence import combined_evidence, evidences_differ
+from pactree_mcmc.tree.drawn import Course
+from tests.posterior.test_convergence import by_hand, cut_at, model_of, warned
+
+
+class End:
+    """State of a chain, of which only the team is asked for."""
+
+    def __init__(self, team):
+        self.team = team
+
+
+def of_teams(evidences, teams=(0, 1, 0, 1), kernel="whole"):
+    """A posterior of draws that mix well, of a run whose teams found these evidences."""
+    draws = (np.random.default_rng(5).random((len(teams), 4000 // len(teams))) < 0.4).astype(np.int64)
+    post = by_hand(model_of("two classes"), [cut_at(19.5), cut_at(0.5, feature=1)], draws)
+    evidences = None if evidences is None else np.array(evidences)
+    post.course = Course(read_kernel(kernel), 1, tuple(End(team) for team in teams), 1000, evidences)
+    return post
+
+
+# the mean
+
+
+def test_teams_that_agree_are_weighted_by_their_precision():
+    value, se = combined_evidence(np.array([[-10.0, 0.1], [-10.05, 0.2]]))
+    assert value == pytest.approx((-10.0 * 4 - 10.05) / 5)
+    assert se == pytest.approx((100.0 + 25.0) ** -0.5)
+
+
+@pytest.mark.parametrize("difference", [0.5, 1.0, 30.0])
+def test_the_error_covers_a_difference(difference):
+    """Whichever team is right, its evidence is within two errors of the mean, even if its own error is the larger."""
+    for errors in ([0.01, 0.01], [0.001, 0.05], [0.05, 0.001]):
+        values = np.array([-10.0, -10.0 - difference])
+        value, se = combined_evidence(np.column_stack([values, errors]))
+        assert values[1] <= value <= values[0]
+        assert (abs(values - value) <= 2.0 * se).all()
+        assert se == pytest.approx(difference / 2.0, rel=0.1)
+
+
+def test_the_error_never_decreases_with_the_difference():
+    errors = [combined_evidence(np.array([[0.0, 0.1], [x, 0.2]]))[1] for x in np.linspace(0.0, 5.0, 200)]
+    assert (np.diff(errors) >= -1e-12).all() and errors[-1] > 2.0
+
+
+def test_one_team_has_its_own_evidence():
+    assert combined_evidence(np.array([[-10.0, 0.1]])) == (-10.0, 0.1)
+    assert combined_evidence(np.array([[-10.0, 0.0]])) == (-10.0, 0.0)
+    assert combined_evidence(np.array([[-10.0, np.nan]])) == (-10.0, None)
+
+
+@pytest.mark.parametrize("errors", [(0.1, np.nan), (np.nan, 0.1), (np.nan, np.nan)])
+def test_an_unknown_error_leaves_the_plain_mean(errors):
+    assert combined_evidence(np.column_stack([[-10.0, -11.0], errors])) == (-10.5, None)
+
+
+@pytest.mark.parametrize("errors", [(0.0, 0.0), (0.0, 0.1), (1e-17, 1e-17)])
+def test_an_error_of_zero_is_known(errors):
+    """As on a table whose graph contains every tree, so that all weights are equal."""
+    value, se = combined_evidence(np.column_stack([[-10.0, -10.0], errors]))
+    assert value == -10.0 and se is not None and 0.0 <= se <= max(errors)
+
+
+def test_three_teams():
+    values, errors = np.array([-10.0, -10.02, -9.99]), np.array([0.1, 0.2, 0.3])
+    value, se = combined_evidence(np.column_stack([values, errors]))
+    weights = errors**-2.0
+    assert value == pytest.approx((weights * values).sum() / weights.sum())
+    assert se == pytest.approx(weights.sum() ** -0.5)
+    value, se = combined_evidence(np.column_stack([[-10.0, -10.0, -16.0], [0.01, 0.01, 0.01]]))
+    assert value == pytest.approx(-12.0, abs=0.01) and se == pytest.approx(2.0, abs=0.01)
+
+
+# the warning
+
+
+def test_evidences_that_differ_are_reported():
+    post = of_teams([(-123.41, 0.1), (-122.1, 0.08)])
+    (line,) = evidences_differ(post.course.evidences)
+    assert line == (
+        "the log evidence is -123.41 +- 0.10 by one half of the chains and -122.10 +- 0.08 by the other half, which "
+        "tuned apart: one half has lost part of the posterior"
+    )
+    found = check_convergence(post)
+    assert len(found) == 2 and found[1] == line == objections(post)[1]
+    assert found[0].startswith("the draws may not represent the posterior")
+    assert line in verdict(post) and line in warned(post) and not converged(post)
+    assert post.log_evidence_se > 0.6
+
+
+@pytest.mark.parametrize(
+    ("evidences", "is_told"),
+    [
+        ([(-10.0, 0.1), (-10.0, 0.1)], False),
+        ([(-10.0, 0.1), (-10.56, 0.1)], False),
+        ([(-10.0, 0.1), (-10.57, 0.1)], True),
+        ([(-10.57, 0.1), (-10.0, 0.1)], True),
+        ([(-10.0, 0.001), (-10.09, 0.001)], False),
+        ([(-10.0, 0.001), (-10.11, 0.001)], True),
+        ([(-10.0, 0.0), (-10.11, 0.0)], True),
+        ([(-10.0, np.nan), (-30.0, 0.1)], False),
+        ([(-10.0, 0.1)], False),
+        ([(-10.0, 0.01), (-10.2, 0.01), (-10.1, 0.01)], True),
+    ],
+)
+def test_evidences_differ_beyond_their_errors(evidences, is_told):
+    """By more than four standard errors and a tenth of a nat; nothing is said if an error is not known."""
+    post = of_teams(evidences, teams=(0, 1, 2, 0)[: 1 + len(evidences)])
+    assert len(evidences_differ(post.course.evidences)) == len(check_convergence(post)) / 2.0 == is_told
+    assert converged(post) != is_told
+
+
+def test_runs_without_evidences_have_nothing_to_compare():
+    post = of_teams(None)
+    assert evidences_differ(None) == check_convergence(post) == [] and converged(post)
+    assert post.log_evidence is None and post.log_evidence_se is None
+    post.course = None
+    assert check_convergence(post) == [] and converged(post)
+
+
+# one chain
+
+
+def test_one_team_has_no_witness():
+    assert NO_WITNESS in verdict(of_teams([(-10.0, 0.1)], teams=(0,)))
+    for post in (
+        of_teams([(-10.0, 0.1), (-10.0, 0.1)]),
+        of_teams([(-10.0, 0.1), (-10.0, 0.1)], teams=(0, 1)),
+        of_teams(None, teams=(0,), kernel="local"),
+    ):
+        assert "tuned alone" not in verdict(post)
