@@ -19,6 +19,8 @@ RIDGE, FEATURE_RIDGE, STRATUM_RIDGE = 0.05, 1e6, 1.0
 """Weight of squared parameters: of terms of unit spread, of features, and of a stratum's less those of all trees."""
 NO_FEATURES = 1e6
 """Weight with which those of features are nothing."""
+LEAST_SPREAD = 1e-3
+"""Standard deviation of a term below which it counts as constant."""
 MOST_STEPS, ENOUGH = 50, 1e-3
 """Newton steps, and the gain in nats below which they end."""
 
@@ -116,9 +118,14 @@ def _fit_choices(
 
 
 def spread_of(terms: np.ndarray) -> np.ndarray:
-    """Standard deviation of each term; of a constant its size, or 1."""
-    deviation, size = terms.std(axis=0), np.abs(terms).max(axis=0)
-    return np.where(deviation > 1e-6 * size, deviation, np.maximum(size, 1.0))
+    """Return the standard deviation of each term, or the larger of its size and 1 if it is constant.
+
+    Terms are in nats, or logs of counts. A smaller deviation than `LEAST_SPREAD` counts as none: that of rounding errors
+    alone would give parameters so large that the same split has another probability if its terms are computed in
+    another order.
+    """
+    deviation, size = terms.std(axis=0), np.maximum(np.abs(terms).max(axis=0), 1.0)
+    return np.where(deviation > np.maximum(1e-6 * size, LEAST_SPREAD), deviation, size)
 
 
 def _least(loss: Any, theta: np.ndarray) -> np.ndarray:
