@@ -30,7 +30,7 @@ from ..state.records import N_PIECES
 from ..sums.split_sums import CODE_ROWS
 from .density.decisions import Decisions
 from .density.fit import fit_density, joined_decisions
-from .density.graph import frozen, joined_graph
+from .density.graph import joined_graph
 from .tasks import RoundResult, Task, add_draws, density_of, run_round
 
 MOST_TEAMS = 2
@@ -105,7 +105,7 @@ class Tuning:
         self.cost = np.zeros((2, len(self.plans[0].kernel.names)))
         self.spent = 0.0
         """Number of rows visited, in all chains."""
-        density = first_density(len(self.plans[0].model.lowered.split_prior.feature))
+        density = first_density()
         chains = range(len(self.plans))
         n_teams = min(MOST_TEAMS, len(self.plans))
         self.teams = [Team(tuple(chains[t::n_teams]), density, new_graph()) for t in range(n_teams)]
@@ -205,7 +205,7 @@ class Tuning:
             length = length._replace(steps=length.steps or steps)
             self.plans = [plan._replace(length=length) for plan in self.plans]
         for number, team in enumerate(self.teams):
-            graph = frozen(team.graph)
+            graph = team.graph
             for c in team.chains:
                 if c not in self.lost:
                     results[c] = begun_with(self.plans[c], self.ends[c], team.density, graph, number)
@@ -323,7 +323,7 @@ def with_draws(work: Work, results: list[Result]) -> list[Result]:
     graphs: list[Graph] = [result.end.replicas[0].graph for result in results]
     for team in teams:
         if all(c in found for c in team):
-            graph = frozen(joined_graph([found[c].graph for c in team], learns=False))
+            graph = joined_graph([found[c].graph for c in team])
             for c in team:
                 graphs[c] = graph
     return restarted(work, results, graphs)

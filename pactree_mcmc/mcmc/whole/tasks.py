@@ -27,7 +27,7 @@ MOST_CELLS = 1500
 """Largest number of cells whose decisions a chain records in a round."""
 RECORDED = 100
 """Number of trees whose decisions are recorded, at even steps over the last three quarters of a round."""
-FRESH = 200
+FRESH = 400
 """Number of independent trees, and of exploring ones, that each chain draws in a growth round."""
 ADDED_DRAWS = 500
 """Largest number of draws of one chain added to the graph between two stretches, at even steps."""
