@@ -27,8 +27,6 @@ MOST_CELLS = 1500
 """Largest number of cells whose decisions a chain records in a round."""
 RECORDED = 100
 """Number of trees whose decisions are recorded, at even steps over the last three quarters of a round."""
-FRESH = 400
-"""Number of independent trees, and of exploring ones, that each chain draws in a growth round."""
 ADDED_DRAWS = 500
 """Largest number of draws of one chain added to the graph between two stretches, at even steps."""
 
@@ -48,6 +46,8 @@ class Task(NamedTuple):
     """Power of the score."""
     tuned: int = 0
     """Number of tuning steps done at the end of the round."""
+    trees: int = 0
+    """Number of independent trees, and of exploring ones, to be added to the graph."""
     saved: tuple[Saved, ...] = ()
     """Draws to be added to the graph."""
 
@@ -85,7 +85,7 @@ def run_round(task: Task, stopped: Signal = None) -> RoundResult:
         while run.tuned < look and not is_set(stopped):
             run.advance(min(run.block, look - run.tuned))
         if graph is not None:
-            n = round(FRESH * every / (last - first))
+            n = round(task.trees * every / (last - first))
             weights.append(sample_and_grow(run.chain, n, stopped))
         elif 4 * (run.tuned - first) > last - first:
             note_decisions(run.chain.walk, packed)
@@ -114,7 +114,7 @@ def add_draws(task: Task, stopped: Signal = None) -> RoundResult:
                 (done := int(add_saved(chain.walk, saved.node, first[part], last[part], done))) < len(first[part])
             ):
                 chain.enlarge()
-    sample_and_grow(chain, FRESH, stopped)
+    sample_and_grow(chain, task.trees, stopped)
     graph.used[GROWING] = 0
     return RoundResult(task.end, graph=graph)
 
