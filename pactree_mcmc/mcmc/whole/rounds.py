@@ -31,7 +31,7 @@ from ..sums.split_sums import CODE_ROWS
 from .density.decisions import Decisions
 from .density.fit import fit_density, joined_decisions
 from .density.graph import joined_graph
-from .tasks import RoundResult, Task, add_draws, density_of, run_round
+from .tasks import Task, add_draws, density_of, run_round
 
 MOST_TEAMS = 2
 """Largest number of teams."""
@@ -41,17 +41,15 @@ BETAS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.0, 1.0)
 """Powers of the score in the rounds to which the density is fitted."""
 REMEMBERED = 5
 """Number of last rounds to whose decisions the density is fitted."""
-GROWTH_ROUNDS, GROWTH_STEPS = 3, 2
-"""Largest number of rounds in which the graph grows, and their length relative to the other rounds."""
+GROWTH_ROUNDS, GROWTH_STEPS = 2, 2
+"""Number of rounds in which the graph grows, and their length relative to the other rounds."""
 STEPS, TREES = 30, 400
 """Number of steps of a round, and of independent trees, and as many exploring ones, that a chain draws in a growth
 round."""
-PASSES = 6000
+PASSES = 5000
 """Cost of tuning a chain, in passes over the whole table: at most about this on four tables (benchmarks/README.md)."""
 TUNING_FRACTION, SHORTEST = 0.6, 1 / 3
 """Largest fraction of the work for tuning, and the shortest rounds, relative to ``STEPS`` and ``TREES``."""
-ENOUGH_EFFECTIVE = 0.6
-"""Effective fraction of independent trees above which the graph needs no further growth round."""
 MOST_PIECES = 1 << 17
 """Largest number of pieces, and of links, of a graph at the end of tuning. Draws may double it later."""
 LARGEST_PASS = 200_000
@@ -69,8 +67,6 @@ class Team(NamedTuple):
     graph: Graph
     rounds: tuple[Decisions, ...] = ()
     """Decisions recorded in the last rounds."""
-    is_grown: bool = False
-    """True if the graph needs no further growth round."""
 
 
 class Round(NamedTuple):
@@ -112,14 +108,6 @@ class Tuning:
         """Model of the run."""
         return self.plans[0].model
 
-    @property
-    def _is_over(self) -> bool:
-        """True if a run that finds its own length needs no further growth round, or has no work left for one."""
-        length = self.plans[0].length
-        if length is None:
-            return False
-        return all(team.is_grown for team in self.teams) or self.spent > TUNING_FRACTION * length.work
-
     def run(self, schedule: list[Round], progress: Progress, stopped: Stop) -> None:
         """Run the rounds of a schedule, as far as chains, work and time last."""
         done = 0
@@ -133,8 +121,6 @@ class Tuning:
             if stopped.is_set() and (is_cut or number + 1 < len(schedule)):
                 self.plans = [plan._replace(tune=schedule[-1].tuned) for plan in self.plans]
                 self.work.stop.cuts.append(f"learning from round {number + 1} of {len(schedule)} on")
-                return
-            if one.kind == "grow" and self._is_over:
                 return
             done = one.tuned
 
@@ -157,7 +143,7 @@ class Tuning:
             if not results or one.kind == "pilot":
                 continue
             if one.kind == "grow":
-                self.teams[number] = self._grown(team, results)
+                self.teams[number] = team._replace(graph=joined_graph([result.graph for result in results]))
                 continue
             decisions = joined_decisions([result.decisions for result in results])
             rounds = (*team.rounds, decisions)[-REMEMBERED:]
@@ -186,13 +172,6 @@ class Tuning:
         if kernel.adapts:
             kernel = kernel.by_cost(self.cost, length.work / (LENGTHS * length.draws * len(self.plans)))
             self.plans = [plan._replace(kernel=kernel) for plan in self.plans]
-
-    def _grown(self, team: Team, results: list[RoundResult]) -> Team:
-        """Return a team with the graphs of its chains joined."""
-        graph = joined_graph([result.graph for result in results])
-        weights = np.concatenate([result.weights for result in results])
-        is_grown = effective_fraction(weights) >= ENOUGH_EFFECTIVE or int(graph.used.max()) >= MOST_PIECES
-        return team._replace(graph=graph, is_grown=is_grown)
 
     def finished(self) -> Work:
         """Return the work left: chains that stand at their first draw, each with its team's density and graph."""
@@ -286,14 +265,6 @@ def tunes_within(work: float, model: TreeModel, chains: int) -> bool:
     """Return True if fitting a density pays on this table, and its rounds fit into the work, if need be short ones."""
     rows = pass_rows(model)
     return rows <= LARGEST_PASS and SHORTEST * PASSES * rows * chains <= TUNING_FRACTION * work
-
-
-def effective_fraction(log_weights: np.ndarray) -> float:
-    """Return the effective number of weighted draws (Kish) divided by their number, 0 if no weight is positive."""
-    if not np.isfinite(log_weights).any():
-        return 0.0
-    w = np.exp(log_weights - log_weights.max())
-    return float(w.sum() ** 2 / ((w**2).sum() * len(w)))
 
 
 def can_add_draws(work: Work, results: list[Result]) -> bool:

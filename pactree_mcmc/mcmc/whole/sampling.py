@@ -52,10 +52,10 @@ def sample_independent(chain: Chain, n: int, stopped: Signal = None) -> np.ndarr
     return out
 
 
-def sample_and_grow(chain: Chain, n: int, stopped: Signal = None) -> np.ndarray:
-    """Add ``n`` independent and ``n`` exploring trees to the growing graph, and return the former's log weights."""
-    weights, used = sample_independent(chain, n, stopped), chain.state.graph.used
-    used[GROWING] = EXPLORING
-    sample_independent(chain, n, stopped)
+def sample_and_grow(chain: Chain, n: int, stopped: Signal = None) -> None:
+    """Add ``n`` independent and ``n`` exploring trees to the growing graph of a chain."""
+    used = chain.state.graph.used
+    for growing in (1, EXPLORING):
+        used[GROWING] = growing
+        sample_independent(chain, n, stopped)
     used[GROWING] = 1
-    return weights

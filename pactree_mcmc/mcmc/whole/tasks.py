@@ -62,8 +62,6 @@ class RoundResult(NamedTuple):
     """(2, moves): proposals of each move, and the rows they visited."""
     decisions: Decisions | None = None
     graph: Graph | None = None
-    weights: np.ndarray = np.empty(0)
-    """Log weights of independent trees."""
 
 
 def run_round(task: Task, stopped: Signal = None) -> RoundResult:
@@ -77,7 +75,7 @@ def run_round(task: Task, stopped: Signal = None) -> RoundResult:
     run.begin()
     set_density(run.chain, task.density, task.beta)
     graph = None if task.graph is None else set_growing(run.chain, task.graph, task.room)
-    recorded, weights = new_decisions(MOST_CELLS), [np.empty(0)]
+    recorded = new_decisions(MOST_CELLS)
     packed, first, last = pack(recorded), run.tuned, task.tuned
     every = max(3 * (last - first) // (4 * RECORDED), 1)
     while run.tuned < last and not is_set(stopped):
@@ -86,14 +84,14 @@ def run_round(task: Task, stopped: Signal = None) -> RoundResult:
             run.advance(min(run.block, look - run.tuned))
         if graph is not None:
             n = round(task.trees * every / (last - first))
-            weights.append(sample_and_grow(run.chain, n, stopped))
+            sample_and_grow(run.chain, n, stopped)
         elif 4 * (run.tuned - first) > last - first:
             note_decisions(run.chain.walk, packed)
     set_density(run.chain, None, 1.0)
     run.chain.take(new_graph())
     rows = int(run.chain.state.count[ROWS]) - before
     found = trimmed_decisions(recorded)
-    return RoundResult(run.snapshot, rows, run.chain.cost, found, graph, np.concatenate(weights))
+    return RoundResult(run.snapshot, rows, run.chain.cost, found, graph)
 
 
 def add_draws(task: Task, stopped: Signal = None) -> RoundResult:
