@@ -289,7 +289,7 @@ def _check_replica(replica: Any, model: TreeModel, n_moves: int) -> None:
     array_of(state["count"], "i", (ROWS + 1,), "count")
     array_of(state["beta"], "f", (1,), "beta")
     array_of(state["moves"], "i", (2, n_moves), "moves")
-    learned = (N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS + p)
+    learned = (N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS)
     array_of(state["density"], "f", (1, 1) if state["density"].shape == (1, 1) else learned, "density")
     require(np.isfinite(state["density"]), "the density is not finite")
     require(type(replica.blocks) is int and 0 <= replica.blocks < 1 << 62, "a chain has no age")

@@ -1,4 +1,4 @@
-"""Checks of what a file holds of a learned density: guides, anchors, the graph, and the evidences of teams."""
+"""Checks of what a file holds of a learned density: guides, the graph, and the evidences of teams."""
 
 from __future__ import annotations
 
@@ -6,26 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..mcmc.state.arrays import MOST_GUIDES, MOST_PATTERNS
+from ..mcmc.state.arrays import MOST_GUIDES
 from ..mcmc.state.pieces import Graph
-from ..mcmc.state.records import (
-    DENSITY_LEVELS,
-    GROWING,
-    GUIDE,
-    LINK,
-    MOST_ANCHORS,
-    N_CELL_TERMS,
-    N_LINKS,
-    N_PIECES,
-    N_STRATA,
-    PIECE,
-)
-from ..mcmc.whole.density.terms import WAY_BITS
+from ..mcmc.state.records import GROWING, GUIDE, LINK, N_LINKS, N_PIECES, PIECE
 from ..model import TreeModel
 from .require import array_of, between, require
-
-N_TRIVIAL = 2
-"""Ways of parting a cell, of each feature, that leave one side empty."""
 
 
 def check_evidences(evidences: Any, n_teams: int) -> None:
@@ -55,23 +40,7 @@ def check_guides(cells: Any, model: TreeModel, is_guided: bool) -> None:
     require((cells.guide["weight"] > 0.0) | (cells.guide["asked"] == 0), "a guide has no weight")
     for name in ("log_split", "log_stop"):
         require(cells.guide[name] <= 1e-9, f"{name} is no probability")
-    for name in ("odds", "odds_ahead"):
-        require(~np.isnan(cells.guide[name]), f"{name} is NaN")
-    _check_anchors(cells, model, MOST_ANCHORS if is_guided else 1)
-
-
-def _check_anchors(cells: Any, model: TreeModel, room: int) -> None:
-    """Refuse anchors that are no splits of the model, or stand in another order."""
-    shape, n = (len(cells.guided), room), cells.guide["n_anchors"]
-    array_of(cells.anchors, "i", shape, "anchors")
-    array_of(cells.ahead, "f", shape, "ahead")
-    between(n, 0, room + 1, "a number of anchors")
-    used = np.arange(room) < n[:, None]
-    between(cells.anchors[used] >> WAY_BITS, 0, len(model.scales), "the feature of an anchor")
-    ways = max(int(model.n_codes.max()), MOST_PATTERNS) + N_TRIVIAL
-    between(cells.anchors[used] & ((1 << WAY_BITS) - 1), 0, ways, "the way of an anchor")
-    require((np.diff(cells.anchors) > 0) | ~used[:, 1:], "the anchors are in another order")
-    require(np.isfinite(cells.ahead[used]), "ahead is not finite")
+    require(~np.isnan(cells.guide["odds"]), "odds is NaN")
 
 
 def check_graph(graph: Any, model: TreeModel) -> None:
@@ -82,15 +51,12 @@ def check_graph(graph: Any, model: TreeModel) -> None:
     require(graph.piece.dtype == PIECE and graph.piece.ndim == 1, "the pieces are none")
     require(graph.link.dtype == LINK and graph.link.ndim == 1, "the links are none")
     require(0 <= m <= len(graph.piece) and 0 <= n <= len(graph.link) and graph.used[GROWING] == 0, "the graph is none")
-    array_of(graph.terms, "f", (-1, N_CELL_TERMS), "terms")
-    array_of(graph.rule, "f", (DENSITY_LEVELS, N_CELL_TERMS + 1), "rule")
     slots = len(graph.slot)
     array_of(graph.slot, "i", (slots,), "slots")
     require(slots & (slots - 1) == 0 and slots > m, "the slots are too few")
     between(graph.slot, -1, max(m, 1), "a slot")
     require(np.unique(graph.slot[graph.slot >= 0]).size == m == (graph.slot >= 0).sum(), "a piece has no slot")
     piece, link = graph.piece[:m], graph.link[:n]
-    between(piece.stratum, 0, N_STRATA, "a stratum")
     between(piece.depth, 0, 1 << 30, "the depth of a piece")
     between(piece.first, -1, max(n, 1), "a link")
     require((link.next >= -1) & (link.next < np.arange(n)), "the links lead astray")

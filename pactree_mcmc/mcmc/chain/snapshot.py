@@ -40,10 +40,6 @@ class Cells(NamedTuple):
     """(g,) int64: places of what the learned density says that are in use."""
     guide: np.recarray
     """(g,) records of dtype GUIDE."""
-    anchors: np.ndarray
-    """(g, MOST_ANCHORS) int64."""
-    ahead: np.ndarray
-    """(g, MOST_ANCHORS) float64."""
     fractions: np.ndarray
     """(g, p) float64."""
     own: np.ndarray
@@ -160,7 +156,7 @@ def _replica(chain: Chain) -> Replica:
         known = np.flatnonzero((state.cell.scan != NONE) | (state.cell.ahead != NONE))
         guided = np.flatnonzero(state.guide.hash != NONE)
     tables = (state.cell[known], state.ways[known], state.table[known])
-    guides = (array[guided] for array in (state.guide, state.anchors, state.ahead, state.fractions, state.own))
+    guides = (array[guided] for array in (state.guide, state.fractions, state.own))
     cells = Cells(len(state.cell), known, *tables, guided, *guides)
     noise = None
     if not chain.lowered.leaf.is_fixed:
@@ -186,7 +182,6 @@ def _restore(chain: Chain, replica: Replica) -> None:
     state.cell[cells.place], state.ways[cells.place] = cells.cell, cells.ways
     state.table[cells.place] = cells.table
     state.guide[cells.guided], state.fractions[cells.guided] = cells.guide, cells.fractions
-    state.anchors[cells.guided], state.ahead[cells.guided] = cells.anchors, cells.ahead
     state.own[cells.guided] = cells.own
     if replica.noise is not None:
         chain.lowered.leaf.params[:], chain.lowered.guess.params[:] = replica.noise

@@ -25,7 +25,6 @@ from ..state.terms import next_node, subtree_log_prior, subtree_log_score
 from ..sums.split_sums import is_candidate
 from ..whole.density.density import pick_cell
 from ..whole.density.graph import add_tree, draw_decision, log_density
-from ..whole.density.terms import enter_stratum
 from .base import Move
 
 
@@ -74,8 +73,6 @@ def draw_tree(rng: np.random.Generator, model: Lowered, state: ChainState, top: 
                 if n_internal > MOST_INTERNAL:
                     return inf
                 attach_children(model, state, node, split)
-                if state.node[node].depth == 0:
-                    enter_stratum(state, split.feature)
         node = next_node(state, node, top)
     return total
 

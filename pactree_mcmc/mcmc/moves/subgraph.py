@@ -31,7 +31,6 @@ from ..state.splits import Split
 from ..state.terms import next_node, node_log_stop, prior_index
 from ..whole.density.density import known, pick_cell
 from ..whole.density.systematic import sample_ways
-from ..whole.density.terms import enter_stratum
 from .base import Move
 from .learned import is_drawable
 
@@ -95,8 +94,6 @@ def draw_below(
         branch = state.branch[j]
         split = Split(branch.feature, branch.cut, branch.upper, branch.categories, branch.log_rule)
         attach_children(model, state, node, split)
-        if here.depth == 0:
-            enter_stratum(state, split.feature)
         left, right, left_kept, right_kept = state.node[node].left, state.node[node].right, NONE, NONE
         if branch.kept and retained != NONE:
             left_kept, right_kept = state.node[retained].left, state.node[retained].right

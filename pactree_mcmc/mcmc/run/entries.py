@@ -18,7 +18,7 @@ from ..edits.grow import grow_as_given
 from ..kernel import LINE_WEIGHTS, STEPS, WEIGHTS, Kernel
 from ..moves.learned import add_saved, sample_trees
 from ..whole.density.decisions import new_decisions, note_decisions
-from ..whole.density.graph import guess_all, join, value_all
+from ..whole.density.graph import join, value_all
 
 INT, NUMBERS, PLACES = types.int64, types.float64[::1], types.int64[::1]
 GROWN, GIVEN = (root_sums_into, split_root, grow_from), (grow_as_given,)
@@ -27,7 +27,6 @@ LEARNING = (
     sample_trees,
     join,
     value_all,
-    guess_all,
     add_saved,
 )
 ALL = (*GROWN, *GIVEN, *(step.run for step in STEPS.values()), *LEARNING, save_draw)
@@ -71,7 +70,6 @@ def members(chain: Chain, functions: Iterable[Any]) -> list[Member]:
         sample_trees: (walk, NUMBERS, INT),
         join: (graph, graph),
         value_all: (graph, PLACES),
-        guess_all: (graph,),
         add_saved: (walk, numba.typeof(chain.saved.node), PLACES, PLACES, INT),
         save_draw: (model, state, numba.typeof(chain.packed_saved)),
     }

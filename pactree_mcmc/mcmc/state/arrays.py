@@ -16,13 +16,10 @@ from .pieces import Graph, new_graph
 from .records import (
     BRANCH,
     CELL,
-    DENSITY_LEVELS,
     GUIDE,
-    MOST_ANCHORS,
     N_CELL_TERMS,
     N_DENSITY_ROWS,
     N_FREE,
-    N_TOPS,
     N_WAY_TERMS,
     NODE,
     NONE,
@@ -46,13 +43,9 @@ MOST_BRANCHES, MOST_DRAWN = 2048, 2 * MOST_CELLS
 Every cell adds at most one node to the trees drawn; their number is not checked.
 """
 MOST_VALUES = 200_000
-"""Units times features of the largest cell that has anchors, and whose subtree is redrawn."""
-ANCHOR_STEPS = (56, 24, 24, 24)
-"""Anchors of a cell at even steps, at most, by depth class."""
+"""Units times features of the largest cell whose subtree is redrawn."""
 FEWEST_TOPS = 3
 """Depths, at least, of one of which the top of what is redrawn lies."""
-N_SKETCHED, N_SKETCH_BINS = 8, 16
-"""Of a sketch of a cell: features, and bins of each."""
 MOST_GUIDES = 1 << 14
 """Cells of which it is kept what the density says, at most."""
 CELLS, VALUES, EXHAUSTED = range(3)
@@ -123,38 +116,10 @@ class ChainState(NamedTuple):
     line_of: np.ndarray
     """(3, m) int64: the cell they belong to, its codes, the rows before each."""
     density: np.ndarray
-    """(N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS + p) float64: parameters of the learned density: of the root, then of
-    each stratum the depth classes below; last, in the first columns, how many anchors a cell may have by depth class,
-    then of how many depths one is drawn for the top of what is redrawn, and in the last p the stratum of each feature
-    at the root. (1, 1) without."""
-    stratum: np.ndarray
-    """(1,) int64 scratch: stratum of the tree being drawn or looked at."""
+    """(N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS) float64: parameters of the learned density by depth class; last, in
+    the first column, the number of depths from which the top of a redrawn subtree is chosen. (1, 1) without."""
     guide: np.recarray
     """(N_CELLS,) records of dtype GUIDE; (1,) where no move draws from the density."""
-    anchors: np.ndarray
-    """(N_CELLS, MOST_ANCHORS) int64: splits of a guide's cell whose children were looked at (see `anchors`)."""
-    ahead: np.ndarray
-    """(N_CELLS, MOST_ANCHORS) float64: what they open further down, in nats."""
-    sketched: np.ndarray
-    """(N_SKETCHED,) int64 scratch: features of the sketch of a cell."""
-    n_bins: np.ndarray
-    """(N_SKETCHED,) int64 scratch: bins of each."""
-    bin_of: np.ndarray
-    """(N_SKETCHED, m) int64 scratch: bin of each code."""
-    sketch: np.ndarray
-    """(m, N_SKETCHED) uint8 scratch: bins of the cell's units, at most ``MOST_VALUES``."""
-    sketch_sides: np.ndarray
-    """(2 * N_SKETCHED * N_SKETCH_BINS, n_stats) float64 scratch: statistics of both children, bin by bin."""
-    sketch_below: np.ndarray
-    """(N_SKETCH_BINS, n_stats) float64 scratch: statistics of the bins up to each."""
-    sketch_above: np.ndarray
-    """(N_SKETCH_BINS, n_stats) float64 scratch: those of the bins behind."""
-    sketch_gains: np.ndarray
-    """(N_SKETCHED * N_SKETCH_BINS,) float64 scratch."""
-    anchor_cut: np.ndarray
-    """(MOST_ANCHORS,) int64 scratch: where the anchors cut."""
-    anchor_categories: np.ndarray
-    """(MOST_ANCHORS,) int64 scratch: categories that go left, or -1."""
     fractions: np.ndarray
     """(N_CELLS, p) float64: probability of each feature in the same cells, given a split."""
     own: np.ndarray
@@ -163,12 +128,6 @@ class ChainState(NamedTuple):
     """(3, p) float64 scratch: log sums over the ways of each feature, of three parts."""
     tilts: np.ndarray
     """(2, m) float64 scratch: gain and logit of each way."""
-    kept_from: np.ndarray
-    """(p + 1,) int64 scratch: where what the ways of each feature weigh is kept while a cell's anchors are found."""
-    kept_tilts: np.ndarray
-    """(2, k) float64 scratch."""
-    kept_alike: np.ndarray
-    """(k,) int64 scratch."""
     alike: np.ndarray
     """(m,) int64 scratch: how many ways are alike."""
     logs: np.ndarray
@@ -214,11 +173,11 @@ def line_levels(n: int, limit: int, room: int) -> int:
     return kept if kept >= min(levels, FEWEST_LEVELS) else 0
 
 
-def first_density(p: int) -> np.ndarray:
-    """Parameters before anything was learned: splits by lookahead odds, splits by a power of their gain."""
-    out = np.zeros((N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS + p))
-    out[-1, :DENSITY_LEVELS], out[-1, N_TOPS] = ANCHOR_STEPS, FEWEST_TOPS
-    out[:-1, 8], out[:-1, N_CELL_TERMS], out[:-1, N_CELL_TERMS + 6] = 1.0, 0.5, 0.5
+def first_density() -> np.ndarray:
+    """Return the parameters before any fit: splitting by the lookahead odds, splits by half of their gain in nats."""
+    out = np.zeros((N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS))
+    out[-1, 0] = FEWEST_TOPS
+    out[:-1, 1], out[:-1, N_CELL_TERMS] = 1.0, 0.5
     return out
 
 
@@ -251,8 +210,6 @@ def new_state(
     n_cells = 1 << int(np.clip(np.log2(CELL_BYTES / (16 * p + CELL.itemsize)), 8, 16)) if scans or replaces else 1
     n_guides = min(n_cells, MOST_GUIDES) if guided else 1
     widest = 2 if told(halves_box, rule) else max(int(rule.feature.n_codes.max()), MOST_PATTERNS)
-    n_kept = int(np.maximum(model.split_prior.feature.n_codes, MOST_PATTERNS).sum()) + 3 * p
-    n_kept = min(n_kept, MOST_VALUES + (MOST_PATTERNS + 3) * p) if guided else 1
     return ChainState(
         order=np.arange(n_units, dtype=np.int32),
         node=np.zeros(cap, dtype=NODE).view(np.recarray),
@@ -283,28 +240,12 @@ def new_state(
         shapes=np.zeros((MOST_PIECES if replaces else 1,) * 3),
         line=np.zeros(max(line_sums(model), FEW_SUMS) if lines else 1),
         line_of=np.full((3, widest + 5 if lines else 5), NONE, dtype=np.int64),
-        density=first_density(p) if guided else np.zeros((1, 1)),
-        stratum=np.zeros(1, dtype=np.int64),
+        density=first_density() if guided else np.zeros((1, 1)),
         guide=np.full(n_guides, NONE, dtype=np.int64).astype(GUIDE).view(np.recarray),
-        anchors=np.zeros((n_guides, MOST_ANCHORS if guided else 1), dtype=np.int64),
-        ahead=np.zeros((n_guides, MOST_ANCHORS if guided else 1)),
-        sketched=np.zeros(N_SKETCHED, dtype=np.int64),
-        n_bins=np.zeros(N_SKETCHED, dtype=np.int64),
-        bin_of=np.zeros((N_SKETCHED, widest if guided else 1), dtype=np.int64),
-        sketch=np.zeros((min(n_units, MOST_VALUES) if guided else 1, N_SKETCHED), dtype=np.uint8),
-        sketch_sides=np.zeros((2 * N_SKETCHED * N_SKETCH_BINS, n_stats)),
-        sketch_below=np.zeros((N_SKETCH_BINS, n_stats)),
-        sketch_above=np.zeros((N_SKETCH_BINS, n_stats)),
-        sketch_gains=np.zeros(N_SKETCHED * N_SKETCH_BINS),
-        anchor_cut=np.zeros(MOST_ANCHORS, dtype=np.int64),
-        anchor_categories=np.zeros(MOST_ANCHORS, dtype=np.int64),
         fractions=np.zeros((n_guides, p)),
         own=np.zeros((n_guides, p)),
         sums=np.zeros((3, p)),
         tilts=np.zeros((2, widest + 3 if guided else 1)),
-        kept_from=np.zeros(p + 1, dtype=np.int64),
-        kept_tilts=np.zeros((2, n_kept)),
-        kept_alike=np.zeros(n_kept, dtype=np.int64),
         alike=np.zeros(widest + 3 if guided else 1, dtype=np.int64),
         logs=log_table(model) if guided else np.zeros((2, 1)),
         way_terms=np.zeros((N_WAY_TERMS, widest + 3 if guided else 1)),

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...files.encoding import kept
-from .records import DENSITY_LEVELS, LINK, N_CELL_TERMS, NONE, PIECE
+from .records import LINK, NONE, PIECE
 
 
 @kept
@@ -20,11 +20,6 @@ class Graph(NamedTuple):
     """(l,) records of dtype LINK."""
     used: np.ndarray
     """(3,) int64: N_PIECES, N_LINKS, GROWING."""
-    terms: np.ndarray
-    """(m, N_CELL_TERMS) float32: terms of the cells, by which values are guessed; (1, N_CELL_TERMS) once frozen."""
-    rule: np.ndarray
-    """(DENSITY_LEVELS, N_CELL_TERMS + 1) float64: weights of the terms by depth class, and by how much a guess may be
-    wrong, in nats; 0: there is none."""
 
 
 def new_graph(n_pieces: int = 1, n_links: int = 1) -> Graph:
@@ -34,6 +29,4 @@ def new_graph(n_pieces: int = 1, n_links: int = 1) -> Graph:
         np.zeros(n_pieces, dtype=PIECE).view(np.recarray),
         np.zeros(n_links, dtype=LINK).view(np.recarray),
         np.zeros(3, dtype=np.int64),
-        np.zeros((n_pieces, N_CELL_TERMS), dtype=np.float32),
-        np.zeros((DENSITY_LEVELS, N_CELL_TERMS + 1)),
     )

@@ -4,11 +4,9 @@ import numpy as np
 
 NONE = -1
 N_GROWABLE, N_PRUNABLE, N_INTERNAL, N_FREE, N_NODES, CHANGED, SCAN, ROWS = range(8)
-DENSITY_LEVELS, N_STRATA, N_CELL_TERMS, N_WAY_TERMS, MOST_ANCHORS = 4, 8, 10, 7, 64
-"""Of a learned density: depth classes, kinds of root, terms of a cell and of a way of parting it, anchors of a cell."""
-N_TOPS = DENSITY_LEVELS
-"""Column of the density's last row: of how many depths one is drawn for the top of what is redrawn."""
-N_DENSITY_ROWS = 2 + N_STRATA * (DENSITY_LEVELS - 1)
+DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS = 4, 8, 6
+"""Number of depth classes, and of terms of a cell and of a split, in the learned density."""
+N_DENSITY_ROWS = 1 + DENSITY_LEVELS
 N_PIECES, N_LINKS, GROWING = range(3)
 EXPLORING = 2
 """What a graph counts, and whether it grows: not (0), with each tree (1), and with splits not seen preferred."""
@@ -65,14 +63,11 @@ GUIDE = np.dtype(
     [
         ("hash", np.int64),  # of the cell the record holds, NONE: of none
         ("depth", np.int64),  # of the node
-        ("row", np.int64),  # of the density's parameters
         ("scan", np.int64),  # `count[SCAN]` when it was computed
         ("weight", np.float64),  # sum of the weights of its admissible features
         ("log_learned", np.float64),  # log normaliser of the learned part of the splits
         ("log_even", np.float64),  # log normaliser of the part by the prior alone
         ("odds", np.float64),  # log odds of splitting by lookahead
-        ("odds_ahead", np.float64),  # the same over two levels, as far as they are known
-        ("n_anchors", np.int64),  # splits whose children were looked at
         ("asked", np.int64),  # whether its splits were weighed, 1, or only whether it is split, 0
         ("log_split", np.float64),  # log probability of splitting
         ("log_stop", np.float64),  # log probability of stopping
@@ -102,10 +97,8 @@ PIECE = np.dtype(
     [
         ("hash", np.int64),  # of the cell
         ("depth", np.int32),  # of the node
-        ("stratum", np.int32),  # of the density by whose parameters its splits are drawn
         ("first", np.int32),  # the link added last, -1: none
         ("stop", np.float64),  # log prior and score as a leaf
-        ("guess", np.float64),  # value by the terms of the cell, where other pieces tell how it follows from them
         ("floor", np.float64),  # least value, by the lookahead sums of the cell
         ("g_stop", np.float64),  # log probability of stopping, by the learned density
         ("seen", np.float64),  # probability of what was seen, by the same

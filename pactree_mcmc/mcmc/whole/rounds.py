@@ -30,8 +30,8 @@ from ..state.records import N_PIECES
 from ..sums.split_sums import CODE_ROWS
 from .density.decisions import Decisions
 from .density.fit import fit_density, joined_decisions
-from .density.graph import frozen, joined_graph
-from .tasks import RoundResult, Task, add_draws, density_of, run_round
+from .density.graph import joined_graph
+from .tasks import Task, add_draws, density_of, run_round
 
 MOST_TEAMS = 2
 """Largest number of teams."""
@@ -41,22 +41,17 @@ BETAS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.0, 1.0)
 """Powers of the score in the rounds to which the density is fitted."""
 REMEMBERED = 5
 """Number of last rounds to whose decisions the density is fitted."""
-GROWTH_ROUNDS, GROWTH_STEPS = 3, 2
-"""Largest number of rounds in which the graph grows, and their length relative to the other rounds."""
-STEPS, FEWEST_STEPS = 30, 10
-"""Number of steps of a round, and the smallest number if the work is short."""
-FIT_PASSES, GROWTH_PASSES = 1200, 3000
-"""Cost of a chain in the fitted rounds, and in the growth rounds, in passes over the whole table, about."""
-FIT_FRACTION, TUNING_FRACTION = 0.2, 0.6
-"""Largest fraction of the work for the fitted rounds, and for all of tuning."""
-OLD_COST = 0.7
-"""Weight of earlier rounds in the mean cost of proposals."""
-ENOUGH_EFFECTIVE = 0.6
-"""Effective fraction of independent trees above which the graph needs no further growth round."""
+GROWTH_ROUNDS, GROWTH_STEPS = 2, 2
+"""Number of rounds in which the graph grows, and their length relative to the other rounds."""
+STEPS, TREES = 30, 400
+"""Number of steps of a round, and of independent trees, and as many exploring ones, that a chain draws in a growth
+round."""
+PASSES = 5000
+"""Cost of tuning a chain, in passes over the whole table: at most about this on four tables (benchmarks/README.md)."""
+TUNING_FRACTION, SHORTEST = 0.6, 1 / 3
+"""Largest fraction of the work for tuning, and the shortest rounds, relative to ``STEPS`` and ``TREES``."""
 MOST_PIECES = 1 << 17
-"""Largest number of pieces, and of links, of a graph during tuning."""
-MOST_PIECES_LATER = 1 << 18
-"""The same when draws are added."""
+"""Largest number of pieces, and of links, of a graph at the end of tuning. Draws may double it later."""
 LARGEST_PASS = 200_000
 """Largest cost of a pass over the table, in rows visited, with which chains fit a density. On larger tables local moves
 predict as well in less time (benchmarks/README.md, Large tables)."""
@@ -72,8 +67,6 @@ class Team(NamedTuple):
     graph: Graph
     rounds: tuple[Decisions, ...] = ()
     """Decisions recorded in the last rounds."""
-    is_grown: bool = False
-    """True if the graph needs no further growth round."""
 
 
 class Round(NamedTuple):
@@ -105,7 +98,7 @@ class Tuning:
         self.cost = np.zeros((2, len(self.plans[0].kernel.names)))
         self.spent = 0.0
         """Number of rows visited, in all chains."""
-        density = first_density(len(self.plans[0].model.lowered.split_prior.feature))
+        density = first_density()
         chains = range(len(self.plans))
         n_teams = min(MOST_TEAMS, len(self.plans))
         self.teams = [Team(tuple(chains[t::n_teams]), density, new_graph()) for t in range(n_teams)]
@@ -114,14 +107,6 @@ class Tuning:
     def model(self) -> TreeModel:
         """Model of the run."""
         return self.plans[0].model
-
-    @property
-    def _is_over(self) -> bool:
-        """True if a run that finds its own length needs no further growth round, or has no work left for one."""
-        length = self.plans[0].length
-        if length is None:
-            return False
-        return all(team.is_grown for team in self.teams) or self.spent > TUNING_FRACTION * length.work
 
     def run(self, schedule: list[Round], progress: Progress, stopped: Stop) -> None:
         """Run the rounds of a schedule, as far as chains, work and time last."""
@@ -136,8 +121,6 @@ class Tuning:
             if stopped.is_set() and (is_cut or number + 1 < len(schedule)):
                 self.plans = [plan._replace(tune=schedule[-1].tuned) for plan in self.plans]
                 self.work.stop.cuts.append(f"learning from round {number + 1} of {len(schedule)} on")
-                return
-            if one.kind == "grow" and self._is_over:
                 return
             done = one.tuned
 
@@ -160,7 +143,7 @@ class Tuning:
             if not results or one.kind == "pilot":
                 continue
             if one.kind == "grow":
-                self.teams[number] = self._grown(team, results)
+                self.teams[number] = team._replace(graph=joined_graph([result.graph for result in results]))
                 continue
             decisions = joined_decisions([result.decisions for result in results])
             rounds = (*team.rounds, decisions)[-REMEMBERED:]
@@ -171,8 +154,9 @@ class Tuning:
         """Return the tasks of a team's chains in a round."""
         graph = team.graph if one.kind == "grow" else None
         room = (MOST_PIECES - int(team.graph.used.max())) // len(team.chains)
+        trees = round(TREES * round_length(self.plans[0], len(self.plans)))
         return {
-            c: Task(self.plans[c], self.ends[c], team.density, graph, room, one.beta, one.tuned)
+            c: Task(self.plans[c], self.ends[c], team.density, graph, room, one.beta, one.tuned, trees)
             for c in team.chains
             if c not in self.lost
         }
@@ -183,18 +167,11 @@ class Tuning:
         if length is None or not results:
             return
         cost = sum(result.cost for result in results)
-        self.cost = OLD_COST * self.cost + cost
+        self.cost = self.cost + cost
         self.spent += sum(result.rows for result in results) + STEP_ROWS * float(cost[0].sum())
         if kernel.adapts:
             kernel = kernel.by_cost(self.cost, length.work / (LENGTHS * length.draws * len(self.plans)))
             self.plans = [plan._replace(kernel=kernel) for plan in self.plans]
-
-    def _grown(self, team: Team, results: list[RoundResult]) -> Team:
-        """Return a team with the graphs of its chains joined."""
-        graph = joined_graph([result.graph for result in results])
-        weights = np.concatenate([result.weights for result in results])
-        is_grown = effective_fraction(weights) >= ENOUGH_EFFECTIVE or int(graph.used.max()) >= MOST_PIECES
-        return team._replace(graph=graph, is_grown=is_grown)
 
     def finished(self) -> Work:
         """Return the work left: chains that stand at their first draw, each with its team's density and graph."""
@@ -205,7 +182,7 @@ class Tuning:
             length = length._replace(steps=length.steps or steps)
             self.plans = [plan._replace(length=length) for plan in self.plans]
         for number, team in enumerate(self.teams):
-            graph = frozen(team.graph)
+            graph = team.graph
             for c in team.chains:
                 if c not in self.lost:
                     results[c] = begun_with(self.plans[c], self.ends[c], team.density, graph, number)
@@ -254,17 +231,20 @@ def schedule_of(plan: Plan, chains: int) -> list[Round]:
     if plan.length is None:
         ends = [plan.tune * (number + 1) // len(kinds) for number in range(len(kinds))]
     else:
-        steps = round_steps(plan, chains)
+        steps = max(round(STEPS * round_length(plan, chains)), 1)
         kinds, betas = ["pilot", *kinds], [PILOT_BETA, *betas]
         ends = list(accumulate([PILOT_STEPS, *[steps] * len(BETAS), *[GROWTH_STEPS * steps] * n_growth]))
     return [Round(*one) for one in zip(kinds, betas, ends, strict=True)]
 
 
-def round_steps(plan: Plan, chains: int) -> int:
-    """Return the number of steps of a round, fewer than usual if tuning would take too much of the work."""
-    rows_per_pass, work = pass_rows(plan.model) * chains, plan.length.work
-    rows = min(FIT_FRACTION * work, TUNING_FRACTION * work - GROWTH_PASSES * rows_per_pass)
-    return int(min(max(STEPS * rows / (FIT_PASSES * rows_per_pass), FEWEST_STEPS), STEPS))
+def round_length(plan: Plan, chains: int) -> float:
+    """Return the length of the rounds relative to the usual one, at most 1: shorter if tuning would take too much work.
+
+    1 for a run of given length.
+    """
+    if plan.length is None:
+        return 1.0
+    return min(TUNING_FRACTION * plan.length.work / (PASSES * pass_rows(plan.model) * chains), 1.0)
 
 
 def pass_rows(model: TreeModel) -> int:
@@ -282,17 +262,9 @@ def default_work(model: TreeModel) -> float:
 
 
 def tunes_within(work: float, model: TreeModel, chains: int) -> bool:
-    """Return True if rounds of tuning pay on this table, and fit into the work."""
-    least, rows = FIT_PASSES * FEWEST_STEPS / STEPS + GROWTH_PASSES, pass_rows(model)
-    return rows <= LARGEST_PASS and least * rows * chains <= TUNING_FRACTION * work
-
-
-def effective_fraction(log_weights: np.ndarray) -> float:
-    """Return the effective number of weighted draws (Kish) divided by their number, 0 if no weight is positive."""
-    if not np.isfinite(log_weights).any():
-        return 0.0
-    w = np.exp(log_weights - log_weights.max())
-    return float(w.sum() ** 2 / ((w**2).sum() * len(w)))
+    """Return True if fitting a density pays on this table, and its rounds fit into the work, if need be short ones."""
+    rows = pass_rows(model)
+    return rows <= LARGEST_PASS and SHORTEST * PASSES * rows * chains <= TUNING_FRACTION * work
 
 
 def can_add_draws(work: Work, results: list[Result]) -> bool:
@@ -301,7 +273,7 @@ def can_add_draws(work: Work, results: list[Result]) -> bool:
     if work.plans[0].betas is not None or any(end is None for end in ends):
         return False
     used = [end.replicas[0].graph.used for end in ends]
-    return all(bool(one[N_PIECES] > 0 and one.max() + len(results) <= MOST_PIECES_LATER) for one in used)
+    return all(bool(one[N_PIECES] > 0 and one.max() + len(results) <= 2 * MOST_PIECES) for one in used)
 
 
 def with_draws(work: Work, results: list[Result]) -> list[Result]:
@@ -313,17 +285,17 @@ def with_draws(work: Work, results: list[Result]) -> list[Result]:
     tasks = {}
     for team in teams:
         graph = results[team[0]].end.replicas[0].graph
-        room = (MOST_PIECES_LATER - int(graph.used.max())) // len(team)
+        room = (2 * MOST_PIECES - int(graph.used.max())) // len(team)
         for i, c in enumerate(team):
             others = [other for other in range(len(results)) if other not in team]
             saved = tuple(results[d].saved for d in (c, *others[i :: len(team)]))
             end = results[c].end
-            tasks[c] = Task(work.plans[c], end, density_of(end), graph, room, saved=saved)
+            tasks[c] = Task(work.plans[c], end, density_of(end), graph, room, trees=TREES, saved=saved)
     found = with_pool(work, lambda submit: map_chains(work, submit, add_draws, tasks, {}))
     graphs: list[Graph] = [result.end.replicas[0].graph for result in results]
     for team in teams:
         if all(c in found for c in team):
-            graph = frozen(joined_graph([found[c].graph for c in team], learns=False))
+            graph = joined_graph([found[c].graph for c in team])
             for c in team:
                 graphs[c] = graph
     return restarted(work, results, graphs)

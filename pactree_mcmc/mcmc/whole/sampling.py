@@ -9,7 +9,7 @@ from ..moves.learned import sample_trees
 from ..run.stop import Signal, is_set
 from ..state.pieces import Graph, new_graph
 from ..state.records import EXPLORING, GROWING, N_LINKS, N_PIECES, NONE
-from .density.graph import roomy
+from .density.graph import with_capacity
 
 TREES_PER_CALL = 8
 """Number of trees drawn between two looks at the signal. One tree takes up to 50 ms."""
@@ -31,7 +31,7 @@ def set_density(chain: Chain, density: np.ndarray | None, beta: float) -> None:
 def set_growing(chain: Chain, graph: Graph, room: int) -> Graph:
     """Let the chain add trees to a copy of ``graph`` with room for ``room`` more pieces and links; return the copy."""
     n_pieces, n_links = (int(graph.used[i]) + room for i in (N_PIECES, N_LINKS))
-    copy = roomy(graph, n_pieces, n_links)
+    copy = with_capacity(graph, n_pieces, n_links)
     copy.used[GROWING] = 1
     chain.take(copy)
     return copy
@@ -52,10 +52,10 @@ def sample_independent(chain: Chain, n: int, stopped: Signal = None) -> np.ndarr
     return out
 
 
-def sample_and_grow(chain: Chain, n: int, stopped: Signal = None) -> np.ndarray:
-    """Add ``n`` independent and ``n`` exploring trees to the growing graph, and return the former's log weights."""
-    weights, used = sample_independent(chain, n, stopped), chain.state.graph.used
-    used[GROWING] = EXPLORING
-    sample_independent(chain, n, stopped)
+def sample_and_grow(chain: Chain, n: int, stopped: Signal = None) -> None:
+    """Add ``n`` independent and ``n`` exploring trees to the growing graph of a chain."""
+    used = chain.state.graph.used
+    for growing in (1, EXPLORING):
+        used[GROWING] = growing
+        sample_independent(chain, n, stopped)
     used[GROWING] = 1
-    return weights

@@ -27,8 +27,6 @@ MOST_CELLS = 1500
 """Largest number of cells whose decisions a chain records in a round."""
 RECORDED = 100
 """Number of trees whose decisions are recorded, at even steps over the last three quarters of a round."""
-FRESH = 200
-"""Number of independent trees, and of exploring ones, that each chain draws in a growth round."""
 ADDED_DRAWS = 500
 """Largest number of draws of one chain added to the graph between two stretches, at even steps."""
 
@@ -48,6 +46,8 @@ class Task(NamedTuple):
     """Power of the score."""
     tuned: int = 0
     """Number of tuning steps done at the end of the round."""
+    trees: int = 0
+    """Number of independent trees, and of exploring ones, to be added to the graph."""
     saved: tuple[Saved, ...] = ()
     """Draws to be added to the graph."""
 
@@ -62,8 +62,6 @@ class RoundResult(NamedTuple):
     """(2, moves): proposals of each move, and the rows they visited."""
     decisions: Decisions | None = None
     graph: Graph | None = None
-    weights: np.ndarray = np.empty(0)
-    """Log weights of independent trees."""
 
 
 def run_round(task: Task, stopped: Signal = None) -> RoundResult:
@@ -77,7 +75,7 @@ def run_round(task: Task, stopped: Signal = None) -> RoundResult:
     run.begin()
     set_density(run.chain, task.density, task.beta)
     graph = None if task.graph is None else set_growing(run.chain, task.graph, task.room)
-    recorded, weights = new_decisions(MOST_CELLS), [np.empty(0)]
+    recorded = new_decisions(MOST_CELLS)
     packed, first, last = pack(recorded), run.tuned, task.tuned
     every = max(3 * (last - first) // (4 * RECORDED), 1)
     while run.tuned < last and not is_set(stopped):
@@ -85,15 +83,15 @@ def run_round(task: Task, stopped: Signal = None) -> RoundResult:
         while run.tuned < look and not is_set(stopped):
             run.advance(min(run.block, look - run.tuned))
         if graph is not None:
-            n = round(FRESH * every / (last - first))
-            weights.append(sample_and_grow(run.chain, n, stopped))
+            n = round(task.trees * every / (last - first))
+            sample_and_grow(run.chain, n, stopped)
         elif 4 * (run.tuned - first) > last - first:
             note_decisions(run.chain.walk, packed)
     set_density(run.chain, None, 1.0)
     run.chain.take(new_graph())
     rows = int(run.chain.state.count[ROWS]) - before
     found = trimmed_decisions(recorded)
-    return RoundResult(run.snapshot, rows, run.chain.cost, found, graph, np.concatenate(weights))
+    return RoundResult(run.snapshot, rows, run.chain.cost, found, graph)
 
 
 def add_draws(task: Task, stopped: Signal = None) -> RoundResult:
@@ -114,7 +112,7 @@ def add_draws(task: Task, stopped: Signal = None) -> RoundResult:
                 (done := int(add_saved(chain.walk, saved.node, first[part], last[part], done))) < len(first[part])
             ):
                 chain.enlarge()
-    sample_and_grow(chain, FRESH, stopped)
+    sample_and_grow(chain, task.trees, stopped)
     graph.used[GROWING] = 0
     return RoundResult(task.end, graph=graph)
 

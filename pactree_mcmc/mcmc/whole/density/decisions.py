@@ -17,7 +17,7 @@ from ...state.terms import next_node
 from ...sums.split_sums import is_candidate
 from .density import known
 from .systematic import sample_ways
-from .terms import cell_terms_into, enter_stratum
+from .terms import cell_terms_into
 
 SAMPLED = 40.0
 """Splits expected in the sample that stands for all those of a cell."""
@@ -29,8 +29,6 @@ class Decisions(NamedTuple):
 
     level: np.ndarray
     """(m,) int64: depth class of the cell."""
-    root: np.ndarray
-    """(m,) int64: feature at the root of its tree; -1 for the root."""
     is_split: np.ndarray
     """(m,) float64: 1 where it was split."""
     cell_terms: np.ndarray
@@ -41,8 +39,6 @@ class Decisions(NamedTuple):
     """(m,) int64: the split taken; -1 for leaves."""
     way_terms: np.ndarray
     """(r, N_WAY_TERMS) float64: terms of the splits sampled."""
-    feature: np.ndarray
-    """(r,) int64"""
     offset: np.ndarray
     """(r,) float64: log R less the log probability of being sampled."""
     used: np.ndarray
@@ -54,13 +50,11 @@ def new_decisions(n_cells: int) -> Decisions:
     n_splits = int(n_cells * SAMPLED)
     return Decisions(
         np.zeros(n_cells, dtype=np.int64),
-        np.zeros(n_cells, dtype=np.int64),
         np.zeros(n_cells),
         np.zeros((n_cells, N_CELL_TERMS)),
         np.zeros(n_cells + 1, dtype=np.int64),
         np.zeros(n_cells, dtype=np.int64),
         np.zeros((n_splits, N_WAY_TERMS)),
-        np.zeros(n_splits, dtype=np.int64),
         np.zeros(n_splits),
         np.zeros(2, dtype=np.int64),
     )
@@ -78,12 +72,11 @@ def note_decisions(walk: Any, out: Any) -> None:
         if state.node[node].splittable:
             guide = state.guide[known(model, state, node)]
             if abs(guide.odds) < 1e300:
-                cell_terms_into(model, state, node, guide.odds, guide.odds_ahead)
+                cell_terms_into(model, state, node, guide.odds)
                 for j in range(N_CELL_TERMS):
                     out.cell_terms[m, j] = state.cell_terms[j]
                 depth = state.node[node].depth
                 out.level[m], out.is_split[m] = min(depth, np.int64(DENSITY_LEVELS - 1)), 0.0
-                out.root[m] = state.node[0].feature if depth > 0 else np.int64(NONE)
                 out.chosen[m] = NONE
                 if not is_leaf(state, node):
                     out.is_split[m] = 1.0
@@ -91,8 +84,6 @@ def note_decisions(walk: Any, out: Any) -> None:
                         note_ways(walk, out, node)
                 out.used[N_CELLS] += 1
                 out.first[m + 1] = out.used[N_SPLITS]
-        if node == 0 and not is_leaf(state, node):
-            enter_stratum(state, state.node[node].feature)
         node = next_node(state, node, np.int64(0))
 
 
@@ -106,7 +97,6 @@ def note_ways(walk: Any, out: Any, node: int) -> None:
         branch = state.branch[j]
         for i in range(N_WAY_TERMS):
             out.way_terms[r + j, i] = state.branch_terms[j, i]
-        out.feature[r + j] = branch.feature
         out.offset[r + j] = branch.log_rule - branch.log_p
         if branch.kept:
             out.chosen[out.used[N_CELLS]] = r + j
@@ -116,15 +106,14 @@ def note_ways(walk: Any, out: Any, node: int) -> None:
 def trimmed_decisions(d: Decisions) -> Decisions:
     """Without spare room."""
     m, r = (int(d.used[i]) for i in (N_CELLS, N_SPLITS))
-    cells = (d.level[:m], d.root[:m], d.is_split[:m], d.cell_terms[:m], d.first[: m + 1], d.chosen[:m])
-    return Decisions(*(a.copy() for a in (*cells, d.way_terms[:r], d.feature[:r], d.offset[:r], d.used)))
+    cells = (d.level[:m], d.is_split[:m], d.cell_terms[:m], d.first[: m + 1], d.chosen[:m])
+    return Decisions(*(a.copy() for a in (*cells, d.way_terms[:r], d.offset[:r], d.used)))
 
 
 @jit
 def add_likelihood(
     theta: np.ndarray,
     terms: np.ndarray,
-    feature: np.ndarray,
     offset: np.ndarray,
     first: np.ndarray,
     last: np.ndarray,
@@ -132,38 +121,30 @@ def add_likelihood(
     gradient: np.ndarray,
     hessian: np.ndarray,
 ) -> float:
-    """Minus log likelihood of choosing split ``chosen[i]`` among ``first[i]``, ..., ``last[i] - 1``.
+    """Return minus the log likelihood of choosing split ``chosen[i]`` among ``first[i]``, ..., ``last[i] - 1``.
 
-    Its first and second derivatives by ``theta``, the weights of the terms and then of the features, are added.
+    Add its first and second derivatives by ``theta``, the weights of the terms, to ``gradient`` and ``hessian``.
     """
     q, total = terms.shape[1], 0.0
-    z, mean = np.empty(np.max(last - first)), np.zeros(len(theta))
+    z, mean = np.empty(np.max(last - first)), np.zeros(q)
     for i in range(len(first)):
         for r in range(first[i], last[i]):
-            value = offset[r] + theta[q + feature[r]]
+            value = offset[r]
             for j in range(q):
                 value += theta[j] * terms[r, j]
             z[r - first[i]] = value
         largest, norm = exp_sum(z, last[i] - first[i])
         total -= z[chosen[i] - first[i]] - largest - log(norm)
-        for j in range(len(mean)):
+        for j in range(q):
             mean[j] = 0.0
         for r in range(first[i], last[i]):
-            weight, k = exp(z[r - first[i]] - largest) / norm, q + feature[r]
-            mean[k] += weight
-            hessian[k, k] += weight
+            weight = exp(z[r - first[i]] - largest) / norm
             for j in range(q):
                 mean[j] += weight * terms[r, j]
-                hessian[j, k] += weight * terms[r, j]
-                hessian[k, j] += weight * terms[r, j]
                 for m in range(q):
                     hessian[j, m] += weight * terms[r, j] * terms[r, m]
-        for j in range(len(mean)):
-            if mean[j] != 0.0:
-                gradient[j] += mean[j]
-                for m in range(len(mean)):
-                    hessian[j, m] -= mean[j] * mean[m]
-        gradient[q + feature[chosen[i]]] -= 1.0
         for j in range(q):
-            gradient[j] -= terms[chosen[i], j]
+            gradient[j] += mean[j] - terms[chosen[i], j]
+            for m in range(q):
+                hessian[j, m] -= mean[j] * mean[m]
     return total

@@ -1,15 +1,13 @@
-"""A density of trees, drawn from the top down, whose parameters are learned (formula sheet, section 12.3).
+"""A density of trees, drawn from the top down, whose parameters are fitted in tuning (formula sheet, section 12.3).
 
-    P(split | u) = logistic(a_k . x(u)),      P(q | u) proportional to R(q | u) exp(b_k . f(q, u) + c_k[feature of q])
+    P(split | u) = logistic(a_k . x(u)),      P(q | u) proportional to R(q | u) exp(b_k . f(q, u))
 
-at a cell u of depth class ``k = min(depth, LEVELS - 1)``; below the root there is one set of parameters for each of a
-few features that the root may split on, and one for all others: what is good below one root is not below another.
-Each is mixed with *defensive* parts, so that no tree is out of reach: splits by a power of the lookahead odds;
-splits by the learned part within a feature that is drawn by the prior, as rarely used features have a good split
-too, and by R alone, as one that gains nothing may stand above all those that do. What a cell needs is found in one pass
-over its rows, feature by feature, and kept with the cell: the two probabilities of splitting, and each feature's part
-of the splits; where the cell is small enough, also the lookahead sums of a few of its splits (`anchors`), from
-which the others' are guessed. A nominal feature of many categories has the same candidates as in `split_sums`.
+at a cell u of depth class ``k = min(depth, DENSITY_LEVELS - 1)``. Each is mixed with *defensive* parts, so that every
+tree has a positive probability: splits by a power of the lookahead odds; splits by the learned part within a feature
+that is drawn by the prior, since a rarely used feature has a good split too; and splits by R alone, since one that
+gains nothing may stand above all those that do. The probabilities of a cell are found in one pass over its rows,
+feature by feature, and kept with the cell. A nominal feature of many categories has the same candidates as in
+`split_sums`.
 """
 
 from math import exp, inf, log
@@ -24,22 +22,16 @@ from ....model.split_prior.geometry import follows_design
 from ...state.arrays import FEWEST_TOPS, MOST_VALUES, ChainState
 from ...state.lists import is_leaf
 from ...state.random import pick, pick_weighted
-from ...state.records import N_CELL_TERMS, N_TOPS, NONE, SCAN
+from ...state.records import N_CELL_TERMS, NONE, SCAN
 from ...state.splits import Split, fixed_split, n_splits_of
 from ...state.terms import node_log_stop, prior_index
 from ...sums.split_sums import CATEGORIES, CHOICES, CUT, UPPER, feature_weight, fill_bins, note_way, walk_ways
-from ...sums.ways import way_of
-from .anchors import n_steps, place_anchors
 from .terms import (
     EVEN,
     GAIN,
     LEARNED,
-    WAY_BITS,
-    ahead_into,
     cell_terms_into,
-    enter_stratum,
     impurity,
-    keep_ways,
     log_n_alike,
     log_sum_ways,
     logit,
@@ -60,21 +52,20 @@ LEARNT = 1.0 - DEFENCE - EVENLY
 @jit
 def known(model: Lowered, state: ChainState, node: int) -> int:
     """Makes sure that what the density needs to split a splittable node is kept, and returns its place."""
-    here, row = state.node[node], row_of(state, node)
-    at = mixed(here.hash + state.count[SCAN] * np.int64(0x9E3779B1) + here.depth * 64 + row)
+    here = state.node[node]
+    at = mixed(here.hash + state.count[SCAN] * np.int64(0x9E3779B1) + here.depth * 64)
     place = (at ^ (at >> 32)) & (len(state.guide) - 1)
     guide = state.guide[place]
-    if guide.hash == here.hash and guide.depth == here.depth and guide.row == row and guide.scan == state.count[SCAN]:
+    if guide.hash == here.hash and guide.depth == here.depth and guide.scan == state.count[SCAN]:
         return place
-    guide.hash, guide.depth, guide.row, guide.scan = here.hash, here.depth, row, state.count[SCAN]
-    guide.asked, guide.n_anchors = 0, 0
+    guide.hash, guide.depth, guide.scan = here.hash, here.depth, state.count[SCAN]
+    guide.asked = 0
     if _is_pure(model, state, node):
-        guide.odds = guide.odds_ahead = _odds_by_one(model, state, node)
+        guide.odds = _odds_by_one(model, state, node)
     else:
         _weigh_splits(model, state, node, place)
         log_w = log_sum(state.sums[GAIN], len(model.split_prior.feature)) - log(guide.weight)
         guide.odds = lookahead_odds(model, state, node, log_w)
-        _look_ahead(model, state, node, place)
         _mix_features(model, state, node, place)
     _split_into(model, state, node, place)
     return place
@@ -114,23 +105,18 @@ def _odds_by_one(model: Lowered, state: ChainState, node: int) -> float:
 @jit
 def _weigh_splits(model: Lowered, state: ChainState, node: int, place: int) -> None:
     """Find the sums of the features, in scratch, and what normalises the parts of the splits."""
-    here, guide = state.node[node], state.guide[place]
+    guide = state.guide[place]
     p, weights = len(model.split_prior.feature), 0.0
-    keeps = (here.stop - here.start) * p <= MOST_VALUES
     for k in range(p):
         for part in range(3):
             state.sums[part, k] = -inf
-        if keeps:
-            state.kept_from[k + 1] = state.kept_from[k]
         weight = feature_weight(model, state, node, k)
         if weight > 0.0:
             n = fill_bins(model, state, node, k)
             ways = n_splits_of(model, state, node, k, n)
             if ways > 0.0:
                 weights += weight
-                n_splits = weigh_ways(model, state, node, k, n, np.int64(NONE))
-                if keeps:
-                    keep_ways(state, k, n_splits)
+                n_splits = weigh_ways(model, state, node, k, n)
                 log_rule, tilts, first, last = log(weight / ways), state.tilts, np.int64(0), np.int64(n_splits + 2)
                 state.sums[GAIN, k] = log_rule + log_sum_ways(tilts[GAIN], state.alike, first, last, 1.0)
                 state.sums[LEARNED, k] = log_rule + log_sum_ways(tilts[LEARNED], state.alike, first, last, 1.0)
@@ -154,35 +140,6 @@ def _mix_features(model: Lowered, state: ChainState, node: int, place: int) -> N
 
 
 @jit
-def _look_ahead(model: Lowered, state: ChainState, node: int, place: int) -> None:
-    """Find the cell's anchors, and what they change: the sums of their features and the odds over two levels."""
-    guide, p = state.guide[place], len(model.split_prior.feature)
-    guide.n_anchors, guide.odds_ahead = 0, guide.odds
-    n = n_steps(model, state, node, guide.odds)
-    if n == 0:
-        return
-    mean, last = place_anchors(model, state, node, place, np.int64(n)), np.int64(-1)
-    tilts, alike, terms = state.kept_tilts, state.kept_alike, state.way_terms
-    slope = state.density[row_of(state, node), N_CELL_TERMS + 6]
-    for j in range(guide.n_anchors):
-        k = state.anchors[place, j] >> WAY_BITS
-        if k != last:
-            first, end = state.kept_from[k], state.kept_from[k + 1]
-            ahead_into(model, state, place, k, end - first)
-            # log of R is what the even part has more than the number of ways
-            log_rule = state.sums[EVEN, k] - log_n_alike(alike, first, end)
-            for at in range(first, end):
-                tilts[LEARNED, at] += slope * terms[6, at - first]
-                tilts[GAIN, at] += terms[6, at - first]
-            state.sums[LEARNED, k] = log_rule + log_sum_ways(tilts[LEARNED], alike, first, end, 1.0)
-            state.sums[GAIN, k] = log_rule + log_sum_ways(tilts[GAIN], alike, first, end, 1.0)
-        last = k
-    guide.log_learned = log_sum(state.sums[LEARNED], p)
-    log_w = log_sum(state.sums[GAIN], p) - log(guide.weight) + mean
-    guide.odds_ahead = lookahead_odds(model, state, node, log_w)
-
-
-@jit
 def lookahead_odds(model: Lowered, state: ChainState, node: int, log_w: float) -> float:
     """Log odds of splitting by the lookahead sum of one level."""
     split = model.prior.table[prior_index(model, state.node[node].depth, state.node[node].design)].log_split
@@ -199,7 +156,7 @@ def _split_into(model: Lowered, state: ChainState, node: int, place: int) -> Non
         sure = guide.odds > 0.0
         guide.log_split, guide.log_stop = (0.0, -inf) if sure else (-inf, 0.0)
         return
-    cell_terms_into(model, state, node, guide.odds, guide.odds_ahead)
+    cell_terms_into(model, state, node, guide.odds)
     z, row = 0.0, row_of(state, node)
     for j in range(N_CELL_TERMS):
         z += state.density[row, j] * state.cell_terms[j]
@@ -233,25 +190,10 @@ def log_split(model: Lowered, state: ChainState, node: int) -> float:
     right = impurity(model, state.logs, state.stats, here.right)
     last = state.way_terms.shape[1] - 1
     n_left, terms = state.node[here.left].rows, state.way_terms
-    ahead = _ahead_of(model, state, node, place)
     way_terms_into(terms, last, state.logs, gain, left, right, n_left, here.rows)
-    terms[6, last] = ahead
-    learned = logit(state.density, row_of(state, node), terms, last, here.feature)
+    learned = logit(state.density, row_of(state, node), terms, last)
     rule = exp(here.log_rule) * state.guide[place].weight
     return log(mixture(model, state, node, place, here.feature, rule, learned))
-
-
-@jit
-def _ahead_of(model: Lowered, state: ChainState, node: int, place: int) -> float:
-    """What the cell's anchors say of the split of an internal node."""
-    k, guide = state.node[node].feature, state.guide[place]
-    for j in range(guide.n_anchors):
-        if state.anchors[place, j] >> WAY_BITS == k:
-            n = fill_bins(model, state, node, k)
-            way = way_of(model, state, node, node, k, n)[0]
-            ahead_into(model, state, place, k, way + 3)
-            return state.way_terms[6, way + 2]
-    return 0.0
 
 
 @jit
@@ -273,7 +215,7 @@ def draw_split_of(
     """Draws a split on feature ``k``; returns it and its log probability among all splits. ``place`` as by `known`."""
     n, rule = fill_bins(model, state, node, k), model.split_prior
     rule_of = rule.feature[k].weight / n_splits_of(model, state, node, k, n)
-    n_splits, left, chosen, g = weigh_ways(model, state, node, k, n, place), rng.random(), np.int64(-3), 0.0
+    n_splits, left, chosen, g = weigh_ways(model, state, node, k, n), rng.random(), np.int64(-3), 0.0
     left *= state.fractions[place, k]
     for way in range(-2, n_splits):
         if state.alike[way + 2] > 0:
@@ -305,9 +247,9 @@ def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> in
     How many there are to draw from stands in the density. NONE where the path ends above. Redrawing the subtree at the
     node does not change how probable it is.
     """
-    tops = np.int64(state.density[len(state.density) - 1, N_TOPS])
-    # a file need not say
-    unit, levels = pick(rng, len(state.order)), pick(rng, tops if tops > 0 else np.int64(FEWEST_TOPS))
+    tops = np.int64(state.density[len(state.density) - 1, 0])
+    # a file may contain any number
+    unit, levels = pick(rng, len(state.order)), pick(rng, max(tops, np.int64(FEWEST_TOPS)))
     node, p = np.int64(0), len(model.split_prior.feature)
     while (state.node[node].stop - state.node[node].start) * p > MOST_VALUES or levels > 0:
         if is_leaf(state, node):
@@ -316,6 +258,4 @@ def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> in
             levels -= 1
         here, code = state.node[node], np.int64(model.units.codes[state.node[node].feature, unit])
         node = here.left if goes_left(code, here.cut, here.categories) else here.right
-    if node != 0:
-        enter_stratum(state, state.node[0].feature)
     return node

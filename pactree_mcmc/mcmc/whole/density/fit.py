@@ -9,16 +9,14 @@ import numpy as np
 
 from ....core.special import expit
 from ...state.arrays import FEWEST_TOPS
-from ...state.records import DENSITY_LEVELS, N_CELL_TERMS, N_STRATA, N_TOPS, N_WAY_TERMS
+from ...state.records import DENSITY_LEVELS, N_CELL_TERMS
 from .decisions import Decisions, add_likelihood
 from .terms import ROWS_TERM
 
 FEWEST = 20
-"""Decisions below which a depth class keeps its parameters."""
-RIDGE, FEATURE_RIDGE, STRATUM_RIDGE = 0.05, 1e6, 1.0
-"""Weight of squared parameters: of terms of unit spread, of features, and of a stratum's less those of all trees."""
-NO_FEATURES = 1e6
-"""Weight with which those of features are nothing."""
+"""Smallest number of decisions to which the parameters of a depth class are fitted."""
+RIDGE = 0.05
+"""Weight of the squared parameters, of terms with unit standard deviation."""
 LEAST_SPREAD = 1e-3
 """Standard deviation of a term below which it counts as constant."""
 MOST_STEPS, ENOUGH = 50, 1e-3
@@ -35,30 +33,19 @@ def joined_decisions(parts: Sequence[Decisions]) -> Decisions:
 
 
 def fit_density(decisions: Decisions, start: np.ndarray) -> np.ndarray:
-    """Parameters of a density (see `ChainState.density`) that make the decisions most likely.
+    """Return the parameters of a density (see `ChainState.density`) under which the decisions are most likely.
 
-    Those of all roots together come first; those of a stratum are drawn to them by a ridge. Strata are the features
-    at the roots of most decisions.
+    A depth class with fewer than ``FEWEST`` decisions keeps those of ``start``.
     """
-    out, column = start.copy(), N_CELL_TERMS + N_WAY_TERMS
-    out[-1, N_TOPS] = max(FEWEST_TOPS, round(mean_depth(decisions)))
-    for level in range(DENSITY_LEVELS):
-        # what is good below some roots is not below another: all trees together say nothing of features there
-        features = FEATURE_RIDGE if level == 0 else NO_FEATURES
-        _fit_row(decisions, np.flatnonzero(decisions.level == level), out[level], RIDGE, features)
-    at_root, count = np.unique(decisions.root[decisions.level == 1], return_counts=True)
-    at_root, count = at_root[count >= FEWEST], count[count >= FEWEST]
-    frequent = at_root[np.argsort(-count, kind="stable")][: N_STRATA - 1]
-    out[-1, column:] = 0.0
-    for stratum in range(1, N_STRATA):
-        rows = slice(1 + stratum * (DENSITY_LEVELS - 1), 1 + (stratum + 1) * (DENSITY_LEVELS - 1))
-        out[rows] = out[1:DENSITY_LEVELS]
-        if stratum <= len(frequent):
-            out[-1, column + frequent[stratum - 1]] = stratum
-            here = decisions.root == frequent[stratum - 1]
-            for level, row in enumerate(out[rows], start=1):
-                cells = np.flatnonzero(here & (decisions.level == level))
-                _fit_row(decisions, cells, row, STRATUM_RIDGE, FEATURE_RIDGE)
+    out = start.copy()
+    out[-1, 0] = max(FEWEST_TOPS, round(mean_depth(decisions)))
+    for level, row in enumerate(out[:DENSITY_LEVELS]):
+        cells = np.flatnonzero(decisions.level == level)
+        if len(cells) >= FEWEST:
+            row[:N_CELL_TERMS] = _fit_splits(decisions.cell_terms[cells], decisions.is_split[cells])
+        split = cells[decisions.chosen[cells] >= 0]
+        if len(split) >= FEWEST:
+            row[N_CELL_TERMS:] = _fit_choices(decisions, split, row[N_CELL_TERMS:])
     return out
 
 
@@ -69,50 +56,33 @@ def mean_depth(decisions: Decisions) -> float:
     return float((rows * decisions.is_split).sum()) / whole if whole > 0.0 else 0.0
 
 
-def _fit_row(decisions: Decisions, cells: np.ndarray, row: np.ndarray, ridge: float, features: float) -> None:
-    """Fit one row of parameters to the decisions of some cells, in place, from what stands in it."""
-    center = np.zeros(len(row)) if ridge == RIDGE else row.copy()
-    if len(cells) >= FEWEST:
-        terms, is_split = decisions.cell_terms[cells], decisions.is_split[cells]
-        row[:N_CELL_TERMS] = _fit_splits(terms, is_split, center[:N_CELL_TERMS], ridge)
-    split = cells[decisions.chosen[cells] >= 0]
-    if len(split) >= FEWEST:
-        ridges = np.full(len(row) - N_CELL_TERMS, ridge)
-        ridges[N_WAY_TERMS:] = features
-        row[N_CELL_TERMS:] = _fit_choices(decisions, split, row[N_CELL_TERMS:], center[N_CELL_TERMS:], ridges)
-
-
-def _fit_splits(terms: np.ndarray, is_split: np.ndarray, center: np.ndarray, ridge: float) -> np.ndarray:
+def _fit_splits(terms: np.ndarray, is_split: np.ndarray) -> np.ndarray:
+    """Return the parameters of a logistic regression of ``is_split`` (m,) on the terms (m, N_CELL_TERMS)."""
     scale = spread_of(terms)
-    x, center = terms / scale, center * scale
+    x = terms / scale
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        # einsum, and not BLAS, whose threads get in the way of the chains'
-        z, apart = np.einsum("ij,j->i", x, theta), theta - center
+        # einsum instead of BLAS, whose threads would compete with those of the chains
+        z = np.einsum("ij,j->i", x, theta)
         p = expit(z)
-        value = (np.logaddexp(0.0, z) - is_split * z).sum() + 0.5 * ridge * (apart**2).sum()
-        gradient = np.einsum("ij,i->j", x, p - is_split) + ridge * apart
-        return value, gradient, np.einsum("ij,i,ik->jk", x, p * (1.0 - p), x) + ridge * np.eye(len(theta))
+        value = (np.logaddexp(0.0, z) - is_split * z).sum() + 0.5 * RIDGE * (theta**2).sum()
+        gradient = np.einsum("ij,i->j", x, p - is_split) + RIDGE * theta
+        return value, gradient, np.einsum("ij,i,ik->jk", x, p * (1.0 - p), x) + RIDGE * np.eye(len(theta))
 
-    return _least(loss, center) / scale
+    return _least(loss, np.zeros(len(scale))) / scale
 
 
-def _fit_choices(
-    decisions: Decisions, split: np.ndarray, start: np.ndarray, center: np.ndarray, ridges: np.ndarray
-) -> np.ndarray:
+def _fit_choices(decisions: Decisions, split: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Return the parameters of a conditional logit of the splits that the cells ``split`` took."""
     first, last, chosen = decisions.first[split], decisions.first[split + 1], decisions.chosen[split]
     rows = np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)])
-    scale = np.ones(len(start))
-    scale[:N_WAY_TERMS] = spread_of(decisions.way_terms[rows])
-    terms, center = decisions.way_terms / scale[:N_WAY_TERMS], center * scale
+    scale = spread_of(decisions.way_terms[rows])
+    terms = decisions.way_terms / scale
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        apart = theta - center
-        gradient, hessian = ridges * apart, np.diag(ridges)
-        chosen_well = add_likelihood(
-            theta, terms, decisions.feature, decisions.offset, first, last, chosen, gradient, hessian
-        )
-        return chosen_well + 0.5 * (ridges * apart**2).sum(), gradient, hessian
+        gradient, hessian = RIDGE * theta, RIDGE * np.eye(len(theta))
+        value = add_likelihood(theta, terms, decisions.offset, first, last, chosen, gradient, hessian)
+        return value + 0.5 * RIDGE * (theta**2).sum(), gradient, hessian
 
     return _least(loss, start * scale) / scale
 

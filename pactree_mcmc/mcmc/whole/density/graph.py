@@ -32,12 +32,10 @@ from ...state.arrays import ChainState
 from ...state.lists import is_leaf
 from ...state.pieces import Graph, new_graph
 from ...state.random import flip
-from ...state.records import DENSITY_LEVELS, EXPLORING, GROWING, N_CELL_TERMS, N_LINKS, N_PIECES, NONE
+from ...state.records import EXPLORING, GROWING, N_LINKS, N_PIECES, NONE
 from ...state.splits import Split
 from ...state.terms import next_node, node_log_stop, prior_index
 from .density import draw_split, known, log_split
-from .fit import spread_of
-from .terms import NATS, ODDS, cell_terms_into, enter_stratum
 
 SPREAD = 0.25
 """Part of the variance of ``s - log g`` by which m lies above the mean; one half if these were normal."""
@@ -50,8 +48,6 @@ MOST_ABOVE = 600.0
 MARGIN, LEAST_LEFT = 1.0, 1e-6
 """Nats by which V may lie below stopping and the lookahead sum together, which leaves out that the children stop; and
 the part of g that must be left for what was not seen to make up the rest."""
-WELL_SEEN, FEWEST, RIDGE, TINY = 0.3, 50, 0.3, 1e-9
-"""Of a rule for guesses: part of a piece that must be seen to teach, pieces of a depth class that are enough."""
 SPARE = 1 << 9
 """Pieces and links that must be free for a tree to be added."""
 
@@ -145,9 +141,6 @@ def value_piece(graph: Any, at: int) -> None:
     if g > 0.0:
         level /= g
         level += min(SPREAD * max(square / g - level**2, 0.0), max(log(seen / g) - level, 0.0)) + largest
-        doubt = graph.rule[min(piece.depth, DENSITY_LEVELS - 1), N_CELL_TERMS] / max(left, LEAST_LEFT)
-        if doubt > 0.0:
-            level = min(max(level, piece.guess - doubt), piece.guess + doubt)
         short = exp(min(piece.floor - largest, MOST_ABOVE)) - seen
         if left > LEAST_LEFT and short > left * exp(min(level - largest, MOST_ABOVE)):
             level = largest + log(short / left)
@@ -159,24 +152,6 @@ def value_piece(graph: Any, at: int) -> None:
 
 
 @jit
-def guess_piece(graph: Any, at: int) -> None:
-    """Guess V of a piece from the terms of its cell: splits gain no more than its impurity, nor less than one does."""
-    piece, z = graph.piece[at], 0.0
-    level = min(np.int64(piece.depth), np.int64(DENSITY_LEVELS - 1))
-    for j in range(N_CELL_TERMS):
-        z += graph.rule[level, j] * graph.terms[at, j]
-    odds = graph.terms[at, ODDS]
-    piece.guess = piece.stop + log_add(0.0, max(min(z, graph.terms[at, NATS]), odds - MARGIN))
-
-
-@jit
-def guess_all(graph: Any) -> None:
-    """Guess all values afresh, by another rule."""
-    for at in range(graph.used[N_PIECES]):
-        guess_piece(graph, at)
-
-
-@jit
 def value_all(graph: Any, order: np.ndarray) -> None:
     """Value all pieces in an order in which children come before parents."""
     for at in order:
@@ -184,13 +159,9 @@ def value_all(graph: Any, order: np.ndarray) -> None:
 
 
 @jit
-def log_learned(model: Lowered, state: ChainState, node: int, stratum: int) -> float:
-    """Log of g of the split of an internal node, by the parameters of a stratum."""
-    kept = state.stratum[0]
-    state.stratum[0] = stratum
-    out = state.guide[known(model, state, node)].log_split + log_split(model, state, node)
-    state.stratum[0] = kept
-    return out
+def log_learned(model: Lowered, state: ChainState, node: int) -> float:
+    """Return log g of the split of an internal node."""
+    return state.guide[known(model, state, node)].log_split + log_split(model, state, node)
 
 
 @jit
@@ -206,7 +177,7 @@ def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, n
     if graph.used[GROWING] == EXPLORING:
         return _draw_exploring(rng, model, state, node, at)
     if flip(rng, exp(piece.log_tried)):
-        split, log_g = _draw_in_stratum(rng, model, state, node, piece.stratum)
+        split, log_g = _draw_learned(rng, model, state, node)
         if split.feature != NONE:
             sides = sides_of(model, state, node, split.feature, split.categories)
             if link_of(graph, at, split.feature, split.cut, sides) < 0:
@@ -224,20 +195,8 @@ def _draw_exploring(
     So branches in which only poor trees were found so far are drawn again.
     """
     if flip(rng, EXPLORED):
-        return _draw_in_stratum(rng, model, state, node, state.graph.piece[at].stratum)
+        return _draw_learned(rng, model, state, node)
     return _draw_stored(rng, state, at, 1.0 / EXPLORATION_TEMPERATURE)
-
-
-@jit
-def _draw_in_stratum(
-    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, stratum: int
-) -> tuple[Split, float]:
-    """Draw a decision from g with the parameters of a stratum."""
-    present = state.stratum[0]
-    state.stratum[0] = stratum
-    split, log_g = _draw_learned(rng, model, state, node)
-    state.stratum[0] = present
-    return split, log_g
 
 
 @jit
@@ -292,7 +251,7 @@ def log_decision(model: Lowered, state: ChainState, node: int) -> float:
     e = link_of_node(model, state, at, node)
     if e >= 0:
         return state.graph.link[e].weight + piece.log_norm
-    return piece.log_tried + log_learned(model, state, node, piece.stratum)
+    return piece.log_tried + log_learned(model, state, node)
 
 
 @jit
@@ -302,8 +261,6 @@ def log_density(model: Lowered, state: ChainState, top: int) -> float:
     while node != NONE:
         if state.node[node].splittable:
             total += log_decision(model, state, node)
-            if state.node[node].depth == 0 and not is_leaf(state, node):
-                enter_stratum(state, state.node[node].feature)
         node = next_node(state, node, top)
     return total
 
@@ -326,8 +283,6 @@ def add_tree(model: Lowered, state: ChainState, top: int) -> None:
             plan[n].origin = at
             if not is_leaf(state, node):
                 _add_link(model, state, node, at)
-        if state.node[node].depth == 0 and not is_leaf(state, node):
-            enter_stratum(state, state.node[node].feature)
         state.node[node].saved_at = n
         n += 1
         node = next_node(state, node, top)
@@ -344,16 +299,12 @@ def _add_piece(model: Lowered, state: ChainState, node: int, slot: int) -> int:
     graph.used[N_PIECES] += 1
     graph.slot[slot] = at
     piece = graph.piece[at]
-    piece.hash, piece.depth, piece.stratum, piece.first = here.hash, here.depth, state.stratum[0], NONE
+    piece.hash, piece.depth, piece.first = here.hash, here.depth, NONE
     piece.stop = node_log_stop(model, state, node) + here.score
     guide = state.guide[known(model, state, node)]
     piece.g_stop = guide.log_stop
-    cell_terms_into(model, state, node, guide.odds, guide.odds_ahead)
-    for j in range(N_CELL_TERMS):
-        graph.terms[at, j] = state.cell_terms[j]
     ahead = guide.odds - MARGIN
     piece.floor = piece.stop + log_add(0.0, ahead) if ahead < MOST_ABOVE else -inf
-    guess_piece(graph, at)
     value_piece(graph, at)
     return at
 
@@ -369,7 +320,7 @@ def _add_link(model: Lowered, state: ChainState, node: int, at: int) -> None:
     graph.used[N_LINKS] += 1
     link = graph.link[e]
     link.feature, link.cut, link.upper, link.categories = here.feature, here.cut, here.upper, sides
-    link.log_rule, link.g = here.log_rule, log_learned(model, state, node, piece.stratum)
+    link.log_rule, link.g = here.log_rule, log_learned(model, state, node)
     link.left, link.right, link.fixed, link.weight = NONE, NONE, 0.0, 0.0
     link.next = piece.first
     piece.first = e
@@ -404,15 +355,10 @@ def join(graph: Any, other: Any) -> None:
             graph.slot[slot] = at
             graph.piece[at] = theirs
             graph.piece[at].first = NONE
-            for j in range(graph.terms.shape[1]):
-                graph.terms[at, j] = other.terms[i, j]
-        elif at >= 0:
-            graph.piece[at].floor = max(graph.piece[at].floor, theirs.floor)
         number[i] = at
     for i in range(len(number)):
         theirs, at = other.piece[i], number[i]
-        # what another stratum of the density says of the splits is not comparable
-        if at < 0 or graph.piece[at].stratum != theirs.stratum:
+        if at < 0:
             continue
         e = np.int64(theirs.first)
         while e >= 0:
@@ -430,16 +376,12 @@ def join(graph: Any, other: Any) -> None:
             e = np.int64(link.next)
 
 
-def roomy(graph: Graph, n_pieces: int, n_links: int) -> Graph:
+def with_capacity(graph: Graph, n_pieces: int, n_links: int) -> Graph:
     """Returns a copy with room for these numbers of pieces and links."""
     out = new_graph(n_pieces, n_links)
     out.used[:] = graph.used
     m, n = (int(graph.used[i]) for i in (N_PIECES, N_LINKS))
     out.piece[:m], out.link[:n] = graph.piece[:m], graph.link[:n]
-    # a frozen graph has no terms any more
-    known_terms = graph.terms[:m] if len(graph.terms) >= m else 0.0
-    out.terms[:m] = known_terms
-    out.rule[:] = graph.rule
     _fill_slots(out.slot, out.piece, m)
     return out
 
@@ -454,46 +396,15 @@ def _fill_slots(slots: np.ndarray, pieces: np.recarray, n: int) -> None:
         slots[at] = i
 
 
-def joined_graph(graphs: list[Graph], *, learns: bool = True) -> Graph:
-    """All pieces and links of several graphs, valued afresh, without spare room; it does not grow.
-
-    ``learns``: how values follow from the terms of cells is learned anew, which a graph that was frozen cannot.
-    """
+def joined_graph(graphs: list[Graph]) -> Graph:
+    """Return all pieces and links of several graphs, with new values, without spare room. It does not grow."""
     n_pieces, n_links = (sum(int(graph.used[i]) for graph in graphs) for i in (N_PIECES, N_LINKS))
-    whole = roomy(graphs[0], max(n_pieces, 1), max(n_links, 1))
+    whole = with_capacity(graphs[0], max(n_pieces, 1), max(n_links, 1))
     packed = pack(whole)
     for other in graphs[1:]:
         join(packed, pack(other))
-    out = roomy(whole, max(int(whole.used[N_PIECES]), 1), max(int(whole.used[N_LINKS]), 1))
+    out = with_capacity(whole, max(int(whole.used[N_PIECES]), 1), max(int(whole.used[N_LINKS]), 1))
     out.used[GROWING] = 0
     order = np.argsort(-out.piece.depth[: out.used[N_PIECES]], kind="stable")
     value_all(pack(out), order)
-    if learns:
-        _learn_to_guess(out)
-        guess_all(pack(out))
-        value_all(pack(out), order)
     return out
-
-
-def _learn_to_guess(graph: Graph) -> None:
-    """Find how values follow from the terms of cells: by least squares of log odds, on those much of which was seen."""
-    n = int(graph.used[N_PIECES])
-    piece, terms = graph.piece[:n], graph.terms[:n].astype(np.float64)
-    above = piece.value - piece.stop
-    known_well = (piece.seen > WELL_SEEN) & (piece.first >= 0) & (above > TINY) & np.isfinite(above)
-    odds = np.where(above > 30.0, above, np.log(np.expm1(np.clip(above, TINY, 30.0))))
-    for level in range(1, DENSITY_LEVELS):
-        at = known_well & (np.minimum(piece.depth, DENSITY_LEVELS - 1) == level)
-        if at.sum() < FEWEST:
-            continue
-        scale = spread_of(terms[at])
-        x, weight = terms[at] / scale, piece.seen[at]
-        squares = np.einsum("ij,i,ik->jk", x, weight, x) + RIDGE * np.eye(N_CELL_TERMS)
-        rule = np.linalg.solve(squares, np.einsum("ij,i->j", x, weight * odds[at]))
-        error = np.sqrt((weight * (odds[at] - np.einsum("ij,j->i", x, rule)) ** 2).sum() / weight.sum())
-        graph.rule[level] = *(rule / scale), 1.0 + 2.0 * error
-
-
-def frozen(graph: Graph) -> Graph:
-    """The graph without what only one that grows needs."""
-    return graph._replace(terms=graph.terms[:1].copy())

@@ -42,7 +42,7 @@ def sample_ways(
             continue
         n = fill_bins(model, state, node, k)
         rule_of = rule.feature[k].weight / n_splits_of(model, state, node, k, n)
-        n_splits, inside = weigh_ways(model, state, node, k, n, place), below
+        n_splits, inside = weigh_ways(model, state, node, k, n), below
         if k == kept_feature:
             kept_way, kept_at = way_of(model, state, node, retained, k, n)
         for way in range(-2, n_splits):
@@ -56,7 +56,7 @@ def sample_ways(
                 taken = kept
                 while point < inside:
                     taken = True
-                    point -= -1.0
+                    point += 1.0
                 if taken and base + m == len(state.branch):
                     state.work[EXHAUSTED] = 1
                 elif taken:
@@ -86,7 +86,7 @@ def _first_point(
         before += expected * state.fractions[place, k]
     n = fill_bins(model, state, node, kept)
     rule_of = rule.feature[kept].weight / n_splits_of(model, state, node, kept, n)
-    n_splits, length = weigh_ways(model, state, node, kept, n, place), 0.0
+    n_splits, length = weigh_ways(model, state, node, kept, n), 0.0
     kept_way, kept_at = way_of(model, state, node, retained, kept, n)
     for way in range(-2, n_splits):
         if state.alike[way + 2] > 0:

@@ -1,9 +1,4 @@
-"""What the learned density looks at: terms of a cell and of each way of parting it, and their weighted sums.
-
-Log likelihood ratios that a split opens further down are known for a few splits of a cell, its *anchors*
-(`anchors`); between two of an ordered feature they are interpolated, and where a feature has none they are the cell's
-mean.
-"""
+"""Terms of a cell and of each of its splits in the learned density, and their weighted sums."""
 
 from math import exp, inf, log, log1p, sqrt
 from typing import NamedTuple
@@ -16,15 +11,14 @@ from ....model.leaf.codes import BY_ADDRESS, LAPLACE, LOSS, NORMAL, POISSON
 from ....model.leaf.of_numbers import squares_about_mean
 from ....model.split_prior.geometry import least_rows, parts_box
 from ...state.arrays import ChainState
-from ...state.records import DENSITY_LEVELS, N_CELL_TERMS, N_STRATA, N_WAY_TERMS, NONE
+from ...state.records import DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS
 from ...sums.split_sums import gains_into, trivial_ways
 
 GAIN, LEARNED, EVEN = range(3)
-ODDS, NATS, ROWS_TERM = 1, 3, 6
-"""Places of terms of a cell: log odds of splitting by lookahead, impurity, log(1 + rows)."""
+ROWS_TERM = 6
+"""Place of log(1 + rows) among the terms of a cell."""
 LOST = -30.0
 """Terms smaller by this, in nats, do not count in the sums of a proposal."""
-WAY_BITS = 32
 
 
 class Impurity(NamedTuple):
@@ -138,72 +132,39 @@ def _combine(out: np.ndarray, logs: np.ndarray, rows_left: np.ndarray, n: int) -
         out[3, at] = sqrt(left) + sqrt(right)
         out[4, at] = _log1p(logs, minority) + _log1p(logs, other)
         out[5, at] = _log1p(logs, float(rows_left[at])) + _log1p(logs, float(n - rows_left[at])) - apart
-        out[6, at] = 0.0
 
 
 @jit
-def ahead_into(model: Lowered, state: ChainState, place: int, k: int, n: int) -> None:
-    """What anchors kept at ``place`` say of the first ``n`` entries of feature ``k``: term 6 of ``way_terms``."""
-    anchors, ahead, terms = state.anchors[place], state.ahead[place], state.way_terms
-    m, j = state.guide[place].n_anchors, np.int64(0)
-    while j < m and anchors[j] >> WAY_BITS < k:
-        j += 1
-    if j == m or anchors[j] >> WAY_BITS > k:
-        return
-    mask, ordered = (np.int64(1) << WAY_BITS) - 1, not model.split_prior.feature[k].nominal
-    for at in range(n):
-        while j + 1 < m and anchors[j + 1] >> WAY_BITS == k and anchors[j + 1] & mask <= at:
-            j += 1
-        here, value = anchors[j] & mask, ahead[j]
-        if ordered and here < at and j + 1 < m and anchors[j + 1] >> WAY_BITS == k:
-            value += (ahead[j + 1] - value) * (at - here) / ((anchors[j + 1] & mask) - here)
-        terms[6, at] = value
-
-
-@jit
-def cell_terms_into(model: Lowered, state: ChainState, node: int, odds: float, ahead: float) -> None:
-    """The terms x of a cell into ``state.cell_terms``.
-
-    ``odds``, ``ahead``: its log odds of splitting by lookahead over one level, and over two.
-    """
+def cell_terms_into(model: Lowered, state: ChainState, node: int, odds: float) -> None:
+    """Write the terms x of a cell, with log odds ``odds`` of splitting by lookahead, into ``state.cell_terms``."""
     out, here = state.cell_terms, impurity(model, state.logs, state.stats, node)
-    odds, ahead = min(max(odds, -1e6), 1e6), min(max(ahead, -1e6), 1e6)
+    odds = min(max(odds, -1e6), 1e6)
     out[0], out[1], out[2] = 1.0, odds, min(odds, 0.0)
     out[3], out[4], out[5] = here.nats, sqrt(here.nats), log1p(here.minority)
     out[6], out[7] = log1p(float(state.node[node].rows)), float(state.node[node].depth)
-    out[8], out[9] = ahead, min(ahead, 0.0)
 
 
 @jit
 def row_of(state: ChainState, node: int) -> int:
-    """Where the density has the parameters of a node, given the stratum of its tree."""
-    level = min(state.node[node].depth, np.int64(DENSITY_LEVELS - 1))
-    return level if level == 0 else 1 + state.stratum[0] * (DENSITY_LEVELS - 1) + level - 1
+    """Return the row of the density with the parameters of a node, its depth class."""
+    return min(state.node[node].depth, np.int64(DENSITY_LEVELS - 1))
 
 
 @jit
-def enter_stratum(state: ChainState, feature: int) -> None:
-    """Look from now on at trees whose root splits on ``feature``."""
-    last = len(state.density) - 1
-    stratum = np.int64(state.density[last, N_CELL_TERMS + N_WAY_TERMS + feature])
-    state.stratum[0] = min(max(stratum, np.int64(0)), np.int64(N_STRATA - 1))
-
-
-@jit
-def logit(density: np.ndarray, row: int, terms: np.ndarray, at: int, k: int) -> float:
-    """``b . f + c[feature]`` of the way with the terms ``terms[:, at]``."""
-    total = density[row, N_CELL_TERMS + N_WAY_TERMS + k]
+def logit(density: np.ndarray, row: int, terms: np.ndarray, at: int) -> float:
+    """Return ``b . f`` of the split with the terms ``terms[:, at]``."""
+    total = 0.0
     for j in range(N_WAY_TERMS):
         total += density[row, N_CELL_TERMS + j] * terms[j, at]
     return total
 
 
 @jit
-def weigh_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, place: int) -> int:
+def weigh_ways(model: Lowered, state: ChainState, node: int, k: int, n: int) -> int:
     """Computes the weight of every way of feature ``k``, in ``n`` bins, and returns one more than the last way.
 
-    Way w, from -2 on, stands in entry ``w + 2``: how many are alike in ``alike`` (0: none), its gain and its logit in
-    ``tilts``, its terms f in ``way_terms``. ``place`` has the anchors of the cell, NONE: without.
+    Entry ``w + 2`` belongs to way w, from -2 on: the number of splits alike in ``alike``, its gain and its logit in
+    ``tilts``, its terms f in ``way_terms``.
     """
     n_splits, row, rule = gains_into(model, state, node, k, n), row_of(state, node), model.split_prior
     terms, tilts, alike, logs, density = state.way_terms, state.tilts, state.alike, state.logs, state.density
@@ -225,34 +186,21 @@ def weigh_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, pla
     _impurities_into(terms[1, 2:end], terms[3, 2:end], model, logs, state.lefts, n_splits)
     _impurities_into(terms[2, 2:end], terms[4, 2:end], model, logs, state.rights, n_splits)
     _combine(terms[:, 2:end], logs, rows_left, rows)
-    if place != NONE:
-        ahead_into(model, state, place, k, end)
-    _logits_into(tilts, terms, density, row, k, end)
+    _logits_into(tilts, terms, density, row, end)
     return n_splits
 
 
 @jit
-def _logits_into(tilts: np.ndarray, terms: np.ndarray, density: np.ndarray, row: int, k: int, n: int) -> None:
-    """Gain and `logit` of the first ``n`` entries."""
-    gains, out, first = tilts[GAIN], tilts[LEARNED], density[row, N_CELL_TERMS + N_WAY_TERMS + k]
+def _logits_into(tilts: np.ndarray, terms: np.ndarray, density: np.ndarray, row: int, n: int) -> None:
+    """Write the gain and the `logit` of the first ``n`` entries."""
+    gains, out = tilts[GAIN], tilts[LEARNED]
     for at in range(n):
         gains[at] = terms[0, at]
-        out[at] = first
+        out[at] = 0.0
     for j in range(N_WAY_TERMS):
         b, f = density[row, N_CELL_TERMS + j], terms[j]
         for at in range(n):
             out[at] += b * f[at]
-
-
-@jit
-def keep_ways(state: ChainState, k: int, n_splits: int) -> None:
-    """Keep what the ways of feature ``k`` weigh, in scratch, behind those of the feature before."""
-    first = state.kept_from[k]
-    for at in range(n_splits + 2):
-        state.kept_alike[first + at] = state.alike[at]
-        for part in range(2):
-            state.kept_tilts[part, first + at] = state.tilts[part, at]
-    state.kept_from[k + 1] = first + n_splits + 2
 
 
 @jit
