@@ -34,6 +34,8 @@ APART = 0.05
 """Chains are apart if their distance is less probable than this given their own errors."""
 COVERED = 0.95
 """Of intervals of two standard errors to both sides."""
+LEAST_ERROR = 1e-6
+"""Smallest standard error of a team's log evidence in their mean, in nats."""
 DIFFERENCE_ERRORS, SMALLEST_DIFFERENCE = 4.0, 0.1
 """Standard errors, and nats, by which the log evidences of two teams must differ to be reported."""
 
@@ -291,8 +293,10 @@ def combined_evidence(evidences: np.ndarray) -> tuple[float, float | None]:
     values, errors = evidences.T
     if len(values) == 1:
         return float(values[0]), float(errors[0]) if np.isfinite(errors[0]) else None
-    if not (np.isfinite(errors).all() and (errors > 0.0).all()):
+    if not np.isfinite(errors).all():
         return float(values.mean()), None
+    # an error is 0 if all weights are equal, as those of trees that the graph contains completely
+    errors = np.maximum(errors, LEAST_ERROR)
     weights = errors**-2.0
     mean = (weights * values).sum() / weights.sum()
     excess = (weights * (values - mean) ** 2).sum() - (len(values) - 1)
