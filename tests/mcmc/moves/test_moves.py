@@ -61,7 +61,7 @@ EVERY_DAY = dict.fromkeys(NEW, MOST) | {
     "regrow-2": "shallow_ties depth_1 trivial_one grid_one grid_line dyadic_one cyclic fixed min_leaf_uneven",
     "subgraph": "min_leaf_mixed depth_1 grid_one grid_line dyadic_one cyclic fixed min_leaf_uneven",
 }
-"""Spaces of each move: every kind of split, every tree prior and leaf; trivial splits of the last: test_anchors."""
+"""Spaces of each move: every kind of split, every tree prior and leaf; trivial splits of the last: test_cells."""
 
 
 @pytest.mark.parametrize(("step", "case", "prior", "leaf"), everyday(rotated(), pairs(EVERY_DAY)))
@@ -131,7 +131,7 @@ def test_balance_with_few_candidates(step, case, monkeypatch):
 
 
 BOUNDS = {
-    "large cells": (("whole.density.density", "MOST_VALUES"), ("whole.density.anchors", "MOST_VALUES")),
+    "large cells": (("whole.density.density", "MOST_VALUES"),),
     "many nodes": (("moves.learned", "MOST_INTERNAL"), ("moves.subgraph", "MOST_INTERNAL")),
     "many cells": (("moves.subgraph", "MOST_CELLS"),),
     "much work": (("moves.subgraph", "MOST_WORK"),),
