@@ -19,8 +19,6 @@ from .records import Records, with_records
 MOST_TREES = 500
 FEW = {"CELL_BYTES": 1 << 17, "MOST_WAYS": 256}
 """Room for what is kept of about a thousand cells, so that some take the place of others, and for few splits."""
-ANCHORED = (2, 1, 2, 1)
-"""Anchors of a cell at even steps, by depth class: so few that other splits lie between them."""
 EXPECTED = (1.2, 0.6, 0.4)
 """Splits expected in the samples of a random subgraph: fewer than in a run, as every outcome is followed."""
 
@@ -71,12 +69,9 @@ def new_chain(model: Any, beta: float = 1.0, room: int = 64, only: Move | str | 
     chain.state, chain.model = with_records(chain.state), with_records(chain.model)
     chain.packed = chain.state
     chain.state.beta[0] = beta
-    if not kernel.guided:
-        return chain
-    chain.state.density[...] += np.random.default_rng(1).normal(0.0, 0.3, chain.state.density.shape)
-    q = len(chain.lowered.split_prior.feature)
-    chain.state.density[-1, -q:] = 1 + np.arange(q) % 3
-    chain.state.density[-1, : len(ANCHORED)] = ANCHORED
+    if kernel.guided:
+        parameters = chain.state.density[:-1]
+        parameters += np.random.default_rng(1).normal(0.0, 0.3, parameters.shape)
     return chain
 
 

@@ -113,20 +113,13 @@ def with_row(right, *given):
         terms.row_of = row_of
 
 
-DENSITY, GRAPH, SYSTEMATIC, TERMS = (
-    f"mcmc.whole.density.{name}" for name in ("density", "graph", "systematic", "terms")
-)
+DENSITY, GRAPH, TERMS = (f"mcmc.whole.density.{name}" for name in ("density", "graph", "terms"))
 BUGS = {
     "the old split by the root": ("learned", "line_of_four", only_within(DENSITY, "log_split", "row_of", above, GRAPH)),
     "drawn by the root": (
         "learned",
         "min_leaf_mixed",
         only_within(DENSITY, "draw_split_of", "weigh_ways", with_row),
-    ),
-    "offset by the root": (
-        "subgraph",
-        "three_letters",
-        only_within(SYSTEMATIC, "_first_point", "weigh_ways", with_row),
     ),
 }
 """Moves, spaces, and changes that mistake the depth class only if its parameters differ from those of others."""

@@ -1,0 +1,160 @@
+"""Exploring trees draw a branch again of which the graph contains a poor tree alone."""
+
+from math import exp, lgamma, log
+
+import numpy as np
+import pytest
+
+import exact
+from pactree_mcmc.testing.plain import plain_package
+from tests.mcmc.transitions import load
+from tests.mcmc.whole.density.test_graph import ROOM, cut_down, freeze, module, with_room
+
+ALPHA, BETA, CONCENTRATION = 0.95, 0.5, 0.5
+ROWS, WRONG = 40, 4
+"""Number of rows of each of eight cells, and of rows in it whose class is not the parity of its features."""
+N_TREES = 300
+GOOD, POOR = 0, 1
+"""Features at the root of the two trees that the graph contains."""
+FAR = 60.0
+"""Nats by which the poor tree is worse at least. With flattened weights a branch is not drawn either."""
+
+CLOSE = 0.5
+"""Nats by which the value of the branch may be off after exploring trees were drawn."""
+
+
+def parity_table():
+    """Three binary features and their parity, which is wrong in one of ten rows. No single split tells anything."""
+    X = np.repeat(np.array(list(np.ndindex(2, 2, 2)), dtype=float), ROWS, axis=0)
+    is_wrong = np.arange(len(X)) % ROWS < WRONG
+    return X, (X.sum(axis=1) % 2 == 1) ^ is_wrong
+
+
+def model_of(package):
+    X, y = parity_table()
+    with np.errstate(over="ignore"):
+        return package.TreeModel(
+            X,
+            y,
+            tree_prior=package.ChipmanPrior(ALPHA, BETA),
+            leaf=package.DirichletMultinomial(CONCENTRATION),
+            split_prior=package.LocalCuts(),
+        )
+
+
+def log_score(y):
+    """Return the log marginal likelihood of the classes in a leaf."""
+    counts = [int((y == label).sum()) for label in (False, True)]
+    total = lgamma(2.0 * CONCENTRATION) - lgamma(2.0 * CONCENTRATION + len(y))
+    return total + sum(lgamma(CONCENTRATION + n) - lgamma(CONCENTRATION) for n in counts)
+
+
+def log_sum_below(X, y, depth=0, feature=None):
+    """Return the log of the sum of prior times score over the subtrees of a cell.
+
+    With a ``feature`` only over those that split on it first.
+    """
+    open_features = [k for k in range(3) if len(np.unique(X[:, k])) > 1]
+    if not open_features:
+        return log_score(y)
+    p_split = ALPHA * (1.0 + depth) ** -BETA
+    terms = [] if feature is not None else [log(1.0 - p_split) + log_score(y)]
+    for k in open_features if feature is None else [feature]:
+        left = X[:, k] == 0.0
+        below = log_sum_below(X[left], y[left], depth + 1) + log_sum_below(X[~left], y[~left], depth + 1)
+        terms.append(log(p_split / len(open_features)) + below)
+    return float(np.logaddexp.reduce(terms))
+
+
+def parity_tree(package):
+    """Return the tree that splits on the first, the second and the third feature everywhere."""
+    feature = [0, 1, 2, -1, -1, 2, -1, -1, 1, 2, -1, -1, 2, -1, -1]
+    left = [1, 2, 3, 0, 0, 6, 0, 0, 9, 10, 0, 0, 13, 0, 0]
+    right = [8, 5, 4, 0, 0, 7, 0, 0, 12, 11, 0, 0, 14, 0, 0]
+    return package.Tree(feature, np.where(np.array(feature) < 0, 0.0, 0.5), left, right)
+
+
+def chain_with_two_trees():
+    """Return a plain chain whose graph contains a good tree and, with another feature at the root, a poor one."""
+    package = plain_package().package
+    model = model_of(package)
+    chain = with_room(model, room=1500, nodes=ROOM)
+    chain.state.density[...] = module("state.arrays").first_density()
+    for tree in (parity_tree(package), package.Tree([POOR, -1, -1], [0.5, 0.0, 0.0], [1, 0, 0], [2, 0, 0])):
+        load(model, chain, tree)
+        with np.errstate(over="ignore"):
+            module("whole.density.graph").add_tree(chain.model, chain.packed, 0)
+        cut_down(chain)
+    return chain
+
+
+def value_of_branch(chain, feature):
+    """Return the log sum that the graph estimates over the trees with a feature at the root."""
+    graph, graphs = chain.state.graph, module("whole.density.graph")
+    e = graphs.link_of(graph, graphs.piece_of(chain.packed, 0), feature, 0, -1)
+    assert e >= 0
+    return float(graph.link[e].weight)
+
+
+def draw_trees(chain, growing, n=N_TREES):
+    """Add trees to the graph, which grows in the way given, and value its pieces from the bottom up."""
+    chain.state.graph.used[module("state.records").GROWING] = growing
+    walk = module("chain.chain").Walk(np.random.default_rng(3), chain.model, chain.packed)
+    with np.errstate(over="ignore"):
+        assert module("moves.learned").sample_trees(walk, np.empty(n), 0) == n
+    freeze(chain)
+
+
+def missing(growing):
+    """Return the nats that the value of the poor branch lacks before and after trees were drawn."""
+    chain, truth = chain_with_two_trees(), log_sum_below(*parity_table(), feature=POOR)
+    before = truth - value_of_branch(chain, POOR)
+    assert value_of_branch(chain, GOOD) - value_of_branch(chain, POOR) > FAR
+    draw_trees(chain, growing)
+    return before, truth - value_of_branch(chain, POOR)
+
+
+def test_the_enumeration_has_the_evidence():
+    """The sums that the values are compared with, and the graph of many trees, against another implementation."""
+    import pactree_mcmc as pt
+
+    evidence = exact.solve(model_of(pt)).log_evidence
+    assert log_sum_below(*parity_table()) == pytest.approx(evidence, abs=1e-9)
+    chain = chain_with_two_trees()
+    draw_trees(chain, module("state.records").EXPLORING, 2 * N_TREES)
+    root = chain.state.graph.piece[module("whole.density.graph").piece_of(chain.packed, 0)]
+    assert root.value == pytest.approx(evidence, abs=0.1)
+
+
+def test_a_branch_with_a_poor_tree_alone_is_explored_again():
+    before, after = missing(module("state.records").EXPLORING)
+    assert before > FAR
+    assert abs(after) < CLOSE
+
+
+def test_other_trees_leave_such_a_branch_as_it_is():
+    """They draw a stored split by its weight alone, as its probability demands."""
+    before, after = missing(1)
+    assert after == pytest.approx(before, abs=1e-6) and before > FAR
+
+
+def stored_by_weight_alone(rng, model, state, node, at):
+    """Decisions by g are drawn again if the graph contains the split: then its flattened weight decides."""
+    graphs, none = module("whole.density.graph"), module("state.records").NONE
+    if graphs.flip(rng, graphs.EXPLORED):
+        split, log_g = graphs._draw_learned(rng, model, state, node)
+        if split.feature != none:
+            sides = graphs.sides_of(model, state, node, split.feature, split.categories)
+            if graphs.link_of(state.graph, at, split.feature, split.cut, sides) < 0:
+                return split, log_g
+    return graphs._draw_stored(rng, state, at, 1.0 / graphs.EXPLORATION_TEMPERATURE)
+
+
+@pytest.mark.planted
+def test_stored_splits_that_are_never_drawn_by_g_are_noticed(monkeypatch):
+    graphs = module("whole.density.graph")
+    assert exp(-FAR / graphs.EXPLORATION_TEMPERATURE) * N_TREES < 1e-3
+    monkeypatch.setattr(graphs, "_draw_exploring", stored_by_weight_alone)
+    before, after = missing(module("state.records").EXPLORING)
+    assert before > FAR
+    assert abs(after) > CLOSE
