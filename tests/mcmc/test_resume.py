@@ -120,29 +120,11 @@ def test_what_the_density_says_of_cells_is_resumed(name):
     forgotten = Run(plan._replace(draws=8), without_guides(first.end)).advance(8).result
     with pytest.raises(AssertionError, match="guide"):
         assert_equal(forgotten.end, whole.end)
-    assert first.end.replicas[0].cells.guide["n_anchors"].max() > 3
-    for spoil in (without_ahead, without_anchors):
-        spoiled = Run(plan._replace(draws=8), spoil(first.end)).advance(8).result
-        with pytest.raises(AssertionError):
-            assert_equal(spoiled.end, whole.end)
-
-
-def without_ahead(end):
-    """Anchors that open nothing."""
-    cells = end.replicas[0].cells
-    return with_replica(end, cells=cells._replace(ahead=np.zeros_like(cells.ahead)))
-
-
-def without_anchors(end):
-    cells = end.replicas[0].cells
-    guide = cells.guide.copy()
-    guide["n_anchors"] = 0
-    return with_replica(end, cells=cells._replace(guide=guide))
 
 
 def without_guides(end):
     cells = end.replicas[0].cells
-    names = ("guided", "guide", "anchors", "ahead", "fractions", "own")
+    names = ("guided", "guide", "fractions", "own")
     none = cells._replace(**{name: getattr(cells, name)[:0] for name in names})
     return with_replica(end, cells=none)
 

@@ -69,7 +69,6 @@ def guide_of_another_cell(right, model, state, node):
 def guide_at_another_depth(right, model, state, node):
     if state.guide[0].hash == state.node[node].hash:
         state.guide[0].depth = state.node[node].depth
-        state.guide[0].row = plain_package().module(DENSITY).row_of(state, node)
     return right(model, state, node)
 
 
@@ -77,64 +76,6 @@ def without_even(right, model, state, node, place, k, rule, learned):
     """The part of the mixture by R alone."""
     even = plain_package().module(DENSITY).EVENLY * exp(-state.guide[place].log_even)
     return right(model, state, node, place, k, rule, learned) - rule * even
-
-
-def anchors_of(state, place, k):
-    """Entries of the ways of a feature that are anchors."""
-    bits = plain_package().module(TERMS).WAY_BITS
-    found = [divmod(int(code), 1 << bits) for code in state.anchors[place, : state.guide[place].n_anchors]]
-    return [at for feature, at in found if feature == k]
-
-
-def nothing_past_the_last(right, model, state, place, k, n):
-    """Splits past the last anchor of a feature open nothing."""
-    right(model, state, place, k, n)
-    last = anchors_of(state, place, k)
-    if last:
-        state.way_terms[6, last[-1] + 1 : n] = 0.0
-
-
-def steps_between(right, model, state, place, k, n):
-    """Between two anchors the first counts."""
-    right(model, state, place, k, n)
-    anchors = anchors_of(state, place, k)
-    for first, end in zip(anchors, anchors[1:], strict=False):
-        state.way_terms[6, first + 1 : min(end, n)] = state.way_terms[6, first]
-
-
-def anchors_of_the_last_cell(right, model, state, node, place, n):
-    """The anchors are new, what they open is not."""
-    mean = right(model, state, node, place, n)
-    here = state.ahead[place].copy()
-    state.ahead[place] = REMEMBERED.get("ahead", here)
-    REMEMBERED["ahead"] = here
-    return mean
-
-
-def by_the_rows(right, model, state, node, place, j, *rest):
-    """What a split opens hangs on the order of the rows of the node."""
-    here = state.node[node]
-    return right(model, state, node, place, j, *rest) + 0.3 * (j + 1) * state.order[(here.start + here.stop) // 2]
-
-
-def stratum_not_compared(right, model, state, node):
-    """What was kept last of a cell below a root is taken for its kind of root too."""
-    here = state.node[node]
-    if here.depth == 0:
-        return right(model, state, node)
-    before, hash_and_depth, place = REMEMBERED.get("kept", (None, None, None))
-    if before is not state or hash_and_depth != (here.hash, here.depth):
-        place = right(model, state, node)
-    REMEMBERED["kept"] = state, (here.hash, here.depth), place
-    return place
-
-
-def without_anchors(right, model, state, node, k, n, place):
-    return right(model, state, node, k, n, -1)
-
-
-def stays_out(right, state, feature):
-    """No stratum is entered."""
 
 
 def nowhere(x):
@@ -169,21 +110,7 @@ LEARNED_BUGS = {
     "one feature if pure": Bug(
         "learned", "pure_below", ((DENSITY, "_mix_features", one_feature_if_pure),), leaf="dirichlet"
     ),
-    "stratum not entered": Bug("learned", "box", ((LEARNED, "enter_stratum", stays_out),)),
-    "anchors ignored": Bug("learned", "line_of_four", ((DENSITY, "_ahead_of", zero),)),
     "even part forgotten": Bug("learned", "ties", only_within(DENSITY, "log_split", "mixture", without_even, GRAPH)),
-    "past the last anchor": Bug(
-        "learned", "weighted_line", only_within(DENSITY, "_ahead_of", "ahead_into", nothing_past_the_last)
-    ),
-    "between two anchors": Bug(
-        "learned", "line_of_four", only_within(DENSITY, "_ahead_of", "ahead_into", steps_between)
-    ),
-    "drawn without anchors": Bug("learned", "line_of_four", ((DENSITY, "weigh_ways", without_anchors),)),
-    "anchors of another cell": Bug(
-        "learned", "line_of_four", ((DENSITY, "place_anchors", anchors_of_the_last_cell),), ONE_GUIDE
-    ),
-    "anchors by the rows": Bug("learned", "shallow_ties", ((ANCHORS, "_look", by_the_rows),), ONE_GUIDE),
-    "stratum not compared": Bug("learned", "mirrored", both("known", stratum_not_compared)),
     "another prefix": Bug("learned", "four_letters", ((WAYS, "prefix_of", one_less),), FEW_LEARNED),
     "another depth": Bug("learned", "trivial_one", both("known", guide_at_another_depth), ONE_GUIDE, "penalty"),
 }
@@ -254,13 +181,8 @@ SUBGRAPH_BUGS = {
     "too large to come back": Bug("subgraph", "short_line", ((SUBGRAPH, "draw_below", size_forgotten),), TWO_INTERNAL),
     "candidates": Bug("subgraph", "three_letters", ((LEARNED, "is_candidate", always),), FEW_LEARNED),
     "another cell": Bug("subgraph", "three_letters", GUIDE_OF_ANOTHER, ONE_GUIDE),
-    "offset without anchors": Bug(
-        "subgraph", "min_leaf_uneven", only_within(SYSTEMATIC, "_first_point", "weigh_ways", without_anchors)
-    ),
     "even part forgotten": Bug(
         "subgraph", "min_leaf_uneven", only_within(SYSTEMATIC, "_first_point", "mixture", without_even)
     ),
-    "stratum not entered": Bug("subgraph", "mirrored", ((SUBGRAPH, "enter_stratum", stays_out),)),
-    "anchors by the rows": Bug("subgraph", "three_letters", ((ANCHORS, "_look", by_the_rows),), ONE_GUIDE),
     "another prefix": Bug("subgraph", "three_letters", ((WAYS, "prefix_of", one_less),), FEW_LEARNED),
 }

@@ -90,11 +90,10 @@ def nodes_of(saved):
 
 
 def empty_chain(model, room=ROOM):
-    """A chain at the stump whose empty graph may grow; what its density says depends on the feature at the root."""
+    """A chain at the stump whose empty graph may grow."""
     chain = Chain(model.lowered, KERNEL, np.random.default_rng(1))
-    density, q = chain.state.density, len(model.lowered.split_prior.feature)
-    density[...] += np.random.default_rng(2).normal(0.0, 0.3, density.shape)
-    density[-1, -q:] = 1 + np.arange(q) % 3
+    density = chain.state.density
+    density[:-1] += np.random.default_rng(2).normal(0.0, 0.3, density[:-1].shape)
     set_growing(chain, new_graph(), room)
     return chain
 
@@ -246,12 +245,14 @@ def result_of(name, draws=40, seed=9):
 def graph_with(plan, result, *others):
     """The graph of a chain with its draws, and those of other chains."""
     end, saved = result.end, tuple(one.saved for one in (result, *others))
-    return add_draws(Task(plan, end, density_of(end), end.replicas[0].graph, ROOM, saved=saved)).graph
+    graph = end.replicas[0].graph
+    return add_draws(Task(plan, end, density_of(end), graph, ROOM, trees=_rounds.TREES, saved=saved)).graph
 
 
 @pytest.fixture
 def nothing_fresh(monkeypatch):
-    monkeypatch.setattr(_tasks, "FRESH", 0)
+    """No independent or exploring trees come on top of draws."""
+    monkeypatch.setattr(_rounds, "TREES", 0)
 
 
 def splits_in(*graphs):
@@ -372,8 +373,8 @@ def test_draws_are_added_to_graphs_with_room_alone(nothing_fresh, monkeypatch):
     assert not can_add_draws(work, [anew[0], results[1]])
     assert not can_add_draws(work, [anew[0], anew[1]._replace(end=None)])
     used = max(int(one.end.replicas[0].graph.used.max()) for one in anew)
-    for room, has_room in ((2, True), (1, False)):
-        monkeypatch.setattr(_rounds, "MOST_PIECES_LATER", used + room)
+    for most, has_room in (((used + 3) // 2, True), (used // 2, False)):
+        monkeypatch.setattr(_rounds, "MOST_PIECES", most)
         assert can_add_draws(work, anew) == has_room
 
 

@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+import exact
 import pactree_mcmc as pt
 from pactree_mcmc.loading.load import load_unfinished
 from pactree_mcmc.mcmc.chain.snapshot import ARRAYS
@@ -13,8 +14,8 @@ from pactree_mcmc.mcmc.kernel import Kernel
 from pactree_mcmc.mcmc.run import pool as _pool
 from pactree_mcmc.mcmc.run import task as _run
 from pactree_mcmc.mcmc.state.arrays import first_density
+from pactree_mcmc.mcmc.state.records import N_PIECES
 from pactree_mcmc.mcmc.whole import rounds as _rounds
-from pactree_mcmc.mcmc.whole.rounds import effective_fraction
 from tests.mcmc.run.test_executors import SPAWN, AtOnce, Deadly
 from tests.mcmc.run.test_interruption import HangingExecutor
 from tests.problems.everyday import everyday
@@ -57,7 +58,7 @@ def test_the_chains_of_a_team_share_one_density_and_graph(tune):
     assert post.course.teams == [[0, 2], [1, 3]]
     assert np.array_equal(found[0], found[2]) and np.array_equal(found[1], found[3])
     assert np.array_equal(found[0], found[1]) == (tune == 0)
-    assert np.array_equal(found[0], first_density(3)) == (tune == 0)
+    assert np.array_equal(found[0], first_density()) == (tune == 0)
     assert np.isfinite(found).all()
     graphs = [end.replicas[0].graph for end in post.course.ends]
     assert graphs[0] is graphs[2] is not graphs[1] is graphs[3]
@@ -205,13 +206,6 @@ def test_a_score_that_is_not_finite_is_no_lost_worker():
         learned(executor=Failing(NotFinite("not finite here")))
 
 
-def test_effective_fraction_of_weighted_trees():
-    assert effective_fraction(np.zeros(10)) == 1.0
-    assert effective_fraction(np.log([1.0, 3.0])) == pytest.approx(16.0 / 20.0)
-    assert effective_fraction(np.array([0.0, -np.inf])) == 0.5
-    assert effective_fraction(np.full(3, -np.inf)) == effective_fraction(np.empty(0)) == 0.0
-
-
 # teams
 
 
@@ -252,9 +246,8 @@ def test_a_team_depends_on_no_chain_of_the_other():
 
 
 def test_a_team_of_a_default_run_depends_on_costs_of_the_other_alone(monkeypatch):
-    """Up to the first verdict. The costs of proposals set the weights of moves and the number of rounds of all."""
+    """Up to the first verdict. The costs of proposals set the weights of the moves of all chains."""
     monkeypatch.setattr(Kernel, "by_cost", lambda kernel, cost, rows: kernel)
-    monkeypatch.setattr(_rounds.Tuning, "_is_over", False)
     assert_team_unchanged(
         lambda seeds: pt.sample(MODELS["classes"], 20, rng=seeds, kernel="whole", work=3e8, steps=20, progress=False)
     )
@@ -276,15 +269,13 @@ def test_a_density_shared_by_both_teams_is_noticed(monkeypatch):
 
 @pytest.mark.planted
 def test_a_graph_shared_by_both_teams_is_noticed(monkeypatch):
-    real = _rounds.Tuning._grown
-    every = []
+    real, every = _rounds.joined_graph, []
 
-    def grown(tuning, team, results):
-        every.extend(results)
-        return real(tuning, team, list(every))
+    def joined(graphs):
+        every.extend(graphs)
+        return real(list(every))
 
-    monkeypatch.setattr(_rounds.Tuning, "_grown", grown)
-    # the second team has the graph of the first one, and the other way round in the next round
+    monkeypatch.setattr(_rounds, "joined_graph", joined)
     with pytest.raises(AssertionError):
         assert_team_unchanged(of_given_length)
 
@@ -292,3 +283,17 @@ def test_a_graph_shared_by_both_teams_is_noticed(monkeypatch):
 def test_seeds_of_a_run_are_those_of_its_chains():
     """A run whose seeds are given one by one repeats."""
     assert_equal(drawn(of_given_length([1, 2, 3, 4])), drawn(of_given_length([1, 2, 3, 4])))
+
+
+def test_the_probabilities_of_splits_add_up():
+    """On a table so small that the graph contains every tree, and of whose terms some are the same for all splits."""
+    X = np.array([[1.0, 1.0], [1.0, 1.0], [2.0, 1.0], [1.0, 1.0], [1.0, 2.0], [0.0, 1.0]])
+    model = pt.TreeModel(X, [0, 1, 0, 1, 1, 0])
+    truth = exact.solve(model).log_evidence
+    for seed in range(4):
+        post = pt.sample(model, 250, rng=seed, kernel="whole", steps=250, progress=False)
+        for end in post.course.ends:
+            graph = end.replicas[0].graph
+            assert graph.piece.seen[: graph.used[N_PIECES]] == pytest.approx(1.0, abs=1e-9)
+        assert post.log_evidence == pytest.approx(truth, abs=1e-9)
+        assert 0.0 < post.log_evidence_se < 0.003

@@ -7,8 +7,6 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.state.arrays import MOST_GUIDES
-from pactree_mcmc.mcmc.state.records import MOST_ANCHORS
-from pactree_mcmc.mcmc.whole.density.terms import WAY_BITS
 from tests.mcmc.whole.test_rounds import densities, learned, with_density
 
 
@@ -47,15 +45,14 @@ def with_cells(post, spoil):
 
 
 def into(name, where, value):
-    """Write one value into what is kept of cells; ``where`` is a field of records, or a column of the first anchors."""
+    """Write one value into what is kept of cells; ``where`` is a field of records, or a column."""
 
     def spoil(cells):
-        row = int(np.argmax(cells.guide["n_anchors"]))
         array = getattr(cells, name)
         if isinstance(where, str):
-            array[where][row] = value
+            array[where][0] = value
         else:
-            array[row, where] = value
+            array[0, where] = value
         return cells
 
     return spoil
@@ -65,31 +62,22 @@ def other_shape(name):
     return lambda cells: cells._replace(**{name: getattr(cells, name)[:, :-1]})
 
 
-def swapped(cells):
-    row = int(np.argmax(cells.guide["n_anchors"]))
-    cells.anchors[row, :2] = cells.anchors[row, 1::-1]
-    return cells
-
-
 def behind_the_last(cells):
     cells.guided[-1] = MOST_GUIDES
     return cells
 
 
 FORGED = [
-    (other_shape("anchors"), "anchors has another shape"),
-    (other_shape("ahead"), "ahead has another shape"),
-    (lambda cells: cells._replace(ahead=cells.ahead[:-1]), "ahead has another shape"),
-    (into("guide", "n_anchors", -1), "a number of anchors is out of range"),
-    (into("guide", "n_anchors", MOST_ANCHORS + 1), "a number of anchors is out of range"),
-    (into("guide", "n_anchors", 1 << 62), "a number of anchors is out of range"),
-    (into("guide", "odds_ahead", np.nan), "odds_ahead is NaN"),
-    (into("anchors", 0, 3 << WAY_BITS), "the feature of an anchor is out of range"),
-    (into("anchors", 0, -1), "the feature of an anchor is out of range"),
-    (into("anchors", 0, 1000), "the way of an anchor is out of range"),
-    (swapped, "the anchors are in another order"),
-    (into("ahead", 0, np.nan), "ahead is not finite"),
-    (into("ahead", 0, np.inf), "ahead is not finite"),
+    (other_shape("fractions"), "fractions"),
+    (other_shape("own"), "own"),
+    (lambda cells: cells._replace(own=cells.own[:-1]), "own"),
+    (lambda cells: cells._replace(guide=cells.guide[:-1]), "guides has another shape"),
+    (into("guide", "odds", np.nan), "odds is NaN"),
+    (into("guide", "log_split", 0.1), "log_split is no probability"),
+    (into("guide", "log_even", np.inf), "log_even is not finite"),
+    (into("guide", "asked", 2), "whether a guide was asked for its splits"),
+    (into("fractions", 0, -0.1), "a fraction is no probability"),
+    (into("own", 0, np.nan), "own is not finite"),
     (behind_the_last, "a guide is out of range"),
 ]
 
@@ -101,9 +89,9 @@ def five():
 
 
 @pytest.mark.parametrize(("spoil", "said"), FORGED, ids=[f"{i} {said}" for i, (_, said) in enumerate(FORGED)])
-def test_anchors_that_make_no_sense_are_refused(spoil, said, five, tmp_path):
+def test_guides_that_make_no_sense_are_refused(spoil, said, five, tmp_path):
     post = copy.copy(five)
-    assert max(end.replicas[0].cells.guide["n_anchors"].max() for end in post.course.ends) > 3
+    assert min(len(end.replicas[0].cells.guide) for end in post.course.ends) > 3
     with_cells(post, spoil)
     post.save(tmp_path / "run.nc")
     with pytest.raises(ValueError, match=said):
@@ -114,7 +102,7 @@ def test_guides_without_a_density_are_refused(tmp_path):
     """Of a kernel that keeps none."""
     post, other = learned("numbers", 5, kernel={"collapsed": 1.0}), learned("numbers", 5)
     guided = other.course.ends[1].replicas[0].cells
-    names = ("guided", "guide", "anchors", "ahead", "fractions", "own")
+    names = ("guided", "guide", "fractions", "own")
     with_cells(post, lambda cells: cells._replace(**{name: getattr(guided, name) for name in names}))
     post.save(tmp_path / "run.nc")
     with pytest.raises(ValueError, match="there are guides without a density"):

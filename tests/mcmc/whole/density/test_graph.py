@@ -296,7 +296,7 @@ def test_the_level_of_what_was_not_seen_grows_with_the_spread_of_what_was(apart)
     graph = with_records(graph)
     graph.used[:2] = 1, 2
     piece = graph.piece[0]
-    piece.first, piece.stop, piece.g_stop, piece.guess, piece.floor = 0, -500.0, -700.0, 0.0, -np.inf
+    piece.first, piece.stop, piece.g_stop, piece.floor = 0, -500.0, -700.0, -np.inf
     for e, weight in enumerate((0.0, -apart)):
         link = graph.link[e]
         link.fixed, link.g, link.left, link.right, link.next = weight + np.log(0.25), np.log(0.25), -1, -1, 1 - 2 * e
@@ -321,46 +321,3 @@ def test_the_value_of_a_piece_is_no_less_than_its_lookahead():
     piece.floor = -np.inf
     graphs.value_piece(chain.state.graph, 0)
     assert piece.value < piece.stop + odds - 5.0
-
-
-def check_guess():
-    """A guess by any rule lies between lookahead and impurity, and moves V only as far as something was not seen."""
-    graphs, terms = module("whole.density.graph"), module("whole.density.terms")
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 2))
-    with np.errstate(over="ignore"):
-        chain = with_room(plain_package().package.TreeModel(X, X[:, 0] > rng.normal(size=60)))
-        graphs.add_tree(chain.model, chain.packed, 0)
-    graph, piece = chain.state.graph, chain.state.graph.piece[0]
-    odds, nats = graph.terms[0, terms.ODDS], graph.terms[0, terms.NATS]
-    assert nats > odds > graphs.MARGIN
-    for rule, most in ((1e4, nats), (-1e4, odds - graphs.MARGIN)):
-        graph.rule[0] = 0.0
-        graph.rule[0, 0], graph.rule[0, -1] = rule, 0.1
-        graphs.guess_piece(graph, 0)
-        assert piece.guess - piece.stop == pytest.approx(math.log1p(math.exp(most)), rel=1e-5)
-    piece.guess, piece.floor = piece.stop + 40.0, -np.inf
-    moved = []
-    for seen in (1e-6, 0.5, 0.999):
-        piece.g_stop = math.log(seen)
-        graphs.value_piece(graph, 0)
-        moved.append(piece.value - piece.stop)
-    assert moved[0] > moved[1] > 39.0
-    assert moved[2] < 1.0
-
-
-def test_a_guess_is_held_to_what_was_seen():
-    check_guess()
-
-
-@pytest.mark.planted
-@pytest.mark.parametrize("wrong", ["as far as ever", "without bounds"])
-def test_errors_in_guesses_are_noticed(wrong, monkeypatch):
-    graphs = module("whole.density.graph")
-    if wrong == "without bounds":
-        monkeypatch.setattr(graphs, "MARGIN", 1e9)
-        monkeypatch.setattr(graphs, "NATS", 0)
-    else:
-        monkeypatch.setattr(graphs, "LEAST_LEFT", 1.0)
-    with pytest.raises(AssertionError):
-        check_guess()

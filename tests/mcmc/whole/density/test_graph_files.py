@@ -1,4 +1,4 @@
-"""The graph of what trees met in files: kept once for all chains, refused where it makes no sense."""
+"""The graph in files: kept once for the chains of a team, refused if it makes no sense."""
 
 import copy
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.state.records import GROWING, N_LINKS, N_PIECES, N_STRATA
+from pactree_mcmc.mcmc.state.records import GROWING, N_LINKS, N_PIECES
 from tests.problems.runs import assert_same, draw
 
 
@@ -41,18 +41,18 @@ def test_a_file_has_cells_whose_splits_were_not_asked_for(tmp_path):
     assert_same(pt.resume(again, 10, progress=False), pt.resume(post, 10, progress=False))
 
 
-def test_chains_of_a_file_share_one_graph(post, tmp_path):
+def test_chains_of_a_file_share_the_graphs_of_their_teams(tmp_path):
+    post = draw("numbers", 5, kernel="whole", tune=50, chains=4)
     post.save(tmp_path / "run.nc")
     with h5py.File(tmp_path / "run.nc") as file:
         assert [name for name in file["pactree_mcmc"] if name.endswith("graph.piece")] == [
-            "course.ends.0.replicas.0.graph.piece"
+            f"course.ends.{c}.replicas.0.graph.piece" for c in (0, 1)
         ]
-    known = [graph_of(post, c) for c in range(post.n_chains)]
-    found = [graph_of(pt.load(tmp_path / "run.nc"), c) for c in range(post.n_chains)]
-    assert all(graph is known[0] for graph in known)
-    assert found[0].used[N_PIECES] > 10
-    for graph in found:
-        for mine, theirs in zip(graph, known[0], strict=True):
+    again = pt.load(tmp_path / "run.nc")
+    for c in range(4):
+        assert graph_of(post, c) is graph_of(post, c % 2)
+        assert graph_of(post, c).used[N_PIECES] > 10
+        for mine, theirs in zip(graph_of(again, c), graph_of(post, c), strict=True):
             np.testing.assert_array_equal(mine, theirs)
 
 
@@ -104,7 +104,6 @@ FORGED = {
     "growing": (used(GROWING, 1), "the graph is none"),
     "no slot": (slot_of_nothing, "a piece has no slot"),
     "slot twice": (slot_twice, "a piece has no slot"),
-    "stratum": (piece("stratum", N_STRATA), "a stratum"),
     "depth": (piece("depth", -1), "the depth of a piece"),
     "first": (piece("first", 1 << 30), "a link is out of range"),
     "cycle": (forward, "the links lead astray"),

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from pactree_mcmc.mcmc.state.arrays import FEWEST_TOPS, first_density
-from pactree_mcmc.mcmc.state.records import N_INTERNAL, N_TOPS
+from pactree_mcmc.mcmc.state.records import N_INTERNAL
 from pactree_mcmc.mcmc.whole.density.fit import fit_density, mean_depth
 from pactree_mcmc.mcmc.whole.density.terms import ROWS_TERM
 from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.balance import check_balance
-from tests.mcmc.whole.density.test_fit import P, simulated
+from tests.mcmc.whole.density.test_fit import simulated
 from tests.mcmc.whole.density.test_graph import grown
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
@@ -23,11 +23,11 @@ def with_tops(tops):
     """The problem, and a chain whose density says that so many depths are drawn from."""
     naive = case_problem(*SPACE)
     chain = grown(build_model(plain_package().package, naive), 1)
-    chain.state.density[-1, N_TOPS] = tops
+    chain.state.density[-1, 0] = tops
     return naive, chain
 
 
-@pytest.mark.parametrize(("move", "tops"), [("learned", 1.0), ("learned", 4.0), ("subgraph", 2.0)])
+@pytest.mark.parametrize(("move", "tops"), [("learned", 1.0), ("learned", 4.0), ("subgraph", 5.0)])
 def test_balance_with_other_numbers_of_depths(move, tops):
     naive, chain = with_tops(tops)
     check_balance(naive, move, chain=chain)
@@ -42,9 +42,9 @@ def test_as_many_depths_as_the_leaf_of_a_row_is_deep_on_average():
     deep = decisions._replace(level=np.array([0, 1, 1, 2, 3, 3]), is_split=split, cell_terms=terms)
     assert mean_depth(deep) == pytest.approx(3.4)
     assert mean_depth(deep._replace(is_split=0.0 * split)) == 0.0
-    assert fit_density(deep, first_density(P))[-1, N_TOPS] == FEWEST_TOPS == first_density(P)[-1, N_TOPS]
+    assert fit_density(deep, first_density())[-1, 0] == FEWEST_TOPS == first_density()[-1, 0]
     terms[:, ROWS_TERM] = np.log1p([100.0, 100.0, 0.0, 100.0, 100.0, 90.0])
-    assert fit_density(deep, first_density(P))[-1, N_TOPS] == 5.0
+    assert fit_density(deep, first_density())[-1, 0] == 5.0
 
 
 @pytest.mark.planted
@@ -54,7 +54,7 @@ def test_depths_by_the_size_of_the_tree_are_noticed(monkeypatch):
     right = learned.pick_cell
 
     def by_size(rng, model, state):
-        state.density[-1, N_TOPS] = 1.0 + state.count[N_INTERNAL]
+        state.density[-1, 0] = 3.0 + state.count[N_INTERNAL]
         return right(rng, model, state)
 
     monkeypatch.setattr(learned, "pick_cell", by_size)
