@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 
 import numpy as np
-from real import model_of_table
+from real import compile_for, model_of_table
 from silent_tables import TABLES
 from tables import MissingTable
 
@@ -125,6 +125,8 @@ def main():
             models[name] = model_of(name)
         except MissingTable as missing:
             print(f"{name} skipped: {missing}", flush=True)
+    for model in models.values():
+        compile_for(model)
     results = {}
     print("| run | tuning | cost to the verdict | evidences too small |", "| --- | --- | --- | --- |", sep="\n")
     for variant in dict.fromkeys(["whole", *args.variants]):
