@@ -22,7 +22,7 @@ from .encoding import Encoded
 AnyPath = str | os.PathLike[str]
 GROUP = "pactree_mcmc"
 LONGEST_PATH = 4000
-FORMAT = 2
+FORMAT = 3
 SUFFIXES = {".nc": "netCDF", ".nc4": "netCDF", ".netcdf": "netCDF", ".zarr": "Zarr"}
 HEADER_BYTES = 4096
 """More than a netCDF file takes for the description of a variable."""

@@ -196,7 +196,7 @@ def test_arviz_and_xarray_read_the_file(tmp_path):
     assert data["observed_data"]["y"].values.tolist() == LABELS.tolist()
     with xr.open_dataset(tmp_path / "run.nc", group="pactree_mcmc", engine="h5netcdf") as own:
         assert_equal(own["draws.trees.cut"].values, post.coded_trees.cut)
-        assert own.attrs["format"] == 2
+        assert own.attrs["format"] == 3
 
 
 def test_fresh_process(tmp_path):

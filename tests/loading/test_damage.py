@@ -90,7 +90,7 @@ def test_bytes_altered(seed, saved, tmp_path):
             pt.load(path)
 
 
-OTHER_FORMATS = {3: "is of format 3.*reads format 2.*a later one", 1: r"is of format 1.*the release that wrote it\.$"}
+OTHER_FORMATS = {4: "is of format 4.*reads format 3.*a later one", 2: r"is of format 2.*the release that wrote it\.$"}
 
 
 @pytest.mark.parametrize(

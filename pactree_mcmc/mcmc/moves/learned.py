@@ -30,7 +30,7 @@ from .base import Move
 
 @jit
 def learned_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """One proposal."""
+    """Propose another subtree from the density."""
     node = pick_cell(rng, model, state)
     if node == NONE or not state.node[node].splittable:
         return nothing()
@@ -49,7 +49,7 @@ def learned_step(rng: np.random.Generator, model: Lowered, state: ChainState) ->
 
 @jit
 def is_drawable(model: Lowered, state: ChainState, top: int) -> bool:
-    """Whether the density can draw the subtree at ``top``."""
+    """Return True if the density can draw the subtree at ``top``."""
     n_internal, node = 0, np.int64(top)
     while node != NONE:
         if not is_leaf(state, node):
@@ -62,7 +62,7 @@ def is_drawable(model: Lowered, state: ChainState, top: int) -> bool:
 
 @jit
 def draw_tree(rng: np.random.Generator, model: Lowered, state: ChainState, top: int) -> float:
-    """Grow a subtree at the leaf ``top``; the log of its density, infinite, part grown, if it gets too large."""
+    """Grow a subtree at the leaf ``top``; return the log of its density, infinite if it gets too large."""
     total, n_internal, node = 0.0, 0, np.int64(top)
     while node != NONE:
         if state.node[node].splittable:
@@ -101,7 +101,7 @@ def sample_trees(walk: Any, out: np.ndarray, done: int) -> int:
 
 @jit
 def add_saved(walk: Any, nodes: np.recarray, start: np.ndarray, stop: np.ndarray, done: int) -> int:
-    """Add the pieces of saved trees to the graph, those that the density can draw; the chain ends as a stump.
+    """Add saved trees, those that the density can draw, to the graph. The chain ends as a stump.
 
     Tree i is ``nodes[start[i]:stop[i]]``, in preorder; how many are done when room runs out.
     """

@@ -35,14 +35,14 @@ from .base import Move
 from .learned import is_drawable
 
 EXPECTED = (8.0, 3.0, 1.5)
-"""m_l, splits expected in a sample, by level below the top; 1 further down."""
+"""Expected number of splits in a sample, m_l, by level below the top. It is 1 further down."""
 MOST_WORK = 50_000_000
 LEAST_LOG = -700.0
 
 
 @jit
 def subgraph_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Draw the samples and a subtree."""
+    """Draw the samples and a subtree of the random subgraph."""
     node = pick_cell(rng, model, state)
     if node == NONE or not state.node[node].splittable:
         return nothing()
@@ -70,7 +70,7 @@ def draw_below(
     chosen: int,
     at: int,
 ) -> tuple[float, int]:
-    """Returns log Zhat of a leaf, and the size of a subtree drawn from it, which ``state.drawn`` has from ``at`` on.
+    """Return log Zhat of a leaf, and the size of a subtree drawn there, which is written into ``state.drawn[at:]``.
 
     ``retained`` is the node of the present tree that holds the cell, NONE: none; ``chosen`` the first free place of
     ``state.branch``.
@@ -119,7 +119,7 @@ def draw_below(
 
 @jit
 def _put(state: ChainState, at: int, first: int, n_left: int, n_right: int) -> None:
-    """Move the subtrees drawn from ``first`` on to stand right behind ``at``."""
+    """Move the drawn subtrees from ``first`` on to the places after ``at``."""
     if first == at + 1:
         return
     for i in range(n_left + n_right):
@@ -130,7 +130,7 @@ def _put(state: ChainState, at: int, first: int, n_left: int, n_right: int) -> N
 
 @jit
 def build_drawn(model: Lowered, state: ChainState, top: int) -> None:
-    """Grow the leaf ``top`` into the tree that stands in ``state.drawn``."""
+    """Grow the leaf ``top`` into the tree in ``state.drawn``."""
     state.node[top].saved_at = 0
     node = np.int64(top)
     while node != NONE:

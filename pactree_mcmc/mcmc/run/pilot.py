@@ -1,4 +1,4 @@
-"""What a proposal costs, by the first steps of chains that learn nothing; by it their run is made to fit its work."""
+"""First steps of chains without a density, whose cost sets the number of proposals a step."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from .task import LENGTHS, PILOT_STEPS, Plan, Result, Run
 from .workers import Work, nothing_left
 
 FRACTION = 0.5
-"""Part of the work that tuning and the first draws may take."""
+"""Largest part of the work for tuning and the first draws."""
 
 
 class Begun(NamedTuple):
-    """A chain after its first steps of tuning."""
+    """State of a chain after its first steps of tuning."""
 
     end: Snapshot
     rows: float
-    """Rows visited by a step."""
+    """Number of rows that a step visits."""
 
 
 def begin(plan: Plan, stopped: Signal = None) -> Begun:
-    """Make the first steps of a chain."""
+    """Run the first steps of a chain."""
     run = Run(plan._replace(tune=min(PILOT_STEPS, plan.tune), draws=0))
     run.begin()
     while run.tuned < run.plan.tune and not (run.tuned > 0 and is_set(stopped)):
@@ -39,7 +39,7 @@ def begin(plan: Plan, stopped: Signal = None) -> Begun:
 
 
 def fitted(work: Work) -> Work:
-    """The chains on their way, with fewer proposals a step where the usual would visit more rows than they may.
+    """Run the first steps of all chains, and set fewer proposals a step if the usual number would exceed the work.
 
     And with the steps they may make, where nothing is said of them. Chains that an executor loses begin anew.
     """

@@ -1,4 +1,4 @@
-"""The graph of the pieces that trees met, as arrays."""
+"""Arrays of the graph of visited cells."""
 
 from typing import NamedTuple
 
@@ -10,10 +10,10 @@ from .records import LINK, NONE, PIECE
 
 @kept
 class Graph(NamedTuple):
-    """Pieces that trees met, and their links."""
+    """Pieces, which are cells at a depth, and their links, which are splits."""
 
     slot: np.ndarray
-    """(a power of two,) int32: pieces by hash, -1 in free slots, of which there is one at least."""
+    """(a power of two,) int32: pieces by hash, -1 in free slots. At least one slot is free."""
     piece: np.recarray
     """(m,) records of dtype PIECE."""
     link: np.recarray
@@ -23,7 +23,7 @@ class Graph(NamedTuple):
 
 
 def new_graph(n_pieces: int = 1, n_links: int = 1) -> Graph:
-    """An empty graph with so much room."""
+    """Return an empty graph with room for these numbers of pieces and links."""
     return Graph(
         np.full(1 << int(np.ceil(np.log2(2 * n_pieces))), NONE, dtype=np.int32),
         np.zeros(n_pieces, dtype=PIECE).view(np.recarray),

@@ -1,1 +1,1 @@
-"""The learned density of trees: what it looks at, its fit, the graph of visited pieces, the evidence by it."""
+"""The density of the default run: its terms, its fit, and the graph of sums over subtrees that corrects it."""

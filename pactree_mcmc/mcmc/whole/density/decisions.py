@@ -1,4 +1,4 @@
-"""What trees drawn in tuning decided, cell by cell: what a density of trees is fitted on."""
+"""Decisions in the trees of tuning, cell by cell: the data to which the density is fitted."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from .systematic import sample_ways
 from .terms import cell_terms_into
 
 SAMPLED = 40.0
-"""Splits expected in the sample that stands for all those of a cell."""
+"""Expected number of splits in the sample of a cell's splits."""
 N_CELLS, N_SPLITS = range(2)
 
 
 class Decisions(NamedTuple):
-    """Decisions of splittable cells; room for more than ``used``."""
+    """Decisions of splittable cells. The arrays may have room for more than are used."""
 
     level: np.ndarray
     """(m,) int64: depth class of the cell."""
     is_split: np.ndarray
-    """(m,) float64: 1 where it was split."""
+    """(m,) float64: 1 if the cell is split."""
     cell_terms: np.ndarray
     """(m, N_CELL_TERMS) float64."""
     first: np.ndarray
-    """(m + 1,) int64: where the sample of its splits begins; empty for leaves."""
+    """(m + 1,) int64: index of the first split in its sample. The sample of a leaf is empty."""
     chosen: np.ndarray
-    """(m,) int64: the split taken; -1 for leaves."""
+    """(m,) int64: index of the split in the tree, -1 for a leaf."""
     way_terms: np.ndarray
-    """(r, N_WAY_TERMS) float64: terms of the splits sampled."""
+    """(r, N_WAY_TERMS) float64: terms of the sampled splits."""
     offset: np.ndarray
-    """(r,) float64: log R less the log probability of being sampled."""
+    """(r,) float64: log R minus the log probability of being sampled."""
     used: np.ndarray
     """(2,) int64: N_CELLS, N_SPLITS."""
 
 
 def new_decisions(n_cells: int) -> Decisions:
-    """Returns empty arrays for this number of cells."""
+    """Return empty arrays for this number of cells."""
     n_splits = int(n_cells * SAMPLED)
     return Decisions(
         np.zeros(n_cells, dtype=np.int64),
@@ -62,7 +62,7 @@ def new_decisions(n_cells: int) -> Decisions:
 
 @jit
 def note_decisions(walk: Any, out: Any) -> None:
-    """Append the decisions of the present tree, as many as there is room for."""
+    """Append the decisions of the present tree, as far as there is room."""
     model, state = walk.model, walk.state
     node = np.int64(0)
     while node != NONE:
@@ -104,7 +104,7 @@ def note_ways(walk: Any, out: Any, node: int) -> None:
 
 
 def trimmed_decisions(d: Decisions) -> Decisions:
-    """Without spare room."""
+    """Return the decisions without spare room."""
     m, r = (int(d.used[i]) for i in (N_CELLS, N_SPLITS))
     cells = (d.level[:m], d.is_split[:m], d.cell_terms[:m], d.first[: m + 1], d.chosen[:m])
     return Decisions(*(a.copy() for a in (*cells, d.way_terms[:r], d.offset[:r], d.used)))

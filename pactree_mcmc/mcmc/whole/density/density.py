@@ -45,13 +45,13 @@ DEFENCE, EVENLY = 0.1, 0.03
 SPLIT_DEFENCE = 0.1
 """Weight of the defensive part of splitting."""
 FLAT_ODDS, MOST_ODDS = 0.5, 60.0
-"""Power of the odds of splitting in theirs, and the largest log odds it knows."""
+"""Power of the odds in the defensive part of splitting, and the largest absolute log odds there."""
 LEARNT = 1.0 - DEFENCE - EVENLY
 
 
 @jit
 def known(model: Lowered, state: ChainState, node: int) -> int:
-    """Makes sure that what the density needs to split a splittable node is kept, and returns its place."""
+    """Compute the probability that a splittable node is split, unless it is stored, and return the cell's place."""
     here = state.node[node]
     at = mixed(here.hash + state.count[SCAN] * np.int64(0x9E3779B1) + here.depth * 64)
     place = (at ^ (at >> 32)) & (len(state.guide) - 1)
@@ -73,7 +73,7 @@ def known(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def asked(model: Lowered, state: ChainState, node: int) -> int:
-    """Makes sure that all that the density needs of a splittable node is kept, and returns its place."""
+    """Compute, unless they are stored, the probabilities of the splits of a node, and return the place of the cell."""
     place = known(model, state, node)
     if state.guide[place].asked == 0:
         _weigh_splits(model, state, node, place)
@@ -83,13 +83,13 @@ def asked(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def _is_pure(model: Lowered, state: ChainState, node: int) -> bool:
-    """Whether a cell is of one class, so that what a split gains is told by how many rows go where."""
+    """Return True if a cell is of one class, so that the gain of a split depends on the numbers of rows alone."""
     return model.units.counts and impurity(model, state.logs, state.stats, node).minority == 0.0
 
 
 @jit
 def _odds_by_one(model: Lowered, state: ChainState, node: int) -> float:
-    """Log odds of splitting by lookahead, by the splits on one feature: of those with some, of most codes."""
+    """Return the log odds of splitting by lookahead, computed from the admissible feature with most codes."""
     most, log_w = np.int64(0), -inf
     for k in range(len(model.split_prior.feature)):
         n_codes = model.split_prior.feature[k].n_codes
@@ -104,7 +104,7 @@ def _odds_by_one(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def _weigh_splits(model: Lowered, state: ChainState, node: int, place: int) -> None:
-    """Find the sums of the features, in scratch, and what normalises the parts of the splits."""
+    """Compute the log sum of each feature, in ``state.sums``, and the normalisers of the parts of the mixture."""
     guide = state.guide[place]
     p, weights = len(model.split_prior.feature), 0.0
     for k in range(p):
@@ -128,7 +128,7 @@ def _weigh_splits(model: Lowered, state: ChainState, node: int, place: int) -> N
 
 @jit
 def _mix_features(model: Lowered, state: ChainState, node: int, place: int) -> None:
-    """Part of each feature in the splits."""
+    """Compute the probability of each feature, given a split."""
     guide = state.guide[place]
     for k in range(len(model.split_prior.feature)):
         state.fractions[place, k] = state.own[place, k] = 0.0
@@ -141,7 +141,7 @@ def _mix_features(model: Lowered, state: ChainState, node: int, place: int) -> N
 
 @jit
 def lookahead_odds(model: Lowered, state: ChainState, node: int, log_w: float) -> float:
-    """Log odds of splitting by the lookahead sum of one level."""
+    """Return the log odds of splitting by the lookahead sum over one level."""
     split = model.prior.table[prior_index(model, state.node[node].depth, state.node[node].design)].log_split
     if split == -inf or log_w == -inf:
         return -inf
@@ -150,7 +150,7 @@ def lookahead_odds(model: Lowered, state: ChainState, node: int, log_w: float) -
 
 @jit
 def _split_into(model: Lowered, state: ChainState, node: int, place: int) -> None:
-    """Log probabilities of splitting and of stopping, from the odds kept."""
+    """Compute the log probabilities of splitting and of stopping from the log odds."""
     guide = state.guide[place]
     if guide.odds == -inf or guide.odds == inf:
         sure = guide.odds > 0.0
@@ -172,7 +172,7 @@ def _logistic(z: float) -> float:
 
 @jit
 def mixture(model: Lowered, state: ChainState, node: int, place: int, k: int, rule: float, learned: float) -> float:
-    """Probability of a split on feature ``k`` with the given logit; ``rule`` is weight over ways."""
+    """Return the probability of a split on feature ``k`` with a logit; ``rule`` is the feature's weight per split."""
     guide = state.guide[place]
     total = LEARNT * exp(learned - guide.log_learned) + EVENLY * exp(-guide.log_even)
     fraction = feature_weight(model, state, node, k) / guide.weight
@@ -181,7 +181,7 @@ def mixture(model: Lowered, state: ChainState, node: int, place: int, k: int, ru
 
 @jit
 def log_split(model: Lowered, state: ChainState, node: int) -> float:
-    """Log probability of the split of an internal node, which must be one of the candidates."""
+    """Return the log probability of the split of an internal node, which must be one of the candidates."""
     if follows_design(model.split_prior):
         return 0.0
     place, here = asked(model, state, node), state.node[node]
@@ -198,7 +198,7 @@ def log_split(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """A split of a splittable node drawn from the density, and the log of its probability."""
+    """Draw a split of a splittable node from the density; return it and the log of its probability."""
     if follows_design(model.split_prior):
         return fixed_split(model, state, node), 0.0
     place, rule, total = asked(model, state, node), model.split_prior, 0.0
@@ -212,7 +212,7 @@ def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node
 def draw_split_of(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, place: int, k: int
 ) -> tuple[Split, float]:
-    """Draws a split on feature ``k``; returns it and its log probability among all splits. ``place`` as by `known`."""
+    """Draw a split on feature ``k``; return it and its log probability among all splits of the cell at ``place``."""
     n, rule = fill_bins(model, state, node, k), model.split_prior
     rule_of = rule.feature[k].weight / n_splits_of(model, state, node, k, n)
     n_splits, left, chosen, g = weigh_ways(model, state, node, k, n), rng.random(), np.int64(-3), 0.0
@@ -231,7 +231,7 @@ def draw_split_of(
 def split_of_way(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, n: int, way: int, log_rule: float
 ) -> Split:
-    """The split of the given way of feature ``k``, in ``n`` bins; one of them, drawn, where several are alike."""
+    """Return the split of a way of feature ``k``, in ``n`` bins; if several splits are alike, one of them by chance."""
     note_way(model, state, node, k, n, way)
     cut, upper = state.way[CUT], state.way[UPPER]
     if state.way[CHOICES] > 1:
@@ -242,7 +242,7 @@ def split_of_way(
 
 @jit
 def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> int:
-    """A node on the path of a row: so many levels, drawn uniformly, below the first whose cell is not too large.
+    """Draw a row and return a node on its path, a uniform number of levels below the first cell that is not too large.
 
     How many there are to draw from stands in the density. NONE where the path ends above. Redrawing the subtree at the
     node does not change how probable it is.

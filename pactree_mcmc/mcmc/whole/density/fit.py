@@ -1,4 +1,4 @@
-"""A density of trees fitted by maximum likelihood on decisions: two convex problems for each depth class."""
+"""Fit of the density to decisions by maximum likelihood: two convex problems for each depth class."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ RIDGE = 0.05
 LEAST_SPREAD = 1e-3
 """Standard deviation of a term below which it counts as constant."""
 MOST_STEPS, ENOUGH = 50, 1e-3
-"""Newton steps, and the gain in nats below which they end."""
+"""Largest number of Newton steps, and the gain in nats below which they end."""
 
 
 def joined_decisions(parts: Sequence[Decisions]) -> Decisions:
-    """All together."""
+    """Return the decisions of several chains or rounds as one."""
     shift = np.cumsum([0] + [len(part.offset) for part in parts])
     first = [part.first[:-1] + s for part, s in zip(parts, shift[:-1], strict=True)] + [shift[-1:]]
     chosen = [np.where(part.chosen < 0, -1, part.chosen + s) for part, s in zip(parts, shift[:-1], strict=True)]
@@ -50,7 +50,7 @@ def fit_density(decisions: Decisions, start: np.ndarray) -> np.ndarray:
 
 
 def mean_depth(decisions: Decisions) -> float:
-    """Mean depth of a row's leaf in the trees of the decisions, 0 of none."""
+    """Return the mean depth of a row's leaf in the trees of the decisions, 0 without trees."""
     rows = np.expm1(decisions.cell_terms[:, ROWS_TERM])
     whole = float(rows[decisions.level == 0].sum())
     return float((rows * decisions.is_split).sum()) / whole if whole > 0.0 else 0.0
@@ -90,16 +90,15 @@ def _fit_choices(decisions: Decisions, split: np.ndarray, start: np.ndarray) -> 
 def spread_of(terms: np.ndarray) -> np.ndarray:
     """Return the standard deviation of each term, or the larger of its size and 1 if it is constant.
 
-    Terms are in nats, or logs of counts. A smaller deviation than `LEAST_SPREAD` counts as none: that of rounding errors
-    alone would give parameters so large that the same split has another probability if its terms are computed in
-    another order.
+    Terms are in nats, or logs of counts. A deviation below `LEAST_SPREAD` counts as none: that of rounding errors alone
+    would give parameters so large that a split has another probability if its terms are computed in another order.
     """
     deviation, size = terms.std(axis=0), np.maximum(np.abs(terms).max(axis=0), 1.0)
     return np.where(deviation > np.maximum(1e-6 * size, LEAST_SPREAD), deviation, size)
 
 
 def _least(loss: Any, theta: np.ndarray) -> np.ndarray:
-    """Where a convex loss is least, by Newton's steps, halved until they lead down."""
+    """Return the minimum of a convex loss, by Newton's method with steps halved until the loss decreases."""
     value, gradient, hessian = loss(theta)
     for _ in range(MOST_STEPS):
         step = np.linalg.solve(hessian, gradient)

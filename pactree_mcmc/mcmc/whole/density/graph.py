@@ -1,20 +1,19 @@
-"""The graph of the pieces that trees met in tuning, and what it says of the sums over all subtrees.
+"""The graph of visited cells, and its estimates of the sums over all subtrees.
 
-A piece is a cell at a depth, with the splits with which it was seen, each linked to its two children's pieces. With
-``s_0 = log p(stop) + score`` and ``s_q = log p(split) + log R(q | u) + V(u0) + V(u1)`` for the splits seen, the log
-sum over all subtrees of u is estimated from the bottom up:
+A piece is a cell at a depth. It has a link for each split that some tree had there, with the pieces of both children.
+With ``s_0 = log p(stop) + score`` and ``s_q = log p(split) + log R(q | u) + V(u0) + V(u1)`` for the stored splits, the
+log sum of prior times likelihood over all subtrees of u is estimated from the bottom up:
 
-    V(u) = log( sum_seen e^s  +  (1 - G) e^m ),      G = sum_seen g,      m = mean + variance / 4
+    V(u) = log( sum_stored e^s  +  (1 - G) e^m ),      G = sum_stored g,      m = mean + variance / 4
 
-g the learned density (`density`), which says how much of the sum was not seen; mean and variance are those of ``s - log
-g`` over what was, weighted by g. So the level m lies between the mean of logs and the log of the mean, and is held to
-what the terms of the cell tell where other pieces taught how it follows from them. At a cell in the graph a split is
-*tried* by g with probability ``t = min(1, e^(m - V))``; where none is, or where g decides what was seen, a decision
-seen is drawn in proportion to ``e^s``. So a split that was not seen has the probability ``t g``; outside the graph g
-decides. Of a tree whose pieces are all in the graph, and none of whose cells has ``t = 1``, ``log pi(T) - log g(T)``
-is V of the root, whatever the errors of the learned density; of others the errors at the edge of the graph are left.
-The sums are those of section 6 of the formula sheet on the graph of section 12.4, with what is missing guessed: the
-graph grows with every tree drawn in the last rounds of tuning, and is frozen.
+g, the density (`density`), says how much of the sum is not stored. Mean and variance are those of ``s - log g`` over
+the stored decisions, weighted by g, so that the level m lies between the mean of the logs and the log of the mean. At a
+cell in the graph a split is *tried* by g with probability ``t = min(1, e^(m - V))``. If none is tried, or g proposes a
+stored decision, a stored one is drawn in proportion to ``e^s``. So a split that is not stored has the probability
+``t g``. Outside the graph g decides. For a tree whose pieces are all stored, and none of whose cells has ``t = 1``,
+``log pi(T) - log g(T)`` is V of the root, whatever the errors of the density. For other trees the errors at the edge of
+the graph remain. The sums are those of section 6 of the formula sheet on the graph of section 12.4. The graph grows
+with every tree drawn in the last rounds of tuning, and is then frozen.
 """
 
 from math import exp, inf, log
@@ -38,30 +37,30 @@ from ...state.terms import next_node, node_log_stop, prior_index
 from .density import draw_split, known, log_split
 
 SPREAD = 0.25
-"""Part of the variance of ``s - log g`` by which m lies above the mean; one half if these were normal."""
+"""Part of the variance of ``s - log g`` by which m lies above the mean. One half if these were normal."""
 LEAST_TRIED = 0.02
-"""Probability of trying a split by g, at least."""
+"""Smallest probability of trying a decision by g."""
 EXPLORED, EXPLORATION_TEMPERATURE = 0.5, 4.0
 """Probability that a decision of an exploring tree is drawn by g, and the temperature of stored ones otherwise."""
 MOST_ABOVE = 600.0
-"""Nats by which what was not seen may stand above what was, at most."""
+"""Largest difference in nats between the level of what is not stored and of what is."""
 MARGIN, LEAST_LEFT = 1.0, 1e-6
-"""Nats by which V may lie below stopping and the lookahead sum together, which leaves out that the children stop; and
-the part of g that must be left for what was not seen to make up the rest."""
+"""Nats by which V may lie below stopping and the lookahead sum together, and the probability that g must leave for what
+is not stored, if that is to make up for the rest."""
 SPARE = 1 << 9
-"""Pieces and links that must be free for a tree to be added."""
+"""Number of pieces, and of links, that must be free before a tree is added."""
 
 
 @jit
 def first_slot(slots: np.ndarray, cell: int, depth: int) -> int:
-    """Where the piece of a cell at a depth stands, or one behind which it does."""
+    """Return the slot at which the search for the piece of a cell at a depth begins."""
     at = mixed(cell + depth * np.int64(0x9E3779B1))
     return (at ^ (at >> 32)) & (len(slots) - 1)
 
 
 @jit
 def place_of(graph: Any, cell: int, depth: int) -> int:
-    """The piece of a cell at a depth, or ``-1 - slot`` with the slot where it would stand."""
+    """Return the piece of a cell at a depth, or ``-1 - slot`` with the free slot for it."""
     slots = graph.slot
     at = first_slot(slots, cell, depth)
     while slots[at] >= 0:
@@ -74,7 +73,7 @@ def place_of(graph: Any, cell: int, depth: int) -> int:
 
 @jit
 def piece_of(state: ChainState, node: int) -> int:
-    """Returns the piece of a splittable node, or a negative number if there is none."""
+    """Return the piece of a splittable node, or a negative number if there is none."""
     if state.graph.used[N_PIECES] == 0:
         return np.int64(NONE)
     return place_of(state.graph, state.node[node].hash, state.node[node].depth)
@@ -82,7 +81,7 @@ def piece_of(state: ChainState, node: int) -> int:
 
 @jit
 def link_of(graph: Any, at: int, feature: int, cut: int, categories: int) -> int:
-    """Returns the link of piece ``at`` for a split, its categories as `sides_of` has them, or -1 if there is none."""
+    """Return the link of piece ``at`` for a split, with categories as `sides_of` has them, or -1 if there is none."""
     e = np.int64(graph.piece[at].first)
     while e >= 0:
         link = graph.link[e]
@@ -94,7 +93,7 @@ def link_of(graph: Any, at: int, feature: int, cut: int, categories: int) -> int
 
 @jit
 def sides_of(model: Lowered, state: ChainState, node: int, feature: int, categories: int) -> int:
-    """Categories of the cell on the side of the first of them, 0: all on the right; -1 for an ordered feature."""
+    """Return the categories of the cell on the side of its first one: 0 if all go right, -1 for an ordered feature."""
     if categories < 0:
         return categories
     present = cell_bits(model, state, node, feature)
@@ -104,14 +103,14 @@ def sides_of(model: Lowered, state: ChainState, node: int, feature: int, categor
 
 @jit
 def link_of_node(model: Lowered, state: ChainState, at: int, node: int) -> int:
-    """Returns the link of piece ``at`` for the split of an internal node, or -1 if there is none."""
+    """Return the link of piece ``at`` for the split of an internal node, or -1 if there is none."""
     here = state.node[node]
     return link_of(state.graph, at, here.feature, here.cut, sides_of(model, state, node, here.feature, here.categories))
 
 
 @jit
 def value_piece(graph: Any, at: int) -> None:
-    """Find V of a piece, and what its splits weigh, from its children's."""
+    """Compute V of a piece and the weights of its links from the values of the children."""
     piece, links, pieces = graph.piece[at], graph.link, graph.piece
     largest, e = piece.stop, np.int64(piece.first)
     while e >= 0:
@@ -153,7 +152,7 @@ def value_piece(graph: Any, at: int) -> None:
 
 @jit
 def value_all(graph: Any, order: np.ndarray) -> None:
-    """Value all pieces in an order in which children come before parents."""
+    """Compute V of all pieces in an order in which children come before parents."""
     for at in order:
         value_piece(graph, at)
 
@@ -201,7 +200,7 @@ def _draw_exploring(
 
 @jit
 def _draw_learned(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """Draws a decision from g, and returns it and the log of its probability."""
+    """Draw a decision from g; return it and the log of its probability."""
     guide = state.guide[known(model, state, node)]
     log_split, log_stop = guide.log_split, guide.log_stop
     if not flip(rng, exp(log_split)):
@@ -238,7 +237,7 @@ def _draw_stored(rng: np.random.Generator, state: ChainState, at: int, power: fl
 
 @jit
 def log_decision(model: Lowered, state: ChainState, node: int) -> float:
-    """Log probability that a splittable node asks what it asks, or stops, by `draw_decision`."""
+    """Return the log probability, by `draw_decision`, of the split of a splittable node or of its being a leaf."""
     at = piece_of(state, node)
     if at < 0:
         place = known(model, state, node)
@@ -256,7 +255,7 @@ def log_decision(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def log_density(model: Lowered, state: ChainState, top: int) -> float:
-    """Log density of the subtree at and below ``top``, given its cell."""
+    """Return the log density of the subtree at ``top``, given its cell."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         if state.node[node].splittable:
@@ -267,7 +266,7 @@ def log_density(model: Lowered, state: ChainState, top: int) -> float:
 
 @jit
 def add_tree(model: Lowered, state: ChainState, top: int) -> None:
-    """Add the pieces of the subtree at and below ``top``, which the density must be able to draw, if there is room."""
+    """Add the subtree at ``top``, which the density must be able to draw, to a growing graph if there is room."""
     graph, plan = state.graph, state.plan
     if graph.used[GROWING] == 0 or state.beta[0] != 1.0:
         return
@@ -311,7 +310,7 @@ def _add_piece(model: Lowered, state: ChainState, node: int, slot: int) -> int:
 
 @jit
 def _add_link(model: Lowered, state: ChainState, node: int, at: int) -> None:
-    """Link the piece of an internal node by its split, if it is not; the children's come later."""
+    """Add the link of an internal node's split to its piece, if it has none. `_bind` adds the children."""
     graph, here = state.graph, state.node[node]
     sides = sides_of(model, state, node, here.feature, here.categories)
     if link_of(graph, at, here.feature, here.cut, sides) >= 0:
@@ -328,7 +327,7 @@ def _add_link(model: Lowered, state: ChainState, node: int, at: int) -> None:
 
 @jit
 def _bind(model: Lowered, state: ChainState, node: int, at: int) -> None:
-    """Bind the link of an internal node to the pieces of its children."""
+    """Write the children's pieces into the link of an internal node."""
     if is_leaf(state, node):
         return
     here, e = state.node[node], link_of_node(model, state, at, node)
@@ -344,7 +343,7 @@ def _bind(model: Lowered, state: ChainState, node: int, at: int) -> None:
 
 @jit
 def join(graph: Any, other: Any) -> None:
-    """Add the pieces and links of another graph, as far as there is room; what is not valued afresh is stale."""
+    """Add the pieces and links of another graph, as far as there is room. Values must be computed again."""
     number = np.empty(other.used[N_PIECES], dtype=np.int64)
     for i in range(len(number)):
         theirs = other.piece[i]
@@ -377,7 +376,7 @@ def join(graph: Any, other: Any) -> None:
 
 
 def with_capacity(graph: Graph, n_pieces: int, n_links: int) -> Graph:
-    """Returns a copy with room for these numbers of pieces and links."""
+    """Return a copy with room for these numbers of pieces and links."""
     out = new_graph(n_pieces, n_links)
     out.used[:] = graph.used
     m, n = (int(graph.used[i]) for i in (N_PIECES, N_LINKS))
@@ -388,7 +387,7 @@ def with_capacity(graph: Graph, n_pieces: int, n_links: int) -> Graph:
 
 @jit
 def _fill_slots(slots: np.ndarray, pieces: np.recarray, n: int) -> None:
-    """Put the first ``n`` pieces into the empty slots."""
+    """Write the first ``n`` pieces into empty slots."""
     for i in range(n):
         at = first_slot(slots, pieces[i].hash, np.int64(pieces[i].depth))
         while slots[at] >= 0:

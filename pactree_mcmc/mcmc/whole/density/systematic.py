@@ -20,7 +20,7 @@ from .terms import LEARNED, weigh_ways
 def sample_ways(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, expected: float, retained: int, base: int
 ) -> int:
-    """A systematic sample of the splits of a splittable node into ``state.branch`` from ``base`` on; how many.
+    """Write a systematic sample of the splits of a node into ``state.branch[base:]`` and return its size.
 
     Split q is in it with probability ``p_q = min(1, expected * g(q))``. Where a node of the same cell is
     ``retained`` (not NONE), the sample is drawn given that the split of that node is in it. Without room for all
@@ -78,7 +78,7 @@ def sample_ways(
 def _first_point(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, expected: float, retained: int, place: int
 ) -> float:
-    """The first point, in [0, 1), of the lattice that chooses a systematic sample."""
+    """Draw the first point, in [0, 1), of the lattice that chooses a systematic sample."""
     if retained == NONE:
         return rng.random()
     rule, kept, before = model.split_prior, state.node[retained].feature, 0.0

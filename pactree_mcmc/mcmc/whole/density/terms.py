@@ -16,22 +16,22 @@ from ...sums.split_sums import gains_into, trivial_ways
 
 GAIN, LEARNED, EVEN = range(3)
 ROWS_TERM = 6
-"""Place of log(1 + rows) among the terms of a cell."""
+"""Index of log(1 + rows) among the terms of a cell."""
 LOST = -30.0
-"""Terms smaller by this, in nats, do not count in the sums of a proposal."""
+"""Log of the smallest summand relative to the largest one that counts in the sums of a proposal."""
 
 
 class Impurity(NamedTuple):
-    """How much a cell might gain by splits, in the terms of its leaf model."""
+    """Bounds, by leaf model, of what splits of a cell may gain."""
 
     nats: float
     minority: float
-    """Weight outside the largest class; for numbers a measure like ``nats``."""
+    """Weight outside the largest class. For numbers the same as ``nats``."""
 
 
 @jit
 def impurity(model: Lowered, logs: np.ndarray, stats: np.ndarray, row: int) -> Impurity:
-    """Impurity of the cell with statistics ``stats[row]``, 0 of one without weight."""
+    """Return the impurity of the cell with statistics ``stats[row]``, 0 without weight."""
     if logs.shape[1] > 1:
         return _impurity_of_counts(logs, stats, row)
     if not model.units.counts:
@@ -87,7 +87,7 @@ def _impurity_of_numbers(kind: int, params: np.ndarray, stats: np.ndarray, row: 
 def _impurities_into(
     nats: np.ndarray, minority: np.ndarray, model: Lowered, logs: np.ndarray, stats: np.ndarray, n: int
 ) -> None:
-    """`impurity` of the cells with the first ``n`` rows of statistics; loops of their own for the commonest leaves."""
+    """Write `impurity` of ``n`` cells; the commonest leaves have loops of their own, for speed."""
     if logs.shape[1] > 1 and stats.shape[1] == 2:
         x_log_x = logs[0]
         for row in range(n):
@@ -115,7 +115,7 @@ def _log1p(logs: np.ndarray, x: float) -> float:
 def way_terms_into(
     out: np.ndarray, at: int, logs: np.ndarray, gain: float, left: Impurity, right: Impurity, n_left: int, n: int
 ) -> None:
-    """The terms f of a way to part a cell of ``n`` rows, ``n_left`` of them going left, into ``out[:, at]``."""
+    """Write the terms f of a split of ``n`` rows, ``n_left`` of them to the left, into ``out[:, at]``."""
     out[0, at] = gain
     out[1, at], out[2, at], out[3, at], out[4, at] = left.nats, right.nats, left.minority, right.minority
     _combine(out[:, at : at + 1], logs, np.full(1, n_left), n)
@@ -123,7 +123,7 @@ def way_terms_into(
 
 @jit
 def _combine(out: np.ndarray, logs: np.ndarray, rows_left: np.ndarray, n: int) -> None:
-    """The terms of ways whose gain and impurities, left and right, stand in ``out``, by the rows going left of each."""
+    """Compute the terms of splits from their gain and impurities, which are in ``out``, and the rows to the left."""
     apart = 2.0 * _log1p(logs, n + 1.0)
     for at in range(out.shape[1]):
         left, right, minority, other = out[1, at], out[2, at], out[3, at], out[4, at]
@@ -161,7 +161,7 @@ def logit(density: np.ndarray, row: int, terms: np.ndarray, at: int) -> float:
 
 @jit
 def weigh_ways(model: Lowered, state: ChainState, node: int, k: int, n: int) -> int:
-    """Computes the weight of every way of feature ``k``, in ``n`` bins, and returns one more than the last way.
+    """Compute the terms and logits of the splits of feature ``k``, in ``n`` bins; return one more than the last way.
 
     Entry ``w + 2`` belongs to way w, from -2 on: the number of splits alike in ``alike``, its gain and its logit in
     ``tilts``, its terms f in ``way_terms``.
@@ -205,7 +205,7 @@ def _logits_into(tilts: np.ndarray, terms: np.ndarray, density: np.ndarray, row:
 
 @jit
 def log_sum_ways(tilts: np.ndarray, alike: np.ndarray, first: int, last: int, power: float) -> float:
-    """Log of the sum over entries ``first`` to ``last - 1`` of exponentials of the tilts times ``power``."""
+    """Return the log of the sum of the exponentials of ``power`` times the tilts, entries ``first`` to ``last - 1``."""
     largest, total = -inf, 0.0
     for at in range(first, last):
         if alike[at] > 0:
@@ -221,7 +221,7 @@ def log_sum_ways(tilts: np.ndarray, alike: np.ndarray, first: int, last: int, po
 
 @jit
 def log_n_alike(alike: np.ndarray, first: int, last: int) -> float:
-    """Returns the log of the number of ways that entries ``first`` to ``last - 1`` represent."""
+    """Return the log of the number of splits that entries ``first`` to ``last - 1`` represent."""
     total = np.int64(0)
     for at in range(first, last):
         total += alike[at]
