@@ -86,6 +86,11 @@ class Uniform:
 
     __rmul__ = __mul__
 
+    def __add__(self, other: Any) -> Uniform:
+        return Uniform(self.outcomes, self.interval, self.scale, self.shift + float(other))
+
+    __radd__ = __add__
+
     def __sub__(self, other: Any) -> Uniform:
         return Uniform(self.outcomes, self.interval, self.scale, self.shift - float(other))
 
