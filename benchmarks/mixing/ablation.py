@@ -30,8 +30,8 @@ from real import model_of_table
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.snapshot import generator_state
 from pactree_mcmc.mcmc.kernel import WHOLE, read_kernel
-from pactree_mcmc.mcmc.run.length import evenly
 from pactree_mcmc.mcmc.run.task import Plan, run_chain
+from pactree_mcmc.mcmc.schedule import evenly
 from pactree_mcmc.posterior.convergence import MOST_RHAT, _figures
 from pactree_mcmc.posterior.joining import join_chains
 

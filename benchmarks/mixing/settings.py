@@ -51,9 +51,6 @@ GIVEN_LENGTH = {"tune": 1000, "draws": 1000, "proposals": 100}  # of kernels oth
 LEAST_GAIN = {
     "breast_cancer": 300.0
 }  # effective draws a processor second of the worst root feature, over those of "local"
-FLATTERY_TABLES = ("heart_statlog", "vote", "iris", "wine", "credit_a", "breast_w", "diabetes", "pima_diabetes")
-FLATTERY_SEEDS = 5
-FLATTERY_TIMES = 10  # how many times as long the second run is
 
 KERNELS = ("local", "cgm", "grow-prune", "blanchard")  # of the table
 

@@ -89,6 +89,8 @@ class Uniform:
     def __add__(self, other: Any) -> Uniform:
         return Uniform(self.outcomes, self.interval, self.scale, self.shift + float(other))
 
+    __radd__ = __add__
+
     def __sub__(self, other: Any) -> Uniform:
         return Uniform(self.outcomes, self.interval, self.scale, self.shift - float(other))
 

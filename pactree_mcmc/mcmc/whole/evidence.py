@@ -109,7 +109,8 @@ def _bridged(chained: np.ndarray, drawn: np.ndarray) -> tuple[float, float]:
     time = float(autocorrelation_times(below[None])[0])
     of_chained = time * below.var() / (below.size * below.mean() ** 2)
     wider = float(stdtrit(max(below.size / time, 1.0), 0.5 + COVERED / 2.0)) / 2.0
-    return log_z, float(np.sqrt(of_drawn + of_chained * wider**2))
+    # trees of another weight may have a probability of 1 / n if none of n draws is one
+    return log_z, max(float(np.sqrt(of_drawn + of_chained * wider**2)), 1.0 / len(drawn))
 
 
 @jit

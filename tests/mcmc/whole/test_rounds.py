@@ -296,4 +296,4 @@ def test_the_probabilities_of_splits_add_up():
             graph = end.replicas[0].graph
             assert graph.piece.seen[: graph.used[N_PIECES]] == pytest.approx(1.0, abs=1e-9)
         assert post.log_evidence == pytest.approx(truth, abs=1e-9)
-        assert post.log_evidence_se == pytest.approx(0.0, abs=1e-5)
+        assert 0.0 < post.log_evidence_se < 0.003
