@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc import sampling
-from pactree_mcmc.mcmc.run import learn, length, pilot, workers
+from pactree_mcmc.mcmc import sampling, schedule
+from pactree_mcmc.mcmc.run import pilot, workers
+from pactree_mcmc.mcmc.whole import rounds
 
 
 def said(module, name, *, waits=False):
@@ -36,11 +37,11 @@ def table(n):
 
 def draw(moment, model):
     """Begin the run that comes to the moment."""
-    if moment == "learning":
-        said(learn, "study")
+    if moment == "rounds":
+        said(rounds, "run_round")
         return pt.sample(model, rng=1, progress=False)
-    if moment == "learning on an executor":
-        said(learn, "study")
+    if moment == "rounds on an executor":
+        said(rounds, "run_round")
         with ThreadPoolExecutor(2) as pool:
             return pt.sample(model, rng=1, progress=False, executor=pool)
     if moment == "pilot":
@@ -52,10 +53,10 @@ def draw(moment, model):
     if moment == "drawing":
         said(workers, "wait")
         return pt.sample(model, 10**7, tune=0, rng=1, progress=False)
-    if moment == "looking":
-        said(length, "holds", waits=True)
-        return pt.sample(model, 300, rng=1, progress=False, kernel="local")
     if moment == "judging":
+        said(schedule, "judged", waits=True)
+        return pt.sample(model, 300, rng=1, progress=False, kernel="local")
+    if moment == "warning":
         said(sampling, "warn_if_unconverged", waits=True)
         return pt.sample(model, 30, tune=0, rng=1, progress=False)
     assert moment == "resuming"

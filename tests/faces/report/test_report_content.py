@@ -17,10 +17,11 @@ from pactree_mcmc.faces.report.content import layout, report_content
 from pactree_mcmc.faces.report.paths import common_paths
 from pactree_mcmc.faces.report.trees import trees_for_page
 from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.posterior.convergence import SELECTED
+from pactree_mcmc.posterior.convergence import NO_WITNESS
 from pactree_mcmc.tree.drawn import Course
 from tests.faces.report.pages import Read, posterior, stump, written
 from tests.posterior.spaces import MODELS, all_trees
+from tests.posterior.test_team_evidences import End
 
 SCRIPT = Path(pt.__file__).parent / "faces" / "report" / "page.js"
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
@@ -190,12 +191,20 @@ class TestWhatItSays:
         assert "2 chains x 30 draws" in words
         assert repr(post.model.tree_prior) in words
 
-    def test_draws_that_were_selected_are_said_to_be(self):
+    def test_teams_whose_evidences_differ_are_said_first(self):
         draws = exact.solve(MODELS["local, nominal"]).sample(2000, rng=1)
-        for selected in (True, False):
-            draws.course = Course(read_kernel("local"), 1, (), 4000, None, selected=selected)
+        for difference in (0.0, 1.0):
+            evidences = np.array([[-10.0, 0.01], [-10.0 - difference, 0.01]])
+            draws.course = Course(read_kernel("whole"), 1, (End(0), End(1)), 4000, evidences)
             told = report_content(draws, None, None)["verdict"]
-            assert told["level"] == "good" and (SELECTED in told["lines"]) == selected
+            assert (told["level"] == "good") == (difference == 0.0)
+            assert any("one half has lost part" in line for line in told["lines"]) == (difference > 0.0)
+
+    def test_one_chain_has_no_witness(self):
+        draws = exact.solve(MODELS["local, nominal"]).sample(2000, rng=1)
+        draws.course = Course(read_kernel("whole"), 1, (End(0),), 4000, np.array([[-10.0, 0.01]]))
+        told = report_content(draws, None, None)["verdict"]
+        assert told["level"] == "good" and any(NO_WITNESS in line for line in told["lines"])
 
     def test_chains_apart_are_said_first(self, tmp_path):
         x = np.arange(10.0)

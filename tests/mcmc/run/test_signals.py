@@ -13,13 +13,13 @@ from tests.programs import command
 NOTHING = "nothing to return"
 AT = {
     # moment: rows of the table, what is said
-    "learning": (2000, f"KeyboardInterrupt: interrupted before every chain had a draw; {NOTHING}"),
-    "learning on an executor": (2000, f"KeyboardInterrupt: interrupted before a chain had finished; {NOTHING}"),
+    "rounds": (2000, f"KeyboardInterrupt: interrupted before every chain had a draw; {NOTHING}"),
+    "rounds on an executor": (2000, f"KeyboardInterrupt: interrupted before a chain had finished; {NOTHING}"),
     "pilot": (20_000, f"KeyboardInterrupt: interrupted before the chains had begun; {NOTHING}"),
     "tuning": (2000, f"KeyboardInterrupt: interrupted before every chain had a draw; {NOTHING}"),
     "drawing": (2000, "returned "),
-    "looking": (200, "returned 300 draws of 4 chains"),
-    "judging": (200, "returned 30 draws of 4 chains"),
+    "judging": (200, "returned 300 draws of 4 chains"),
+    "warning": (200, "returned 30 draws of 4 chains"),
     "resuming": (200, "returned "),
 }
 WAIT, AGAIN, MOST = 1.0, 5.0, 4.0
@@ -51,7 +51,7 @@ def interrupted(moment, rows):
         process.stdout.close()
 
 
-@pytest.mark.parametrize("moment", everyday(list(AT), ["learning", "drawing", "judging"]))
+@pytest.mark.parametrize("moment", everyday(list(AT), ["rounds", "drawing", "judging"]))
 def test_a_run_ends_at_once(moment):
     rows, expected = AT[moment]
     said, seconds = interrupted(moment, rows)

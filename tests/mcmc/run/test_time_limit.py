@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.run import learn as _learn
 from pactree_mcmc.mcmc.run import stop as _stop
 from pactree_mcmc.mcmc.run.stop import GROWTH, TUNING, Pace, Stop
+from pactree_mcmc.mcmc.whole import rounds as _rounds
 from tests.mcmc.run.test_executors import SPAWN
 from tests.problems.everyday import everyday
 from tests.problems.runs import MODELS, assert_same
@@ -24,7 +24,7 @@ SLACK = 4.0
 
 @pytest.fixture(scope="module")
 def large():
-    """A table on which the default run learns for minutes."""
+    """A table on which the default run tunes for minutes."""
     model = pt.TreeModel(*table(2000))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pt.ConvergenceWarning)
@@ -180,6 +180,6 @@ def test_chains_behind_catch_up_first(clock):
 @pytest.mark.planted
 def test_tuning_that_is_not_counted_is_noticed(large, monkeypatch):
     """As it was: the clock looks at draws alone."""
-    monkeypatch.setattr(_learn, "LEARNING", 4.0)
+    monkeypatch.setattr(_rounds, "LEARNING", 4.0)
     with pytest.raises(AssertionError):
         test_tuning_counts(large, {})
