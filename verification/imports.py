@@ -19,13 +19,14 @@ LAYERS = tuple(
             "mcmc.state",
             "mcmc.edits",
             "mcmc.sums",
-            "mcmc.learned",
+            "mcmc.whole.density",
             "mcmc.moves",
             "mcmc.kernel",
             "mcmc.chain",
             "mcmc.run",
+            "mcmc.whole",
         ),
-        *("mcmc.simulation", "mcmc.sampling", "loading", "mcmc.resuming", "moves", "smc", "testing"),
+        *("mcmc.simulation", "mcmc.schedule", "mcmc.sampling", "loading", "mcmc.resuming", "moves", "smc", "testing"),
     )
 )
 LAYERS += ("exact", "pactree_mcmc.faces")
