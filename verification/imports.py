@@ -25,8 +25,9 @@ LAYERS = tuple(
             "mcmc.chain",
             "mcmc.run",
             "mcmc.whole",
+            "mcmc.schedule",
         ),
-        *("mcmc.simulation", "mcmc.schedule", "mcmc.sampling", "loading", "mcmc.resuming", "moves", "smc", "testing"),
+        *("mcmc.simulation", "mcmc.sampling", "loading", "mcmc.resuming", "moves", "smc", "testing"),
     )
 )
 LAYERS += ("exact", "pactree_mcmc.faces")
