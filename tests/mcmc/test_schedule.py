@@ -249,9 +249,9 @@ def cells_of_draws(post, chains):
 def test_after_a_failed_verdict_each_graph_contains_the_draws_of_the_other_team(judged, chains):
     """And what it contained before. The teams keep their densities, and their graphs stay two."""
     judged(0)
-    first = few(chains=chains)
+    first = few("numbers", 60, chains=chains)
     judged(1)
-    second = few(chains=chains)
+    second = few("numbers", 60, chains=chains)
     drawn = [cells_of_draws(first, team) for team in first.course.teams]
     old, new = graphs_of(first), graphs_of(second)
     assert second.course.teams == first.course.teams and len(new) == 2
