@@ -131,15 +131,15 @@ def test_a_saved_draw_is_the_tree_at_that_step(kernel):
 
 
 def test_trees_that_outgrow_the_first_arrays():
-    """Leaves are free and weigh nothing: the tree grows beyond the 64 nodes there is room for at first."""
-    data = {**table(7, 200), "weights": [0.0] * 240}
+    """Leaves are free and only one row counts: the tree grows beyond the 64 nodes there is room for at first."""
+    data = {**table(7, 200), "weights": [1.0] + [0.0] * 239}
     naive = problem(data, LOCAL, {"kind": "penalty", "cost": 0.0, "max_depth": None}, LEAVES["dirichlet"])
     assert run_and_check(build_model(pt, naive), "grow-prune", 7, 2000, every=500) > 130
 
 
 def test_draws_that_outgrow_the_first_arrays():
     """More saved nodes than there is room for at first: no draw is lost or changed."""
-    data = {**table(8, 200), "weights": [0.0] * 240}
+    data = {**table(8, 200), "weights": [1.0] + [0.0] * 239}
     naive = problem(data, LOCAL, {"kind": "penalty", "cost": 0.0, "max_depth": None}, LEAVES["dirichlet"])
     model = build_model(pt, naive)
     chain = new_chain(model, "grow-prune", 1)
