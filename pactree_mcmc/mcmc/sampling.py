@@ -152,7 +152,7 @@ def sample(
     -----
     A run that finds its own length makes ``draws`` steps. As long as `check_convergence` finds something it goes on,
     until steps that visit ``work`` rows are made or ``seconds`` are over. In kernel "whole" the chains tune in two
-    teams that share nothing, and each time the run goes on both teams get the draws of all chains and these are
+    teams that exchange nothing, and each time the run goes on both teams get the draws of all chains and these are
     dropped; otherwise the number of draws doubles and every second one is kept. The end is counted in steps, so that
     the same seed gives the same draws on any machine. With fewer than 1000 draws in all the run does not wait for the
     criterion: ``draws`` steps are made, or what ``steps`` or ``seconds`` say. In kernel "whole" tuning also sets the

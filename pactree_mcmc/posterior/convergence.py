@@ -70,8 +70,8 @@ NO_PROOF = (
     "No proof of convergence: chains that are all in the same wrong mode look the same. Compare with another rng=, "
     "with betas=8, or with exact.solve of a smaller model."
 )
-NO_WITNESS = "It tuned alone, so that no other chain confirms it independently: give chains=4."
-"""Remark on a run of one chain that learned a density."""
+NO_WITNESS = "All that is compared tuned together, so that no other chain confirms it independently: give chains=4."
+"""Remark on a run with one team of chains."""
 
 
 def warn_if_unconverged(

@@ -138,4 +138,4 @@ def test_one_team_has_no_witness():
         of_teams([(-10.0, 0.1), (-10.0, 0.1)], teams=(0, 1)),
         of_teams(None, teams=(0,), kernel="local"),
     ):
-        assert "tuned alone" not in verdict(post)
+        assert "confirms it independently" not in verdict(post)

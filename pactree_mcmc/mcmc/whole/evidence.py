@@ -28,13 +28,17 @@ from ..chain.start import load_tree
 from ..edits.grow import cut_down
 from ..moves.learned import is_drawable
 from ..state.arrays import MOST_VALUES
+from ..state.records import ROWS
 from ..state.terms import subtree_log_prior, subtree_log_score
 from .density.graph import log_density
-from .sampling import sample_independent, set_density
+from .sampling import TREES_PER_CALL, sample_independent, set_density
 from .tasks import density_of
 
 N_CHAINED, N_DRAWN = 400, 800
 """Number of draws of all chains that are weighed, and of trees drawn from the densities of all teams."""
+MOST_ROWS = 1e9
+"""Largest number of rows that the trees of the densities may visit, which takes some four seconds. The weights of
+larger trees would say little about the evidence."""
 ITERATIONS, TOLERANCE = 200, 1e-10
 """Largest number of iterations for the evidence, and the change in nats at which they end."""
 
@@ -47,7 +51,7 @@ def team_evidences(post: Any) -> np.ndarray | None:
     ndarray of shape (teams, 2), or None
         NaN for an error that too few draws leave unknown. None if the run learned no density of whole trees, if the
         mass of the prior is not known, if the variance of the leaves or feature weights are drawn, if the root is too
-        large a cell, or if the density of a team contains none of its draws.
+        large a cell, if independent trees are too large, or if the density of a team contains none of its draws.
     """
     model, course = post.model, post.course
     if course is None or not course.kernel.guided or post.tempering is not None or not model.lowered.is_fixed:
@@ -62,13 +66,24 @@ def team_evidences(post: Any) -> np.ndarray | None:
         chain.take(end.replicas[0].graph)
         if not chain.state.node[0].splittable:
             return None
-        drawn = sample_independent(chain, N_DRAWN // len(teams))
+        drawn = _drawn(chain, N_DRAWN // len(teams), MOST_ROWS / len(teams))
+        if drawn is None:
+            return None
         chained = _chained(chain, post, team)
         if not np.isfinite(chained).any():
             return None
         log_z, se = _bridged(chained, drawn)
         out.append((log_z + evidence_constant(model), se))
     return np.array(out)
+
+
+def _drawn(chain: Chain, n: int, rows: float) -> np.ndarray | None:
+    """Return the log weights of ``n`` independent trees, None if by the first of them all would visit too many rows."""
+    before = int(chain.state.count[ROWS])
+    first = sample_independent(chain, TREES_PER_CALL)
+    if (int(chain.state.count[ROWS]) - before) * n > rows * len(first):
+        return None
+    return np.concatenate([first, sample_independent(chain, n - len(first))])
 
 
 def _chained(chain: Chain, post: Any, team: list[int]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Tuning in rounds: the same draws however chains are run, densities that are kept, and teams that share nothing."""
+"""Tuning in rounds: the same draws however chains are run, densities that are kept, and teams that exchange nothing."""
 
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from itertools import product
