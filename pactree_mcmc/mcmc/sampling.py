@@ -239,7 +239,7 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
         warnings.warn(_ended_early(stop, post, work.plans[0]), stacklevel=3)
     try:
         if post.course is not None:
-            evidences = team_evidences(post) if evidences is None else evidences
+            evidences = team_evidences(post, stop.seconds) if evidences is None else evidences
             post.course = post.course._replace(evidences=evidences)
         if done.complete and work.checkpoint is not None:
             post.save(work.checkpoint.path)

@@ -18,6 +18,7 @@ import time
 import warnings
 from collections.abc import Callable
 from enum import Enum
+from math import inf
 
 import numpy as np
 
@@ -217,7 +218,7 @@ def judged(plan: Plan, results: list[Result]) -> tuple[bool, np.ndarray | None]:
     post = join_chains(plan.model, saved, plan.kernel.moves, 0.0, course=course)
     if not converged(post):
         return False, None
-    evidences = team_evidences(post)
+    evidences = team_evidences(post, inf if plan.length.seconds is None else plan.length.seconds)
     return not evidences_differ(evidences), evidences
 
 

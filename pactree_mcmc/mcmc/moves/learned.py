@@ -115,4 +115,24 @@ def add_saved(walk: Any, nodes: np.recarray, start: np.ndarray, stop: np.ndarray
     return len(start)
 
 
+@jit
+def weigh_saved(walk: Any, nodes: np.recarray, start: np.ndarray, stop: np.ndarray, out: np.ndarray, done: int) -> int:
+    """Write the log weights of saved trees into ``out[done:]``, infinite for those that the density cannot draw.
+
+    Tree i is ``nodes[start[i]:stop[i]]``, in preorder. Return how many are written when the room for nodes ends. The
+    chain ends as a stump.
+    """
+    model, state = walk.model, walk.state
+    root = np.int64(0)
+    for i in range(done, len(start)):
+        if not grow_into(model, state, nodes, start[i], stop[i]):
+            return i
+        out[i] = inf
+        if is_drawable(model, state, root):
+            log_pi = subtree_log_prior(model, state, root) + subtree_log_score(state, root)
+            out[i] = log_pi - log_density(model, state, root)
+    cut_down(state)
+    return len(start)
+
+
 MOVE = Move("learned", learned_step, guided=True)

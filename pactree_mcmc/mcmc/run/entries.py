@@ -16,7 +16,7 @@ from ..chain.draw_store import save_draw
 from ..chain.start import grow_from, root_sums_into, split_root
 from ..edits.grow import grow_as_given
 from ..kernel import LINE_WEIGHTS, STEPS, WEIGHTS, Kernel
-from ..moves.learned import add_saved, sample_trees
+from ..moves.learned import add_saved, sample_trees, weigh_saved
 from ..whole.density.decisions import new_decisions, note_decisions
 from ..whole.density.graph import join, value_all
 
@@ -28,6 +28,7 @@ LEARNING = (
     join,
     value_all,
     add_saved,
+    weigh_saved,
 )
 ALL = (*GROWN, *GIVEN, *(step.run for step in STEPS.values()), *LEARNING, save_draw)
 """What chains of all kernels call once they are made."""
@@ -71,6 +72,7 @@ def members(chain: Chain, functions: Iterable[Any]) -> list[Member]:
         join: (graph, graph),
         value_all: (graph, PLACES),
         add_saved: (walk, numba.typeof(chain.saved.node), PLACES, PLACES, INT),
+        weigh_saved: (walk, numba.typeof(chain.saved.node), PLACES, PLACES, NUMBERS, INT),
         save_draw: (model, state, numba.typeof(chain.packed_saved)),
     }
     return [Member(function, args.get(function, (walk, INT, INT))) for function in functions]

@@ -12,25 +12,21 @@ by its own draws and its own density.
 
 from __future__ import annotations
 
+import time
 from math import inf
 from typing import Any
 
 import numpy as np
 
-from ...core.compile.jit import jit
 from ...core.logsum import log_mean
 from ...core.special import stdtrit
 from ...posterior.ess import FEWEST_PER_CHAIN, autocorrelation_times
 from ...posterior.evidence import COVERED, evidence_constant, prior_mass
 from ..chain.chain import Chain
 from ..chain.snapshot import generator_from
-from ..chain.start import load_tree
-from ..edits.grow import cut_down
-from ..moves.learned import is_drawable
+from ..moves.learned import weigh_saved
 from ..state.arrays import MOST_VALUES
 from ..state.records import ROWS
-from ..state.terms import subtree_log_prior, subtree_log_score
-from .density.graph import log_density
 from .sampling import TREES_PER_CALL, sample_independent, set_density
 from .tasks import density_of
 
@@ -39,19 +35,29 @@ N_CHAINED, N_DRAWN = 400, 800
 MOST_ROWS = 1e9
 """Largest number of rows that the trees of the densities may visit, which takes some four seconds. The weights of
 larger trees would say little about the evidence."""
+TIME_FRACTION = 0.1
+"""Largest part of a time limit that drawing these trees may take, after it has ended."""
 ITERATIONS, TOLERANCE = 200, 1e-10
 """Largest number of iterations for the evidence, and the change in nats at which they end."""
 
 
-def team_evidences(post: Any) -> np.ndarray | None:
+def team_evidences(post: Any, limit: float = inf) -> np.ndarray | None:
     """Return the log evidence in nats and its standard error, by the density and the draws of each team.
+
+    Parameters
+    ----------
+    post : SampledPosterior
+        Draws of a run that learned a density.
+    limit : float, default inf
+        Time limit of the run in seconds.
 
     Returns
     -------
     ndarray of shape (teams, 2), or None
         NaN for an error that too few draws leave unknown. None if the run learned no density of whole trees, if the
         mass of the prior is not known, if the variance of the leaves or feature weights are drawn, if the root is too
-        large a cell, if independent trees are too large, or if the density of a team contains none of its draws.
+        large a cell, if drawing independent trees would visit too many rows or take too much of the time limit, or if
+        the density of a team contains none of its draws.
     """
     model, course = post.model, post.course
     if course is None or not course.kernel.guided or post.tempering is not None or not model.lowered.is_fixed:
@@ -66,7 +72,7 @@ def team_evidences(post: Any) -> np.ndarray | None:
         chain.take(end.replicas[0].graph)
         if not chain.state.node[0].splittable:
             return None
-        drawn = _drawn(chain, N_DRAWN // len(teams), MOST_ROWS / len(teams))
+        drawn = _drawn(chain, N_DRAWN // len(teams), MOST_ROWS / len(teams), TIME_FRACTION * limit / len(teams))
         if drawn is None:
             return None
         chained = _chained(chain, post, team)
@@ -77,11 +83,12 @@ def team_evidences(post: Any) -> np.ndarray | None:
     return np.array(out)
 
 
-def _drawn(chain: Chain, n: int, rows: float) -> np.ndarray | None:
-    """Return the log weights of ``n`` independent trees, None if by the first of them all would visit too many rows."""
-    before = int(chain.state.count[ROWS])
+def _drawn(chain: Chain, n: int, rows: float, seconds: float) -> np.ndarray | None:
+    """Return the log weights of ``n`` independent trees, None if by the first few they cost too much."""
+    before, began = int(chain.state.count[ROWS]), time.perf_counter()
     first = sample_independent(chain, TREES_PER_CALL)
-    if (int(chain.state.count[ROWS]) - before) * n > rows * len(first):
+    cost = np.array([int(chain.state.count[ROWS]) - before, time.perf_counter() - began]) * n / len(first)
+    if cost[0] > rows or cost[1] > seconds:
         return None
     return np.concatenate([first, sample_independent(chain, n - len(first))])
 
@@ -92,12 +99,10 @@ def _chained(chain: Chain, post: Any, team: list[int]) -> np.ndarray:
     which = np.unique(np.linspace(0, post.n_draws - 1, min(each, post.n_draws)).astype(np.int64))
     chosen = post.tree_of_draw[np.ix_(team, which)]
     trees, number = np.unique(chosen, return_inverse=True)
-    weights = np.empty(len(trees))
-    for i, tree in enumerate(trees.tolist()):
-        cut_down(chain.packed)
-        load_tree(post.model, chain, post.distinct_tree(tree))
-        weights[i] = weigh(chain.walk)
-    cut_down(chain.packed)
+    coded, weights, done = post.coded_trees.take(trees), np.empty(len(trees)), 0
+    nodes, offset = coded.records().view(np.recarray), coded.offset.astype(np.int64)
+    while (done := int(weigh_saved(chain.walk, nodes, offset[:-1], offset[1:], weights, done))) < len(trees):
+        chain.enlarge()
     return weights[number.reshape(chosen.shape)]
 
 
@@ -126,13 +131,3 @@ def _bridged(chained: np.ndarray, drawn: np.ndarray) -> tuple[float, float]:
     wider = float(stdtrit(max(below.size / time, 1.0), 0.5 + COVERED / 2.0)) / 2.0
     # trees of another weight may have a probability of 1 / n if none of n draws is one
     return log_z, max(float(np.sqrt(of_drawn + of_chained * wider**2)), 1.0 / len(drawn))
-
-
-@jit
-def weigh(walk: Any) -> float:
-    """Return the log weight of the present tree, infinite if the density cannot draw it."""
-    model, state = walk.model, walk.state
-    root = np.int64(0)
-    if not is_drawable(model, state, root):
-        return inf
-    return subtree_log_prior(model, state, root) + subtree_log_score(state, root) - log_density(model, state, root)
