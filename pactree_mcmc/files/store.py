@@ -27,7 +27,7 @@ SUFFIXES = {".nc": "netCDF", ".nc4": "netCDF", ".netcdf": "netCDF", ".zarr": "Za
 HEADER_BYTES = 4096
 """More than a netCDF file takes for the description of a variable."""
 SEAL, DIGEST = b"\npactree-mcmc: sha256 of all bytes before this line ", 64
-"""What stands at the end of a netCDF file, and the length of what follows it."""
+"""Mark near the end of a netCDF file, and the length of the digest after it."""
 BLOCK = 1 << 22
 PROBE = """
 import sys, h5py

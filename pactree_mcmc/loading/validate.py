@@ -1,4 +1,4 @@
-"""Whether the trees and chains of a file make sense: compiled code trusts the shapes and ranges of these arrays."""
+"""Checks of the trees and chains of a file. Compiled code relies on the shapes and ranges of these arrays."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .validate_learned import check_evidences, check_graph, check_guides
 
 SHIFT_LIMIT = 1 << MAX_CATEGORIES
 ROUNDING = 1e-6
-"""Of a sum over all rows, by which the sum over some may be off."""
+"""Largest rounding error of the sum over some rows, relative to the sum over all."""
 
 
 def check_draws(draws: Any, model: TreeModel) -> None:

@@ -146,6 +146,9 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predictive probabilities (n, K) of the classes; columns follow ``classes_``."""
         numbers = self._numbers(X)
+        if len(self.classes_) == 1:
+            # exactly, since a sum over trees is rounded
+            return np.ones((len(numbers), 1))
         return self.posterior_._values(numbers)
 
     def predict(self, X: Any) -> np.ndarray:

@@ -15,7 +15,7 @@ from .chain import Chain
 from .tempering import Ladder
 
 ARRAYS = ("order", "node", "stats", "box", "count", "beta", "moves", "density")
-"""What a chain's state is, apart from scratch and what is kept of cells."""
+"""Arrays of a chain's state, without scratch and without the stored values of cells."""
 GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 
 
@@ -24,7 +24,7 @@ keep_records(NODE=NODE, CELL=CELL, GUIDE=GUIDE, PIECE=PIECE, LINK=LINK)
 
 @kept
 class Cells(NamedTuple):
-    """What was computed of cells, where it may not be computed again: sums of fractions depend on the order of rows."""
+    """Stored values of cells, kept if sums of fractions make them depend on the order of rows."""
 
     n_cells: int
     """Places there are."""
@@ -57,14 +57,14 @@ class Replica(NamedTuple):
     """Parameters of the leaf and of its guess, where the variance moves."""
     blocks: int
     graph: Graph
-    """Of what trees met in tuning; shared, not copied, as it is frozen."""
+    """Graph of visited cells. It is frozen, and therefore shared and not copied."""
     weights: np.ndarray | None = None
     """(p + 1,) logs of the feature weights and their concentration, where they are drawn."""
 
 
 @kept
 class Rungs(NamedTuple):
-    """What a ladder knows beside its replicas."""
+    """State of a ladder beside its replicas."""
 
     betas: np.ndarray
     adapts: bool
@@ -145,7 +145,7 @@ def chain_from(snapshot: Snapshot, model: Lowered, kernel: Kernel) -> Any:
 
 
 def has_exact_sums(model: Lowered) -> bool:
-    """Whether statistics are the same in whichever order rows are added: they are whole numbers."""
+    """Return True if statistics are whole numbers, so that they do not depend on the order of rows."""
     weight = model.units.weight
     return bool(model.units.counts and np.all(weight == np.floor(weight)))
 

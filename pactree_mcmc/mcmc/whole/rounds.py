@@ -182,10 +182,9 @@ class Tuning:
             length = length._replace(steps=length.steps or steps)
             self.plans = [plan._replace(length=length) for plan in self.plans]
         for number, team in enumerate(self.teams):
-            graph = team.graph
             for c in team.chains:
                 if c not in self.lost:
-                    results[c] = begun_with(self.plans[c], self.ends[c], team.density, graph, number)
+                    results[c] = begun_with(self.plans[c], self.ends[c], team.density, team.graph, number)
         return self.work._replace(plans=self.plans, before=results, lost=self.lost)
 
 
@@ -298,17 +297,11 @@ def with_draws(work: Work, results: list[Result]) -> list[Result]:
             graph = joined_graph([found[c].graph for c in team])
             for c in team:
                 graphs[c] = graph
-    return restarted(work, results, graphs)
-
-
-def restarted(work: Work, results: list[Result], graphs: list[Graph] | None = None) -> list[Result]:
-    """Return the chains where they are, without draws, with the graphs given or those they have."""
-    out = []
-    for c, (plan, result) in enumerate(zip(work.plans, results, strict=True)):
-        end = result.end
-        graph = end.replicas[0].graph if graphs is None else graphs[c]
-        out.append(begun_with(plan, end, density_of(end), graph, end.team))
-    return out
+    ends = [result.end for result in results]
+    return [
+        begun_with(plan, end, density_of(end), graph, end.team)
+        for plan, end, graph in zip(work.plans, ends, graphs, strict=True)
+    ]
 
 
 def begun_with(plan: Plan, end: Snapshot, density: np.ndarray, graph: Graph, team: int) -> Result:
