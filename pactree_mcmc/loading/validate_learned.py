@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..mcmc.state.arrays import MOST_GUIDES
 from ..mcmc.state.pieces import Graph
 from ..mcmc.state.records import GROWING, GUIDE, LINK, N_LINKS, N_PIECES, PIECE
+from ..mcmc.state.stored import MOST_GUIDES
 from ..model import TreeModel
 from .require import array_of, between, require
 

@@ -120,24 +120,14 @@ class Kernel(NamedTuple):
         return len(self.names) == 1
 
     @property
-    def scans(self) -> bool:
-        """Whether some step keeps tables of scores."""
-        return any(step.scans for step in self.steps)
+    def scratch(self) -> frozenset[str]:
+        """Names of the scratch arrays that the moves need."""
+        return frozenset(name for step in self.steps for name in step.scratch)
 
     @property
-    def replaces(self) -> bool:
-        """Whether some step replaces subtrees."""
-        return any(step.replaces for step in self.steps)
-
-    @property
-    def lines(self) -> bool:
-        """Whether some step sums over lines."""
-        return any(step.lines for step in self.steps)
-
-    @property
-    def guided(self) -> bool:
-        """Whether some step draws from a learned density."""
-        return any(step.guided for step in self.steps)
+    def is_guided(self) -> bool:
+        """True if a move draws from the learned density."""
+        return "density" in self.scratch
 
     @property
     def moves(self) -> tuple[str, ...]:
@@ -241,7 +231,7 @@ def read_kernel(
 
 def check_even(kernel: Kernel, split_prior: Any) -> None:
     """Refuse moves that take the splits of a feature to be equally likely where they are weighed."""
-    wrong = [step.name for step in kernel.steps if step.guided]
+    wrong = [step.name for step in kernel.steps if "density" in step.scratch]
     if wrong and not split_prior.is_even:
         raise ValueError(
             f"the move {wrong[0]!r} needs splits of a feature that are equally likely, and {split_prior!r} weighs "

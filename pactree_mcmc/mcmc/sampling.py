@@ -30,7 +30,7 @@ from .run.stop import Stop
 from .run.task import LENGTHS, WORK, Length, Plan
 from .run.workers import Done, Work, do
 from .schedule import FEWEST, Schedule
-from .state.arrays import line_sums
+from .state.stored import line_sums
 from .whole.evidence import team_evidences
 from .whole.rounds import default_work, tune_teams, tunes_within
 
@@ -219,7 +219,7 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
     stop = Stop() if limit is None else Stop(limit)
     work = work._replace(executor=sending(work.executor, first.model), stop=stop)
     if first.betas is None and any(result is None for result in work.before):
-        if first.kernel.guided:
+        if first.kernel.is_guided:
             work = tune_teams(work)
         elif first.length is not None and all(result is None for result in work.before):
             work = fitted(work)

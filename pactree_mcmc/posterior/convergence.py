@@ -203,7 +203,7 @@ def verdict(post: SampledPosterior) -> str:
         return "\n  ".join(found)
     chains = "The halves of the chain agree" if post.n_chains == 1 else f"The {post.n_chains} chains agree"
     witness = ""
-    if post.course is not None and post.course.kernel.guided and len(post.course.teams) == 1:
+    if post.course is not None and post.course.kernel.is_guided and len(post.course.teams) == 1:
         witness = f" {NO_WITNESS}"
     return f"{chains} within what is wanted.{witness} {NO_PROOF}"
 

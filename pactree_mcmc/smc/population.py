@@ -353,7 +353,7 @@ def receive(chain: Chain, source: Chain) -> None:
             np.copyto(getattr(chain.state, name), getattr(source.state, name))
         return
     own = {name: getattr(source.state, name).copy() for name in OWN}
-    chain.state = chain.state._replace(**own, plan=source.state.plan)
+    chain.state = chain.state._replace(**own, plan=source.state.plan, scratch=source.state.scratch)
     chain._pack()
 
 

@@ -183,7 +183,7 @@ class _Check:
                     f"{self.stepper.name!r} leads from\n{self._text(i)}\nto a tree that the model does not have: {key}"
                 )
             proposal = self.stepper.proposal
-            if not self.needs.replaces and proposal.edit not in self.without_replacing:
+            if "replace" not in self.needs.scratch and proposal.edit not in self.without_replacing:
                 raise BalanceError(f"{self.stepper.name!r} replaces subtrees, and said replaces=False.")
             if j != i:
                 self.proposals.setdefault((i, j), proposal)
@@ -196,9 +196,10 @@ class _Check:
                 f"the step of {self.stepper.name!r} {error}. It was called in\n{self._text(i)}"
             ) from error
         except IndexError as error:
-            if self.needs.replaces and self.needs.scans:
+            flags = {"replaces": "replace", "scans": "scan"}
+            said = ", ".join(f"{flag}=False" for flag, name in flags.items() if name not in self.needs.scratch)
+            if not said:
                 raise
-            said = ", ".join(f"{name}=False" for name in ("replaces", "scans") if not getattr(self.needs, name))
             raise BalanceError(
                 f"{self.stepper.name!r} works on arrays that it said it does not need, by {said}, from\n{self._text(i)}"
             ) from error

@@ -14,13 +14,13 @@ from ...model.split_prior.geometry import parts_rows
 from ...model.unit_stats import add_unit
 from ..edits.grow import grow_as_given, side_hash
 from ..kernel import Kernel
-from ..state.arrays import ChainState, enlarged, new_state
 from ..state.lists import list_growable
 from ..state.noise import follow_noise, redraw_noise
 from ..state.pieces import Graph
 from ..state.records import CHANGED, N_FREE, N_NODES, NONE, ROWS
 from ..state.splits import is_splittable
 from ..state.terms import score_node
+from ..state.tree import ChainState, enlarged, new_state
 from ..state.weights import redraw_weights
 from .draw_store import DRAWS, NODES, new_saved, save_draw, with_more_nodes
 
@@ -44,16 +44,8 @@ class Chain:
             model = model._replace(leaf=leaf, guess=guess)
         self.lowered, self.kernel, self.rng = model, kernel, rng
         self.model = pack(model)
-        scans, replaces, lines = kernel.scans or may_grow, kernel.replaces, kernel.lines
-        self.state = new_state(
-            model,
-            FIRST_ROOM,
-            len(kernel.moves),
-            scans=scans,
-            replaces=replaces,
-            lines=lines,
-            guided=kernel.guided,
-        )
+        scratch = kernel.scratch | {"scan"} if may_grow else kernel.scratch
+        self.state = new_state(model, FIRST_ROOM, len(kernel.moves), scratch)
         # made once: these are asked for at every call of compiled code
         self.steps, self.firsts = kernel.steps, kernel.firsts
         self._pack()

@@ -11,11 +11,11 @@ from ...model import Lowered
 from ...model.leaf.codes import SHARED_NORMAL
 from ...tree.coded import CODED_NODE, whole
 from ...tree.drawn import SAVED_TREE, Saved
-from ..state.arrays import ChainState
 from ..state.lists import is_leaf
 from ..state.noise import log_score_of
 from ..state.records import CHANGED, NONE
 from ..state.terms import next_node, stop_at, subtree_log_prior
+from ..state.tree import ChainState
 from ..state.weights import is_weighed, subtree_tilt
 
 DRAWS, TREES, NODES = range(3)

@@ -153,11 +153,11 @@ def has_exact_sums(model: Lowered) -> bool:
 def _replica(chain: Chain) -> Replica:
     state, known, guided = chain.state, *np.empty((2, 0), dtype=np.int64)
     if not has_exact_sums(chain.lowered):
-        known = np.flatnonzero((state.cell.scan != NONE) | (state.cell.ahead != NONE))
-        guided = np.flatnonzero(state.guide.hash != NONE)
-    tables = (state.cell[known], state.ways[known], state.table[known])
-    guides = (array[guided] for array in (state.guide, state.fractions, state.own))
-    cells = Cells(len(state.cell), known, *tables, guided, *guides)
+        known = np.flatnonzero((state.stored.cell.scan != NONE) | (state.stored.cell.ahead != NONE))
+        guided = np.flatnonzero(state.stored.guide.hash != NONE)
+    tables = (state.stored.cell[known], state.stored.mass[known], state.stored.log_part[known])
+    guides = (array[guided] for array in (state.stored.guide, state.stored.fraction, state.stored.log_learned))
+    cells = Cells(len(state.stored.cell), known, *tables, guided, *guides)
     noise = None
     if not chain.lowered.leaf.is_fixed:
         noise = chain.lowered.leaf.params.copy(), chain.lowered.guess.params.copy()
@@ -177,12 +177,12 @@ def _restore(chain: Chain, replica: Replica) -> None:
             raise ValueError(f"the chain's {name} has shape {array.shape}, this model's and kernel's {kept.shape}.")
         kept[...] = array
     cells, state = replica.cells, chain.state
-    if cells.n_cells != len(state.cell):
-        raise ValueError(f"the chain kept {cells.n_cells} cells, this release keeps {len(state.cell)}.")
-    state.cell[cells.place], state.ways[cells.place] = cells.cell, cells.ways
-    state.table[cells.place] = cells.table
-    state.guide[cells.guided], state.fractions[cells.guided] = cells.guide, cells.fractions
-    state.own[cells.guided] = cells.own
+    if cells.n_cells != len(state.stored.cell):
+        raise ValueError(f"the chain kept {cells.n_cells} cells, this release keeps {len(state.stored.cell)}.")
+    state.stored.cell[cells.place], state.stored.mass[cells.place] = cells.cell, cells.ways
+    state.stored.log_part[cells.place] = cells.table
+    state.stored.guide[cells.guided], state.stored.fraction[cells.guided] = cells.guide, cells.fractions
+    state.stored.log_learned[cells.guided] = cells.own
     if replica.noise is not None:
         chain.lowered.leaf.params[:], chain.lowered.guess.params[:] = replica.noise
     if replica.weights is not None:

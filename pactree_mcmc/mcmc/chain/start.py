@@ -82,14 +82,14 @@ def grow_apart(chain: Chain, start: Dispersed) -> None:
     state = chain.state
     beta, number = float(state.beta[0]), int(state.count[SCAN])
     state.beta[0], state.count[SCAN] = start.power * beta, PASSING
-    sums = np.full(len(state.feature_weight), -np.inf)
+    sums = np.full(len(state.scratch.feature_weight), -np.inf)
     if root_sums_into(sums, chain.walk):
         split_root(chain.walk, feature_at(sums, start.place))
     grow_tree(chain)
     # the arrays may be others by now
     state = chain.state
     state.beta[0], state.count[SCAN] = beta, number
-    state.cell.scan[:] = NONE
+    state.stored.cell.scan[:] = NONE
 
 
 def feature_at(sums: np.ndarray, place: float) -> int:
@@ -120,8 +120,8 @@ def root_sums_into(sums: np.ndarray, walk: Any) -> bool:
         return False
     place = scanned(model, state, root)
     for k in range(len(sums)):
-        sums[k] = state.table[place, k]
-    return state.cell[place].log_w > -inf
+        sums[k] = state.stored.log_part[place, k]
+    return state.stored.cell[place].log_w > -inf
 
 
 @jit

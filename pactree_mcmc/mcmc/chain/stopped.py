@@ -11,8 +11,8 @@ import numpy as np
 from ...model import TreeModel
 from ...model.leaf.compiled import leaf_score
 from ...model.not_finite import Answer, NotFinite, not_finite
-from ..state.arrays import ChainState
 from ..state.records import NONE
+from ..state.tree import ChainState
 
 
 @contextmanager
@@ -35,21 +35,22 @@ def cells_named(model: TreeModel, chains: Iterable[Any]) -> Iterator[None]:
 def _cell_of(model: TreeModel, chain: Any) -> NotFinite | None:
     """The error about the cell that stopped this chain; None if it was another."""
     state = chain.state
-    node, below = int(state.way[0]), bool(state.way[1])
+    node, below = int(state.scratch.stopped[0]), bool(state.scratch.stopped[1])
     if not 0 <= node < len(state.node):
         return None
     here = state.node[node]
     if not np.isfinite(here.score + here.guess):
         return not_finite(model, _path(state, node), "a cell", here.rows, state.stats[node], here.score)
-    if below and np.isnan(state.gains).any():
-        way = int(np.argmax(np.isnan(state.gains)))
-        scores = [float(leaf_score(chain.lowered.guess, side, way)) for side in (state.lefts, state.rights)]
-        rows = int(state.codes[3, way])
+    scan = state.scratch.scan
+    if below and np.isnan(scan.gain).any():
+        way = int(np.argmax(np.isnan(scan.gain)))
+        scores = [float(leaf_score(chain.lowered.guess, side, way)) for side in (scan.left, scan.right)]
+        rows = int(scan.rows_left[way])
         path = _path(state, node)
         if not np.isfinite(scores[0]):
-            return not_finite(model, path, "the left side of a way to part a cell", rows, state.lefts[way], scores[0])
+            return not_finite(model, path, "the left side of a way to part a cell", rows, scan.left[way], scores[0])
         rows = int(here.rows) - rows
-        return not_finite(model, path, "the right side of a way to part a cell", rows, state.rights[way], scores[1])
+        return not_finite(model, path, "the right side of a way to part a cell", rows, scan.right[way], scores[1])
     return None
 
 

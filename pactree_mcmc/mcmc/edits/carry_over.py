@@ -23,11 +23,11 @@ from ...model.split_prior.geometry import (
     parts_box,
     parts_rows,
 )
-from ..state.arrays import ChainState
 from ..state.codes import codes_about
 from ..state.random import flip, pick
 from ..state.records import NONE
 from ..state.splits import Split, fixed_split, log_rule_of, span
+from ..state.tree import ChainState
 
 MIDPOINT = -2
 """As a raw cut: wherever the middle of the box is."""

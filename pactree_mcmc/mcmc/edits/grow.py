@@ -11,7 +11,6 @@ from ...model import Lowered
 from ...model.split_prior.geometry import follows_design, has_box, parts_rows
 from ...model.unit_stats import add_units
 from ...tree.arrays import LEAF
-from ..state.arrays import ChainState
 from ..state.lists import (
     is_leaf,
     list_growable,
@@ -25,6 +24,7 @@ from ..state.lists import (
 from ..state.records import CHANGED, N_FREE, N_NODES, N_PRUNABLE, NONE, ROWS
 from ..state.splits import Split, absent_categories, is_splittable
 from ..state.terms import next_node, node_log_stop, prior_index, score_node
+from ..state.tree import ChainState
 from .carry_over import fit_split
 from .proposal import GROW, PRUNE, Proposal
 
@@ -104,7 +104,7 @@ def part_range(model: Lowered, state: ChainState, node: int) -> int:
 
     Returns the first place of the right side; the rows of the left side go to ``rows[left child]``.
     """
-    order, side, stats = state.order, state.side, state.stats
+    order, to_right, stats = state.order, state.scratch.to_right, state.stats
     codes, rows, rows_all = model.units.codes, model.units.rows, model.units.rows_all
     k, cut, categories = state.node[node].feature, state.node[node].cut, state.node[node].categories
     children = (state.node[node].left, state.node[node].right)
@@ -120,14 +120,14 @@ def part_range(model: Lowered, state: ChainState, node: int) -> int:
         u = order[i]
         right = 1 - goes_left(np.int64(codes[k, u]), cut, categories)
         order[start + n_left] = u
-        side[n_right] = u
+        to_right[n_right] = u
         n_left += 1 - right
         n_right += right
         rows_left += (1 - right) * rows[u & rows_all]
         if hashes and right == 0:
             hash_left += mixed(np.int64(u))
     for i in range(n_right):
-        order[start + n_left + i] = side[i]
+        order[start + n_left + i] = to_right[i]
     middle = start + n_left
     add_units(stats, children[0], model.units, order, start, middle)
     add_units(stats, children[1], model.units, order, middle, middle + n_right)

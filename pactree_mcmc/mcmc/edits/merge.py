@@ -10,10 +10,10 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.geometry import parts_box, parts_rows
-from ..state.arrays import ChainState
 from ..state.lists import is_leaf
 from ..state.records import NONE
 from ..state.terms import next_node
+from ..state.tree import ChainState
 from .carry_over import cell_bits, code_range
 from .replace_subtree import plan_copy, plan_node
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ..state.arrays import ChainState
 from ..state.lists import (
     is_leaf,
     list_growable,
@@ -20,6 +19,7 @@ from ..state.lists import (
 )
 from ..state.records import CHANGED, N_FREE, N_NODES, NONE
 from ..state.terms import next_node, subtree_log_prior, subtree_log_score
+from ..state.tree import ChainState
 from .carry_over import draw_raw, fit_split, one_way
 from .grow import attach_children, set_default
 from .proposal import REPLACE, Proposal
@@ -56,7 +56,7 @@ def begin(state: ChainState, node: int) -> int:
         state.stats[top, j] = state.stats[node, j]
     for j in range(state.box.shape[1]):
         state.box[top, j, 0], state.box[top, j, 1] = state.box[node, j, 0], state.box[node, j, 1]
-    order, kept = state.order, state.kept
+    order, kept = state.order, state.scratch.replace.order
     for i in range(here.start, here.stop):
         kept[i] = order[i]
     return top
@@ -65,7 +65,7 @@ def begin(state: ChainState, node: int) -> int:
 @jit
 def drop(state: ChainState, node: int, top: int) -> None:
     """Drop what was built at ``top`` beside ``node``."""
-    order, kept = state.order, state.kept
+    order, kept = state.order, state.scratch.replace.order
     for i in range(state.node[node].start, state.node[node].stop):
         order[i] = kept[i]
     _free_all(state, top)
@@ -168,13 +168,13 @@ def plan_node(state: ChainState, at: int, feature: int, cut: int, categories: in
 @jit
 def plan_copy(state: ChainState, node: int, at: int) -> int:
     """Plan the subtree of ``node`` as it is, from place ``at`` on; the first free place is returned."""
-    here = np.int64(node)
+    here, note = np.int64(node), state.scratch.note
     while here != NONE:
         old = state.node[here]
         plan_node(state, at, old.feature, old.cut, old.categories)
-        old.saved_at = at
+        note[here].planned_at = at
         if here != node and state.node[old.parent].right == here:
-            state.plan[state.node[old.parent].saved_at].right = at
+            state.plan[note[old.parent].planned_at].right = at
         if old.left != NONE:
             state.plan[at].left = at + 1
         at += 1
@@ -190,7 +190,7 @@ def make_plan_raw(rng: np.random.Generator, model: Lowered, state: ChainState, n
     total, here = 0.0, np.int64(node)
     while here != NONE:
         if not is_leaf(state, here) and here != but:
-            planned, raw = state.plan[state.node[here].saved_at], draw_raw(rng, model, state, here)
+            planned, raw = state.plan[state.scratch.note[here].planned_at], draw_raw(rng, model, state, here)
             planned.cut, planned.categories = raw.cut, raw.categories
             if raw.swapped:
                 planned.left, planned.right = planned.right, planned.left

@@ -11,11 +11,11 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.geometry import has_free_cuts, is_weighted, parts_box
-from ..state.arrays import ChainState
 from ..state.lists import is_leaf, list_growable, list_prunable, unlist_growable, unlist_prunable
 from ..state.records import CHANGED, NONE
 from ..state.splits import is_splittable, log_rule_of
 from ..state.terms import next_node, node_log_stop, score_node
+from ..state.tree import ChainState
 from .grow import set_default, side_hash
 
 

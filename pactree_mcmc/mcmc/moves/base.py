@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import inf
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -23,14 +23,25 @@ from ..edits.grow import drop_children, keep_growth, prune
 from ..edits.proposal import GROW, MADE, NOTHING, PRUNE, REFUSED, REPLACE, TAKE, TURN, WITHDRAW, Proposal
 from ..edits.replace_subtree import adopt, drop, has_room
 from ..edits.rotate_in_place import settle, turn
-from ..state.arrays import ACCEPTED, PROPOSED, ChainState
 from ..state.random import flip_log
 from ..state.records import N_FREE, NONE
+from ..state.scratch import NAMES
+from ..state.tree import ACCEPTED, PROPOSED, ChainState
 from ..state.weights import is_weighed, subtree_tilt, tilt_about, tilt_subtree
 from .step_code import check_code
 
 N_COUNTS = 0
 """How many numbers a move of somebody's own counts: `loop_of` puts it here; 0: a move of the library, not asked."""
+
+
+BY_FLAG = {
+    "replaces": ("replace", "restructure", "reshape"),
+    "scans": ("scan", "lookahead"),
+    "lines": ("line",),
+    "guided": ("density", "subgraph"),
+}
+"""Scratch arrays that the flags of `Move`, and of moves in files, stand for. Each flag is True if the first is needed.
+"""
 
 
 @jit
@@ -151,7 +162,7 @@ def loop_of(move: Move) -> Any:
     """`run` for one move, compiled at its first call; kept on disk by a key of the step, where that is not ours."""
     proposes = move.step
     # what only grows and prunes is spared the code of the rest
-    own = {"step": proposes, "room": has_room, "decide": decide} if move.replaces else {}
+    own = {"step": proposes, "room": has_room, "decide": decide} if "replace" in move.scratch else {}
     own = own or {"step": proposes, "room": has_two, "decide": decide_growth}
     n_counts = 0 if is_known(proposes) else len(move.counts)
     made = FunctionType(run.__code__, {**globals(), **own, "N_COUNTS": n_counts}, run.__name__)
@@ -175,13 +186,15 @@ class Move:
     counts : tuple of one or two str, optional
         What is counted apart, by ``which`` of the proposal; default ``(name,)``.
     replaces : bool, default True
-        Whether it builds subtrees beside the old ones, or plans them (``moves.begin``, ``moves.replace_split`` and
-        whatever works on a plan). False for one that grows and prunes alone spares memory and code; said wrongly of
-        another, it writes where it must not: `check_balance` sees that.
+        True if the step builds subtrees beside the old ones, or plans them (``moves.begin``, ``moves.replace_split``,
+        and functions of a plan). False, for a step that only grows and prunes, saves memory and code. A wrong False
+        lets the step write outside its arrays, which `check_balance` finds.
     scans : bool, default True
-        Whether it weighs all splits of a cell (``moves.draw_scanned``). False spares up to 16 MB a chain.
+        True if the step evaluates all splits of a cell (``moves.draw_scanned``). False saves up to 16 MB per chain.
     lines, guided : bool, default False
-        Whether it needs the tables of a line, or the learned density: those of the library's own moves.
+        True if the step needs the sums over a line, or the learned density, as moves of the library do.
+    scratch : tuple of str, optional
+        Names of the scratch arrays that the step needs, instead of the four flags, for moves of the library.
 
     Raises
     ------
@@ -216,6 +229,7 @@ class Move:
         scans: bool = True,
         lines: bool = False,
         guided: bool = False,
+        scratch: tuple[str, ...] | None = None,
     ) -> None:
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"name={in_words(name)}; give the move a name, by which its proposals are counted.")
@@ -224,8 +238,11 @@ class Move:
         if not is_list or not all(isinstance(word, str) and word for word in counts) or len({*counts}) < len(counts):
             raise ValueError(f"counts={in_words(counts)}; give one or two different names.")
         self.name, self.counts = name, tuple(counts)
-        self.replaces, self.scans = check_flag("replaces", replaces), check_flag("scans", scans)
-        self.lines, self.guided = check_flag("lines", lines), check_flag("guided", guided)
+        flags = {"replaces": replaces, "scans": scans, "lines": lines, "guided": guided}
+        if not {*(scratch or ())} <= {*NAMES}:
+            raise ValueError(f"scratch={in_words(scratch)}; give names of {', '.join(NAMES)}.")
+        named = _scratch_of(check_flag(name, flag) for name, flag in flags.items())
+        self.scratch = named if scratch is None else tuple(scratch)
         self.step = _compiled(name, step)
         self.run = loop_of(self)
 
@@ -234,7 +251,7 @@ class Move:
         """What a file says of it."""
         key = key_of(self.step)
         key = "" if key.startswith(NOT_KEPT) else f"{sys.version_info[0]}.{sys.version_info[1]} {key}"
-        return AbsentMove(self.name, self.counts, self.replaces, self.scans, self.lines, self.guided, key)
+        return AbsentMove(self.name, self.counts, *(names[0] in self.scratch for names in BY_FLAG.values()), key)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -242,6 +259,11 @@ class Move:
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
         state = {key: value for key, value in self.__dict__.items() if key != "run"}
         return _unpacked, (packed((type(self), state)),)
+
+
+def _scratch_of(flags: Iterable[bool]) -> tuple[str, ...]:
+    """Return the names of the scratch arrays that a step needs, by the flags of `Move`."""
+    return tuple(name for names, flag in zip(BY_FLAG.values(), flags, strict=True) if flag for name in names)
 
 
 def _unpacked(data: bytes) -> Move:
@@ -280,6 +302,11 @@ class AbsentMove(NamedTuple):
     guided: bool
     key: str
     """Of its code, "" for unknown."""
+
+    @property
+    def scratch(self) -> tuple[str, ...]:
+        """Names of the scratch arrays that the step needs."""
+        return _scratch_of(self[2:6])
 
     @property
     def record(self) -> AbsentMove:

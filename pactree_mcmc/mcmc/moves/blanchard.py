@@ -18,12 +18,12 @@ from ...model import Lowered
 from ...model.split_prior.geometry import follows_design
 from ..edits.grow import attach_children, growth, pruning
 from ..edits.proposal import Proposal, nothing
-from ..state.arrays import ChainState
 from ..state.lists import is_leaf, sibling
 from ..state.random import flip
 from ..state.records import NONE
 from ..state.splits import draw_split
 from ..state.terms import log_stop, prior_index
+from ..state.tree import ChainState
 from .base import Move
 from .grow_prune import GROWN, PRUNED
 
@@ -62,4 +62,4 @@ def log_growth_rate(model: Lowered, state: ChainState, node: int) -> float:
     return min(model.prior.table[prior_index(model, depth, design)].log_split + below - here, 0.0)
 
 
-MOVE = Move("blanchard", blanchard_step, counts=("grow", "prune"), replaces=False, scans=False)
+MOVE = Move("blanchard", blanchard_step, counts=("grow", "prune"), scratch=())

@@ -16,13 +16,13 @@ from ...model.split_prior.geometry import has_one_way, parts_box
 from ..edits.carry_over import log_raw_forms, raw_forms
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import begin, build, make_plan_raw, plan_copy, plan_node, replacement
-from ..state.arrays import ChainState
 from ..state.codes import collect_codes
 from ..state.lists import is_leaf
 from ..state.random import flip, pick
 from ..state.records import N_INTERNAL, NONE
 from ..state.splits import draw_split, span
 from ..state.terms import next_node
+from ..state.tree import ChainState
 from .base import Move
 
 FARTHEST = 6
@@ -65,14 +65,14 @@ def shifted_cut(model: Lowered, state: ChainState, node: int, by: int) -> int:
         return here.cut + by if low <= here.cut + by < high - 1 else here.cut
     n = collect_codes(model, state, node, here.feature)
     below = 0
-    while below < n and state.codes[0, below] <= here.cut:
+    while below < n and state.scratch.codes.distinct[below] <= here.cut:
         below += 1
     below += by
     if below < 0 or below > n:
         return here.cut
     if below == n:
         return model.split_prior.feature[here.feature].n_codes - 1
-    return state.codes[0, below - 1] if below > 0 else np.int64(-1)
+    return state.scratch.codes.distinct[below - 1] if below > 0 else np.int64(-1)
 
 
 @jit
@@ -112,5 +112,5 @@ def log_raw_forms_below(model: Lowered, state: ChainState, top: int) -> float:
     return total
 
 
-MOVE = Move("change", change_step, scans=False)
-SHIFT = Move("shift", shift_step, scans=False)
+MOVE = Move("change", change_step, scratch=("replace",))
+SHIFT = Move("shift", shift_step, scratch=("replace",))

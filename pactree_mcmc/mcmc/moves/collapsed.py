@@ -19,10 +19,10 @@ from ...model import Lowered
 from ...model.split_prior.geometry import follows_design
 from ..edits.grow import attach_children, growth, guessed_score_ratio, pruning
 from ..edits.proposal import Proposal, nothing, refused
-from ..state.arrays import ChainState
 from ..state.random import flip, flip_log, pick
 from ..state.records import N_GROWABLE, N_PRUNABLE
 from ..state.terms import log_stop, node_log_stop, prior_index
+from ..state.tree import ChainState
 from ..sums.split_sums import draw_scanned, is_candidate, scan
 from .base import Move
 from .grow_prune import (
@@ -103,4 +103,4 @@ def hopeful_ratio(model: Lowered, state: ChainState, node: int, n_growable: int,
     return prior + way_back - way_there + scan(model, state, node)
 
 
-MOVE = Move("collapsed", collapsed_step, counts=("collapsed grow", "collapsed prune"), replaces=False)
+MOVE = Move("collapsed", collapsed_step, counts=("collapsed grow", "collapsed prune"), scratch=("scan",))

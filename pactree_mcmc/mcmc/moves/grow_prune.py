@@ -15,11 +15,11 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ..edits.grow import attach_children, growth, pruning
 from ..edits.proposal import Proposal, nothing
-from ..state.arrays import ChainState
 from ..state.lists import is_leaf, sibling
 from ..state.random import flip, pick
 from ..state.records import N_GROWABLE, N_PRUNABLE, NONE
 from ..state.splits import draw_split
+from ..state.tree import ChainState
 from .base import Move
 
 GROWN, PRUNED = range(2)
@@ -88,4 +88,4 @@ def parent_is_prunable_without(state: ChainState, node: int) -> int:
     return 1 if other != NONE and is_leaf(state, other) else 0
 
 
-MOVE = Move("grow-prune", grow_prune_step, counts=("grow", "prune"), replaces=False, scans=False)
+MOVE = Move("grow-prune", grow_prune_step, counts=("grow", "prune"), scratch=())

@@ -18,10 +18,10 @@ from ...model import Lowered
 from ..edits.grow import attach_children, cut_down, grow_into
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import MOST_INTERNAL, begin, drop, has_room, replacement
-from ..state.arrays import ChainState
 from ..state.lists import is_leaf
 from ..state.records import NONE
 from ..state.terms import next_node, subtree_log_prior, subtree_log_score
+from ..state.tree import ChainState
 from ..sums.split_sums import is_candidate
 from ..whole.density.density import pick_cell
 from ..whole.density.graph import add_tree, draw_decision, log_density
@@ -135,4 +135,4 @@ def weigh_saved(walk: Any, nodes: np.recarray, start: np.ndarray, stop: np.ndarr
     return len(start)
 
 
-MOVE = Move("learned", learned_step, guided=True)
+MOVE = Move("learned", learned_step, scratch=("scan", "replace", "density"))

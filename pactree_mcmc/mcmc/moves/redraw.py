@@ -14,9 +14,9 @@ from ...model import Lowered
 from ..edits.grow import attach_children, guessed_score_ratio
 from ..edits.proposal import Proposal, nothing, refused
 from ..edits.replace_subtree import begin, replacement
-from ..state.arrays import ChainState
 from ..state.random import pick
 from ..state.records import N_PRUNABLE
+from ..state.tree import ChainState
 from ..sums.split_sums import draw_scanned, is_candidate
 from .base import Move
 
@@ -36,4 +36,4 @@ def redraw_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> 
     return replacement(model, state, 0, node, top, way_back - way_there)
 
 
-MOVE = Move("redraw", redraw_step)
+MOVE = Move("redraw", redraw_step, scratch=("scan", "replace"))

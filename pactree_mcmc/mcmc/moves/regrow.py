@@ -22,11 +22,12 @@ from ...model import Lowered
 from ..edits.grow import attach_children, guessed_score_ratio
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import MOST_INTERNAL, begin, replacement
-from ..state.arrays import MOST_WAYS, ChainState
 from ..state.lists import is_leaf
 from ..state.random import flip, pick
 from ..state.records import N_GROWABLE, N_INTERNAL, NONE
+from ..state.scratch import MOST_WAYS
 from ..state.terms import next_node, node_log_stop, prior_index
+from ..state.tree import ChainState
 from ..sums.lookahead import asks, draw_ahead, log_z, n_tries
 from ..sums.split_sums import is_candidate
 from .base import Move
@@ -147,5 +148,5 @@ def log_split_term(model: Lowered, state: ChainState, node: int, ahead: int) -> 
     return split + here.log_rule + guessed_score_ratio(state, node) + children
 
 
-MOVE = Move("regrow-1", regrow_1_step)
-FURTHER = Move("regrow-2", regrow_2_step)
+MOVE = Move("regrow-1", regrow_1_step, scratch=("scan", "replace"))
+FURTHER = Move("regrow-2", regrow_2_step, scratch=("scan", "replace", "lookahead"))

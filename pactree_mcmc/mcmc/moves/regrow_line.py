@@ -20,17 +20,13 @@ from ...model import Lowered
 from ..edits.grow import attach_children
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import MOST_INTERNAL, begin, replacement
-from ..state.arrays import ChainState
 from ..state.lists import is_leaf
 from ..state.random import flip, pick, pick_weighted
 from ..state.records import N_GROWABLE, N_INTERNAL, NONE
 from ..state.splits import Split
 from ..state.terms import next_node, node_log_stop, subtree_log_prior
+from ..state.tree import ChainState
 from ..sums.interval_sums import (
-    CODE,
-    HEADER,
-    N_CODES,
-    N_LEVELS,
     cuts_of_run,
     fraction_of,
     know_line,
@@ -76,13 +72,13 @@ def line_top(model: Lowered, state: ChainState, node: int) -> int:
 @jit
 def in_table(state: ChainState, top: int) -> bool:
     """Whether every node of a subtree has a fraction in the table, and no more are internal than may be."""
-    n, codes, levels = state.line_of[HEADER, N_CODES], state.line_of[CODE], state.line_of[HEADER, N_LEVELS]
+    line, codes, note = state.stored.line.header[0], state.stored.line.code, state.scratch.note
     n_internal, node = 0, np.int64(top)
-    state.node[top].saved_at = n - 1
+    note[top].first, note[top].last = 0, line.n_codes - 1
     while node != NONE:
         here = state.node[node]
-        i, j, d = here.saved_at // n, here.saved_at % n, here.depth - state.node[top].depth
-        if d >= levels or fraction_of(state, i, j, d) <= 0.0 or n_internal > MOST_INTERNAL:
+        i, j, d = note[node].first, note[node].last, here.depth - state.node[top].depth
+        if d >= line.n_levels or fraction_of(state, i, j, d) <= 0.0 or n_internal > MOST_INTERNAL:
             return False
         if not is_leaf(state, node):
             n_internal += 1
@@ -93,7 +89,7 @@ def in_table(state: ChainState, top: int) -> bool:
                     k = middle
                 else:
                     behind = middle
-            state.node[here.left].saved_at, state.node[here.right].saved_at = i * n + k, (k + 1) * n + j
+            _note_children(state, node, k)
         node = next_node(state, node, top)
     return n_internal <= MOST_INTERNAL
 
@@ -112,13 +108,13 @@ def log_weight(model: Lowered, state: ChainState, top: int) -> float:
 @jit
 def regrow_line(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, feature: int) -> bool:
     """Draw a subtree at the leaf ``top``, the line of the table; False, part grown, if it gets too large."""
-    n, codes = state.line_of[HEADER, N_CODES], state.line_of[CODE]
+    line, codes, note = state.stored.line.header[0], state.stored.line.code, state.scratch.note
     n_internal, node = 0, np.int64(top)
-    state.node[top].saved_at = n - 1
+    note[top].first, note[top].last = 0, line.n_codes - 1
     while node != NONE:
         here, d = state.node[node], state.node[node].depth - state.node[top].depth
-        if here.splittable and d + 1 < state.line_of[HEADER, N_LEVELS]:
-            i, j = here.saved_at // n, here.saved_at % n
+        if here.splittable and d + 1 < line.n_levels:
+            i, j = note[node].first, note[node].last
             stop = node_log_stop(model, state, node) + state.beta[0] * here.guess - log_z_of(state, i, j, d)
             if not flip(rng, exp(min(stop, 0.0))):
                 n_internal += 1
@@ -126,12 +122,20 @@ def regrow_line(rng: np.random.Generator, model: Lowered, state: ChainState, top
                     return False
                 first, last = cuts_of_run(model, state, i, j)
                 total = weigh_draw(state, i, j, first, last, d)
-                k = first + pick_weighted(rng, state.gains[: last - first], total)
+                k = first + pick_weighted(rng, state.scratch.line.weight[: last - first], total)
                 log_rule = -log(float(last - first))
                 attach_children(model, state, node, Split(feature, codes[k], codes[k + 1], np.int64(NONE), log_rule))
-                state.node[here.left].saved_at, state.node[here.right].saved_at = i * n + k, (k + 1) * n + j
+                _note_children(state, node, k)
         node = next_node(state, node, top)
     return True
 
 
-MOVE = Move("regrow-line", regrow_line_step, lines=True)
+@jit
+def _note_children(state: ChainState, node: int, k: int) -> None:
+    """Note the places of the children of a node that is split behind place ``k``."""
+    note, here = state.scratch.note, state.node[node]
+    note[here.left].first, note[here.left].last = note[node].first, k
+    note[here.right].first, note[here.right].last = k + 1, note[node].last
+
+
+MOVE = Move("regrow-line", regrow_line_step, scratch=("scan", "replace", "line"))

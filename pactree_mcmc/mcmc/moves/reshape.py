@@ -24,16 +24,16 @@ from ...model.split_prior.geometry import has_free_cuts, is_weighted, parts_box,
 from ..edits.grow import set_default, side_hash
 from ..edits.proposal import Proposal, made_at, nothing, refused
 from ..edits.rotate_in_place import relist_growable, sink_node, split_factor
-from ..state.arrays import MOST_PIECES, ChainState
 from ..state.lists import is_leaf, list_prunable, unlist_prunable
 from ..state.random import pick, pick_weighted
 from ..state.records import CHANGED, N_FREE, N_INTERNAL, NONE
+from ..state.scratch import MOST_PIECES
 from ..state.splits import log_rule_of
 from ..state.terms import next_node, score_node
+from ..state.tree import ChainState
 from ..state.weights import is_weighed, tilt_about
 from .base import Move
 
-PIECE, NODE_AT, CUT, UPPER, FROM, TO, ABOVE, ON_LEFT = range(8)
 MOST_VALUES = 200_000
 """Units times features a block may hold under local cuts, whose cells are looked at row by row."""
 
@@ -67,7 +67,7 @@ def block_top(state: ChainState, node: int) -> int:
 @jit
 def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
     """Notes the pieces of a block and the nodes between them, from left to right; returns their number, or 0."""
-    here, rule, at = state.node[top], model.split_prior, state.pieces
+    here, rule, work = state.node[top], model.split_prior, state.scratch.reshape
     if here.categories >= 0 or not has_free_cuts(rule) or rule.by_depth:
         return np.int64(0)
     if parts_rows(rule) and (here.stop - here.start) * len(model.split_prior.feature) > MOST_VALUES:
@@ -76,13 +76,14 @@ def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
     while True:
         above = state.node[node].parent
         if node != top and state.node[above].right == node:
-            at[NODE_AT, n - 1], at[CUT, n - 1], at[UPPER, n - 1] = above, state.node[above].cut, state.node[above].upper
+            gap, between = work.gap[n - 1], state.node[above]
+            gap.node, gap.cut, gap.upper = above, between.cut, between.upper
         if state.node[node].feature == here.feature:
             node = state.node[node].left
             continue
         if n == MOST_PIECES:
             return np.int64(0)
-        at[PIECE, n] = node
+        work.piece[n] = node
         n += 1
         while node != top and state.node[state.node[node].parent].right == node:
             node = state.node[node].parent
@@ -95,10 +96,11 @@ def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
 def become_union(state: ChainState, node: int, top: int, i: int, j: int, has_box: bool) -> None:
     """Let a node hold the rows of pieces i to j."""
     here, k = state.node[node], state.node[top].feature
-    first, last = state.pieces[PIECE, i], state.pieces[PIECE, j]
+    pieces = state.scratch.reshape.piece
+    first, last = pieces[i], pieces[j]
     here.start, here.stop, here.rows = state.node[first].start, state.node[last].stop, 0
     total = np.int64(0)
-    for piece in state.pieces[PIECE, i : j + 1]:
+    for piece in pieces[i : j + 1]:
         here.rows += state.node[piece].rows
         total += state.node[piece].hash
     if has_box:
@@ -115,19 +117,18 @@ def weigh_unions(model: Lowered, state: ChainState, top: int, n: int) -> None:
 
     Where cuts are weighed that of the cut behind piece k goes into ``shapes[j, i, k]``.
     """
-    union, k = state.node[state.count[N_FREE] - 1].free, state.node[top].feature
+    union, k, work = state.node[state.count[N_FREE] - 1].free, state.node[top].feature, state.scratch.reshape
     has_box = parts_box(model.split_prior)
     for i in range(n):
         for j in range(i + 1, n):
             become_union(state, union, top, i, j, has_box)
             if is_weighted(model.split_prior):
                 for behind in range(i, j):
-                    cut = state.pieces[CUT, behind]
-                    state.shapes[j, i, behind] = log_rule_of(model, state, union, k, cut)
+                    work.log_rule[i, j, behind] = log_rule_of(model, state, union, k, work.gap[behind].cut)
             else:
-                state.shapes[j, i, 0] = log_rule_of(model, state, union, k, np.int64(0))
+                work.log_rule[i, j, 0] = log_rule_of(model, state, union, k, np.int64(0))
             if is_weighed(state):
-                state.shapes[j, i, 0] += tilt_about(model, state, union, k)
+                work.log_rule[i, j, 0] += tilt_about(model, state, union, k)
 
 
 @jit
@@ -136,20 +137,20 @@ def weigh_shapes(model: Lowered, state: ChainState, top: int, n: int) -> None:
 
     Leaves the pieces as deep as they can come.
     """
-    shapes, depth = state.shapes, state.node[top].depth
+    log_prior, depth = state.scratch.reshape.log_prior, state.node[top].depth
     for i in range(n):
-        piece = state.pieces[PIECE, i]
+        piece = state.scratch.reshape.piece[i]
         by = depth + 1 - state.node[piece].depth
         for d in range(1, n):
-            shapes[i, i, d] = sink(model, state, piece, by)
+            log_prior[i, i, d] = sink(model, state, piece, by)
             by = np.int64(1)
     for size in range(2, n + 1):
         for i in range(n - size + 1):
             j = i + size - 1
             for d in range(1 if size < n else 0, n - size + 1):
-                shapes[i, j, d] = -inf
+                log_prior[i, j, d] = -inf
                 if depth + d < model.prior.depth_limit:
-                    shapes[i, j, d] = split_factor(model, depth + d) + log_shapes(model, state, i, j, d)
+                    log_prior[i, j, d] = split_factor(model, depth + d) + log_shapes(model, state, i, j, d)
 
 
 @jit
@@ -166,7 +167,7 @@ def sink(model: Lowered, state: ChainState, top: int, by: int) -> float:
 def log_shapes(model: Lowered, state: ChainState, i: int, j: int, d: int) -> float:
     """Log sum over k of R of the cut behind piece k, times the priors of what can lie on its sides."""
     below = log_below(model, state, i, j, d)
-    return below if is_weighted(model.split_prior) else state.shapes[j, i, 0] + below
+    return below if is_weighted(model.split_prior) else state.scratch.reshape.log_rule[i, j, 0] + below
 
 
 @jit
@@ -178,7 +179,7 @@ def log_below(model: Lowered, state: ChainState, i: int, j: int, d: int) -> floa
 @jit
 def partings(model: Lowered, state: ChainState, i: int, j: int, d: int) -> np.ndarray:
     """`log_parted` of all k, in scratch: the part of ``shapes`` at d = 0 that no tree over fewer pieces needs."""
-    out = state.shapes[i, i:j, 0]
+    out = state.scratch.reshape.term[: j - i]
     for k in range(i, j):
         out[k - i] = log_parted(model, state, i, j, k, d)
     return out
@@ -187,8 +188,9 @@ def partings(model: Lowered, state: ChainState, i: int, j: int, d: int) -> np.nd
 @jit
 def log_parted(model: Lowered, state: ChainState, i: int, j: int, k: int, d: int) -> float:
     """Log prior of what lies below a node that parts pieces i to k from k + 1 to j; R of it too, where cuts differ."""
-    below = state.shapes[i, k, d + 1] + state.shapes[k + 1, j, d + 1]
-    return below + state.shapes[j, i, k] if is_weighted(model.split_prior) else below
+    work = state.scratch.reshape
+    below = work.log_prior[i, k, d + 1] + work.log_prior[k + 1, j, d + 1]
+    return below + work.log_rule[i, j, k] if is_weighted(model.split_prior) else below
 
 
 @jit
@@ -201,39 +203,47 @@ def draw_parting(rng: np.random.Generator, model: Lowered, state: ChainState, i:
 @jit
 def draw_shape(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, n: int) -> None:
     """Draw a tree over the pieces from the top down, and make it."""
-    at, depth, n_open = state.pieces, state.node[top].depth, 1
-    at[FROM, 0], at[TO, 0], at[ABOVE, 0] = 0, n - 1, NONE
+    work, depth, n_open = state.scratch.reshape, state.node[top].depth, 1
+    _open(state, 0, np.int64(0), n - 1, np.int64(NONE), False)
     while n_open > 0:
         n_open -= 1
-        i, j, above, on_left = at[FROM, n_open], at[TO, n_open], at[ABOVE, n_open], at[ON_LEFT, n_open] == 1
+        union = work.open[n_open]
+        i, j, above, on_left = union.first, union.last, union.parent, union.on_left == 1
         here = depth if above == NONE else state.node[above].depth + 1
         if i == j:
-            node = at[PIECE, i]
+            node = work.piece[i]
             sink(model, state, node, here - state.node[node].depth)
         else:
             k = draw_parting(rng, model, state, i, j, here - depth)
             if above == NONE:
                 put_on_top(state, top, k, n)
-            node = at[NODE_AT, k]
+            node = work.gap[k].node
             hold_union(model, state, node, top, i, j)
             if is_weighted(model.split_prior):
-                state.node[node].log_rule = state.shapes[j, i, k]
-            state.node[node].cut, state.node[node].upper, state.node[node].depth = at[CUT, k], at[UPPER, k], here
-            at[ABOVE, n_open] = at[ABOVE, n_open + 1] = node
-            at[FROM, n_open], at[TO, n_open], at[ON_LEFT, n_open] = i, k, 1
-            at[FROM, n_open + 1], at[TO, n_open + 1], at[ON_LEFT, n_open + 1] = k + 1, j, 0
+                state.node[node].log_rule = work.log_rule[i, j, k]
+            gap, holder = work.gap[k], state.node[node]
+            holder.cut, holder.upper, holder.depth = gap.cut, gap.upper, here
+            _open(state, n_open, i, k, node, True)
+            _open(state, n_open + 1, k + 1, j, node, False)
             n_open += 2
         if above != NONE:
             hang(state, node, above, on_left)
 
 
 @jit
+def _open(state: ChainState, at: int, i: int, j: int, parent: int, on_left: bool) -> None:
+    """Write the union of pieces i to j, to be arranged below ``parent``, into place ``at`` of the stack."""
+    union = state.scratch.reshape.open[at]
+    union.first, union.last, union.parent, union.on_left = i, j, parent, on_left
+
+
+@jit
 def put_on_top(state: ChainState, top: int, k: int, n: int) -> None:
     """Let the top node of the block stand behind piece k, the node that stood there in its place."""
-    at = state.pieces
+    gap = state.scratch.reshape.gap
     for b in range(n - 1):
-        if at[NODE_AT, b] == top:
-            at[NODE_AT, b], at[NODE_AT, k] = at[NODE_AT, k], top
+        if gap[b].node == top:
+            gap[b].node, gap[k].node = gap[k].node, top
             return
 
 
@@ -245,9 +255,9 @@ def hold_union(model: Lowered, state: ChainState, node: int, top: int, i: int, j
     become_union(state, node, top, i, j, parts_box(model.split_prior))
     for column in range(state.stats.shape[1]):
         state.stats[node, column] = 0.0
-        for piece in state.pieces[PIECE, i : j + 1]:
+        for piece in state.scratch.reshape.piece[i : j + 1]:
             state.stats[node, column] += state.stats[piece, column]
-    state.node[node].log_rule = state.shapes[j, i, 0]
+    state.node[node].log_rule = state.scratch.reshape.log_rule[i, j, 0]
     if is_weighed(state):
         state.tilt[node] = tilt_about(model, state, node, state.node[node].feature)
         state.node[node].log_rule -= state.tilt[node]
@@ -257,7 +267,8 @@ def hold_union(model: Lowered, state: ChainState, node: int, top: int, i: int, j
 @jit
 def holds_union(state: ChainState, node: int, k: int, i: int, j: int) -> bool:
     """Whether a node of the block holds pieces i to j already."""
-    here, first, last = state.node[node], state.pieces[PIECE, i], state.pieces[PIECE, j]
+    pieces = state.scratch.reshape.piece
+    here, first, last = state.node[node], pieces[i], pieces[j]
     if here.start != state.node[first].start or here.stop != state.node[last].stop:
         return False
     if state.box.shape[1] == 0:
@@ -281,7 +292,8 @@ def hang(state: ChainState, node: int, above: int, on_left: bool) -> None:
 @jit
 def renew_lists(model: Lowered, state: ChainState, top: int, n: int) -> None:
     """Bring lists and defaults up to date after a block was arranged anew."""
-    for node in state.pieces[NODE_AT, : n - 1]:
+    for b in range(n - 1):
+        node = state.scratch.reshape.gap[b].node
         unlist_prunable(state, node)
         set_default(model, state, node)
         if is_leaf(state, state.node[node].left) and is_leaf(state, state.node[node].right):
@@ -289,4 +301,4 @@ def renew_lists(model: Lowered, state: ChainState, top: int, n: int) -> None:
     relist_growable(state, top)
 
 
-MOVE = Move("reshape", reshape_step, scans=False)
+MOVE = Move("reshape", reshape_step, scratch=("replace", "reshape"))

@@ -22,11 +22,12 @@ from ..edits.carry_over import LOG_2, cell_bits, fit_split
 from ..edits.grow import attach_children
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import begin, replacement
-from ..state.arrays import MOST_BLOCKS, ChainState
 from ..state.lists import is_leaf
 from ..state.random import flip, pick
 from ..state.records import N_INTERNAL, NONE
+from ..state.scratch import MOST_BLOCKS
 from ..state.terms import next_node
+from ..state.tree import ChainState
 from .base import Move
 
 MOST_VALUES = 200_000
@@ -44,7 +45,7 @@ def restructure_step(rng: np.random.Generator, model: Lowered, state: ChainState
         return refused(0)
     way_back = log_build(model, state, node)
     top = begin(state, node)
-    state.node[top].saved_at = (np.int64(1) << n_blocks) - 1
+    state.scratch.note[top].blocks = (np.int64(1) << n_blocks) - 1
     way_there = rebuild(rng, model, state, top)
     if way_there == -inf:
         return withdrawn(0, node, top)
@@ -61,7 +62,7 @@ def note_blocks(model: Lowered, state: ChainState, top: int) -> int:
         return np.int64(0)
     n, node = np.int64(0), np.int64(top)
     while node != NONE:
-        state.node[node].saved_at = 0
+        state.scratch.note[node].blocks = 0
         if is_leaf(state, node):
             if n == MOST_BLOCKS or state.node[node].start == state.node[node].stop:
                 return np.int64(0)
@@ -69,11 +70,11 @@ def note_blocks(model: Lowered, state: ChainState, top: int) -> int:
                 _note_block(model, state, node, n, k)
             above = np.int64(node)
             while above != top:
-                state.node[above].saved_at |= np.int64(1) << n
+                state.scratch.note[above].blocks |= np.int64(1) << n
                 above = state.node[above].parent
             n += 1
         node = next_node(state, node, top)
-    state.node[top].saved_at = (np.int64(1) << n) - 1
+    state.scratch.note[top].blocks = (np.int64(1) << n) - 1
     return n
 
 
@@ -86,7 +87,8 @@ def _note_block(model: Lowered, state: ChainState, node: int, block: int, k: int
         low, high = min(low, c), max(high, c)
         if nominal:
             seen |= np.int64(1) << c
-    state.blocks[block, k, 0], state.blocks[block, k, 1] = (seen, np.int64(0)) if nominal else (low, high)
+    noted = state.scratch.restructure.codes
+    noted[block, k, 0], noted[block, k, 1] = (seen, np.int64(0)) if nominal else (low, high)
 
 
 @jit
@@ -107,23 +109,23 @@ def next_part(model: Lowered, state: ChainState, k: int, blocks: int, part: int)
 
     Ordered: the blocks below a cut. Nominal: ``part`` and the blocks that hang together with the first of the others.
     """
-    nominal = model.split_prior.feature[k].nominal
+    nominal, codes = model.split_prior.feature[k].nominal, state.scratch.restructure.codes
     rest = blocks & ~part
     reach, first = np.int64(1) << 40, np.int64(-1)
     for b in range(MOST_BLOCKS):
-        if (rest >> b) & 1 and (first < 0 or (not nominal and state.blocks[b, k, 0] < reach)):
-            first, reach = np.int64(b), state.blocks[b, k, 0]
+        if (rest >> b) & 1 and (first < 0 or (not nominal and codes[b, k, 0] < reach)):
+            first, reach = np.int64(b), codes[b, k, 0]
     part |= np.int64(1) << first
-    reach = state.blocks[first, k, 0] if nominal else state.blocks[first, k, 1]
+    reach = codes[first, k, 0] if nominal else codes[first, k, 1]
     growing = True
     while growing:
         growing = False
         for b in range(MOST_BLOCKS):
             if ((blocks & ~part) >> b) & 1:
-                joined = state.blocks[b, k, 0] & reach != 0 if nominal else state.blocks[b, k, 0] <= reach
+                joined = codes[b, k, 0] & reach != 0 if nominal else codes[b, k, 0] <= reach
                 if joined:
                     part |= np.int64(1) << b
-                    reach = reach | state.blocks[b, k, 0] if nominal else max(reach, state.blocks[b, k, 1])
+                    reach = reach | codes[b, k, 0] if nominal else max(reach, codes[b, k, 1])
                     growing = True
     return part
 
@@ -153,7 +155,7 @@ def seen_in(state: ChainState, k: int, blocks: int) -> int:
     seen = np.int64(0)
     for b in range(MOST_BLOCKS):
         if (blocks >> b) & 1:
-            seen |= state.blocks[b, k, 0]
+            seen |= state.scratch.restructure.codes[b, k, 0]
     return seen
 
 
@@ -163,7 +165,7 @@ def least_code(state: ChainState, k: int, blocks: int) -> int:
     out = np.int64(1) << 40
     for b in range(MOST_BLOCKS):
         if (blocks >> b) & 1:
-            out = min(out, state.blocks[b, k, 0])
+            out = min(out, state.scratch.restructure.codes[b, k, 0])
     return out
 
 
@@ -173,19 +175,19 @@ def largest_code(state: ChainState, k: int, blocks: int) -> int:
     out = np.int64(-1)
     for b in range(MOST_BLOCKS):
         if (blocks >> b) & 1:
-            out = max(out, state.blocks[b, k, 1])
+            out = max(out, state.scratch.restructure.codes[b, k, 1])
     return out
 
 
 @jit
 def log_build(model: Lowered, state: ChainState, top: int) -> float:
     """Log probability of building the subtree at ``top``, whose nodes know their blocks."""
-    total, node = 0.0, np.int64(top)
+    total, node, note = 0.0, np.int64(top), state.scratch.note
     while node != NONE:
         if not is_leaf(state, node):
             here = state.node[node]
-            total -= log(float(n_ways_in_all(model, state, here.saved_at)))
-            left, right = state.node[here.left].saved_at, state.node[here.right].saved_at
+            total -= log(float(n_ways_in_all(model, state, note[node].blocks)))
+            left, right = note[here.left].blocks, note[here.right].blocks
             total -= log_alike(model, state, node, here.feature, left, right)
         node = next_node(state, node, top)
     return total
@@ -196,7 +198,7 @@ def rebuild(rng: np.random.Generator, model: Lowered, state: ChainState, top: in
     """Build a subtree with the same leaves at ``top``; log of its probability, ``-inf`` where it came to an end."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
-        blocks = state.node[node].saved_at
+        blocks = state.scratch.note[node].blocks
         if blocks & (blocks - 1) != 0:
             ways = n_ways_in_all(model, state, blocks)
             if ways == 0:
@@ -252,9 +254,9 @@ def _ask(rng: np.random.Generator, model: Lowered, state: ChainState, node: int,
         return False
     attach_children(model, state, node, split)
     here = state.node[node]
-    state.node[here.left].saved_at = right if swapped else left
-    state.node[here.right].saved_at = left if swapped else right
+    state.scratch.note[here.left].blocks = right if swapped else left
+    state.scratch.note[here.right].blocks = left if swapped else right
     return True
 
 
-MOVE = Move("restructure", restructure_step, scans=False)
+MOVE = Move("restructure", restructure_step, scratch=("replace", "restructure"))

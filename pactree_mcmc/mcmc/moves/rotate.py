@@ -32,12 +32,12 @@ from ..edits.merge import halves, n_leaves_of, n_merges, plan_merge, plan_parted
 from ..edits.proposal import TURN, Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import begin, build, plan_copy, plan_node, replacement
 from ..edits.rotate_in_place import can_turn, turn
-from ..state.arrays import ChainState
 from ..state.codes import collect_codes_between
 from ..state.lists import sibling
 from ..state.random import flip, pick
 from ..state.records import N_INTERNAL, NONE
 from ..state.terms import next_node
+from ..state.tree import ChainState
 from .base import Move
 from .swap import pick_inner_child
 
@@ -170,7 +170,7 @@ def plan_wider(rng: np.random.Generator, model: Lowered, state: ChainState, u: i
         n_wider = log(1.0 + inside)
         chosen = pick(rng, inside + 1) if inside > 0 else np.int64(0)
         if chosen > 0:
-            cut = state.codes[0, chosen - 1]
+            cut = state.scratch.codes.distinct[chosen - 1]
     plan_node(state, 0, here.feature, cut, categories)
     return n_wider
 
@@ -238,4 +238,4 @@ def plan_option(
     return np.int64(0), np.int64(0), False
 
 
-MOVE = Move("rotate", rotate_step, scans=False)
+MOVE = Move("rotate", rotate_step, scratch=("replace",))

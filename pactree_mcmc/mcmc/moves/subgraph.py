@@ -23,12 +23,13 @@ from ...model import Lowered
 from ..edits.grow import attach_children, drop_children
 from ..edits.proposal import Proposal, nothing, refused, taken, withdrawn
 from ..edits.replace_subtree import MOST_INTERNAL, begin
-from ..state.arrays import CELLS, EXHAUSTED, MOST_CELLS, VALUES, ChainState
 from ..state.lists import is_leaf
 from ..state.random import flip_log
 from ..state.records import NONE
+from ..state.scratch import MOST_CELLS
 from ..state.splits import Split
 from ..state.terms import next_node, node_log_stop, prior_index
+from ..state.tree import ChainState
 from ..whole.density.density import known, pick_cell
 from ..whole.density.systematic import sample_ways
 from .base import Move
@@ -48,12 +49,12 @@ def subgraph_step(rng: np.random.Generator, model: Lowered, state: ChainState) -
         return nothing()
     if not is_drawable(model, state, node):
         return refused(0)
-    for i in range(len(state.work)):
-        state.work[i] = 0
+    work, is_exhausted = state.scratch.subgraph, state.scratch.density.is_exhausted
+    work.n_cells[0] = work.n_values[0] = is_exhausted[0] = 0
     top = begin(state, node)
     first = np.int64(0)
     n_drawn = draw_below(rng, model, state, top, node, first, first, first)[1]
-    if state.work[EXHAUSTED] > 0 or n_drawn // 2 > MOST_INTERNAL:
+    if is_exhausted[0] > 0 or n_drawn // 2 > MOST_INTERNAL:
         return withdrawn(0, node, top)
     build_drawn(model, state, top)
     return taken(0, node, top)
@@ -70,28 +71,28 @@ def draw_below(
     chosen: int,
     at: int,
 ) -> tuple[float, int]:
-    """Return log Zhat of a leaf, and the size of a subtree drawn there, which is written into ``state.drawn[at:]``.
+    """Write a subtree drawn at a leaf into ``subgraph.drawn[at:]``. Return log Zhat of the leaf and the subtree's size.
 
     ``retained`` is the node of the present tree that holds the cell, NONE: none; ``chosen`` the first free place of
-    ``state.branch``.
+    ``density.branch``.
     """
-    state.drawn[at].feature = NONE
-    beta, here = state.beta[0], state.node[node]
-    state.work[CELLS] += 1
-    state.work[VALUES] += (here.stop - here.start) * len(model.split_prior.feature)
-    if state.work[CELLS] > MOST_CELLS or state.work[VALUES] > MOST_WORK or level > MOST_INTERNAL:
-        state.work[EXHAUSTED] = 1
-    total = node_log_stop(model, state, node) + beta * here.score
-    if not here.splittable or state.work[EXHAUSTED] > 0:
+    here, work, is_exhausted = state.node[node], state.scratch.subgraph, state.scratch.density.is_exhausted
+    work.drawn[at].feature = NONE
+    work.n_cells[0] += 1
+    work.n_values[0] += (here.stop - here.start) * len(model.split_prior.feature)
+    if work.n_cells[0] > MOST_CELLS or work.n_values[0] > MOST_WORK or level > MOST_INTERNAL:
+        is_exhausted[0] = 1
+    total = node_log_stop(model, state, node) + state.beta[0] * here.score
+    if not here.splittable or is_exhausted[0] > 0:
         return total, 1
     log_split = model.prior.table[prior_index(model, here.depth, here.design)].log_split
     if retained != NONE and is_leaf(state, retained):
         retained = np.int64(NONE)
     expected = EXPECTED[level] if level < len(EXPECTED) else 1.0
-    expected *= exp(max(state.guide[known(model, state, node)].log_split, LEAST_LOG))
+    expected *= exp(max(state.stored.guide[known(model, state, node)].log_split, LEAST_LOG))
     n_chosen, size = sample_ways(rng, model, state, node, expected, retained, chosen), np.int64(1)
     for j in range(chosen, chosen + n_chosen):
-        branch = state.branch[j]
+        branch = state.scratch.density.branch[j]
         split = Split(branch.feature, branch.cut, branch.upper, branch.categories, branch.log_rule)
         attach_children(model, state, node, split)
         left, right, left_kept, right_kept = state.node[node].left, state.node[node].right, NONE, NONE
@@ -102,13 +103,13 @@ def draw_below(
         z_left, n_left = draw_below(rng, model, state, left, np.int64(left_kept), below, free, first)
         z_right, n_right = draw_below(rng, model, state, right, np.int64(right_kept), below, free, first + n_left)
         drop_children(state, node)
-        if state.work[EXHAUSTED] > 0:
+        if is_exhausted[0] > 0:
             return total, 1
         term = log_split + branch.log_rule - branch.log_p + z_left + z_right
         both = log_add(total, term)
         if flip_log(rng, term - both):
             _put(state, at, first, n_left, n_right)
-            drawn = state.drawn[at]
+            drawn = work.drawn[at]
             drawn.feature, drawn.cut, drawn.upper = branch.feature, branch.cut, branch.upper
             drawn.categories, drawn.log_rule = branch.categories, branch.log_rule
             drawn.left, drawn.right = 1, 1 + n_left
@@ -122,26 +123,27 @@ def _put(state: ChainState, at: int, first: int, n_left: int, n_right: int) -> N
     """Move the drawn subtrees from ``first`` on to the places after ``at``."""
     if first == at + 1:
         return
+    drawn = state.scratch.subgraph.drawn
     for i in range(n_left + n_right):
-        old, new = state.drawn[first + i], state.drawn[at + 1 + i]
+        old, new = drawn[first + i], drawn[at + 1 + i]
         new.feature, new.cut, new.upper, new.categories = old.feature, old.cut, old.upper, old.categories
         new.log_rule, new.left, new.right = old.log_rule, old.left, old.right
 
 
 @jit
 def build_drawn(model: Lowered, state: ChainState, top: int) -> None:
-    """Grow the leaf ``top`` into the tree in ``state.drawn``."""
-    state.node[top].saved_at = 0
-    node = np.int64(top)
+    """Grow the leaf ``top`` into the tree in ``subgraph.drawn``."""
+    note, node = state.scratch.note, np.int64(top)
+    note[top].drawn_at = 0
     while node != NONE:
-        at = state.node[node].saved_at
-        drawn = state.drawn[at]
+        at = note[node].drawn_at
+        drawn = state.scratch.subgraph.drawn[at]
         if drawn.feature != NONE:
             split = Split(drawn.feature, drawn.cut, drawn.upper, drawn.categories, drawn.log_rule)
             attach_children(model, state, node, split)
-            state.node[state.node[node].left].saved_at = at + drawn.left
-            state.node[state.node[node].right].saved_at = at + drawn.right
+            note[state.node[node].left].drawn_at = at + drawn.left
+            note[state.node[node].right].drawn_at = at + drawn.right
         node = next_node(state, node, top)
 
 
-MOVE = Move("subgraph", subgraph_step, guided=True)
+MOVE = Move("subgraph", subgraph_step, scratch=("scan", "replace", "density", "subgraph"))

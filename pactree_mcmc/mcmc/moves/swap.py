@@ -13,9 +13,9 @@ from ...model import Lowered
 from ..edits.carry_over import log_raw_forms, raw_forms
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import begin, build, make_plan_raw, plan_copy, replacement
-from ..state.arrays import ChainState
 from ..state.random import pick
 from ..state.records import N_INTERNAL, NONE
+from ..state.tree import ChainState
 from .base import Move
 from .change import log_raw_forms_below
 
@@ -29,7 +29,7 @@ def swap_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Pr
     node = state.node[child].parent
     n_planned = plan_copy(state, node, 0)
     free = make_plan_raw(rng, model, state, node, NONE)
-    if not exchange(state, state.node[child].saved_at):
+    if not exchange(state, state.scratch.note[child].planned_at):
         return refused(0)
     top = begin(state, node)
     if not build(model, state, top, n_planned, False):
@@ -70,4 +70,4 @@ def same_split(state: ChainState, a: int, b: int) -> bool:
     return one.feature == other.feature and one.cut == other.cut and one.categories == other.categories
 
 
-MOVE = Move("swap", swap_step, scans=False)
+MOVE = Move("swap", swap_step, scratch=("replace",))

@@ -52,8 +52,8 @@ def make_all_ready(chain: Chain) -> None:
 
 def entries(kernel: Kernel, grown: bool) -> list[Any]:
     """The functions called in a run of chains, in the order of their first calls; ``grown``: from grown trees."""
-    starts = GROWN if grown or kernel.guided else GIVEN
-    learning = LEARNING if kernel.guided else ()
+    starts = GROWN if grown or kernel.is_guided else GIVEN
+    learning = LEARNING if kernel.is_guided else ()
     return [plant_root, *starts, *(step.run for step in kernel.steps), *learning, save_draw]
 
 

@@ -19,8 +19,8 @@ from ..chain.start import may_grow, put_start
 from ..chain.stopped import cells_named
 from ..chain.tempering import Ladder, read_ladder
 from ..kernel import Kernel
-from ..state.arrays import ACCEPTED, PROPOSED
 from ..state.records import N_NODES
+from ..state.tree import ACCEPTED, PROPOSED
 from .entries import make_ready
 
 BLOCK_SECONDS = 0.1

@@ -5,34 +5,35 @@ import numpy as np
 from ...core.bits import sort_first
 from ...core.compile.jit import jit
 from ...model import Lowered
-from .arrays import ChainState
+from .tree import ChainState
 
 
 @jit
 def collect_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Distinct codes of feature ``k`` in a node, ascending, into ``state.codes``; their number is returned.
+    """Write the distinct codes of feature ``k`` in a node, ascending, into ``codes.distinct``, and return their number.
 
-    That of each unit is left in ``state.side``.
+    Write the code of each unit into ``codes.of_unit``.
     """
-    codes, order, out, marks, of_unit = model.units.codes[k], state.order, state.codes[0], state.marks, state.side
+    codes, order, scratch = model.units.codes[k], state.order, state.scratch.codes
+    out, is_present, of_unit = scratch.distinct, scratch.is_present, scratch.of_unit
     start, stop = state.node[node].start, state.node[node].stop
     lowest, highest, n = np.int64(1) << 40, np.int64(-1), np.int64(0)
     for i in range(start, stop):
         c = np.int64(codes[order[i]])
         of_unit[i - start] = c
-        marks[c] = 1
+        is_present[c] = 1
         lowest, highest = min(lowest, c), max(highest, c)
     if highest - lowest < 16 * (stop - start):
         for c in range(lowest, highest + 1):
             out[n] = c
-            n += marks[c]
-            marks[c] = 0
+            n += is_present[c]
+            is_present[c] = 0
         return n
     for i in range(stop - start):
         c = np.int64(of_unit[i])
         out[n] = c
-        n += marks[c]
-        marks[c] = 0
+        n += is_present[c]
+        is_present[c] = 0
     sort_first(out, n)
     return n
 
@@ -40,14 +41,14 @@ def collect_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
 @jit
 def count_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """Number of distinct codes of feature ``k`` in a node."""
-    codes, order, seen = model.units.codes, state.order, state.codes[1]
+    codes, order, is_present = model.units.codes, state.order, state.scratch.codes.is_present
     start, stop, n = state.node[node].start, state.node[node].stop, np.int64(0)
     for i in range(start, stop):
         c = codes[k, order[i]]
-        n += 1 - seen[c]
-        seen[c] = 1
+        n += 1 - is_present[c]
+        is_present[c] = 1
     for i in range(start, stop):
-        seen[codes[k, order[i]]] = 0
+        is_present[codes[k, order[i]]] = 0
     return n
 
 
@@ -82,29 +83,29 @@ def codes_about(model: Lowered, state: ChainState, node: int, k: int, cut: int) 
 @jit
 def collect_codes_between(model: Lowered, state: ChainState, node: int, k: int, low: int, high: int) -> int:
     """Distinct codes of feature ``k`` in a node, above ``low`` and below ``high``, as `collect_codes`."""
-    codes, order, out, seen = model.units.codes, state.order, state.codes[0], state.codes[1]
-    n = np.int64(0)
+    codes, order, n = model.units.codes, state.order, np.int64(0)
+    out, is_present = state.scratch.codes.distinct, state.scratch.codes.is_present
     for i in range(state.node[node].start, state.node[node].stop):
         c = np.int64(codes[k, order[i]])
-        if low < c < high and seen[c] == 0:
-            seen[c] = 1
+        if low < c < high and is_present[c] == 0:
+            is_present[c] = 1
             out[n] = c
             n += 1
     sort_first(out, n)
     for j in range(n):
-        seen[out[j]] = 0
+        is_present[out[j]] = 0
     return n
 
 
 @jit
 def rows_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) -> np.ndarray:
     """Rows of the node that have each of the ``n`` codes just collected, (n,) int64."""
-    units, total = model.units, state.codes[1]
+    units, rows, distinct = model.units, state.scratch.codes.rows, state.scratch.codes.distinct
     for i in range(state.node[node].start, state.node[node].stop):
         u = state.order[i]
-        total[units.codes[k, u]] += units.rows[u & units.rows_all]
+        rows[units.codes[k, u]] += units.rows[u & units.rows_all]
     out = np.empty(n, dtype=np.int64)
     for j in range(n):
-        out[j] = total[state.codes[0, j]]
-        total[state.codes[0, j]] = 0
+        out[j] = rows[distinct[j]]
+        rows[distinct[j]] = 0
     return out

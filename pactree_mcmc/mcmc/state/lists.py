@@ -1,8 +1,8 @@
 """Lists of the nodes that a move chooses from."""
 
 from ...core.compile.jit import jit
-from .arrays import ChainState
 from .records import N_GROWABLE, N_INTERNAL, N_PRUNABLE, NONE
+from .tree import ChainState
 
 
 @jit

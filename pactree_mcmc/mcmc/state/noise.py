@@ -11,10 +11,10 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.codes import SHARED_NORMAL
 from ...model.leaf.of_numbers import squares_about_mean
-from .arrays import ChainState
 from .lists import is_leaf
 from .records import NONE, SCAN
 from .terms import next_node, score_node, subtree_log_score
+from .tree import ChainState
 
 STRAYED = 0.2
 """How far from its guess the variance may be while a chain tunes, on the log scale."""

@@ -1,4 +1,8 @@
-"""Records that the arrays of a chain are made of."""
+"""Records of the arrays of a chain, and the allocation of groups of arrays."""
+
+from collections.abc import Collection, Mapping
+from inspect import get_annotations
+from typing import Any, get_args
 
 import numpy as np
 
@@ -37,7 +41,7 @@ NODE = np.dtype(
         ("internal", np.int64),  # likewise the internal nodes
         ("free", np.int64),  # likewise the stack of free nodes
         ("hash", np.int64),  # of the cell: of its rows, box or fixed node, whichever its future depends on
-        ("saved_at", np.int64),  # scratch: place in the draw being saved
+        ("saved_at", np.int64),  # place in the draw being saved
         ("default_left", np.bool_),  # as many training rows go left as right, or more
         ("splittable", np.bool_),  # above the depth limit and with an admissible split
     ],
@@ -142,4 +146,55 @@ PLAN = np.dtype(
         ("side", np.int64),  # side all rows went when it was left out, -1: it was not
     ]
 )
-"""A subtree to be built: parents before children."""
+"""A node of a subtree to be built."""
+
+
+NOTE = np.dtype(
+    [
+        ("planned_at", np.int64),  # place of the node's copy in a plan
+        ("blocks", np.int64),  # bits of the leaves, of the subtree to be restructured, that the node contains
+        ("first", np.int64),  # first and last place of the node on a line
+        ("last", np.int64),
+        ("drawn_at", np.int64),  # place of the node in a tree drawn from a random subgraph
+        ("piece", np.int64),  # piece of the node in the growing graph, -1: none
+        ("preorder", np.int64),  # entry i of the list of a subtree's nodes in preorder
+    ]
+)
+"""Numbers that moves note of a node, each field for one purpose."""
+
+
+CHOSEN = np.dtype([("cut", np.int64), ("upper", np.int64), ("categories", np.int64), ("n_alike", np.int64)])
+"""A split that a scan has drawn, and the number of cuts from this one on that separate the rows alike."""
+
+
+LINE = np.dtype(
+    [
+        ("hash", np.int64),  # of the cell
+        ("depth", np.int64),  # of the node
+        ("scan", np.int64),  # `count[SCAN]` when the sums were computed
+        ("n_codes", np.int64),  # 0 if there is no room for the sums
+        ("n_levels", np.int64),
+    ]
+)
+"""The cell at a depth to which the stored sums of a line belong."""
+
+
+GAP = np.dtype([("node", np.int64), ("cut", np.int64), ("upper", np.int64)])
+"""A node of a block and its split, between two pieces."""
+
+
+OPEN = np.dtype([("first", np.int64), ("last", np.int64), ("parent", np.int64), ("on_left", np.int64)])
+"""A union of pieces, from the first to the last, that is to be arranged below a parent, -1: on top of the block."""
+
+
+def new_group(kind: Any, sizes: Mapping[Any, int] | None, unneeded: Collection[str] = ()) -> Any:
+    """Return a group of arrays of zeros, by the dtypes and shapes in its declaration, and of such groups.
+
+    Arrays have a single entry if ``sizes`` is None, and in the groups that are ``unneeded``.
+    """
+    if hasattr(kind, "_fields"):
+        fields = get_annotations(kind).items()
+        return kind(*(new_group(field, None if name in unneeded else sizes) for name, field in fields))
+    _, dtype, *axes = get_args(kind)
+    out = np.zeros([1 if sizes is None else sizes.get(axis, axis) for axis in axes], dtype)
+    return out.view(np.recarray) if out.dtype.names else out

@@ -25,10 +25,10 @@ from ...model.split_prior.geometry import (
     takes_turns,
 )
 from ...model.split_prior.weights import ROWS_LEFT, ROWS_RIGHT, new_cut, set_ends, weight_behind, weight_of_part
-from .arrays import ChainState
 from .codes import collect_codes, count_codes, has_two_codes, rows_of_codes
 from .random import pick, pick_weighted
 from .records import NONE, SCAN
+from .tree import ChainState
 
 UNCOUNTED = -1.0
 """As the mass kept of a feature: admissible, its splits not counted yet."""
@@ -54,8 +54,8 @@ def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node
     if follows_design(model.split_prior):
         return fixed_split(model, state, node)
     total = weigh_features(model, state, node)
-    k = pick_weighted(rng, state.feature_weight, total)
-    return _draw_split_of(rng, model, state, node, k, log(state.feature_weight[k] / total))
+    k = pick_weighted(rng, state.scratch.feature_weight, total)
+    return _draw_split_of(rng, model, state, node, k, log(state.scratch.feature_weight[k] / total))
 
 
 @jit
@@ -64,7 +64,7 @@ def draw_split_of(rng: np.random.Generator, model: Lowered, state: ChainState, n
     if follows_design(model.split_prior):
         return fixed_split(model, state, node)
     total = weigh_features(model, state, node)
-    return _draw_split_of(rng, model, state, node, k, log(state.feature_weight[k] / total))
+    return _draw_split_of(rng, model, state, node, k, log(state.scratch.feature_weight[k] / total))
 
 
 @jit
@@ -118,18 +118,18 @@ def cell_of(model: Lowered, state: ChainState, node: int) -> int:
     if model.split_prior.by_depth:
         key = mixed(key + state.node[node].depth)
     at = key ^ (state.count[SCAN] * np.int64(0x9E3779B1))
-    place = (at ^ (at >> 32)) & (len(state.cell) - 1)
-    if state.cell[place].hash != key:
-        state.cell[place].hash = key
-        state.cell[place].weight = -1.0
-        state.cell[place].scan = state.cell[place].ahead = NONE
+    place = (at ^ (at >> 32)) & (len(state.stored.cell) - 1)
+    if state.stored.cell[place].hash != key:
+        state.stored.cell[place].hash = key
+        state.stored.cell[place].weight = -1.0
+        state.stored.cell[place].scan = state.stored.cell[place].ahead = NONE
     return place
 
 
 @jit
 def keeps_cells(model: Lowered, state: ChainState) -> bool:
     """Whether admissible features are kept by cell; where nothing is weighed a box tells them at once."""
-    return len(state.cell) > 1 and (parts_rows(model.split_prior) or is_weighted(model.split_prior))
+    return len(state.stored.cell) > 1 and (parts_rows(model.split_prior) or is_weighted(model.split_prior))
 
 
 @jit
@@ -139,36 +139,36 @@ def know_admissible(model: Lowered, state: ChainState, node: int) -> int:
     To count the splits of a feature visits every row of the cell, to see that there is one only a few.
     """
     place, rule = cell_of(model, state, node), model.split_prior
-    if state.cell[place].weight < 0.0:
+    if state.stored.cell[place].weight < 0.0:
         counts = rule.joint or is_weighted(rule) or rule.min_leaf > 1
         total = 0.0
         for k in range(len(rule.feature)):
             weight = rule.feature[k].weight
-            state.ways[place, k] = 0.0
+            state.stored.mass[place, k] = 0.0
             if weight > 0.0 and counts:
-                state.ways[place, k] = mass_afresh(model, state, node, k)
+                state.stored.mass[place, k] = mass_afresh(model, state, node, k)
             elif weight > 0.0 and (has_empty_sides(rule) or has_two_codes(model, state, node, k)):
-                state.ways[place, k] = UNCOUNTED
-            if state.ways[place, k] != 0.0:
-                total += fraction_of(rule, weight, state.ways[place, k])
-        state.cell[place].weight = total
+                state.stored.mass[place, k] = UNCOUNTED
+            if state.stored.mass[place, k] != 0.0:
+                total += fraction_of(rule, weight, state.stored.mass[place, k])
+        state.stored.cell[place].weight = total
     return place
 
 
 @jit
 def weigh_features(model: Lowered, state: ChainState, node: int) -> float:
-    """Weights of the features admissible in a node into ``state.feature_weight``; their sum is returned."""
+    """Weights of the features admissible in a node into ``state.scratch.feature_weight``; their sum is returned."""
     rule = model.split_prior
     keeps = keeps_cells(model, state)
     place = know_admissible(model, state, node) if keeps else np.int64(0)
     total = 0.0
     for k in range(len(rule.feature)):
         w = rule.feature[k].weight
-        if w > 0.0 and not (state.ways[place, k] != 0.0 if keeps else is_admissible(model, state, node, k)):
+        if w > 0.0 and not (state.stored.mass[place, k] != 0.0 if keeps else is_admissible(model, state, node, k)):
             w = 0.0
         if w > 0.0 and rule.joint:
-            w *= state.ways[place, k] if keeps else mass_afresh(model, state, node, k)
-        state.feature_weight[k] = w
+            w *= state.stored.mass[place, k] if keeps else mass_afresh(model, state, node, k)
+        state.scratch.feature_weight[k] = w
         total += w
     return total
 
@@ -182,7 +182,7 @@ def is_splittable(model: Lowered, state: ChainState, node: int) -> bool:
     if follows_design(rule):
         return rule.design[state.node[node].design].feature >= 0
     if keeps_cells(model, state):
-        known = state.cell[cell_of(model, state, node)].weight
+        known = state.stored.cell[cell_of(model, state, node)].weight
         if known >= 0.0:
             return known > 0.0
     for k in range(len(rule.feature)):
@@ -223,9 +223,9 @@ def mass(model: Lowered, state: ChainState, node: int, k: int) -> float:
     """
     if keeps_cells(model, state) and model.split_prior.feature[k].weight > 0.0:
         place = know_admissible(model, state, node)
-        if state.ways[place, k] == UNCOUNTED:
-            state.ways[place, k] = mass_afresh(model, state, node, k)
-        return state.ways[place, k]
+        if state.stored.mass[place, k] == UNCOUNTED:
+            state.stored.mass[place, k] = mass_afresh(model, state, node, k)
+        return state.stored.mass[place, k]
     return mass_afresh(model, state, node, k)
 
 
@@ -249,12 +249,12 @@ def mass_of(model: Lowered, state: ChainState, node: int, k: int, n: int) -> flo
 
 @jit
 def weigh_cuts(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
-    """Weights of the ways of a feature into ``state.cut_weights``; their sum, `mass_of`.
+    """Weights of the ways of a feature into ``state.scratch.cut_weight``; their sum, `mass_of`.
 
     Entry j is the cut behind the j-th of the ``n`` codes collected, or, in a box, behind its j-th code; of a nominal
     feature entry 0 is the weight of each of its parts.
     """
-    rule, weights, depth = model.split_prior, state.cut_weights, state.node[node].depth
+    rule, weights, depth = model.split_prior, state.scratch.cut_weight, state.node[node].depth
     ways = n_splits_of(model, state, node, k, n)
     if rule.feature[k].nominal:
         categories = n_bits(span(model, state, node, k)[0]) if parts_box(rule) else n
@@ -270,7 +270,7 @@ def weigh_cuts(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
         return total
     if n < 2:
         return 0.0
-    codes, rows = state.codes[0], rows_of_codes(model, state, node, k, n)
+    codes, rows = state.scratch.codes.distinct, rows_of_codes(model, state, node, k, n)
     first, last = cut_range(model, state, node, k, n)
     set_ends(rule, cut, k, codes[0], codes[n - 1])
     cut[0, ROWS_LEFT], cut[0, ROWS_RIGHT] = 0.0, state.node[node].rows
@@ -297,18 +297,18 @@ def log_weight(model: Lowered, state: ChainState, node: int, k: int, cut: int) -
     if parts_box(rule) and not rule.feature[k].nominal:
         at = cut - span(model, state, node, k)[0]
     elif not rule.feature[k].nominal:
-        while at + 1 < n and state.codes[0, at + 1] <= cut:
+        while at + 1 < n and state.scratch.codes.distinct[at + 1] <= cut:
             at += 1
-    return log(state.cut_weights[at]) if state.cut_weights[at] > 0.0 else -inf
+    return log(state.scratch.cut_weight[at]) if state.scratch.cut_weight[at] > 0.0 else -inf
 
 
 @jit
 def log_rule_of(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> float:
     """Log R of a split about feature ``k`` that the geometry of the cell admits, -inf where its weight is 0."""
     total = weigh_features(model, state, node)
-    if not state.feature_weight[k] > 0.0:
+    if not state.scratch.feature_weight[k] > 0.0:
         return -inf
-    known = log(state.feature_weight[k] / total) - log(mass(model, state, node, k))
+    known = log(state.scratch.feature_weight[k] / total) - log(mass(model, state, node, k))
     return known + log_weight(model, state, node, k, cut) if is_weighted(model.split_prior) else known
 
 
@@ -376,12 +376,12 @@ def _draw_weighted_cut(
     total = weigh_cuts(model, state, node, k, n)
     if parts_box(model.split_prior):
         low, high = span(model, state, node, k)
-        at = pick_weighted(rng, state.cut_weights[: high - low - 1], total)
+        at = pick_weighted(rng, state.scratch.cut_weight[: high - low - 1], total)
         cut, upper = low + at, low + at + 1
     else:
-        at = pick_weighted(rng, state.cut_weights[: n - 1], total)
+        at = pick_weighted(rng, state.scratch.cut_weight[: n - 1], total)
         cut, upper = ends(model, state, k, n, at + 1)
-    return Split(k, cut, upper, -1, log_fraction - log(total) + log(state.cut_weights[at]))
+    return Split(k, cut, upper, -1, log_fraction - log(total) + log(state.scratch.cut_weight[at]))
 
 
 @jit
@@ -390,7 +390,7 @@ def ends(model: Lowered, state: ChainState, k: int, n: int, below: int) -> tuple
     n_codes = model.split_prior.feature[k].n_codes
     if below == n:
         return n_codes - 1, n_codes
-    return state.codes[0, below - 1] if below > 0 else -1, state.codes[0, below]
+    return state.scratch.codes.distinct[below - 1] if below > 0 else -1, state.scratch.codes.distinct[below]
 
 
 @jit
@@ -415,12 +415,12 @@ def _draw_local_partition(
     rows = rows_of_codes(model, state, node, k, n)
     sums = low_sums(rows, rule.min_leaf)
     ways = _n_partitions(sums, rows, np.int64(1), np.int64(0), rows[0], rule.min_leaf)
-    left, right_rows, left_rows = np.int64(1) << state.codes[0, 0], np.int64(0), rows[0]
+    left, right_rows, left_rows = np.int64(1) << state.scratch.codes.distinct[0], np.int64(0), rows[0]
     for j in range(1, n):
         if_left = _n_partitions(sums, rows, j + 1, right_rows, left_rows + rows[j], rule.min_leaf)
         if_right = _n_partitions(sums, rows, j + 1, right_rows + rows[j], left_rows, rule.min_leaf)
         if pick(rng, if_left + if_right) < if_left:
-            left |= np.int64(1) << state.codes[0, j]
+            left |= np.int64(1) << state.scratch.codes.distinct[j]
             left_rows += rows[j]
         else:
             right_rows += rows[j]
@@ -453,7 +453,7 @@ def present_bits(state: ChainState, n: int) -> int:
     """Bits of the ``n`` categories just collected."""
     out = np.int64(0)
     for j in range(n):
-        out |= np.int64(1) << state.codes[0, j]
+        out |= np.int64(1) << state.scratch.codes.distinct[j]
     return out
 
 

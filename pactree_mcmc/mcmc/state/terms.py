@@ -6,9 +6,9 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.codes import SHARED_NORMAL
 from ...model.leaf.compiled import leaf_score
-from .arrays import ChainState
 from .lists import is_leaf
 from .records import NONE
+from .tree import ChainState
 
 
 @jit
@@ -25,7 +25,7 @@ def score_node(model: Lowered, state: ChainState, node: int) -> None:
 @jit
 def stop_at(state: ChainState, node: int, below: bool) -> None:
     """Stop the run: a score is not finite, that of a node or of one side of a way to part it (`stopped`)."""
-    state.way[0], state.way[1] = node, below
+    state.scratch.stopped[0], state.scratch.stopped[1] = node, below
     raise FloatingPointError("the score of a cell is not finite")
 
 

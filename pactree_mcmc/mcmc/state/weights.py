@@ -33,12 +33,12 @@ from ...core.compile.jit import jit
 from ...core.logsum import exp_into, log_add, log_sum
 from ...model import Lowered
 from ...model.split_prior.dirichlet_weights import N_CONCENTRATIONS
-from .arrays import ChainState
 from .lists import is_leaf
 from .random import flip, flip_log, pick_weighted
 from .records import N_INTERNAL, NONE
 from .splits import weigh_features
 from .terms import next_node
+from .tree import ChainState
 
 CONCENTRATION, RHO = range(2)
 LEAST_RATE = 1e-300
@@ -55,12 +55,12 @@ def tilt_about(model: Lowered, state: ChainState, node: int, k: int) -> float:
     """Returns log R of a split on coordinate ``k`` with the weights drawn, minus that with equal weights."""
     feature, even, largest = model.split_prior.feature, weigh_features(model, state, node), -inf
     for c in range(len(feature)):
-        if state.feature_weight[c] > 0.0:
+        if state.scratch.feature_weight[c] > 0.0:
             largest = max(largest, state.weights[feature[c].turn])
     total = 0.0
     for c in range(len(feature)):
-        if state.feature_weight[c] > 0.0:
-            total += state.feature_weight[c] * exp(state.weights[feature[c].turn] - largest)
+        if state.scratch.feature_weight[c] > 0.0:
+            total += state.scratch.feature_weight[c] * exp(state.weights[feature[c].turn] - largest)
     return state.weights[feature[k].turn] - largest - log(total) + log(even)
 
 
@@ -98,7 +98,7 @@ def redraw_weights(walk: Any) -> None:
         weigh_features(model, state, node)
         asked[i] = rule.feature[state.node[node].feature].turn
         for c in range(len(rule.feature)):
-            admitted[i, rule.feature[c].turn] += state.feature_weight[c]
+            admitted[i, rule.feature[c].turn] += state.scratch.feature_weight[c]
     draw_given(walk.rng, state.weights, rule.dirichlet, asked, admitted)
     leap(walk.rng, state.weights, asked, admitted)
     tilt_subtree(model, state, np.int64(0))

@@ -22,14 +22,13 @@ from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
 from ...model.split_prior.geometry import has_free_cuts, is_weighted, least_rows, parts_box
 from ...model.unit_stats import scatter_units
-from ..state.arrays import ChainState, line_levels
 from ..state.codes import collect_codes
 from ..state.records import NONE, SCAN
 from ..state.splits import is_admissible, span
+from ..state.stored import line_levels
 from ..state.terms import log_stop, stop_at
+from ..state.tree import ChainState
 
-OF_HASH, OF_DEPTH, OF_SCAN, N_CODES, N_LEVELS = range(5)
-HEADER, CODE, ROWS_BEFORE = range(3)
 FARTHEST = -690.0
 """Log of the smallest share that a Z may be of the largest one of its run; a smaller one counts as none."""
 LEAST_SUM = 1e-250
@@ -57,14 +56,14 @@ def line_feature(model: Lowered, state: ChainState, node: int) -> int:
 @jit
 def know_line(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """Makes sure that the table of a cell that only feature ``k`` parts is kept; returns its number of codes."""
-    of, here = state.line_of[HEADER], state.node[node]
-    if of[OF_HASH] != here.hash or of[OF_DEPTH] != here.depth or of[OF_SCAN] != state.count[SCAN]:
-        of[OF_HASH], of[OF_DEPTH], of[OF_SCAN] = here.hash, here.depth, state.count[SCAN]
+    line, here = state.stored.line.header[0], state.node[node]
+    if line.hash != here.hash or line.depth != here.depth or line.scan != state.count[SCAN]:
+        line.hash, line.depth, line.scan = here.hash, here.depth, state.count[SCAN]
         n = _lay_out(model, state, node, k)
-        of[N_LEVELS] = line_levels(n, model.prior.depth_limit - here.depth, len(state.line))
-        of[N_CODES] = n if of[N_LEVELS] > 0 else 0
+        line.n_levels = line_levels(n, model.prior.depth_limit - here.depth, len(state.stored.line.sums))
+        line.n_codes = n if line.n_levels > 0 else 0
         _fill(model, state, node)
-    return of[N_CODES]
+    return line.n_codes
 
 
 @jit
@@ -73,48 +72,49 @@ def _lay_out(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
     Units are summed in the order of their numbers: what is left of rounding must not depend on how a chain came here.
     """
-    here, units, at, bins = state.node[node], model.units, state.line_of, state.bins
+    here, units, line, work = state.node[node], model.units, state.stored.line, state.scratch.line
+    code, rows_before = line.code, line.rows_before
     if parts_box(model.split_prior):
         low, high = span(model, state, node, k)
         n = high - low
         for i in range(n):
-            at[CODE, i] = low + i
+            code[i] = low + i
     else:
         n = collect_codes(model, state, node, k)
         for i in range(n):
-            at[CODE, i] = state.codes[0, i]
-    number, kept, n_units, to = state.codes[1], state.kept, here.stop - here.start, state.side
+            code[i] = state.scratch.codes.distinct[i]
+    n_units, unit, place = here.stop - here.start, work.unit, work.place
     for i in range(n):
-        number[at[CODE, i]] = i
-        at[ROWS_BEFORE, i + 1] = 0
-        for s in range(bins.shape[1]):
-            bins[i, s] = 0.0
+        work.place_of_code[code[i]] = i
+        rows_before[i + 1] = 0
+        for s in range(work.stats.shape[1]):
+            work.stats[i, s] = 0.0
     for i in range(n_units):
-        kept[i] = state.order[here.start + i]
-    sort_first(kept, n_units)
+        unit[i] = state.order[here.start + i]
+    sort_first(unit, n_units)
     for i in range(n_units):
-        u = kept[i]
-        j = number[units.codes[k, u]]
-        at[ROWS_BEFORE, j + 1] += units.rows[u & units.rows_all]
-        to[i] = j
-    scatter_units(bins, to, units, kept, np.int64(0), n_units)
-    at[ROWS_BEFORE, 0] = 0
+        u = unit[i]
+        j = work.place_of_code[units.codes[k, u]]
+        rows_before[j + 1] += units.rows[u & units.rows_all]
+        place[i] = j
+    scatter_units(work.stats, place, units, unit, np.int64(0), n_units)
+    rows_before[0] = 0
     for i in range(n):
-        number[at[CODE, i]] = 0
-        at[ROWS_BEFORE, i + 1] += at[ROWS_BEFORE, i]
+        rows_before[i + 1] += rows_before[i]
     return n
 
 
 @jit
 def _fill(model: Lowered, state: ChainState, node: int) -> None:
     """Find the table, the runs that end first before those that end later, the short ones first."""
-    n, sums, scores, beta = state.line_of[HEADER, N_CODES], state.lefts, state.terms, state.beta[0]
+    n, work, beta = state.stored.line.header[0].n_codes, state.scratch.line, state.beta[0]
+    stats, scores = work.run_stats, work.run_score
     for j in range(n):
         for i in range(j, -1, -1):
             scores[j - i] = 0.0
-            for s in range(sums.shape[1]):
-                sums[j - i, s] = state.bins[i, s] + (sums[j - i - 1, s] if i < j else 0.0)
-        add_scores_into(scores, model.guess, sums, j + 1)
+            for s in range(stats.shape[1]):
+                stats[j - i, s] = work.stats[i, s] + (stats[j - i - 1, s] if i < j else 0.0)
+        add_scores_into(scores, model.guess, stats, j + 1)
         for i in range(j, -1, -1):
             log_leaf = beta * scores[j - i]
             if log_leaf != log_leaf:
@@ -128,33 +128,35 @@ def table_of(state: ChainState, d: int, back: bool) -> int:
 
     The largest Z, as logs, stand where fractions would at the level behind the last.
     """
-    of = state.line_of[HEADER]
-    return (2 * d + back) * of[N_CODES] * of[N_CODES]
+    n = state.stored.line.header[0].n_codes
+    return (2 * d + back) * n * n
 
 
 @jit
 def _put(state: ChainState, i: int, j: int, d: int, value: float) -> None:
-    n = state.line_of[HEADER, N_CODES]
-    state.line[table_of(state, d, False) + i * n + j] = state.line[table_of(state, d, True) + j * n + i] = value
+    n, sums = state.stored.line.header[0].n_codes, state.stored.line.sums
+    sums[table_of(state, d, False) + i * n + j] = sums[table_of(state, d, True) + j * n + i] = value
 
 
 @jit
 def fraction_of(state: ChainState, i: int, j: int, d: int) -> float:
     """Z of a run that lies ``d`` levels below the top, as a fraction of its largest."""
-    return state.line[table_of(state, d, False) + i * state.line_of[HEADER, N_CODES] + j]
+    return state.stored.line.sums[table_of(state, d, False) + i * state.stored.line.header[0].n_codes + j]
 
 
 @jit
 def log_z_of(state: ChainState, i: int, j: int, d: int) -> float:
     """Log Z of a run that lies ``d`` levels below the top."""
     fraction = fraction_of(state, i, j, d)
-    return fraction_of(state, i, j, state.line_of[HEADER, N_LEVELS]) + log(fraction) if fraction > 0.0 else -inf
+    if fraction <= 0.0:
+        return -inf
+    return fraction_of(state, i, j, state.stored.line.header[0].n_levels) + log(fraction)
 
 
 @jit
 def rows_of_run(state: ChainState, i: int, j: int) -> int:
     """Training rows of a run."""
-    return state.line_of[ROWS_BEFORE, j + 1] - state.line_of[ROWS_BEFORE, i]
+    return state.stored.line.rows_before[j + 1] - state.stored.line.rows_before[i]
 
 
 @jit
@@ -172,21 +174,21 @@ def cuts_of_run(model: Lowered, state: ChainState, i: int, j: int) -> tuple[int,
 @jit
 def _weigh_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: float) -> None:
     """Find Z of a run at all levels it can lie at."""
-    of, highest = state.line_of[HEADER], -inf
-    levels = min(of[N_LEVELS], of[N_CODES] - (j - i))
+    line, highest = state.stored.line.header[0], -inf
+    levels = min(line.n_levels, line.n_codes - (j - i))
     first, last = cuts_of_run(model, state, i, j)
     largest = weigh_cuts(state, i, j, first, last)
     for d in range(levels):
-        depth = of[OF_DEPTH] + d
+        depth = line.depth + d
         splittable = last > first and depth < model.prior.depth_limit
         z = log_leaf + log_stop(model, depth, splittable, rows_of_run(state, i, j))
         split = model.prior.table[depth].log_split
-        if splittable and split > -inf and d + 1 < of[N_LEVELS]:
+        if splittable and split > -inf and d + 1 < line.n_levels:
             below = split - log(float(last - first)) + _log_sum_below(state, i, j, first, last, d, largest)
             z = log_add(z, below)
         _put(state, i, j, d, z)
         highest = max(highest, z)
-    _put(state, i, j, of[N_LEVELS], highest)
+    _put(state, i, j, line.n_levels, highest)
     for d in range(levels):
         z = fraction_of(state, i, j, d)
         _put(state, i, j, d, exp(z - highest) if z > -inf and z - highest >= FARTHEST else 0.0)
@@ -195,23 +197,23 @@ def _weigh_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: floa
 @jit
 def lefts(state: ChainState, i: int, first: int, last: int, d: int) -> np.ndarray:
     """Entries at level ``d`` of the runs from code i to those that may be the last before a cut."""
-    begin = table_of(state, d, False) + i * state.line_of[HEADER, N_CODES]
-    return state.line[begin + first : begin + last]
+    begin = table_of(state, d, False) + i * state.stored.line.header[0].n_codes
+    return state.stored.line.sums[begin + first : begin + last]
 
 
 @jit
 def rights(state: ChainState, j: int, first: int, last: int, d: int) -> np.ndarray:
     """Entries at level ``d`` of the runs behind those cuts to code j."""
-    begin = table_of(state, d, True) + j * state.line_of[HEADER, N_CODES] + 1
-    return state.line[begin + first : begin + last]
+    begin = table_of(state, d, True) + j * state.stored.line.header[0].n_codes + 1
+    return state.stored.line.sums[begin + first : begin + last]
 
 
 @jit
 def weigh_cuts(state: ChainState, i: int, j: int, first: int, last: int) -> float:
-    """Products of the largest Z on both sides of the cuts of a run into ``gains``, as fractions of the largest product,
-    whose log is returned.
+    """Write the products of the largest Z on both sides of the cuts of a run into ``line.weight``, as fractions of the
+    largest product, and return the log of that.
     """
-    fraction, largest, top = state.gains, -inf, state.line_of[HEADER, N_LEVELS]
+    fraction, largest, top = state.scratch.line.weight, -inf, state.stored.line.header[0].n_levels
     left, right = lefts(state, i, first, last, top), rights(state, j, first, last, top)
     for k in range(len(left)):
         largest = max(largest, left[k] + right[k])
@@ -223,8 +225,8 @@ def weigh_cuts(state: ChainState, i: int, j: int, first: int, last: int) -> floa
 @jit
 def _log_sum_below(state: ChainState, i: int, j: int, first: int, last: int, d: int, largest: float) -> float:
     """Log of the sum over the cuts of a run at level ``d``, weighed by `weigh_cuts`, of what lies below."""
-    fraction, left, right = state.gains, lefts(state, i, first, last, d + 1), rights(state, j, first, last, d + 1)
-    total = 0.0
+    left, right = lefts(state, i, first, last, d + 1), rights(state, j, first, last, d + 1)
+    fraction, total = state.scratch.line.weight, 0.0
     for k in range(len(left)):
         total += fraction[k] * left[k] * right[k]
     if total > LEAST_SUM:
@@ -237,9 +239,9 @@ def _log_sum_below(state: ChainState, i: int, j: int, first: int, last: int, d: 
 
 @jit
 def weigh_draw(state: ChainState, i: int, j: int, first: int, last: int, d: int) -> float:
-    """Writes the weights by which the cut of a run at level ``d`` is drawn into ``gains``, and returns their sum."""
+    """Write the weights by which the cut of a run at level ``d`` is drawn into ``line.weight``. Return their sum."""
     weigh_cuts(state, i, j, first, last)
-    weight, total = state.gains, 0.0
+    weight, total = state.scratch.line.weight, 0.0
     left, right = lefts(state, i, first, last, d + 1), rights(state, j, first, last, d + 1)
     for k in range(len(left)):
         weight[k] *= left[k] * right[k]

@@ -21,7 +21,6 @@ from ...model.split_prior.geometry import (
 from ..edits.carry_over import MIDPOINT, cell_bits, fit_split
 from ..edits.grow import attach_children, drop_children, guessed_score_ratio
 from ..edits.replace_subtree import begin, drop
-from ..state.arrays import ChainState
 from ..state.codes import collect_codes
 from ..state.lists import is_leaf
 from ..state.random import pick_weighted
@@ -38,6 +37,7 @@ from ..state.splits import (
     span,
 )
 from ..state.terms import node_log_stop, prior_index
+from ..state.tree import ChainState
 from .split_sums import draw_scanned, scan
 
 
@@ -70,11 +70,11 @@ def draw_ahead(rng: np.random.Generator, model: Lowered, state: ChainState, node
     """A split of a leaf, in proportion to its term of the sum over ``ahead`` levels."""
     if ahead == 1:
         return draw_scanned(rng, model, state, node)
-    n = _terms_into(model, state, node)
-    total = exp_into(state.terms, state.terms, n)
-    for i in range(n, len(state.terms)):
-        state.terms[i] = 0.0
-    return _split_number(model, state, node, pick_weighted(rng, state.terms, total))
+    n, term = _terms_into(model, state, node), state.scratch.lookahead.term
+    total = exp_into(term, term, n)
+    for i in range(n, len(term)):
+        term[i] = 0.0
+    return _split_number(model, state, node, pick_weighted(rng, term, total))
 
 
 @jit
@@ -84,8 +84,8 @@ def two_levels(model: Lowered, state: ChainState, node: int) -> float:
     For an internal node it is found beside the tree, so nothing else may be built there at the time.
     """
     place, depth = cell_of(model, state, node), state.node[node].depth
-    if state.cell[place].ahead == state.count[SCAN] and state.cell[place].depth == depth:
-        return state.cell[place].log_z2
+    if state.stored.cell[place].ahead == state.count[SCAN] and state.stored.cell[place].depth == depth:
+        return state.stored.cell[place].log_z2
     if is_leaf(state, node):
         n = _terms_into(model, state, node)
     else:
@@ -94,9 +94,9 @@ def two_levels(model: Lowered, state: ChainState, node: int) -> float:
         drop(state, node, top)
     # the children looked at may have taken the place
     place = cell_of(model, state, node)
-    state.cell[place].ahead, state.cell[place].depth = state.count[SCAN], depth
-    state.cell[place].log_z2 = log_sum(state.terms, n)
-    return state.cell[place].log_z2
+    state.stored.cell[place].ahead, state.stored.cell[place].depth = state.count[SCAN], depth
+    state.stored.cell[place].log_z2 = log_sum(state.scratch.lookahead.term, n)
+    return state.stored.cell[place].log_z2
 
 
 @jit
@@ -113,18 +113,18 @@ def n_tries(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def _terms_into(model: Lowered, state: ChainState, node: int) -> int:
-    """Writes the log terms of the two-level sum of a leaf into ``state.terms``, and returns their number."""
-    n = np.int64(0)
+    """Writes the log terms of the two-level sum of a leaf into ``lookahead.term``, and returns their number."""
+    n, term = np.int64(0), state.scratch.lookahead.term
     for k in range(len(model.split_prior.feature)):
         if asks(model, state, node, k):
             for i in range(n_tries(model, state, node, k)):
                 split = _split(model, state, node, k, i)
-                state.terms[n] = -inf
+                term[n] = -inf
                 if split.log_rule > -inf:
                     attach_children(model, state, node, split)
                     left, right = state.node[node].left, state.node[node].right
                     ahead = log_z1(model, state, left) + log_z1(model, state, right)
-                    state.terms[n] = split.log_rule + guessed_score_ratio(state, node) + ahead
+                    term[n] = split.log_rule + guessed_score_ratio(state, node) + ahead
                     drop_children(state, node)
                 n += 1
     return n

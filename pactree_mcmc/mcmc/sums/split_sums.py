@@ -31,10 +31,10 @@ from ...model.split_prior.geometry import (
 )
 from ...model.unit_stats import scatter_units
 from ..edits.carry_over import cell_bits
-from ..state.arrays import ChainState
 from ..state.codes import collect_codes
 from ..state.random import pick, pick_weighted
 from ..state.records import ROWS, SCAN
+from ..state.scratch import FEW_CATEGORIES
 from ..state.splits import (
     Split,
     cell_of,
@@ -49,9 +49,9 @@ from ..state.splits import (
     weigh_cuts,
 )
 from ..state.terms import stop_at
+from ..state.tree import ChainState
 
-FEW_CATEGORIES, FEW_STATS = 8, 3
-CUT, UPPER, CATEGORIES, CHOICES = range(4)
+FEW_STATS = 3
 CODE_ROWS = 10
 """What a code of a feature in a cell costs beside the rows of the cell, in rows."""
 NEGLIGIBLE = -60.0
@@ -61,32 +61,32 @@ NEGLIGIBLE = -60.0
 @jit
 def scan(model: Lowered, state: ChainState, node: int) -> float:
     """Log W of a splittable node, from what is kept of its cell or scanned afresh."""
-    return state.cell[scanned(model, state, node)].log_w
+    return state.stored.cell[scanned(model, state, node)].log_w
 
 
 @jit
 def scanned(model: Lowered, state: ChainState, node: int) -> int:
     """Makes sure that the table of the node's cell is kept, and returns its place."""
-    place, rule = cell_of(model, state, node), model.split_prior
-    if state.cell[place].scan == state.count[SCAN]:
+    place, rule, stored = cell_of(model, state, node), model.split_prior, state.stored
+    if stored.cell[place].scan == state.count[SCAN]:
         return place
     weights = 0.0
     for k in range(len(rule.feature)):
         # asked before its mass is found anew, which may be what tells
         weight = feature_weight(model, state, node, k)
-        state.table[place, k], state.ways[place, k] = -inf, 0.0
+        stored.log_part[place, k], stored.mass[place, k] = -inf, 0.0
         if weight > 0.0:
             n = fill_bins(model, state, node, k)
             ways = mass_of(model, state, node, k, n)
-            state.ways[place, k] = ways
+            stored.mass[place, k] = ways
             if ways > 0.0:
                 weight = fraction_of(rule, weight, ways)
                 weights += weight
-                state.table[place, k] = log(weight / ways) + walk_ways(model, state, node, k, n, False, 0.0, 0.0)
-    largest, total = exp_sum(state.table[place], len(rule.feature))
-    state.cell[place].weight = weights
-    state.cell[place].log_w = largest + log(total / weights) if total > 0.0 else -inf
-    state.cell[place].scan = state.count[SCAN]
+                stored.log_part[place, k] = log(weight / ways) + walk_ways(model, state, node, k, n, False, 0.0, 0.0)
+    largest, total = exp_sum(stored.log_part[place], len(rule.feature))
+    stored.cell[place].weight = weights
+    stored.cell[place].log_w = largest + log(total / weights) if total > 0.0 else -inf
+    stored.cell[place].scan = state.count[SCAN]
     return place
 
 
@@ -96,8 +96,8 @@ def draw_scanned(rng: np.random.Generator, model: Lowered, state: ChainState, no
     place, rule = scanned(model, state, node), model.split_prior
     if follows_design(rule):
         return fixed_split(model, state, node)
-    total = exp_into(state.feature_weight, state.table[place], len(rule.feature))
-    return draw_scanned_about(rng, model, state, node, pick_weighted(rng, state.feature_weight, total))
+    total = exp_into(state.scratch.feature_weight, state.stored.log_part[place], len(rule.feature))
+    return draw_scanned_about(rng, model, state, node, pick_weighted(rng, state.scratch.feature_weight, total))
 
 
 @jit
@@ -107,17 +107,18 @@ def draw_scanned_about(rng: np.random.Generator, model: Lowered, state: ChainSta
     if follows_design(rule):
         return fixed_split(model, state, node)
     n = fill_bins(model, state, node, k)
-    ways = state.ways[place, k]
+    ways = state.stored.mass[place, k]
     weight = fraction_of(rule, rule.feature[k].weight, ways)
-    walk_ways(model, state, node, k, n, True, rng.random(), state.table[place, k] - log(weight / ways))
-    cut, upper = state.way[CUT], state.way[UPPER]
-    if state.way[CHOICES] > 1:
-        cut += pick_alike(rng, model, state, node, k, cut, state.way[CHOICES])
+    walk_ways(model, state, node, k, n, True, rng.random(), state.stored.log_part[place, k] - log(weight / ways))
+    chosen = state.scratch.scan.chosen[0]
+    cut, upper = chosen.cut, chosen.upper
+    if chosen.n_alike > 1:
+        cut += pick_alike(rng, model, state, node, k, cut, chosen.n_alike)
         upper = cut + 1
-    log_rule = log(weight / state.cell[place].weight) - log(ways)
+    log_rule = log(weight / state.stored.cell[place].weight) - log(ways)
     if is_weighted(rule):
         log_rule += log_weight(model, state, node, np.int64(k), cut)
-    return Split(np.int64(k), cut, upper, state.way[CATEGORIES], log_rule)
+    return Split(np.int64(k), cut, upper, chosen.categories, log_rule)
 
 
 @jit
@@ -161,7 +162,7 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
         n = np.int64(0)
         for c in range(rule.feature[k].n_codes):
             if (state.box[node, k, 0] >> c) & 1:
-                state.codes[0, n] = c
+                state.scratch.codes.distinct[n] = c
                 n += 1
     state.count[ROWS] += state.node[node].stop - state.node[node].start + CODE_ROWS * n
     _take_bins(state, n)
@@ -179,40 +180,41 @@ def _part_units(model: Lowered, state: ChainState, node: int, k: int) -> None:
         cut, categories = design.cut, design.categories
     else:
         cut = middle_cut(model, state, node, k)
-    codes, order, to, start = model.units.codes[k], state.order, state.side, state.node[node].start
+    codes, order, to, start = model.units.codes[k], state.order, state.scratch.codes.of_unit, state.node[node].start
     for i in range(start, state.node[node].stop):
         to[i - start] = 1 - goes_left(np.int64(codes[order[i]]), cut, categories)
-    state.codes[0, 0], state.codes[0, 1] = 0, 1
+    state.scratch.codes.distinct[0], state.scratch.codes.distinct[1] = 0, 1
 
 
 @jit
 def _sum_by_code(model: Lowered, state: ChainState, node: int) -> None:
-    """Sum the statistics and rows of a node by what is noted of its units in ``state.side``."""
-    units, order, total, to = model.units, state.order, state.codes[1], state.side
+    """Sum the statistics and rows of a node by what is noted of its units in ``codes.of_unit``."""
+    units, order, total, to = model.units, state.order, state.scratch.codes.rows, state.scratch.codes.of_unit
     start, stop = state.node[node].start, state.node[node].stop
     rows, rows_all = units.rows, units.rows_all
     for i in range(start, stop):
         total[to[i - start]] += rows[order[i] & rows_all]
-    scatter_units(state.by_code, to, units, order, start, stop)
+    scatter_units(state.scratch.scan.by_code, to, units, order, start, stop)
 
 
 @jit
 def _take_bins(state: ChainState, n: int) -> None:
     """Move what was summed by code to the bins of the ``n`` codes collected."""
-    bins, by_code, code_of, total, rows_of = state.bins, state.by_code, state.codes[0], state.codes[1], state.codes[2]
+    codes, bins = state.scratch.codes, state.scratch.scan
+    stats, rows, by_code, code_of, total = bins.stats, bins.rows, bins.by_code, codes.distinct, codes.rows
     for j in range(n):
         c = code_of[j]
-        rows_of[j] = total[c]
+        rows[j] = total[c]
         total[c] = 0
-        for i in range(bins.shape[1]):
-            bins[j, i] = by_code[c, i]
+        for i in range(stats.shape[1]):
+            stats[j, i] = by_code[c, i]
             by_code[c, i] = 0.0
 
 
 @jit
 def _clip_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) -> int:
     """Bring the codes of ``n`` bins into the box: those of missing values may lie on either side of it."""
-    codes = state.codes[0]
+    codes, bins = state.scratch.codes.distinct, state.scratch.scan
     low, high = span(model, state, node, k)
     if codes[0] < low:
         codes[0] = low
@@ -220,9 +222,9 @@ def _clip_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) ->
             n -= 1
             _add_bin(state, np.int64(0), np.int64(1))
             for j in range(1, n):
-                codes[j], state.codes[2, j] = codes[j + 1], state.codes[2, j + 1]
-                for i in range(state.bins.shape[1]):
-                    state.bins[j, i] = state.bins[j + 1, i]
+                codes[j], bins.rows[j] = codes[j + 1], bins.rows[j + 1]
+                for i in range(bins.stats.shape[1]):
+                    bins.stats[j, i] = bins.stats[j + 1, i]
     if codes[n - 1] >= high:
         codes[n - 1] = high - 1
         if n > 1 and codes[n - 2] == high - 1:
@@ -234,9 +236,10 @@ def _clip_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) ->
 @jit
 def _add_bin(state: ChainState, to: int, other: int) -> None:
     """Add the rows and statistics of another bin to one."""
-    state.codes[2, to] += state.codes[2, other]
-    for i in range(state.bins.shape[1]):
-        state.bins[to, i] += state.bins[other, i]
+    bins = state.scratch.scan
+    bins.rows[to] += bins.rows[other]
+    for i in range(bins.stats.shape[1]):
+        bins.stats[to, i] += bins.stats[other, i]
 
 
 @jit
@@ -245,13 +248,14 @@ def walk_ways(
 ) -> float:
     """Log of the sum over the ways of feature ``k``, in ``n`` bins, of the exponential of their gain in score.
 
-    When drawing, given that sum as ``log_sum`` and a uniform ``u``, it leaves the way drawn in ``state.way``: the cut,
+    When drawing, given that sum as ``log_sum`` and a uniform ``u``, it leaves the way drawn in ``chosen``: the cut,
     the code above it, the categories going left (-1: ordered), and how many cuts from that one on are alike.
     """
     n_splits, weighted = gains_into(model, state, node, k, n), is_weighted(model.split_prior)
     if weighted:
         weigh_cuts(model, state, node, k, n)
-    gains, beta, rows_left, code_of = state.gains, state.beta[0], state.codes[3], state.codes[0]
+    bins, beta, code_of = state.scratch.scan, state.beta[0], state.scratch.codes.distinct
+    gains, rows_left = bins.gain, bins.rows_left
     least, rows = least_rows(model.split_prior), state.node[node].rows
     gaps = parts_box(model.split_prior) and not model.split_prior.feature[k].nominal
     largest, total, done, chosen = -inf, 0.0, 0.0, np.int64(-3)
@@ -294,18 +298,18 @@ def walk_ways(
 
 @jit
 def weight_of_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, way: int) -> float:
-    """Weight of a way of parting ``n`` bins, by those of the splits in ``state.cut_weights``; of all alike."""
+    """Weight of a way of parting ``n`` bins, by those of the splits in ``state.scratch.cut_weight``; of all alike."""
     if model.split_prior.feature[k].nominal:
-        return state.cut_weights[0]
+        return state.scratch.cut_weight[0]
     if not parts_box(model.split_prior):
-        return state.cut_weights[way]
-    low, code_of = span(model, state, node, k)[0], state.codes[0]
+        return state.scratch.cut_weight[way]
+    low, code_of = span(model, state, node, k)[0], state.scratch.codes.distinct
     count, first, _ = trivial_ways(model, state, node, k, n, way)
     if way >= 0:
         count, first = code_of[way + 1] - code_of[way], code_of[way]
     total = 0.0
     for c in range(first, first + count):
-        total += state.cut_weights[c - low]
+        total += state.scratch.cut_weight[c - low]
     return total
 
 
@@ -318,23 +322,23 @@ def pick_alike(
         return pick(rng, count)
     first, total = cut - span(model, state, node, k)[0], 0.0
     for j in range(first, first + count):
-        total += state.cut_weights[j]
-    return pick_weighted(rng, state.cut_weights[first : first + count], total)
+        total += state.scratch.cut_weight[j]
+    return pick_weighted(rng, state.scratch.cut_weight[first : first + count], total)
 
 
 @jit
 def gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) -> int:
-    """Writes the gains in score of the ways of parting ``n`` bins into ``state.gains``; returns the number of ways."""
-    rule, gains, score = model.split_prior, state.gains, state.node[node].guess
+    """Write the gains in score of the ways of parting ``n`` bins into ``scan.gain``, and return the number of ways."""
+    rule, bins, score = model.split_prior, state.scratch.scan, state.node[node].guess
     if rule.feature[k].nominal and not follows_design(rule):
         n_splits = _part_categories(model, state, n)
     else:
         n_splits = max(n - 1, 0)
         _part_bins(state, n_splits)
     for way in range(n_splits):
-        gains[way] = -score
-    add_scores_into(gains, model.guess, state.lefts, n_splits)
-    add_scores_into(gains, model.guess, state.rights, n_splits)
+        bins.gain[way] = -score
+    add_scores_into(bins.gain, model.guess, bins.left, n_splits)
+    add_scores_into(bins.gain, model.guess, bins.right, n_splits)
     return n_splits
 
 
@@ -345,23 +349,24 @@ def _part_bins(state: ChainState, n_splits: int) -> None:
     Each sum waits for the one before, so several are taken at a time: many statistics side by side, few two at a time
     from both ends.
     """
-    bins, left, right, rows_of, rows_left = state.bins, state.lefts, state.rights, state.codes[2], state.codes[3]
-    n_stats, last, rows = bins.shape[1], n_splits - 1, np.int64(0)
+    bins = state.scratch.scan
+    stats, left, right, rows_left = bins.stats, bins.left, bins.right, bins.rows_left
+    n_stats, last, rows = stats.shape[1], n_splits - 1, np.int64(0)
     for way in range(n_splits):
-        rows += rows_of[way]
+        rows += bins.rows[way]
         rows_left[way] = rows
     for way in range(n_splits if n_stats > FEW_STATS else 0):
         for i in range(n_stats):
-            left[way, i] = bins[way, i] + (left[way - 1, i] if way > 0 else 0.0)
-            right[last - way, i] = bins[n_splits - way, i] + (right[n_splits - way, i] if way > 0 else 0.0)
+            left[way, i] = stats[way, i] + (left[way - 1, i] if way > 0 else 0.0)
+            right[last - way, i] = stats[n_splits - way, i] + (right[n_splits - way, i] if way > 0 else 0.0)
     for i in range(0, n_stats if n_stats <= FEW_STATS else 0, 2):
         j = min(i + 1, n_stats - 1)
         one, other, one_right, other_right = 0.0, 0.0, 0.0, 0.0
         for way in range(n_splits):
-            one += bins[way, i]
-            other += bins[way, j]
-            one_right += bins[n_splits - way, i]
-            other_right += bins[n_splits - way, j]
+            one += stats[way, i]
+            other += stats[way, j]
+            one_right += stats[n_splits - way, i]
+            other_right += stats[n_splits - way, j]
             left[way, i], left[way, j] = one, other
             right[last - way, i], right[last - way, j] = one_right, other_right
 
@@ -369,7 +374,8 @@ def _part_bins(state: ChainState, n_splits: int) -> None:
 @jit
 def _part_categories(model: Lowered, state: ChainState, n: int) -> int:
     """Sums both sides of the ways of parting categories, all of few, else prefixes in order; returns how many."""
-    left, right, rows_of, rows_left = state.lefts, state.rights, state.codes[2], state.codes[3]
+    bins = state.scratch.scan
+    left, right, rows_left = bins.left, bins.right, bins.rows_left
     few, ordered, n_splits = n <= FEW_CATEGORIES, np.int64(0), max(n - 1, 0)
     if few and n > 1:
         n_splits = (1 << (n - 1)) - 1
@@ -380,72 +386,72 @@ def _part_categories(model: Lowered, state: ChainState, n: int) -> int:
         else:
             j = next_in_order(model, state, n, ordered)
             ordered |= np.int64(1) << j
-            rows_left[way] = rows_of[j] + (rows_left[way - 1] if way > 0 else 0)
+            rows_left[way] = bins.rows[j] + (rows_left[way - 1] if way > 0 else 0)
             for i in range(left.shape[1]):
-                left[way, i] = state.bins[j, i] + (left[way - 1, i] if way > 0 else 0.0)
+                left[way, i] = bins.stats[j, i] + (left[way - 1, i] if way > 0 else 0.0)
         _sum_pattern(state, right, way, n, ~ordered)
     return n_splits
 
 
 @jit
 def note_way(model: Lowered, state: ChainState, node: int, k: int, n: int, way: int) -> None:
-    """Write the way with the given number into ``state.way``."""
-    rule, out = model.split_prior, state.way
+    """Write the way with the given number into ``scan.chosen``."""
+    rule, out, codes = model.split_prior, state.scratch.scan.chosen[0], state.scratch.codes.distinct
     nominal = rule.feature[k].nominal and not follows_design(rule)
     cut, upper, categories, count = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(1)
     if way < 0:
         count, cut, categories = trivial_ways(model, state, node, k, n, way)
         upper = cut if nominal else cut + 1
         if has_empty_sides(rule) and not nominal and cut < 0 and n > 0:
-            upper = state.codes[0, 0]
+            upper = codes[0]
     elif nominal:
         categories, ordered = np.int64(0), np.int64(0)
         for j in range(n if n <= FEW_CATEGORIES else way + 1):
             if n > FEW_CATEGORIES:
                 here = next_in_order(model, state, n, ordered)
                 ordered |= np.int64(1) << here
-                categories |= np.int64(1) << state.codes[0, here]
+                categories |= np.int64(1) << codes[here]
             elif ((1 + 2 * way) >> j) & 1:
-                categories |= np.int64(1) << state.codes[0, j]
-        if not categories & (np.int64(1) << state.codes[0, 0]):
+                categories |= np.int64(1) << codes[j]
+        if not categories & (np.int64(1) << codes[0]):
             categories = present_bits(state, n) & ~categories
     elif halves_box(rule):
         cut = middle_cut(model, state, node, k)
         upper = cut + 1
     else:
-        cut, upper = state.codes[0, way], state.codes[0, way + 1]
+        cut, upper = codes[way], codes[way + 1]
         if parts_box(rule):
             count, upper = upper - cut, cut + 1
-    out[CUT], out[UPPER], out[CATEGORIES], out[CHOICES] = cut, upper, categories, count
+    out.cut, out.upper, out.categories, out.n_alike = cut, upper, categories, count
 
 
 @jit
 def _sum_pattern(state: ChainState, side: np.ndarray, way: int, n: int, pattern: int) -> int:
     """Sums the statistics of the bins in ``pattern`` into a side of a way, and returns their rows."""
-    rows = np.int64(0)
+    rows, bins = np.int64(0), state.scratch.scan
     for i in range(side.shape[1]):
         side[way, i] = 0.0
     for j in range(n):
         if (pattern >> j) & 1:
-            rows += state.codes[2, j]
+            rows += bins.rows[j]
             for i in range(side.shape[1]):
-                side[way, i] += state.bins[j, i]
+                side[way, i] += bins.stats[j, i]
     return rows
 
 
 @jit
 def next_in_order(model: Lowered, state: ChainState, n: int, done: int) -> int:
     """The bin with the smallest mean of those whose bit in ``done`` is clear."""
-    best, lowest = np.int64(-1), inf
+    best, lowest, stats = np.int64(-1), inf, state.scratch.scan.stats
     for j in range(n):
         if not (done >> j) & 1:
             mean, weight = 0.0, 0.0
             if model.units.counts:
-                for i in range(state.bins.shape[1]):
-                    weight += state.bins[j, i]
-                    mean += i * state.bins[j, i]
+                for i in range(stats.shape[1]):
+                    weight += stats[j, i]
+                    mean += i * stats[j, i]
             else:
-                weight, mean = state.bins[j, 0], state.bins[j, 1]
+                weight, mean = stats[j, 0], stats[j, 1]
             mean = mean / weight if weight > 0.0 else 0.0
             if best < 0 or mean < lowest:
                 best, lowest = np.int64(j), mean
@@ -459,7 +465,7 @@ def prefix_of(model: Lowered, state: ChainState, n: int, left: int, present: int
     for way in range(n - 1):
         j = next_in_order(model, state, n, done)
         done |= np.int64(1) << j
-        prefix |= np.int64(1) << state.codes[0, j]
+        prefix |= np.int64(1) << state.scratch.codes.distinct[j]
         if prefix == left or present & ~prefix == left:
             return np.int64(way)
     return np.int64(-3)
@@ -476,10 +482,10 @@ def trivial_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, s
             return (np.int64(1) if n > 0 else np.int64(0)), np.int64(-1), np.int64(0) if nominal else np.int64(-1)
         return np.int64(1), (np.int64(-1) if nominal else n_codes - 1), all_bits(n_codes) if nominal else np.int64(-1)
     if parts_box(rule) and not rule.feature[k].nominal:
-        low, high = span(model, state, node, k)
+        (low, high), codes = span(model, state, node, k), state.scratch.codes.distinct
         if n == 0:
             return (high - low - 1 if step == -2 else np.int64(0)), low, np.int64(-1)
         if step == -2:
-            return state.codes[0, 0] - low, low, np.int64(-1)
-        return high - 1 - state.codes[0, n - 1], state.codes[0, n - 1], np.int64(-1)
+            return codes[0] - low, low, np.int64(-1)
+        return high - 1 - codes[n - 1], codes[n - 1], np.int64(-1)
     return np.int64(0), np.int64(0), np.int64(-1)

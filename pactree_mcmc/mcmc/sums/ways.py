@@ -6,9 +6,10 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.geometry import halves_box, parts_box
 from ..edits.carry_over import cell_bits
-from ..state.arrays import ChainState
+from ..state.scratch import FEW_CATEGORIES
 from ..state.splits import span
-from .split_sums import FEW_CATEGORIES, prefix_of
+from ..state.tree import ChainState
+from .split_sums import prefix_of
 
 
 @jit
@@ -17,7 +18,7 @@ def way_of(model: Lowered, state: ChainState, node: int, internal: int, k: int, 
 
     Way -3 is none of them.
     """
-    rule, here, code_of = model.split_prior, state.node[internal], state.codes[0]
+    rule, here, code_of = model.split_prior, state.node[internal], state.scratch.codes.distinct
     first = np.int64(0)
     if here.categories >= 0:
         present = cell_bits(model, state, node, k)

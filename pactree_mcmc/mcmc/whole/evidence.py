@@ -25,8 +25,8 @@ from ...posterior.evidence import COVERED, evidence_constant, prior_mass
 from ..chain.chain import Chain
 from ..chain.snapshot import generator_from
 from ..moves.learned import weigh_saved
-from ..state.arrays import MOST_VALUES
 from ..state.records import ROWS
+from .density.density import MOST_VALUES
 from .sampling import TREES_PER_CALL, sample_independent, set_density
 from .tasks import density_of
 
@@ -60,7 +60,7 @@ def team_evidences(post: Any, limit: float = inf) -> np.ndarray | None:
         the density of a team contains none of its draws.
     """
     model, course = post.model, post.course
-    if course is None or not course.kernel.guided or post.tempering is not None or not model.lowered.is_fixed:
+    if course is None or not course.kernel.is_guided or post.tempering is not None or not model.lowered.is_fixed:
         return None
     if prior_mass(model).log_mass is None or model.units.n_units * len(model.lowered.split_prior.feature) > MOST_VALUES:
         return None

@@ -24,9 +24,9 @@ from ..run.progress import Progress
 from ..run.stop import LEARNING, Stop
 from ..run.task import LENGTHS, PILOT_STEPS, WORK, Plan, Result, Run
 from ..run.workers import Work, nothing_left
-from ..state.arrays import first_density
 from ..state.pieces import Graph, new_graph
 from ..state.records import N_PIECES
+from ..state.tree import first_density
 from ..sums.split_sums import CODE_ROWS
 from .density.decisions import Decisions
 from .density.fit import fit_density, joined_decisions

@@ -23,9 +23,9 @@ def set_density(chain: Chain, density: np.ndarray | None, beta: float) -> None:
         chain.take(new_graph())
     state.beta[0] = beta
     # the stored values of cells depend on the power and on the density
-    state.guide.hash[:] = NONE
-    state.cell.scan[:] = NONE
-    state.cell.ahead[:] = NONE
+    state.stored.guide.hash[:] = NONE
+    state.stored.cell.scan[:] = NONE
+    state.stored.cell.ahead[:] = NONE
 
 
 def set_growing(chain: Chain, graph: Graph, room: int) -> Graph:

@@ -43,7 +43,7 @@ def stops_left_out(right, model, state, top):
     lists = plain_package().module("mcmc.state.lists")
     while node >= 0:
         if lists.is_leaf(state, node) and state.node[node].splittable:
-            total -= state.guide[density.known(model, state, node)].log_stop
+            total -= state.stored.guide[density.known(model, state, node)].log_stop
         node = terms.next_node(state, node, top)
     return total
 
@@ -54,7 +54,7 @@ def split_without_rule(right, model, state, node):
 
 def learned_alone(right, model, state, node, place, k, rule, learned):
     """A split weighs what the learned part says."""
-    return rule * exp(learned - state.guide[place].log_learned)
+    return rule * exp(learned - state.stored.guide[place].log_learned)
 
 
 def root_instead(right, *args):
@@ -63,19 +63,19 @@ def root_instead(right, *args):
 
 
 def guide_of_another_cell(right, model, state, node):
-    state.guide[0].hash = state.node[node].hash
+    state.stored.guide[0].hash = state.node[node].hash
     return right(model, state, node)
 
 
 def guide_at_another_depth(right, model, state, node):
-    if state.guide[0].hash == state.node[node].hash:
-        state.guide[0].depth = state.node[node].depth
+    if state.stored.guide[0].hash == state.node[node].hash:
+        state.stored.guide[0].depth = state.node[node].depth
     return right(model, state, node)
 
 
 def without_even(right, model, state, node, place, k, rule, learned):
     """The part of the mixture by R alone."""
-    even = plain_package().module(DENSITY).EVENLY * exp(-state.guide[place].log_even)
+    even = plain_package().module(DENSITY).EVENLY * exp(-state.stored.guide[place].log_even)
     return right(model, state, node, place, k, rule, learned) - rule * even
 
 
@@ -92,7 +92,9 @@ def one_feature_if_pure(right, model, state, node, place):
     """In a cell of one class only one feature is drawn."""
     right(model, state, node, place)
     if plain_package().module(DENSITY)._is_pure(model, state, node):
-        state.fractions[place] *= np.arange(len(state.fractions[place])) == state.fractions[place].argmax()
+        state.stored.fraction[place] *= (
+            np.arange(len(state.stored.fraction[place])) == state.stored.fraction[place].argmax()
+        )
 
 
 def both(name, wrong):
@@ -120,7 +122,7 @@ def as_if_sure(right, rng, model, state, node, expected, retained, base):
     """Splits in the sample are taken to be there always."""
     n = right(rng, model, state, node, expected, retained, base)
     for j in range(base, base + n):
-        state.branch[j].log_p = 0.0
+        state.scratch.density.branch[j].log_p = 0.0
     return n
 
 
@@ -157,7 +159,7 @@ def never_exhausted(right, rng, model, state, node, *rest):
     """What was drawn until the work was too much is taken."""
     out = right(rng, model, state, node, *rest)
     if state.node[node].parent < 0:
-        state.work[plain_package().module("mcmc.state.arrays").EXHAUSTED] = 0
+        state.work[plain_package().module("mcmc.state.tree").EXHAUSTED] = 0
     return out
 
 

@@ -116,7 +116,7 @@ def unweighed(right, model, state, node, k, cut):
 def uniform_part(right, model, state, node, k, n, way):
     """Ways count as often as there are cuts, whatever these weigh."""
     box = plain_package().module("model.split_prior.geometry").parts_box(model.split_prior)
-    codes = state.codes[0]
+    codes = state.scratch.codes.distinct
     return float(codes[way + 1] - codes[way]) if box and way >= 0 else 1.0
 
 

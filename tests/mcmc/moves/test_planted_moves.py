@@ -177,7 +177,7 @@ def one_level_is_none(right, model, state, node, ahead):
 def depth_not_counted(right, model, state, node):
     """A sum over two levels kept at another depth is taken."""
     place = plain_package().module("mcmc.state.splits").cell_of(model, state, node)
-    state.cell[place].depth = state.node[node].depth
+    state.stored.cell[place].depth = state.node[node].depth
     return right(model, state, node)
 
 

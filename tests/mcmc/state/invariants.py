@@ -121,7 +121,7 @@ def check_contents(model, chain, plainly=None):
     assert isclose(log_prior, model.log_prior(tree), rel_tol=1e-12, abs_tol=1e-10)
     assert isclose(log_score, model.log_score(tree), rel_tol=1e-10, abs_tol=1e-9)
     node = Copies(state.node)
-    numbers, scans = preorder(node), len(state.cell) > 1 and model.split_prior.kind != FIXED
+    numbers, scans = preorder(node), len(state.stored.cell) > 1 and model.split_prior.kind != FIXED
     lines = len(state.line) > 1 and model.leaf.separates
     for number, cell, split in model.visit(tree):
         i = numbers[number]
@@ -219,7 +219,9 @@ def all_splits(model, cell):
 def check_untouched_ranges(model, chain):
     """After a refused growth the units of the leaves may be permuted, not exchanged; scratch is clean."""
     state = chain.state
-    assert not state.codes[1].any() and not state.marks.any() and not state.by_code.any()
+    assert (
+        not state.codes[1].any() and not state.scratch.codes.is_present.any() and not state.scratch.scan.by_code.any()
+    )
     node = Copies(state.node)
     for i in preorder(node):
         here = node[i]

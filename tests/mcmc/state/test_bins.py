@@ -76,14 +76,18 @@ def check_node(chain, node):
             low, high = splits.span(chain.model, chain.packed, node, k)
             codes = np.clip(codes, low, high - 1)
         n = sums.fill_bins(chain.model, chain.packed, node, k)
-        known = state.codes[0, :n].copy()
+        known = state.scratch.codes.distinct[:n].copy()
         assert np.array_equal(known, np.unique(known)) and set(codes) <= set(known.tolist())
         for j, code in enumerate(known):
             of_code = units[codes == code]
             rows = sum(int(chain.model.units.rows[u & chain.model.units.rows_all]) for u in of_code)
-            assert state.codes[2, j] == rows
-            assert np.allclose(state.bins[j], stats_of(chain, of_code), rtol=1e-12, atol=1e-12)
-        assert not state.codes[1].any() and not state.marks.any() and not state.by_code.any()
+            assert state.scratch.scan.rows[j] == rows
+            assert np.allclose(state.scratch.scan.stats[j], stats_of(chain, of_code), rtol=1e-12, atol=1e-12)
+        assert (
+            not state.codes[1].any()
+            and not state.scratch.codes.is_present.any()
+            and not state.scratch.scan.by_code.any()
+        )
         n_splits = terms.weigh_ways(chain.model, chain.packed, node, k, n)
         for way in range(n_splits):
             sums.note_way(chain.model, chain.packed, node, k, n, way)
@@ -96,26 +100,28 @@ def check_node(chain, node):
 
 def check_way(chain, node, k, way, left, right):
     """The statistics of both sides, and the terms that follow from them."""
-    state, logs = chain.state, chain.state.logs
+    state, logs = chain.state, chain.state.scratch.density.logs
     given, sides = chain.model.units, [left, right]
     # of the two names of one partition of categories either may have been summed as the left one
-    if chain.model.split_prior.feature[k].nominal and not np.allclose(state.lefts[way], stats_of(chain, left)):
+    if chain.model.split_prior.feature[k].nominal and not np.allclose(
+        state.scratch.scan.left[way], stats_of(chain, left)
+    ):
         sides.reverse()
     expected = [stats_of(chain, units) for units in sides]
-    assert np.allclose([state.lefts[way], state.rights[way]], expected, rtol=1e-12, atol=1e-9)
+    assert np.allclose([state.scratch.scan.left[way], state.scratch.scan.right[way]], expected, rtol=1e-12, atol=1e-9)
     one, other = (terms.impurity(chain.model, logs, np.array([stats]), 0) for stats in expected)
     scores = (leaf_score(chain.model.guess, np.array([stats]), 0) for stats in expected)
-    assert np.isclose(state.gains[way], sum(scores) - state.node[node].guess, rtol=1e-9, atol=1e-9)
-    f = state.way_terms[:, way + 2]
+    assert np.isclose(state.scratch.scan.gain[way], sum(scores) - state.node[node].guess, rtol=1e-9, atol=1e-9)
+    f = state.scratch.density.way_terms[:, way + 2]
     least = [one.nats + other.nats, max(one.nats, other.nats), np.sqrt(one.nats) + np.sqrt(other.nats)]
     assert np.allclose(f[1:5], [*least, np.log1p(one.minority) + np.log1p(other.minority)], rtol=1e-9, atol=1e-6)
-    rows, n_left = int(state.node[node].rows), int(state.codes[3, way])
+    rows, n_left = int(state.node[node].rows), int(state.scratch.scan.rows_left[way])
     if not chain.model.split_prior.feature[k].nominal:
         assert n_left == sum(int(given.rows[u & given.rows_all]) for u in left)
     assert np.isclose(f[5], np.log1p(n_left) + np.log1p(rows - n_left) - 2.0 * np.log(rows + 2.0))
     row = terms.row_of(state, node)
     b = state.density[row, terms.N_CELL_TERMS :]
-    assert np.isclose(state.tilts[terms.LEARNED, way + 2], b @ f)
+    assert np.isclose(state.scratch.density.exponent[terms.LEARNED, way + 2], b @ f)
 
 
 @pytest.mark.parametrize("grid", [False, True], ids=["local", "grid"])
@@ -134,5 +140,5 @@ def test_few_rows_with_codes_far_apart():
     chain.packed.node[0].stop = 7
     found = chain.model.units.codes[1, state.order[:7]].astype(int)
     assert np.ptp(found) > 16 * 7
-    assert np.array_equal(state.codes[0, : collect(chain.model, chain.packed, 0, 1)], np.unique(found))
-    assert np.array_equal(state.side[:7], found) and not state.marks.any()
+    assert np.array_equal(state.scratch.codes.distinct[: collect(chain.model, chain.packed, 0, 1)], np.unique(found))
+    assert np.array_equal(state.side[:7], found) and not state.scratch.codes.is_present.any()

@@ -40,7 +40,7 @@ def check_codes(chain, node):
         found = codes_of(chain, node, k)
         distinct = np.unique(found)
         assert codes.collect_codes(chain.model, state, node, k) == len(distinct)
-        assert np.array_equal(chain.state.codes[0, : len(distinct)], distinct)
+        assert np.array_equal(chain.state.scratch.codes.distinct[: len(distinct)], distinct)
         assert codes.count_codes(chain.model, state, node, k) == len(distinct)
         assert codes.has_two_codes(chain.model, state, node, k) == (len(distinct) > 1)
         n_codes = int(chain.model.split_prior.feature[k].n_codes)
@@ -49,19 +49,19 @@ def check_codes(chain, node):
             assert low == max(found[found <= cut], default=-1) and high == min(found[found > cut], default=n_codes)
             between = distinct[(distinct > cut) & (distinct < cut + 4)]
             n = codes.collect_codes_between(chain.model, state, node, k, cut, cut + 4)
-            assert np.array_equal(chain.state.codes[0, :n], between)
-        assert not chain.state.codes[1].any() and not chain.state.marks.any()
+            assert np.array_equal(chain.state.scratch.codes.distinct[:n], between)
+        assert not chain.state.codes[1].any() and not chain.state.scratch.codes.is_present.any()
 
 
 def check_masses(chain, node):
     """What is kept of a cell is the number of splits of those features alone that were asked for."""
     with np.errstate(over="ignore"):
-        chain.state.cell.hash[:] = -1
+        chain.state.stored.cell.hash[:] = -1
         numbers = [len(np.unique(codes_of(chain, node, k))) - 1 for k in range(3)]
         place = splits.know_admissible(chain.model, chain.packed, node)
-        assert [splits.UNCOUNTED if n else 0.0 for n in numbers] == chain.state.ways[place].tolist()
-        assert chain.state.cell[place].weight == sum(n > 0 for n in numbers)
-        assert splits.mass(chain.model, chain.packed, node, 1) == numbers[1] == chain.state.ways[place, 1]
+        assert [splits.UNCOUNTED if n else 0.0 for n in numbers] == chain.state.stored.mass[place].tolist()
+        assert chain.state.stored.cell[place].weight == sum(n > 0 for n in numbers)
+        assert splits.mass(chain.model, chain.packed, node, 1) == numbers[1] == chain.state.stored.mass[place, 1]
         assert [splits.mass(chain.model, chain.packed, node, k) for k in range(3)] == numbers
 
 

@@ -200,7 +200,7 @@ def test_the_checks_see_a_stale_table():
     chain = new_chain(model, "default", 2)
     place = int(_scan.scanned(chain.model, chain.packed, 0))
     check_everything(model, chain)
-    chain.state.cell.log_w[place] += 1e-6
+    chain.state.stored.cell.log_w[place] += 1e-6
     with pytest.raises(AssertionError):
         check_everything(model, chain)
 

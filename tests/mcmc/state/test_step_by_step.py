@@ -161,7 +161,7 @@ def test_light_sides_beside_heavy_ones():
         chain = compiled_module("mcmc.chain.chain").Chain(
             model.lowered, compiled_module("mcmc.kernel").read_kernel(KERNEL), np.random.default_rng(1)
         )
-        lefts, rights = chain.state.lefts, chain.state.rights
+        lefts, rights = chain.state.scratch.scan.left, chain.state.scratch.scan.right
         _scan.scanned(chain.model, chain.packed, 0)
         root = model.root_cell()
         for way in range(7):

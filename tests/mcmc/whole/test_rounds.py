@@ -13,8 +13,8 @@ from pactree_mcmc.mcmc.chain.snapshot import ARRAYS
 from pactree_mcmc.mcmc.kernel import Kernel
 from pactree_mcmc.mcmc.run import pool as _pool
 from pactree_mcmc.mcmc.run import task as _run
-from pactree_mcmc.mcmc.state.arrays import first_density
 from pactree_mcmc.mcmc.state.records import N_PIECES
+from pactree_mcmc.mcmc.state.tree import first_density
 from pactree_mcmc.mcmc.whole import rounds as _rounds
 from tests.mcmc.run.test_executors import SPAWN, AtOnce, Deadly
 from tests.mcmc.run.test_interruption import HangingExecutor

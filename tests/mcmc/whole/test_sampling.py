@@ -7,9 +7,9 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.mcmc.state.arrays import first_density
 from pactree_mcmc.mcmc.state.pieces import new_graph
 from pactree_mcmc.mcmc.state.records import EXPLORING, GROWING, N_PIECES, NONE
+from pactree_mcmc.mcmc.state.tree import first_density
 from pactree_mcmc.mcmc.whole.density.graph import EXPLORED, joined_graph
 from pactree_mcmc.mcmc.whole.sampling import sample_and_grow, sample_independent, set_density, set_growing
 from tests.problems.runs import MODELS as LARGER
@@ -138,7 +138,7 @@ def fraction_by_density(state):
     chain = growing_chain(model)
     sample_independent(chain, 1500)
     chain.state.density[0, 0] -= 60.0
-    chain.state.guide.hash[:] = NONE
+    chain.state.stored.guide.hash[:] = NONE
     chain.state.graph.used[GROWING] = state
     stump = model.log_prior(STUMP) + model.log_score(STUMP) - model.prior_tables.log_constant
     return np.isclose(sample_independent(chain, 400), stump, atol=0.2).mean()

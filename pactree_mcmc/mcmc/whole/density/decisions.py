@@ -10,7 +10,6 @@ import numpy as np
 from ....core.compile.jit import jit
 from ....core.logsum import exp_sum
 from ....model.split_prior.geometry import follows_design
-from ...state.arrays import EXHAUSTED
 from ...state.lists import is_leaf
 from ...state.records import DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS, NONE
 from ...state.terms import next_node
@@ -67,14 +66,14 @@ def note_decisions(walk: Any, out: Any) -> None:
     node = np.int64(0)
     while node != NONE:
         m, r = out.used[N_CELLS], out.used[N_SPLITS]
-        if m == len(out.level) or r + len(state.branch) > len(out.offset):
+        if m == len(out.level) or r + len(state.scratch.density.branch) > len(out.offset):
             return
         if state.node[node].splittable:
-            guide = state.guide[known(model, state, node)]
+            guide = state.stored.guide[known(model, state, node)]
             if abs(guide.odds) < 1e300:
                 cell_terms_into(model, state, node, guide.odds)
                 for j in range(N_CELL_TERMS):
-                    out.cell_terms[m, j] = state.cell_terms[j]
+                    out.cell_terms[m, j] = state.scratch.density.cell_terms[j]
                 depth = state.node[node].depth
                 out.level[m], out.is_split[m] = min(depth, np.int64(DENSITY_LEVELS - 1)), 0.0
                 out.chosen[m] = NONE
@@ -92,11 +91,11 @@ def note_ways(walk: Any, out: Any, node: int) -> None:
     """Append a sample of the splits of an internal node."""
     state, r = walk.state, out.used[N_SPLITS]
     n = sample_ways(walk.rng, walk.model, state, node, SAMPLED, node, np.int64(0))
-    state.work[EXHAUSTED] = 0
+    state.scratch.density.is_exhausted[0] = 0
     for j in range(n):
-        branch = state.branch[j]
+        branch = state.scratch.density.branch[j]
         for i in range(N_WAY_TERMS):
-            out.way_terms[r + j, i] = state.branch_terms[j, i]
+            out.way_terms[r + j, i] = state.scratch.density.branch_terms[j, i]
         out.offset[r + j] = branch.log_rule - branch.log_p
         if branch.kept:
             out.chosen[out.used[N_CELLS]] = r + j

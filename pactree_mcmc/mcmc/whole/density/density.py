@@ -19,13 +19,13 @@ from ....core.compile.jit import jit
 from ....core.logsum import log_sum
 from ....model import Lowered
 from ....model.split_prior.geometry import follows_design
-from ...state.arrays import FEWEST_TOPS, MOST_VALUES, ChainState
 from ...state.lists import is_leaf
 from ...state.random import pick, pick_weighted
 from ...state.records import N_CELL_TERMS, NONE, SCAN
 from ...state.splits import Split, fixed_split, n_splits_of
 from ...state.terms import node_log_stop, prior_index
-from ...sums.split_sums import CATEGORIES, CHOICES, CUT, UPPER, feature_weight, fill_bins, note_way, walk_ways
+from ...state.tree import FEWEST_TOPS, ChainState
+from ...sums.split_sums import feature_weight, fill_bins, note_way, walk_ways
 from .terms import (
     EVEN,
     GAIN,
@@ -47,6 +47,8 @@ SPLIT_DEFENCE = 0.1
 FLAT_ODDS, MOST_ODDS = 0.5, 60.0
 """Power of the odds in the defensive part of splitting, and the largest absolute log odds there."""
 LEARNT = 1.0 - DEFENCE - EVENLY
+MOST_VALUES = 200_000
+"""Number of units times features of the largest cell whose subtree is redrawn."""
 
 
 @jit
@@ -54,8 +56,8 @@ def known(model: Lowered, state: ChainState, node: int) -> int:
     """Compute the probability that a splittable node is split, unless it is stored, and return the cell's place."""
     here = state.node[node]
     at = mixed(here.hash + state.count[SCAN] * np.int64(0x9E3779B1) + here.depth * 64)
-    place = (at ^ (at >> 32)) & (len(state.guide) - 1)
-    guide = state.guide[place]
+    place = (at ^ (at >> 32)) & (len(state.stored.guide) - 1)
+    guide = state.stored.guide[place]
     if guide.hash == here.hash and guide.depth == here.depth and guide.scan == state.count[SCAN]:
         return place
     guide.hash, guide.depth, guide.scan = here.hash, here.depth, state.count[SCAN]
@@ -64,7 +66,7 @@ def known(model: Lowered, state: ChainState, node: int) -> int:
         guide.odds = _odds_by_one(model, state, node)
     else:
         _weigh_splits(model, state, node, place)
-        log_w = log_sum(state.sums[GAIN], len(model.split_prior.feature)) - log(guide.weight)
+        log_w = log_sum(state.scratch.density.log_sum[GAIN], len(model.split_prior.feature)) - log(guide.weight)
         guide.odds = lookahead_odds(model, state, node, log_w)
         _mix_features(model, state, node, place)
     _split_into(model, state, node, place)
@@ -75,7 +77,7 @@ def known(model: Lowered, state: ChainState, node: int) -> int:
 def asked(model: Lowered, state: ChainState, node: int) -> int:
     """Compute, unless they are stored, the probabilities of the splits of a node, and return the place of the cell."""
     place = known(model, state, node)
-    if state.guide[place].asked == 0:
+    if state.stored.guide[place].asked == 0:
         _weigh_splits(model, state, node, place)
         _mix_features(model, state, node, place)
     return place
@@ -84,7 +86,7 @@ def asked(model: Lowered, state: ChainState, node: int) -> int:
 @jit
 def _is_pure(model: Lowered, state: ChainState, node: int) -> bool:
     """Return True if a cell is of one class, so that the gain of a split depends on the numbers of rows alone."""
-    return model.units.counts and impurity(model, state.logs, state.stats, node).minority == 0.0
+    return model.units.counts and impurity(model, state.scratch.density.logs, state.stats, node).minority == 0.0
 
 
 @jit
@@ -104,12 +106,12 @@ def _odds_by_one(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def _weigh_splits(model: Lowered, state: ChainState, node: int, place: int) -> None:
-    """Compute the log sum of each feature, in ``state.sums``, and the normalisers of the parts of the mixture."""
-    guide = state.guide[place]
+    """Compute the log sum of each feature, in ``density.log_sum``, and the normalisers of the parts of the mixture."""
+    guide, work = state.stored.guide[place], state.scratch.density
     p, weights = len(model.split_prior.feature), 0.0
     for k in range(p):
         for part in range(3):
-            state.sums[part, k] = -inf
+            work.log_sum[part, k] = -inf
         weight = feature_weight(model, state, node, k)
         if weight > 0.0:
             n = fill_bins(model, state, node, k)
@@ -117,26 +119,26 @@ def _weigh_splits(model: Lowered, state: ChainState, node: int, place: int) -> N
             if ways > 0.0:
                 weights += weight
                 n_splits = weigh_ways(model, state, node, k, n)
-                log_rule, tilts, first, last = log(weight / ways), state.tilts, np.int64(0), np.int64(n_splits + 2)
-                state.sums[GAIN, k] = log_rule + log_sum_ways(tilts[GAIN], state.alike, first, last, 1.0)
-                state.sums[LEARNED, k] = log_rule + log_sum_ways(tilts[LEARNED], state.alike, first, last, 1.0)
-                state.sums[EVEN, k] = log_rule + log_n_alike(state.alike, first, last)
+                log_rule, first, last = log(weight / ways), np.int64(0), np.int64(n_splits + 2)
+                for part in (GAIN, LEARNED):
+                    log_total = log_sum_ways(work.exponent[part], work.n_alike, first, last, 1.0)
+                    work.log_sum[part, k] = log_rule + log_total
+                work.log_sum[EVEN, k] = log_rule + log_n_alike(work.n_alike, first, last)
     guide.weight, guide.asked = weights, 1
-    guide.log_learned = log_sum(state.sums[LEARNED], p)
-    guide.log_even = log_sum(state.sums[EVEN], p)
+    guide.log_learned, guide.log_even = log_sum(work.log_sum[LEARNED], p), log_sum(work.log_sum[EVEN], p)
 
 
 @jit
 def _mix_features(model: Lowered, state: ChainState, node: int, place: int) -> None:
     """Compute the probability of each feature, given a split."""
-    guide = state.guide[place]
+    stored, guide, sums = state.stored, state.stored.guide[place], state.scratch.density.log_sum
     for k in range(len(model.split_prior.feature)):
-        state.fractions[place, k] = state.own[place, k] = 0.0
-        if state.sums[EVEN, k] > -inf:
-            state.fractions[place, k] = LEARNT * exp(state.sums[LEARNED, k] - guide.log_learned)
-            state.fractions[place, k] += DEFENCE * feature_weight(model, state, node, k) / guide.weight
-            state.own[place, k] = state.sums[LEARNED, k]
-            state.fractions[place, k] += EVENLY * exp(state.sums[EVEN, k] - guide.log_even)
+        stored.fraction[place, k] = stored.log_learned[place, k] = 0.0
+        if sums[EVEN, k] > -inf:
+            stored.log_learned[place, k] = sums[LEARNED, k]
+            stored.fraction[place, k] = LEARNT * exp(sums[LEARNED, k] - guide.log_learned)
+            stored.fraction[place, k] += DEFENCE * feature_weight(model, state, node, k) / guide.weight
+            stored.fraction[place, k] += EVENLY * exp(sums[EVEN, k] - guide.log_even)
 
 
 @jit
@@ -151,7 +153,7 @@ def lookahead_odds(model: Lowered, state: ChainState, node: int, log_w: float) -
 @jit
 def _split_into(model: Lowered, state: ChainState, node: int, place: int) -> None:
     """Compute the log probabilities of splitting and of stopping from the log odds."""
-    guide = state.guide[place]
+    guide = state.stored.guide[place]
     if guide.odds == -inf or guide.odds == inf:
         sure = guide.odds > 0.0
         guide.log_split, guide.log_stop = (0.0, -inf) if sure else (-inf, 0.0)
@@ -159,7 +161,7 @@ def _split_into(model: Lowered, state: ChainState, node: int, place: int) -> Non
     cell_terms_into(model, state, node, guide.odds)
     z, row = 0.0, row_of(state, node)
     for j in range(N_CELL_TERMS):
-        z += state.density[row, j] * state.cell_terms[j]
+        z += state.density[row, j] * state.scratch.density.cell_terms[j]
     flat = FLAT_ODDS * min(max(guide.odds, -MOST_ODDS), MOST_ODDS)
     guide.log_split = log((1.0 - SPLIT_DEFENCE) * _logistic(z) + SPLIT_DEFENCE * _logistic(flat))
     guide.log_stop = log((1.0 - SPLIT_DEFENCE) * _logistic(-z) + SPLIT_DEFENCE * _logistic(-flat))
@@ -173,10 +175,10 @@ def _logistic(z: float) -> float:
 @jit
 def mixture(model: Lowered, state: ChainState, node: int, place: int, k: int, rule: float, learned: float) -> float:
     """Return the probability of a split on feature ``k`` with a logit; ``rule`` is the feature's weight per split."""
-    guide = state.guide[place]
+    guide = state.stored.guide[place]
     total = LEARNT * exp(learned - guide.log_learned) + EVENLY * exp(-guide.log_even)
     fraction = feature_weight(model, state, node, k) / guide.weight
-    return rule * (total + DEFENCE * fraction * exp(learned - state.own[place, k]))
+    return rule * (total + DEFENCE * fraction * exp(learned - state.stored.log_learned[place, k]))
 
 
 @jit
@@ -184,15 +186,16 @@ def log_split(model: Lowered, state: ChainState, node: int) -> float:
     """Return the log probability of the split of an internal node, which must be one of the candidates."""
     if follows_design(model.split_prior):
         return 0.0
-    place, here = asked(model, state, node), state.node[node]
+    place, here, work = asked(model, state, node), state.node[node], state.scratch.density
     gain = state.beta[0] * (state.node[here.left].guess + state.node[here.right].guess - here.guess)
-    left = impurity(model, state.logs, state.stats, here.left)
-    right = impurity(model, state.logs, state.stats, here.right)
-    last = state.way_terms.shape[1] - 1
-    n_left, terms = state.node[here.left].rows, state.way_terms
-    way_terms_into(terms, last, state.logs, gain, left, right, n_left, here.rows)
-    learned = logit(state.density, row_of(state, node), terms, last)
-    rule = exp(here.log_rule) * state.guide[place].weight
+    left, right = (
+        impurity(model, work.logs, state.stats, here.left),
+        impurity(model, work.logs, state.stats, here.right),
+    )
+    last, n_left = work.way_terms.shape[1] - 1, state.node[here.left].rows
+    way_terms_into(work.way_terms, last, work.logs, gain, left, right, n_left, here.rows)
+    learned = logit(state.density, row_of(state, node), work.way_terms, last)
+    rule = exp(here.log_rule) * state.stored.guide[place].weight
     return log(mixture(model, state, node, place, here.feature, rule, learned))
 
 
@@ -201,11 +204,11 @@ def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node
     """Draw a split of a splittable node from the density; return it and the log of its probability."""
     if follows_design(model.split_prior):
         return fixed_split(model, state, node), 0.0
-    place, rule, total = asked(model, state, node), model.split_prior, 0.0
-    for k in range(len(rule.feature)):
-        state.feature_weight[k] = state.fractions[place, k]
-        total += state.feature_weight[k]
-    return draw_split_of(rng, model, state, node, place, np.int64(pick_weighted(rng, state.feature_weight, total)))
+    place, weight, total = asked(model, state, node), state.scratch.feature_weight, 0.0
+    for k in range(len(weight)):
+        weight[k] = state.stored.fraction[place, k]
+        total += weight[k]
+    return draw_split_of(rng, model, state, node, place, np.int64(pick_weighted(rng, weight, total)))
 
 
 @jit
@@ -213,18 +216,18 @@ def draw_split_of(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, place: int, k: int
 ) -> tuple[Split, float]:
     """Draw a split on feature ``k``; return it and its log probability among all splits of the cell at ``place``."""
-    n, rule = fill_bins(model, state, node, k), model.split_prior
-    rule_of = rule.feature[k].weight / n_splits_of(model, state, node, k, n)
+    n, work = fill_bins(model, state, node, k), state.scratch.density
+    rule_of = model.split_prior.feature[k].weight / n_splits_of(model, state, node, k, n)
     n_splits, left, chosen, g = weigh_ways(model, state, node, k, n), rng.random(), np.int64(-3), 0.0
-    left *= state.fractions[place, k]
+    left *= state.stored.fraction[place, k]
     for way in range(-2, n_splits):
-        if state.alike[way + 2] > 0:
+        if work.n_alike[way + 2] > 0:
             chosen = np.int64(way)
-            g = mixture(model, state, node, place, k, rule_of, state.tilts[LEARNED, way + 2])
-            left -= state.alike[way + 2] * g
+            g = mixture(model, state, node, place, k, rule_of, work.exponent[LEARNED, way + 2])
+            left -= work.n_alike[way + 2] * g
             if left < 0.0:
                 break
-    return split_of_way(rng, model, state, node, k, n, chosen, log(rule_of / state.guide[place].weight)), log(g)
+    return split_of_way(rng, model, state, node, k, n, chosen, log(rule_of / state.stored.guide[place].weight)), log(g)
 
 
 @jit
@@ -233,11 +236,12 @@ def split_of_way(
 ) -> Split:
     """Return the split of a way of feature ``k``, in ``n`` bins; if several splits are alike, one of them by chance."""
     note_way(model, state, node, k, n, way)
-    cut, upper = state.way[CUT], state.way[UPPER]
-    if state.way[CHOICES] > 1:
-        cut += pick(rng, state.way[CHOICES])
+    chosen = state.scratch.scan.chosen[0]
+    cut, upper = chosen.cut, chosen.upper
+    if chosen.n_alike > 1:
+        cut += pick(rng, chosen.n_alike)
         upper = cut + 1
-    return Split(k, cut, upper, state.way[CATEGORIES], log_rule)
+    return Split(k, cut, upper, chosen.categories, log_rule)
 
 
 @jit

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ....core.special import expit
-from ...state.arrays import FEWEST_TOPS
 from ...state.records import DENSITY_LEVELS, N_CELL_TERMS
+from ...state.tree import FEWEST_TOPS
 from .decisions import Decisions, add_likelihood
 from .terms import ROWS_TERM
 

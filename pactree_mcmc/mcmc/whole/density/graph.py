@@ -27,13 +27,13 @@ from ....core.compile.pack import pack
 from ....core.logsum import log_add
 from ....model import Lowered
 from ...edits.carry_over import cell_bits
-from ...state.arrays import ChainState
 from ...state.lists import is_leaf
 from ...state.pieces import Graph, new_graph
 from ...state.random import flip
 from ...state.records import EXPLORING, GROWING, N_LINKS, N_PIECES, NONE
 from ...state.splits import Split
 from ...state.terms import next_node, node_log_stop, prior_index
+from ...state.tree import ChainState
 from .density import draw_split, known, log_split
 
 SPREAD = 0.25
@@ -160,7 +160,7 @@ def value_all(graph: Any, order: np.ndarray) -> None:
 @jit
 def log_learned(model: Lowered, state: ChainState, node: int) -> float:
     """Return log g of the split of an internal node."""
-    return state.guide[known(model, state, node)].log_split + log_split(model, state, node)
+    return state.stored.guide[known(model, state, node)].log_split + log_split(model, state, node)
 
 
 @jit
@@ -201,7 +201,7 @@ def _draw_exploring(
 @jit
 def _draw_learned(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
     """Draw a decision from g; return it and the log of its probability."""
-    guide = state.guide[known(model, state, node)]
+    guide = state.stored.guide[known(model, state, node)]
     log_split, log_stop = guide.log_split, guide.log_stop
     if not flip(rng, exp(log_split)):
         return Split(np.int64(NONE), np.int64(0), np.int64(0), np.int64(0), 0.0), log_stop
@@ -242,8 +242,8 @@ def log_decision(model: Lowered, state: ChainState, node: int) -> float:
     if at < 0:
         place = known(model, state, node)
         if is_leaf(state, node):
-            return state.guide[place].log_stop
-        return state.guide[place].log_split + log_split(model, state, node)
+            return state.stored.guide[place].log_stop
+        return state.stored.guide[place].log_split + log_split(model, state, node)
     piece = state.graph.piece[at]
     if is_leaf(state, node):
         return piece.stop + piece.log_norm
@@ -267,28 +267,28 @@ def log_density(model: Lowered, state: ChainState, top: int) -> float:
 @jit
 def add_tree(model: Lowered, state: ChainState, top: int) -> None:
     """Add the subtree at ``top``, which the density must be able to draw, to a growing graph if there is room."""
-    graph, plan = state.graph, state.plan
+    graph, note = state.graph, state.scratch.note
     if graph.used[GROWING] == 0 or state.beta[0] != 1.0:
         return
     if graph.used[N_PIECES] + SPARE > len(graph.piece) or graph.used[N_LINKS] + SPARE > len(graph.link):
         return
     n, node = np.int64(0), np.int64(top)
     while node != NONE:
-        plan[n].node, plan[n].origin = node, NONE
+        note[n].preorder, note[node].piece = node, NONE
         if state.node[node].splittable:
             at = place_of(graph, state.node[node].hash, state.node[node].depth)
             if at < 0:
                 at = _add_piece(model, state, node, -1 - at)
-            plan[n].origin = at
+            note[node].piece = at
             if not is_leaf(state, node):
                 _add_link(model, state, node, at)
-        state.node[node].saved_at = n
         n += 1
         node = next_node(state, node, top)
     for i in range(n - 1, -1, -1):
-        if plan[i].origin >= 0:
-            _bind(model, state, plan[i].node, plan[i].origin)
-            value_piece(graph, plan[i].origin)
+        node = note[i].preorder
+        if note[node].piece >= 0:
+            _bind(model, state, node, note[node].piece)
+            value_piece(graph, note[node].piece)
 
 
 @jit
@@ -300,7 +300,7 @@ def _add_piece(model: Lowered, state: ChainState, node: int, slot: int) -> int:
     piece = graph.piece[at]
     piece.hash, piece.depth, piece.first = here.hash, here.depth, NONE
     piece.stop = node_log_stop(model, state, node) + here.score
-    guide = state.guide[known(model, state, node)]
+    guide = state.stored.guide[known(model, state, node)]
     piece.g_stop = guide.log_stop
     ahead = guide.odds - MARGIN
     piece.floor = piece.stop + log_add(0.0, ahead) if ahead < MOST_ABOVE else -inf
@@ -332,8 +332,7 @@ def _bind(model: Lowered, state: ChainState, node: int, at: int) -> None:
         return
     here, e = state.node[node], link_of_node(model, state, at, node)
     link = state.graph.link[e]
-    link.left = state.plan[state.node[here.left].saved_at].origin
-    link.right = state.plan[state.node[here.right].saved_at].origin
+    link.left, link.right = state.scratch.note[here.left].piece, state.scratch.note[here.right].piece
     link.fixed = here.log_rule + model.prior.table[prior_index(model, here.depth, here.design)].log_split
     if link.left < 0:
         link.fixed += node_log_stop(model, state, here.left) + state.node[here.left].score

@@ -10,8 +10,8 @@ from ....model import Lowered
 from ....model.leaf.codes import BY_ADDRESS, LAPLACE, LOSS, NORMAL, POISSON
 from ....model.leaf.of_numbers import squares_about_mean
 from ....model.split_prior.geometry import least_rows, parts_box
-from ...state.arrays import ChainState
 from ...state.records import DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS
+from ...state.tree import ChainState
 from ...sums.split_sums import gains_into, trivial_ways
 
 GAIN, LEARNED, EVEN = range(3)
@@ -136,8 +136,9 @@ def _combine(out: np.ndarray, logs: np.ndarray, rows_left: np.ndarray, n: int) -
 
 @jit
 def cell_terms_into(model: Lowered, state: ChainState, node: int, odds: float) -> None:
-    """Write the terms x of a cell, with log odds ``odds`` of splitting by lookahead, into ``state.cell_terms``."""
-    out, here = state.cell_terms, impurity(model, state.logs, state.stats, node)
+    """Write the terms x of a cell, with log odds ``odds`` of splitting by lookahead, into ``density.cell_terms``."""
+    work = state.scratch.density
+    out, here = work.cell_terms, impurity(model, work.logs, state.stats, node)
     odds = min(max(odds, -1e6), 1e6)
     out[0], out[1], out[2] = 1.0, odds, min(odds, 0.0)
     out[3], out[4], out[5] = here.nats, sqrt(here.nats), log1p(here.minority)
@@ -163,11 +164,12 @@ def logit(density: np.ndarray, row: int, terms: np.ndarray, at: int) -> float:
 def weigh_ways(model: Lowered, state: ChainState, node: int, k: int, n: int) -> int:
     """Compute the terms and logits of the splits of feature ``k``, in ``n`` bins; return one more than the last way.
 
-    Entry ``w + 2`` belongs to way w, from -2 on: the number of splits alike in ``alike``, its gain and its logit in
-    ``tilts``, its terms f in ``way_terms``.
+    Entry ``w + 2`` belongs to way w, from -2 on: the number of splits alike in ``n_alike``, its gain and its logit in
+    ``exponent``, its terms f in ``way_terms``.
     """
     n_splits, row, rule = gains_into(model, state, node, k, n), row_of(state, node), model.split_prior
-    terms, tilts, alike, logs, density = state.way_terms, state.tilts, state.alike, state.logs, state.density
+    work, scan, codes = state.scratch.density, state.scratch.scan, state.scratch.codes.distinct
+    terms, alike, logs, end = work.way_terms, work.n_alike, work.logs, n_splits + 2
     rows, whole, nothing = state.node[node].rows, impurity(model, logs, state.stats, node), Impurity(0.0, 0.0)
     for way in range(-2, 0):
         alike[way + 2] = trivial_ways(model, state, node, k, n, way)[0]
@@ -177,23 +179,22 @@ def weigh_ways(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
             way_terms_into(terms, 1, logs, 0.0, whole, nothing, rows, rows)
     least, beta = least_rows(rule), state.beta[0]
     gaps = parts_box(rule) and not rule.feature[k].nominal
-    codes, gains, rows_left, end = state.codes, state.gains, state.codes[3], n_splits + 2
     for way in range(n_splits):
-        n_left = rows_left[way]
-        count = codes[0, way + 1] - codes[0, way] if gaps else np.int64(1)
+        n_left = scan.rows_left[way]
+        count = codes[way + 1] - codes[way] if gaps else np.int64(1)
         alike[way + 2] = count if n_left >= least and rows - n_left >= least else np.int64(0)
-        terms[0, way + 2] = beta * gains[way]
-    _impurities_into(terms[1, 2:end], terms[3, 2:end], model, logs, state.lefts, n_splits)
-    _impurities_into(terms[2, 2:end], terms[4, 2:end], model, logs, state.rights, n_splits)
-    _combine(terms[:, 2:end], logs, rows_left, rows)
-    _logits_into(tilts, terms, density, row, end)
+        terms[0, way + 2] = beta * scan.gain[way]
+    _impurities_into(terms[1, 2:end], terms[3, 2:end], model, logs, scan.left, n_splits)
+    _impurities_into(terms[2, 2:end], terms[4, 2:end], model, logs, scan.right, n_splits)
+    _combine(terms[:, 2:end], logs, scan.rows_left[:], rows)
+    _logits_into(work.exponent, terms, state.density, row, end)
     return n_splits
 
 
 @jit
-def _logits_into(tilts: np.ndarray, terms: np.ndarray, density: np.ndarray, row: int, n: int) -> None:
+def _logits_into(exponent: np.ndarray, terms: np.ndarray, density: np.ndarray, row: int, n: int) -> None:
     """Write the gain and the `logit` of the first ``n`` entries."""
-    gains, out = tilts[GAIN], tilts[LEARNED]
+    gains, out = exponent[GAIN], exponent[LEARNED]
     for at in range(n):
         gains[at] = terms[0, at]
         out[at] = 0.0
@@ -204,16 +205,16 @@ def _logits_into(tilts: np.ndarray, terms: np.ndarray, density: np.ndarray, row:
 
 
 @jit
-def log_sum_ways(tilts: np.ndarray, alike: np.ndarray, first: int, last: int, power: float) -> float:
-    """Return the log of the sum of the exponentials of ``power`` times the tilts, entries ``first`` to ``last - 1``."""
+def log_sum_ways(exponent: np.ndarray, alike: np.ndarray, first: int, last: int, power: float) -> float:
+    """Return the log of the sum of ``exp(power * exponent)``, weighted by ``alike``, from entry ``first`` to ``last - 1``."""
     largest, total = -inf, 0.0
     for at in range(first, last):
         if alike[at] > 0:
-            largest = max(largest, tilts[at])
+            largest = max(largest, exponent[at])
     if largest == -inf:
         return -inf
     for at in range(first, last):
-        apart = power * (tilts[at] - largest)
+        apart = power * (exponent[at] - largest)
         if alike[at] > 0 and apart > LOST:
             total += alike[at] * exp(apart)
     return power * largest + log(total)

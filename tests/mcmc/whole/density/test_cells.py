@@ -173,12 +173,12 @@ def with_gaps(split_prior, leaf, seed=3, n=24):
 def said_of(chain, node):
     """The numbers of the density for a node's cell, computed anew."""
     density, state = plain_package().module("mcmc.whole.density.density"), chain.state
-    for guide in state.guide:
+    for guide in state.stored.guide:
         guide.hash = -1
     place = density.asked(chain.model, state, node)
-    guide = state.guide[place]
+    guide = state.stored.guide[place]
     names = ("weight", "log_learned", "log_even", "odds", "log_split", "log_stop")
-    return [*(getattr(guide, name) for name in names), *state.fractions[place], *state.own[place]]
+    return [*(getattr(guide, name) for name in names), *state.stored.fraction[place], *state.stored.log_learned[place]]
 
 
 def check_cells(chain, n_steps, rng, disturb):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from pactree_mcmc.mcmc.state.arrays import first_density
 from pactree_mcmc.mcmc.state.records import DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS
+from pactree_mcmc.mcmc.state.tree import first_density
 from pactree_mcmc.mcmc.whole.density.decisions import Decisions, add_likelihood
 from pactree_mcmc.mcmc.whole.density.fit import FEWEST, fit_density, joined_decisions
 

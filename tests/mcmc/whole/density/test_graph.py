@@ -125,7 +125,7 @@ def test_what_a_chain_meets_is_taken_apart_as_it_is():
             for _ in range(4):
                 Stepper("collapsed").make(rng, chain)
             Stepper("learned").make(rng, chain)
-            for record in chain.state.guide:
+            for record in chain.state.stored.guide:
                 record.hash = records.NONE
             graph, node = chain.state.graph, 0
             while node != records.NONE:
@@ -307,7 +307,7 @@ def test_the_value_of_a_piece_is_no_less_than_its_lookahead():
         chain = with_room(plain_package().package.TreeModel(X, X[:, 0] > 0.0))
         graphs.add_tree(chain.model, chain.packed, 0)
         piece = chain.state.graph.piece[0]
-        odds = chain.state.guide[module("whole.density.density").known(chain.model, chain.packed, 0)].odds
+        odds = chain.state.stored.guide[module("whole.density.density").known(chain.model, chain.packed, 0)].odds
     assert odds > 10.0
     assert piece.floor == pytest.approx(piece.stop + odds - graphs.MARGIN)
     assert piece.value == pytest.approx(piece.floor)

@@ -5,8 +5,8 @@ balance whatever it says.
 import numpy as np
 import pytest
 
-from pactree_mcmc.mcmc.state.arrays import FEWEST_TOPS, first_density
 from pactree_mcmc.mcmc.state.records import N_INTERNAL
+from pactree_mcmc.mcmc.state.tree import FEWEST_TOPS, first_density
 from pactree_mcmc.mcmc.whole.density.fit import fit_density, mean_depth
 from pactree_mcmc.mcmc.whole.density.terms import ROWS_TERM
 from pactree_mcmc.testing.plain import plain_package

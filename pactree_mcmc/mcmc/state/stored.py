@@ -1,0 +1,98 @@
+"""Values that a chain computes of a cell and stores for when a node has the same cell again."""
+
+from collections.abc import Collection
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from ...core.compile.jit import jit
+from ...model import Lowered
+from ...model.split_prior.geometry import has_free_cuts, is_weighted, told
+from .records import CELL, GUIDE, LINE, NONE, new_group
+
+CELL_BYTES = 1 << 24
+"""Largest memory of the stored values of cells of one chain."""
+MOST_GUIDES = 1 << 14
+"""Largest number of cells whose probabilities by the learned density are stored."""
+FEW_SUMS, MOST_SUMS = 1 << 15, 1 << 22
+"""Room, in sums, for the line of any cell, and largest room, if the root is a line."""
+FEWEST_LEVELS, MOST_LEVELS = 8, 24
+"""Number of levels of a line. The sums leave deeper subtrees out. Without room for the fewest there are no sums."""
+
+
+class Line(NamedTuple):
+    """Sums over the subtrees of the intervals of one line (`interval_sums`)."""
+
+    header: Annotated[np.recarray, LINE, 1]
+    """Cell that the sums belong to, and their number."""
+    code: Annotated[np.ndarray, np.int64, "line"]
+    """Codes of the line, ascending."""
+    rows_before: Annotated[np.ndarray, np.int64, "line ends"]
+    """Number of rows in the places before each, and at the end that of all rows."""
+    sums: Annotated[np.ndarray, np.float64, "sums"]
+    """Sums of all intervals by level, in the places that `interval_sums.table_of` says."""
+
+
+class Stored(NamedTuple):
+    """Values of cells, in the places that the hashes of the cells determine, and the sums over a line.
+
+    A cell takes the place of another one there (`splits.cell_of`, `density.known`). The numbers of places are powers of
+    two.
+    """
+
+    cell: Annotated[np.recarray, CELL, "cells"]
+    """Values of each cell."""
+    mass: Annotated[np.ndarray, np.float64, "cells", "features"]
+    """Sum of the weights of the splits of each feature (`splits.know_admissible`)."""
+    log_part: Annotated[np.ndarray, np.float64, "cells", "features"]
+    """Log of each feature's part of W (`split_sums`)."""
+    guide: Annotated[np.recarray, GUIDE, "guides"]
+    """Probabilities of each cell by the learned density."""
+    fraction: Annotated[np.ndarray, np.float64, "guides", "features"]
+    """Probability of each feature by the density, given a split."""
+    log_learned: Annotated[np.ndarray, np.float64, "guides", "features"]
+    """Log normaliser of each feature's splits by the learned part of the density."""
+    line: Line
+
+
+def new_stored(model: Lowered, scratch: Collection[str]) -> Stored:
+    """Return room for the values that moves with these scratch arrays need (`scratch.NAMES`), all of no cell."""
+    feature = model.split_prior.feature
+    n_cells = 1 << int(np.clip(np.log2(CELL_BYTES / (16 * len(feature) + CELL.itemsize)), 8, 16))
+    n_line, n_sums = (int(feature.n_codes.max()), max(line_sums(model), FEW_SUMS)) if "line" in scratch else (1, 1)
+    sizes = {
+        "features": len(feature),
+        "cells": 1 if {"scan", "replace"}.isdisjoint(scratch) else n_cells,
+        "guides": min(n_cells, MOST_GUIDES) if "density" in scratch else 1,
+        "line": n_line,
+        "line ends": n_line + 1,
+        "sums": n_sums,
+    }
+    out = new_group(Stored, sizes)
+    for records in (out.cell, out.guide, out.line.header):
+        records[:] = np.array(NONE).astype(records.dtype)
+    return out
+
+
+def line_sums(model: Lowered) -> int:
+    """Return the number of sums of the root's line, or 0 if the root is no line, because several features or a nominal
+    one are split on, or if there is no room for the sums.
+    """
+    rule = model.split_prior
+    asked = np.flatnonzero(rule.feature.weight > 0.0)
+    if not told(has_free_cuts, rule) or told(is_weighted, rule) or len(asked) != 1 or rule.feature.nominal[asked[0]]:
+        return 0
+    n, limit = int(rule.feature.n_codes[asked[0]]), int(model.prior.depth_limit)
+    levels = line_levels(n, limit, MOST_SUMS)
+    return 2 * n * n * (levels + 1) if levels > 0 else 0
+
+
+@jit
+def line_levels(n: int, limit: int, room: int) -> int:
+    """Return the number of levels stored of a line of ``n`` codes, 0 if ``room`` sums are too few.
+
+    The depth of its subtrees is at most ``limit``.
+    """
+    levels = min(limit, n - 1, MOST_LEVELS - 1) + 1
+    kept = min(levels, room // (2 * n * n) - 1)
+    return kept if kept >= min(levels, FEWEST_LEVELS) else 0
