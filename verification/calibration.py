@@ -15,7 +15,7 @@ from report import Control, Part, picture
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.state import arrays as _state
+from pactree_mcmc.mcmc.state import stored as _stored
 from pactree_mcmc.tree.arrays import LEAF, leaves_reached
 
 FALSE_ALARM = 1e-3
@@ -118,7 +118,7 @@ def ranks_of(names, engine, n, seed):
     """Ranks (n, quantities) of ``n`` replications of a combination."""
     rng = np.random.default_rng(seed)
     template = model_of(*names, extra_rows=[POINT])
-    with mock.patch.object(_state, "CELL_BYTES", CELL_BYTES):
+    with mock.patch.object(_stored, "CELL_BYTES", CELL_BYTES):
         return np.array([replicate(names, template, engine, rng) for _ in range(n)])
 
 

@@ -143,7 +143,7 @@ def successive(sampler, names, starts, n, seed):
     out = np.empty((len(starts), n, len(QUANTITIES)))
     room = ROOM if code is COMPILED else code.module("mcmc.chain.chain").FIRST_ROOM
     with (
-        mock.patch.object(code.module("mcmc.state.tree"), "CELL_BYTES", CELL_BYTES),
+        mock.patch.object(code.module("mcmc.state.stored"), "CELL_BYTES", CELL_BYTES),
         mock.patch.object(code.module("mcmc.chain.chain"), "FIRST_ROOM", room),
         np.errstate(over="ignore"),  # plain hashes wrap around
     ):

@@ -17,9 +17,8 @@ from .plain import plain_function, plain_package
 from .records import Records, with_records
 
 MOST_TREES = 500
-CELL_BYTES, MOST_WAYS = 1 << 17, 256
-"""Memory of the stored values of about a thousand cells, so that some take the place of others, and number of splits in
-a lookahead sum over two levels."""
+CELL_BYTES = 1 << 17
+"""Memory of the stored values of about a thousand cells, so that some take the place of others."""
 EXPECTED = (1.2, 0.6, 0.4)
 """Splits expected in the samples of a random subgraph: fewer than in a run, as every outcome is followed."""
 
@@ -58,13 +57,12 @@ def new_chain(model: Any, beta: float = 1.0, room: int = 64, only: Move | str | 
     ``only``: with what one move and grow-prune say they need.
     """
     plain = plain_package()
-    kernels = plain.module("mcmc.kernel")
-    stored, scratch = plain.module("mcmc.state.stored"), plain.module("mcmc.state.scratch")
+    kernels, stored = plain.module("mcmc.kernel"), plain.module("mcmc.state.stored")
     names = [*kernels.STEPS] if only is None else ["grow-prune", only] if isinstance(only, str) else ["grow-prune"]
     kernel = kernels.read_kernel(dict.fromkeys(names, 1.0))
     if isinstance(only, Move):
         kernel = kernel._replace(names=(*kernel.names, only.name), weights=(0.5, 0.5), own=(only.record,))
-    with changed(stored, CELL_BYTES=CELL_BYTES), changed(scratch, MOST_WAYS=MOST_WAYS), np.errstate(over="ignore"):
+    with changed(stored, CELL_BYTES=CELL_BYTES), np.errstate(over="ignore"):
         chain = plain.module("mcmc.chain.chain").Chain(model.lowered, kernel, np.random.default_rng(0))
     while len(chain.state.node) < room:
         chain.enlarge()

@@ -24,7 +24,7 @@ from ..kernel import read_kernel
 from ..state.lists import is_leaf
 from ..state.random import flip
 from ..state.records import N_FREE, NONE, SCAN
-from ..state.terms import next_node, node_log_stop, prior_index
+from ..state.terms import next_node, node_log_split, node_log_stop
 from ..sums.lookahead import log_z
 from ..sums.split_sums import draw_scanned, draw_scanned_about, scanned
 from .chain import Chain
@@ -113,10 +113,7 @@ def feature_at(sums: np.ndarray, place: float) -> int:
 def root_sums_into(sums: np.ndarray, walk: Any) -> bool:
     """Log of the sum over the splits of each feature (q,) of the lookahead sum of the root; whether it can split."""
     model, state, root = walk.model, walk.state, np.int64(0)
-    if (
-        not state.node[root].splittable
-        or model.prior.table[prior_index(model, 0, state.node[root].design)].log_split == -inf
-    ):
+    if not state.node[root].splittable or node_log_split(model, state, root) == -inf:
         return False
     place = scanned(model, state, root)
     for k in range(len(sums)):

@@ -15,14 +15,7 @@ import numpy as np
 from ...core.bits import all_bits, n_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.geometry import (
-    follows_design,
-    halves_box,
-    has_empty_sides,
-    least_rows,
-    parts_box,
-    parts_rows,
-)
+from ...model.split_prior.geometry import follows_design, halves_box, has_empty_sides, least_rows, parts_box, parts_rows
 from ..state.codes import codes_about
 from ..state.random import flip, pick
 from ..state.records import NONE

@@ -23,7 +23,7 @@ from ..state.lists import (
 )
 from ..state.records import CHANGED, N_FREE, N_NODES, N_PRUNABLE, NONE, ROWS
 from ..state.splits import Split, absent_categories, is_splittable
-from ..state.terms import next_node, node_log_stop, prior_index, score_node
+from ..state.terms import next_node, node_log_split, node_log_stop, score_node
 from ..state.tree import ChainState
 from .carry_over import fit_split
 from .proposal import GROW, PRUNE, Proposal
@@ -32,10 +32,7 @@ from .proposal import GROW, PRUNE, Proposal
 @jit
 def growth_prior_ratio(model: Lowered, state: ChainState, node: int) -> float:
     """Log prior ratio of the tree in which ``node`` has its two children as leaves to that in which it is a leaf."""
-    split = (
-        model.prior.table[prior_index(model, state.node[node].depth, state.node[node].design)].log_split
-        + state.node[node].log_rule
-    )
+    split = node_log_split(model, state, node) + state.node[node].log_rule
     stops = node_log_stop(model, state, state.node[node].left) + node_log_stop(model, state, state.node[node].right)
     return split + stops - node_log_stop(model, state, node)
 

@@ -72,16 +72,6 @@ def drop(state: ChainState, node: int, top: int) -> None:
 
 
 @jit
-def cut_back(state: ChainState, node: int) -> None:
-    """Make a node of what is built outside the tree a leaf again."""
-    here = state.node[node]
-    if not is_leaf(state, node):
-        _free_all(state, here.left)
-        _free_all(state, here.right)
-    here.left, here.right, here.feature, here.categories, here.log_rule = NONE, NONE, NONE, NONE, 0.0
-
-
-@jit
 def adopt(model: Lowered, state: ChainState, node: int, top: int) -> None:
     """Put what was built at ``top`` in the place of ``node`` and what is below it."""
     here, new = state.node[node], state.node[top]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from ...core.checks import check_flag, in_words
+from ...core.checks import check_choice, check_flag, check_type, in_words
 from ...core.compile.cache import CodeCache
 from ...core.compile.digest import NOT_KEPT, is_known, key_of
 from ...core.compile.jit import jit
@@ -238,11 +238,10 @@ class Move:
         if not is_list or not all(isinstance(word, str) and word for word in counts) or len({*counts}) < len(counts):
             raise ValueError(f"counts={in_words(counts)}; give one or two different names.")
         self.name, self.counts = name, tuple(counts)
-        flags = {"replaces": replaces, "scans": scans, "lines": lines, "guided": guided}
-        if not {*(scratch or ())} <= {*NAMES}:
-            raise ValueError(f"scratch={in_words(scratch)}; give names of {', '.join(NAMES)}.")
-        named = _scratch_of(check_flag(name, flag) for name, flag in flags.items())
-        self.scratch = named if scratch is None else tuple(scratch)
+        flags = tuple(map(check_flag, BY_FLAG, (replaces, scans, lines, guided)))
+        check_type("scratch", scratch, tuple | None, f"a tuple of names, of {NAMES}")
+        scratch = _scratch_of(flags) if scratch is None else scratch
+        self.scratch = tuple(check_choice("scratch", each, NAMES) for each in scratch)
         self.step = _compiled(name, step)
         self.run = loop_of(self)
 

@@ -26,7 +26,7 @@ from ..state.lists import is_leaf
 from ..state.random import flip, pick
 from ..state.records import N_GROWABLE, N_INTERNAL, NONE
 from ..state.scratch import MOST_WAYS
-from ..state.terms import next_node, node_log_stop, prior_index
+from ..state.terms import next_node, node_log_split, node_log_stop
 from ..state.tree import ChainState
 from ..sums.lookahead import asks, draw_ahead, log_z, n_tries
 from ..sums.split_sums import is_candidate
@@ -143,9 +143,8 @@ def log_draw(model: Lowered, state: ChainState, top: int, ahead: int) -> float:
 def log_split_term(model: Lowered, state: ChainState, node: int, ahead: int) -> float:
     """Log term of an internal node's split in its lookahead sum."""
     here = state.node[node]
-    split = model.prior.table[prior_index(model, here.depth, here.design)].log_split
     children = log_z(model, state, here.left, ahead - 1) + log_z(model, state, here.right, ahead - 1)
-    return split + here.log_rule + guessed_score_ratio(state, node) + children
+    return node_log_split(model, state, node) + here.log_rule + guessed_score_ratio(state, node) + children
 
 
 MOVE = Move("regrow-1", regrow_1_step, scratch=("scan", "replace"))

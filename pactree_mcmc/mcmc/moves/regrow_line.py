@@ -26,14 +26,7 @@ from ..state.records import N_GROWABLE, N_INTERNAL, NONE
 from ..state.splits import Split
 from ..state.terms import next_node, node_log_stop, subtree_log_prior
 from ..state.tree import ChainState
-from ..sums.interval_sums import (
-    cuts_of_run,
-    fraction_of,
-    know_line,
-    line_feature,
-    log_z_of,
-    weigh_draw,
-)
+from ..sums.interval_sums import cuts_of_run, fraction_of, know_line, line_feature, log_z_of, weigh_draw
 from .base import Move
 from .regrow import n_choices
 

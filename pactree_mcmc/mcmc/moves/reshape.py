@@ -166,19 +166,13 @@ def sink(model: Lowered, state: ChainState, top: int, by: int) -> float:
 @jit
 def log_shapes(model: Lowered, state: ChainState, i: int, j: int, d: int) -> float:
     """Log sum over k of R of the cut behind piece k, times the priors of what can lie on its sides."""
-    below = log_below(model, state, i, j, d)
+    below = log_sum(partings(model, state, i, j, d), j - i)
     return below if is_weighted(model.split_prior) else state.scratch.reshape.log_rule[i, j, 0] + below
 
 
 @jit
-def log_below(model: Lowered, state: ChainState, i: int, j: int, d: int) -> float:
-    """Log sum over k of `log_parted`, that of priors of what can lie below a node that parts pieces i to j."""
-    return log_sum(partings(model, state, i, j, d), j - i)
-
-
-@jit
 def partings(model: Lowered, state: ChainState, i: int, j: int, d: int) -> np.ndarray:
-    """`log_parted` of all k, in scratch: the part of ``shapes`` at d = 0 that no tree over fewer pieces needs."""
+    """Return `log_parted` of all k, in scratch."""
     out = state.scratch.reshape.term[: j - i]
     for k in range(i, j):
         out[k - i] = log_parted(model, state, i, j, k, d)

@@ -146,7 +146,7 @@ def log_alike(model: Lowered, state: ChainState, node: int, k: int, left: int, r
         return 0.0
     if model.split_prior.feature[k].nominal:
         return LOG_2 * n_bits(state.box[node, k, 0] & ~seen_in(state, k, left | right))
-    return log(float(least_code(state, k, right) - largest_code(state, k, left)))
+    return log(float(codes_in(state, k, right)[0] - codes_in(state, k, left)[1]))
 
 
 @jit
@@ -160,23 +160,13 @@ def seen_in(state: ChainState, k: int, blocks: int) -> int:
 
 
 @jit
-def least_code(state: ChainState, k: int, blocks: int) -> int:
-    """Smallest code in a set of blocks."""
-    out = np.int64(1) << 40
+def codes_in(state: ChainState, k: int, blocks: int) -> tuple[int, int]:
+    """Return the smallest and the largest code in a set of blocks."""
+    low, high, codes = np.int64(1) << 40, np.int64(-1), state.scratch.restructure.codes
     for b in range(MOST_BLOCKS):
         if (blocks >> b) & 1:
-            out = min(out, state.scratch.restructure.codes[b, k, 0])
-    return out
-
-
-@jit
-def largest_code(state: ChainState, k: int, blocks: int) -> int:
-    """Largest code in a set of blocks."""
-    out = np.int64(-1)
-    for b in range(MOST_BLOCKS):
-        if (blocks >> b) & 1:
-            out = max(out, state.scratch.restructure.codes[b, k, 1])
-    return out
+            low, high = min(low, codes[b, k, 0]), max(high, codes[b, k, 1])
+    return low, high
 
 
 @jit
@@ -245,9 +235,9 @@ def _ask(rng: np.random.Generator, model: Lowered, state: ChainState, node: int,
                     categories |= free & -free
                 free &= free - 1
     else:
-        cut = largest_code(state, k, left)
+        cut = codes_in(state, k, left)[1]
         if parts_box(model.split_prior):
-            gap = least_code(state, k, right) - cut
+            gap = codes_in(state, k, right)[0] - cut
             cut += pick(rng, gap) if gap > 1 else np.int64(0)
     split, swapped = fit_split(model, state, node, k, cut, categories)
     if split.log_rule == -inf:

@@ -28,7 +28,7 @@ from ..state.random import flip_log
 from ..state.records import NONE
 from ..state.scratch import MOST_CELLS
 from ..state.splits import Split
-from ..state.terms import next_node, node_log_stop, prior_index
+from ..state.terms import next_node, node_log_split, node_log_stop
 from ..state.tree import ChainState
 from ..whole.density.density import known, pick_cell
 from ..whole.density.systematic import sample_ways
@@ -85,7 +85,7 @@ def draw_below(
     total = node_log_stop(model, state, node) + state.beta[0] * here.score
     if not here.splittable or is_exhausted[0] > 0:
         return total, 1
-    log_split = model.prior.table[prior_index(model, here.depth, here.design)].log_split
+    log_split = node_log_split(model, state, node)
     if retained != NONE and is_leaf(state, retained):
         retained = np.int64(NONE)
     expected = EXPECTED[level] if level < len(EXPECTED) else 1.0

@@ -149,52 +149,37 @@ PLAN = np.dtype(
 """A node of a subtree to be built."""
 
 
-NOTE = np.dtype(
-    [
-        ("planned_at", np.int64),  # place of the node's copy in a plan
-        ("blocks", np.int64),  # bits of the leaves, of the subtree to be restructured, that the node contains
-        ("first", np.int64),  # first and last place of the node on a line
-        ("last", np.int64),
-        ("drawn_at", np.int64),  # place of the node in a tree drawn from a random subgraph
-        ("piece", np.int64),  # piece of the node in the growing graph, -1: none
-        ("preorder", np.int64),  # entry i of the list of a subtree's nodes in preorder
-    ]
-)
-"""Numbers that moves note of a node, each field for one purpose."""
+def _integers(*names: str) -> np.dtype:
+    return np.dtype([(name, np.int64) for name in names])
 
 
-CHOSEN = np.dtype([("cut", np.int64), ("upper", np.int64), ("categories", np.int64), ("n_alike", np.int64)])
+NOTE = _integers("planned_at", "blocks", "first", "last", "drawn_at", "piece", "preorder")
+"""Numbers that moves note of a node: its place in a plan, bits of the leaves that it contains of those to be
+restructured, its first and last place on a line, its place in a tree drawn from a random subgraph, and its piece in the
+growing graph. Entry i of the list of the nodes of a subtree, in preorder, is in record i.
+"""
+CHOSEN = _integers("cut", "upper", "categories", "n_alike")
 """A split that a scan has drawn, and the number of cuts from this one on that separate the rows alike."""
-
-
-LINE = np.dtype(
-    [
-        ("hash", np.int64),  # of the cell
-        ("depth", np.int64),  # of the node
-        ("scan", np.int64),  # `count[SCAN]` when the sums were computed
-        ("n_codes", np.int64),  # 0 if there is no room for the sums
-        ("n_levels", np.int64),
-    ]
-)
-"""The cell at a depth to which the stored sums of a line belong."""
-
-
-GAP = np.dtype([("node", np.int64), ("cut", np.int64), ("upper", np.int64)])
-"""A node of a block and its split, between two pieces."""
-
-
-OPEN = np.dtype([("first", np.int64), ("last", np.int64), ("parent", np.int64), ("on_left", np.int64)])
-"""A union of pieces, from the first to the last, that is to be arranged below a parent, -1: on top of the block."""
+LINE = _integers("hash", "depth", "scan", "n_codes", "n_levels")
+"""Line to which the stored sums belong: hash of the cell, depth of the node, `count[SCAN]` when the sums were computed,
+number of codes, 0 if there is no room for the sums, and number of levels.
+"""
+GAP = _integers("node", "cut", "upper")
+"""Node of a block and its split, between two pieces."""
+OPEN = _integers("first", "last", "parent", "on_left")
+"""Union of pieces, from the first to the last, that is to be arranged below a parent, or at the top if that is -1, on
+the left if ``on_left`` is 1.
+"""
 
 
 def new_group(kind: Any, sizes: Mapping[Any, int] | None, unneeded: Collection[str] = ()) -> Any:
     """Return a group of arrays of zeros, by the dtypes and shapes in its declaration, and of such groups.
 
-    Arrays have a single entry if ``sizes`` is None, and in the groups that are ``unneeded``.
+    Arrays have a single entry if ``sizes`` is None, and if they are ``unneeded`` or in groups that are.
     """
     if hasattr(kind, "_fields"):
         fields = get_annotations(kind).items()
-        return kind(*(new_group(field, None if name in unneeded else sizes) for name, field in fields))
+        return kind(*(new_group(field, None if name in unneeded else sizes, unneeded) for name, field in fields))
     _, dtype, *axes = get_args(kind)
     out = np.zeros([1 if sizes is None else sizes.get(axis, axis) for axis in axes], dtype)
     return out.view(np.recarray) if out.dtype.names else out

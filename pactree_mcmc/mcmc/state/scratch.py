@@ -2,17 +2,14 @@
 
 A move names the groups that it needs, and a chain gets full arrays for the groups that some of its moves name. In other
 groups each array has one entry, since compiled code takes states of one type. Each array is declared with its dtype
-and its shape, in numbers and in names of the sizes of `new_scratch`.
+and its shape, in numbers and in names of `tree.sizes_of`.
 """
 
-from collections.abc import Collection
 from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from ...model import Lowered
-from ...model.split_prior.geometry import halves_box, is_weighted, told
-from .records import BRANCH, CHOSEN, GAP, N_CELL_TERMS, N_WAY_TERMS, NOTE, OPEN, new_group
+from .records import BRANCH, CHOSEN, GAP, N_CELL_TERMS, N_WAY_TERMS, NOTE, OPEN
 
 NAMES = ("scan", "lookahead", "replace", "restructure", "reshape", "line", "density", "subgraph")
 """Names of the groups that not every chain needs."""
@@ -183,24 +180,3 @@ class Scratch(NamedTuple):
     line: LineWork
     density: Density
     subgraph: Subgraph
-
-
-def new_scratch(model: Lowered, n_nodes: int, names: Collection[str]) -> Scratch:
-    """Return the scratch arrays of a chain with room for ``n_nodes`` nodes whose moves need the groups ``names``."""
-    rule, leaf, all_codes = model.split_prior, model.leaf, int(model.split_prior.feature.n_codes.max())
-    n_codes = 2 if told(halves_box, rule) else max(all_codes, MOST_PARTITIONS)
-    sizes = {
-        "nodes": n_nodes,
-        "units": model.units.n_units,
-        "features": len(rule.feature),
-        "stats": leaf.n_stats,
-        "all_codes": all_codes,
-        "codes": n_codes,
-        "cuts": n_codes if told(is_weighted, rule) else 1,
-        "ways": n_codes + 3,
-        "logs": leaf.lookup.shape[1] + 3 if model.units.counts and leaf.lookup.shape[1] > 1 else 1,
-    }
-    scratch = new_group(Scratch, sizes, {*NAMES} - {*names})
-    x = np.arange(float(scratch.density.logs.shape[1]))
-    scratch.density.logs[0], scratch.density.logs[-1] = x * np.log(np.maximum(x, 1.0)), np.log1p(x)
-    return scratch

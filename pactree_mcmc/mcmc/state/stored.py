@@ -1,6 +1,5 @@
 """Values that a chain computes of a cell and stores for when a node has the same cell again."""
 
-from collections.abc import Collection
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -8,7 +7,7 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.geometry import has_free_cuts, is_weighted, told
-from .records import CELL, GUIDE, LINE, NONE, new_group
+from .records import CELL, GUIDE, LINE
 
 CELL_BYTES = 1 << 24
 """Largest memory of the stored values of cells of one chain."""
@@ -25,9 +24,9 @@ class Line(NamedTuple):
 
     header: Annotated[np.recarray, LINE, 1]
     """Cell that the sums belong to, and their number."""
-    code: Annotated[np.ndarray, np.int64, "line"]
+    code: Annotated[np.ndarray, np.int64, "all_codes"]
     """Codes of the line, ascending."""
-    rows_before: Annotated[np.ndarray, np.int64, "line ends"]
+    rows_before: Annotated[np.ndarray, np.int64, "all_codes + 1"]
     """Number of rows in the places before each, and at the end that of all rows."""
     sums: Annotated[np.ndarray, np.float64, "sums"]
     """Sums of all intervals by level, in the places that `interval_sums.table_of` says."""
@@ -55,23 +54,9 @@ class Stored(NamedTuple):
     line: Line
 
 
-def new_stored(model: Lowered, scratch: Collection[str]) -> Stored:
-    """Return room for the values that moves with these scratch arrays need (`scratch.NAMES`), all of no cell."""
-    feature = model.split_prior.feature
-    n_cells = 1 << int(np.clip(np.log2(CELL_BYTES / (16 * len(feature) + CELL.itemsize)), 8, 16))
-    n_line, n_sums = (int(feature.n_codes.max()), max(line_sums(model), FEW_SUMS)) if "line" in scratch else (1, 1)
-    sizes = {
-        "features": len(feature),
-        "cells": 1 if {"scan", "replace"}.isdisjoint(scratch) else n_cells,
-        "guides": min(n_cells, MOST_GUIDES) if "density" in scratch else 1,
-        "line": n_line,
-        "line ends": n_line + 1,
-        "sums": n_sums,
-    }
-    out = new_group(Stored, sizes)
-    for records in (out.cell, out.guide, out.line.header):
-        records[:] = np.array(NONE).astype(records.dtype)
-    return out
+def cells_for(p: int) -> int:
+    """Return the number of cells whose values are stored if there are ``p`` features."""
+    return 1 << int(np.clip(np.log2(CELL_BYTES / (16 * p + CELL.itemsize)), 8, 16))
 
 
 def line_sums(model: Lowered) -> int:

@@ -51,6 +51,12 @@ def node_log_stop(model: Lowered, state: ChainState, node: int) -> float:
 
 
 @jit
+def node_log_split(model: Lowered, state: ChainState, node: int) -> float:
+    """Return the log prior factor of the split that the node has, or would have, without R."""
+    return model.prior.table[prior_index(model, state.node[node].depth, state.node[node].design)].log_split
+
+
+@jit
 def subtree_log_prior(model: Lowered, state: ChainState, root: int) -> float:
     """Log prior of the part of the tree at and below ``root``, summed afresh."""
     total = 0.0
@@ -59,7 +65,7 @@ def subtree_log_prior(model: Lowered, state: ChainState, root: int) -> float:
         if is_leaf(state, node):
             total += node_log_stop(model, state, node)
         else:
-            total += model.prior.table[prior_index(model, state.node[node].depth, state.node[node].design)].log_split
+            total += node_log_split(model, state, node)
             total += state.node[node].log_rule
         node = next_node(state, node, root)
     return total

@@ -6,16 +6,16 @@ from which moves choose uniformly.
 """
 
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from ...model import Lowered
-from ...model.split_prior.geometry import has_box, told
-from .pieces import Graph, new_graph
-from .records import N_CELL_TERMS, N_DENSITY_ROWS, N_FREE, N_WAY_TERMS, NODE, PLAN
-from .scratch import Scratch, new_scratch
-from .stored import Stored, new_stored
+from ...model.split_prior.geometry import halves_box, has_box, is_weighted, told
+from .pieces import Graph, graph_sizes
+from .records import N_CELL_TERMS, N_DENSITY_ROWS, N_FREE, N_WAY_TERMS, NODE, NONE, PLAN, new_group
+from .scratch import MOST_PARTITIONS, NAMES, Scratch
+from .stored import FEW_SUMS, MOST_GUIDES, Stored, cells_for, line_sums
 
 PROPOSED, ACCEPTED = range(2)
 FEWEST_TOPS = 3
@@ -23,42 +23,40 @@ FEWEST_TOPS = 3
 
 
 class ChainState(NamedTuple):
-    """Arrays of one chain, with room for ``cap`` nodes. Records of free nodes may contain anything."""
+    """Arrays of one chain. Records of free nodes may contain anything."""
 
-    order: np.ndarray
-    """(U,) int32: the units, those of a node side by side."""
-    node: np.recarray
-    """(cap,) records of dtype NODE."""
-    stats: np.ndarray
-    """(cap, n_stats) float64: leaf statistics, of internal nodes as well."""
-    box: np.ndarray
-    """(cap, p, 2) int64: first code and one behind the last, or categories and 0. (cap, 0, 2) if splits ignore the box.
+    order: Annotated[np.ndarray, np.int32, "units"]
+    """Units, those of a node side by side."""
+    node: Annotated[np.recarray, NODE, "nodes"]
+    """Nodes of the tree, and free ones."""
+    stats: Annotated[np.ndarray, np.float64, "nodes", "stats"]
+    """Leaf statistics of each node, of internal nodes as well."""
+    box: Annotated[np.ndarray, np.int64, "nodes", "boxes", 2]
+    """Of each feature, first code in the node and one behind the last, or categories and 0. Of no feature if splits
+    ignore the box.
     """
-    count: np.ndarray
-    """(8,) int64: lengths of the four lists, number of nodes, 1 if the tree changed since it was last saved, the number
-    that stored values must bear to be valid, and number of rows visited.
+    count: Annotated[np.ndarray, np.int64, 8]
+    """Lengths of the four lists, number of nodes, 1 if the tree changed since it was last saved, the number that stored
+    values must bear to be valid, and number of rows visited.
     """
-    beta: np.ndarray
-    """(1,) float64: power of the score, 1 unless tempered."""
-    moves: np.ndarray
-    """(2, m) int64: proposals since the last saved draw, and accepted ones, by the counts of the kernel's moves."""
-    weights: np.ndarray
-    """(p + 1,) float64: logs of the normalised feature weights, and the concentration of their prior. (0,) if the user
-    gave the weights.
+    beta: Annotated[np.ndarray, np.float64, 1]
+    """Power of the score, 1 unless tempered."""
+    moves: Annotated[np.ndarray, np.int64, 2, "counts"]
+    """Proposals since the last saved draw, and accepted ones, by the counts of the kernel's moves."""
+    weights: Annotated[np.ndarray, np.float64, "weights"]
+    """Logs of the normalised feature weights, and the concentration of their prior. Empty if the user gave weights."""
+    tilt: Annotated[np.ndarray, np.float64, "tilts"]
+    """Log R of the split of each internal node by these weights, minus log R by equal ones, which is its ``log_rule``.
+    Unused if the user gave weights.
     """
-    tilt: np.ndarray
-    """(cap,) float64: log R of the split of an internal node by these weights, minus log R by equal ones, which is its
-    ``log_rule``. Unused if the user gave the weights.
-    """
-    density: np.ndarray
-    """(N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS) float64: parameters of the learned density by depth class. The first
-    entry of the last row is the number of depths from which the top of a redrawn subtree is chosen. (1, 1) if no move
-    draws from the density.
+    density: Annotated[np.ndarray, np.float64, N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS]
+    """Parameters of the learned density by depth class. The first entry of the last row is the number of depths from
+    which the top of a redrawn subtree is chosen.
     """
     graph: Graph
-    """Graph of visited cells, empty if no move draws from the density."""
-    plan: np.recarray
-    """(cap,) records of dtype PLAN: a subtree that a move is to build, parents before children."""
+    """Graph of visited cells."""
+    plan: Annotated[np.recarray, PLAN, "nodes"]
+    """Subtree that a move is to build, parents before children."""
     stored: Stored
     """Stored values of cells."""
     scratch: Scratch
@@ -73,36 +71,50 @@ def first_density() -> np.ndarray:
     return out
 
 
-def first_weights(model: Lowered) -> np.ndarray:
-    """Return logs of equal feature weights, and a concentration, or (0,) if the user gave the weights."""
-    rule = model.split_prior
-    if rule.is_fixed:
-        return np.empty(0)
-    return np.append(np.full(rule.n_turns, -np.log(rule.n_turns)), rule.dirichlet[0] or 1.0)
+def sizes_of(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[str]) -> dict[str, int]:
+    """Return the sizes by which arrays are declared, for `new_state`."""
+    rule, leaf, p = model.split_prior, model.leaf, len(model.split_prior.feature)
+    n_cells = 1 if {"scan", "replace"}.isdisjoint(scratch) else cells_for(p)
+    all_codes = int(rule.feature.n_codes.max())
+    n_codes = 2 if told(halves_box, rule) else max(all_codes, MOST_PARTITIONS)
+    return graph_sizes() | {
+        "nodes": n_nodes,
+        "tilts": 1 if rule.is_fixed else n_nodes,
+        "units": model.units.n_units,
+        "features": p,
+        "boxes": p if told(has_box, rule) else 0,
+        "weights": 0 if rule.is_fixed else rule.n_turns + 1,
+        "stats": leaf.n_stats,
+        "counts": n_counts,
+        "cells": n_cells,
+        "guides": min(n_cells, MOST_GUIDES) if "density" in scratch else 1,
+        "all_codes": all_codes,
+        "all_codes + 1": all_codes + 1,
+        "codes": n_codes,
+        "cuts": n_codes if told(is_weighted, rule) else 1,
+        "ways": n_codes + 3,
+        "sums": max(line_sums(model), FEW_SUMS),
+        "logs": leaf.lookup.shape[1] + 3 if model.units.counts and leaf.lookup.shape[1] > 1 else 1,
+    }
 
 
-def new_state(model: Lowered, cap: int, n_counts: int, scratch: Collection[str]) -> ChainState:
-    """Return the state of a chain with room for ``cap`` nodes and ``n_counts`` counts, before `plant_root`.
+def new_state(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[str]) -> ChainState:
+    """Return the state of a chain, before `plant_root`, with room for so many nodes and counts of moves.
 
     ``scratch`` contains the names, of `scratch.NAMES`, of the arrays that the moves of the chain need.
     """
-    p = len(model.split_prior.feature)
-    return ChainState(
-        order=np.arange(model.units.n_units, dtype=np.int32),
-        node=np.zeros(cap, dtype=NODE).view(np.recarray),
-        stats=np.zeros((cap, model.leaf.n_stats)),
-        box=np.zeros((cap, p if told(has_box, model.split_prior) else 0, 2), dtype=np.int64),
-        count=np.zeros(8, dtype=np.int64),
-        beta=np.ones(1),
-        moves=np.zeros((2, n_counts), dtype=np.int64),
-        weights=first_weights(model),
-        tilt=np.zeros(1 if model.split_prior.is_fixed else cap),
-        density=first_density() if "density" in scratch else np.zeros((1, 1)),
-        graph=new_graph(),
-        plan=np.zeros(cap, dtype=PLAN).view(np.recarray),
-        stored=new_stored(model, scratch),
-        scratch=new_scratch(model, cap, scratch),
-    )
+    state = new_group(ChainState, sizes_of(model, n_nodes, n_counts, scratch), {*NAMES} - {*scratch})
+    state.order[:] = np.arange(len(state.order))
+    state.beta[0], state.graph.slot[:] = 1.0, NONE
+    for stored in (state.stored.cell, state.stored.guide, state.stored.line.header):
+        stored[:] = np.array(NONE).astype(stored.dtype)
+    if len(state.weights) > 0:
+        state.weights[:-1] = -np.log(len(state.weights) - 1)
+        state.weights[-1] = model.split_prior.dirichlet[0] or 1.0
+    if "density" in scratch:
+        logs, x = state.scratch.density.logs, np.arange(float(state.scratch.density.logs.shape[1]))
+        logs[0], logs[1], state.density[:] = x * np.log(np.maximum(x, 1.0)), np.log1p(x), first_density()
+    return state
 
 
 def enlarged(state: ChainState) -> ChainState:

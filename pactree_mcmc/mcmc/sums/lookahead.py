@@ -11,13 +11,7 @@ from ...core.bits import n_bits, spread_bits
 from ...core.compile.jit import jit
 from ...core.logsum import exp_into, log_add, log_sum
 from ...model import Lowered
-from ...model.split_prior.geometry import (
-    follows_design,
-    has_empty_sides,
-    is_weighted,
-    parts_box,
-    parts_rows,
-)
+from ...model.split_prior.geometry import follows_design, has_empty_sides, is_weighted, parts_box, parts_rows
 from ..edits.carry_over import MIDPOINT, cell_bits, fit_split
 from ..edits.grow import attach_children, drop_children, guessed_score_ratio
 from ..edits.replace_subtree import begin, drop
@@ -25,18 +19,8 @@ from ..state.codes import collect_codes
 from ..state.lists import is_leaf
 from ..state.random import pick_weighted
 from ..state.records import SCAN
-from ..state.splits import (
-    Split,
-    cell_of,
-    cut_range,
-    ends,
-    fixed_split,
-    is_admissible,
-    mass,
-    n_splits_of,
-    span,
-)
-from ..state.terms import node_log_stop, prior_index
+from ..state.splits import Split, cell_of, cut_range, ends, fixed_split, is_admissible, mass, n_splits_of, span
+from ..state.terms import node_log_split, node_log_stop
 from ..state.tree import ChainState
 from .split_sums import draw_scanned, scan
 
@@ -48,7 +32,8 @@ def log_z(model: Lowered, state: ChainState, node: int, ahead: int) -> float:
         return 0.0
     if ahead == 1 or not state.node[node].splittable:
         return log_z1(model, state, node)
-    return log_add(node_log_stop(model, state, node), _log_split(model, state, node) + two_levels(model, state, node))
+    stop, split = node_log_stop(model, state, node), node_log_split(model, state, node)
+    return log_add(stop, split + two_levels(model, state, node))
 
 
 @jit
@@ -57,12 +42,7 @@ def log_z1(model: Lowered, state: ChainState, node: int) -> float:
     stop = node_log_stop(model, state, node)
     if not state.node[node].splittable:
         return stop
-    return log_add(stop, _log_split(model, state, node) + scan(model, state, node))
-
-
-@jit
-def _log_split(model: Lowered, state: ChainState, node: int) -> float:
-    return model.prior.table[prior_index(model, state.node[node].depth, state.node[node].design)].log_split
+    return log_add(stop, node_log_split(model, state, node) + scan(model, state, node))
 
 
 @jit
@@ -72,9 +52,7 @@ def draw_ahead(rng: np.random.Generator, model: Lowered, state: ChainState, node
         return draw_scanned(rng, model, state, node)
     n, term = _terms_into(model, state, node), state.scratch.lookahead.term
     total = exp_into(term, term, n)
-    for i in range(n, len(term)):
-        term[i] = 0.0
-    return _split_number(model, state, node, pick_weighted(rng, term, total))
+    return _split_number(model, state, node, pick_weighted(rng, term[:n], total))
 
 
 @jit

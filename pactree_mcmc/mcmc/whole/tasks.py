@@ -16,12 +16,7 @@ from ..run.task import Plan, Run
 from ..state.pieces import Graph, new_graph
 from ..state.records import GROWING, ROWS
 from .density.decisions import Decisions, new_decisions, note_decisions, trimmed_decisions
-from .sampling import (
-    TREES_PER_CALL,
-    sample_and_grow,
-    set_density,
-    set_growing,
-)
+from .sampling import TREES_PER_CALL, sample_and_grow, set_density, set_growing
 
 MOST_CELLS = 1500
 """Largest number of cells whose decisions a chain records in a round."""

@@ -159,7 +159,7 @@ def never_exhausted(right, rng, model, state, node, *rest):
     """What was drawn until the work was too much is taken."""
     out = right(rng, model, state, node, *rest)
     if state.node[node].parent < 0:
-        state.work[plain_package().module("mcmc.state.tree").EXHAUSTED] = 0
+        state.scratch.density.is_exhausted[0] = 0
     return out
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.state.tree import FEWEST_LEVELS, MOST_SUMS
+from pactree_mcmc.mcmc.state.stored import FEWEST_LEVELS, MOST_SUMS
 from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.balance import check_balance, moving
 from tests.mcmc.transitions import explore, posterior_of
@@ -88,7 +88,7 @@ def test_large_subtrees_stay(monkeypatch):
 
 def test_deep_subtrees_stay(monkeypatch):
     """With fewer levels than trees may have, the next of those that are not deeper is drawn from their distribution."""
-    monkeypatch.setattr(plain_package().module("mcmc.state.tree"), "MOST_LEVELS", 3)
+    monkeypatch.setattr(plain_package().module("mcmc.state.stored"), "MOST_LEVELS", 3)
     space = check_balance(case_problem("line_of_four", "chipman", "nig"), "regrow-line", walker="grow-prune")
     model = build_model(plain_package().package, case_problem("line_of_four", "chipman", "nig"))
     deep, distribution = np.array([tree.depth > 2 for tree in space.trees]), posterior_of(model, space.trees)

@@ -133,9 +133,9 @@ def stays(right, model, state, node, k, cut):
 
 def by_shape_alone(right, model, state, i, j, k, d):
     """Cuts of a block are drawn as if they weighed the same."""
-    shapes = state.shapes
-    mean = log(sum(exp(shapes[j, i, b]) for b in range(i, j)) / (j - i))
-    return right(model, state, i, j, k, d) - shapes[j, i, k] + mean
+    log_rule = state.scratch.reshape.log_rule[i, j]
+    mean = log(sum(exp(log_rule[b]) for b in range(i, j)) / (j - i))
+    return right(model, state, i, j, k, d) - log_rule[k] + mean
 
 
 def keyless(right, model, state, node):

@@ -200,7 +200,7 @@ REGROW_2_BUGS = {
 
 def first_choice_forgotten(right, model, state, top):
     """The choice among the splits of the top is left out of the way back."""
-    ways = plain_package().module(RESTRUCTURE).n_ways_in_all(model, state, state.node[top].saved_at)
+    ways = plain_package().module(RESTRUCTURE).n_ways_in_all(model, state, state.scratch.note[top].blocks)
     return right(model, state, top) + log(ways)
 
 

@@ -3,7 +3,6 @@
 import pytest
 
 from pactree_mcmc.mcmc.state import records
-from pactree_mcmc.mcmc.sums.interval_sums import HEADER, OF_DEPTH, OF_HASH
 from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.planting import BALANCED, BREACH, Bug, breach, least_flow, plant
 from tests.mcmc.transitions import Snapshot, explore, imbalance, new_ladder, posterior_of
@@ -45,15 +44,15 @@ def last_row_ignored(right, x):
 
 def line_of_another_cell(right, model, state, node, k):
     """The table of a line is taken for that of another cell at the same depth."""
-    state.line_of[HEADER, OF_HASH] = state.node[node].hash
+    state.stored.line.header[0].hash = state.node[node].hash
     return right(model, state, node, k)
 
 
 def line_at_another_depth(right, model, state, node, k):
     """The table of a line is taken for that of the same cell at another depth."""
-    header, here = state.line_of[HEADER], state.node[node]
-    if header[OF_HASH] == here.hash:
-        header[OF_DEPTH] = here.depth
+    header, here = state.stored.line.header[0], state.node[node]
+    if header.hash == here.hash:
+        header.depth = here.depth
     return right(model, state, node, k)
 
 

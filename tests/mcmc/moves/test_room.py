@@ -7,7 +7,9 @@ import pytest
 
 from pactree_mcmc.mcmc.edits import replace_subtree
 from pactree_mcmc.mcmc.moves import learned, regrow, regrow_line, subgraph
-from pactree_mcmc.mcmc.state import arrays
+from pactree_mcmc.mcmc.state import scratch
+from pactree_mcmc.mcmc.sums import split_sums, ways
+from pactree_mcmc.mcmc.whole.density import graph
 
 
 def value_of(module, name, **changed):
@@ -30,11 +32,24 @@ def test_free_nodes_follow_from_the_largest_subtree(most):
 
 @pytest.mark.parametrize("most", [1, 8_000, 20_000])
 def test_nodes_drawn_follow_from_the_cells_of_a_subgraph(most):
-    assert value_of(arrays, "MOST_DRAWN", MOST_CELLS=most) > most
+    assert value_of(scratch, "MOST_DRAWN", MOST_CELLS=most) > most
+
+
+@pytest.mark.parametrize("few", [2, 8, 12])
+def test_sides_of_splits_follow_from_the_categories_of_which_all_partitions_are_tried(few):
+    assert value_of(scratch, "MOST_PARTITIONS", FEW_CATEGORIES=few) >= 2 ** (few - 1) - 1
+    assert value_of(scratch, "MOST_PARTITIONS") == scratch.MOST_PARTITIONS
+    assert split_sums.FEW_CATEGORIES is ways.FEW_CATEGORIES is scratch.FEW_CATEGORIES
+
+
+@pytest.mark.parametrize("most", [1, 128, 300])
+def test_spare_pieces_and_links_follow_from_the_largest_subtree(most):
+    assert value_of(graph, "SPARE", MOST_INTERNAL=most) >= 2 * most + 1
+    assert value_of(graph, "SPARE") == graph.SPARE
 
 
 def test_moves_share_the_limits():
     for move in (learned, regrow, regrow_line, subgraph):
         assert move.MOST_INTERNAL is replace_subtree.MOST_INTERNAL
-    assert subgraph.MOST_CELLS is arrays.MOST_CELLS
+    assert subgraph.MOST_CELLS is scratch.MOST_CELLS
     assert value_of(replace_subtree, "ROOM") == replace_subtree.ROOM

@@ -91,7 +91,7 @@ def check_node(chain, node):
         n_splits = terms.weigh_ways(chain.model, chain.packed, node, k, n)
         for way in range(n_splits):
             sums.note_way(chain.model, chain.packed, node, k, n, way)
-            cut, bits = int(state.way[sums.CUT]), int(state.way[sums.CATEGORIES])
+            cut, bits = int(state.scratch.scan.chosen[0].cut), int(state.scratch.scan.chosen[0].categories)
             left = (codes <= cut) if bits < 0 else ((bits >> codes) & 1 == 1)
             check_way(chain, node, k, way, units[left], units[~left])
             done += 1
@@ -141,4 +141,4 @@ def test_few_rows_with_codes_far_apart():
     found = chain.model.units.codes[1, state.order[:7]].astype(int)
     assert np.ptp(found) > 16 * 7
     assert np.array_equal(state.scratch.codes.distinct[: collect(chain.model, chain.packed, 0, 1)], np.unique(found))
-    assert np.array_equal(state.side[:7], found) and not state.scratch.codes.is_present.any()
+    assert np.array_equal(state.scratch.codes.of_unit[:7], found) and not state.scratch.codes.is_present.any()

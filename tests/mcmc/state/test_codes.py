@@ -50,7 +50,7 @@ def check_codes(chain, node):
             between = distinct[(distinct > cut) & (distinct < cut + 4)]
             n = codes.collect_codes_between(chain.model, state, node, k, cut, cut + 4)
             assert np.array_equal(chain.state.scratch.codes.distinct[:n], between)
-        assert not chain.state.codes[1].any() and not chain.state.scratch.codes.is_present.any()
+        assert not chain.state.scratch.codes.rows.any() and not chain.state.scratch.codes.is_present.any()
 
 
 def check_masses(chain, node):

@@ -23,7 +23,7 @@ from ...state.lists import is_leaf
 from ...state.random import pick, pick_weighted
 from ...state.records import N_CELL_TERMS, NONE, SCAN
 from ...state.splits import Split, fixed_split, n_splits_of
-from ...state.terms import node_log_stop, prior_index
+from ...state.terms import node_log_split, node_log_stop
 from ...state.tree import FEWEST_TOPS, ChainState
 from ...sums.split_sums import feature_weight, fill_bins, note_way, walk_ways
 from .terms import (
@@ -144,7 +144,7 @@ def _mix_features(model: Lowered, state: ChainState, node: int, place: int) -> N
 @jit
 def lookahead_odds(model: Lowered, state: ChainState, node: int, log_w: float) -> float:
     """Return the log odds of splitting by the lookahead sum over one level."""
-    split = model.prior.table[prior_index(model, state.node[node].depth, state.node[node].design)].log_split
+    split = node_log_split(model, state, node)
     if split == -inf or log_w == -inf:
         return -inf
     return split + log_w - node_log_stop(model, state, node)

@@ -27,12 +27,13 @@ from ....core.compile.pack import pack
 from ....core.logsum import log_add
 from ....model import Lowered
 from ...edits.carry_over import cell_bits
+from ...edits.replace_subtree import MOST_INTERNAL
 from ...state.lists import is_leaf
 from ...state.pieces import Graph, new_graph
 from ...state.random import flip
 from ...state.records import EXPLORING, GROWING, N_LINKS, N_PIECES, NONE
 from ...state.splits import Split
-from ...state.terms import next_node, node_log_stop, prior_index
+from ...state.terms import next_node, node_log_split, node_log_stop
 from ...state.tree import ChainState
 from .density import draw_split, known, log_split
 
@@ -47,8 +48,10 @@ MOST_ABOVE = 600.0
 MARGIN, LEAST_LEFT = 1.0, 1e-6
 """Nats by which V may lie below stopping and the lookahead sum together, and the probability that g must leave for what
 is not stored, if that is to make up for the rest."""
-SPARE = 1 << 9
-"""Number of pieces, and of links, that must be free before a tree is added."""
+SPARE = 4 * MOST_INTERNAL
+"""Number of pieces, and of links, that must be free before a tree is added, which has at most ``2 * MOST_INTERNAL + 1``
+nodes. Pieces and links are not checked.
+"""
 
 
 @jit
@@ -333,7 +336,7 @@ def _bind(model: Lowered, state: ChainState, node: int, at: int) -> None:
     here, e = state.node[node], link_of_node(model, state, at, node)
     link = state.graph.link[e]
     link.left, link.right = state.scratch.note[here.left].piece, state.scratch.note[here.right].piece
-    link.fixed = here.log_rule + model.prior.table[prior_index(model, here.depth, here.design)].log_split
+    link.fixed = here.log_rule + node_log_split(model, state, node)
     if link.left < 0:
         link.fixed += node_log_stop(model, state, here.left) + state.node[here.left].score
     if link.right < 0:

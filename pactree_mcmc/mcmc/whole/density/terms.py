@@ -206,7 +206,7 @@ def _logits_into(exponent: np.ndarray, terms: np.ndarray, density: np.ndarray, r
 
 @jit
 def log_sum_ways(exponent: np.ndarray, alike: np.ndarray, first: int, last: int, power: float) -> float:
-    """Return the log of the sum of ``exp(power * exponent)``, weighted by ``alike``, from entry ``first`` to ``last - 1``."""
+    """Return the log of the sum of ``exp(power * exponent)`` over the splits of entries ``first`` to ``last - 1``."""
     largest, total = -inf, 0.0
     for at in range(first, last):
         if alike[at] > 0:

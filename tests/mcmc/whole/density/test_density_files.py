@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.state.tree import MOST_GUIDES
+from pactree_mcmc.mcmc.state.stored import MOST_GUIDES
 from tests.mcmc.whole.test_rounds import densities, learned, with_density
 
 
