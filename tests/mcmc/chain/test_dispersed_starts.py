@@ -58,9 +58,8 @@ def test_the_first_four_chains_have_four_features_at_the_root(name):
     for tree, chain in zip(trees, chains):
         assert tree.n_leaves >= 2 and model.log_prior(tree) > -np.inf
         # nothing of how it was grown is left behind
-        assert (
-            chain.state.beta[0] == 1.0 and chain.state.count[-1] != -2 and (chain.state.stored.cell.scan == NONE).all()
-        )
+        assert chain.state.beta[0] == 1.0 and chain.state.count[-1] != -2
+        assert (chain.state.stored.cell.scan == NONE).all()
 
 
 def test_replicas_of_a_ladder_start_at_their_own_powers():

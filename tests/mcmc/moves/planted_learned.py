@@ -92,9 +92,8 @@ def one_feature_if_pure(right, model, state, node, place):
     """In a cell of one class only one feature is drawn."""
     right(model, state, node, place)
     if plain_package().module(DENSITY)._is_pure(model, state, node):
-        state.stored.fraction[place] *= (
-            np.arange(len(state.stored.fraction[place])) == state.stored.fraction[place].argmax()
-        )
+        fraction = state.stored.fraction[place]
+        fraction *= np.arange(len(fraction)) == fraction.argmax()
 
 
 def both(name, wrong):

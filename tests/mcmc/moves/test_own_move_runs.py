@@ -166,7 +166,7 @@ def test_a_checkpoint_is_finished_with_the_move(copies, tmp_path):
 
 def test_moves_travel():
     move = pickle.loads(pickle.dumps(own_growth()))
-    assert (move.name, move.counts, move.replaces) == ("half", ("half grow", "half prune"), False)
+    assert (move.name, move.counts, move.scratch) == ("half", ("half grow", "half prune"), ())
     assert key_of(move.step) == key_of(own_growth().step)
     assert pt.testing.check_balance(move, small_model()).imbalance < 1e-10
 

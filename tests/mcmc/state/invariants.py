@@ -219,9 +219,8 @@ def all_splits(model, cell):
 def check_untouched_ranges(model, chain):
     """After a refused growth the units of the leaves may be permuted, not exchanged; scratch is clean."""
     state = chain.state
-    assert (
-        not state.codes[1].any() and not state.scratch.codes.is_present.any() and not state.scratch.scan.by_code.any()
-    )
+    clean = state.scratch.codes.rows, state.scratch.codes.is_present, state.scratch.scan.by_code
+    assert not any(array.any() for array in clean)
     node = Copies(state.node)
     for i in preorder(node):
         here = node[i]

@@ -83,11 +83,8 @@ def check_node(chain, node):
             rows = sum(int(chain.model.units.rows[u & chain.model.units.rows_all]) for u in of_code)
             assert state.scratch.scan.rows[j] == rows
             assert np.allclose(state.scratch.scan.stats[j], stats_of(chain, of_code), rtol=1e-12, atol=1e-12)
-        assert (
-            not state.codes[1].any()
-            and not state.scratch.codes.is_present.any()
-            and not state.scratch.scan.by_code.any()
-        )
+        clean = state.scratch.codes.rows, state.scratch.codes.is_present, state.scratch.scan.by_code
+        assert not any(array.any() for array in clean)
         n_splits = terms.weigh_ways(chain.model, chain.packed, node, k, n)
         for way in range(n_splits):
             sums.note_way(chain.model, chain.packed, node, k, n, way)
@@ -103,9 +100,8 @@ def check_way(chain, node, k, way, left, right):
     state, logs = chain.state, chain.state.scratch.density.logs
     given, sides = chain.model.units, [left, right]
     # of the two names of one partition of categories either may have been summed as the left one
-    if chain.model.split_prior.feature[k].nominal and not np.allclose(
-        state.scratch.scan.left[way], stats_of(chain, left)
-    ):
+    is_left = np.allclose(state.scratch.scan.left[way], stats_of(chain, left))
+    if chain.model.split_prior.feature[k].nominal and not is_left:
         sides.reverse()
     expected = [stats_of(chain, units) for units in sides]
     assert np.allclose([state.scratch.scan.left[way], state.scratch.scan.right[way]], expected, rtol=1e-12, atol=1e-9)
