@@ -110,13 +110,13 @@ class Kernel(NamedTuple):
 
     @property
     def steps(self) -> list[Move | AbsentMove]:
-        """The moves."""
+        """Moves of the kernel."""
         own = {move.name: move for move in self.own}
         return [STEPS[name] if name in STEPS else own[name] for name in self.names]
 
     @property
     def is_single(self) -> bool:
-        """Whether there is but one step."""
+        """True if there is one move only."""
         return len(self.names) == 1
 
     @property
@@ -131,23 +131,23 @@ class Kernel(NamedTuple):
 
     @property
     def moves(self) -> tuple[str, ...]:
-        """What the steps count: the library's own first, in the order of STEPS."""
+        """Names of counts, those of the library's moves first, in the order of STEPS."""
         ordered = [STEPS[name] for name in STEPS if name in self.names]
         return tuple(dict.fromkeys(count for step in (*ordered, *self.own) for count in step.counts))
 
     @property
     def firsts(self) -> list[int]:
-        """Place in ``moves`` of the first of what each step counts."""
+        """Place in ``moves`` of the first count of each move."""
         return [self.moves.index(step.counts[0]) for step in self.steps]
 
     def for_file(self) -> Kernel:
-        """The kernel as a file holds it, without code."""
+        """Return the kernel as a file holds it, without code."""
         return self._replace(own=tuple(move.record for move in self.own))
 
     def by_cost(self, cost: np.ndarray, rows: float) -> Kernel:
-        """The weights and proposals a block that share out the work: ``rows`` visited a block.
+        """Return a kernel whose weights and block distribute the work of visiting ``rows`` rows per block.
 
-        ``cost`` (2, steps): proposals of each step, and rows they visited.
+        ``cost`` (2, steps) contains the proposals of each step, and the rows they visited.
         """
         each = _rows_each(cost)
         given = np.array(self.given)
@@ -161,21 +161,24 @@ class Kernel(NamedTuple):
         return self._replace(weights=tuple(weights.tolist()), block=block, adapts=True)
 
     def rows_per_block(self, cost: np.ndarray) -> float:
-        """What a block costs, in rows."""
+        """Return the cost of a block in rows."""
         each = _rows_each(cost)
         return float((np.array(self.weights) * each).sum() * self.block)
 
     def proposals_of_block(self, block: int) -> list[int]:
-        """Proposals of each step in the block with the given number; over many blocks they follow the weights."""
+        """Return the proposals of each step in the block with the given number.
+
+        Over many blocks they follow the weights.
+        """
         return _proposals_of_each(self.weights, block * self.block, self.block)
 
     def next_proposals(self, done: int, n: int) -> list[int]:
-        """Proposals of each step among the next ``n``, ``done`` having been made."""
+        """Return the proposals of each step among the next ``n``, after ``done`` ones."""
         return _proposals_of_each(self.weights, done, n)
 
 
 def _rows_each(cost: np.ndarray) -> np.ndarray:
-    """Rows a proposal of each step costs; as the dearest, of a step that made none."""
+    """Return the rows that a proposal of each step costs. A step that made none gets the largest of the others."""
     each = cost[1] / np.where(cost[0] > 0.0, cost[0], 1.0)
     return np.where(cost[0] > 0.0, each, each.max()) + STEP_ROWS
 
@@ -186,7 +189,7 @@ def _proposals_of_each(weights: tuple[float, ...], done: int, n: int) -> list[in
 
 @lru_cache(maxsize=4096)
 def _made(weights: tuple[float, ...], n: int) -> np.ndarray:
-    """(steps,) proposals of each step among the first ``n``: each comes when its next one is due (Webster 1832)."""
+    """Return the proposals (steps,) of each step among the first ``n``, made when they are due (Webster 1832)."""
     given = np.array(weights)
     # what is due so long before is made by then: with every step rounded, n are made between n -+ steps / 2
     made = np.floor(np.maximum(given * (n - len(given)), 0.0) + 0.5).astype(int)
@@ -230,7 +233,7 @@ def read_kernel(
 
 
 def check_even(kernel: Kernel, split_prior: Any) -> None:
-    """Refuse moves that take the splits of a feature to be equally likely where they are weighed."""
+    """Refuse moves that take the splits of a feature to be equally likely if the splits have weights."""
     wrong = [step.name for step in kernel.steps if "density" in step.scratch]
     if wrong and not split_prior.is_even:
         raise ValueError(
@@ -244,7 +247,7 @@ def _name(key: Any) -> Any:
 
 
 def _parts(key: Any, is_line: bool, best: str) -> dict[str, float]:
-    """Weights of moves by name that an entry of a kernel stands for."""
+    """Return the weights of moves by name that an entry of a kernel stands for."""
     if isinstance(key, Move):
         return {key.name: 1.0}
     if isinstance(key, str):
@@ -258,7 +261,7 @@ def _parts(key: Any, is_line: bool, best: str) -> dict[str, float]:
 
 
 def _check_names(move: Move, weights: Mapping[str, float], own: Iterable[Move]) -> None:
-    """Refuse a move of somebody's own that could be taken for another."""
+    """Refuse a user's move that could be taken for another."""
     counted = {count for other in (*STEPS.values(), *own) for count in other.counts}
     taken = {*STEPS, *WEIGHTS, "default", *weights}
     twice = [word for word in (move.name,) if word in taken] + [count for count in move.counts if count in counted]
@@ -267,7 +270,7 @@ def _check_names(move: Move, weights: Mapping[str, float], own: Iterable[Move]) 
 
 
 def complete(kernel: Kernel, moves: Iterable[Move]) -> Kernel:
-    """The kernel of a file with moves of somebody's own in the places of their names."""
+    """Return the kernel of a file with a user's moves in the places of their names."""
     found = {move.name: move for move in moves}
     own = []
     for known in kernel.own:

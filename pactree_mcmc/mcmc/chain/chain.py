@@ -60,13 +60,13 @@ class Chain:
         self.walk = pack(Walk(self.rng, self.model, self.packed))
 
     def reserve(self, n_draws: int) -> None:
-        """Make room for ``n_draws`` draws, dropping those made before."""
+        """Make room for ``n_draws`` draws, and drop those made before."""
         self.saved = new_saved(n_draws, len(self.state.moves[0]), self.lowered.leaf.n_stats, self.lowered.n_weights)
         self.packed_saved = pack(self.saved)
 
     @property
     def n_saved(self) -> int:
-        """Draws saved so far."""
+        """Number of draws saved so far."""
         return int(self.saved.used[DRAWS])
 
     def enlarge(self) -> None:
@@ -75,12 +75,12 @@ class Chain:
         self._pack()
 
     def take(self, graph: Graph) -> None:
-        """Draw subtrees by a graph, shared with whoever has it."""
+        """Draw subtrees by a graph, which other chains may share."""
         self.state = self.state._replace(graph=graph)
         self._pack()
 
     def grow_as_given(self, node: int, feature: int, cut: int, categories: int) -> None:
-        """Grow a splittable leaf by the split that parts its rows as the given one does."""
+        """Grow a splittable leaf by the split that separates its rows as the given one does."""
         if self.state.count[N_FREE] < 2:
             self.enlarge()
         grow_as_given(self.model, self.packed, node, feature, cut, categories)
@@ -96,7 +96,7 @@ class Chain:
         self.cost[:, step] += n, int(self.state.count[ROWS]) - before
 
     def proceed(self, n_blocks: int) -> None:
-        """Make ``n_blocks`` blocks of proposals, as the kernel shares them out among its steps."""
+        """Make ``n_blocks`` blocks of proposals, distributed among the steps by the kernel."""
         weighed = not self.lowered.split_prior.is_fixed
         if self.kernel.is_single and self.lowered.leaf.is_fixed and not weighed:
             self.make(0, n_blocks * self.kernel.block)
@@ -116,7 +116,7 @@ class Chain:
                     follow_noise(self.model, self.packed)
 
     def tune(self, n_blocks: int, done: int, planned: int) -> None:
-        """Make ``n_blocks`` blocks that are not counted; ``done`` of the ``planned`` will have been made."""
+        """Make ``n_blocks`` blocks that are not counted, after ``done`` of the ``planned`` ones."""
         self.tuning = True
         self.proceed(n_blocks)
         self.tuning = False
@@ -124,16 +124,19 @@ class Chain:
 
     @property
     def all_chains(self) -> list[Chain]:
-        """The chain itself."""
+        """List of the chain itself."""
         return [self]
 
     @property
     def report(self) -> None:
-        """A plain chain has no ladder to report on."""
+        """None, since a plain chain has no ladder."""
         return
 
     def save(self, anew: bool = False) -> None:
-        """Save the present tree as the next draw; ``anew``: even if it did not change since the last one."""
+        """Save the present tree as the next draw.
+
+        With ``anew`` save it as a new tree even if it did not change since the last one.
+        """
         if anew:
             self.state.count[CHANGED] = 1
         missing = int(self.saved.used[NODES] + self.state.count[N_NODES]) - len(self.saved.node)

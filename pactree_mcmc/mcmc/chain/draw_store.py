@@ -22,7 +22,7 @@ DRAWS, TREES, NODES = range(3)
 
 
 def new_saved(n_draws: int, n_moves: int, n_stats: int, n_weights: int = 0) -> Saved:
-    """Room for ``n_draws`` draws, and a first guess for their nodes."""
+    """Return room for ``n_draws`` draws, and for some nodes."""
     return Saved(
         tree_of_draw=np.zeros(n_draws, dtype=np.int64),
         noise=np.zeros(n_draws),
@@ -36,19 +36,19 @@ def new_saved(n_draws: int, n_moves: int, n_stats: int, n_weights: int = 0) -> S
 
 
 def _nodes(copied: np.ndarray) -> np.recarray:
-    """Records of nodes copied as bytes."""
+    """Return records of nodes that were copied as bytes."""
     return copied.view(CODED_NODE).view(np.recarray)
 
 
 def with_more_nodes(saved: Saved, needed: int) -> Saved:
-    """The same draws with room for at least ``needed`` more nodes."""
+    """Return the same draws with room for at least ``needed`` more nodes."""
     extra = max(needed, len(saved.node))
     node = _nodes(np.concatenate([whole(saved.node), whole(np.zeros(extra, dtype=CODED_NODE))]))
     return saved._replace(node=node, stats=np.concatenate([saved.stats, np.zeros((extra, saved.stats.shape[1]))]))
 
 
 def trimmed(saved: Saved) -> Saved:
-    """The draws without spare room."""
+    """Return the draws without spare room."""
     n_draws, n_trees, n_nodes = (int(saved.used[i]) for i in (DRAWS, TREES, NODES))
     return Saved(
         saved.tree_of_draw[:n_draws].copy(),
@@ -63,7 +63,7 @@ def trimmed(saved: Saved) -> Saved:
 
 
 def joined(first: Saved, second: Saved) -> Saved:
-    """Draws of a chain, and those that followed."""
+    """Return the draws of a chain followed by later ones."""
     if len(first.node) == 0:
         return second
     n_trees, n_nodes = len(first.tree) - 1, len(first.node)
@@ -82,7 +82,7 @@ def joined(first: Saved, second: Saved) -> Saved:
 
 
 def chosen(saved: Saved, which: np.ndarray) -> Saved:
-    """The draws with the given numbers, increasing; proposals since the draw before count from the one kept before."""
+    """Return the draws with the given numbers, increasing, with the proposals since the draw kept before each."""
     trees, number = np.unique(saved.tree_of_draw[which], return_inverse=True)
     start = np.asarray(saved.tree)["start"]
     sizes = start[trees + 1] - start[trees]
@@ -128,7 +128,7 @@ def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
 
 @jit
 def log_prior_of(model: Lowered, state: ChainState) -> float:
-    """Log prior of the present tree; by equal feature weights where they are drawn."""
+    """Return the log prior of the present tree, by equal feature weights if these are drawn."""
     return model.prior.log_constant + subtree_log_prior(model, state, np.int64(0))
 
 

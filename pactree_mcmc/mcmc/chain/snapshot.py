@@ -91,12 +91,12 @@ class Snapshot(NamedTuple):
 
 
 def generator_state(rng: np.random.Generator) -> dict:
-    """State of a generator as a dict of numbers and arrays."""
+    """Return the state of a generator as a dict of numbers and arrays."""
     return rng.bit_generator.state
 
 
 def generator_from(source: Any) -> np.random.Generator:
-    """A generator from the state of one, or from whatever NumPy takes as a seed."""
+    """Return a generator from the state of one, or from any seed of NumPy."""
     if not isinstance(source, dict):
         return np.random.default_rng(source)
     if source["bit_generator"] not in GENERATORS:
@@ -109,7 +109,7 @@ def generator_from(source: Any) -> np.random.Generator:
 
 
 def snapshot_of(chain: Any, tuned: int) -> Snapshot:
-    """Copy what decides how a chain or a ladder goes on."""
+    """Return a copy of all that determines the next steps of a chain or a ladder."""
     rungs = None
     if isinstance(chain, Ladder):
         rungs = Rungs(
@@ -126,7 +126,7 @@ def snapshot_of(chain: Any, tuned: int) -> Snapshot:
 
 
 def chain_from(snapshot: Snapshot, model: Lowered, kernel: Kernel) -> Any:
-    """The chain or ladder of a snapshot, with a generator of its own."""
+    """Return the chain or ladder of a snapshot, with a generator of its own."""
     rng = generator_from(snapshot.generator)
     may_grow = snapshot.replicas[0].cells.n_cells > 1
     if snapshot.rungs is None:
@@ -167,7 +167,7 @@ def _replica(chain: Chain) -> Replica:
 
 
 def _restore(chain: Chain, replica: Replica) -> None:
-    """Make a new chain the one that the replica was taken from."""
+    """Give a new chain the state of a replica."""
     given = dict(zip(ARRAYS, replica.state, strict=True))
     while len(chain.state.node) < len(given["node"]):
         chain.enlarge()

@@ -73,7 +73,7 @@ def put_start(model: TreeModel, chain: Any, start: Any, rng: np.random.Generator
 
 
 def may_grow(start: Any) -> bool:
-    """Whether a start grows trees, for which a chain needs room."""
+    """Return True if a start grows trees, for which a chain needs room."""
     return isinstance(start, Dispersed) or (isinstance(start, str) and start == "grown")
 
 
@@ -93,9 +93,11 @@ def grow_apart(chain: Chain, start: Dispersed) -> None:
 
 
 def feature_at(sums: np.ndarray, place: float) -> int:
-    """The feature at a place of [0, 1), where features lie likeliest first, each with its probability.
+    """Return the feature at a place of [0, 1), if each feature takes its probability of the interval, likely ones
+    first.
 
-    ``sums`` (q,) their log weights, flattened by a power until none has more than ``MOST_OF_ONE``, or all are alike.
+    ``sums`` (q,) are log weights of the features, flattened by a power until none has more than ``MOST_OF_ONE``, or all
+    are alike.
     """
     features = np.flatnonzero(sums > -np.inf)
     below = sums[features] - sums[features].max()
@@ -111,7 +113,10 @@ def feature_at(sums: np.ndarray, place: float) -> int:
 
 @jit
 def root_sums_into(sums: np.ndarray, walk: Any) -> bool:
-    """Log of the sum over the splits of each feature (q,) of the lookahead sum of the root; whether it can split."""
+    """Write the log sum over the splits of each feature (q,) of the lookahead sum of the root.
+
+    Return True if it can be split.
+    """
     model, state, root = walk.model, walk.state, np.int64(0)
     if not state.node[root].splittable or node_log_split(model, state, root) == -inf:
         return False
@@ -140,7 +145,7 @@ def grow_tree(chain: Chain) -> None:
 
 @jit
 def grow_from(walk: Any, node: int) -> int:
-    """Go on from ``node`` in preorder; -1 when done, else the node at which there was no room."""
+    """Grow from ``node`` on in preorder. Return -1 at the end, or the node at which there was no room."""
     model, state, root = walk.model, walk.state, np.int64(0)
     while node != NONE:
         if is_leaf(state, node) and state.node[node].splittable:
@@ -175,7 +180,7 @@ def load_tree(model: TreeModel, chain: Chain, tree: Tree) -> None:
 
 
 def draw_prior_tree(model: TreeModel, rng: np.random.Generator) -> Tree:
-    """A tree from the prior: drawn directly, or, under LeafPenalty, the end of a long chain that sees no data."""
+    """Draw a tree from the prior, directly, or under LeafPenalty by a long chain that sees no data."""
     grown = draw_prior(model, rng)
     return grown.tree if grown is not None else _prior_by_chain(model, rng)
 

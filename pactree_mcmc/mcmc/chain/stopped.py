@@ -17,7 +17,7 @@ from ..state.tree import ChainState
 
 @contextmanager
 def cells_named(model: TreeModel, chains: Iterable[Any]) -> Iterator[None]:
-    """Where compiled code stopped a chain (`_state.stop_at`), raise the error that names the cell."""
+    """Raise the error that names the cell if compiled code stops a chain (`terms.stop_at`)."""
     try:
         yield
     except FloatingPointError as error:
@@ -33,7 +33,7 @@ def cells_named(model: TreeModel, chains: Iterable[Any]) -> Iterator[None]:
 
 
 def _cell_of(model: TreeModel, chain: Any) -> NotFinite | None:
-    """The error about the cell that stopped this chain; None if it was another."""
+    """Return the error about the cell that stopped this chain, or None if it was another chain."""
     state = chain.state
     node, below = int(state.scratch.stopped[0]), bool(state.scratch.stopped[1])
     if not 0 <= node < len(state.node):
@@ -55,7 +55,7 @@ def _cell_of(model: TreeModel, chain: Any) -> NotFinite | None:
 
 
 def _path(state: ChainState, node: int) -> list[Answer]:
-    """Splits and answers from the root to a node."""
+    """Return splits and answers from the root to a node."""
     out: list[Answer] = []
     while (parent := int(state.node[node].parent)) != NONE:
         asked = state.node[parent]

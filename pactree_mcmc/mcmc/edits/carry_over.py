@@ -51,9 +51,9 @@ class Raw(NamedTuple):
 def fit_split(
     model: Lowered, state: ChainState, node: int, feature: int, cut: int, categories: int
 ) -> tuple[Split, bool]:
-    """The split of a leaf that parts its cell as the given one does, and whether its sides changed places.
+    """Return the split of a leaf that separates its cell as the given one does, and True if its sides changed places.
 
-    ``log_rule`` is ``-inf`` where it cannot be made. Under nominal splits the smallest category goes left.
+    ``log_rule`` is ``-inf`` if the split cannot be made. Under nominal splits the smallest category goes left.
     """
     rule = model.split_prior
     if follows_design(rule):
@@ -90,7 +90,7 @@ def fit_split(
 
 @jit
 def _fit_categories(model: Lowered, state: ChainState, node: int, k: int, categories: int) -> tuple[int, bool, bool]:
-    """Categories going left, whether the sides changed places, whether the split can be made."""
+    """Return the categories going left, True if the sides changed places, and True if the split can be made."""
     rule = model.split_prior
     present = cell_bits(model, state, node, k)
     left = categories & present
@@ -110,7 +110,7 @@ def _fit_categories(model: Lowered, state: ChainState, node: int, k: int, catego
 
 @jit
 def leaves_rows(model: Lowered, state: ChainState, node: int, k: int, cut: int, least: int) -> bool:
-    """Whether a cut of an ordered feature leaves at least ``least`` rows of the node on both sides."""
+    """Return True if a cut of an ordered feature leaves at least ``least`` rows of the node on both sides."""
     units, left = model.units, np.int64(0)
     for i in range(state.node[node].start, state.node[node].stop):
         u = state.order[i]
@@ -121,7 +121,9 @@ def leaves_rows(model: Lowered, state: ChainState, node: int, k: int, cut: int, 
 
 @jit
 def cell_bits(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Bits of the categories a split of the cell parts: those of its box under grid cuts, else of its rows."""
+    """Return the bits of the categories that a split of the cell separates, those of its box under grid cuts, else of
+    its rows.
+    """
     if parts_box(model.split_prior):
         return state.box[node, k, 0]
     codes, order = model.units.codes, state.order
@@ -135,7 +137,7 @@ def cell_bits(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def rows_with(model: Lowered, state: ChainState, node: int, k: int, categories: int) -> int:
-    """Rows of the node whose category is one of the given bits."""
+    """Return the number of rows of the node whose category is one of the given bits."""
     units, total = model.units, np.int64(0)
     for i in range(state.node[node].start, state.node[node].stop):
         u = state.order[i]
@@ -146,7 +148,7 @@ def rows_with(model: Lowered, state: ChainState, node: int, k: int, categories: 
 
 @jit
 def raw_forms(model: Lowered, state: ChainState, node: int) -> RawForms:
-    """The raw forms of an internal node's split."""
+    """Return the raw forms of an internal node's split."""
     rule, here = model.split_prior, state.node[node]
     k = here.feature
     if halves_box(rule):
@@ -168,13 +170,13 @@ def raw_forms(model: Lowered, state: ChainState, node: int) -> RawForms:
 
 @jit
 def log_raw_forms(free: RawForms) -> float:
-    """Log of the number of raw forms."""
+    """Return the log of the number of raw forms."""
     return log(float(free.n)) + LOG_2 * (n_bits(free.free) + free.swaps)
 
 
 @jit
 def draw_raw(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Raw:
-    """A raw form of an internal node's split, drawn uniformly."""
+    """Draw a raw form of an internal node's split, with equal probabilities."""
     free, here = raw_forms(model, state, node), state.node[node]
     if here.categories < 0:
         cut = free.first + pick(rng, free.n) if free.n > 1 else free.first
@@ -195,7 +197,7 @@ def draw_raw(rng: np.random.Generator, model: Lowered, state: ChainState, node: 
 
 @jit
 def one_way(model: Lowered, state: ChainState, node: int, k: int, cut: int, categories: int) -> int:
-    """0 if the split sends the whole cell left, 1 if right, -1 if it parts it."""
+    """Return 0 if the split sends the whole cell left, 1 if right, -1 if it separates rows."""
     if categories >= 0:
         present = cell_bits(model, state, node, k)
         if categories & present == present:
@@ -212,7 +214,7 @@ def one_way(model: Lowered, state: ChainState, node: int, k: int, cut: int, cate
 
 @jit
 def code_range(model: Lowered, state: ChainState, node: int, k: int) -> tuple[int, int]:
-    """Smallest and largest code of feature ``k`` among the rows of a node."""
+    """Return the smallest and the largest code of feature ``k`` among the rows of a node."""
     codes, order, start = model.units.codes, state.order, state.node[node].start
     low = high = np.int64(codes[k, order[start]])
     for i in range(start + 1, state.node[node].stop):

@@ -31,7 +31,9 @@ from .proposal import GROW, PRUNE, Proposal
 
 @jit
 def growth_prior_ratio(model: Lowered, state: ChainState, node: int) -> float:
-    """Log prior ratio of the tree in which ``node`` has its two children as leaves to that in which it is a leaf."""
+    """Return the log prior ratio of the tree in which ``node`` has its two children as leaves to that in which it is a
+    leaf.
+    """
     split = node_log_split(model, state, node) + state.node[node].log_rule
     stops = node_log_stop(model, state, state.node[node].left) + node_log_stop(model, state, state.node[node].right)
     return split + stops - node_log_stop(model, state, node)
@@ -39,7 +41,7 @@ def growth_prior_ratio(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def growth_score_ratio(state: ChainState, node: int) -> float:
-    """Log score ratio of the same two trees."""
+    """Return the log score ratio of the same two trees."""
     here = state.node[node]
     return state.beta[0] * (state.node[here.left].score + state.node[here.right].score - here.score)
 
@@ -57,14 +59,14 @@ def guessed_score_ratio(state: ChainState, node: int) -> float:
 
 @jit
 def growth(model: Lowered, state: ChainState, which: int, node: int, log_proposal_ratio: float) -> Proposal:
-    """The proposal to grow ``node``, whose children stay in the state until the decision."""
+    """Return the proposal to grow ``node``, whose children stay in the state until the decision."""
     prior, score = growth_prior_ratio(model, state, node), growth_score_ratio(state, node)
     return Proposal(np.int64(GROW), which, node, np.int64(NONE), prior, score, log_proposal_ratio, 0.0)
 
 
 @jit
 def pruning(model: Lowered, state: ChainState, which: int, node: int, log_proposal_ratio: float) -> Proposal:
-    """The proposal to take both leaves off ``node``."""
+    """Return the proposal to remove both leaves below ``node``."""
     prior, score = growth_prior_ratio(model, state, node), growth_score_ratio(state, node)
     return Proposal(np.int64(PRUNE), which, node, np.int64(NONE), -prior, -score, log_proposal_ratio, 0.0)
 
@@ -163,13 +165,13 @@ def _narrow_boxes(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def side_hash(state: ChainState, node: int, k: int) -> int:
-    """What one feature adds to the hash of a box."""
+    """Return the part of the hash of a box that one feature adds."""
     return mixed(mixed(mixed(np.int64(k)) + state.box[node, k, 0]) + state.box[node, k, 1])
 
 
 @jit
 def keep_growth(model: Lowered, state: ChainState, node: int) -> None:
-    """Make a hung pair of children part of the tree: bring the lists up to date."""
+    """Make a pair of new children part of the tree, by updating the lists."""
     unlist_growable(state, node)
     if state.node[node].parent != NONE:
         unlist_prunable(state, state.node[node].parent)
@@ -184,7 +186,7 @@ def keep_growth(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def set_default(model: Lowered, state: ChainState, node: int) -> None:
-    """Send what an internal node has not seen the way more of its rows go."""
+    """Let unknown values at an internal node go where most of its rows go."""
     here = state.node[node]
     here.default_left = 2 * state.node[here.left].rows >= here.rows
     if here.categories >= 0 and here.default_left:

@@ -23,7 +23,9 @@ MOST_MERGED = 10
 
 @jit
 def sides_of(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, bool]:
-    """Whether the root split of a can be placed above both so that the cell of b goes all left, all right."""
+    """Return two flags, if the root split of a can be placed above both so that the cell of b goes all left, and all
+    right.
+    """
     here = state.node[a]
     if here.categories >= 0:
         present = cell_bits(model, state, a, here.feature)
@@ -40,7 +42,7 @@ def sides_of(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, b
 
 @jit
 def halves(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, bool]:
-    """Whether the root splits of a and b are halves of one split: left to left, and left to right."""
+    """Return two flags, if the root splits of a and b are halves of one split, left to left, and left to right."""
     if is_leaf(state, a) or is_leaf(state, b):
         return False, False
     one, other = state.node[a], state.node[b]
@@ -57,7 +59,7 @@ def halves(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, boo
 def plan_root(
     model: Lowered, state: ChainState, at: int, a: int, b: int, b_goes_left: bool, b_goes_right: bool, swapped: bool
 ) -> None:
-    """Plan the root split of a at place ``at``, placed above a and b; b goes one way, or is the other half."""
+    """Plan the root split of a at place ``at``, above a and b. b goes one way, or is the other half."""
     here, other = state.node[a], state.node[b]
     k, cut, categories = here.feature, here.cut, np.int64(-1)
     if here.categories >= 0:
@@ -76,7 +78,7 @@ def plan_root(
 
 @jit
 def n_leaves_of(state: ChainState, node: int) -> int:
-    """Leaves at and below a node."""
+    """Return the number of leaves at and below a node."""
     n, at = np.int64(0), np.int64(node)
     while at != NONE:
         n += is_leaf(state, at)
@@ -86,13 +88,13 @@ def n_leaves_of(state: ChainState, node: int) -> int:
 
 @jit
 def too_large(state: ChainState, a: int, b: int) -> bool:
-    """Whether two subtrees have more leaves than are merged."""
+    """Return True if two subtrees have more leaves than are merged."""
     return n_leaves_of(state, a) + n_leaves_of(state, b) > MOST_MERGED
 
 
 @jit
 def n_merges(model: Lowered, state: ChainState, a: int, b: int) -> int:
-    """How many merges a and b have."""
+    """Return the number of merges of a and b."""
     if is_leaf(state, a) and is_leaf(state, b):
         return np.int64(2)
     total = np.int64(1)
@@ -119,7 +121,7 @@ def n_merges(model: Lowered, state: ChainState, a: int, b: int) -> int:
 
 @jit
 def plan_parted(state: ChainState, at: int, v: int, a: int, b: int, a_is_left: bool) -> int:
-    """Plan the split of node v above a and b; the first free place is returned."""
+    """Plan the split of node v above a and b, and return the first free place."""
     here = state.node[v]
     plan_node(state, at, here.feature, here.cut, here.categories)
     behind = plan_copy(state, a, at + 1)
@@ -130,7 +132,7 @@ def plan_parted(state: ChainState, at: int, v: int, a: int, b: int, a_is_left: b
 
 @jit
 def plan_merge(model: Lowered, state: ChainState, at: int, v: int, a: int, b: int, a_is_left: bool, number: int) -> int:
-    """Plan merge ``number`` of a and b, which the split of v parts; the first free place is returned."""
+    """Plan merge ``number`` of a and b, which the split of v separates, and return the first free place."""
     if number == 0:
         return plan_parted(state, at, v, a, b, a_is_left)
     if is_leaf(state, a) and is_leaf(state, b):

@@ -41,35 +41,38 @@ def _bare(edit: int, which: int, node: int, top: int) -> Proposal:
 
 @jit
 def nothing() -> Proposal:
-    """No proposal: where there is nothing to choose from. It is not counted."""
+    """Return no proposal, if there is nothing to choose from. It is not counted."""
     return _bare(np.int64(NOTHING), np.int64(0), np.int64(-1), np.int64(-1))
 
 
 @jit
 def refused(which: int) -> Proposal:
-    """A proposal that cannot be made, before anything was built; counted, and no number is drawn for it."""
+    """Return a proposal that cannot be made, before anything was built. It is counted, without a random number."""
     return _bare(np.int64(REFUSED), which, np.int64(-1), np.int64(-1))
 
 
 @jit
 def withdrawn(which: int, node: int, top: int) -> Proposal:
-    """A proposal that cannot be made, after part of it was built at ``top`` beside ``node``."""
+    """Return a proposal that cannot be made, after part of it was built at ``top`` beside ``node``."""
     return _bare(np.int64(WITHDRAW), which, node, top)
 
 
 @jit
 def taken(which: int, node: int, top: int) -> Proposal:
-    """What a Gibbs step has built at ``top`` takes the place of ``node``, without a decision."""
+    """Return the proposal of a Gibbs step, without a decision, to put the subtree at ``top`` in place of ``node``."""
     return _bare(np.int64(TAKE), which, node, top)
 
 
 @jit
 def made(which: int) -> Proposal:
-    """A change that a Gibbs step has made already; refused, with an error, where feature weights are drawn."""
+    """Return the proposal of a Gibbs step that has changed the tree already.
+
+    It is an error if feature weights are drawn.
+    """
     return _bare(np.int64(MADE), which, np.int64(-1), np.int64(-1))
 
 
 @jit
 def made_at(which: int, node: int) -> Proposal:
-    """The same, at and below ``node``, by the feature weights drawn where they are."""
+    """Return the same for a change at and below ``node``, made by the feature weights if these are drawn."""
     return _bare(np.int64(MADE), which, node, np.int64(-1))

@@ -1,6 +1,6 @@
-"""Replacing a subtree: the new one is built beside the old on the same rows, then one of the two is dropped.
+"""Replacement of a subtree: the new one is built beside the old one on the same rows, then one of the two is dropped.
 
-The rows of the old subtree are kept aside while the new one sorts them its way; dropping the new one puts them back.
+The order of the rows is stored before the new subtree sorts them. Dropping the new subtree restores the order.
 """
 
 import numpy as np
@@ -34,13 +34,13 @@ refused with one internal node too many, when it has ``2 * (MOST_INTERNAL + 1) +
 
 @jit
 def has_room(state: ChainState) -> bool:
-    """Whether any proposal can be built."""
+    """Return True if there is room for any proposal."""
     return state.count[N_FREE] >= 2 * state.count[N_NODES] + ROOM
 
 
 @jit
 def begin(state: ChainState, node: int) -> int:
-    """A leaf outside the tree that holds the cell of ``node``; the order of its rows is kept aside."""
+    """Return a new leaf outside the tree that has the cell of ``node``. Store the order of the rows."""
     here = state.node[node]
     state.count[N_FREE] -= 1
     top = state.node[state.count[N_FREE]].free
@@ -64,7 +64,7 @@ def begin(state: ChainState, node: int) -> int:
 
 @jit
 def drop(state: ChainState, node: int, top: int) -> None:
-    """Drop what was built at ``top`` beside ``node``."""
+    """Drop the subtree built at ``top`` beside ``node``."""
     order, kept = state.order, state.scratch.replace.order
     for i in range(state.node[node].start, state.node[node].stop):
         order[i] = kept[i]
@@ -73,7 +73,7 @@ def drop(state: ChainState, node: int, top: int) -> None:
 
 @jit
 def adopt(model: Lowered, state: ChainState, node: int, top: int) -> None:
-    """Put what was built at ``top`` in the place of ``node`` and what is below it."""
+    """Put the subtree built at ``top`` in the place of ``node`` and the nodes below it."""
     here, new = state.node[node], state.node[top]
     was_leaf = is_leaf(state, node)
     at = np.int64(node)
@@ -133,7 +133,7 @@ def _free(state: ChainState, node: int) -> None:
 def replacement(
     model: Lowered, state: ChainState, which: int, node: int, top: int, log_proposal_ratio: float
 ) -> Proposal:
-    """The proposal to put what was built at ``top`` in the place of ``node``."""
+    """Return the proposal to put the subtree built at ``top`` in the place of ``node``."""
     return Proposal(
         np.int64(REPLACE),
         which,
@@ -148,7 +148,7 @@ def replacement(
 
 @jit
 def plan_node(state: ChainState, at: int, feature: int, cut: int, categories: int) -> None:
-    """Write a planned node; its children are set by the caller."""
+    """Write a planned node. The caller sets its children."""
     here = state.plan[at]
     here.feature, here.cut, here.categories = feature, cut, categories
     here.left = here.right = here.node = here.side = NONE
@@ -157,7 +157,7 @@ def plan_node(state: ChainState, at: int, feature: int, cut: int, categories: in
 
 @jit
 def plan_copy(state: ChainState, node: int, at: int) -> int:
-    """Plan the subtree of ``node`` as it is, from place ``at`` on; the first free place is returned."""
+    """Plan the subtree of ``node`` as it is, from place ``at`` on, and return the first free place."""
     here, note = np.int64(node), state.scratch.note
     while here != NONE:
         old = state.node[here]
@@ -174,8 +174,9 @@ def plan_copy(state: ChainState, node: int, at: int) -> int:
 
 @jit
 def make_plan_raw(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, but: int) -> float:
-    """Make the splits planned by `plan_copy` below ``node`` raw, except that of ``but``; their log number of raw
-    forms.
+    """Make the splits planned by `plan_copy` below ``node`` raw, except that of ``but``.
+
+    Return their log number of raw forms.
     """
     total, here = 0.0, np.int64(node)
     while here != NONE:
@@ -191,9 +192,9 @@ def make_plan_raw(rng: np.random.Generator, model: Lowered, state: ChainState, n
 
 @jit
 def build(model: Lowered, state: ChainState, top: int, n_planned: int, simplify: bool) -> bool:
-    """Grow ``top`` as planned; False, with a part built, where a split cannot be made.
+    """Grow ``top`` as planned. Return False, with a part built, if a split cannot be made.
 
-    With ``simplify`` a split that sends the whole cell one way is left out, and its other side with it.
+    With ``simplify`` a split that sends the whole cell one way is left out, with its other side.
     """
     state.plan[0].node = top
     for i in range(n_planned):

@@ -21,7 +21,7 @@ from .grow import set_default, side_hash
 
 @jit
 def can_turn(model: Lowered, state: ChainState, v: int) -> bool:
-    """Whether an internal node other than the root and its parent cut the same ordered feature, at any place."""
+    """Return True if an internal node other than the root and its parent cut the same ordered feature, at any place."""
     here, above = state.node[v], state.node[state.node[v].parent]
     return has_free_cuts(model.split_prior) and here.categories < 0 and here.feature == above.feature
 
@@ -83,7 +83,7 @@ def _exchange(model: Lowered, state: ChainState, u: int, v: int, x: int, y: int,
 
 @jit
 def split_factor(model: Lowered, depth: int) -> float:
-    """Log prior factor of a split at a depth."""
+    """Return the log prior factor of a split at a depth."""
     return model.prior.table[depth].log_split
 
 
@@ -117,7 +117,7 @@ def sink_node(model: Lowered, state: ChainState, node: int, by: int) -> float:
 
 @jit
 def prior_factor(model: Lowered, state: ChainState, node: int) -> float:
-    """Log prior factor of a node, without R of its split where that stays; ``-inf`` below the depth limit."""
+    """Return the log prior factor of a node, without R of a split that stays, ``-inf`` below the depth limit."""
     depth, limit = state.node[node].depth, model.prior.depth_limit
     if is_leaf(state, node):
         return node_log_stop(model, state, node) if depth <= limit else -inf

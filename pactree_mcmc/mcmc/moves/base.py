@@ -1,4 +1,4 @@
-"""What a move is, and the one loop that decides, makes and counts what moves propose."""
+"""Definition of a move, and the loop that decides proposals, makes the changes and counts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ..state.weights import is_weighed, subtree_tilt, tilt_about, tilt_subtree
 from .step_code import check_code
 
 N_COUNTS = 0
-"""How many numbers a move of somebody's own counts: `loop_of` puts it here; 0: a move of the library, not asked."""
+"""Number of counts of a user's move, which `loop_of` puts here. 0 for a move of the library, which is not checked."""
 
 
 BY_FLAG = {
@@ -46,7 +46,7 @@ BY_FLAG = {
 
 @jit
 def accept(rng: np.random.Generator, model: Lowered, state: ChainState, proposal: Proposal) -> bool:
-    """The Metropolis-Hastings decision."""
+    """Return True if the Metropolis-Hastings rule accepts a proposal."""
     log_ratio = proposal.log_prior_ratio + proposal.log_score_ratio + proposal.log_proposal_ratio
     if is_weighed(state):
         log_ratio += tilt_ratio(model, state, proposal)
@@ -55,7 +55,10 @@ def accept(rng: np.random.Generator, model: Lowered, state: ChainState, proposal
 
 @jit
 def tilt_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
-    """By how much the log prior ratio is another by the weights drawn than by equal ones; new nodes get their tilts."""
+    """Return the difference of the log prior ratios by the weights drawn and by equal ones.
+
+    Compute the tilts of new nodes.
+    """
     edit, node = proposal.edit, proposal.node
     if edit == PRUNE:
         return -state.tilt[node]
@@ -70,7 +73,7 @@ def tilt_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
 
 @jit
 def decide_growth(rng: np.random.Generator, model: Lowered, state: ChainState, first: int, proposal: Proposal) -> None:
-    """`decide` for what grows, prunes or is refused."""
+    """Do what `decide` does, for proposals that grow, prune or are refused."""
     if proposal.edit == NOTHING:
         return
     at = first + proposal.which
@@ -127,22 +130,25 @@ def decide(rng: np.random.Generator, model: Lowered, state: ChainState, first: i
 
 @jit
 def has_two(state: ChainState) -> bool:
-    """Whether a leaf can be grown."""
+    """Return True if there is room to grow a leaf."""
     return state.count[N_FREE] >= 2
 
 
 def step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """The step of a move: `loop_of` puts it here."""
+    """Stand for the step of a move, which `loop_of` puts here."""
     raise NotImplementedError
 
 
 def room(state: ChainState) -> bool:
-    """Whether there is room for what the move builds: `loop_of` puts it here."""
+    """Stand for the test of room for the step, which `loop_of` puts here."""
     raise NotImplementedError
 
 
 def run(walk: Any, n: int, first: int) -> int:
-    """Make ``n`` steps, or as many as there is room for, counting from column ``first``; how many were made."""
+    """Make ``n`` steps, or as many as there is room for, counting from column ``first``.
+
+    Return the number of steps made.
+    """
     rng, model, state = walk.rng, walk.model, walk.state
     for i in range(n):
         if not room(state):
@@ -159,9 +165,12 @@ def run(walk: Any, n: int, first: int) -> int:
 
 
 def loop_of(move: Move) -> Any:
-    """`run` for one move, compiled at its first call; kept on disk by a key of the step, where that is not ours."""
+    """Return `run` for one move, which compiles at its first call.
+
+    The code of a user's move is kept on disk by a key of the step.
+    """
     proposes = move.step
-    # what only grows and prunes is spared the code of the rest
+    # a move that only grows and prunes needs less code
     own = {"step": proposes, "room": has_room, "decide": decide} if "replace" in move.scratch else {}
     own = own or {"step": proposes, "room": has_two, "decide": decide_growth}
     n_counts = 0 if is_known(proposes) else len(move.counts)
@@ -172,19 +181,19 @@ def loop_of(move: Move) -> Any:
 
 
 class Move:
-    """One way of proposing trees, for a kernel: one of the library's, or of your own.
+    """Move of a kernel, which proposes trees: one of the library's, or your own.
 
     Parameters
     ----------
     name : str
-        By which proposals are counted, errors speak of it, and a saved run asks for it again.
+        Name by which proposals are counted, and by which errors and saved runs refer to the move.
     step : function
         ``step(rng, model, state) -> Proposal``, plain Python in the part of the language that numba compiles; the
-        library compiles it. It calls what `pactree_mcmc.moves` offers, and functions of yours decorated with
-        ``moves.jit``. All chance comes from ``rng`` through ``moves.pick``, ``moves.flip`` and their like. It must
-        return a Proposal in every case and change the tree in none: the loop decides.
+        library compiles it. It calls functions of `pactree_mcmc.moves`, and functions of yours decorated with
+        ``moves.jit``. All random choices are made by ``moves.pick``, ``moves.flip`` and similar functions. The step
+        must return a Proposal in every case and never change the tree, since the loop decides.
     counts : tuple of one or two str, optional
-        What is counted apart, by ``which`` of the proposal; default ``(name,)``.
+        Names of the numbers that are counted, by ``which`` of the proposal. Default ``(name,)``.
     replaces : bool, default True
         True if the step builds subtrees beside the old ones, or plans them (``moves.begin``, ``moves.replace_split``,
         and functions of a plan). False, for a step that only grows and prunes, saves memory and code. A wrong False
@@ -247,7 +256,7 @@ class Move:
 
     @property
     def record(self) -> AbsentMove:
-        """What a file says of it."""
+        """The move without its code, for a file."""
         key = key_of(self.step)
         key = "" if key.startswith(NOT_KEPT) else f"{sys.version_info[0]}.{sys.version_info[1]} {key}"
         return AbsentMove(self.name, self.counts, *(names[0] in self.scratch for names in BY_FLAG.values()), key)
@@ -274,7 +283,7 @@ def _unpacked(data: bytes) -> Move:
 
 
 def _compiled(name: str, step: Any) -> Any:
-    """A step in the library's own compiled form."""
+    """Return a step in the library's own compiled form."""
     step = getattr(step, "__func__", step)
     plain = getattr(step, "py_func", step)
     if isinstance(plain, FunctionType) and not is_known(plain):
@@ -291,7 +300,7 @@ def _compiled(name: str, step: Any) -> Any:
 
 @kept
 class AbsentMove(NamedTuple):
-    """A move of somebody's own as a file knows it: by name, without its code."""
+    """A user's move in a file, by name, without its code."""
 
     name: str
     counts: tuple[str, ...]
@@ -300,7 +309,7 @@ class AbsentMove(NamedTuple):
     lines: bool
     guided: bool
     key: str
-    """Of its code, "" for unknown."""
+    """Key of its code, "" if it is unknown."""
 
     @property
     def scratch(self) -> tuple[str, ...]:
@@ -309,12 +318,12 @@ class AbsentMove(NamedTuple):
 
     @property
     def record(self) -> AbsentMove:
-        """Itself."""
+        """The move itself."""
         return self
 
     @property
     def run(self) -> Any:
-        """There is none."""
+        """Refuse, since a file holds no code."""
         raise ValueError(
             f"the move {self.name!r} of this run is not the library's, and files hold no code; give it: "
             "pt.resume(run, draws, moves=[it])."

@@ -30,7 +30,7 @@ from .grow_prune import GROWN, PRUNED
 
 @jit
 def blanchard_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """One proposal, if the walk makes one."""
+    """Propose to grow or to prune, if the random walk does."""
     leaf = 0
     while not is_leaf(state, leaf):
         leaf = state.node[leaf].left if flip(rng, 0.5) else state.node[leaf].right
@@ -49,7 +49,7 @@ def blanchard_step(rng: np.random.Generator, model: Lowered, state: ChainState) 
 
 @jit
 def log_growth_rate(model: Lowered, state: ChainState, node: int) -> float:
-    """Log r of a node: its children taken as cells like any others at their place, at most 0."""
+    """Return log r of a node, with its children taken as any cells at their depth, at most 0."""
     depth, design = state.node[node].depth, state.node[node].design
     if not state.node[node].splittable:
         return -np.inf

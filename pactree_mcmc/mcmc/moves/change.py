@@ -30,7 +30,7 @@ FARTHEST = 6
 
 @jit
 def change_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """One proposal of a change."""
+    """Propose another split of an internal node."""
     if state.count[N_INTERNAL] == 0:
         return nothing()
     node = state.node[pick(rng, state.count[N_INTERNAL])].internal
@@ -40,7 +40,7 @@ def change_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> 
 
 @jit
 def shift_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """One proposal of a shift."""
+    """Propose another cut of an internal node, a few codes away."""
     if state.count[N_INTERNAL] == 0:
         return nothing()
     node = state.node[pick(rng, state.count[N_INTERNAL])].internal
@@ -58,7 +58,7 @@ def shift_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> P
 
 @jit
 def shifted_cut(model: Lowered, state: ChainState, node: int, by: int) -> int:
-    """The cut ``by`` places from that of an internal node; the same cut if there is none."""
+    """Return the cut ``by`` places from that of an internal node, or the same cut if there is none."""
     here = state.node[node]
     if parts_box(model.split_prior):
         low, high = span(model, state, node, here.feature)
@@ -103,7 +103,7 @@ def replace_split(
 
 @jit
 def log_raw_forms_below(model: Lowered, state: ChainState, top: int) -> float:
-    """Log numbers of raw forms of the splits below ``top``, added up."""
+    """Return the sum of the log numbers of raw forms of the splits below ``top``."""
     total, node = 0.0, next_node(state, top, top)
     while node != NONE:
         if not is_leaf(state, node):

@@ -37,7 +37,7 @@ from .grow_prune import (
 
 @jit
 def collapsed_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """One proposal that has passed the first stage, or was refused by it."""
+    """Propose to grow or to prune, unless the first stage refuses."""
     n_growable, n_prunable = state.count[N_GROWABLE], state.count[N_PRUNABLE]
     if n_growable + n_prunable == 0:
         return nothing()
@@ -62,7 +62,7 @@ def collapsed_step(rng: np.random.Generator, model: Lowered, state: ChainState) 
 
 @jit
 def passed(proposal: Proposal, hope: float) -> Proposal:
-    """A proposal that a first stage has let through by the log ratio ``hope``."""
+    """Return a proposal that a first stage has accepted by the log ratio ``hope``."""
     return Proposal(
         proposal.edit,
         proposal.which,
@@ -77,14 +77,16 @@ def passed(proposal: Proposal, hope: float) -> Proposal:
 
 @jit
 def collapsed_proposal_ratio(model: Lowered, state: ChainState, node: int, n_growable: int, n_prunable: int) -> float:
-    """Log proposal ratio of growing ``node``, whose children hang, from the tree without, of the given counts."""
+    """Return the log proposal ratio of growing ``node``, which has its children already, by counts of the tree without
+    them.
+    """
     uniform = growth_proposal_ratio(state, node, n_growable, n_prunable)
     return uniform - guessed_score_ratio(state, node) + scan(model, state, node)
 
 
 @jit
 def hopeful_ratio(model: Lowered, state: ChainState, node: int, n_growable: int, n_prunable: int) -> float:
-    """Log ratio of a growth of ``node``, the tree without it having the given counts, if its children can be split."""
+    """Return the log ratio of growing ``node`` if both children can be split, by counts of the tree without them."""
     depth, design = state.node[node].depth, state.node[node].design
     left = right = np.int64(0)
     can_split = depth + 1 < model.prior.depth_limit

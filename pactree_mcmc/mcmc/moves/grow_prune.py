@@ -28,7 +28,7 @@ GROWN, PRUNED = range(2)
 
 @jit
 def grow_prune_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """One proposal."""
+    """Propose to grow or to prune."""
     n_growable, n_prunable = state.count[N_GROWABLE], state.count[N_PRUNABLE]
     if n_growable + n_prunable == 0:
         return nothing()
@@ -39,7 +39,7 @@ def grow_prune_step(rng: np.random.Generator, model: Lowered, state: ChainState)
 
 @jit
 def grow_probability(n_growable: int, n_prunable: int) -> float:
-    """Probability that a step proposes to grow."""
+    """Return the probability that a step proposes to grow."""
     if n_growable == 0:
         return 0.0
     return 0.5 if n_prunable > 0 else 1.0
@@ -56,7 +56,7 @@ def propose_growth(rng: np.random.Generator, model: Lowered, state: ChainState) 
 
 @jit
 def propose_pruning(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Prune a prunable node, chosen uniformly."""
+    """Propose to prune one of the prunable nodes, with equal probabilities."""
     node = state.node[pick(rng, state.count[N_PRUNABLE])].prunable
     growable, prunable = counts_without(state, node)
     return pruning(model, state, PRUNED, node, -growth_proposal_ratio(state, node, growable, prunable))
@@ -64,7 +64,9 @@ def propose_pruning(rng: np.random.Generator, model: Lowered, state: ChainState)
 
 @jit
 def growth_proposal_ratio(state: ChainState, node: int, n_growable: int, n_prunable: int) -> float:
-    """Log proposal ratio of growing ``node``, whose children hang, with the counts of the tree without them."""
+    """Return the log proposal ratio of growing ``node``, which has its children already, by counts of the tree without
+    them.
+    """
     grown_growable = (
         n_growable - 1 + state.node[state.node[node].left].splittable + state.node[state.node[node].right].splittable
     )
@@ -75,7 +77,7 @@ def growth_proposal_ratio(state: ChainState, node: int, n_growable: int, n_pruna
 
 @jit
 def counts_without(state: ChainState, node: int) -> tuple[int, int]:
-    """Growable leaves and prunable nodes of the tree in which the prunable ``node`` is a leaf."""
+    """Return the numbers of growable leaves and prunable nodes of the tree in which the prunable ``node`` is a leaf."""
     left, right = state.node[node].left, state.node[node].right
     growable = state.count[N_GROWABLE] + 1 - state.node[left].splittable - state.node[right].splittable
     return growable, state.count[N_PRUNABLE] - 1 + parent_is_prunable_without(state, node)
@@ -83,7 +85,7 @@ def counts_without(state: ChainState, node: int) -> tuple[int, int]:
 
 @jit
 def parent_is_prunable_without(state: ChainState, node: int) -> int:
-    """1 if the parent of ``node`` can be pruned once ``node`` is a leaf, else 0."""
+    """Return 1 if the parent of ``node`` is prunable in the tree in which ``node`` is a leaf, else 0."""
     other = sibling(state, node)
     return 1 if other != NONE and is_leaf(state, other) else 0
 

@@ -23,7 +23,7 @@ from .base import Move
 
 @jit
 def redraw_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """One proposal."""
+    """Propose another split of a prunable node."""
     if state.count[N_PRUNABLE] == 0:
         return nothing()
     node = state.node[pick(rng, state.count[N_PRUNABLE])].prunable

@@ -1,16 +1,16 @@
 """Regrow a subtree from its top, each node looking one or two levels ahead (formula sheet, section 4).
 
-A node v is picked uniformly among internal nodes and growable leaves, and its subtree drawn afresh, top down. With
+A node v is picked uniformly among internal nodes and growable leaves, and its subtree is drawn again, top down. With
 
     Z_0(u) = exp(score),  Z_k(u) = stop(u) exp(score(u)) + split(u) sum_q R(q) Z_{k-1}(u0) Z_{k-1}(u1)
 
 u becomes a leaf or takes the split q in proportion to the terms of ``Z_k(u)``. With ``log_draw(T)`` the log
-probability of drawing the subtree that T has at v, and ``n(T)`` how many nodes may be picked in T,
+probability of drawing the subtree that T has at v, and ``n(T)`` the number of nodes that may be picked in T,
 
     log_proposal_ratio = log_draw(T) - log n(T') - log_draw(T') + log n(T)
 
-Its cost is bounded: v keeps its subtree where that has, or would get, more than ``MOST_INTERNAL`` internal nodes, or
-where v holds more than a given number of units, a bound that its cell alone decides.
+The cost is bounded. v keeps its subtree if that has, or would get, more than ``MOST_INTERNAL`` internal nodes, or if
+the cell of v has more than a given number of units.
 """
 
 from math import exp, inf, log
@@ -33,26 +33,26 @@ from ..sums.split_sums import is_candidate
 from .base import Move
 
 MOST_VALUES = 20_000
-"""Units times features a node may hold to be regrown, lookahead 1."""
+"""Largest number of units times features of a node that is regrown with lookahead 1."""
 MOST_WORK = 400_000
-"""Units times features times ways of parting it, lookahead 2."""
+"""Largest number of units times features times splits with lookahead 2."""
 
 
 @jit
 def regrow_1_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """One proposal with lookahead 1."""
+    """Propose another subtree with lookahead 1."""
     return regrow_step(rng, model, state, 1)
 
 
 @jit
 def regrow_2_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """One proposal with lookahead 2."""
+    """Propose another subtree with lookahead 2."""
     return regrow_step(rng, model, state, 2)
 
 
 @jit
 def regrow_step(rng: np.random.Generator, model: Lowered, state: ChainState, ahead: int) -> Proposal:
-    """One proposal."""
+    """Propose another subtree of an internal node or a growable leaf."""
     n_internal = state.count[N_INTERNAL]
     choices = n_internal + state.count[N_GROWABLE]
     if choices == 0:
@@ -72,7 +72,7 @@ def regrow_step(rng: np.random.Generator, model: Lowered, state: ChainState, ahe
 
 @jit
 def may_regrow(model: Lowered, state: ChainState, node: int, ahead: int) -> bool:
-    """Whether the subtree of a node is small enough, and its cell."""
+    """Return True if the subtree of a node is small enough, and its cell as well."""
     p = len(model.split_prior.feature)
     values = (state.node[node].stop - state.node[node].start) * p
     if values > MOST_VALUES:
@@ -94,7 +94,7 @@ def may_regrow(model: Lowered, state: ChainState, node: int, ahead: int) -> bool
 
 @jit
 def n_choices(state: ChainState, top: int) -> int:
-    """Internal nodes and splittable leaves at and below ``top``."""
+    """Return the number of internal nodes and splittable leaves at and below ``top``."""
     n, node = 0, np.int64(top)
     while node != NONE:
         n += state.node[node].splittable
@@ -104,7 +104,7 @@ def n_choices(state: ChainState, top: int) -> int:
 
 @jit
 def regrow(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, ahead: int) -> float:
-    """Grow a subtree at the leaf ``top``; log of its probability, infinite, part grown, if it gets too large."""
+    """Grow a subtree at the leaf ``top``. Return the log of its probability, infinite if it gets too large."""
     total, n_internal, node = 0.0, 0, np.int64(top)
     while node != NONE:
         if state.node[node].splittable:
@@ -124,7 +124,7 @@ def regrow(rng: np.random.Generator, model: Lowered, state: ChainState, top: int
 
 @jit
 def log_draw(model: Lowered, state: ChainState, top: int, ahead: int) -> float:
-    """Log probability that `regrow` grows the subtree that the tree has at ``top``."""
+    """Return the log probability that `regrow` grows the subtree that the tree has at ``top``."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         if state.node[node].splittable:
@@ -141,7 +141,7 @@ def log_draw(model: Lowered, state: ChainState, top: int, ahead: int) -> float:
 
 @jit
 def log_split_term(model: Lowered, state: ChainState, node: int, ahead: int) -> float:
-    """Log term of an internal node's split in its lookahead sum."""
+    """Return the log term of an internal node's split in its lookahead sum."""
     here = state.node[node]
     children = log_z(model, state, here.left, ahead - 1) + log_z(model, state, here.right, ahead - 1)
     return node_log_split(model, state, node) + here.log_rule + guessed_score_ratio(state, node) + children

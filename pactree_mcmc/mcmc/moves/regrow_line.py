@@ -1,14 +1,14 @@
-"""Regrow the whole subtree of a cell that only one ordered feature can part, by its `interval_sums`.
+"""Regrow the whole subtree of a cell in which only one ordered feature is admissible, by its `interval_sums`.
 
-A node is picked uniformly among internal nodes and growable leaves; v is the highest node above it, or itself, whose
-cell only one ordered feature can part. The subtree of v is drawn in proportion to prior and score, top down, from the
-exact sums over all subtrees. With ``n(T)`` the nodes that may be picked in the tree T and ``m(T)`` those among them
-at and below v, what is left of the acceptance ratio is ``m(T') n(T) / (m(T) n(T'))``. With one feature v is the root,
+A node is picked uniformly among internal nodes and growable leaves. v is the highest node above it, or itself, in whose
+cell only one ordered feature is admissible. The subtree of v is drawn in proportion to prior and score, top down, from
+the exact sums over all subtrees. With ``n(T)`` the number of nodes that may be picked in the tree T and ``m(T)`` the
+number of those at and below v, the acceptance ratio is ``m(T') n(T) / (m(T) n(T'))``. With one feature v is the root,
 the ratio is 1, and the tree drawn does not depend on the one before.
 
-Where the variance of the leaves moves, the sums are those by its guess, and the ratio corrects for the difference. v
-keeps its subtree where that has, or would get, more than ``MOST_INTERNAL`` internal nodes, or a node without a fraction
-in the table.
+If the variance of the leaves is unknown, the sums are those by its guess, and the ratio corrects for the difference. v
+keeps its subtree if that has, or would get, more than ``MOST_INTERNAL`` internal nodes, or a node without a fraction in
+the table.
 """
 
 from math import exp, log
@@ -33,7 +33,7 @@ from .regrow import n_choices
 
 @jit
 def regrow_line_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """One proposal."""
+    """Propose another subtree of a cell that is a line."""
     n_internal = state.count[N_INTERNAL]
     choices = n_internal + state.count[N_GROWABLE]
     if choices == 0:
@@ -54,7 +54,9 @@ def regrow_line_step(rng: np.random.Generator, model: Lowered, state: ChainState
 
 @jit
 def line_top(model: Lowered, state: ChainState, node: int) -> int:
-    """The highest node from ``node`` up whose cell only one ordered feature can part, -1 if there is none."""
+    """Return the highest node from ``node`` up in whose cell only one ordered feature is admissible, -1 if there is
+    none.
+    """
     top = np.int64(NONE)
     while node != NONE and line_feature(model, state, node) != NONE:
         top = node
@@ -64,7 +66,7 @@ def line_top(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def in_table(state: ChainState, top: int) -> bool:
-    """Whether every node of a subtree has a fraction in the table, and no more are internal than may be."""
+    """Return True if every node of a subtree has a fraction in the sums, and not too many nodes are internal."""
     line, codes, note = state.stored.line.header[0], state.stored.line.code, state.scratch.note
     n_internal, node = 0, np.int64(top)
     note[top].first, note[top].last = 0, line.n_codes - 1
@@ -89,7 +91,7 @@ def in_table(state: ChainState, top: int) -> bool:
 
 @jit
 def log_weight(model: Lowered, state: ChainState, top: int) -> float:
-    """Log prior of a subtree and beta times its score, by the guess."""
+    """Return the log prior of a subtree plus beta times its score, by the guess."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         if is_leaf(state, node):
@@ -100,7 +102,10 @@ def log_weight(model: Lowered, state: ChainState, top: int) -> float:
 
 @jit
 def regrow_line(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, feature: int) -> bool:
-    """Draw a subtree at the leaf ``top``, the line of the table; False, part grown, if it gets too large."""
+    """Draw a subtree at the leaf ``top``, whose cell is the line.
+
+    Return False, with a part grown, if it gets too large.
+    """
     line, codes, note = state.stored.line.header[0], state.stored.line.code, state.scratch.note
     n_internal, node = 0, np.int64(top)
     note[top].first, note[top].last = 0, line.n_codes - 1

@@ -1,16 +1,16 @@
-"""Reshape: all nodes that cut one ordered feature one above the other are arranged anew, drawn from the prior.
+"""Reshape: draw from the prior another arrangement of connected nodes that cut the same ordered feature.
 
-An internal node is picked uniformly. The connected nodes around it that cut the same ordered feature form a *block*;
-below it hang, from left to right, m subtrees that begin otherwise: its *pieces*. Every binary tree over the pieces in
-their order parts the rows alike, and has the same m - 1 nodes to be picked, so drawing one in proportion to its prior
-is a Gibbs step: nothing is refused. With ``p(i, i, d)`` the prior of piece i at depth d and ``R(i..j)`` that of the
-feature and one of its cuts in the union of pieces i to j,
+An internal node is picked uniformly. The connected nodes around it that cut the same ordered feature form a *block*.
+Below it are, from left to right, m subtrees whose top nodes do not cut the feature, its *pieces*. Every binary tree
+over the pieces in their order separates the rows alike, and has the same m - 1 nodes to be picked. So drawing one in
+proportion to its prior is a Gibbs step, which is never refused. With ``p(i, i, d)`` the prior of piece i at depth d and
+``R(i..j)`` that of the feature and one of its cuts in the union of pieces i to j,
 
     p(i, j, d) = split(d) R(i..j) sum_k p(i, k, d + 1) p(k + 1, j, d + 1),
 
-where cuts are weighed with R of each within the sum, is summed from the pieces up, and the tree drawn from the top
-down. Turning a node (see `rotate`) goes one step of what is made here at once. Off where a cell's split follows from
-its depth or its node, where R looks at the depth, and under trivial splits.
+is computed from the pieces up, with R of each cut within the sum if cuts have weights. The tree is drawn from the top
+down. Turning an edge (see `rotate`) is one step of such a change. The move is off if the split of a cell follows from
+its depth or its node, if R depends on the depth, and under trivial splits.
 """
 
 from math import inf
@@ -35,12 +35,12 @@ from ..state.weights import is_weighed, tilt_about
 from .base import Move
 
 MOST_VALUES = 200_000
-"""Units times features a block may hold under local cuts, whose cells are looked at row by row."""
+"""Largest number of units times features of a block under local cuts, whose cells are visited row by row."""
 
 
 @jit
 def reshape_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Arrange one block anew."""
+    """Redraw the arrangement of one block."""
     if state.count[N_INTERNAL] == 0:
         return nothing()
     top = block_top(state, state.node[pick(rng, state.count[N_INTERNAL])].internal)
@@ -56,7 +56,7 @@ def reshape_step(rng: np.random.Generator, model: Lowered, state: ChainState) ->
 
 @jit
 def block_top(state: ChainState, node: int) -> int:
-    """The highest node of the block of an internal node."""
+    """Return the highest node of the block of an internal node."""
     above = state.node[node].parent
     while above != NONE and state.node[above].feature == state.node[node].feature:
         node = above
@@ -66,7 +66,10 @@ def block_top(state: ChainState, node: int) -> int:
 
 @jit
 def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
-    """Notes the pieces of a block and the nodes between them, from left to right; returns their number, or 0."""
+    """Write the pieces of a block and the nodes between them, from left to right.
+
+    Return their number, or 0 if there are too many.
+    """
     here, rule, work = state.node[top], model.split_prior, state.scratch.reshape
     if here.categories >= 0 or not has_free_cuts(rule) or rule.by_depth:
         return np.int64(0)
@@ -94,7 +97,7 @@ def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
 
 @jit
 def become_union(state: ChainState, node: int, top: int, i: int, j: int, has_box: bool) -> None:
-    """Let a node hold the rows of pieces i to j."""
+    """Give a node the rows, hash and box of pieces i to j."""
     here, k = state.node[node], state.node[top].feature
     pieces = state.scratch.reshape.piece
     first, last = pieces[i], pieces[j]
@@ -113,10 +116,7 @@ def become_union(state: ChainState, node: int, top: int, i: int, j: int, has_box
 
 @jit
 def weigh_unions(model: Lowered, state: ChainState, top: int, n: int) -> None:
-    """Log R of a cut of the block's feature in every union of pieces i to j, into ``shapes[j, i, 0]``, where i < j.
-
-    Where cuts are weighed that of the cut behind piece k goes into ``shapes[j, i, k]``.
-    """
+    """Compute log R of a cut of the block's feature in every union of pieces i to j, into ``reshape.log_rule``."""
     union, k, work = state.node[state.count[N_FREE] - 1].free, state.node[top].feature, state.scratch.reshape
     has_box = parts_box(model.split_prior)
     for i in range(n):
@@ -133,10 +133,7 @@ def weigh_unions(model: Lowered, state: ChainState, top: int, n: int) -> None:
 
 @jit
 def weigh_shapes(model: Lowered, state: ChainState, top: int, n: int) -> None:
-    """Log sum of the priors of all trees over pieces i to j whose top lies d deeper than the block's: shapes[i, j, d].
-
-    Leaves the pieces as deep as they can come.
-    """
+    """Compute ``reshape.log_prior``. Leave the pieces at the largest depth at which they can be."""
     log_prior, depth = state.scratch.reshape.log_prior, state.node[top].depth
     for i in range(n):
         piece = state.scratch.reshape.piece[i]
@@ -155,7 +152,7 @@ def weigh_shapes(model: Lowered, state: ChainState, top: int, n: int) -> None:
 
 @jit
 def sink(model: Lowered, state: ChainState, top: int, by: int) -> float:
-    """Moves a subtree ``by`` levels down, and returns its log prior there without its splits."""
+    """Move a subtree ``by`` levels down, and return its log prior there without its splits."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         total += sink_node(model, state, node, by)
@@ -165,7 +162,7 @@ def sink(model: Lowered, state: ChainState, top: int, by: int) -> float:
 
 @jit
 def log_shapes(model: Lowered, state: ChainState, i: int, j: int, d: int) -> float:
-    """Log sum over k of R of the cut behind piece k, times the priors of what can lie on its sides."""
+    """Return the log sum over k of R of the cut behind piece k times the priors of the trees on both sides."""
     below = log_sum(partings(model, state, i, j, d), j - i)
     return below if is_weighted(model.split_prior) else state.scratch.reshape.log_rule[i, j, 0] + below
 
@@ -181,7 +178,9 @@ def partings(model: Lowered, state: ChainState, i: int, j: int, d: int) -> np.nd
 
 @jit
 def log_parted(model: Lowered, state: ChainState, i: int, j: int, k: int, d: int) -> float:
-    """Log prior of what lies below a node that parts pieces i to k from k + 1 to j; R of it too, where cuts differ."""
+    """Return the log prior below a node that separates pieces i to k from k + 1 to j, with R of the split if cuts have
+    weights.
+    """
     work = state.scratch.reshape
     below = work.log_prior[i, k, d + 1] + work.log_prior[k + 1, j, d + 1]
     return below + work.log_rule[i, j, k] if is_weighted(model.split_prior) else below
@@ -189,7 +188,7 @@ def log_parted(model: Lowered, state: ChainState, i: int, j: int, k: int, d: int
 
 @jit
 def draw_parting(rng: np.random.Generator, model: Lowered, state: ChainState, i: int, j: int, d: int) -> int:
-    """Where pieces i to j are parted, drawn in proportion to the prior: behind the piece returned."""
+    """Draw the piece behind which pieces i to j are separated, in proportion to the prior."""
     weight = partings(model, state, i, j, d)
     return i + pick_weighted(rng, weight, exp_into(weight, weight, j - i))
 
@@ -233,7 +232,7 @@ def _open(state: ChainState, at: int, i: int, j: int, parent: int, on_left: bool
 
 @jit
 def put_on_top(state: ChainState, top: int, k: int, n: int) -> None:
-    """Let the top node of the block stand behind piece k, the node that stood there in its place."""
+    """Exchange the gaps of the top node of the block and of the node behind piece k."""
     gap = state.scratch.reshape.gap
     for b in range(n - 1):
         if gap[b].node == top:
@@ -243,7 +242,7 @@ def put_on_top(state: ChainState, top: int, k: int, n: int) -> None:
 
 @jit
 def hold_union(model: Lowered, state: ChainState, node: int, top: int, i: int, j: int) -> None:
-    """Let a node of the block hold pieces i to j, with statistics, scores and, where cuts are alike, split prior."""
+    """Give a node of the block pieces i to j, with statistics, scores and, if cuts have equal weights, split prior."""
     if holds_union(state, node, state.node[top].feature, i, j):
         return
     become_union(state, node, top, i, j, parts_box(model.split_prior))
@@ -260,7 +259,7 @@ def hold_union(model: Lowered, state: ChainState, node: int, top: int, i: int, j
 
 @jit
 def holds_union(state: ChainState, node: int, k: int, i: int, j: int) -> bool:
-    """Whether a node of the block holds pieces i to j already."""
+    """Return True if a node of the block has pieces i to j already."""
     pieces = state.scratch.reshape.piece
     here, first, last = state.node[node], pieces[i], pieces[j]
     if here.start != state.node[first].start or here.stop != state.node[last].stop:
@@ -285,7 +284,7 @@ def hang(state: ChainState, node: int, above: int, on_left: bool) -> None:
 
 @jit
 def renew_lists(model: Lowered, state: ChainState, top: int, n: int) -> None:
-    """Bring lists and defaults up to date after a block was arranged anew."""
+    """Update lists and default directions after a block was arranged."""
     for b in range(n - 1):
         node = state.scratch.reshape.gap[b].node
         unlist_prunable(state, node)

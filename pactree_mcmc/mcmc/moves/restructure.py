@@ -1,13 +1,13 @@
-"""Restructure: another subtree that parts the rows into the same leaves (Wu, Tjelmeland and West 2007).
+"""Restructure: another subtree that separates the rows into the same leaves (Wu, Tjelmeland and West 2007).
 
-An internal node is picked uniformly; there are as many after the move. From its top down, each cell that holds more
-than one of the old leaves takes one of the splits that cut none of them, uniformly, until each leaf is alone; where
-there is none the proposal fails. The scores cancel, and with ``log_build`` the log probability of building a subtree,
+An internal node is picked uniformly, among as many as after the move. From its top down, each cell that contains more
+than one of the old leaves takes one of the splits that cut none of them, uniformly, until each leaf is alone. If a cell
+has no such split the proposal fails. The scores cancel. With ``log_build`` the log probability of building a subtree,
 
     log_proposal_ratio = log_build(old) - log_build(new)
 
-Splits with an empty side are never taken, and a tree with an empty leaf stays. Under dyadic cuts and on a
-fixed tree the move does nothing: there the same leaves leave little choice.
+Splits with an empty side are never taken, and a tree with an empty leaf stays. The move is off under dyadic cuts and on
+a fixed tree, where few trees have the same leaves.
 """
 
 from math import inf, log
@@ -31,12 +31,12 @@ from ..state.tree import ChainState
 from .base import Move
 
 MOST_VALUES = 200_000
-"""Units times features a restructured node may hold."""
+"""Largest number of units times features of a restructured node."""
 
 
 @jit
 def restructure_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """One proposal."""
+    """Propose another subtree with the same leaves."""
     if state.count[N_INTERNAL] == 0:
         return nothing()
     node = state.node[pick(rng, state.count[N_INTERNAL])].internal
@@ -54,7 +54,10 @@ def restructure_step(rng: np.random.Generator, model: Lowered, state: ChainState
 
 @jit
 def note_blocks(model: Lowered, state: ChainState, top: int) -> int:
-    """Number the leaves below ``top``, note the codes of each and which each node holds; 0 if the move is off."""
+    """Number the leaves below ``top``, write the codes of each and the leaves of each node.
+
+    Return 0 if the move is off.
+    """
     p = len(model.split_prior.feature)
     if has_one_way(model.split_prior):
         return np.int64(0)
@@ -93,7 +96,7 @@ def _note_block(model: Lowered, state: ChainState, node: int, block: int, k: int
 
 @jit
 def n_ways_between(model: Lowered, state: ChainState, k: int, blocks: int) -> int:
-    """How many ways feature ``k`` has of parting a set of blocks without cutting one."""
+    """Return the number of splits on feature ``k`` that separate a set of blocks without cutting one."""
     if model.split_prior.feature[k].weight == 0.0:
         return np.int64(0)
     n, part = np.int64(0), next_part(model, state, k, blocks, np.int64(0))
@@ -105,9 +108,10 @@ def n_ways_between(model: Lowered, state: ChainState, k: int, blocks: int) -> in
 
 @jit
 def next_part(model: Lowered, state: ChainState, k: int, blocks: int, part: int) -> int:
-    """The next larger set of blocks, ``part`` in it, that feature ``k`` does not cut off within a block.
+    """Return the next larger set of blocks, with ``part`` in it, that feature ``k`` can separate from the others.
 
-    Ordered: the blocks below a cut. Nominal: ``part`` and the blocks that hang together with the first of the others.
+    For an ordered feature, the blocks below a cut. For a nominal one, ``part`` and the blocks that share categories,
+    directly or through others, with the first of the rest.
     """
     nominal, codes = model.split_prior.feature[k].nominal, state.scratch.restructure.codes
     rest = blocks & ~part
@@ -132,7 +136,7 @@ def next_part(model: Lowered, state: ChainState, k: int, blocks: int, part: int)
 
 @jit
 def n_ways_in_all(model: Lowered, state: ChainState, blocks: int) -> int:
-    """Ways of all features of parting a set of blocks."""
+    """Return the number of splits, on all features, that separate a set of blocks."""
     total = np.int64(0)
     for k in range(len(model.split_prior.feature)):
         total += n_ways_between(model, state, k, blocks)
@@ -141,7 +145,7 @@ def n_ways_in_all(model: Lowered, state: ChainState, blocks: int) -> int:
 
 @jit
 def log_alike(model: Lowered, state: ChainState, node: int, k: int, left: int, right: int) -> float:
-    """Log of how many splits of the box part two sets of blocks alike; 0 under local cuts."""
+    """Return the log number of splits of the box that separate two sets of blocks alike, 0 under local cuts."""
     if not parts_box(model.split_prior):
         return 0.0
     if model.split_prior.feature[k].nominal:
@@ -151,7 +155,7 @@ def log_alike(model: Lowered, state: ChainState, node: int, k: int, left: int, r
 
 @jit
 def seen_in(state: ChainState, k: int, blocks: int) -> int:
-    """Bits of the categories in a set of blocks."""
+    """Return the bits of the categories in a set of blocks."""
     seen = np.int64(0)
     for b in range(MOST_BLOCKS):
         if (blocks >> b) & 1:
@@ -171,7 +175,7 @@ def codes_in(state: ChainState, k: int, blocks: int) -> tuple[int, int]:
 
 @jit
 def log_build(model: Lowered, state: ChainState, top: int) -> float:
-    """Log probability of building the subtree at ``top``, whose nodes know their blocks."""
+    """Return the log probability of building the subtree at ``top``, whose nodes have their blocks noted."""
     total, node, note = 0.0, np.int64(top), state.scratch.note
     while node != NONE:
         if not is_leaf(state, node):
@@ -185,7 +189,10 @@ def log_build(model: Lowered, state: ChainState, top: int) -> float:
 
 @jit
 def rebuild(rng: np.random.Generator, model: Lowered, state: ChainState, top: int) -> float:
-    """Build a subtree with the same leaves at ``top``; log of its probability, ``-inf`` where it came to an end."""
+    """Build a subtree with the same leaves at ``top``.
+
+    Return the log of its probability, ``-inf`` if a cell has no split.
+    """
     total, node = 0.0, np.int64(top)
     while node != NONE:
         blocks = state.scratch.note[node].blocks
@@ -207,14 +214,14 @@ def rebuild(rng: np.random.Generator, model: Lowered, state: ChainState, top: in
 
 @jit
 def part_number(model: Lowered, state: ChainState, k: int, blocks: int, number: int) -> int:
-    """The blocks on one side under way ``number`` of feature ``k``."""
+    """Return the blocks on one side of split ``number`` on feature ``k``."""
     left, part, j = np.int64(0), np.int64(0), np.int64(0)
     nominal = model.split_prior.feature[k].nominal
     while part != blocks:
         larger = next_part(model, state, k, blocks, part)
         if not nominal and j == number:
             return larger
-        # pieces behind the first go with it where the pattern has a bit; the full pattern is no way
+        # pieces after the first go with it if the pattern has their bit, and the full pattern is no split
         if nominal and (j == 0 or (number >> (j - 1)) & 1):
             left |= larger & ~part
         part = larger
@@ -224,7 +231,7 @@ def part_number(model: Lowered, state: ChainState, k: int, blocks: int, number: 
 
 @jit
 def _ask(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, left: int, right: int) -> bool:
-    """Part a leaf so that the given blocks go left and right; False where the split cannot be made."""
+    """Split a leaf so that the given blocks go left and right. Return False if the split cannot be made."""
     cut, categories = np.int64(0), np.int64(-1)
     if model.split_prior.feature[k].nominal:
         categories = seen_in(state, k, left)

@@ -44,7 +44,7 @@ from .swap import pick_inner_child
 
 @jit
 def rotate_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """One proposal."""
+    """Propose to turn an edge, to cut, or to merge."""
     if state.count[N_INTERNAL] < 2:
         return nothing()
     child = pick_inner_child(rng, state)
@@ -60,7 +60,7 @@ def rotate_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> 
 
 @jit
 def cut_step(rng: np.random.Generator, model: Lowered, state: ChainState, v: int) -> Proposal:
-    """Have the split of v above that of its parent."""
+    """Propose to put the split of v above that of its parent."""
     u = state.node[v].parent
     v_is_left = state.node[u].left == v
     z = state.node[u].right if v_is_left else state.node[u].left
@@ -90,7 +90,7 @@ def cut_step(rng: np.random.Generator, model: Lowered, state: ChainState, v: int
 
 @jit
 def merge_step(rng: np.random.Generator, model: Lowered, state: ChainState, w: int) -> Proposal:
-    """Have the split of w above that of its parent, the rest being merged."""
+    """Propose to put the split of w above that of its parent, and to merge the rest."""
     v, b = state.node[w].parent, sibling(state, w)
     options = n_options(model, state, w, b)
     if options == 0:
@@ -109,7 +109,9 @@ def merge_step(rng: np.random.Generator, model: Lowered, state: ChainState, w: i
 
 @jit
 def parted_elsewhere(state: ChainState, z: int, z_left: int, z_right: int, feature: int) -> bool:
-    """Whether a split of z's subtree on another feature parts its cell as v does: no merge brings it back."""
+    """Return True if a split of z's subtree on another feature separates its cell as v does, so that no merge brings it
+    back.
+    """
     i, node = np.int64(0), np.int64(z)
     while node != NONE:
         left_out = state.plan[z_left + i].side != NONE and state.plan[z_right + i].side != NONE
@@ -122,7 +124,7 @@ def parted_elsewhere(state: ChainState, z: int, z_left: int, z_right: int, featu
 
 @jit
 def plan_half(state: ChainState, at: int, u: int, x: int, z: int, x_is_left: bool) -> tuple[int, int]:
-    """Plan the split of u above x and z; where z is planned, and the first free place."""
+    """Plan the split of u above x and z. Return where z is planned, and the first free place."""
     here = state.node[u]
     plan_node(state, at, here.feature, here.cut, here.categories)
     at_z = plan_copy(state, x, at + 1)
@@ -132,21 +134,23 @@ def plan_half(state: ChainState, at: int, u: int, x: int, z: int, x_is_left: boo
 
 @jit
 def free_categories(model: Lowered, state: ChainState, u: int, v: int) -> int:
-    """Bits of the categories of u's cell that v's lacks."""
+    """Return the bits of the categories that u's cell has and v's cell does not."""
     k = state.node[v].feature
     return cell_bits(model, state, u, k) & ~cell_bits(model, state, v, k)
 
 
 @jit
 def cuts_between(model: Lowered, state: ChainState, u: int, v: int) -> int:
-    """Codes of u's cell within the gap of v's split, ascending, into ``codes``; their number is returned."""
+    """Write the codes of u's cell within the gap of v's split, ascending, into ``codes.distinct``, and return their
+    number.
+    """
     here = state.node[v]
     return collect_codes_between(model, state, u, here.feature, here.cut, here.upper)
 
 
 @jit
 def log_wider(model: Lowered, state: ChainState, u: int, v: int) -> float:
-    """Log of how many splits of u's cell part v's cell as v does."""
+    """Return the log number of splits of u's cell that separate v's cell as v does."""
     if state.node[v].categories >= 0:
         return LOG_2 * n_bits(free_categories(model, state, u, v))
     return log(1.0 + cuts_between(model, state, u, v)) if parts_rows(model.split_prior) else 0.0
@@ -154,7 +158,7 @@ def log_wider(model: Lowered, state: ChainState, u: int, v: int) -> float:
 
 @jit
 def plan_wider(rng: np.random.Generator, model: Lowered, state: ChainState, u: int, v: int) -> float:
-    """Plan, at place 0, a split of u's cell that parts v's cell as v does; log of how many there are."""
+    """Plan, at place 0, a split of u's cell that separates v's cell as v does. Return the log number of such splits."""
     here = state.node[v]
     cut, categories, n_wider = here.cut, here.categories, 0.0
     if categories >= 0:
@@ -177,7 +181,7 @@ def plan_wider(rng: np.random.Generator, model: Lowered, state: ChainState, u: i
 
 @jit
 def n_options(model: Lowered, state: ChainState, a: int, b: int) -> int:
-    """In how many ways the root split of a can be placed above its parent's, b being the sibling of a."""
+    """Return in how many ways the root split of a can be placed above its parent's. The sibling of a is b."""
     left, right = sides_of(model, state, a, b)
     total = np.int64(left) + np.int64(right)
     straight, crossed = halves(model, state, a, b)
@@ -193,7 +197,7 @@ def n_options(model: Lowered, state: ChainState, a: int, b: int) -> int:
 
 @jit
 def merges_or_none(model: Lowered, state: ChainState, a: int, b: int) -> int:
-    """Number of merges; 0 if the two are too large."""
+    """Return the number of merges, or 0 if the two subtrees are too large."""
     return np.int64(0) if too_large(state, a, b) else n_merges(model, state, a, b)
 
 
@@ -201,7 +205,10 @@ def merges_or_none(model: Lowered, state: ChainState, a: int, b: int) -> int:
 def plan_option(
     model: Lowered, state: ChainState, v: int, a: int, b: int, a_is_left: bool, number: int
 ) -> tuple[int, int, bool]:
-    """Plan option ``number`` of `n_options`: places used, where v is planned, whether a and b are halves."""
+    """Plan option ``number`` of `n_options`.
+
+    Return the number of places, where v is planned, and if a and b are halves.
+    """
     one, other = state.node[a], state.node[b]
     left, right = sides_of(model, state, a, b)
     if number < np.int64(left) + np.int64(right):

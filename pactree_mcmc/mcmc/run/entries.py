@@ -51,14 +51,17 @@ def make_all_ready(chain: Chain) -> None:
 
 
 def entries(kernel: Kernel, grown: bool) -> list[Any]:
-    """The functions called in a run of chains, in the order of their first calls; ``grown``: from grown trees."""
+    """Return the functions called in a run of chains, in the order of their first calls.
+
+    ``grown`` is True if starts are grown trees.
+    """
     starts = GROWN if grown or kernel.is_guided else GIVEN
     learning = LEARNING if kernel.is_guided else ()
     return [plant_root, *starts, *(step.run for step in kernel.steps), *learning, save_draw]
 
 
 def members(chain: Chain, functions: Iterable[Any]) -> list[Member]:
-    """Functions called after `plant_root`, with the types of their arguments."""
+    """Return functions called after `plant_root`, with the types of their arguments."""
     walk = numba.typeof(chain.walk)
     model, state = walk.kind_of("model"), walk.kind_of("state")
     graph, decisions = state.kind_of("graph"), numba.typeof(pack(new_decisions(1)))

@@ -1,1 +1,1 @@
-"""The state of a chain as flat arrays, and what a proposal asks of it."""
+"""State of a chain as arrays, and functions that moves call for its splits, codes, lists and terms."""

@@ -40,7 +40,7 @@ def collect_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def count_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Number of distinct codes of feature ``k`` in a node."""
+    """Return the number of distinct codes of feature ``k`` in a node."""
     codes, order, is_present = model.units.codes, state.order, state.scratch.codes.is_present
     start, stop, n = state.node[node].start, state.node[node].stop, np.int64(0)
     for i in range(start, stop):
@@ -54,7 +54,7 @@ def count_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def has_two_codes(model: Lowered, state: ChainState, node: int, k: int) -> bool:
-    """Whether the rows of a node differ in feature ``k``."""
+    """Return True if the rows of a node have more than one code of feature ``k``."""
     codes, order = model.units.codes, state.order
     start, stop = state.node[node].start, state.node[node].stop
     for i in range(start + 1, stop):
@@ -65,9 +65,9 @@ def has_two_codes(model: Lowered, state: ChainState, node: int, k: int) -> bool:
 
 @jit
 def codes_about(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> tuple[int, int]:
-    """Largest code of feature ``k`` in a node that is at most ``cut``, -1 without one, and the smallest above.
+    """Return the largest code of feature ``k`` in a node that is at most ``cut``, and the smallest one above.
 
-    The latter is the number of codes without one.
+    They are -1 and the number of codes of the feature if the node has no such code.
     """
     codes, order = model.units.codes, state.order
     low, high = np.int64(-1), np.int64(model.split_prior.feature[k].n_codes)
@@ -82,7 +82,7 @@ def codes_about(model: Lowered, state: ChainState, node: int, k: int, cut: int) 
 
 @jit
 def collect_codes_between(model: Lowered, state: ChainState, node: int, k: int, low: int, high: int) -> int:
-    """Distinct codes of feature ``k`` in a node, above ``low`` and below ``high``, as `collect_codes`."""
+    """Write the distinct codes of feature ``k`` in a node between ``low`` and ``high``, as `collect_codes` does."""
     codes, order, n = model.units.codes, state.order, np.int64(0)
     out, is_present = state.scratch.codes.distinct, state.scratch.codes.is_present
     for i in range(state.node[node].start, state.node[node].stop):
@@ -99,7 +99,7 @@ def collect_codes_between(model: Lowered, state: ChainState, node: int, k: int, 
 
 @jit
 def rows_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) -> np.ndarray:
-    """Rows of the node that have each of the ``n`` codes just collected, (n,) int64."""
+    """Return the number of rows of the node that have each of the ``n`` codes just collected, (n,) int64."""
     units, rows, distinct = model.units, state.scratch.codes.rows, state.scratch.codes.distinct
     for i in range(state.node[node].start, state.node[node].stop):
         u = state.order[i]

@@ -56,7 +56,7 @@ def n_growable(state: ChainState) -> int:
 
 @jit
 def growable(state: ChainState, i: int) -> int:
-    """The i-th leaf that can be split, i from 0."""
+    """Return the i-th leaf that can be split, for i from 0."""
     return state.node[i].growable
 
 
@@ -68,7 +68,7 @@ def n_prunable(state: ChainState) -> int:
 
 @jit
 def prunable(state: ChainState, i: int) -> int:
-    """The i-th node whose children are both leaves, i from 0."""
+    """Return the i-th node whose children are both leaves, for i from 0."""
     return state.node[i].prunable
 
 
@@ -80,13 +80,13 @@ def n_internal(state: ChainState) -> int:
 
 @jit
 def internal(state: ChainState, i: int) -> int:
-    """The i-th internal node, i from 0."""
+    """Return the i-th internal node, for i from 0."""
     return state.node[i].internal
 
 
 @jit
 def is_leaf(state: ChainState, node: int) -> bool:
-    """Whether the node has no children."""
+    """Return True if the node has no children."""
     return state.node[node].left == NONE
 
 
@@ -111,7 +111,7 @@ def unlist_internal(state: ChainState, node: int) -> None:
 
 @jit
 def sibling(state: ChainState, node: int) -> int:
-    """The other child of the node's parent; -1 for the root."""
+    """Return the other child of the node's parent, or -1 for the root."""
     parent = state.node[node].parent
     if parent == NONE:
         return NONE

@@ -1,4 +1,4 @@
-"""The noise variance all leaves share: its draw given the tree, and the score of a tree without it."""
+"""Noise variance that all leaves share: its draw given the tree, and the score with the variance integrated out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .terms import next_node, score_node, subtree_log_score
 from .tree import ChainState
 
 STRAYED = 0.2
-"""How far from its guess the variance may be while a chain tunes, on the log scale."""
+"""Largest distance of the variance from its guess while a chain tunes, on the log scale."""
 SIGMA2, M0, K0, A0, B0, LOG_SCALE, HALF_PRECISION = range(7)
 
 
@@ -37,9 +37,9 @@ def redraw_noise(walk: Any) -> None:
 
 @jit
 def follow_noise(model: Any, state: Any) -> None:
-    """Guess the variance anew where it strayed from the guess.
+    """Set the guess of the variance to the variance if the two differ by too much.
 
-    Only while a chain tunes: afterwards the guess would carry what led to the tree into the next steps.
+    Only while a chain tunes. Later the guess would carry the past of the chain into its next steps.
     """
     sigma2 = model.leaf.params[SIGMA2]
     if abs(log(sigma2 / model.guess.params[SIGMA2])) >= STRAYED:
@@ -57,7 +57,9 @@ def guess_noise(model: Any, state: Any, sigma2: float) -> None:
 
 @jit
 def misfit_of(model: Lowered, state: ChainState) -> tuple[float, float, float]:
-    """Weight of all rows, their squares about the means of their leaves, and the log factors of the means."""
+    """Return the weight of all rows, the sum of their squares about the means of their leaves, and the log factors of
+    the means.
+    """
     params, node = model.leaf.params, np.int64(0)
     weight, misfit, shrinkage = 0.0, 0.0, 0.0
     while node != NONE:
@@ -90,7 +92,7 @@ def conditional_score(state: Any) -> float:
 
 @jit
 def log_score_of(model: Lowered, state: ChainState) -> float:
-    """Log score of the tree: the sum over its leaves, or with the shared variance integrated out."""
+    """Return the log score of the tree, the sum over its leaves, or with a shared variance integrated out."""
     if model.leaf.kind != SHARED_NORMAL:
         return subtree_log_score(state, np.int64(0))
     params = model.leaf.params

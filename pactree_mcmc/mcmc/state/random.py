@@ -1,4 +1,4 @@
-"""The random choices kernels make; every one goes through here, so that tests can walk all their outcomes."""
+"""Random choices of the moves. All of them are made here, so that tests can follow every outcome."""
 
 from math import exp
 
@@ -9,28 +9,28 @@ from ...core.compile.jit import jit
 
 @jit
 def flip(rng: np.random.Generator, probability: float) -> bool:
-    """True with the given probability."""
+    """Return True with the given probability."""
     return rng.random() < probability
 
 
 @jit
 def flip_log(rng: np.random.Generator, log_ratio: float) -> bool:
-    """True with probability ``min(1, exp(log_ratio))``, false if that is NaN.
+    """Return True with probability ``min(1, exp(log_ratio))``, and False if that is NaN.
 
-    A number is drawn in any case: what is drawn next must not depend on the last bit of a ratio of 1.
+    The function always draws a number, so that later draws do not depend on the last bit of a ratio of 1.
     """
     return flip(rng, 1.0 if log_ratio >= 0.0 else exp(log_ratio))
 
 
 @jit
 def pick(rng: np.random.Generator, n: int) -> int:
-    """One of 0, ..., n - 1, uniformly."""
+    """Return one of 0, ..., n - 1, with equal probabilities."""
     return rng.integers(0, n)
 
 
 @jit
 def pick_weighted(rng: np.random.Generator, weight: np.ndarray, total: float) -> int:
-    """An index drawn in proportion to ``weight``, whose sum is ``total``."""
+    """Return an index drawn in proportion to ``weight``, whose sum is ``total``."""
     u = rng.random() * total
     last = -1
     for k in range(len(weight)):

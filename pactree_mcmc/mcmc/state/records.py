@@ -13,7 +13,9 @@ DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS = 4, 8, 6
 N_DENSITY_ROWS = 1 + DENSITY_LEVELS
 N_PIECES, N_LINKS, GROWING = range(3)
 EXPLORING = 2
-"""What a graph counts, and whether it grows: not (0), with each tree (1), and with splits not seen preferred."""
+"""Places of the numbers of pieces and links of a graph, and of its growth: 0 if it is frozen, 1 if it gets every tree,
+EXPLORING if decisions are drawn from flattened weights as well.
+"""
 
 
 NODE = np.dtype(
@@ -36,11 +38,11 @@ NODE = np.dtype(
         ("growable_at", np.int64),  # place in the list of growable leaves, -1 if not in it
         ("prunable_at", np.int64),  # place in the list of prunable nodes, -1 if not in it
         ("internal_at", np.int64),  # place in the list of internal nodes, -1 if not in it
-        ("growable", np.int64),  # entry i of the list of splittable leaves stands in record i
+        ("growable", np.int64),  # entry i of the list of splittable leaves is in record i
         ("prunable", np.int64),  # likewise the nodes whose children are both leaves
         ("internal", np.int64),  # likewise the internal nodes
         ("free", np.int64),  # likewise the stack of free nodes
-        ("hash", np.int64),  # of the cell: of its rows, box or fixed node, whichever its future depends on
+        ("hash", np.int64),  # hash of the rows, box or fixed node of the cell, on which its splits depend
         ("saved_at", np.int64),  # place in the draw being saved
         ("default_left", np.bool_),  # as many training rows go left as right, or more
         ("splittable", np.bool_),  # above the depth limit and with an admissible split
@@ -51,33 +53,33 @@ NODE = np.dtype(
 
 CELL = np.dtype(
     [
-        ("hash", np.int64),  # of the cell the record holds, NONE: of none
+        ("hash", np.int64),  # of the cell, NONE if the place is empty
         ("weight", np.float64),  # sum of the weights of its admissible features, negative: not computed
-        ("scan", np.int64),  # `count[SCAN]` when it was scanned: under another its table is stale
+        ("scan", np.int64),  # `count[SCAN]` when the values were computed, which another number makes invalid
         ("log_w", np.float64),  # log W
         ("ahead", np.int64),  # `count[SCAN]` when the lookahead over two levels was computed
         ("depth", np.int64),  # for a node at this depth
         ("log_z2", np.float64),  # log of its sum over splits
     ]
 )
-"""What depends on a cell alone, kept for when a node holds it again; a cell overwrites another with the same place."""
+"""Values that depend on a cell alone. A cell takes the place of another one there."""
 
 
 GUIDE = np.dtype(
     [
-        ("hash", np.int64),  # of the cell the record holds, NONE: of none
+        ("hash", np.int64),  # of the cell, NONE if the place is empty
         ("depth", np.int64),  # of the node
         ("scan", np.int64),  # `count[SCAN]` when it was computed
         ("weight", np.float64),  # sum of the weights of its admissible features
         ("log_learned", np.float64),  # log normaliser of the learned part of the splits
         ("log_even", np.float64),  # log normaliser of the part by the prior alone
         ("odds", np.float64),  # log odds of splitting by lookahead
-        ("asked", np.int64),  # whether its splits were weighed, 1, or only whether it is split, 0
+        ("asked", np.int64),  # 1 if the probabilities of its splits were computed, 0 if only that of splitting
         ("log_split", np.float64),  # log probability of splitting
         ("log_stop", np.float64),  # log probability of stopping
     ]
 )
-"""What the learned density says of a cell at a depth."""
+"""Probabilities of a cell at a depth by the learned density."""
 
 
 BRANCH = np.dtype(
@@ -105,14 +107,14 @@ PIECE = np.dtype(
         ("stop", np.float64),  # log prior and score as a leaf
         ("floor", np.float64),  # least value, by the lookahead sums of the cell
         ("g_stop", np.float64),  # log probability of stopping, by the learned density
-        ("seen", np.float64),  # probability of what was seen, by the same
+        ("seen", np.float64),  # probability of the stored decisions, by the same
         ("value", np.float64),  # log sum over all subtrees, estimated
         ("log_tried", np.float64),  # log probability of trying a split by that density
-        ("log_norm", np.float64),  # log probability of what was seen less its weight
+        ("log_norm", np.float64),  # log probability of the stored decisions minus their log weight
     ],
     align=True,
 )
-"""A cell at a depth in the graph of what trees met (see `graph`)."""
+"""A cell at a depth in the graph of visited cells (see `graph`)."""
 
 
 LINK = np.dtype(
@@ -120,7 +122,7 @@ LINK = np.dtype(
         ("feature", np.int32),
         ("cut", np.int32),
         ("upper", np.int32),
-        ("left", np.int32),  # piece of the left child, -1: it is a leaf for ever
+        ("left", np.int32),  # piece of the left child, -1 if it cannot be split
         ("right", np.int32),
         ("next", np.int32),  # the link of the same piece added before, -1: none
         ("categories", np.int64),
@@ -131,7 +133,7 @@ LINK = np.dtype(
     ],
     align=True,
 )
-"""A split of a piece, seen in some tree."""
+"""A split of a piece in some tree."""
 
 
 PLAN = np.dtype(
@@ -142,8 +144,8 @@ PLAN = np.dtype(
         ("left", np.int64),  # planned node
         ("right", np.int64),
         ("node", np.int64),  # node of the state grown for it, -1 before
-        ("origin", np.int64),  # planned node it stood for at first
-        ("side", np.int64),  # side all rows went when it was left out, -1: it was not
+        ("origin", np.int64),  # planned node whose place it takes
+        ("side", np.int64),  # side of all rows if it was left out, else -1
     ]
 )
 """A node of a subtree to be built."""

@@ -1,9 +1,9 @@
-"""Splits of a cell, compiled: the one place where the sampler tells split priors apart.
+"""Splits of a cell, compiled. Other compiled code of the sampler does not distinguish split priors.
 
-Five operations make a split prior: the *key* of a cell (`cell_of`, on the hash that a node is given when it is grown),
-the *mass* of the ways of a feature, by which R is normalised within it (their number, where all are equally likely),
-the *draw* of one (`draw_split`), their *enumeration* (`weigh_cuts`; `sums.split_sums` and `sums.lookahead` walk
-through them), and *carrying over* a split from another cell (`edits.carry_over`).
+A split prior has five operations: the *key* of a cell (`cell_of`, from the hash of a node), the *mass* of the splits on
+a feature, by which R is normalised within the feature (their number if all are equally likely), the *draw* of a split
+(`draw_split`), the *enumeration* of splits (`weigh_cuts`, and in `sums.split_sums` and `sums.lookahead`), and *carrying
+over* a split from another cell (`edits.carry_over`).
 """
 
 from math import inf, log
@@ -31,7 +31,7 @@ from .records import NONE, SCAN
 from .tree import ChainState
 
 UNCOUNTED = -1.0
-"""As the mass kept of a feature: admissible, its splits not counted yet."""
+"""Stored mass of an admissible feature whose splits are not counted yet."""
 
 
 class Split(NamedTuple):
@@ -39,7 +39,7 @@ class Split(NamedTuple):
 
     feature: int
     cut: int
-    """Largest code going left; -1: none."""
+    """Largest code going left, -1 if none does."""
     upper: int
     """Next code on the right, in the cell under local cuts."""
     categories: int
@@ -50,7 +50,7 @@ class Split(NamedTuple):
 
 @jit
 def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Split:
-    """A split of a splittable leaf, from the split prior."""
+    """Draw a split of a splittable leaf from the split prior."""
     if follows_design(model.split_prior):
         return fixed_split(model, state, node)
     total = weigh_features(model, state, node)
@@ -60,7 +60,7 @@ def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node
 
 @jit
 def draw_split_of(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int) -> Split:
-    """One of the splits on feature ``k``, which must be admissible, of the cell of a node, from R given k."""
+    """Draw a split of the cell of a node from R given feature ``k``, which must be admissible."""
     if follows_design(model.split_prior):
         return fixed_split(model, state, node)
     total = weigh_features(model, state, node)
@@ -91,8 +91,9 @@ def _draw_split_of(
 
 @jit
 def span(model: Lowered, state: ChainState, node: int, k: int) -> tuple[int, int]:
-    """First code of an ordered coordinate in the box of a node and one behind the last, seen from both coordinates of
-    its feature; of a nominal one categories and 0.
+    """Return the first code of an ordered coordinate in the box of a node, and one behind the last.
+
+    Both coordinates of a feature with missing values bound the codes. For a nominal one return the categories and 0.
     """
     twin = model.split_prior.feature[k].twin
     low, high = state.box[node, k, 0], state.box[node, k, 1]
@@ -103,16 +104,16 @@ def span(model: Lowered, state: ChainState, node: int, k: int) -> tuple[int, int
 
 @jit
 def middle_cut(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """The cut in the middle of the box."""
+    """Return the cut in the middle of the box."""
     low, high = span(model, state, node, k)
     return (low + high) // 2 - 1
 
 
 @jit
 def cell_of(model: Lowered, state: ChainState, node: int) -> int:
-    """The place where what is known of the node's cell is kept; emptied if it held another cell.
+    """Return the place of the stored values of a node's cell. Empty the place if it holds another cell.
 
-    Each level of a ladder has its own, by the number that its tables bear.
+    Each level of a ladder has its own places, by ``count[SCAN]``.
     """
     key = state.node[node].hash
     if model.split_prior.by_depth:
@@ -128,15 +129,16 @@ def cell_of(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def keeps_cells(model: Lowered, state: ChainState) -> bool:
-    """Whether admissible features are kept by cell; where nothing is weighed a box tells them at once."""
+    """Return True if admissible features are stored by cell. If splits have equal weights, a box shows them at once."""
     return len(state.stored.cell) > 1 and (parts_rows(model.split_prior) or is_weighted(model.split_prior))
 
 
 @jit
 def know_admissible(model: Lowered, state: ChainState, node: int) -> int:
-    """See that the masses of all features of the node's cell are kept, `UNCOUNTED` where R does not need them; where.
+    """Store the masses of all features of the node's cell, unless they are stored, and return the place of the cell.
 
-    To count the splits of a feature visits every row of the cell, to see that there is one only a few.
+    The mass is `UNCOUNTED` if R does not need it. Counting the splits of a feature visits every row of the cell, and a
+    few rows show that there is one.
     """
     place, rule = cell_of(model, state, node), model.split_prior
     if state.stored.cell[place].weight < 0.0:
@@ -157,7 +159,7 @@ def know_admissible(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def weigh_features(model: Lowered, state: ChainState, node: int) -> float:
-    """Weights of the features admissible in a node into ``state.scratch.feature_weight``; their sum is returned."""
+    """Write the weights of the features admissible in a node into ``scratch.feature_weight``, and return their sum."""
     rule = model.split_prior
     keeps = keeps_cells(model, state)
     place = know_admissible(model, state, node) if keeps else np.int64(0)
@@ -175,7 +177,7 @@ def weigh_features(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def is_splittable(model: Lowered, state: ChainState, node: int) -> bool:
-    """Whether some split is admissible in a node whose range, box, depth, hash and design node are set."""
+    """Return True if some split is admissible in a node whose range, box, depth, hash and design node are set."""
     rule = model.split_prior
     if state.node[node].depth >= model.prior.depth_limit:
         return False
@@ -193,7 +195,7 @@ def is_splittable(model: Lowered, state: ChainState, node: int) -> bool:
 
 @jit
 def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
-    """Whether feature ``k`` can part the node."""
+    """Return True if feature ``k`` has a split of the node."""
     rule = model.split_prior
     if is_weighted(rule):
         return mass(model, state, node, k) > 0.0
@@ -211,15 +213,16 @@ def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
 
 @jit
 def fraction_of(rule: SplitRule, weight: float, ways: float) -> float:
-    """Part of a feature in R, before it is normalised, by its weight and the mass of its ways."""
+    """Return the part of a feature in R, not normalised, by its weight and the mass of its splits."""
     return weight * ways if rule.joint else weight
 
 
 @jit
 def mass(model: Lowered, state: ChainState, node: int, k: int) -> float:
-    """Sum of the weights of the ways in which feature ``k`` can part the node, by which R is normalised within it.
+    """Return the sum of the weights of the splits of a node on feature ``k``, by which R is normalised within the
+    feature.
 
-    Their number where they are equally likely; 0 when the feature is not admissible.
+    It is the number of splits if they have equal weights, and 0 if the feature is not admissible.
     """
     if keeps_cells(model, state) and model.split_prior.feature[k].weight > 0.0:
         place = know_admissible(model, state, node)
@@ -231,7 +234,7 @@ def mass(model: Lowered, state: ChainState, node: int, k: int) -> float:
 
 @jit
 def mass_afresh(model: Lowered, state: ChainState, node: int, k: int) -> float:
-    """`mass`, found afresh."""
+    """Return `mass` without looking for a stored value."""
     rule, n = model.split_prior, np.int64(0)
     if parts_rows(rule):
         in_order = is_weighted(rule) or rule.min_leaf > 1
@@ -241,7 +244,7 @@ def mass_afresh(model: Lowered, state: ChainState, node: int, k: int) -> float:
 
 @jit
 def mass_of(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
-    """`mass_afresh` of a node whose ``n`` codes were collected, where it parts rows."""
+    """Return `mass_afresh` of a node whose ``n`` codes were collected, if splits are between rows."""
     if is_weighted(model.split_prior):
         return weigh_cuts(model, state, node, k, n)
     return n_splits_of(model, state, node, k, n)
@@ -249,10 +252,10 @@ def mass_of(model: Lowered, state: ChainState, node: int, k: int, n: int) -> flo
 
 @jit
 def weigh_cuts(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
-    """Weights of the ways of a feature into ``state.scratch.cut_weight``; their sum, `mass_of`.
+    """Write the weights of the splits of a feature into ``scratch.cut_weight``, and return their sum, `mass_of`.
 
-    Entry j is the cut behind the j-th of the ``n`` codes collected, or, in a box, behind its j-th code; of a nominal
-    feature entry 0 is the weight of each of its parts.
+    Entry j is the cut behind the j-th of the ``n`` codes collected, or, in a box, behind its j-th code. For a nominal
+    feature entry 0 is the weight of each of its splits.
     """
     rule, weights, depth = model.split_prior, state.scratch.cut_weight, state.node[node].depth
     ways = n_splits_of(model, state, node, k, n)
@@ -284,7 +287,7 @@ def weigh_cuts(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
 
 @jit
 def log_weight(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> float:
-    """Log weight of an ordered feature's split that the geometry admits, or of a nominal one's; 0 if none are weighed.
+    """Return the log weight of a split that the geometry admits, 0 if splits have equal weights.
 
     `log R = log(fraction of the feature) - log(mass) + log_weight`.
     """
@@ -304,7 +307,7 @@ def log_weight(model: Lowered, state: ChainState, node: int, k: int, cut: int) -
 
 @jit
 def log_rule_of(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> float:
-    """Log R of a split about feature ``k`` that the geometry of the cell admits, -inf where its weight is 0."""
+    """Return log R of a split on feature ``k`` that the geometry of the cell admits, -inf if its weight is 0."""
     total = weigh_features(model, state, node)
     if not state.scratch.feature_weight[k] > 0.0:
         return -inf
@@ -314,7 +317,10 @@ def log_rule_of(model: Lowered, state: ChainState, node: int, k: int, cut: int) 
 
 @jit
 def n_splits_of(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
-    """Number of the ways of a node whose ``n`` codes were collected, where it parts rows, whatever they weigh."""
+    """Return the number of splits of a node on a feature, whatever their weights.
+
+    ``n`` codes were collected if splits are between rows.
+    """
     rule = model.split_prior
     if has_one_way(rule):
         return 1.0
@@ -337,7 +343,10 @@ def n_splits_of(model: Lowered, state: ChainState, node: int, k: int, n: int) ->
 
 @jit
 def cut_range(model: Lowered, state: ChainState, node: int, k: int, n: int) -> tuple[int, int]:
-    """Which of the ``n`` codes just collected may be the last on the left: ``first`` to ``last - 1``."""
+    """Return ``first`` and ``last``.
+
+    The codes ``first`` to ``last - 1``, of the ``n`` just collected, may be the last ones on the left.
+    """
     if model.split_prior.min_leaf == 1:
         return 0, n - 1
     rows = rows_of_codes(model, state, node, k, n)
@@ -386,7 +395,9 @@ def _draw_weighted_cut(
 
 @jit
 def ends(model: Lowered, state: ChainState, k: int, n: int, below: int) -> tuple[int, int]:
-    """Cut and next code on the right when ``below`` of the ``n`` codes just collected go left; all left if n = 0."""
+    """Return the cut and the next code on the right if ``below`` of the ``n`` codes just collected go left, and all if
+    n = 0.
+    """
     n_codes = model.split_prior.feature[k].n_codes
     if below == n:
         return n_codes - 1, n_codes
@@ -429,7 +440,10 @@ def _draw_local_partition(
 
 @jit
 def _n_partitions(sums: np.ndarray, rows: np.ndarray, j: int, right: int, left: int, least: int) -> int:
-    """How many ways to place the categories j, j + 1, ... leave at least ``least`` rows on both sides."""
+    """Return in how many ways the categories j, j + 1, ...
+
+    can be placed so that both sides have ``least`` rows or more.
+    """
     total = 0
     for r in rows:
         total += r
@@ -442,7 +456,7 @@ def _n_partitions(sums: np.ndarray, rows: np.ndarray, j: int, right: int, left: 
 
 @jit
 def fixed_split(model: Lowered, state: ChainState, node: int) -> Split:
-    """The split the fixed tree has in a node."""
+    """Return the split that the fixed tree has in a node."""
     rule, i = model.split_prior, state.node[node].design
     cut = rule.design[i].cut
     return Split(rule.design[i].feature, cut, cut + 1, rule.design[i].categories, 0.0)
@@ -450,7 +464,7 @@ def fixed_split(model: Lowered, state: ChainState, node: int) -> Split:
 
 @jit
 def present_bits(state: ChainState, n: int) -> int:
-    """Bits of the ``n`` categories just collected."""
+    """Return the bits of the ``n`` categories just collected."""
     out = np.int64(0)
     for j in range(n):
         out |= np.int64(1) << state.scratch.codes.distinct[j]
@@ -459,7 +473,7 @@ def present_bits(state: ChainState, n: int) -> int:
 
 @jit
 def absent_categories(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Bits of the known categories of ``k`` that no row of the node has, under local cuts; else 0."""
+    """Return the bits of the known categories of ``k`` that no row of the node has under local cuts, else 0."""
     rule = model.split_prior
     if not parts_rows(rule):
         return 0

@@ -13,7 +13,7 @@ from .tree import ChainState
 
 @jit
 def score_node(model: Lowered, state: ChainState, node: int) -> None:
-    """Both scores of a node whose statistics are set."""
+    """Compute both scores of a node whose statistics are set."""
     here = state.node[node]
     here.score = here.guess = leaf_score(model.leaf, state.stats, node)
     if model.leaf.kind == SHARED_NORMAL:
@@ -24,14 +24,14 @@ def score_node(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def stop_at(state: ChainState, node: int, below: bool) -> None:
-    """Stop the run: a score is not finite, that of a node or of one side of a way to part it (`stopped`)."""
+    """Stop the run, because the score of a node, or of one side of a split of it, is not finite (`stopped`)."""
     state.scratch.stopped[0], state.scratch.stopped[1] = node, below
     raise FloatingPointError("the score of a cell is not finite")
 
 
 @jit
 def log_stop(model: Lowered, index: int, splittable: bool, rows: int) -> float:
-    """Log prior factor of a leaf at depth (or fixed node) ``index``."""
+    """Return the log prior factor of a leaf at depth, or fixed node, ``index``."""
     factors = model.prior.table[index]
     out = factors.log_stop if splittable else factors.log_forced
     return out + model.prior.empty_bonus if rows == 0 else out
@@ -39,13 +39,13 @@ def log_stop(model: Lowered, index: int, splittable: bool, rows: int) -> float:
 
 @jit
 def prior_index(model: Lowered, depth: int, design: int) -> int:
-    """Where the prior's tables hold a node."""
+    """Return the index of a node in the tables of the prior."""
     return design if model.prior.by_node else depth
 
 
 @jit
 def node_log_stop(model: Lowered, state: ChainState, node: int) -> float:
-    """Log prior factor the node pays, or would pay, as a leaf."""
+    """Return the log prior factor that the node has, or would have, as a leaf."""
     index = prior_index(model, state.node[node].depth, state.node[node].design)
     return log_stop(model, index, state.node[node].splittable, state.node[node].rows)
 
@@ -58,7 +58,7 @@ def node_log_split(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def subtree_log_prior(model: Lowered, state: ChainState, root: int) -> float:
-    """Log prior of the part of the tree at and below ``root``, summed afresh."""
+    """Return the log prior of the part of the tree at and below ``root``, as a new sum."""
     total = 0.0
     node = root
     while node != NONE:
@@ -73,7 +73,7 @@ def subtree_log_prior(model: Lowered, state: ChainState, root: int) -> float:
 
 @jit
 def subtree_log_score(state: ChainState, root: int) -> float:
-    """Sum of the leaf scores at and below ``root``, summed afresh."""
+    """Return the sum of the leaf scores at and below ``root``, as a new sum."""
     total = 0.0
     node = root
     while node != NONE:
@@ -85,7 +85,7 @@ def subtree_log_score(state: ChainState, root: int) -> float:
 
 @jit
 def next_node(state: ChainState, node: int, root: int) -> int:
-    """The node after ``node`` in preorder at or below ``root``, -1 behind the last."""
+    """Return the node after ``node`` in preorder at or below ``root``, -1 after the last."""
     if not is_leaf(state, node):
         return state.node[node].left
     while node != root:

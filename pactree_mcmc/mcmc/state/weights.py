@@ -46,13 +46,13 @@ LEAST_RATE = 1e-300
 
 @jit
 def is_weighed(state: ChainState) -> bool:
-    """Whether the feature weights are drawn."""
+    """Return True if the feature weights are drawn."""
     return len(state.weights) > 0
 
 
 @jit
 def tilt_about(model: Lowered, state: ChainState, node: int, k: int) -> float:
-    """Returns log R of a split on coordinate ``k`` with the weights drawn, minus that with equal weights."""
+    """Return log R of a split on coordinate ``k`` with the weights drawn, minus that with equal weights."""
     feature, even, largest = model.split_prior.feature, weigh_features(model, state, node), -inf
     for c in range(len(feature)):
         if state.scratch.feature_weight[c] > 0.0:
@@ -66,7 +66,7 @@ def tilt_about(model: Lowered, state: ChainState, node: int, k: int) -> float:
 
 @jit
 def tilt_subtree(model: Lowered, state: ChainState, top: int) -> float:
-    """Computes the tilts of a subtree, and returns their sum."""
+    """Compute the tilts of a subtree, and return their sum."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         if not is_leaf(state, node):
@@ -78,7 +78,7 @@ def tilt_subtree(model: Lowered, state: ChainState, top: int) -> float:
 
 @jit
 def subtree_tilt(state: ChainState, top: int) -> float:
-    """Returns the sum of the stored tilts of a subtree."""
+    """Return the sum of the stored tilts of a subtree."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         if not is_leaf(state, node):
@@ -89,7 +89,7 @@ def subtree_tilt(state: ChainState, top: int) -> float:
 
 @jit
 def redraw_weights(walk: Any) -> None:
-    """Draws the weights, and their concentration, given the tree, and computes the tilts of all nodes."""
+    """Draw the weights, and their concentration, given the tree, and compute the tilts of all nodes."""
     model, state = walk.model, walk.state
     rule, n = model.split_prior, state.count[N_INTERNAL]
     asked, admitted = np.zeros(n, dtype=np.int64), np.zeros((n, rule.n_turns))
@@ -131,13 +131,13 @@ def draw_given(
 
 @jit
 def log_gamma_draw(rng: np.random.Generator, shape: float) -> float:
-    """Returns the log of a draw from Gamma(shape), which itself may underflow."""
+    """Return the log of a draw from Gamma(shape), which itself may underflow."""
     return log(rng.gamma(shape + 1.0)) - rng.standard_exponential() / shape
 
 
 @jit
 def normalise(weights: np.ndarray) -> None:
-    """Normalises the weights to sum to one."""
+    """Normalise the weights to sum to one."""
     p = len(weights) - 1
     log_total = log_sum(weights, p)
     for k in range(p):
@@ -146,7 +146,7 @@ def normalise(weights: np.ndarray) -> None:
 
 @jit
 def has_choice(admitted: np.ndarray, i: int) -> bool:
-    """Whether node ``i`` admits more than one feature: if not, its split does not depend on the weights."""
+    """Return True if node ``i`` admits more than one feature. If not, its split does not depend on the weights."""
     n = 0
     for k in range(admitted.shape[1]):
         n += admitted[i, k] > 0.0
@@ -155,7 +155,7 @@ def has_choice(admitted: np.ndarray, i: int) -> bool:
 
 @jit
 def admits_all(admitted: np.ndarray, i: int) -> bool:
-    """Whether node ``i`` admits all features, wholly."""
+    """Return True if node ``i`` admits all features with all their splits."""
     for k in range(admitted.shape[1]):
         if admitted[i, k] != 1.0:
             return False
@@ -164,7 +164,7 @@ def admits_all(admitted: np.ndarray, i: int) -> bool:
 
 @jit
 def log_admitted(weights: np.ndarray, admitted: np.ndarray, i: int) -> float:
-    """Returns the log of the sum of the weights that node ``i`` admits."""
+    """Return the log of the sum of the weights that node ``i`` admits."""
     largest, total = -inf, 0.0
     for k in range(admitted.shape[1]):
         if admitted[i, k] > 0.0:
@@ -177,8 +177,10 @@ def log_admitted(weights: np.ndarray, admitted: np.ndarray, i: int) -> float:
 
 @jit
 def draw_concentration(rng: np.random.Generator, rho: float, counts: np.ndarray, log_rate: np.ndarray) -> float:
-    """Draws the concentration given u, with the weights integrated out: a product of ``Gamma(a/p + n_k) / Gamma(a/p)``
-    and ``(1 + U_k)^-(a/p)`` over the features; all its values have the same prior.
+    """Draw the concentration given u, with the weights integrated out.
+
+    Its density is a product of ``Gamma(a/p + n_k) / Gamma(a/p)`` and ``(1 + U_k)^-(a/p)`` over the features. All its
+    values have the same prior.
     """
     p, slope, n_asked = len(counts), 0.0, 0
     asked = np.empty(p)
@@ -200,7 +202,7 @@ def draw_concentration(rng: np.random.Generator, rho: float, counts: np.ndarray,
 
 @jit
 def leap(rng: np.random.Generator, weights: np.ndarray, asked: np.ndarray, admitted: np.ndarray) -> None:
-    """Proposes weights as if some nodes admitted all features and the others did not exist (Metropolis)."""
+    """Propose weights as if some nodes admitted all features and the others did not exist (Metropolis)."""
     p = len(weights) - 1
     counts, counted, is_exact = np.zeros(p), np.zeros(len(asked), dtype=np.bool_), True
     for i in range(len(asked)):

@@ -1,14 +1,15 @@
-"""The sums over all subtrees of a cell that only one ordered feature can part: a *line* of n codes.
+"""Sums over all subtrees of a *line*, a cell of n codes in which only one ordered feature is admissible.
 
 Every cell below is a run i..j of the codes, and with d the levels between it and the top of the line,
 
     Z(i, j, d) = stop e^(beta score(i..j)) + split(d) / cuts(i..j) sum_k Z(i, k, d + 1) Z(k + 1, j, d + 1)
 
-is found from the short runs to the long, in O(n^3) a level (formula sheet, section 4, with all levels looked ahead).
-A run keeps the log of its largest Z over the levels, and each Z as a fraction of it; so the products of a level cost no
-exponential. All stand twice, by the first and by the last code of a run, so that what is multiplied lies side by side.
-The table belongs to one cell at one depth and is kept until another is asked for. Its sums are those over the subtrees
-all of whose nodes have a fraction in it: no deeper than its levels, and no run far below what it could weigh elsewhere.
+is computed from the short runs to the long, in O(n^3) per level (formula sheet, section 4, with a lookahead over all
+levels). For each run the table contains the log of its largest Z over the levels, and each Z as a fraction of that, so
+that products of a level need no exponential. All numbers are there twice, by the first and by the last code of a run,
+so that the factors of a product are next to each other. The table belongs to one cell at one depth, until sums of
+another one are needed. Its sums are those over the subtrees all of whose nodes have a fraction in the table. Subtrees
+with more levels have none, and neither have those with a run whose Z is far below its largest one.
 """
 
 from math import exp, inf, log
@@ -30,16 +31,17 @@ from ..state.terms import log_stop, stop_at
 from ..state.tree import ChainState
 
 FARTHEST = -690.0
-"""Log of the smallest share that a Z may be of the largest one of its run; a smaller one counts as none."""
+"""Log of the smallest fraction of the largest Z of a run. Smaller fractions count as 0."""
 LEAST_SUM = 1e-250
-"""A sum of products below it is found again from logs."""
+"""Smallest sum of products. Smaller sums are computed again from logs."""
 
 
 @jit
 def line_feature(model: Lowered, state: ChainState, node: int) -> int:
-    """The ordered feature that alone can part a cell, -1 if there is none; it is that of the cells below, too.
+    """Return the only feature that is admissible in a cell, if it is ordered, else -1.
 
-    There is none where cuts are weighed, either: the sums are over cuts that are equally likely.
+    It is also that of the cells below. Return -1 if cuts have weights as well, since the sums are over cuts that are
+    equally likely.
     """
     rule, found = model.split_prior, np.int64(NONE)
     if not has_free_cuts(rule) or is_weighted(rule):
@@ -55,7 +57,10 @@ def line_feature(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def know_line(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Makes sure that the table of a cell that only feature ``k`` parts is kept; returns its number of codes."""
+    """Compute the sums of a cell in which only feature ``k`` is admissible, unless they are stored.
+
+    Return its number of codes.
+    """
     line, here = state.stored.line.header[0], state.node[node]
     if line.hash != here.hash or line.depth != here.depth or line.scan != state.count[SCAN]:
         line.hash, line.depth, line.scan = here.hash, here.depth, state.count[SCAN]
@@ -68,9 +73,9 @@ def know_line(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def _lay_out(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Notes the codes of a line, the rows before each, and in ``bins`` the statistics of each; returns their number.
+    """Write the codes of a line, the rows before each, and the statistics of each. Return their number.
 
-    Units are summed in the order of their numbers: what is left of rounding must not depend on how a chain came here.
+    Units are added in the order of their numbers, since rounding must not depend on the history of the chain.
     """
     here, units, line, work = state.node[node], model.units, state.stored.line, state.scratch.line
     code, rows_before = line.code, line.rows_before
@@ -106,7 +111,7 @@ def _lay_out(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def _fill(model: Lowered, state: ChainState, node: int) -> None:
-    """Find the table, the runs that end first before those that end later, the short ones first."""
+    """Compute the sums, of runs that end first before those that end later, and of short runs first."""
     n, work, beta = state.stored.line.header[0].n_codes, state.scratch.line, state.beta[0]
     stats, scores = work.run_stats, work.run_score
     for j in range(n):
@@ -124,9 +129,10 @@ def _fill(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def table_of(state: ChainState, d: int, back: bool) -> int:
-    """Where the fractions of all runs at level ``d`` begin, by first and last code, or ``back`` by last and first.
+    """Return where the fractions of all runs at level ``d`` begin, by first and last code, or by last and first if
+    ``back``.
 
-    The largest Z, as logs, stand where fractions would at the level behind the last.
+    The largest Z of the runs, as logs, are in the places of the level after the last.
     """
     n = state.stored.line.header[0].n_codes
     return (2 * d + back) * n * n
@@ -140,13 +146,13 @@ def _put(state: ChainState, i: int, j: int, d: int, value: float) -> None:
 
 @jit
 def fraction_of(state: ChainState, i: int, j: int, d: int) -> float:
-    """Z of a run that lies ``d`` levels below the top, as a fraction of its largest."""
+    """Return Z of a run ``d`` levels below the top, as a fraction of its largest Z."""
     return state.stored.line.sums[table_of(state, d, False) + i * state.stored.line.header[0].n_codes + j]
 
 
 @jit
 def log_z_of(state: ChainState, i: int, j: int, d: int) -> float:
-    """Log Z of a run that lies ``d`` levels below the top."""
+    """Return log Z of a run ``d`` levels below the top."""
     fraction = fraction_of(state, i, j, d)
     if fraction <= 0.0:
         return -inf
@@ -155,13 +161,13 @@ def log_z_of(state: ChainState, i: int, j: int, d: int) -> float:
 
 @jit
 def rows_of_run(state: ChainState, i: int, j: int) -> int:
-    """Training rows of a run."""
+    """Return the number of training rows of a run."""
     return state.stored.line.rows_before[j + 1] - state.stored.line.rows_before[i]
 
 
 @jit
 def cuts_of_run(model: Lowered, state: ChainState, i: int, j: int) -> tuple[int, int]:
-    """A run may be cut behind the codes from the first returned to that before the second."""
+    """Return ``first`` and ``last``. A run may be cut behind the codes from ``first`` to ``last - 1``."""
     first, last, least = i, j, least_rows(model.split_prior)
     if least > 1:
         while first < j and rows_of_run(state, i, first) < least:
@@ -173,7 +179,7 @@ def cuts_of_run(model: Lowered, state: ChainState, i: int, j: int) -> tuple[int,
 
 @jit
 def _weigh_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: float) -> None:
-    """Find Z of a run at all levels it can lie at."""
+    """Compute Z of a run at all levels at which it can be."""
     line, highest = state.stored.line.header[0], -inf
     levels = min(line.n_levels, line.n_codes - (j - i))
     first, last = cuts_of_run(model, state, i, j)
@@ -196,14 +202,14 @@ def _weigh_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: floa
 
 @jit
 def lefts(state: ChainState, i: int, first: int, last: int, d: int) -> np.ndarray:
-    """Entries at level ``d`` of the runs from code i to those that may be the last before a cut."""
+    """Return the entries at level ``d`` of the runs that begin with code i and end before one of the cuts."""
     begin = table_of(state, d, False) + i * state.stored.line.header[0].n_codes
     return state.stored.line.sums[begin + first : begin + last]
 
 
 @jit
 def rights(state: ChainState, j: int, first: int, last: int, d: int) -> np.ndarray:
-    """Entries at level ``d`` of the runs behind those cuts to code j."""
+    """Return the entries at level ``d`` of the runs that begin after one of these cuts and end with code j."""
     begin = table_of(state, d, True) + j * state.stored.line.header[0].n_codes + 1
     return state.stored.line.sums[begin + first : begin + last]
 
@@ -224,7 +230,7 @@ def weigh_cuts(state: ChainState, i: int, j: int, first: int, last: int) -> floa
 
 @jit
 def _log_sum_below(state: ChainState, i: int, j: int, first: int, last: int, d: int, largest: float) -> float:
-    """Log of the sum over the cuts of a run at level ``d``, weighed by `weigh_cuts`, of what lies below."""
+    """Return the log of the sum over the cuts of a run at level ``d``, weighted by `weigh_cuts`, of Z below."""
     left, right = lefts(state, i, first, last, d + 1), rights(state, j, first, last, d + 1)
     fraction, total = state.scratch.line.weight, 0.0
     for k in range(len(left)):
@@ -255,5 +261,5 @@ def weigh_draw(state: ChainState, i: int, j: int, first: int, last: int, d: int)
 
 @jit
 def log_parts(state: ChainState, i: int, j: int, k: int, d: int) -> float:
-    """Log of the product of what lies below a run at level ``d`` that is cut behind code k."""
+    """Return the log of the product of Z on both sides of a run at level ``d`` that is cut behind code k."""
     return log_z_of(state, i, k, d + 1) + log_z_of(state, k + 1, j, d + 1)

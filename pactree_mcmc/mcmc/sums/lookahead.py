@@ -1,6 +1,6 @@
 """Lookahead sums of a node, and splits drawn in proportion to their terms (formula sheet, section 4).
 
-All are relative to the node's own score, ``log_z`` is ``log Z_k(u) - beta score(u)``, and by the guessed scores.
+All are relative to the node's own score. ``log_z`` is ``log Z_k(u) - beta score(u)``, by the guessed scores.
 """
 
 from math import inf
@@ -27,7 +27,7 @@ from .split_sums import draw_scanned, scan
 
 @jit
 def log_z(model: Lowered, state: ChainState, node: int, ahead: int) -> float:
-    """Log lookahead sum of a node over ``ahead`` levels, 0 to 2, relative to its score."""
+    """Return the log lookahead sum of a node over ``ahead`` levels, 0 to 2, relative to its score."""
     if ahead == 0:
         return 0.0
     if ahead == 1 or not state.node[node].splittable:
@@ -38,7 +38,7 @@ def log_z(model: Lowered, state: ChainState, node: int, ahead: int) -> float:
 
 @jit
 def log_z1(model: Lowered, state: ChainState, node: int) -> float:
-    """`log_z` with lookahead 1."""
+    """Return `log_z` with lookahead 1."""
     stop = node_log_stop(model, state, node)
     if not state.node[node].splittable:
         return stop
@@ -47,7 +47,7 @@ def log_z1(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def draw_ahead(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, ahead: int) -> Split:
-    """A split of a leaf, in proportion to its term of the sum over ``ahead`` levels."""
+    """Draw a split of a leaf, in proportion to its term of the sum over ``ahead`` levels."""
     if ahead == 1:
         return draw_scanned(rng, model, state, node)
     n, term = _terms_into(model, state, node), state.scratch.lookahead.term
@@ -57,9 +57,10 @@ def draw_ahead(rng: np.random.Generator, model: Lowered, state: ChainState, node
 
 @jit
 def two_levels(model: Lowered, state: ChainState, node: int) -> float:
-    """Log sum over the splits of R times the lookahead sums of both children, gain included; kept with the cell.
+    """Return the log sum over the splits of R times the gain and the lookahead sums of both children.
 
-    For an internal node it is found beside the tree, so nothing else may be built there at the time.
+    The sum is stored with the cell. For an internal node it is computed at a leaf beside the tree, so nothing else may
+    be built there at the time.
     """
     place, depth = cell_of(model, state, node), state.node[node].depth
     if state.stored.cell[place].ahead == state.count[SCAN] and state.stored.cell[place].depth == depth:
@@ -70,7 +71,7 @@ def two_levels(model: Lowered, state: ChainState, node: int) -> float:
         top = begin(state, node)
         n = _terms_into(model, state, top)
         drop(state, node, top)
-    # the children looked at may have taken the place
+    # children may have taken the place
     place = cell_of(model, state, node)
     state.stored.cell[place].ahead, state.stored.cell[place].depth = state.count[SCAN], depth
     state.stored.cell[place].log_z2 = log_sum(state.scratch.lookahead.term, n)
@@ -79,7 +80,7 @@ def two_levels(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def n_tries(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Returns the number of splits tried on an admissible feature, also those with too few rows or weight 0."""
+    """Return the number of splits tried on an admissible feature, with those that have too few rows or weight 0."""
     rule = model.split_prior
     if parts_rows(rule) and not has_empty_sides(rule) and rule.feature[k].nominal:
         return (1 << (n_bits(cell_bits(model, state, node, k)) - 1)) - 1
@@ -91,7 +92,7 @@ def n_tries(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def _terms_into(model: Lowered, state: ChainState, node: int) -> int:
-    """Writes the log terms of the two-level sum of a leaf into ``lookahead.term``, and returns their number."""
+    """Write the log terms of the two-level sum of a leaf into ``lookahead.term``, and return their number."""
     n, term = np.int64(0), state.scratch.lookahead.term
     for k in range(len(model.split_prior.feature)):
         if asks(model, state, node, k):
@@ -110,7 +111,7 @@ def _terms_into(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def _split_number(model: Lowered, state: ChainState, node: int, number: int) -> Split:
-    """The split behind a term."""
+    """Return the split of a term."""
     first = np.int64(0)
     for k in range(len(model.split_prior.feature)):
         if asks(model, state, node, k):
@@ -123,7 +124,7 @@ def _split_number(model: Lowered, state: ChainState, node: int, number: int) -> 
 
 @jit
 def asks(model: Lowered, state: ChainState, node: int, k: int) -> bool:
-    """Whether some split of a splittable node is on feature ``k``."""
+    """Return True if some split of a splittable node is on feature ``k``."""
     if follows_design(model.split_prior):
         return k == model.split_prior.design[state.node[node].design].feature
     return model.split_prior.feature[k].weight > 0.0 and is_admissible(model, state, node, k)
@@ -131,7 +132,7 @@ def asks(model: Lowered, state: ChainState, node: int, k: int) -> bool:
 
 @jit
 def _split(model: Lowered, state: ChainState, node: int, k: int, i: int) -> Split:
-    """Returns split number ``i`` on feature ``k``, with ``log_rule`` -inf if it leaves too few rows or has weight 0."""
+    """Return split number ``i`` on feature ``k``, with ``log_rule`` -inf if it leaves too few rows or has weight 0."""
     rule = model.split_prior
     cut, categories = np.int64(0), np.int64(-1)
     if follows_design(rule):

@@ -1,13 +1,13 @@
-"""All splits of a node at once: the split integrated out (formula sheet, section 4).
+"""Sums over all splits of a node, with the split integrated out (formula sheet, section 4).
 
-``W(u) = sum_q R(q | u) exp(beta (score(u0_q) + score(u1_q) - score(u)))``, over the splits q of the node, is found
-in one pass of histograms per feature and kept with the cell; `draw_scanned` draws q in proportion to its term.
+``W(u) = sum_q R(q | u) exp(beta (score(u0_q) + score(u1_q) - score(u)))``, over the splits q of the node, is computed
+in one pass of histograms per feature and stored with the cell. `draw_scanned` draws q in proportion to its term.
 
-A nominal feature with more than ``FEW_CATEGORIES`` categories in the cell has too many ways to try: only the prefixes
-of its categories, ordered by their mean, are candidates; `is_candidate` tells whether a given split is one.
+A nominal feature with more than ``FEW_CATEGORIES`` categories in the cell has too many splits. Only the prefixes of its
+categories, in the order of their means, are candidates (`is_candidate`).
 
-Where the leaves share a variance that moves, the scores here are those by a *guess* of it that stays, so that tables
-do; the moves, which only draw their proposals from tables, correct for the difference.
+If the leaves share an unknown variance, the scores here are those by a *guess* of it that does not change, so that
+stored values remain valid. The moves only draw proposals by them, and correct for the difference.
 """
 
 from math import exp, inf, log
@@ -53,32 +53,31 @@ from ..state.tree import ChainState
 
 FEW_STATS = 3
 CODE_ROWS = 10
-"""What a code of a feature in a cell costs beside the rows of the cell, in rows."""
+"""Cost of a code of a feature in a cell, beside the rows of the cell, in rows."""
 NEGLIGIBLE = -60.0
-"""Terms smaller by this, in nats, are lost in rounding, however many there are."""
+"""Log of the smallest term, relative to the largest one, that rounding does not remove from a sum."""
 
 
 @jit
 def scan(model: Lowered, state: ChainState, node: int) -> float:
-    """Log W of a splittable node, from what is kept of its cell or scanned afresh."""
+    """Return log W of a splittable node, computed unless it is stored with the cell."""
     return state.stored.cell[scanned(model, state, node)].log_w
 
 
 @jit
 def scanned(model: Lowered, state: ChainState, node: int) -> int:
-    """Makes sure that the table of the node's cell is kept, and returns its place."""
+    """Compute the parts of W of the node's cell, unless they are stored, and return the place of the cell."""
     place, rule, stored = cell_of(model, state, node), model.split_prior, state.stored
     if stored.cell[place].scan == state.count[SCAN]:
         return place
     weights = 0.0
     for k in range(len(rule.feature)):
-        # asked before its mass is found anew, which may be what tells
+        # before the mass is set to 0, since the weight may depend on the stored one
         weight = feature_weight(model, state, node, k)
         stored.log_part[place, k], stored.mass[place, k] = -inf, 0.0
         if weight > 0.0:
             n = fill_bins(model, state, node, k)
-            ways = mass_of(model, state, node, k, n)
-            stored.mass[place, k] = ways
+            ways = stored.mass[place, k] = mass_of(model, state, node, k, n)
             if ways > 0.0:
                 weight = fraction_of(rule, weight, ways)
                 weights += weight
@@ -92,7 +91,7 @@ def scanned(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def draw_scanned(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Split:
-    """Draws a split of a splittable node, in proportion to its term of W, which must not be zero."""
+    """Draw a split of a splittable node, in proportion to its term of W, which must not be zero."""
     place, rule = scanned(model, state, node), model.split_prior
     if follows_design(rule):
         return fixed_split(model, state, node)
@@ -102,7 +101,7 @@ def draw_scanned(rng: np.random.Generator, model: Lowered, state: ChainState, no
 
 @jit
 def draw_scanned_about(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int) -> Split:
-    """A split of a splittable node on a feature whose part of W is not zero, in proportion to its term."""
+    """Draw a split of a splittable node on a feature whose part of W is not zero, in proportion to its term."""
     place, rule = scanned(model, state, node), model.split_prior
     if follows_design(rule):
         return fixed_split(model, state, node)
@@ -123,7 +122,7 @@ def draw_scanned_about(rng: np.random.Generator, model: Lowered, state: ChainSta
 
 @jit
 def feature_weight(model: Lowered, state: ChainState, node: int, k: int) -> float:
-    """Weight of a feature, 0 where the kind of split rules it out; under local cuts without a look at rows."""
+    """Return the weight of a feature, 0 if the kind of split excludes it. Under local cuts rows are not looked at."""
     rule = model.split_prior
     if follows_design(rule):
         return 1.0 if k == rule.design[state.node[node].design].feature else 0.0
@@ -134,7 +133,7 @@ def feature_weight(model: Lowered, state: ChainState, node: int, k: int) -> floa
 
 @jit
 def is_candidate(model: Lowered, state: ChainState, node: int) -> bool:
-    """Whether the split of an internal node is among those a scan tries."""
+    """Return True if the split of an internal node is among those that a scan tries."""
     here = state.node[node]
     if here.categories < 0 or follows_design(model.split_prior):
         return True
@@ -147,10 +146,10 @@ def is_candidate(model: Lowered, state: ChainState, node: int) -> bool:
 
 @jit
 def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Finds statistics and rows of a node by code of feature ``k``, codes ascending; returns the number of codes.
+    """Compute statistics and rows of a node by code of feature ``k``, codes ascending. Return the number of codes.
 
-    Under dyadic and fixed splits the bins are the two sides of the one split; under grid cuts a nominal
-    feature has a bin for each category of the box.
+    Under dyadic and fixed splits the bins are the two sides of the one split. Under grid cuts a nominal feature has a
+    bin for each category of the box.
     """
     rule, n = model.split_prior, np.int64(2)
     if has_one_way(rule):
@@ -173,7 +172,7 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def _part_units(model: Lowered, state: ChainState, node: int, k: int) -> None:
-    """Notes to which side of the one split about feature ``k`` each unit goes, in place of its code."""
+    """Write the side of the one split on feature ``k`` to which each unit goes, in place of its code."""
     rule, cut, categories = model.split_prior, np.int64(0), np.int64(-1)
     if follows_design(rule):
         design = rule.design[state.node[node].design]
@@ -188,7 +187,7 @@ def _part_units(model: Lowered, state: ChainState, node: int, k: int) -> None:
 
 @jit
 def _sum_by_code(model: Lowered, state: ChainState, node: int) -> None:
-    """Sum the statistics and rows of a node by what is noted of its units in ``codes.of_unit``."""
+    """Add up the statistics and rows of a node by ``codes.of_unit``."""
     units, order, total, to = model.units, state.order, state.scratch.codes.rows, state.scratch.codes.of_unit
     start, stop = state.node[node].start, state.node[node].stop
     rows, rows_all = units.rows, units.rows_all
@@ -199,7 +198,7 @@ def _sum_by_code(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def _take_bins(state: ChainState, n: int) -> None:
-    """Move what was summed by code to the bins of the ``n`` codes collected."""
+    """Move the sums by code to the bins of the ``n`` codes collected."""
     codes, bins = state.scratch.codes, state.scratch.scan
     stats, rows, by_code, code_of, total = bins.stats, bins.rows, bins.by_code, codes.distinct, codes.rows
     for j in range(n):
@@ -213,7 +212,7 @@ def _take_bins(state: ChainState, n: int) -> None:
 
 @jit
 def _clip_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) -> int:
-    """Bring the codes of ``n`` bins into the box: those of missing values may lie on either side of it."""
+    """Bring the codes of ``n`` bins into the box. Codes of missing values may be on either side of the box."""
     codes, bins = state.scratch.codes.distinct, state.scratch.scan
     low, high = span(model, state, node, k)
     if codes[0] < low:
@@ -246,10 +245,9 @@ def _add_bin(state: ChainState, to: int, other: int) -> None:
 def walk_ways(
     model: Lowered, state: ChainState, node: int, k: int, n: int, drawing: bool, u: float, log_sum: float
 ) -> float:
-    """Log of the sum over the ways of feature ``k``, in ``n`` bins, of the exponential of their gain in score.
+    """Return the log of the sum of ``exp(gain in score)`` over the splits on feature ``k``, in ``n`` bins.
 
-    When drawing, given that sum as ``log_sum`` and a uniform ``u``, it leaves the way drawn in ``chosen``: the cut,
-    the code above it, the categories going left (-1: ordered), and how many cuts from that one on are alike.
+    When drawing, given that sum as ``log_sum`` and a uniform ``u``, write the split drawn into ``scan.chosen``.
     """
     n_splits, weighted = gains_into(model, state, node, k, n), is_weighted(model.split_prior)
     if weighted:
@@ -272,7 +270,7 @@ def walk_ways(
             if gaps:
                 count = code_of[way + 1] - code_of[way]
         if weighted:
-            # so that no term is left out for its gain that its weight makes large
+            # a term with a small gain may have a large weight
             weight = weight_of_ways(model, state, node, k, n, way)
             if weight == 0.0:
                 continue
@@ -298,7 +296,7 @@ def walk_ways(
 
 @jit
 def weight_of_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, way: int) -> float:
-    """Weight of a way of parting ``n`` bins, by those of the splits in ``state.scratch.cut_weight``; of all alike."""
+    """Return the weight of a split of ``n`` bins and of those that separate the rows alike (`weigh_cuts`)."""
     if model.split_prior.feature[k].nominal:
         return state.scratch.cut_weight[0]
     if not parts_box(model.split_prior):
@@ -317,7 +315,7 @@ def weight_of_ways(model: Lowered, state: ChainState, node: int, k: int, n: int,
 def pick_alike(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, cut: int, count: int
 ) -> int:
-    """Which of ``count`` cuts from ``cut`` on that part the rows alike is drawn, given that one of them is."""
+    """Draw one of ``count`` cuts from ``cut`` on, which separate the rows alike, and return its number."""
     if not is_weighted(model.split_prior):
         return pick(rng, count)
     first, total = cut - span(model, state, node, k)[0], 0.0
@@ -344,10 +342,10 @@ def gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
 
 @jit
 def _part_bins(state: ChainState, n_splits: int) -> None:
-    """Sums both sides of the ways of parting bins in their order: a difference would leave the rounding of the whole.
+    """Compute both sides of the splits of bins in their order. A difference would contain the rounding of the whole.
 
-    Each sum waits for the one before, so several are taken at a time: many statistics side by side, few two at a time
-    from both ends.
+    Each sum waits for the one before, so several are computed at a time: many statistics side by side, few statistics
+    two at a time from both ends.
     """
     bins = state.scratch.scan
     stats, left, right, rows_left = bins.stats, bins.left, bins.right, bins.rows_left
@@ -373,7 +371,7 @@ def _part_bins(state: ChainState, n_splits: int) -> None:
 
 @jit
 def _part_categories(model: Lowered, state: ChainState, n: int) -> int:
-    """Sums both sides of the ways of parting categories, all of few, else prefixes in order; returns how many."""
+    """Compute both sides of the splits of categories, all of few, else prefixes in order. Return their number."""
     bins = state.scratch.scan
     left, right, rows_left = bins.left, bins.right, bins.rows_left
     few, ordered, n_splits = n <= FEW_CATEGORIES, np.int64(0), max(n - 1, 0)
@@ -395,7 +393,7 @@ def _part_categories(model: Lowered, state: ChainState, n: int) -> int:
 
 @jit
 def note_way(model: Lowered, state: ChainState, node: int, k: int, n: int, way: int) -> None:
-    """Write the way with the given number into ``scan.chosen``."""
+    """Write the split with the given number into ``scan.chosen``."""
     rule, out, codes = model.split_prior, state.scratch.scan.chosen[0], state.scratch.codes.distinct
     nominal = rule.feature[k].nominal and not follows_design(rule)
     cut, upper, categories, count = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(1)
@@ -427,7 +425,7 @@ def note_way(model: Lowered, state: ChainState, node: int, k: int, n: int, way: 
 
 @jit
 def _sum_pattern(state: ChainState, side: np.ndarray, way: int, n: int, pattern: int) -> int:
-    """Sums the statistics of the bins in ``pattern`` into a side of a way, and returns their rows."""
+    """Write the sum of the statistics of the bins in ``pattern`` into a side of a split, and return their rows."""
     rows, bins = np.int64(0), state.scratch.scan
     for i in range(side.shape[1]):
         side[way, i] = 0.0
@@ -441,7 +439,7 @@ def _sum_pattern(state: ChainState, side: np.ndarray, way: int, n: int, pattern:
 
 @jit
 def next_in_order(model: Lowered, state: ChainState, n: int, done: int) -> int:
-    """The bin with the smallest mean of those whose bit in ``done`` is clear."""
+    """Return the bin with the smallest mean of those whose bit in ``done`` is 0."""
     best, lowest, stats = np.int64(-1), inf, state.scratch.scan.stats
     for j in range(n):
         if not (done >> j) & 1:
@@ -460,7 +458,7 @@ def next_in_order(model: Lowered, state: ChainState, n: int, done: int) -> int:
 
 @jit
 def prefix_of(model: Lowered, state: ChainState, n: int, left: int, present: int) -> int:
-    """Returns which prefix of the ``n`` ordered categories parts those ``present`` as ``left`` does, else -3."""
+    """Return which prefix of the ``n`` ordered categories separates those ``present`` as ``left`` does, else -3."""
     prefix, done = np.int64(0), np.int64(0)
     for way in range(n - 1):
         j = next_in_order(model, state, n, done)
@@ -473,7 +471,7 @@ def prefix_of(model: Lowered, state: ChainState, n: int, left: int, present: int
 
 @jit
 def trivial_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, step: int) -> tuple[int, int, int]:
-    """How many ways leave everything on one side, the first such cut or its categories; step -2: right, -1: left."""
+    """Return the number of splits that send all rows right (step -2) or left (-1), the first cut, and categories."""
     rule = model.split_prior
     n_codes = rule.feature[k].n_codes
     if has_empty_sides(rule):

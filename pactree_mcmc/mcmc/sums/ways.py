@@ -1,4 +1,4 @@
-"""Which of the ways of parting a cell the split of a node is."""
+"""Number of a node's split among the splits of a cell."""
 
 import numpy as np
 
@@ -14,9 +14,10 @@ from .split_sums import prefix_of
 
 @jit
 def way_of(model: Lowered, state: ChainState, node: int, internal: int, k: int, n: int) -> tuple[int, int]:
-    """Which way of feature ``k``, whose bins are filled, the split of ``internal`` is, and which of those alike.
+    """Return the number of the split of ``internal`` among those of feature ``k``, whose bins are filled, and its
+    number among those alike.
 
-    Way -3 is none of them.
+    Number -3 is none of them.
     """
     rule, here, code_of = model.split_prior, state.node[internal], state.scratch.codes.distinct
     first = np.int64(0)
