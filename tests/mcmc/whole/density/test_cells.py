@@ -137,7 +137,10 @@ def test_parameters_of_another_depth_are_noticed(bug, monkeypatch):
         check_balance(naive, step, chain=with_arbitrary_density(naive))
 
 
-SCRATCH = ("way_terms", "tilts", "alike", "sums", "lefts", "rights", "bins", "gains")
+SCRATCH = {
+    "density": ("way_terms", "exponent", "n_alike", "log_sum"),
+    "scan": ("left", "right", "stats", "gain", "rows", "rows_left"),
+}
 SPLIT_PRIORS = {
     "local": lambda package: package.LocalCuts(),
     "two rows": lambda package: package.LocalCuts(min_leaf=2),
@@ -206,9 +209,9 @@ def disturbing(rng):
 
     def disturb(state, node):
         rng.shuffle(state.order[state.node[node].start : state.node[node].stop])
-        for name in SCRATCH:
-            array = getattr(state, name)
-            array[...] = rng.integers(0, 16, array.shape)
+        for group, names in SCRATCH.items():
+            for array in (getattr(getattr(state.scratch, group), name) for name in names):
+                array[...] = rng.integers(0, 16, array.shape)
 
     return disturb
 
