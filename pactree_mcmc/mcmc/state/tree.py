@@ -106,8 +106,8 @@ def new_state(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[s
     state = new_group(ChainState, sizes_of(model, n_nodes, n_counts, scratch), {*NAMES} - {*scratch})
     state.order[:] = np.arange(len(state.order))
     state.beta[0], state.graph.slot[:] = 1.0, NONE
-    for stored in (state.stored.cell, state.stored.guide, state.stored.line.header):
-        stored[:] = np.array(NONE).astype(stored.dtype)
+    cell, guide, line = state.stored.cell, state.stored.guide, state.stored.line.header
+    cell.hash[:] = cell.scan[:] = cell.ahead[:] = guide.hash[:] = line.hash[:] = NONE
     if len(state.weights) > 0:
         state.weights[:-1] = -np.log(len(state.weights) - 1)
         state.weights[-1] = model.split_prior.dirichlet[0] or 1.0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 from typing import Any
 
 import numba
@@ -43,15 +44,26 @@ class StructType(types.Type):
         return found
 
     def kind_of(self, name: str) -> types.Type:
-        """The type of a field."""
-        return self.places[name][1]
+        """Return the type of a field."""
+        kind = self.places[name][1]
+        return kind.struct if isinstance(kind, InnerType) else kind
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "places"}
 
 
+class InnerType(types.Type):
+    """The type of a group inside another one. Its words are among those of the other, so that no pointer is followed."""
+
+    def __init__(self, struct: StructType) -> None:
+        self.struct = struct
+        super().__init__(name=f"inner({struct.name})")
+
+
 def n_words(kind: types.Type) -> int:
-    """How many words of memory a field takes: an array's description, a number, or a pointer."""
+    """Return the number of words of a field: an array's description, a number, a pointer, or a group."""
+    if isinstance(kind, InnerType):
+        return sum(n_words(field) for _, field in kind.struct.fields)
     return 5 + 2 * kind.ndim if isinstance(kind, BlockType) else 1
 
 
@@ -61,14 +73,18 @@ class Packed:
     __slots__ = ("_numba_type_", "address", "kept", "words")
 
     def __init__(self, value: Any) -> None:
-        fields = [_field(each) for each in value]
-        kinds = tuple(kind for kind, _, _ in fields)
-        self._numba_type_ = _struct_type(type(value).__name__, value._fields, kinds)
-        self.words = np.array([word for _, words, _ in fields for word in words], dtype=np.int64)
-        self.address, self.kept = self.words.ctypes.data, tuple(kept for _, _, kept in fields)
+        self._numba_type_, words, self.kept = _group(value)
+        self.words = np.array(words, dtype=np.int64)
+        self.address = self.words.ctypes.data
 
     def __reduce__(self) -> Any:
         raise TypeError("packed arrays are addresses and cannot be pickled.")
+
+
+def _group(value: Any) -> tuple[StructType, list[int], Any]:
+    """Return the type of a NamedTuple, its words, and objects that must stay alive."""
+    kinds, words, kept = zip(*map(_field, value), strict=True)
+    return _struct_type(type(value).__name__, value._fields, kinds), [*itertools.chain(*words)], kept
 
 
 @functools.cache
@@ -85,7 +101,8 @@ def _field(value: Any) -> tuple[types.Type, list[int], Any]:
     if isinstance(value, Packed):
         return value._numba_type_, [value.address], value
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return _field(Packed(value))
+        kind, words, kept = _group(value)
+        return _inner_type(kind), words, kept
     if isinstance(value, np.random.Generator):
         words = generator_words(value)
         return GENERATOR, [words.ctypes.data], (value, words)
@@ -95,6 +112,11 @@ def _field(value: Any) -> tuple[types.Type, list[int], Any]:
     if isinstance(kind, types.Float):
         return types.float64, [int(np.float64(value).view(np.int64))], None
     raise TypeError(f"compiled code takes no {type(value).__name__} in a group of arrays.")
+
+
+@functools.cache
+def _inner_type(struct: StructType) -> InnerType:
+    return InnerType(struct)
 
 
 @functools.cache
@@ -120,13 +142,15 @@ class _Fields(AttributeTemplate):
     key = StructType
 
     def generic_resolve(self, kind: StructType, name: str) -> types.Type | None:
-        return kind.places[name][1] if name in kind.places else None
+        return kind.kind_of(name) if name in kind.places else None
 
 
 @lower_getattr_generic(StructType)
 def _get_field(context: Any, builder: Any, kind: StructType, value: Any, name: str) -> Any:
     at, field = kind.places[name]
     place = builder.gep(value, [ir.Constant(ir.IntType(64), at)], inbounds=True)
+    if isinstance(field, InnerType):
+        return place
     model = context.data_model_manager[field]
     if isinstance(field, BlockType):
         return builder.bitcast(place, model.get_value_type())
