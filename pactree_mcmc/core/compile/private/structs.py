@@ -53,7 +53,7 @@ class StructType(types.Type):
 
 
 class InnerType(types.Type):
-    """The type of a group inside another one. Its words are among those of the other, so that no pointer is followed."""
+    """The type of a group inside another one. Its words are among those of the other, without a pointer."""
 
     def __init__(self, struct: StructType) -> None:
         self.struct = struct
