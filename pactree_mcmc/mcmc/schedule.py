@@ -2,13 +2,18 @@
 
 A run of given length has one stretch. A run that finds its own length moves between these states:
 
-    JUDGE    the draws that are to be returned satisfy the criterion of `convergence`, or nothing is left: END
-             otherwise, if the chains have graphs and there is room for another stretch: RENEW
+    JUDGE    nothing is left: END
+             the draws satisfy the criterion of `convergence`, and are the first stretch or confirm another: END
+             they satisfy it, and there is room for another stretch: CONFIRM; if there is none: END
+             they do not, the chains have graphs, and there is room for another stretch: RENEW
              otherwise: EXTEND
+    CONFIRM  drop the draws, and make as many with the same graphs: JUDGE
     RENEW    add the draws to the graphs of both teams, drop them, and make a new stretch: JUDGE
     EXTEND   make further draws of the same stretch, then keep every second one of twice as many: JUDGE
 
-Stretches have 1, 1, 2, 2, 4, 4, ... times the steps of the first one. The run ends after a given number of steps, whose
+Stretches have 1, 1, 2, 2, 4, 4, ... times the steps of the first one. Of several stretches, the one that satisfies the
+criterion is more often one that lacks a rare excursion of a chain, so that its errors are understated. Therefore the
+next one must satisfy it too, and takes its place. The run ends after a given number of steps, whose
 cost in rows visited was measured in tuning. So the same seed ends at the same draw on any machine.
 """
 
@@ -29,7 +34,7 @@ from ..tree.drawn import Course, Saved
 from .run.task import Length, Plan, Result
 from .run.workers import Done, Work, do
 from .whole.evidence import team_evidences
-from .whole.rounds import can_add_draws, with_draws
+from .whole.rounds import can_add_draws, with_draws, without_draws
 
 FEWEST = 1000
 """Smallest number of draws in all for which a run waits until the criterion holds."""
@@ -42,6 +47,7 @@ class State(Enum):
     """States of a run that finds its own length."""
 
     JUDGE = "judge"
+    CONFIRM = "confirm"
     RENEW = "renew"
     EXTEND = "extend"
     END = "end"
@@ -87,6 +93,7 @@ class Schedule:
         """Run to the end, and keep as many draws as were asked for, at even steps."""
         actions: dict[State, Callable[[], State]] = {
             State.JUDGE: self._judge,
+            State.CONFIRM: self._confirm,
             State.RENEW: self._renew,
             State.EXTEND: self._extend,
         }
@@ -116,12 +123,15 @@ class Schedule:
         if self.n_draws < self.plan.length.draws:
             return State.EXTEND
         is_good, self.evidences = judged(self.plan, self.done.results)
-        if is_good:
+        length = self.plan.length
+        if is_good and (length.before == 0 or length.confirms):
             return State.END
         if not can_add_draws(self.work, self.done.results):
-            return State.EXTEND
-        self.next_thin = self._next_thin()
-        return State.EXTEND if self.next_thin == 0 else State.RENEW
+            return State.END if is_good else State.EXTEND
+        self.next_thin = self._next_thin((1,) if is_good else (2, 1))
+        if self.next_thin == 0:
+            return State.END if is_good else State.EXTEND
+        return State.CONFIRM if is_good else State.RENEW
 
     def _extend(self) -> State:
         """Make further draws of the present stretch, up to twice as many as are kept."""
@@ -132,13 +142,21 @@ class Schedule:
         self.done = self._draw(self.work)
         return State.JUDGE
 
+    def _confirm(self) -> State:
+        """Make a stretch of equal length with the same graphs."""
+        return self._stretch(without_draws, confirms=True)
+
     def _renew(self) -> State:
-        """Make a new stretch with the graphs that the present draws extend; keep the present one if it is cut short."""
+        """Make a new stretch with graphs to which the present draws are added."""
+        return self._stretch(with_draws, confirms=False)
+
+    def _stretch(self, begun: Callable[[Work, list[Result]], list[Result]], confirms: bool) -> State:
+        """Make a new stretch from the chains that ``begun`` returns; keep the present one if it is cut short."""
         thin, n, now = self.next_thin, self.plan.length.draws, time.perf_counter()
-        length = self.plan.length._replace(before=self.steps)
+        length = self.plan.length._replace(before=self.steps, confirms=confirms)
         is_whole = False
         try:
-            results = with_draws(self.work, self.done.results)
+            results = begun(self.work, self.done.results)
             work = _with(self.work, results, n, thin=thin, length=length)
             done = self._draw(work)
             is_whole = done.complete and done.results[0].n_draws == n
@@ -152,7 +170,7 @@ class Schedule:
             self.done = self.done._replace(complete=False)
             warnings.warn(
                 f"interrupted: instead of a new stretch the {self.n_draws} draws a chain before it are returned.",
-                stacklevel=6,
+                stacklevel=7,
             )
         return State.END
 
@@ -178,16 +196,17 @@ class Schedule:
         wanted = (length.draws if n < length.draws else 2 * length.draws) - n
         return min(wanted, (length.steps - length.before) // self.plan.thin - n)
 
-    def _next_thin(self) -> int:
+    def _next_thin(self, lengths: tuple[int, ...]) -> int:
         """Return the number of steps between two draws of the next stretch, 0 if there is no room for one.
 
-        The numbers are 1, 1, 2, 2, 4, 4, ... If there is no room for a longer stretch, there may be for an equal one.
+        The first of ``lengths``, relative to the present stretch, for which there is room is chosen. A stretch is twice
+        as long as the one before only if that was the second of its length.
         If the time alone is too short for a stretch, the run gets fewer steps than this one has, so that ``steps=``
         repeats the run.
         """
         draws, thin = self.plan.length.draws, self.plan.thin
         is_second = self.plan.length.before > 2 * (thin - 1) * draws
-        for longer in (2, 1) if is_second else (1,):
+        for longer in lengths if is_second else (1,):
             steps = longer * thin * draws
             if steps > self.plan.length.steps - self.steps:
                 continue

@@ -8,7 +8,7 @@ import pytest
 from pactree_mcmc.mcmc import schedule as _schedule
 from pactree_mcmc.mcmc.run.task import Length, Plan
 from pactree_mcmc.mcmc.run.workers import Done, Work
-from pactree_mcmc.mcmc.schedule import Schedule
+from pactree_mcmc.mcmc.schedule import Schedule, State
 
 CHAINS = 2
 MOST = 1 << 40
@@ -79,11 +79,12 @@ class Rules(NamedTuple):
 
     often: float = 0.0
     renews: float = 1.0
-    last: tuple = ()
-    """Draws for which the criterion holds in any case."""
+    enough: int = MOST
+    """Steps from which on the criterion holds in any case."""
 
     def judged(self, plan, results):
-        is_good = results[0].draws == self.last or random.Random(repr(results[0].draws)).random() < self.often
+        draws = results[0].draws
+        is_good = draws[-1][1] >= self.enough or random.Random(repr(draws)).random() < self.often
         return is_good, None
 
     def can_add_draws(self, work, results):
@@ -103,6 +104,7 @@ def counting(monkeypatch):
 
         monkeypatch.setattr(_schedule, "do", noted)
         monkeypatch.setattr(_schedule, "with_draws", renewed)
+        monkeypatch.setattr(_schedule, "without_draws", renewed)
         monkeypatch.setattr(_schedule, "judged", rules.judged)
         monkeypatch.setattr(_schedule, "can_add_draws", rules.can_add_draws)
         return cuts
@@ -127,10 +129,13 @@ def run(work):
 
 
 def renewals(draws, n_looks):
-    """By hand: the draws at each look if they are added to the graphs: stretches of 1, 1, 2, 2, 4, 4, ... times."""
+    """By hand: the draws at each look if they are added to the graphs: stretches of 1, 1, 2, 2, 4, 4, ... times.
+
+    The first stretch may end the run. A later one that satisfies the criterion is followed by one of equal length.
+    """
     looks, before = [], 0
-    for stretch in range(n_looks):
-        thin = 2 ** (stretch // 2)
+    thins = [2 ** (stretch // 2) for stretch in range(n_looks)]
+    for stretch, thin in enumerate([*thins, thins[-1]] if n_looks > 1 else thins):
         looks.append(tuple((stretch, before + thin * (i + 1)) for i in range(draws)))
         before += thin * draws
     return looks
@@ -142,7 +147,7 @@ def extensions(draws, n_looks):
 
 
 def looks_of(counting, patch, draws, n_looks, renews):
-    """The draws at each look of a run that ends at the last of them, and what it returns."""
+    """The draws at each look of a run whose draws are good from a look on, and what it returns."""
     counting(Rules(renews=renews))
     looks = []
 
@@ -243,8 +248,9 @@ def test_every_cut_of_a_run_leads_to_its_end(counting, rules, draws):
 @pytest.mark.parametrize("draws", [3, 16, 9, 25])
 def test_a_clock_that_does_not_end_a_run_changes_nothing(counting, draws):
     """Cut or not."""
-    for last in renewals(draws, 7):
-        rules = Rules(last=last)
+    for n_looks in range(1, 8):
+        last = renewals(draws, n_looks)[-1]
+        rules = Rules(enough=renewals(draws, n_looks)[n_looks - 1][-1][1])
         counting(rules)
         whole = run(work_of(draws, 40 * draws))
         assert whole == (last, last[-1][1])
@@ -269,10 +275,24 @@ def clocks(counting, patch):
     test_wherever_the_clock_ends_a_run_its_steps_repeat_it(counting, Rules(), 9, "uneven")
 
 
+def unmarked(schedule):
+    """Make a stretch to confirm the draws, which is then judged like any other."""
+    return schedule._stretch(_schedule.without_draws, confirms=False)
+
+
+def looks_that_end(counting, patch):
+    """A run of 12 stretches at most, whose draws are good from the second one on, has three."""
+    counting(Rules(enough=12))
+    assert run(work_of(6, 200))[1] == 18
+
+
 WRONG = {
-    "stretches of equal length": ("Schedule._next_thin", lambda schedule: schedule.plan.thin, looks),
-    "every stretch twice as long": ("Schedule._next_thin", lambda schedule: 2 * schedule.plan.thin, looks),
-    "room for less than a stretch": ("Schedule._next_thin", lambda schedule: 1, steps),
+    "stretches of equal length": ("Schedule._next_thin", lambda schedule, lengths: schedule.plan.thin, looks),
+    "every stretch twice as long": ("Schedule._next_thin", lambda schedule, lengths: 2 * schedule.plan.thin, looks),
+    "room for less than a stretch": ("Schedule._next_thin", lambda schedule, lengths: 1, steps),
+    "nothing confirmed": ("Schedule._confirm", lambda schedule: State.END, looks),
+    "draws before a confirmation kept": ("without_draws", lambda work, results: results, looks),
+    "confirmed without end": ("Schedule._confirm", unmarked, looks_that_end),
     "the end by the clock forgotten": ("Schedule._limit_steps", lambda schedule, most: None, clocks),
     "all draws kept": ("Schedule._keep_every_second", lambda schedule: None, doublings),
     "the first of two draws kept": ("evenly", lambda n, m: (_schedule.np.arange(m) * n) // m, doublings),

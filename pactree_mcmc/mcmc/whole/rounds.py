@@ -8,6 +8,7 @@ each is an independent witness of what the other has found; only the costs of pr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -291,16 +292,19 @@ def with_draws(work: Work, results: list[Result]) -> list[Result]:
             end = results[c].end
             tasks[c] = Task(work.plans[c], end, density_of(end), graph, room, trees=TREES, saved=saved)
     found = with_pool(work, lambda submit: map_chains(work, submit, add_draws, tasks, {}))
-    graphs: list[Graph] = [result.end.replicas[0].graph for result in results]
+    graphs = {}
     for team in teams:
         if all(c in found for c in team):
-            graph = joined_graph([found[c].graph for c in team])
-            for c in team:
-                graphs[c] = graph
-    ends = [result.end for result in results]
+            graphs |= dict.fromkeys(team, joined_graph([found[c].graph for c in team]))
+    return without_draws(work, results, graphs)
+
+
+def without_draws(work: Work, results: list[Result], graphs: Mapping[int, Graph] | None = None) -> list[Result]:
+    """Return the chains where they are, without their draws, and with new graphs if ``graphs`` has any by chain."""
+    ends, graphs = [result.end for result in results], graphs or {}
     return [
-        begun_with(plan, end, density_of(end), graph, end.team)
-        for plan, end, graph in zip(work.plans, ends, graphs, strict=True)
+        begun_with(plan, end, density_of(end), graphs.get(c, end.replicas[0].graph), end.team)
+        for c, (plan, end) in enumerate(zip(work.plans, ends, strict=True))
     ]
 
 
