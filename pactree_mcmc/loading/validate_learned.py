@@ -81,11 +81,11 @@ def _check_chances(piece: np.recarray, link: np.recarray) -> None:
     require(owner >= 0, "a link has no piece")
     for name in ("weight", "g", "log_rule"):
         require(np.isfinite(link[name]), f"{name} of a link is not finite")
-    require((piece.log_tried <= 0.0) & np.isfinite(piece.log_tried), "log_tried is no probability")
-    require(piece.floor < np.inf, "the least value of a piece is none")
-    require(~np.isnan(piece.seen) & (piece.seen >= 0.0), "seen is no probability")
+    require(~np.isnan(piece.stop) & ~np.isnan(piece.g_stop) & (piece.value < np.inf), "a number of a piece is none")
+    known = piece.value > -np.inf
     with np.errstate(over="ignore", invalid="ignore"):
-        chance = np.exp(piece.stop + piece.log_norm)
-        chance += np.bincount(owner, np.exp(link.weight + piece.log_norm[owner]), minlength=len(piece))
-        tried = np.exp(piece.log_tried) * np.maximum(1.0 - piece.seen, 0.0)
-    require(np.abs(chance + tried - 1.0) < 1e-9, "the probabilities of a piece do not add up")
+        chance = np.exp(piece.stop - piece.value)
+        chance += np.bincount(owner, np.exp(link.weight - piece.value[owner]), minlength=len(piece))
+        by_density = np.exp(piece.g_stop) + np.bincount(owner, np.exp(link.g), minlength=len(piece))
+    adds_up = np.abs(chance - np.minimum(by_density, 1.0)) < 1e-9
+    require(adds_up | ~known, "the probabilities of a piece do not add up")

@@ -105,12 +105,8 @@ PIECE = np.dtype(
         ("depth", np.int32),  # of the node
         ("first", np.int32),  # the link added last, -1: none
         ("stop", np.float64),  # log prior and score as a leaf
-        ("floor", np.float64),  # least value, by the lookahead sums of the cell
         ("g_stop", np.float64),  # log probability of stopping, by the learned density
-        ("seen", np.float64),  # probability of the stored decisions, by the same
-        ("value", np.float64),  # log sum over all subtrees, estimated
-        ("log_tried", np.float64),  # log probability of trying a split by that density
-        ("log_norm", np.float64),  # log probability of the stored decisions minus their log weight
+        ("value", np.float64),  # log sum over all subtrees, estimated; -inf if no stored decision has a weight
     ],
     align=True,
 )

@@ -145,7 +145,7 @@ def contents(graph):
             ]
             e, n_links = int(link.next), n_links + 1
         assert key(i) not in out
-        out[key(i)] = [piece.stop, piece.g_stop, piece.floor, piece.value, piece.seen, piece.log_tried], links
+        out[key(i)] = [piece.stop, piece.g_stop, piece.value], links
     assert n_links == graph.used[N_LINKS]
     return out
 

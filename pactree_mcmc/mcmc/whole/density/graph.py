@@ -2,18 +2,19 @@
 
 A piece is a cell at a depth. It has a link for each split that some tree had there, with the pieces of both children.
 With ``s_0 = log p(stop) + score`` and ``s_q = log p(split) + log R(q | u) + V(u0) + V(u1)`` for the stored splits, the
-log sum of prior times likelihood over all subtrees of u is estimated from the bottom up:
+log sum of prior times likelihood over all subtrees of u is estimated from the bottom up by importance sampling:
 
-    V(u) = log( sum_stored e^s  +  (1 - G) e^m ),      G = sum_stored g,      m = mean + variance / 4
+    V(u) = log sum_stored e^s - log G,      G = sum_stored g
 
-g, the density (`density`), says how much of the sum is not stored. Mean and variance are those of ``s - log g`` over
-the stored decisions, weighted by g, so that the level m lies between the mean of the logs and the log of the mean. At a
-cell in the graph a split is *tried* by g with probability ``t = min(1, e^(m - V))``. If none is tried, or g proposes a
-stored decision, a stored one is drawn in proportion to ``e^s``. So a split that is not stored has the probability
-``t g``. Outside the graph g decides. For a tree whose pieces are all stored, and none of whose cells has ``t = 1``,
-``log pi(T) - log g(T)`` is V of the root, whatever the errors of the density. For other trees the errors at the edge of
-the graph remain. The sums are those of section 6 of the formula sheet on the graph of section 12.4. The graph grows
-with every tree drawn in the last rounds of tuning, and is then frozen.
+with g the density (`density`). A decision at u is proposed from g. If the graph contains it, one of the stored
+decisions is drawn instead, in proportion to ``e^s``, unless the proposal is kept with probability ``KEPT``. So
+
+    P(q | u) = KEPT g(q) + (1 - KEPT) e^(s_q - V(u))   if q is stored,      P(q | u) = g(q)   otherwise.
+
+Outside the graph g decides. For a tree all of whose pieces are stored, ``log pi(T) - log P(T)`` is V of the root but
+for the part that is kept, whatever the errors of the density. The part that is kept bounds the errors of V: a split
+with which only poor subtrees were found is still drawn by g. The sums are those of section 6 of the formula sheet on
+the graph of section 12.4. The graph grows with every tree drawn in the last rounds of tuning, and is then frozen.
 """
 
 from math import exp, inf, log
@@ -37,17 +38,10 @@ from ...state.terms import next_node, node_log_split, node_log_stop
 from ...state.tree import ChainState
 from .density import draw_split, known, log_split
 
-SPREAD = 0.25
-"""Part of the variance of ``s - log g`` by which m lies above the mean. One half if these were normal."""
-LEAST_TRIED = 0.02
-"""Smallest probability of trying a decision by g."""
-EXPLORED, EXPLORATION_TEMPERATURE = 0.5, 4.0
-"""Probability that a decision of an exploring tree is drawn by g, and the temperature of stored ones otherwise."""
-MOST_ABOVE = 600.0
-"""Largest difference in nats between the level of what is not stored and of what is."""
-MARGIN, LEAST_LEFT = 1.0, 1e-6
-"""Nats by which V may lie below stopping and the lookahead sum together, and the probability that g must leave for what
-is not stored, if that is to make up for the rest."""
+KEPT = 0.02
+"""Probability that a decision proposed from g is kept although the graph contains it."""
+EXPLORED = 0.5
+"""The same probability in exploring trees."""
 SPARE = 4 * MOST_INTERNAL
 """Number of pieces, and of links, that must be free before a tree is added, which has at most ``2 * MOST_INTERNAL + 1``
 nodes. Pieces and links are not checked.
@@ -125,32 +119,12 @@ def value_piece(graph: Any, at: int) -> None:
             link.weight += pieces[link.right].value
         largest = max(largest, link.weight)
         e = np.int64(link.next)
-    seen, g, level, square = 0.0, 0.0, 0.0, 0.0
-    if piece.stop > -inf:
-        seen, g, above = exp(piece.stop - largest), exp(piece.g_stop), piece.stop - piece.g_stop - largest
-        level, square = g * above, g * above**2
-    e = np.int64(piece.first)
+    total, g, e = exp(piece.stop - largest) if piece.stop > -inf else 0.0, exp(piece.g_stop), np.int64(piece.first)
     while e >= 0:
-        link = links[e]
-        fraction, above = exp(link.g), link.weight - link.g - largest if link.weight > -inf else -MOST_ABOVE
-        seen += exp(link.weight - largest)
-        g += fraction
-        level += fraction * above
-        square += fraction * above**2
-        e = np.int64(link.next)
-    left, tried = max(1.0 - g, 0.0), 1.0
-    piece.value = largest
-    if g > 0.0:
-        level /= g
-        level += min(SPREAD * max(square / g - level**2, 0.0), max(log(seen / g) - level, 0.0)) + largest
-        short = exp(min(piece.floor - largest, MOST_ABOVE)) - seen
-        if left > LEAST_LEFT and short > left * exp(min(level - largest, MOST_ABOVE)):
-            level = largest + log(short / left)
-        each = exp(min(level - largest, MOST_ABOVE))
-        tried = min(max(each / (seen + left * each), LEAST_TRIED), 1.0)
-        piece.value += log(seen + left * each)
-    piece.seen, piece.log_tried = g, log(tried)
-    piece.log_norm = log(1.0 - tried * left) - largest - log(seen) if seen > 0.0 and tried * left < 1.0 else -inf
+        total += exp(links[e].weight - largest)
+        g += exp(links[e].g)
+        e = np.int64(links[e].next)
+    piece.value = largest + log(total) - log(min(g, 1.0)) if total > 0.0 and g > 0.0 else -inf
 
 
 @jit
@@ -172,33 +146,27 @@ def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, n
 
     The decision of an exploring tree has no probability.
     """
+    split, log_g = _draw_learned(rng, model, state, node)
     at = piece_of(state, node)
-    if at < 0:
-        return _draw_learned(rng, model, state, node)
-    graph, piece = state.graph, state.graph.piece[at]
-    if graph.used[GROWING] == EXPLORING:
-        return _draw_exploring(rng, model, state, node, at)
-    if flip(rng, exp(piece.log_tried)):
-        split, log_g = _draw_learned(rng, model, state, node)
-        if split.feature != NONE:
-            sides = sides_of(model, state, node, split.feature, split.categories)
-            if link_of(graph, at, split.feature, split.cut, sides) < 0:
-                return split, piece.log_tried + log_g
-    split, weight = _draw_stored(rng, state, at, 1.0)
-    return split, weight + piece.log_norm
+    if at < 0 or state.graph.piece[at].value == -inf:
+        return split, log_g
+    e = NONE
+    if split.feature != NONE:
+        sides = sides_of(model, state, node, split.feature, split.categories)
+        e = link_of(state.graph, at, split.feature, split.cut, sides)
+        if e < 0:
+            return split, log_g
+    if not flip(rng, EXPLORED if state.graph.used[GROWING] == EXPLORING else KEPT):
+        split, e = _draw_stored(rng, state, at)
+    return split, _log_stored(state.graph, at, e)
 
 
 @jit
-def _draw_exploring(
-    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, at: int
-) -> tuple[Split, float]:
-    """Draw a decision by g even if piece ``at`` contains it, or a stored one with flattened weights.
-
-    So branches in which only poor trees were found so far are drawn again.
-    """
-    if flip(rng, EXPLORED):
-        return _draw_learned(rng, model, state, node)
-    return _draw_stored(rng, state, at, 1.0 / EXPLORATION_TEMPERATURE)
+def _log_stored(graph: Any, at: int, e: int) -> float:
+    """Return the log probability of a decision that piece ``at`` contains: its link ``e``, or stopping if -1."""
+    piece = graph.piece[at]
+    weight, log_g = (piece.stop, piece.g_stop) if e < 0 else (graph.link[e].weight, graph.link[e].g)
+    return log_add(log(KEPT) + log_g, log(1.0 - KEPT) + weight - piece.value)
 
 
 @jit
@@ -213,47 +181,41 @@ def _draw_learned(rng: np.random.Generator, model: Lowered, state: ChainState, n
 
 
 @jit
-def _draw_stored(rng: np.random.Generator, state: ChainState, at: int, power: float) -> tuple[Split, float]:
-    """Draw a decision that piece ``at`` contains, in proportion to its weight to a power; return its log weight too."""
+def _draw_stored(rng: np.random.Generator, state: ChainState, at: int) -> tuple[Split, int]:
+    """Draw a decision that piece ``at`` contains, in proportion to its weight, and return its link, -1 for stopping."""
     piece, links = state.graph.piece[at], state.graph.link
-    stop = Split(np.int64(NONE), np.int64(0), np.int64(0), np.int64(0), 0.0)
     largest, e = piece.stop, np.int64(piece.first)
     while e >= 0:
         largest = max(largest, links[e].weight)
         e = np.int64(links[e].next)
-    total, e = exp(power * (piece.stop - largest)), np.int64(piece.first)
+    total, e = exp(piece.stop - largest), np.int64(piece.first)
     while e >= 0:
-        total += exp(power * (links[e].weight - largest))
+        total += exp(links[e].weight - largest)
         e = np.int64(links[e].next)
-    left, e = rng.random() * total - exp(power * (piece.stop - largest)), np.int64(piece.first)
+    left, e = rng.random() * total - exp(piece.stop - largest), np.int64(piece.first)
     if left < 0.0 or e < 0:
-        return stop, piece.stop
+        return Split(np.int64(NONE), np.int64(0), np.int64(0), np.int64(0), 0.0), np.int64(NONE)
     while True:
         link = links[e]
-        left -= exp(power * (link.weight - largest))
+        left -= exp(link.weight - largest)
         if left < 0.0 or link.next < 0:
             break
         e = np.int64(link.next)
-    split = Split(np.int64(link.feature), np.int64(link.cut), np.int64(link.upper), link.categories, link.log_rule)
-    return split, link.weight
+    return Split(np.int64(link.feature), np.int64(link.cut), np.int64(link.upper), link.categories, link.log_rule), e
 
 
 @jit
 def log_decision(model: Lowered, state: ChainState, node: int) -> float:
     """Return the log probability, by `draw_decision`, of the split of a splittable node or of its being a leaf."""
-    at = piece_of(state, node)
-    if at < 0:
-        place = known(model, state, node)
-        if is_leaf(state, node):
-            return state.stored.guide[place].log_stop
-        return state.stored.guide[place].log_split + log_split(model, state, node)
-    piece = state.graph.piece[at]
-    if is_leaf(state, node):
-        return piece.stop + piece.log_norm
-    e = link_of_node(model, state, at, node)
-    if e >= 0:
-        return state.graph.link[e].weight + piece.log_norm
-    return piece.log_tried + log_learned(model, state, node)
+    at, e = piece_of(state, node), NONE
+    is_stored = at >= 0 and state.graph.piece[at].value > -inf
+    if not is_leaf(state, node):
+        e = link_of_node(model, state, at, node) if is_stored else NONE
+        if e < 0:
+            return log_learned(model, state, node)
+    if not is_stored:
+        return state.stored.guide[known(model, state, node)].log_stop
+    return _log_stored(state.graph, at, e)
 
 
 @jit
@@ -303,10 +265,7 @@ def _add_piece(model: Lowered, state: ChainState, node: int, slot: int) -> int:
     piece = graph.piece[at]
     piece.hash, piece.depth, piece.first = here.hash, here.depth, NONE
     piece.stop = node_log_stop(model, state, node) + here.score
-    guide = state.stored.guide[known(model, state, node)]
-    piece.g_stop = guide.log_stop
-    ahead = guide.odds - MARGIN
-    piece.floor = piece.stop + log_add(0.0, ahead) if ahead < MOST_ABOVE else -inf
+    piece.g_stop = state.stored.guide[known(model, state, node)].log_stop
     value_piece(graph, at)
     return at
 

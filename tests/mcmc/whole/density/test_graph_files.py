@@ -116,11 +116,10 @@ FORGED = {
     "categories": (link("categories", 3), "a link has a split that its feature cannot have"),
     "weight": (link("weight", np.nan), "weight of a link is not finite"),
     "weight moved": (lambda graph: piece_weight(graph, 0.5), "the probabilities of a piece do not add up"),
-    "tried": (piece("log_tried", 0.1), "log_tried is no probability"),
-    "tried moved": (lambda graph: graph.piece["log_tried"].__isub__(0.7), "the probabilities of a piece do not add up"),
-    "floor": (piece("floor", np.nan), "the least value of a piece is none"),
-    "seen": (piece("seen", np.nan), "seen is no probability"),
-    "norm": (piece("log_norm", 0.3), "the probabilities of a piece do not add up"),
+    "value": (piece("value", np.nan), "a number of a piece is none"),
+    "value moved": (lambda graph: graph.piece["value"].__isub__(0.7), "the probabilities of a piece do not add up"),
+    "stop": (piece("stop", np.nan), "a number of a piece is none"),
+    "stop moved": (piece("g_stop", 0.3), "the probabilities of a piece do not add up"),
 }
 
 
