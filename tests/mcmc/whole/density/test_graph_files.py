@@ -119,7 +119,7 @@ FORGED = {
     "value": (piece("value", np.nan), "a number of a piece is none"),
     "value moved": (lambda graph: graph.piece["value"].__isub__(0.7), "the probabilities of a piece do not add up"),
     "stop": (piece("stop", np.nan), "a number of a piece is none"),
-    "stop moved": (piece("g_stop", 0.3), "the probabilities of a piece do not add up"),
+    "stop moved": (lambda graph: graph.piece["stop"].__isub__(0.7), "the probabilities of a piece do not add up"),
 }
 
 
