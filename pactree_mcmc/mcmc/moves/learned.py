@@ -82,7 +82,7 @@ def sample_trees(walk: Any, out: np.ndarray, done: int) -> int:
     """Draw independent trees from the density and add them to a growing graph.
 
     Write the log weights ``log pi(T) - log g(T)`` into ``out[done:]``, -inf for a tree that gets too large, and return
-    how many are written when the room for nodes ends. The weights of exploring trees mean nothing.
+    how many are written when the room for nodes ends.
     """
     rng, model, state = walk.rng, walk.model, walk.state
     root = np.int64(0)

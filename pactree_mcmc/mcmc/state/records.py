@@ -12,9 +12,7 @@ DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS = 4, 8, 6
 """Number of depth classes, and of terms of a cell and of a split, in the learned density."""
 N_DENSITY_ROWS = 1 + DENSITY_LEVELS
 N_PIECES, N_LINKS, GROWING = range(3)
-EXPLORING = 2
-"""Places of the numbers of pieces and links of a graph, and of its growth: 0 if it is frozen, 1 if it gets every tree,
-EXPLORING if decisions are drawn from flattened weights as well.
+"""Places of the numbers of pieces and links of a graph, and of its growth: 0 if it is frozen, 1 if it gets every tree.
 """
 
 

@@ -44,9 +44,8 @@ REMEMBERED = 5
 """Number of last rounds to whose decisions the density is fitted."""
 GROWTH_ROUNDS, GROWTH_STEPS = 2, 2
 """Number of rounds in which the graph grows, and their length relative to the other rounds."""
-STEPS, TREES = 30, 800
-"""Number of steps of a round, and of independent trees, and as many exploring ones, that a chain draws in a growth
-round."""
+STEPS, TREES = 30, 1600
+"""Number of steps of a round, and of independent trees that a chain draws in a growth round."""
 PASSES = 8000
 """Cost of tuning a chain, in passes over the whole table: at most about this on four tables (benchmarks/README.md)."""
 TUNING_FRACTION, SHORTEST = 0.6, 1 / 3

@@ -8,7 +8,7 @@ from ..chain.chain import Chain
 from ..moves.learned import sample_trees
 from ..run.stop import Signal, is_set
 from ..state.pieces import Graph, new_graph
-from ..state.records import EXPLORING, GROWING, N_LINKS, N_PIECES, NONE
+from ..state.records import GROWING, N_LINKS, N_PIECES, NONE
 from .density.graph import with_capacity
 
 TREES_PER_CALL = 8
@@ -50,12 +50,3 @@ def sample_independent(chain: Chain, n: int, stopped: Signal = None) -> np.ndarr
         while (done := int(sample_trees(chain.walk, part, done))) < len(part):
             chain.enlarge()
     return out
-
-
-def sample_and_grow(chain: Chain, n: int, stopped: Signal = None) -> None:
-    """Add ``n`` independent and ``n`` exploring trees to the growing graph of a chain."""
-    used = chain.state.graph.used
-    for growing in (1, EXPLORING):
-        used[GROWING] = growing
-        sample_independent(chain, n, stopped)
-    used[GROWING] = 1

@@ -16,7 +16,7 @@ from ..run.task import Plan, Run
 from ..state.pieces import Graph, new_graph
 from ..state.records import GROWING, ROWS
 from .density.decisions import Decisions, new_decisions, note_decisions, trimmed_decisions
-from .sampling import TREES_PER_CALL, sample_and_grow, set_density, set_growing
+from .sampling import TREES_PER_CALL, sample_independent, set_density, set_growing
 
 MOST_CELLS = 1500
 """Largest number of cells whose decisions a chain records in a round."""
@@ -42,7 +42,7 @@ class Task(NamedTuple):
     tuned: int = 0
     """Number of tuning steps done at the end of the round."""
     trees: int = 0
-    """Number of independent trees, and of exploring ones, to be added to the graph."""
+    """Number of independent trees to be added to the graph."""
     saved: tuple[Saved, ...] = ()
     """Draws to be added to the graph."""
 
@@ -62,8 +62,8 @@ class RoundResult(NamedTuple):
 def run_round(task: Task, stopped: Signal = None) -> RoundResult:
     """Run one chain through a round of tuning, or until it is stopped.
 
-    Without ``task.graph`` the decisions of its trees are recorded. With a graph the trees of the chain, independent
-    trees and exploring trees are added to it.
+    Without ``task.graph`` the decisions of its trees are recorded. With a graph the trees of the chain and independent
+    trees are added to it.
     """
     run = Run(task.plan, task.end)
     before = int(run.chain.state.count[ROWS])
@@ -79,7 +79,7 @@ def run_round(task: Task, stopped: Signal = None) -> RoundResult:
             run.advance(min(run.block, look - run.tuned))
         if graph is not None:
             n = round(task.trees * every / (last - first))
-            sample_and_grow(run.chain, n, stopped)
+            sample_independent(run.chain, n, stopped)
         elif 4 * (run.tuned - first) > last - first:
             note_decisions(run.chain.walk, packed)
     set_density(run.chain, None, 1.0)
@@ -107,7 +107,7 @@ def add_draws(task: Task, stopped: Signal = None) -> RoundResult:
                 (done := int(add_saved(chain.walk, saved.node, first[part], last[part], done))) < len(first[part])
             ):
                 chain.enlarge()
-    sample_and_grow(chain, task.trees, stopped)
+    sample_independent(chain, task.trees, stopped)
     graph.used[GROWING] = 0
     return RoundResult(task.end, graph=graph)
 

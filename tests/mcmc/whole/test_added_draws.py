@@ -251,7 +251,7 @@ def graph_with(plan, result, *others):
 
 @pytest.fixture
 def nothing_fresh(monkeypatch):
-    """No independent or exploring trees come on top of draws."""
+    """No independent trees come on top of draws."""
     monkeypatch.setattr(_rounds, "TREES", 0)
 
 

@@ -1,4 +1,4 @@
-"""Independent trees weigh what they should, and exploring trees leave what the graph contains."""
+"""Independent trees weigh what they should, and those that grow a graph leave what it contains."""
 
 import numpy as np
 import pytest
@@ -8,11 +8,10 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.state.pieces import new_graph
-from pactree_mcmc.mcmc.state.records import EXPLORING, GROWING, N_PIECES, NONE
+from pactree_mcmc.mcmc.state.records import GROWING, N_PIECES
 from pactree_mcmc.mcmc.state.tree import first_density
-from pactree_mcmc.mcmc.whole.density.graph import EXPLORED, joined_graph
-from pactree_mcmc.mcmc.whole.sampling import sample_and_grow, sample_independent, set_density, set_growing
-from tests.problems.runs import MODELS as LARGER
+from pactree_mcmc.mcmc.whole.density.graph import joined_graph
+from pactree_mcmc.mcmc.whole.sampling import sample_independent, set_density, set_growing
 
 N, ERRORS = 3000, 4.5
 """Number of trees drawn, and the standard errors by which a mean may be off."""
@@ -78,11 +77,11 @@ def assert_mean_weight(model, log_weights):
 
 @pytest.mark.parametrize("name", list(MODELS))
 def test_the_mean_weight_is_the_evidence(name):
-    """Of trees by the density alone, and by a graph that contains some trees, exploring ones among them."""
+    """Of trees by the density alone, and by a graph that contains some trees."""
     model = MODELS[name]()
     assert_mean_weight(model, sample_independent(chain_of(model), N))
     chain = growing_chain(model)
-    sample_and_grow(chain, 20)
+    sample_independent(chain, 20)
     chain.state.graph.used[GROWING] = 0
     chain.take(joined_graph([chain.state.graph]))
     assert_mean_weight(model, sample_independent(chain, N))
@@ -125,40 +124,5 @@ class Set:
 def test_a_signal_ends_drawing():
     chain = growing_chain(MODELS["grid"]())
     assert (sample_independent(chain, 20, Set()) == -np.inf).all()
-    sample_and_grow(chain, 20, Set())
+    sample_independent(chain, 20, Set())
     assert chain.state.graph.used[N_PIECES] == 0 and chain.state.graph.used[GROWING] == 1
-
-
-def fraction_by_density(state):
-    """The fraction of trees whose root is drawn by the density, though the graph contains nearly all trees.
-
-    The density splits hardly any root, so that such trees are the stump, of a density near 1.
-    """
-    model = MODELS["classes"]()
-    chain = growing_chain(model)
-    sample_independent(chain, 1500)
-    chain.state.density[0, 0] -= 60.0
-    chain.state.stored.guide.hash[:] = NONE
-    chain.state.graph.used[GROWING] = state
-    stump = model.log_prior(STUMP) + model.log_score(STUMP) - model.prior_tables.log_constant
-    return np.isclose(sample_independent(chain, 400), stump, atol=0.2).mean()
-
-
-def test_exploring_trees_are_drawn_by_the_density_even_if_the_graph_has_the_split():
-    assert fraction_by_density(1) == 0.0
-    assert abs(fraction_by_density(EXPLORING) - EXPLORED) < 0.15
-
-
-def test_exploring_trees_add_more_to_a_graph_of_many_trees():
-    added = []
-    for explores in (False, True):
-        chain = growing_chain(LARGER["classes"])
-        sample_independent(chain, 4000)
-        before = int(chain.state.graph.used[N_PIECES])
-        if explores:
-            sample_and_grow(chain, 300)
-        else:
-            sample_independent(chain, 600)
-        assert chain.state.graph.used[GROWING] == 1
-        added.append(int(chain.state.graph.used[N_PIECES]) - before)
-    assert added[1] > 1.4 * added[0], added

@@ -13,8 +13,9 @@ decisions is drawn instead, in proportion to ``e^s``, unless the proposal is kep
 
 Outside the graph g decides. For a tree all of whose pieces are stored, ``log pi(T) - log P(T)`` is V of the root but
 for the part that is kept, whatever the errors of the density. The part that is kept bounds the errors of V: a split
-with which only poor subtrees were found is still drawn by g. The sums are those of section 6 of the formula sheet on
-the graph of section 12.4. The graph grows with every tree drawn in the last rounds of tuning, and is then frozen.
+with which only poor subtrees were found is still drawn by g. While the graph grows, more is kept. The sums are those of
+section 6 of the formula sheet on the graph of section 12.4. The graph grows with every tree drawn in the last rounds of
+tuning, and is then frozen.
 """
 
 from math import exp, inf, log
@@ -32,16 +33,15 @@ from ...edits.replace_subtree import MOST_INTERNAL
 from ...state.lists import is_leaf
 from ...state.pieces import Graph, new_graph
 from ...state.random import flip
-from ...state.records import EXPLORING, GROWING, N_LINKS, N_PIECES, NONE
+from ...state.records import GROWING, N_LINKS, N_PIECES, NONE
 from ...state.splits import Split
 from ...state.terms import next_node, node_log_split, node_log_stop
 from ...state.tree import ChainState
 from .density import draw_split, known, log_split
 
-KEPT = 0.02
-"""Probability that a decision proposed from g is kept although the graph contains it."""
-EXPLORED = 0.5
-"""The same probability in exploring trees."""
+KEPT, EXPLORED = 0.02, 0.25
+"""Probability that a decision proposed from g is kept although the graph contains it, and the same in a growing graph,
+so that branches in which only poor subtrees were found are explored again."""
 SPARE = 4 * MOST_INTERNAL
 """Number of pieces, and of links, that must be free before a tree is added, which has at most ``2 * MOST_INTERNAL + 1``
 nodes. Pieces and links are not checked.
@@ -142,10 +142,7 @@ def log_learned(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """Draw the split of a splittable node, its feature NONE if it stays a leaf, and return the log of its probability.
-
-    The decision of an exploring tree has no probability.
-    """
+    """Draw the split of a splittable node, its feature NONE if it stays a leaf; return the log of its probability too."""
     split, log_g = _draw_learned(rng, model, state, node)
     at = piece_of(state, node)
     if at < 0 or state.graph.piece[at].value == -inf:
@@ -156,7 +153,7 @@ def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, n
         e = link_of(state.graph, at, split.feature, split.cut, sides)
         if e < 0:
             return split, log_g
-    if not flip(rng, EXPLORED if state.graph.used[GROWING] == EXPLORING else KEPT):
+    if not flip(rng, kept_of(state.graph)):
         split, e = _draw_stored(rng, state, at)
     return split, _log_stored(state.graph, at, e)
 
@@ -164,9 +161,15 @@ def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, n
 @jit
 def _log_stored(graph: Any, at: int, e: int) -> float:
     """Return the log probability of a decision that piece ``at`` contains: its link ``e``, or stopping if -1."""
-    piece = graph.piece[at]
+    piece, kept = graph.piece[at], kept_of(graph)
     weight, log_g = (piece.stop, piece.g_stop) if e < 0 else (graph.link[e].weight, graph.link[e].g)
-    return log_add(log(KEPT) + log_g, log(1.0 - KEPT) + weight - piece.value)
+    return log_add(log(kept) + log_g, log(1.0 - kept) + weight - piece.value)
+
+
+@jit
+def kept_of(graph: Any) -> float:
+    """Return the probability that a proposed decision is kept although the graph contains it."""
+    return EXPLORED if graph.used[GROWING] else KEPT
 
 
 @jit
