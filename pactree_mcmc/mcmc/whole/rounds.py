@@ -50,8 +50,9 @@ PASSES = 8000
 """Cost of tuning a chain, in passes over the whole table: at most about this on four tables (benchmarks/README.md)."""
 TUNING_FRACTION, SHORTEST = 0.6, 1 / 3
 """Largest fraction of the work for tuning, and the shortest rounds, relative to ``STEPS`` and ``TREES``."""
-MOST_PIECES = 1 << 17
-"""Largest number of pieces, and of links, of a graph at the end of tuning. Draws may double it later."""
+MOST_PIECES, LATER = 1 << 17, 8
+"""Largest number of pieces, and of links, of a graph at the end of tuning, and how many times as many it may have when
+draws were added. A million pieces and links take some 100 MB."""
 LARGEST_PASS = 200_000
 """Largest cost of a pass over the table, in rows visited, with which chains fit a density. On larger tables local moves
 predict as well in less time (benchmarks/README.md, Large tables)."""
@@ -272,24 +273,26 @@ def can_add_draws(work: Work, results: list[Result]) -> bool:
     if work.plans[0].betas is not None or any(end is None for end in ends):
         return False
     used = [end.replicas[0].graph.used for end in ends]
-    return all(bool(one[N_PIECES] > 0 and one.max() + len(results) <= 2 * MOST_PIECES) for one in used)
+    return all(bool(one[N_PIECES] > 0 and one.max() + len(results) <= LATER * MOST_PIECES) for one in used)
 
 
 def with_draws(work: Work, results: list[Result]) -> list[Result]:
     """Add the draws of all chains to the graph of every team, so that each has what the other has found.
 
-    The chains stay where they are, without draws. A team keeps its graph if an executor lost one of its tasks.
+    The graphs also get independent trees, in proportion to the steps between two draws, so that a longer run has larger
+    graphs. The chains stay where they are, without draws. A team keeps its graph if an executor lost one of its tasks.
     """
     teams = Course(work.plans[0].kernel, 1, tuple(result.end for result in results), 1).teams
     tasks = {}
     for team in teams:
         graph = results[team[0]].end.replicas[0].graph
-        room = (2 * MOST_PIECES - int(graph.used.max())) // len(team)
+        room = (LATER * MOST_PIECES - int(graph.used.max())) // len(team)
         for i, c in enumerate(team):
             others = [other for other in range(len(results)) if other not in team]
             saved = tuple(results[d].saved for d in (c, *others[i :: len(team)]))
             end = results[c].end
-            tasks[c] = Task(work.plans[c], end, density_of(end), graph, room, trees=TREES, saved=saved)
+            trees = TREES * work.plans[c].thin
+            tasks[c] = Task(work.plans[c], end, density_of(end), graph, room, trees=trees, saved=saved)
     found = with_pool(work, lambda submit: map_chains(work, submit, add_draws, tasks, {}))
     graphs = {}
     for team in teams:
