@@ -35,7 +35,7 @@ def check_guides(cells: Any, model: TreeModel, is_guided: bool) -> None:
     between(cells.guide["asked"], 0, 2, "whether a guide was asked for its splits")
     has_splits = (cells.guide["asked"] == 1) & (cells.guide["log_split"] > -np.inf)
     require((cells.fractions.sum(axis=1) > 0.0) | ~has_splits, "a guide has no split")
-    for name in ("weight", "log_learned", "log_even"):
+    for name in ("weight", "log_learned"):
         require(cells.guide[name] < np.inf, f"{name} is not finite")
     require((cells.guide["weight"] > 0.0) | (cells.guide["asked"] == 0), "a guide has no weight")
     for name in ("log_split", "log_stop"):

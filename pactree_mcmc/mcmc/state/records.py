@@ -70,7 +70,6 @@ GUIDE = np.dtype(
         ("scan", np.int64),  # `count[SCAN]` when it was computed
         ("weight", np.float64),  # sum of the weights of its admissible features
         ("log_learned", np.float64),  # log normaliser of the learned part of the splits
-        ("log_even", np.float64),  # log normaliser of the part by the prior alone
         ("odds", np.float64),  # log odds of splitting by lookahead
         ("asked", np.int64),  # 1 if the probabilities of its splits were computed, 0 if only that of splitting
         ("log_split", np.float64),  # log probability of splitting

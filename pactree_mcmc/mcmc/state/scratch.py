@@ -127,8 +127,8 @@ class LineWork(NamedTuple):
 class Density(NamedTuple):
     """Terms of a cell and of its splits in the learned density (`terms`), and sampled splits (`systematic`)."""
 
-    log_sum: Annotated[np.ndarray, np.float64, 3, "features"]
-    """Log sums over the splits of each feature, by GAIN, LEARNED and EVEN."""
+    log_sum: Annotated[np.ndarray, np.float64, 2, "features"]
+    """Log sums over the splits of each feature, by GAIN and LEARNED."""
     exponent: Annotated[np.ndarray, np.float64, 2, "ways"]
     """Gain and logit of the splits of one feature. Those with an empty side are the first two, here and below."""
     n_alike: Annotated[np.ndarray, np.int64, "ways"]

@@ -148,7 +148,7 @@ class Tuning:
                 continue
             decisions = joined_decisions([result.decisions for result in results])
             rounds = (*team.rounds, decisions)[-REMEMBERED:]
-            density = fit_density(joined_decisions(list(rounds)), team.density)
+            density = fit_density(joined_decisions(list(rounds)))
             self.teams[number] = team._replace(rounds=rounds, density=density)
 
     def _round_tasks(self, team: Team, one: Round) -> dict[int, Task]:

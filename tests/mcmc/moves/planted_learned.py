@@ -73,10 +73,10 @@ def guide_at_another_depth(right, model, state, node):
     return right(model, state, node)
 
 
-def without_even(right, model, state, node, place, k, rule, learned):
-    """The part of the mixture by R alone."""
-    even = plain_package().module(DENSITY).EVENLY * exp(-state.stored.guide[place].log_even)
-    return right(model, state, node, place, k, rule, learned) - rule * even
+def without_defence(right, model, state, node, place, k, rule, learned):
+    """Return the probability of a split without the defensive part."""
+    density, guide = plain_package().module(DENSITY), state.stored.guide[place]
+    return rule * (1.0 - density.DEFENCE) * exp(learned - guide.log_learned)
 
 
 def nowhere(x):
@@ -112,7 +112,7 @@ LEARNED_BUGS = {
     "one feature if pure": Bug(
         "learned", "pure_below", ((DENSITY, "_mix_features", one_feature_if_pure),), leaf="dirichlet"
     ),
-    "even part forgotten": Bug("learned", "ties", only_within(DENSITY, "log_split", "mixture", without_even, GRAPH)),
+    "even part forgotten": Bug("learned", "ties", only_within(DENSITY, "log_split", "mixture", without_defence, GRAPH)),
     "another depth": Bug("learned", "trivial_one", both("known", guide_at_another_depth), ONE_GUIDE, "penalty"),
 }
 
@@ -183,7 +183,7 @@ SUBGRAPH_BUGS = {
     "candidates": Bug("subgraph", "three_letters", ((LEARNED, "is_candidate", always),), FEW_LEARNED),
     "another cell": Bug("subgraph", "three_letters", GUIDE_OF_ANOTHER, ONE_GUIDE),
     "even part forgotten": Bug(
-        "subgraph", "min_leaf_uneven", only_within(SYSTEMATIC, "_first_point", "mixture", without_even)
+        "subgraph", "min_leaf_uneven", only_within(SYSTEMATIC, "_first_point", "mixture", without_defence)
     ),
     "another prefix": Bug("subgraph", "three_letters", ((WAYS, "prefix_of", one_less),), FEW_LEARNED),
 }

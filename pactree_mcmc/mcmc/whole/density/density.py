@@ -2,12 +2,11 @@
 
     P(split | u) = logistic(a_k . x(u)),      P(q | u) proportional to R(q | u) exp(b_k . f(q, u))
 
-at a cell u of depth class ``k = min(depth, DENSITY_LEVELS - 1)``. Each is mixed with *defensive* parts, so that every
-tree has a positive probability: splits by a power of the lookahead odds; splits by the learned part within a feature
-that is drawn by the prior, since a rarely used feature has a good split too; and splits by R alone, since one that
-gains nothing may stand above all those that do. The probabilities of a cell are found in one pass over its rows,
-feature by feature, and kept with the cell. A nominal feature of many categories has the same candidates as in
-`split_sums`.
+at a cell u of depth class ``k = min(depth, DENSITY_LEVELS - 1)``. Each is mixed with a *defensive* part, so that every
+tree has a positive probability: splitting with probability 1/2, and a split by the learned part within a feature that
+is drawn by the prior, since a rarely used feature has a good split too. The probabilities of a cell are found in one
+pass over its rows, feature by feature, and kept with the cell. A nominal feature of many categories has the same
+candidates as in `split_sums`.
 """
 
 from math import exp, inf, log
@@ -27,12 +26,10 @@ from ...state.terms import node_log_split, node_log_stop
 from ...state.tree import FEWEST_TOPS, ChainState
 from ...sums.split_sums import feature_weight, fill_bins, note_way, walk_ways
 from .terms import (
-    EVEN,
     GAIN,
     LEARNED,
     cell_terms_into,
     impurity,
-    log_n_alike,
     log_sum_ways,
     logit,
     row_of,
@@ -40,13 +37,10 @@ from .terms import (
     weigh_ways,
 )
 
-DEFENCE, EVENLY = 0.1, 0.03
-"""Weights of the defensive parts of the splits."""
-SPLIT_DEFENCE = 0.1
-"""Weight of the defensive part of splitting."""
-FLAT_ODDS, MOST_ODDS = 0.5, 60.0
-"""Power of the odds in the defensive part of splitting, and the largest absolute log odds there."""
-LEARNT = 1.0 - DEFENCE - EVENLY
+DEFENCE = 0.1
+"""Weight of the defensive parts."""
+LEAST_LOG = -700.0
+"""Smallest log of a probability, so that its exponential is positive."""
 MOST_VALUES = 200_000
 """Number of units times features of the largest cell whose subtree is redrawn."""
 
@@ -110,8 +104,7 @@ def _weigh_splits(model: Lowered, state: ChainState, node: int, place: int) -> N
     guide, work = state.stored.guide[place], state.scratch.density
     p, weights = len(model.split_prior.feature), 0.0
     for k in range(p):
-        for part in range(3):
-            work.log_sum[part, k] = -inf
+        work.log_sum[GAIN, k] = work.log_sum[LEARNED, k] = -inf
         weight = feature_weight(model, state, node, k)
         if weight > 0.0:
             n = fill_bins(model, state, node, k)
@@ -123,9 +116,8 @@ def _weigh_splits(model: Lowered, state: ChainState, node: int, place: int) -> N
                 for part in (GAIN, LEARNED):
                     log_total = log_sum_ways(work.exponent[part], work.n_alike, first, last, 1.0)
                     work.log_sum[part, k] = log_rule + log_total
-                work.log_sum[EVEN, k] = log_rule + log_n_alike(work.n_alike, first, last)
     guide.weight, guide.asked = weights, 1
-    guide.log_learned, guide.log_even = log_sum(work.log_sum[LEARNED], p), log_sum(work.log_sum[EVEN], p)
+    guide.log_learned = log_sum(work.log_sum[LEARNED], p)
 
 
 @jit
@@ -134,11 +126,10 @@ def _mix_features(model: Lowered, state: ChainState, node: int, place: int) -> N
     stored, guide, sums = state.stored, state.stored.guide[place], state.scratch.density.log_sum
     for k in range(len(model.split_prior.feature)):
         stored.fraction[place, k] = stored.log_learned[place, k] = 0.0
-        if sums[EVEN, k] > -inf:
+        if sums[LEARNED, k] > -inf:
             stored.log_learned[place, k] = sums[LEARNED, k]
-            stored.fraction[place, k] = LEARNT * exp(sums[LEARNED, k] - guide.log_learned)
+            stored.fraction[place, k] = (1.0 - DEFENCE) * exp(sums[LEARNED, k] - guide.log_learned)
             stored.fraction[place, k] += DEFENCE * feature_weight(model, state, node, k) / guide.weight
-            stored.fraction[place, k] += EVENLY * exp(sums[EVEN, k] - guide.log_even)
 
 
 @jit
@@ -162,9 +153,8 @@ def _split_into(model: Lowered, state: ChainState, node: int, place: int) -> Non
     z, row = 0.0, row_of(state, node)
     for j in range(N_CELL_TERMS):
         z += state.density[row, j] * state.scratch.density.cell_terms[j]
-    flat = FLAT_ODDS * min(max(guide.odds, -MOST_ODDS), MOST_ODDS)
-    guide.log_split = log((1.0 - SPLIT_DEFENCE) * _logistic(z) + SPLIT_DEFENCE * _logistic(flat))
-    guide.log_stop = log((1.0 - SPLIT_DEFENCE) * _logistic(-z) + SPLIT_DEFENCE * _logistic(-flat))
+    guide.log_split = log((1.0 - DEFENCE) * _logistic(z) + DEFENCE / 2.0)
+    guide.log_stop = log((1.0 - DEFENCE) * _logistic(-z) + DEFENCE / 2.0)
 
 
 @jit
@@ -176,9 +166,9 @@ def _logistic(z: float) -> float:
 def mixture(model: Lowered, state: ChainState, node: int, place: int, k: int, rule: float, learned: float) -> float:
     """Return the probability of a split on feature ``k`` with a logit; ``rule`` is the feature's weight per split."""
     guide = state.stored.guide[place]
-    total = LEARNT * exp(learned - guide.log_learned) + EVENLY * exp(-guide.log_even)
-    fraction = feature_weight(model, state, node, k) / guide.weight
-    return rule * (total + DEFENCE * fraction * exp(learned - state.stored.log_learned[place, k]))
+    defence = feature_weight(model, state, node, k) / guide.weight
+    defence *= exp(max(learned - state.stored.log_learned[place, k], LEAST_LOG))
+    return rule * ((1.0 - DEFENCE) * exp(learned - guide.log_learned) + DEFENCE * defence)
 
 
 @jit

@@ -9,14 +9,12 @@ import numpy as np
 
 from ....core.special import expit
 from ...state.records import DENSITY_LEVELS, N_CELL_TERMS
-from ...state.tree import FEWEST_TOPS
+from ...state.tree import FEWEST_TOPS, first_density
 from .decisions import Decisions, add_likelihood
 from .terms import ROWS_TERM
 
-FEWEST = 20
-"""Smallest number of decisions to which the parameters of a depth class are fitted."""
 RIDGE = 0.05
-"""Weight of the squared parameters, of terms with unit standard deviation."""
+"""Weight of the squared differences from `first_density`, of the parameters of terms with unit standard deviation."""
 LEAST_SPREAD = 1e-3
 """Standard deviation of a term below which it counts as constant."""
 MOST_STEPS, ENOUGH = 50, 1e-3
@@ -32,20 +30,15 @@ def joined_decisions(parts: Sequence[Decisions]) -> Decisions:
     return Decisions(**(whole | {"first": np.concatenate(first), "chosen": np.concatenate(chosen)}))
 
 
-def fit_density(decisions: Decisions, start: np.ndarray) -> np.ndarray:
-    """Return the parameters of a density (see `ChainState.density`) under which the decisions are most likely.
-
-    A depth class with fewer than ``FEWEST`` decisions keeps those of ``start``.
-    """
-    out = start.copy()
+def fit_density(decisions: Decisions) -> np.ndarray:
+    """Return the parameters of a density (see `ChainState.density`) under which the decisions are most likely."""
+    out = first_density()
     out[-1, 0] = max(FEWEST_TOPS, round(mean_depth(decisions)))
     for level, row in enumerate(out[:DENSITY_LEVELS]):
         cells = np.flatnonzero(decisions.level == level)
-        if len(cells) >= FEWEST:
-            row[:N_CELL_TERMS] = _fit_splits(decisions.cell_terms[cells], decisions.is_split[cells])
+        row[:N_CELL_TERMS] = _fit_splits(decisions.cell_terms[cells], decisions.is_split[cells], row[:N_CELL_TERMS])
         split = cells[decisions.chosen[cells] >= 0]
-        if len(split) >= FEWEST:
-            row[N_CELL_TERMS:] = _fit_choices(decisions, split, row[N_CELL_TERMS:])
+        row[N_CELL_TERMS:] = _fit_choices(decisions, split, row[N_CELL_TERMS:])
     return out
 
 
@@ -56,33 +49,38 @@ def mean_depth(decisions: Decisions) -> float:
     return float((rows * decisions.is_split).sum()) / whole if whole > 0.0 else 0.0
 
 
-def _fit_splits(terms: np.ndarray, is_split: np.ndarray) -> np.ndarray:
+def _fit_splits(terms: np.ndarray, is_split: np.ndarray, start: np.ndarray) -> np.ndarray:
     """Return the parameters of a logistic regression of ``is_split`` (m,) on the terms (m, N_CELL_TERMS)."""
+    if len(terms) == 0:
+        return start
     scale = spread_of(terms)
-    x = terms / scale
+    x, first = terms / scale, start * scale
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         # einsum instead of BLAS, whose threads would compete with those of the chains
         z = np.einsum("ij,j->i", x, theta)
         p = expit(z)
-        value = (np.logaddexp(0.0, z) - is_split * z).sum() + 0.5 * RIDGE * (theta**2).sum()
-        gradient = np.einsum("ij,i->j", x, p - is_split) + RIDGE * theta
+        value = (np.logaddexp(0.0, z) - is_split * z).sum() + 0.5 * RIDGE * ((theta - first) ** 2).sum()
+        gradient = np.einsum("ij,i->j", x, p - is_split) + RIDGE * (theta - first)
         return value, gradient, np.einsum("ij,i,ik->jk", x, p * (1.0 - p), x) + RIDGE * np.eye(len(theta))
 
-    return _least(loss, np.zeros(len(scale))) / scale
+    return _least(loss, first) / scale
 
 
 def _fit_choices(decisions: Decisions, split: np.ndarray, start: np.ndarray) -> np.ndarray:
     """Return the parameters of a conditional logit of the splits that the cells ``split`` took."""
+    if len(split) == 0:
+        return start
     first, last, chosen = decisions.first[split], decisions.first[split + 1], decisions.chosen[split]
     rows = np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)])
     scale = spread_of(decisions.way_terms[rows])
     terms = decisions.way_terms / scale
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        gradient, hessian = RIDGE * theta, RIDGE * np.eye(len(theta))
+        shift = theta - start * scale
+        gradient, hessian = RIDGE * shift, RIDGE * np.eye(len(theta))
         value = add_likelihood(theta, terms, decisions.offset, first, last, chosen, gradient, hessian)
-        return value + 0.5 * RIDGE * (theta**2).sum(), gradient, hessian
+        return value + 0.5 * RIDGE * (shift**2).sum(), gradient, hessian
 
     return _least(loss, start * scale) / scale
 

@@ -142,7 +142,7 @@ def log_learned(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """Draw the split of a splittable node, its feature NONE if it stays a leaf; return the log of its probability too."""
+    """Draw the split of a splittable node, feature NONE if it stays a leaf; return its log probability too."""
     split, log_g = _draw_learned(rng, model, state, node)
     at = piece_of(state, node)
     if at < 0 or state.graph.piece[at].value == -inf:

@@ -14,7 +14,7 @@ from ...state.records import DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS
 from ...state.tree import ChainState
 from ...sums.split_sums import gains_into, trivial_ways
 
-GAIN, LEARNED, EVEN = range(3)
+GAIN, LEARNED = range(2)
 ROWS_TERM = 6
 """Index of log(1 + rows) among the terms of a cell."""
 LOST = -30.0
@@ -218,12 +218,3 @@ def log_sum_ways(exponent: np.ndarray, alike: np.ndarray, first: int, last: int,
         if alike[at] > 0 and apart > LOST:
             total += alike[at] * exp(apart)
     return power * largest + log(total)
-
-
-@jit
-def log_n_alike(alike: np.ndarray, first: int, last: int) -> float:
-    """Return the log of the number of splits that entries ``first`` to ``last - 1`` represent."""
-    total = np.int64(0)
-    for at in range(first, last):
-        total += alike[at]
-    return log(total) if total > 0 else -inf

@@ -180,7 +180,7 @@ def said_of(chain, node):
         guide.hash = -1
     place = density.asked(chain.model, state, node)
     guide = state.stored.guide[place]
-    names = ("weight", "log_learned", "log_even", "odds", "log_split", "log_stop")
+    names = ("weight", "log_learned", "odds", "log_split", "log_stop")
     return [*(getattr(guide, name) for name in names), *state.stored.fraction[place], *state.stored.log_learned[place]]
 
 

@@ -74,7 +74,6 @@ FORGED = [
     (lambda cells: cells._replace(guide=cells.guide[:-1]), "guides has another shape"),
     (into("guide", "odds", np.nan), "odds is NaN"),
     (into("guide", "log_split", 0.1), "log_split is no probability"),
-    (into("guide", "log_even", np.inf), "log_even is not finite"),
     (into("guide", "asked", 2), "whether a guide was asked for its splits"),
     (into("fractions", 0, -0.1), "a fraction is no probability"),
     (into("own", 0, np.nan), "own is not finite"),

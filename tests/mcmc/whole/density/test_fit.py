@@ -7,7 +7,7 @@ from scipy.special import expit
 from pactree_mcmc.mcmc.state.records import DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS
 from pactree_mcmc.mcmc.state.tree import first_density
 from pactree_mcmc.mcmc.whole.density.decisions import Decisions, add_likelihood
-from pactree_mcmc.mcmc.whole.density.fit import FEWEST, fit_density, joined_decisions
+from pactree_mcmc.mcmc.whole.density.fit import fit_density, joined_decisions
 
 TRUE = np.array([1.5, -0.7, 0.4, 0.0, -1.0, 0.6])
 TRUE_SPLIT = np.array([0.3, 0.8, -0.5, 0.2, 0.0, -0.4, 0.5, -0.2])
@@ -40,15 +40,15 @@ def simulated(n=4000, n_splits=20, expected=None, level=0, seed=0):
         cells,
         np.array(first),
         np.array(chosen),
-        np.concatenate(terms),
-        np.concatenate(offset),
+        np.concatenate([np.empty((0, N_WAY_TERMS)), *terms]),
+        np.concatenate([np.empty(0), *offset]),
         np.array([n, first[-1]]),
     )
 
 
 def fitted(decisions):
     """The parameters of the root: of splitting, and of splits."""
-    density = fit_density(decisions, first_density())
+    density = fit_density(decisions)
     assert np.array_equal(density[1:-1], first_density()[1:-1])
     return density[0, :N_CELL_TERMS], density[0, N_CELL_TERMS:]
 
@@ -105,21 +105,25 @@ def test_constant_terms(constant):
     d = simulated(200, 5)
     d.cell_terms[:, 3] = constant
     d.way_terms[:, 2] = constant
-    density = fit_density(d, first_density())
+    density = fit_density(d)
     assert np.isfinite(density).all()
     assert abs(density[0, N_CELL_TERMS + 2] * constant) < 5.0
 
 
-def test_few_decisions_change_nothing():
-    d = joined_decisions([simulated(FEWEST - 1, 4, level=level) for level in range(DENSITY_LEVELS)])
-    assert np.array_equal(fit_density(d, first_density()), first_density())
+def test_few_decisions_change_little_and_none_change_nothing():
+    none, one, many = (
+        joined_decisions([simulated(n, 4, level=level) for level in range(DENSITY_LEVELS)]) for n in (0, 1, 400)
+    )
+    assert np.array_equal(fit_density(none), first_density())
+    moved = [np.abs(fit_density(d) - first_density())[:-1].max() for d in (one, many)]
+    assert 0.0 < moved[0] < 2.0 * moved[1]
 
 
 @pytest.mark.parametrize("is_split", [0.0, 1.0])
 def test_cells_that_all_decide_alike(is_split):
     d = simulated(100, 4)
     d.is_split[:] = is_split
-    density = fit_density(d, first_density())
+    density = fit_density(d)
     assert np.isfinite(density).all()
     assert np.mean(expit(d.cell_terms @ density[0, :N_CELL_TERMS]) > 0.5) == is_split
 
