@@ -5,13 +5,13 @@ A run of given length has one stretch. A run that finds its own length moves bet
     JUDGE    nothing is left: END
              the draws satisfy the criterion of `convergence`, and are the first stretch or confirm another: END
              they satisfy it, and there is room for another stretch: CONFIRM; if there is none: END
-             they do not, the chains have graphs, and there is room for another stretch: RENEW
+             they do not, the chains have graphs, and there is another stretch and room for it: RENEW
              otherwise: EXTEND
     CONFIRM  drop the draws, and make as many with the same graphs: JUDGE
     RENEW    add the draws to the graphs of both teams, drop them, and make a new stretch: JUDGE
     EXTEND   make further draws of the same stretch, then keep every second one of twice as many: JUDGE
 
-Stretches have 1, 1, 2, 2, 4, 4, ... times the steps of the first one. Of several stretches, the one that satisfies the
+There are six stretches at most, of 1, 1, 2, 2, 4 and 4 times the steps of the first one, and those that confirm. Of several stretches, the one that satisfies the
 criterion is more often one that lacks a rare excursion of a chain, so that its errors are understated. Therefore the
 next one must satisfy it too, and takes its place. The run ends after a given number of steps, whose
 cost in rows visited was measured in tuning. So the same seed ends at the same draw on any machine.
@@ -38,6 +38,8 @@ from .whole.rounds import can_add_draws, with_draws, without_draws
 
 FEWEST = 1000
 """Smallest number of draws in all for which a run waits until the criterion holds."""
+LONGEST = 4
+"""Length of the longest stretches, in multiples of the first one. Later the graphs gain little, and all draws count."""
 MANY_NODES = 1_000_000
 """Number of nodes of saved trees above which the log posterior is judged before all trees are joined, which takes
 seconds."""
@@ -207,6 +209,8 @@ class Schedule:
         draws, thin = self.plan.length.draws, self.plan.thin
         is_second = self.plan.length.before > 2 * (thin - 1) * draws
         for longer in lengths if is_second else (1,):
+            if longer * thin > LONGEST:
+                return 0
             steps = longer * thin * draws
             if steps > self.plan.length.steps - self.steps:
                 continue

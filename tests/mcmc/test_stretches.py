@@ -129,15 +129,19 @@ def run(work):
 
 
 def renewals(draws, n_looks):
-    """By hand: the draws at each look if they are added to the graphs: stretches of 1, 1, 2, 2, 4, 4, ... times.
+    """By hand: the draws at each look if they are added to the graphs: stretches of 1, 1, 2, 2, 4 and 4 times.
 
-    The first stretch may end the run. A later one that satisfies the criterion is followed by one of equal length.
+    The first stretch may end the run. A later one that satisfies the criterion is followed by one of equal length. The
+    draws of the sixth double, like those of a run without graphs.
     """
     looks, before = [], 0
-    thins = [2 ** (stretch // 2) for stretch in range(n_looks)]
-    for stretch, thin in enumerate([*thins, thins[-1]] if n_looks > 1 else thins):
+    thins = [1, 1, 2, 2, 4, 4][:n_looks]
+    for stretch, thin in enumerate([*thins, thins[-1]] if 1 < n_looks <= 6 else thins):
         looks.append(tuple((stretch, before + thin * (i + 1)) for i in range(draws)))
         before += thin * draws
+    start = before - 4 * draws
+    for k in range(1, n_looks - 5):
+        looks.append(tuple((5, start + 4 * 2**k * (i + 1)) for i in range(draws)))
     return looks
 
 

@@ -50,9 +50,8 @@ PASSES = 8000
 """Cost of tuning a chain, in passes over the whole table: at most about this on four tables (benchmarks/README.md)."""
 TUNING_FRACTION, SHORTEST = 0.6, 1 / 3
 """Largest fraction of the work for tuning, and the shortest rounds, relative to ``STEPS`` and ``TREES``."""
-MOST_PIECES, LATER = 1 << 17, 8
-"""Largest number of pieces, and of links, of a graph at the end of tuning, and how many times as many it may have when
-draws were added. A million pieces and links take some 100 MB."""
+MOST_PIECES = 1 << 17
+"""Largest number of pieces, and of links, of a graph at the end of tuning. Draws may double it later."""
 LARGEST_PASS = 200_000
 """Largest cost of a pass over the table, in rows visited, with which chains fit a density. On larger tables local moves
 predict as well in less time (benchmarks/README.md, Large tables)."""
@@ -273,7 +272,7 @@ def can_add_draws(work: Work, results: list[Result]) -> bool:
     if work.plans[0].betas is not None or any(end is None for end in ends):
         return False
     used = [end.replicas[0].graph.used for end in ends]
-    return all(bool(one[N_PIECES] > 0 and one.max() + len(results) <= LATER * MOST_PIECES) for one in used)
+    return all(bool(one[N_PIECES] > 0 and one.max() + len(results) <= 2 * MOST_PIECES) for one in used)
 
 
 def with_draws(work: Work, results: list[Result]) -> list[Result]:
@@ -286,7 +285,7 @@ def with_draws(work: Work, results: list[Result]) -> list[Result]:
     tasks = {}
     for team in teams:
         graph = results[team[0]].end.replicas[0].graph
-        room = (LATER * MOST_PIECES - int(graph.used.max())) // len(team)
+        room = (2 * MOST_PIECES - int(graph.used.max())) // len(team)
         for i, c in enumerate(team):
             others = [other for other in range(len(results)) if other not in team]
             saved = tuple(results[d].saved for d in (c, *others[i :: len(team)]))
