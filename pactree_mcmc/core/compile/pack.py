@@ -1,4 +1,4 @@
-"""Groups of arrays and numbers as compiled code takes them."""
+"""Groups of arrays and numbers in the form that compiled code takes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if FASTER:
 
 
 def pack(value: Any) -> Any:
-    """Returns a NamedTuple of arrays, numbers, and NamedTuples of such, as one pointer; the arrays are shared.
+    """Return a NamedTuple of arrays, numbers, and NamedTuples of such, as one pointer. The arrays are shared.
 
-    Without compilation, or with a numba whose private parts are others, it is the NamedTuple itself. Arrays must not be
-    resized, nor numbers be expected to change.
+    Without compilation, or with a numba of other private parts, return the NamedTuple itself. Arrays must not be
+    resized, and later changes of numbers have no effect.
     """
     return Packed(value) if FASTER else value

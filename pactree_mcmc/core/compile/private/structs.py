@@ -1,7 +1,8 @@
 """Groups of arrays and numbers that compiled code takes as one pointer.
 
-A NamedTuple of arrays reaches a compiled function as some hundred separate values, and compiling slows down
-accordingly. Here what they are is laid out in memory once, as numbers, and compiled code gets the address.
+A NamedTuple of arrays reaches a compiled function as some hundred separate values, which makes compiling slow. Here the
+descriptions of the arrays, and the numbers, are written into memory once, and compiled code gets the address. The words
+of a NamedTuple in a NamedTuple are among those of the outer one.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class StructType(types.Type):
 
     @functools.cached_property
     def places(self) -> dict[str, tuple[int, types.Type]]:
-        """Of each field: how many bytes it lies behind the start, and its type."""
+        """Offset of each field in bytes, and its type."""
         found, at = {}, 0
         for name, kind in self.fields:
             found[name] = at, kind
@@ -68,7 +69,7 @@ def n_words(kind: types.Type) -> int:
 
 
 class Packed:
-    """The packed form of a NamedTuple; keeps what it points to alive."""
+    """The packed form of a NamedTuple, which keeps the arrays alive."""
 
     __slots__ = ("_numba_type_", "address", "kept", "words")
 
@@ -93,7 +94,7 @@ def _struct_type(of: str, names: tuple[str, ...], kinds: tuple[types.Type, ...])
 
 
 def _field(value: Any) -> tuple[types.Type, list[int], Any]:
-    """The type of a field, its words, and what must stay alive."""
+    """Return the type of a field, its words, and objects that must stay alive."""
     if isinstance(value, np.ndarray):
         kind = _block_type(value.dtype, value.ndim, "C" if value.flags.c_contiguous else "A")
         words = [0, 0, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides]
