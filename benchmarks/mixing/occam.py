@@ -48,7 +48,6 @@ VARIANTS = {
     "four teams": constant("MOST_TEAMS", 4),
     "tempering": constant("BETAS", (1.0,) * len(rounds.BETAS)),
     "five rounds": constant("BETAS", (0.3, 0.5, 0.85, 1.0, 1.0)),
-    "all rounds fitted": constant("REMEMBERED", len(rounds.BETAS)),
     "rounds of 15 steps": constant("STEPS", 15),
     "one growth round": constant("GROWTH_ROUNDS", 1),
     "three growth rounds": constant("GROWTH_ROUNDS", 3),
