@@ -3,19 +3,19 @@
 A run of given length has one stretch. A run that finds its own length moves between these states:
 
     JUDGE    nothing is left: END
-             the draws satisfy the criterion of `convergence`, and are the first stretch or confirm another: END
-             they satisfy it, and there is room for another stretch: CONFIRM; if there is none: END
-             they do not, the chains have graphs, and there is another stretch and room for it: RENEW
+             the draws satisfy the criterion of `convergence`, and need no confirmation, or there is no room: END
+             they satisfy it: CONFIRM
+             they do not, their stretch is not the last, and there is room for another one: RENEW
              otherwise: EXTEND
     CONFIRM  drop the draws, and make as many with the same graphs: JUDGE
     RENEW    add the draws to the graphs of both teams, drop them, and make a new stretch: JUDGE
     EXTEND   make further draws of the same stretch, then keep every second one of twice as many: JUDGE
 
-There are six stretches at most, of 1, 1, 2, 2, 4 and 4 times the steps of the first one, and those that confirm. Of
+There are six stretches at most, of 1, 1, 2, 2, 4 and 4 times the steps of the first one, beside those that confirm. Of
 several stretches, one that satisfies the criterion lacks the rare excursions of chains more often than others, so that
-its errors are understated. Therefore the next one must satisfy it too, and takes its place. The run ends after a given
-number of steps, whose cost in rows visited was measured in tuning. So the same seed ends at the same draw on any
-machine.
+its errors are understated. Therefore the next one must satisfy it too, and takes its place. The first stretch, a
+confirming one and draws that were extended need no confirmation. The run ends after a given number of steps, whose cost
+in rows visited was measured in tuning. So the same seed ends at the same draw on any machine.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from .whole.rounds import can_add_draws, with_draws, without_draws
 
 FEWEST = 1000
 """Smallest number of draws in all for which a run waits until the criterion holds."""
-LONGEST = 4
-"""Length of the longest stretches, in multiples of the first one. Later the graphs gain little, and all draws count."""
+STRETCHES = 6
+"""Largest number of stretches. Later the graphs gain little (benchmarks/README.md, More time)."""
 MANY_NODES = 1_000_000
 """Number of nodes of saved trees above which the log posterior is judged before all trees are joined, which takes
 seconds."""
@@ -126,15 +126,17 @@ class Schedule:
         if self.n_draws < self.plan.length.draws:
             return State.EXTEND
         is_good, self.evidences = judged(self.plan, self.done.results)
-        length = self.plan.length
-        if is_good and (length.before == 0 or length.confirms):
-            return State.END
-        if not can_add_draws(self.work, self.done.results):
-            return State.END if is_good else State.EXTEND
-        self.next_thin = self._next_thin((1,) if is_good else (2, 1))
-        if self.next_thin == 0:
-            return State.END if is_good else State.EXTEND
-        return State.CONFIRM if is_good else State.RENEW
+        if is_good:
+            self.next_thin = self._next_thin(True) if self._needs_confirmation else 0
+            return State.END if self.next_thin == 0 else State.CONFIRM
+        self.next_thin = self._next_thin(False) if can_add_draws(self.work, self.done.results) else 0
+        return State.EXTEND if self.next_thin == 0 else State.RENEW
+
+    @property
+    def _needs_confirmation(self) -> bool:
+        """True if draws that satisfy the criterion are one of several stretches, and were not extended."""
+        length, is_extended = self.plan.length, self.plan.thin > thin_of(self.plan.length.stretch)
+        return length.before > 0 and not length.confirms and not is_extended
 
     def _extend(self) -> State:
         """Make further draws of the present stretch, up to twice as many as are kept."""
@@ -147,16 +149,17 @@ class Schedule:
 
     def _confirm(self) -> State:
         """Make a stretch of equal length with the same graphs."""
-        return self._stretch(without_draws, confirms=True)
+        length = self.plan.length._replace(before=self.steps, confirms=True)
+        return self._stretch(without_draws, length)
 
     def _renew(self) -> State:
-        """Make a new stretch with graphs to which the present draws are added."""
-        return self._stretch(with_draws, confirms=False)
+        """Make the next stretch, with graphs to which the present draws are added."""
+        length = self.plan.length._replace(before=self.steps, confirms=False, stretch=self.plan.length.stretch + 1)
+        return self._stretch(with_draws, length)
 
-    def _stretch(self, begun: Callable[[Work, list[Result]], list[Result]], confirms: bool) -> State:
+    def _stretch(self, begun: Callable[[Work, list[Result]], list[Result]], length: Length) -> State:
         """Make a new stretch from the chains that ``begun`` returns; keep the present one if it is cut short."""
         thin, n, now = self.next_thin, self.plan.length.draws, time.perf_counter()
-        length = self.plan.length._replace(before=self.steps, confirms=confirms)
         is_whole = False
         try:
             results = begun(self.work, self.done.results)
@@ -199,28 +202,25 @@ class Schedule:
         wanted = (length.draws if n < length.draws else 2 * length.draws) - n
         return min(wanted, (length.steps - length.before) // self.plan.thin - n)
 
-    def _next_thin(self, lengths: tuple[int, ...]) -> int:
-        """Return the number of steps between two draws of the next stretch, 0 if there is no room for one.
+    def _next_thin(self, confirms: bool) -> int:
+        """Return the number of steps between two draws of the next stretch, 0 if there is none or no room for one.
 
-        The first of ``lengths``, relative to the present stretch, for which there is room is chosen. A stretch is twice
-        as long as the one before only if that was the second of its length.
-        If the time alone is too short for a stretch, the run gets fewer steps than this one has, so that ``steps=``
-        repeats the run.
+        If there is no room for a longer stretch, there may be for an equal one. If the time alone is too short for a
+        stretch, the run gets fewer steps than this one has, so that ``steps=`` repeats the run.
         """
-        draws, thin = self.plan.length.draws, self.plan.thin
-        is_second = self.plan.length.before > 2 * (thin - 1) * draws
-        for longer in lengths if is_second else (1,):
-            if longer * thin > LONGEST:
-                return 0
-            steps = longer * thin * draws
+        draws, thin, number = self.plan.length.draws, self.plan.thin, self.plan.length.stretch + 1
+        if number == STRETCHES and not confirms:
+            return 0
+        for next_thin in (thin,) if confirms else dict.fromkeys((thin_of(number), thin)):
+            steps = next_thin * draws
             if steps > self.plan.length.steps - self.steps:
                 continue
-            if self._has_time(longer):
-                return longer * thin
+            if self._has_time(next_thin / thin):
+                return next_thin
             self._limit_steps(self.steps + steps - 1)
         return 0
 
-    def _has_time(self, longer: int) -> bool:
+    def _has_time(self, longer: float) -> bool:
         """Return True if there is time for a stretch that takes ``longer`` times the seconds of the present one."""
         seconds, now = self.plan.length.seconds, time.perf_counter()
         return seconds is None or now - self.began + longer * (now - self.stretch_began) <= seconds
@@ -244,6 +244,11 @@ def judged(plan: Plan, results: list[Result]) -> tuple[bool, np.ndarray | None]:
         return False, None
     evidences = team_evidences(post, inf if plan.length.seconds is None else plan.length.seconds)
     return not evidences_differ(evidences), evidences
+
+
+def thin_of(stretch: int) -> int:
+    """Return the number of steps between two draws of a stretch, counted from 0, if there is room for it."""
+    return 2 ** (stretch // 2)
 
 
 def evenly(n: int, m: int) -> np.ndarray:

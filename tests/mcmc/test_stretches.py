@@ -174,6 +174,35 @@ def test_draws_are_judged_after_each_stretch(counting, monkeypatch, draws, n_loo
     assert returned == (expected[-1], expected[-1][-1][1])
 
 
+@pytest.mark.parametrize(
+    ("good", "thins"),
+    [
+        ([1], [1, 1, 1, 2, 2, 4, 4, 8, 16]),
+        ([2, 4], [1, 1, 2, 2, 2, 2, 4, 4, 8]),
+        ([5], [1, 1, 2, 2, 4, 4, 4, 8, 16]),
+        ([1, 3, 5], [1, 1, 1, 2, 2, 2, 2, 4, 4]),
+    ],
+)
+def test_a_confirmation_that_fails_leaves_the_other_stretches_as_they_are(counting, monkeypatch, good, thins):
+    """``good``: judged stretches, confirming ones among them, that satisfy the criterion."""
+    counting(Rules())
+    found = []
+
+    def judged(plan, results):
+        found.append(plan.thin)
+        return len(found) - 1 in good or len(found) == len(thins), None
+
+    monkeypatch.setattr(_schedule, "judged", judged)
+    run(work_of(6, MOST))
+    assert found[: len(thins)] == thins
+
+
+def test_a_full_graph_does_not_keep_draws_from_being_confirmed(counting, monkeypatch):
+    counting(Rules(enough=12))
+    monkeypatch.setattr(_schedule, "can_add_draws", lambda work, results: results[0].stretch < 1)
+    assert run(work_of(6, MOST)) == (((2, 13), (2, 14), (2, 15), (2, 16), (2, 17), (2, 18)), 18)
+
+
 def test_a_graph_that_gets_full_ends_the_renewals(counting):
     """The draws of the stretch that can no longer be added double, like those of a run without graphs."""
     counting(Rules())
@@ -281,7 +310,7 @@ def clocks(counting, patch):
 
 def unmarked(schedule):
     """Make a stretch to confirm the draws, which is then judged like any other."""
-    return schedule._stretch(_schedule.without_draws, confirms=False)
+    return schedule._stretch(_schedule.without_draws, schedule.plan.length._replace(before=schedule.steps))
 
 
 def looks_that_end(counting, patch):
@@ -291,9 +320,9 @@ def looks_that_end(counting, patch):
 
 
 WRONG = {
-    "stretches of equal length": ("Schedule._next_thin", lambda schedule, lengths: schedule.plan.thin, looks),
-    "every stretch twice as long": ("Schedule._next_thin", lambda schedule, lengths: 2 * schedule.plan.thin, looks),
-    "room for less than a stretch": ("Schedule._next_thin", lambda schedule, lengths: 1, steps),
+    "stretches of equal length": ("Schedule._next_thin", lambda schedule, confirms: schedule.plan.thin, looks),
+    "every stretch twice as long": ("Schedule._next_thin", lambda schedule, confirms: 2 * schedule.plan.thin, looks),
+    "room for less than a stretch": ("Schedule._next_thin", lambda schedule, confirms: 1, steps),
     "nothing confirmed": ("Schedule._confirm", lambda schedule: State.END, looks),
     "draws before a confirmation kept": ("without_draws", lambda work, results: results, looks),
     "confirmed without end": ("Schedule._confirm", unmarked, looks_that_end),

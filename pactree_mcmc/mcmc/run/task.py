@@ -48,6 +48,8 @@ class Length(NamedTuple):
     """Steps of a chain made before those whose draws are kept, and after tuning."""
     work: float = WORK
     """Rows visited by all chains, at most about."""
+    stretch: int = 0
+    """Number of the stretch to which the draws belong, without those that confirm another one."""
     confirms: bool = False
     """True if the draws are to confirm those of the stretch before, which satisfied the criterion."""
 

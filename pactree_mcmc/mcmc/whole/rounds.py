@@ -30,7 +30,7 @@ from ..state.tree import first_density
 from ..sums.split_sums import CODE_ROWS
 from .density.decisions import Decisions
 from .density.fit import fit_density, joined_decisions
-from .density.graph import joined_graph
+from .density.graph import SPARE, joined_graph
 from .tasks import Task, add_draws, density_of, run_round
 
 MOST_TEAMS = 2
@@ -98,26 +98,22 @@ class Tuning:
         n_teams = min(MOST_TEAMS, len(self.plans))
         self.teams = [Team(tuple(chains[t::n_teams]), density, new_graph()) for t in range(n_teams)]
 
-    @property
-    def model(self) -> TreeModel:
-        """Model of the run."""
-        return self.plans[0].model
-
-    def run(self, schedule: list[Round], progress: Progress, stopped: Stop) -> None:
-        """Run the rounds of a schedule, as far as chains, work and time last."""
+    def run(self, schedule: list[Round], progress: Progress, stopped: Stop) -> Work:
+        """Run the rounds of a schedule, as far as chains, work and time last, and return the work left."""
         done = 0
         for number, one in enumerate(schedule):
             progress.update(done * len(self.plans), f"round {number + 1} of {len(schedule)}")
             self.plans = [plan._replace(tune=one.tuned) for plan in self.plans]
             self._run_round(one)
             if not self.left:
-                return
+                break
             is_cut = any(self.ends[c].tuned < one.tuned for c in self.left)
             if stopped.is_set() and (is_cut or number + 1 < len(schedule)):
                 self.plans = [plan._replace(tune=schedule[-1].tuned) for plan in self.plans]
                 self.work.stop.cuts.append(f"learning from round {number + 1} of {len(schedule)} on")
-                return
+                break
             done = one.tuned
+        return self._finished()
 
     @property
     def left(self) -> list[int]:
@@ -166,7 +162,7 @@ class Tuning:
             kernel = kernel.by_cost(self.cost, length.work / (LENGTHS * length.draws * len(self.plans)))
             self.plans = [plan._replace(kernel=kernel) for plan in self.plans]
 
-    def finished(self) -> Work:
+    def _finished(self) -> Work:
         """Return the work left: chains that stand at their first draw, each with its team's density and graph."""
         length, results = self.plans[0].length, list[Result | None]([None] * len(self.plans))
         if length is not None and self.left:
@@ -197,17 +193,10 @@ def tune_teams(work: Work) -> Work:
         with Progress(0, work.progress, first.kernel, grown, tune=total) as progress:
             start_clock(work)
             stopped = work.stop.part(LEARNING)
-            return with_pool(work, lambda submit: _tuned(work, submit, schedule, progress, stopped), stopped)
+            return with_pool(work, lambda submit: Tuning(work, submit).run(schedule, progress, stopped), stopped)
     except KeyboardInterrupt:
         until = "every chain had a draw" if work.executor is None else "a chain had finished"
         raise KeyboardInterrupt(nothing_left(until, work)) from None
-
-
-def _tuned(work: Work, submit: Submit, schedule: list[Round], progress: Progress, stopped: Stop) -> Work:
-    """Run the rounds of a schedule and return the work left."""
-    tuning = Tuning(work, submit)
-    tuning.run(schedule, progress, stopped)
-    return tuning.finished()
 
 
 def schedule_of(plan: Plan, chains: int) -> list[Round]:
@@ -259,14 +248,14 @@ def can_add_draws(work: Work, results: list[Result]) -> bool:
     if work.plans[0].betas is not None or any(end is None for end in ends):
         return False
     used = [end.replicas[0].graph.used for end in ends]
-    return all(bool(one[N_PIECES] > 0 and one.max() + len(results) <= 2 * MOST_PIECES) for one in used)
+    return all(bool(one[N_PIECES] > 0 and one.max() + len(results) * SPARE <= 2 * MOST_PIECES) for one in used)
 
 
 def with_draws(work: Work, results: list[Result]) -> list[Result]:
     """Add the draws of all chains to the graph of every team, so that each has what the other has found.
 
-    The graphs also get independent trees, in proportion to the steps between two draws, so that a longer run has larger
-    graphs. The chains stay where they are, without draws. A team keeps its graph if an executor lost one of its tasks.
+    The graphs also get as many independent trees as in a growth round. The chains stay where they are, without draws. A
+    team keeps its graph if an executor lost one of its tasks.
     """
     teams = Course(work.plans[0].kernel, 1, tuple(result.end for result in results), 1).teams
     tasks = {}
@@ -277,7 +266,7 @@ def with_draws(work: Work, results: list[Result]) -> list[Result]:
             others = [other for other in range(len(results)) if other not in team]
             saved = tuple(results[d].saved for d in (c, *others[i :: len(team)]))
             end = results[c].end
-            trees = TREES * work.plans[c].thin
+            trees = round(TREES * round_length(work.plans[c], len(results)))
             tasks[c] = Task(work.plans[c], end, density_of(end), graph, room, trees=trees, saved=saved)
     found = with_pool(work, lambda submit: map_chains(work, submit, add_draws, tasks, {}))
     graphs = {}

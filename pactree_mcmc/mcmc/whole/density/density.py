@@ -41,8 +41,9 @@ DEFENCE = 0.1
 """Weight of the defensive parts."""
 FLAT_ODDS = 0.5
 """Power of the odds in the defensive part of splitting."""
-MOST_ODDS = 700.0
-"""Largest absolute log odds, so that no probability is 0."""
+MOST_APART = 300.0
+"""Largest absolute log odds, and largest difference of logits, in the defensive parts. The product of two such
+probabilities is still positive in floating point."""
 MOST_VALUES = 200_000
 """Number of units times features of the largest cell whose subtree is redrawn."""
 
@@ -155,7 +156,7 @@ def _split_into(model: Lowered, state: ChainState, node: int, place: int) -> Non
     z, row = 0.0, row_of(state, node)
     for j in range(N_CELL_TERMS):
         z += state.density[row, j] * state.scratch.density.cell_terms[j]
-    flat = min(max(FLAT_ODDS * guide.odds, -MOST_ODDS), MOST_ODDS)
+    flat = min(max(FLAT_ODDS * guide.odds, -MOST_APART), MOST_APART)
     guide.log_split = log((1.0 - DEFENCE) * _logistic(z) + DEFENCE * _logistic(flat))
     guide.log_stop = log((1.0 - DEFENCE) * _logistic(-z) + DEFENCE * _logistic(-flat))
 
@@ -170,7 +171,7 @@ def mixture(model: Lowered, state: ChainState, node: int, place: int, k: int, ru
     """Return the probability of a split on feature ``k`` with a logit; ``rule`` is the feature's weight per split."""
     guide = state.stored.guide[place]
     defence = feature_weight(model, state, node, k) / guide.weight
-    defence *= exp(max(learned - state.stored.log_learned[place, k], -MOST_ODDS))
+    defence *= exp(max(learned - state.stored.log_learned[place, k], -MOST_APART))
     return rule * ((1.0 - DEFENCE) * exp(learned - guide.log_learned) + DEFENCE * defence)
 
 
