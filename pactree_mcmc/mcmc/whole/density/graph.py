@@ -49,17 +49,10 @@ nodes. Pieces and links are not checked.
 
 
 @jit
-def first_slot(slots: np.ndarray, cell: int, depth: int) -> int:
-    """Return the slot at which the search for the piece of a cell at a depth begins."""
-    at = mixed(cell + depth * np.int64(0x9E3779B1))
-    return (at ^ (at >> 32)) & (len(slots) - 1)
-
-
-@jit
 def place_of(graph: Any, cell: int, depth: int) -> int:
     """Return the piece of a cell at a depth, or ``-1 - slot`` with the free slot for it."""
-    slots = graph.slot
-    at = first_slot(slots, cell, depth)
+    slots, at = graph.slot, mixed(cell + depth * np.int64(0x9E3779B1))
+    at = (at ^ (at >> 32)) & (len(slots) - 1)
     while slots[at] >= 0:
         piece = graph.piece[slots[at]]
         if piece.hash == cell and piece.depth == depth:
@@ -70,10 +63,9 @@ def place_of(graph: Any, cell: int, depth: int) -> int:
 
 @jit
 def piece_of(state: ChainState, node: int) -> int:
-    """Return the piece of a splittable node, or a negative number if there is none."""
-    if state.graph.used[N_PIECES] == 0:
-        return np.int64(NONE)
-    return place_of(state.graph, state.node[node].hash, state.node[node].depth)
+    """Return the piece of a splittable node, or a negative number if there is none with a value."""
+    at = place_of(state.graph, state.node[node].hash, state.node[node].depth)
+    return np.int64(NONE) if at < 0 or state.graph.piece[at].value == -inf else at
 
 
 @jit
@@ -144,10 +136,9 @@ def log_learned(model: Lowered, state: ChainState, node: int) -> float:
 def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
     """Draw the split of a splittable node, feature NONE if it stays a leaf; return its log probability too."""
     split, log_g = _draw_learned(rng, model, state, node)
-    at = piece_of(state, node)
-    if at < 0 or state.graph.piece[at].value == -inf:
+    at, e = piece_of(state, node), np.int64(NONE)
+    if at < 0:
         return split, log_g
-    e = NONE
     if split.feature != NONE:
         sides = sides_of(model, state, node, split.feature, split.categories)
         e = link_of(state.graph, at, split.feature, split.cut, sides)
@@ -209,14 +200,13 @@ def _draw_stored(rng: np.random.Generator, state: ChainState, at: int) -> tuple[
 
 @jit
 def log_decision(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log probability, by `draw_decision`, of the split of a splittable node or of its being a leaf."""
-    at, e = piece_of(state, node), NONE
-    is_stored = at >= 0 and state.graph.piece[at].value > -inf
+    """Return the log probability that `draw_decision` draws the split of a splittable node, or stops at a leaf."""
+    at, e = piece_of(state, node), np.int64(NONE)
     if not is_leaf(state, node):
-        e = link_of_node(model, state, at, node) if is_stored else NONE
+        e = link_of_node(model, state, at, node) if at >= 0 else e
         if e < 0:
             return log_learned(model, state, node)
-    if not is_stored:
+    if at < 0:
         return state.stored.guide[known(model, state, node)].log_stop
     return _log_stored(state.graph, at, e)
 
@@ -248,19 +238,19 @@ def add_tree(model: Lowered, state: ChainState, top: int) -> None:
             if at < 0:
                 at = _add_piece(model, state, node, -1 - at)
             note[node].piece = at
-            if not is_leaf(state, node):
-                _add_link(model, state, node, at)
         n += 1
         node = next_node(state, node, top)
     for i in range(n - 1, -1, -1):
         node = note[i].preorder
         if note[node].piece >= 0:
-            _bind(model, state, node, note[node].piece)
+            if not is_leaf(state, node):
+                _add_link(model, state, node, note[node].piece)
             value_piece(graph, note[node].piece)
 
 
 @jit
 def _add_piece(model: Lowered, state: ChainState, node: int, slot: int) -> int:
+    """Add a piece without links and value for a node, and return its number."""
     graph, here = state.graph, state.node[node]
     at = graph.used[N_PIECES]
     graph.used[N_PIECES] += 1
@@ -269,14 +259,13 @@ def _add_piece(model: Lowered, state: ChainState, node: int, slot: int) -> int:
     piece.hash, piece.depth, piece.first = here.hash, here.depth, NONE
     piece.stop = node_log_stop(model, state, node) + here.score
     piece.g_stop = state.stored.guide[known(model, state, node)].log_stop
-    value_piece(graph, at)
     return at
 
 
 @jit
 def _add_link(model: Lowered, state: ChainState, node: int, at: int) -> None:
-    """Add the link of an internal node's split to its piece, if it has none. `_bind` adds the children."""
-    graph, here = state.graph, state.node[node]
+    """Add the link of an internal node's split to its piece, if the piece has none. The children have their pieces."""
+    graph, here, note = state.graph, state.node[node], state.scratch.note
     sides = sides_of(model, state, node, here.feature, here.categories)
     if link_of(graph, at, here.feature, here.cut, sides) >= 0:
         return
@@ -285,24 +274,12 @@ def _add_link(model: Lowered, state: ChainState, node: int, at: int) -> None:
     link = graph.link[e]
     link.feature, link.cut, link.upper, link.categories = here.feature, here.cut, here.upper, sides
     link.log_rule, link.g = here.log_rule, log_learned(model, state, node)
-    link.left, link.right, link.fixed, link.weight = NONE, NONE, 0.0, 0.0
-    link.next = piece.first
-    piece.first = e
-
-
-@jit
-def _bind(model: Lowered, state: ChainState, node: int, at: int) -> None:
-    """Write the children's pieces into the link of an internal node."""
-    if is_leaf(state, node):
-        return
-    here, e = state.node[node], link_of_node(model, state, at, node)
-    link = state.graph.link[e]
-    link.left, link.right = state.scratch.note[here.left].piece, state.scratch.note[here.right].piece
+    link.left, link.right = note[here.left].piece, note[here.right].piece
     link.fixed = here.log_rule + node_log_split(model, state, node)
-    if link.left < 0:
-        link.fixed += node_log_stop(model, state, here.left) + state.node[here.left].score
-    if link.right < 0:
-        link.fixed += node_log_stop(model, state, here.right) + state.node[here.right].score
+    for child in (here.left, here.right):
+        if note[child].piece < 0:
+            link.fixed += node_log_stop(model, state, child) + state.node[child].score
+    link.next, piece.first = piece.first, e
 
 
 @jit
@@ -345,18 +322,15 @@ def with_capacity(graph: Graph, n_pieces: int, n_links: int) -> Graph:
     out.used[:] = graph.used
     m, n = (int(graph.used[i]) for i in (N_PIECES, N_LINKS))
     out.piece[:m], out.link[:n] = graph.piece[:m], graph.link[:n]
-    _fill_slots(out.slot, out.piece, m)
+    _fill_slots(pack(out), m)
     return out
 
 
 @jit
-def _fill_slots(slots: np.ndarray, pieces: np.recarray, n: int) -> None:
+def _fill_slots(graph: Any, n: int) -> None:
     """Write the first ``n`` pieces into empty slots."""
     for i in range(n):
-        at = first_slot(slots, pieces[i].hash, np.int64(pieces[i].depth))
-        while slots[at] >= 0:
-            at = (at + 1) & (len(slots) - 1)
-        slots[at] = i
+        graph.slot[-1 - place_of(graph, graph.piece[i].hash, np.int64(graph.piece[i].depth))] = i
 
 
 def joined_graph(graphs: list[Graph]) -> Graph:
