@@ -20,7 +20,8 @@ from ..posterior.draws import Draws, draws_of
 from ..posterior.joining import join_chains
 from ..posterior.sampled import SampledPosterior
 from .require import Nonsense
-from .validate import check_course, check_draws, check_run
+from .validate import check_draws
+from .validate_chains import check_course, check_run
 from .validate_model import check_outline, check_parts, check_splits_outline
 
 
