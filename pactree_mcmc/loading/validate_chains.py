@@ -85,8 +85,11 @@ def _check_replica(replica: Replica, model: TreeModel, kernel: Kernel) -> None:
     require(given == (lowered.leaf.is_fixed, lowered.split_prior.is_fixed), "the state of a chain is of another model")
 
 
-def check_run(run: Any, model: TreeModel) -> None:
-    """Refuse a run on its way with chains that have other shapes or dtypes, and with draws that make no sense."""
+def check_run(run: Any, model: TreeModel) -> Unfinished:
+    """Return an unfinished run with its model.
+
+    Refuse states of chains that have other shapes or dtypes, and draws that `check_draws` refuses.
+    """
     require(isinstance(run, Unfinished), "the run is missing")
     # a file contains the model once, and the plans without it
     run = run._replace(plans=tuple(plan._replace(model=model) for plan in run.plans))
@@ -100,6 +103,7 @@ def check_run(run: Any, model: TreeModel) -> None:
             _check_saved(result.saved, model, plan.kernel.moves)
             if result.end is not None:
                 check_end(result.end, model, plan.kernel)
+    return run
 
 
 def _check_saved(saved: Saved, model: TreeModel, moves: tuple[str, ...]) -> None:
