@@ -1,7 +1,7 @@
 """Changed files of saved posteriors.
 
-Bytes are flipped, cut or moved. Or words and arrays are changed, with a checksum that fits. The library trusts what such
-a forged file says of the states of chains. Therefore chains are resumed only if bytes were changed.
+Bytes are flipped, cut or moved. Or words and arrays are changed, with a checksum that fits. The library trusts what
+such a forged file says of the states of chains. Therefore chains are resumed only if bytes were changed.
 """
 
 from __future__ import annotations
