@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..core.checks import check_type
+from ..core.warn import warn
 from ..files.encoding import CODEC, Encoded, Unknown
 from ..files.store import AnyPath, read
 from ..mcmc.run.checkpoint import Unfinished
@@ -66,7 +66,7 @@ def load(
     try:
         course = CODEC.decode(parts["course"]) if "course" in parts else None
     except Unknown as error:
-        warnings.warn(f"the chains of {path} cannot be continued by this release: {error}.", stacklevel=2)
+        warn(f"the chains of {path} cannot be continued by this release: {error}.")
     if course is not None:
         _apply(path, check_course, course, draws, model)
     return SampledPosterior(model, **draws._asdict(), course=course)
@@ -172,9 +172,8 @@ def _draws_so_far(model: TreeModel, run: Unfinished, path: Any) -> SampledPoster
     least, planned = min(done), run.plans[0].draws
     if least == 0:
         raise ValueError(f"{path} is a checkpoint from before every chain had a draw; pt.resume(path) goes on from it.")
-    warnings.warn(
-        f"{path} is a checkpoint of a run on its way: {least} of {planned} draws a chain; pt.resume(path) finishes it.",
-        stacklevel=3,
+    warn(
+        f"{path} is a checkpoint of a run on its way: {least} of {planned} draws a chain; pt.resume(path) finishes it."
     )
     saved = [result.shortened(least).saved for result in run.results if result is not None]
     post: SampledPosterior = join_chains(model, saved, run.plans[0].kernel.moves, run.seconds)

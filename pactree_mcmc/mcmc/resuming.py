@@ -101,7 +101,6 @@ def resume(
             raise ValueError(f"{name}= is for the path of a file; a posterior has its {name}.")
     if not isinstance(run, SampledPosterior):
         raise TypeError(f"run is a {type(run).__name__}; give a SampledPosterior, or the path of a file.")
-    # run from here: warnings name the line of the caller by the depth of the calls, as for `sample`
     return run_plans(*_rest_of_posterior(run, draws, executor, progress, checkpoint, every, found))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from ..core.checks import MOST, Seed, check_count, check_number, in_words, is_integer
 from ..core.sending import sending
+from ..core.warn import warn
 from ..files.calls import call_of, source_of
 from ..files.store import AnyPath
 from ..model import TreeModel
@@ -236,16 +236,16 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
         # takes a moment, and without it all draws would be lost
         post = _posterior(work, done, seconds, steps)
     if stop.cuts:
-        warnings.warn(_ended_early(stop, post, work.plans[0]), stacklevel=3)
+        warn(_ended_early(stop, post, work.plans[0]))
     try:
         if post.course is not None:
             evidences = team_evidences(post, stop.seconds) if evidences is None else evidences
             post.course = post.course._replace(evidences=evidences)
         if done.complete and work.checkpoint is not None:
             post.save(work.checkpoint.path)
-        warn_if_unconverged(post, 3, levels=1 if post.tempering is None else post.tempering.betas.shape[1])
+        warn_if_unconverged(post, levels=1 if post.tempering is None else post.tempering.betas.shape[1])
     except KeyboardInterrupt:
-        warnings.warn("interrupted: all draws are returned, but not judged; post.summary() does.", stacklevel=3)
+        warn("interrupted: all draws are returned, but not judged; post.summary() does.")
     return post
 
 

@@ -11,22 +11,23 @@ A run of given length has one stretch. A run that finds its own length moves bet
     RENEW    add the draws to the graphs of both teams, drop them, and make a new stretch: JUDGE
     EXTEND   make further draws of the same stretch, then keep every second one of twice as many: JUDGE
 
-There are six stretches at most, of 1, 1, 2, 2, 4 and 4 times the steps of the first one, and those that confirm. Of several stretches, the one that satisfies the
-criterion is more often one that lacks a rare excursion of a chain, so that its errors are understated. Therefore the
-next one must satisfy it too, and takes its place. The run ends after a given number of steps, whose
-cost in rows visited was measured in tuning. So the same seed ends at the same draw on any machine.
+There are six stretches at most, of 1, 1, 2, 2, 4 and 4 times the steps of the first one, and those that confirm. Of
+several stretches, the one that satisfies the criterion is more often one that lacks a rare excursion of a chain, so
+that its errors are understated. Therefore the next one must satisfy it too, and takes its place. The run ends after a
+given number of steps, whose cost in rows visited was measured in tuning. So the same seed ends at the same draw on any
+machine.
 """
 
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from enum import Enum
 from math import inf
 
 import numpy as np
 
+from ..core.warn import warn
 from ..posterior.convergence import agrees, converged
 from ..posterior.evidence import evidences_differ
 from ..posterior.joining import join_chains
@@ -105,7 +106,7 @@ class Schedule:
                 state = actions[state]()
         except KeyboardInterrupt:
             self.done = self.done._replace(complete=False)
-            warnings.warn(f"interrupted: the {self.n_draws} draws a chain made so far are returned.", stacklevel=5)
+            warn(f"interrupted: the {self.n_draws} draws a chain made so far are returned.")
         return self
 
     def chosen(self) -> Done:
@@ -170,10 +171,7 @@ class Schedule:
             return State.JUDGE
         if is_interrupted:
             self.done = self.done._replace(complete=False)
-            warnings.warn(
-                f"interrupted: instead of a new stretch the {self.n_draws} draws a chain before it are returned.",
-                stacklevel=7,
-            )
+            warn(f"interrupted: instead of a new stretch the {self.n_draws} draws a chain before it are returned.")
         return State.END
 
     def _draw(self, work: Work) -> Done:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from typing import NamedTuple
 
 import numpy as np
 
+from ...core.warn import warn
 from ...model.not_finite import NotFinite
 from .checkpoint import Checkpoint
 from .progress import Progress
@@ -144,9 +144,7 @@ def _without_lost(work: Work, results: list[Result | None], lost: dict[int, Exce
             error.add_note(f"every chain was lost: {what}")
             raise error
         rest = "" if work.checkpoint is None else f", and pt.resume({str(work.checkpoint.path)!r}) finishes the lost"
-        warnings.warn(
-            f"{len(lost)} of {len(results)} chains were lost ({what}); the others are returned{rest}.", stacklevel=7
-        )
+        warn(f"{len(lost)} of {len(results)} chains were lost ({what}); the others are returned{rest}.")
     return Done(kept, not lost)
 
 
@@ -164,7 +162,7 @@ def _interrupted_tasks(work: Work, results: list[Result | None], futures: dict[i
         return _shortened(work, made)
     if not done:
         raise KeyboardInterrupt(nothing_left("a chain had finished", work))
-    warnings.warn(f"interrupted: {len(done)} of {len(results)} chains had finished and are returned.", stacklevel=7)
+    warn(f"interrupted: {len(done)} of {len(results)} chains had finished and are returned.")
     return Done(done, False)
 
 
@@ -283,5 +281,5 @@ def nothing_left(until: str, work: Work) -> str:
 def _shortened(work: Work, results: list[Result]) -> Done:
     """Return as many draws of every chain as each of them has, with a warning."""
     least = min(result.n_draws for result in results)
-    warnings.warn(f"interrupted: {least} of {work.plans[0].draws} draws a chain are returned.", stacklevel=8)
+    warn(f"interrupted: {least} of {work.plans[0].draws} draws a chain are returned.")
     return Done([result.shortened(least) for result in results], False)
