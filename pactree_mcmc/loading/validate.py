@@ -24,7 +24,7 @@ ROUNDING = 1e-6
 """Largest rounding error of the sum over some rows, relative to the sum over all."""
 
 
-def check_calls(calls: Any) -> None:
+def check_recorded_calls(calls: Any) -> None:
     """Refuse calls that `sample` and `resume` do not write."""
     check_declared(calls, tuple[Call, ...], "the calls")
     require([call.function in FUNCTIONS for call in calls], "a call is of an unknown function")
@@ -33,7 +33,7 @@ def check_calls(calls: Any) -> None:
 def check_draws(draws: Any, model: TreeModel) -> None:
     """Refuse trees that would lead out of their arrays, and values that are not numbers."""
     trees = draws.trees
-    check_calls(draws.calls)
+    check_recorded_calls(draws.calls)
     require(isinstance(trees, CodedTrees), "the trees are none")
     n_nodes, n_trees = len(trees.feature), len(trees.offset) - 1
     _check_trees(trees, model)

@@ -22,7 +22,7 @@ from ..tree.coded import CODED_NODE
 from ..tree.drawn import Course, Saved
 from .declared import check_declared
 from .require import require
-from .validate import check_calls, check_draws
+from .validate import check_draws, check_recorded_calls
 
 DECLARED = get_type_hints(ChainState, include_extras=True)
 """Dtypes and axes of the arrays of a chain."""
@@ -98,7 +98,7 @@ def check_run(run: Any, model: TreeModel) -> Unfinished:
     require(np.isfinite([run.every, run.seconds]), "the time is not finite")
     for plan, result in zip(run.plans, run.results, strict=True):
         check_kernel(plan.kernel)
-        check_calls(plan.calls)
+        check_recorded_calls(plan.calls)
         if result is not None:
             _check_saved(result.saved, model, plan.kernel.moves)
             if result.end is not None:

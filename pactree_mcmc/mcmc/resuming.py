@@ -19,7 +19,7 @@ from ..tree.drawn import SAVED_TREE, Saved
 from .chain.tempering import LadderReport
 from .kernel import complete
 from .moves.base import Move
-from .run.checkpoint import Checkpoint, read_interval, read_target
+from .run.checkpoint import Checkpoint, read_checkpoint_path, read_interval
 from .run.task import Length, Plan, Result
 from .run.workers import Work
 from .sampling import check_executor, run_plans
@@ -131,7 +131,7 @@ def _rest_of_file(
     if checkpoint is None:
         target, every = check_target(path, only="netCDF"), found.every
     else:
-        target, every = read_target(checkpoint), read_interval(every)
+        target, every = read_checkpoint_path(checkpoint), read_interval(every)
     written = Checkpoint(target, every, plans, found.seconds)
     return Work(plans, before, executor, progress, written), found.seconds
 
@@ -169,7 +169,7 @@ def _rest_of_posterior(
     before: list[Result | None] = [_result(post, c) for c in range(post.n_chains)]
     written, every = None, read_interval(every)
     if checkpoint is not None:
-        written = Checkpoint(read_target(checkpoint), every, plans, post.seconds)
+        written = Checkpoint(read_checkpoint_path(checkpoint), every, plans, post.seconds)
         written.write(before)
     return Work(plans, before, executor, progress, written), post.seconds
 

@@ -24,7 +24,7 @@ from ..tree.tree import Tree
 from .chain.start import Dispersed
 from .chain.tempering import read_ladder
 from .kernel import PROPOSALS_PER_DRAW, check_even, read_kernel
-from .run.checkpoint import Checkpoint, read_interval, read_target
+from .run.checkpoint import Checkpoint, read_checkpoint_path, read_interval
 from .run.pilot import fitted
 from .run.stop import Stop
 from .run.task import LENGTHS, WORK, Length, Plan
@@ -207,7 +207,7 @@ def sample(
     written = None
     every = read_interval(every)
     if checkpoint is not None:
-        written = Checkpoint(read_target(checkpoint), every, plans)
+        written = Checkpoint(read_checkpoint_path(checkpoint), every, plans)
         written.write([None] * len(plans))
     return run_plans(Work(plans, [None] * len(plans), executor, progress, written), 0.0)
 

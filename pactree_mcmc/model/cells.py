@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core.bits import codes_go_left
 from ..table.columns import Columns
 from .data import Units
 
@@ -70,11 +71,8 @@ class PlainCell:
         return np.concatenate([[weight.sum()], units.moments[:, self.index].sum(axis=1)])
 
     def goes_left(self, split: Split) -> np.ndarray:
-        """Boolean array: which units of the cell go left."""
-        codes = self.codes(split.feature)
-        if split.categories >= 0:
-            return (split.categories >> codes) & 1 == 1
-        return codes <= split.cut
+        """Return True for each unit of the cell that goes left."""
+        return codes_go_left(self.codes(split.feature), split.cut, split.categories)
 
     def split(self, by: Split, nodes: tuple[int, int] = (0, 0)) -> tuple[PlainCell, PlainCell]:
         """The two children."""

@@ -23,7 +23,7 @@ keep_records(NODE=NODE, CELL=CELL, GUIDE=GUIDE, PIECE=PIECE, LINK=LINK)
 
 
 @kept
-class Cells(NamedTuple):
+class StoredCells(NamedTuple):
     """Stored values of cells, kept if sums of fractions make them depend on the order of rows."""
 
     n_cells: int
@@ -56,7 +56,7 @@ class Replica(NamedTuple):
 
     state: tuple[np.ndarray, ...]
     """Arrays of the state, in the order of ARRAYS."""
-    cells: Cells
+    cells: StoredCells
     noise: tuple[Params, Params] | None
     """Parameters of the leaf and of its guess, or None if no variance is drawn."""
     blocks: int
@@ -163,7 +163,7 @@ def _replica(chain: Chain) -> Replica:
         guided = np.flatnonzero(state.stored.guide.hash != NONE)
     tables = (state.stored.cell[known], state.stored.mass[known], state.stored.log_part[known])
     guides = (array[guided] for array in (state.stored.guide, state.stored.fraction, state.stored.log_learned))
-    cells = Cells(len(state.stored.cell), known, *tables, guided, *guides)
+    cells = StoredCells(len(state.stored.cell), known, *tables, guided, *guides)
     noise = None
     if not chain.lowered.leaf.is_fixed:
         noise = chain.lowered.leaf.params.copy(), chain.lowered.guess.params.copy()

@@ -78,7 +78,7 @@ def read_interval(every: Any) -> float:
     return check_number("every", every, "seconds between checkpoints, > 0", 5e-324)
 
 
-def read_target(path: Any) -> Path:
+def read_checkpoint_path(path: Any) -> Path:
     """Check the path of a new checkpoint."""
     path = check_target(path, only="netCDF")
     if path.exists():
