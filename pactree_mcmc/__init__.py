@@ -24,7 +24,8 @@ Scikit-learn estimators: BayesianTreeClassifier, BayesianTreeRegressor.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .faces import report as _report
+import pactree_mcmc.faces.report as _report
+
 from .loading.load import load
 from .mcmc.moves.base import Move
 from .mcmc.resuming import resume
