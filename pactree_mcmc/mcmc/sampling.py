@@ -1,4 +1,4 @@
-"""pt.sample: its arguments checked, its chains begun, its posterior made."""
+"""Implementation of `pt.sample`: check the arguments, run the chains, build the posterior."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from .whole.evidence import team_evidences
 from .whole.rounds import default_work, tune_teams, tunes_within
 
 TUNE = 1000
-"""Draws dropped first, where nothing is said."""
+"""Default number of tuning steps."""
 PROPOSALS_OF_WHOLE = 30
-"""Proposals between two draws, where nothing is said, of kernel "whole" and of mixtures with it."""
+"""Default number of proposals between two draws in kernel "whole" and in mixtures with it."""
 
 
 def sample(
@@ -213,7 +213,7 @@ def sample(
 
 
 def run_plans(work: Work, seconds: float) -> SampledPosterior:
-    """Run chains that took ``seconds`` before; join them, and put the posterior in the place of the checkpoint."""
+    """Run chains that took ``seconds`` before, join their draws, and replace the checkpoint by the posterior."""
     began, first = time.perf_counter(), work.plans[0]
     limit = None if first.length is None else first.length.seconds
     stop = Stop() if limit is None else Stop(limit)
@@ -250,7 +250,7 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
 
 
 def _posterior(work: Work, done: Done, seconds: float, steps: int | None) -> SampledPosterior:
-    """Return the posterior of what chains have drawn, after ``steps`` steps each."""
+    """Return the posterior of the draws of all chains, after ``steps`` steps each."""
     first, results, tempering, course = work.plans[0], done.results, None, None
     steps = results[0].n_draws * first.thin if steps is None else steps
     if results[0].ladder is not None:
@@ -264,7 +264,7 @@ def _posterior(work: Work, done: Done, seconds: float, steps: int | None) -> Sam
 
 
 def _ended_early(stop: Stop, post: SampledPosterior, plan: Plan) -> str:
-    """Return the warning of a run of which the clock left something out."""
+    """Return the warning about a run that the time limit has shortened."""
     missing = plan.length.draws - post.n_draws if plan.length is not None else 0
     advice = f" pt.resume(post, {missing}) makes the other draws." if missing > 0 else ""
     return (
@@ -274,7 +274,7 @@ def _ended_early(stop: Stop, post: SampledPosterior, plan: Plan) -> str:
 
 
 def _named(kernel: Any) -> list[str]:
-    """The names in what may be a kernel."""
+    """Return the names in the argument ``kernel``, whatever its type."""
     names = [kernel] if isinstance(kernel, str) else list(kernel) if isinstance(kernel, Mapping) else []
     return [name for name in names if isinstance(name, str)]
 
@@ -282,7 +282,7 @@ def _named(kernel: Any) -> list[str]:
 def _read_length(
     draws: int, tune: Any, thin: Any, proposals: Any, steps: Any, seconds: Any, work: Any
 ) -> Length | None:
-    """Where a run that finds its own length must end; None for one whose length is given."""
+    """Return the limits of a run that finds its own length, or None if the length is given."""
     given = {"tune": tune, "thin": thin, "proposals": proposals}
     given = {name: value for name, value in given.items() if value is not None}
     for name, value in given.items():
@@ -311,7 +311,7 @@ def _read_length(
 
 
 def check_reachable(model: TreeModel) -> None:
-    """Refuse what is no model, or one whose trees chains cannot reach."""
+    """Refuse an object that is no model, and a model whose trees chains cannot reach."""
     if not isinstance(model, TreeModel):
         raise TypeError(f"model is a {type(model).__name__}; give a TreeModel.")
     if model.shape is not None and model.shape.joint.any():
@@ -322,13 +322,13 @@ def check_reachable(model: TreeModel) -> None:
 
 
 def check_executor(executor: Any) -> None:
-    """Refuse what cannot run tasks."""
+    """Refuse an object that cannot run tasks."""
     if executor is not None and not callable(getattr(type(executor), "submit", None)):
         raise TypeError(f"executor is {in_words(executor)}; give a concurrent.futures.Executor, or None for threads.")
 
 
 def chain_seeds(rng: Any, chains: int) -> list[Any]:
-    """One source of randomness for each chain."""
+    """Return one source of randomness for each chain."""
     if isinstance(rng, list | tuple):
         if len(rng) != chains:
             raise ValueError(f"rng has {len(rng)} entries for {chains} chains; give one each.")
@@ -344,7 +344,7 @@ def chain_seeds(rng: Any, chains: int) -> list[Any]:
 
 
 def _check_source(rng: Any) -> None:
-    """Refuse a seed that is none; other objects may be sources that a worker makes."""
+    """Refuse an invalid seed. Other objects may be sources that a worker makes."""
     known = rng is None or isinstance(rng, np.random.SeedSequence | np.random.Generator | np.random.BitGenerator)
     if not known and not (is_integer(rng) and int(rng) >= 0):
         raise ValueError(
@@ -353,6 +353,7 @@ def _check_source(rng: Any) -> None:
 
 
 def _read_starts(model: TreeModel, start: Any, chains: int) -> list[Any]:
+    """Return the start of each chain, checked."""
     if isinstance(start, str):
         if start not in ("dispersed", "grown", "prior", "stump"):
             allowed = "'dispersed', 'grown', 'prior', 'stump', a Tree, or one a chain"

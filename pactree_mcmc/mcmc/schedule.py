@@ -12,9 +12,9 @@ A run of given length has one stretch. A run that finds its own length moves bet
     EXTEND   make further draws of the same stretch, then keep every second one of twice as many: JUDGE
 
 There are six stretches at most, of 1, 1, 2, 2, 4 and 4 times the steps of the first one, and those that confirm. Of
-several stretches, the one that satisfies the criterion is more often one that lacks a rare excursion of a chain, so
-that its errors are understated. Therefore the next one must satisfy it too, and takes its place. The run ends after a
-given number of steps, whose cost in rows visited was measured in tuning. So the same seed ends at the same draw on any
+several stretches, one that satisfies the criterion lacks the rare excursions of chains more often than others, so that
+its errors are understated. Therefore the next one must satisfy it too, and takes its place. The run ends after a given
+number of steps, whose cost in rows visited was measured in tuning. So the same seed ends at the same draw on any
 machine.
 """
 

@@ -1,4 +1,4 @@
-"""A chain stopped between two draws: all that decides how it goes on, as arrays and numbers."""
+"""Snapshot of a chain between two draws: arrays and numbers that determine all further steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .chain import Chain
 from .tempering import Ladder
 
 ARRAYS = ("order", "node", "stats", "box", "count", "beta", "moves", "density")
-"""Arrays of a chain's state, without scratch and without the stored values of cells."""
+"""Names of the arrays of a state that are stored, without scratch and without the stored values of cells."""
 GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 
 

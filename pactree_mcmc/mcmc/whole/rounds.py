@@ -9,7 +9,6 @@ each is an independent witness of what the other has found; only the costs of pr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from ..kernel import STEP_ROWS
 from ..run.pool import Submit, map_chains, start_clock, with_pool
 from ..run.progress import Progress
 from ..run.stop import LEARNING, Stop
-from ..run.task import LENGTHS, PILOT_STEPS, WORK, Plan, Result, Run
+from ..run.task import LENGTHS, WORK, Plan, Result, Run
 from ..run.workers import Work, nothing_left
 from ..state.pieces import Graph, new_graph
 from ..state.records import N_PIECES
@@ -36,14 +35,10 @@ from .tasks import Task, add_draws, density_of, run_round
 
 MOST_TEAMS = 2
 """Largest number of teams."""
-PILOT_BETA = 0.3
-"""Power of the score in the first round, which measures what each move costs."""
 BETAS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.0, 1.0)
-"""Powers of the score in the rounds to which the density is fitted."""
-REMEMBERED = 5
-"""Number of last rounds to whose decisions the density is fitted."""
-GROWTH_ROUNDS, GROWTH_STEPS = 2, 2
-"""Number of rounds in which the graph grows, and their length relative to the other rounds."""
+"""Powers of the score in the rounds to which the density is fitted, the first of which also measure what moves cost."""
+GROWTH_ROUNDS = 2
+"""Number of further rounds, in which the graph grows."""
 STEPS, TREES = 30, 1600
 """Number of steps of a round, and of independent trees that a chain draws in a growth round."""
 PASSES = 8000
@@ -65,19 +60,19 @@ class Team(NamedTuple):
     chains: tuple[int, ...]
     density: np.ndarray
     graph: Graph
-    rounds: tuple[Decisions, ...] = ()
-    """Decisions recorded in the last rounds."""
+    decisions: tuple[Decisions, ...] = ()
+    """Decisions recorded so far, as one if there are any."""
 
 
 class Round(NamedTuple):
     """One round of the schedule."""
 
-    kind: str
-    """"pilot", "fit" or "grow"."""
     beta: float
     """Power of the score."""
     tuned: int
     """Number of tuning steps of a chain at its end."""
+    grows: bool
+    """True if the graph grows, False if the density is fitted."""
 
 
 class Tuning:
@@ -140,19 +135,17 @@ class Tuning:
         self._set_weights(found.values())
         for number, team in enumerate(self.teams):
             results = [found[c] for c in team.chains if c in found]
-            if not results or one.kind == "pilot":
+            if not results:
                 continue
-            if one.kind == "grow":
+            if one.grows:
                 self.teams[number] = team._replace(graph=joined_graph([result.graph for result in results]))
                 continue
-            decisions = joined_decisions([result.decisions for result in results])
-            rounds = (*team.rounds, decisions)[-REMEMBERED:]
-            density = fit_density(joined_decisions(list(rounds)))
-            self.teams[number] = team._replace(rounds=rounds, density=density)
+            decisions = joined_decisions([*team.decisions, *(result.decisions for result in results)])
+            self.teams[number] = team._replace(decisions=(decisions,), density=fit_density(decisions))
 
     def _round_tasks(self, team: Team, one: Round) -> dict[int, Task]:
         """Return the tasks of a team's chains in a round."""
-        graph = team.graph if one.kind == "grow" else None
+        graph = team.graph if one.grows else None
         room = (MOST_PIECES - int(team.graph.used.max())) // len(team.chains)
         trees = round(TREES * round_length(self.plans[0], len(self.plans)))
         return {
@@ -220,20 +213,14 @@ def _tuned(work: Work, submit: Submit, schedule: list[Round], progress: Progress
 def schedule_of(plan: Plan, chains: int) -> list[Round]:
     """Return the rounds of a run.
 
-    A run that finds its own length has rounds of a given number of steps, and a pilot. Another one divides its tuning
-    steps evenly. The graph does not grow if the variance of the leaves or feature weights are drawn, since the sums it
-    stores change with them.
+    A run that finds its own length has rounds of a given number of steps. Another one divides its tuning steps evenly.
+    The graph does not grow if the variance of the leaves or feature weights are drawn, since the sums it stores change
+    with them.
     """
-    n_growth = GROWTH_ROUNDS if plan.model.lowered.is_fixed else 0
-    kinds = [*["fit"] * len(BETAS), *["grow"] * n_growth]
-    betas = [*BETAS, *[1.0] * n_growth]
-    if plan.length is None:
-        ends = [plan.tune * (number + 1) // len(kinds) for number in range(len(kinds))]
-    else:
-        steps = max(round(STEPS * round_length(plan, chains)), 1)
-        kinds, betas = ["pilot", *kinds], [PILOT_BETA, *betas]
-        ends = list(accumulate([PILOT_STEPS, *[steps] * len(BETAS), *[GROWTH_STEPS * steps] * n_growth]))
-    return [Round(*one) for one in zip(kinds, betas, ends, strict=True)]
+    betas = [*BETAS, *[1.0] * (GROWTH_ROUNDS if plan.model.lowered.is_fixed else 0)]
+    n, steps = len(betas), max(round(STEPS * round_length(plan, chains)), 1)
+    ends = [plan.tune * k // n if plan.length is None else steps * k for k in range(1, n + 1)]
+    return [Round(beta, end, k >= len(BETAS)) for k, (beta, end) in enumerate(zip(betas, ends, strict=True))]
 
 
 def round_length(plan: Plan, chains: int) -> float:

@@ -258,8 +258,8 @@ def test_a_density_shared_by_both_teams_is_noticed(monkeypatch):
     real = _rounds.fit_density
     last = []
 
-    def fitted(decisions, before):
-        last.append(real(decisions, before))
+    def fitted(decisions):
+        last.append(real(decisions))
         return last[0]
 
     monkeypatch.setattr(_rounds, "fit_density", fitted)

@@ -3,10 +3,10 @@
     P(split | u) = logistic(a_k . x(u)),      P(q | u) proportional to R(q | u) exp(b_k . f(q, u))
 
 at a cell u of depth class ``k = min(depth, DENSITY_LEVELS - 1)``. Each is mixed with a *defensive* part, so that every
-tree has a positive probability: splitting with probability 1/2, and a split by the learned part within a feature that
-is drawn by the prior, since a rarely used feature has a good split too. The probabilities of a cell are found in one
-pass over its rows, feature by feature, and kept with the cell. A nominal feature of many categories has the same
-candidates as in `split_sums`.
+tree has a positive probability: splitting by a power of the lookahead odds, and a split by the learned part within a
+feature that is drawn by the prior, since a rarely used feature has a good split too. The probabilities of a cell are
+found in one pass over its rows, feature by feature, and kept with the cell. A nominal feature of many categories has
+the same candidates as in `split_sums`.
 """
 
 from math import exp, inf, log
@@ -39,8 +39,10 @@ from .terms import (
 
 DEFENCE = 0.1
 """Weight of the defensive parts."""
-LEAST_LOG = -700.0
-"""Smallest log of a probability, so that its exponential is positive."""
+FLAT_ODDS = 0.5
+"""Power of the odds in the defensive part of splitting."""
+MOST_ODDS = 700.0
+"""Largest absolute log odds, so that no probability is 0."""
 MOST_VALUES = 200_000
 """Number of units times features of the largest cell whose subtree is redrawn."""
 
@@ -153,8 +155,9 @@ def _split_into(model: Lowered, state: ChainState, node: int, place: int) -> Non
     z, row = 0.0, row_of(state, node)
     for j in range(N_CELL_TERMS):
         z += state.density[row, j] * state.scratch.density.cell_terms[j]
-    guide.log_split = log((1.0 - DEFENCE) * _logistic(z) + DEFENCE / 2.0)
-    guide.log_stop = log((1.0 - DEFENCE) * _logistic(-z) + DEFENCE / 2.0)
+    flat = min(max(FLAT_ODDS * guide.odds, -MOST_ODDS), MOST_ODDS)
+    guide.log_split = log((1.0 - DEFENCE) * _logistic(z) + DEFENCE * _logistic(flat))
+    guide.log_stop = log((1.0 - DEFENCE) * _logistic(-z) + DEFENCE * _logistic(-flat))
 
 
 @jit
@@ -167,7 +170,7 @@ def mixture(model: Lowered, state: ChainState, node: int, place: int, k: int, ru
     """Return the probability of a split on feature ``k`` with a logit; ``rule`` is the feature's weight per split."""
     guide = state.stored.guide[place]
     defence = feature_weight(model, state, node, k) / guide.weight
-    defence *= exp(max(learned - state.stored.log_learned[place, k], LEAST_LOG))
+    defence *= exp(max(learned - state.stored.log_learned[place, k], -MOST_ODDS))
     return rule * ((1.0 - DEFENCE) * exp(learned - guide.log_learned) + DEFENCE * defence)
 
 

@@ -13,7 +13,7 @@ from ...state.tree import FEWEST_TOPS, first_density
 from .decisions import Decisions, add_likelihood
 from .terms import ROWS_TERM
 
-RIDGE = 0.05
+RIDGE = 1.0
 """Weight of the squared differences from `first_density`, of the parameters of terms with unit standard deviation."""
 LEAST_SPREAD = 1e-3
 """Standard deviation of a term below which it counts as constant."""

@@ -111,12 +111,9 @@ def test_constant_terms(constant):
 
 
 def test_few_decisions_change_little_and_none_change_nothing():
-    none, one, many = (
-        joined_decisions([simulated(n, 4, level=level) for level in range(DENSITY_LEVELS)]) for n in (0, 1, 400)
-    )
+    none, one = (joined_decisions([simulated(n, 4, level=level) for level in range(DENSITY_LEVELS)]) for n in (0, 1))
     assert np.array_equal(fit_density(none), first_density())
-    moved = [np.abs(fit_density(d) - first_density())[:-1].max() for d in (one, many)]
-    assert 0.0 < moved[0] < 2.0 * moved[1]
+    assert 0.0 < np.abs(fit_density(one) - first_density())[:-1].max() < 3.0
 
 
 @pytest.mark.parametrize("is_split", [0.0, 1.0])

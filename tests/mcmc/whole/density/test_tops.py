@@ -42,9 +42,9 @@ def test_as_many_depths_as_the_leaf_of_a_row_is_deep_on_average():
     deep = decisions._replace(level=np.array([0, 1, 1, 2, 3, 3]), is_split=split, cell_terms=terms)
     assert mean_depth(deep) == pytest.approx(3.4)
     assert mean_depth(deep._replace(is_split=0.0 * split)) == 0.0
-    assert fit_density(deep, first_density())[-1, 0] == FEWEST_TOPS == first_density()[-1, 0]
+    assert fit_density(deep)[-1, 0] == FEWEST_TOPS == first_density()[-1, 0]
     terms[:, ROWS_TERM] = np.log1p([100.0, 100.0, 0.0, 100.0, 100.0, 90.0])
-    assert fit_density(deep, first_density())[-1, 0] == 5.0
+    assert fit_density(deep)[-1, 0] == 5.0
 
 
 @pytest.mark.planted
