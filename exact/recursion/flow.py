@@ -39,7 +39,7 @@ class Router(NamedTuple):
 
 @jit
 def row_goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray, code: np.ndarray) -> bool:
-    """Whether a row (p,) of numbers, with codes (p,) unless local, goes left at split ``e`` of ``cell``."""
+    """Return True if a row (p,) of numbers, with codes (p,) unless local, goes left at split ``e`` of ``cell``."""
     k, split = graph.feature[e], graph.split[e]
     if router.nominal[k]:
         if row[k] < 0.0:

@@ -129,7 +129,7 @@ class Posterior(ExploresTrees, PredictsNewY):
         return self._write_report(path, truth, title, command)
 
     def _repr_html_(self) -> str:
-        """A few lines for notebooks: the verdict, numbers and the consensus tree."""
+        """Return the verdict, a few numbers and the consensus tree as HTML for notebooks."""
         return self._small_html()
 
     @abstractmethod
