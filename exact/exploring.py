@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.checks import Seed, check_count, check_number
-from pactree_mcmc.posterior.space.paths import Condition, in_words
+from pactree_mcmc.posterior.space.paths import Condition, conditions_in_words
 from pactree_mcmc.posterior.space.support import CELL, SPLIT, Support, likely, split_keys, with_split
 from pactree_mcmc.posterior.summaries.credible_set import CredibleSet, check_mass, credible_set_of
 from pactree_mcmc.posterior.summaries.exploring import ExploresTrees
@@ -116,11 +116,13 @@ class ExploresGraph(ExploresTrees):
         cells = likely(parts.of_cell, min_probability, 1)
         splits = likely(parts.of_split, min_probability, 0)
         parent = self._parent_of_edge[parts.edge[splits]]
-        words = [in_words(model.columns, self._conditions_above(int(cell))) for cell in sets.first[cells].tolist()]
+        words = [
+            conditions_in_words(model.columns, self._conditions_above(int(cell))) for cell in sets.first[cells].tolist()
+        ]
         for cell, edge in zip(parent.tolist(), parts.edge[splits].tolist(), strict=True):
             above = self._conditions_above(cell)
-            split = in_words(model.columns, [self._condition(edge, True)], above)
-            words.append(with_split(in_words(model.columns, above), split))
+            split = conditions_in_words(model.columns, [self._condition(edge, True)], above)
+            words.append(with_split(conditions_in_words(model.columns, above), split))
         probability = np.concatenate([parts.of_cell[cells], parts.of_split[splits]])
         m = len(probability)
         return Support(

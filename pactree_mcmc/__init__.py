@@ -24,6 +24,8 @@ Scikit-learn estimators: BayesianTreeClassifier, BayesianTreeRegressor.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import pactree_mcmc.faces.report as _report
+
 from .loading.load import load
 from .mcmc.moves.base import Move
 from .mcmc.resuming import resume
@@ -79,7 +81,8 @@ if TYPE_CHECKING:
     from .faces import plots
     from .faces.sklearn.estimators import BayesianTreeClassifier, BayesianTreeRegressor
 
-import_module(".faces.report", __name__)
+# the layer of posteriors does not import the one that shows them
+Posterior._write_report, Posterior._small_html = _report.write_report, _report.small_html
 
 __version__ = "0.2.0"
 

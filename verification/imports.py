@@ -40,6 +40,8 @@ EXACT_LAYERS = tuple(
     )
 )
 TABLES_OF_CONTENTS = ("pactree_mcmc", "exact")
+SAMPLERS = ("pactree_mcmc.mcmc", "pactree_mcmc.smc")
+"""Packages that the exact engine does not need."""
 WIDTH, ROW, BOX, LEFT, TOP = 440, 30, 150, 50, 40
 INK, ALARM = "#2c5f8a", "#b3352c"
 
@@ -93,6 +95,24 @@ def arrows(module, at_once=False, root=ROOT):
     """Modules of the library that a module imports."""
     found = imports_of(modules(root)[module], at_once, root) & modules(root).keys()
     return {name for name in found if not any(other.startswith(name + ".") for other in found)} - {module}
+
+
+def reached(module, root=ROOT):
+    """Return the modules of the library that a module imports, directly or by way of others.
+
+    The tables of contents import everything. Therefore what they import does not count.
+    """
+    found, todo = set(), [module]
+    while todo:
+        new = arrows(todo.pop(), root=root) - set(TABLES_OF_CONTENTS) - found
+        found |= new
+        todo += new
+    return found
+
+
+def sampler_modules(module, root=ROOT):
+    """Return the modules of the samplers that a module imports, directly or by way of others."""
+    return sorted(name for name in reached(module, root) if any(within(name, sampler) for sampler in SAMPLERS))
 
 
 def circles(root=ROOT):

@@ -207,7 +207,7 @@ def check_penalty(penalty: Any) -> None:
     check_choice("penalty", penalty, ("size", "spatial"))
 
 
-def check_factor(name: str, value: Any) -> None:
+def check_optional_factor(name: str, value: Any) -> None:
     """Refuse a parameter that is neither None nor a finite number >= 0."""
     if value is not None:
         check_number(name, value, "a finite number >= 0, or None to cross-validate", 0.0, LARGEST_PENALTY)

@@ -19,7 +19,7 @@ from ..systems.pac_bayes.subtrees import (
     theoretical_terms,
 )
 from .rows import Rows
-from .voting import VotingTree, check_factor, check_penalty
+from .voting import VotingTree, check_optional_factor, check_penalty
 
 
 class PACBayesTreeClassifier(VotingTree):
@@ -123,7 +123,7 @@ class PACBayesTreeClassifier(VotingTree):
     def _check(self) -> None:
         check_penalty(self.penalty)
         for name in self._searched:
-            check_factor(name, getattr(self, name))
+            check_optional_factor(name, getattr(self, name))
 
     def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
         return weigh(base.graph, practical_terms(base, **chosen, penalty=self.penalty))

@@ -38,8 +38,8 @@ class Router(NamedTuple):
 
 
 @jit
-def goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray, code: np.ndarray) -> bool:
-    """Whether a row (p,) of numbers, with codes (p,) unless local, goes left at split ``e`` of ``cell``."""
+def row_goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray, code: np.ndarray) -> bool:
+    """Return True if a row (p,) of numbers, with codes (p,) unless local, goes left at split ``e`` of ``cell``."""
     k, split = graph.feature[e], graph.split[e]
     if router.nominal[k]:
         if row[k] < 0.0:
@@ -142,7 +142,7 @@ def reach_cells(
                 continue
             left = np.int64(0)
             for i in range(len(rows)):
-                if (here >> i) & 1 and goes_left(graph, router, e, cell, rows[i], codes[i]):
+                if (here >> i) & 1 and row_goes_left(graph, router, e, cell, rows[i], codes[i]):
                     left |= np.int64(1) << i
             to_left[e] = left
             held[graph.left[e]] |= left

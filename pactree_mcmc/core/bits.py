@@ -1,4 +1,4 @@
-"""Small compiled helpers both engines use, and which way a code goes at a split.
+"""Small helpers of both engines: hashes, sets of categories, and the side of a split to which a code goes.
 
 Sets of categories are bits of an int64; there are at most 63 categories, so the sign bit stays clear.
 """
@@ -10,7 +10,7 @@ from .compile.jit import jit
 
 @jit
 def mixed(x: int) -> int:
-    """Returns a pseudo-random number, a bijection of the given one (the last steps of SplitMix64)."""
+    """Return a pseudo-random number, a bijection of the given one (the last steps of SplitMix64)."""
     z = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -19,13 +19,24 @@ def mixed(x: int) -> int:
 
 @jit
 def goes_left(code: int, cut: int, categories: int) -> int:
-    """Whether a code goes left, 1 or 0: if its bit is in ``categories``, or, where these are -1, up to ``cut``."""
+    """Return 1 if a code goes left, else 0.
+
+    At a nominal split the codes whose bits are in ``categories`` go left. At an ordered split ``categories`` is -1, and
+    codes up to ``cut`` go left.
+    """
     return (categories >> code) & 1 if categories >= 0 else np.int64(code <= cut)
+
+
+def codes_go_left(codes: np.ndarray, cut: int, categories: int) -> np.ndarray:
+    """Return True for each of many codes that goes left, as `goes_left` does, without compiled code."""
+    if categories >= 0:
+        return (categories >> codes.astype(np.int64, copy=False)) & 1 == 1
+    return codes <= cut
 
 
 @jit
 def n_bits(mask: int) -> int:
-    """Returns the number of bits set."""
+    """Return the number of bits set."""
     n = 0
     while mask:
         mask &= mask - 1
@@ -35,7 +46,7 @@ def n_bits(mask: int) -> int:
 
 @jit
 def spread_bits(mask: int, pattern: int) -> int:
-    """The bits set in ``mask`` that ``pattern`` selects, whose bit j stands for the j-th of them."""
+    """Return the set bits of ``mask`` that ``pattern`` selects, whose bit j stands for the j-th of them."""
     out = np.int64(0)
     while mask:
         lowest = mask & -mask
@@ -48,14 +59,14 @@ def spread_bits(mask: int, pattern: int) -> int:
 
 @jit
 def all_bits(n: int) -> int:
-    """The lowest ``n`` bits, 1 <= n <= 63."""
+    """Return a number whose lowest ``n`` bits are set, 1 <= n <= 63."""
     half = np.int64(1) << (n - 1)
     return (half - 1) + half
 
 
 @jit
 def low_sums(rows: np.ndarray, least: int) -> np.ndarray:
-    """Returns an array whose entry (j, t) is the number of subsets of the categories j, j + 1, ... with fewer than t
+    """Return an array whose entry (j, t) is the number of subsets of the categories j, j + 1, ... with fewer than t
     rows.
     """
     n = len(rows)
@@ -71,7 +82,7 @@ def low_sums(rows: np.ndarray, least: int) -> np.ndarray:
 
 @jit
 def sort_first(values: np.ndarray, n: int) -> None:
-    """Sort the first ``n`` values in place (Shell's method; compiles in no time)."""
+    """Sort the first ``n`` values in place by Shell's method, which compiles fast."""
     gap = 1
     while gap < n // 3:
         gap = 3 * gap + 1

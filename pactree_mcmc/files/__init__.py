@@ -1,1 +1,1 @@
-"""Writing files: below all that they may hold; classes enter what is kept where they are defined."""
+"""Writing and reading of files. The classes that a file may contain are registered where they are defined."""

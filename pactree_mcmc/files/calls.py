@@ -1,4 +1,4 @@
-"""The calls that made draws: what each was given, its seed, and the releases that ran it."""
+"""Records of the calls that made draws: arguments, seed, and the releases that ran them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import numpy as np
 from .encoding import kept
 
 RESTED_ON = ("pactree-mcmc", "numpy", "numba", "scipy")
-"""What the numbers rest on, beside Python."""
+"""Packages whose releases are recorded, beside Python."""
 ALWAYS = ("draws", "chains", "rng", "kernel")
-"""Arguments that a line has also where they are the default."""
+"""Arguments that are recorded even if they have their default."""
 LEFT_OUT = ("model", "run", "executor", "progress", "checkpoint", "every", "moves", "leaf", "split_prior")
-"""Arguments on which draws do not depend, and those that the model and the kernel have."""
+"""Arguments that are not recorded: draws do not depend on them, or the model or the kernel contains them."""
 POOL_SIZE = 4
-"""Of a SeedSequence, where nothing is said."""
+"""Default pool size of a SeedSequence."""
 
 
 @kept
@@ -30,28 +30,28 @@ class Call(NamedTuple):
     """
 
     function: str
-    """Which: "sample" or "resume"."""
+    """Name of the function, "sample" or "resume"."""
     arguments: dict[str, str]
-    """What it was given, by name, as Python writes it; what Python cannot write stands between < and >."""
+    """Arguments by name, as Python source. A value without such a form is described between < and >."""
     repeatable: bool
-    """Whether the line says all: no generator in a state of its own, no start tree, move of one's own or interrupt."""
+    """True if the line determines the draws: no used generator, no start tree, no user's move, no interruption."""
     versions: dict[str, str]
-    """Numbers of the releases that ran it, by name."""
+    """Release numbers of Python and of packages, by name."""
 
     @property
     def line(self) -> str:
-        """The call as a line of Python."""
+        """Call as a line of Python."""
         first = "model" if self.function == "sample" else "post"
         given = "".join(f", {name}={value}" for name, value in self.arguments.items())
         return f"post = pt.{self.function}({first}{given})"
 
     @property
     def seed(self) -> str | None:
-        """The seed as Python writes it; None of a call that takes none."""
+        """Seed as Python source, or None if the function takes no seed."""
         return self.arguments.get("rng")
 
     def ended(self, steps: int | None) -> Call:
-        """The call with the ``steps`` in place of the seconds after which a run ended; None: it was interrupted."""
+        """Return the call with ``steps`` in place of ``seconds``. None stands for an interrupted run."""
         if steps is None:
             return self._replace(repeatable=False)
         if "seconds" not in self.arguments:
@@ -61,14 +61,14 @@ class Call(NamedTuple):
 
 
 def call_of(function: Callable[..., Any], given: Mapping[str, Any]) -> Call:
-    """The call of ``function`` with the arguments ``given`` by name, of which those equal to the default are left out.
+    """Return the record of a call of ``function`` with the given arguments. Defaults are left out.
 
     Parameters
     ----------
     function : function
         `sample` or `resume`.
     given : mapping
-        All its arguments; ``rng`` as what `source_of` returns.
+        All arguments by name. The value of ``rng`` is the one that `source_of` returns.
     """
     arguments, repeatable = {}, True
     for name, parameter in signature(function).parameters.items():
@@ -82,9 +82,10 @@ def call_of(function: Callable[..., Any], given: Mapping[str, Any]) -> Call:
 
 
 def source_of(rng: Any, sources: Sequence[Any]) -> Any:
-    """What makes the ``sources`` of the chains again that came of ``rng``: itself where it says all.
+    """Return a seed that gives the same ``sources`` of the chains as ``rng`` did.
 
-    Without a seed it is the entropy that was drawn from the system; of a Generator the seeds of those it spawned.
+    This is ``rng`` itself if it determines them. If no seed was given, it is the entropy drawn from the system. For a
+    Generator it is the list of seeds of the generators that it spawned.
     """
     if rng is None:
         return sources[0].entropy
@@ -95,7 +96,7 @@ def source_of(rng: Any, sources: Sequence[Any]) -> Any:
 
 
 def as_python(value: Any) -> tuple[str, bool]:
-    """A value as Python writes it, and whether that says all."""
+    """Return a value as Python source, and True if the source determines the value."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
@@ -117,11 +118,12 @@ def as_python(value: Any) -> tuple[str, bool]:
 
 
 def versions() -> dict[str, str]:
-    """Numbers of the releases of the library, of what its numbers rest on, and of Python."""
+    """Return the release numbers of the packages in RESTED_ON and of Python."""
     return {name: _version(name) for name in RESTED_ON} | {"python": ".".join(map(str, sys.version_info[:3]))}
 
 
 def _version(name: str) -> str:
+    """Return the release number of a package."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:  # sources that were not installed

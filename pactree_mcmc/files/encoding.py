@@ -1,4 +1,7 @@
-"""Values as JSON text and plain arrays, and back: no pickle, and only classes from a list are made when reading."""
+"""Conversion of values to JSON text and plain arrays, and back.
+
+There is no pickle. Reading makes objects of registered classes only.
+"""
 
 from __future__ import annotations
 
@@ -12,24 +15,24 @@ import numpy as np
 
 T = TypeVar("T")
 NATIVE = "fiub"
-"""Kinds of arrays that are stored as they are."""
+"""Kinds of dtypes that are stored without conversion."""
 SMALL = 1 << 16
-"""Bytes below which an array is stored end to end with others of its type: files take long over many arrays."""
+"""Number of bytes below which arrays of one dtype are stored end to end, since many arrays make files slow."""
 POOL = "small_"
-"""What the names of these joint arrays begin with; their type follows."""
+"""First part of the names of these joint arrays. The dtype follows."""
 
 
 class Encoded(NamedTuple):
-    """A value in the form files hold."""
+    """A value in the form in which files contain it."""
 
     text: str
-    """JSON; an array stands there as its name, or as the name of a joint array and its first entry there."""
+    """JSON. An array is represented by its name, or by the name of a joint array and its first entry there."""
     arrays: dict[str, np.ndarray]
-    """Numbers by name; booleans and records as bytes."""
+    """Arrays of numbers by name. Booleans and records are bytes."""
 
 
 class _Arrays:
-    """Arrays on their way to a file, the small ones end to end."""
+    """Arrays to be written to a file, the small ones end to end."""
 
     def __init__(self, apart: tuple[str, ...]) -> None:
         self.apart = apart
@@ -39,7 +42,7 @@ class _Arrays:
         self.used: dict[str, int] = {}
 
     def add(self, name: str, data: np.ndarray) -> dict:
-        """Take an array; what the text says of it."""
+        """Add an array, and return its representation in the text."""
         data = np.ascontiguousarray(data, dtype=data.dtype.newbyteorder("<"))
         if data.nbytes >= SMALL or name.startswith(self.apart):
             self.single[name] = data
@@ -51,26 +54,27 @@ class _Arrays:
         return {"array": pool, "start": start, "size": data.size}
 
     def all(self) -> dict[str, np.ndarray]:
-        """All arrays by name."""
+        """Return all arrays by name."""
         return self.single | {pool: np.concatenate(arrays) for pool, arrays in self.small.items()}
 
 
 class Unknown(ValueError):
-    """What is to be saved or was read has no place in a file."""
+    """A value that a file cannot contain."""
 
 
 class Codec:
-    """Turns values built from the given classes and record types into an `Encoded`, and back.
+    """Conversion of values of the given classes and record types to an `Encoded`, and back.
 
     Parameters
     ----------
     classes : iterable of classes
-        NamedTuples and dataclasses, which are made from their fields when reading. One with a method ``for_file`` is
-        written as what that returns, another value of the class.
+        NamedTuples and dataclasses, which are made from their fields when reading. If a class has a method
+        ``for_file``, the value that the method returns is written instead.
     records : mapping of str to dtype
         Record types by name.
     apart : sequence of str
-        Arrays whose names begin so keep them in the file, however small, for others to read.
+        First parts of the names of arrays that are stored by themselves, however small, so that other programs can
+        read them.
     """
 
     def __init__(self, classes: Iterable[type], records: dict[str, np.dtype], apart: Iterable[str] = ()) -> None:
@@ -78,12 +82,12 @@ class Codec:
         self.records, self.apart = dict(records), tuple(apart)
 
     def encode(self, value: Any) -> Encoded:
-        """The value as text and arrays; raises Unknown where a part of it has no form."""
+        """Return the value as text and arrays. Raise Unknown if a file cannot contain a part of it."""
         arrays = _Arrays(self.apart)
         return Encoded(json.dumps(self._encode(value, "", arrays), allow_nan=False), arrays.all())
 
     def parts(self, encoded: Encoded) -> dict[str, Encoded]:
-        """The entries of a dict that was encoded, each to be decoded by itself."""
+        """Return the entries of an encoded dict, each of which can be decoded by itself."""
         try:
             forms = json.loads(encoded.text)["dict"]
             return {key: Encoded(json.dumps(form), encoded.arrays) for key, form in forms.items()}
@@ -91,7 +95,7 @@ class Codec:
             raise Unknown(f"its description does not make sense ({type(error).__name__}: {error})") from error
 
     def decode(self, encoded: Encoded) -> Any:
-        """The value that `encode` was given; raises Unknown where the text or an array is not what it writes."""
+        """Return the value that `encode` was given. Raise Unknown if `encode` cannot have written this."""
         try:
             return self._decode(json.loads(encoded.text), encoded.arrays)
         except Unknown:
@@ -100,6 +104,7 @@ class Codec:
             raise Unknown(f"its description does not make sense ({type(error).__name__}: {error})") from error
 
     def _encode(self, value: Any, at: str, arrays: _Arrays) -> Any:
+        """Return the representation of a value whose name is ``at``, and add its arrays."""
         if value is None or type(value) in (bool, str, int):
             return value
         if type(value) is float:
@@ -125,7 +130,7 @@ class Codec:
         raise Unknown(f"{at.lstrip('.')} is a {type(value).__name__}, {value!r}, which a file cannot hold")
 
     def _encode_array(self, value: np.ndarray, at: str, arrays: _Arrays) -> Any:
-        """Its form; that of an array met before, as of chains that share one, is the same."""
+        """Return the representation of an array. Values that share an array share its representation."""
         if at.lstrip(".").startswith(arrays.apart):
             return self._encode_new(value, at, arrays)
         if id(value) not in arrays.shared:
@@ -133,6 +138,7 @@ class Codec:
         return arrays.shared[id(value)][1]
 
     def _encode_new(self, value: np.ndarray, at: str, arrays: _Arrays) -> Any:
+        """Return the representation of an array, and add the array."""
         if value.dtype.names is not None:
             name = next((name for name, dtype in self.records.items() if dtype == value.dtype), None)
             if name is None:
@@ -150,6 +156,7 @@ class Codec:
         return form | arrays.add(at.lstrip("."), data) if data.size else form
 
     def _decode(self, form: Any, arrays: dict[str, np.ndarray]) -> Any:
+        """Return the value of a representation."""
         if isinstance(form, list):
             return [self._decode(x, arrays) for x in form]
         if not isinstance(form, dict):
@@ -172,11 +179,12 @@ class Codec:
         return self._decode_array(form, arrays)
 
     def _decode_array(self, form: dict, arrays: dict[str, np.ndarray]) -> np.ndarray:
+        """Return the array of a representation."""
         shape = tuple(form["shape"])
         if "labels" in form:
             labels = [self._decode(x, arrays) for x in form["labels"]]
             if form["dtype"] == "text":
-                # NumPy 1.26 has no StringDType: there the same labels are text of fixed width.
+                # NumPy 1.26 has no StringDType. It gets the same labels as text of fixed width.
                 kind = np.dtypes.StringDType() if hasattr(np.dtypes, "StringDType") else np.str_
                 return np.array(labels, dtype=kind).reshape(shape)
             out = np.empty(len(labels), dtype=np.dtype(form["dtype"]))
@@ -199,22 +207,22 @@ class Codec:
 
 
 def _fields(cls: type) -> tuple[str, ...]:
-    """Names of what a class is made from."""
+    """Return the names of the fields from which an object of a class is made."""
     if dataclasses.is_dataclass(cls):
         return tuple(field.name for field in dataclasses.fields(cls) if field.init)
     return cls._fields  # type: ignore[attr-defined]
 
 
 CODEC = Codec((), {}, ("draws.trees", "draws.stats", "draws.tree_of_draw"))
-"""What files of this library are written and read by; classes and records enter it where they are defined."""
+"""Codec of the files of this library. Classes and record types are registered where they are defined."""
 
 
 def kept(cls: type[T]) -> type[T]:
-    """Let files hold values of a NamedTuple or dataclass, as the decorator of its class."""
+    """Let files contain values of a NamedTuple or dataclass. This is a decorator of the class."""
     CODEC.classes[cls.__name__] = cls
     return cls
 
 
 def keep_records(**records: np.dtype) -> None:
-    """Let files hold arrays of these record types."""
+    """Let files contain arrays of these record types."""
     CODEC.records.update(records)

@@ -1,4 +1,7 @@
-"""One file, netCDF or Zarr, by its suffix: groups for ArviZ and xarray, and one group of our own, with a checksum."""
+"""Writing and reading of one netCDF file or Zarr store.
+
+It contains groups for ArviZ and xarray, and one group of this library with the digest of its content.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,17 @@ from .encoding import Encoded
 
 AnyPath = str | os.PathLike[str]
 GROUP = "pactree_mcmc"
+"""Name of the group of this library."""
 LONGEST_PATH = 4000
 FORMAT = 3
+"""Number of the format that this release writes and reads."""
 SUFFIXES = {".nc": "netCDF", ".nc4": "netCDF", ".netcdf": "netCDF", ".zarr": "Zarr"}
 HEADER_BYTES = 4096
-"""More than a netCDF file takes for the description of a variable."""
+"""Upper bound on the bytes in which a netCDF file describes a variable."""
 SEAL, DIGEST = b"\npactree-mcmc: sha256 of all bytes before this line ", 64
-"""Mark near the end of a netCDF file, and the length of the digest after it."""
+"""Mark near the end of a netCDF file, and length of the digest that follows it."""
 BLOCK = 1 << 22
+"""Number of bytes that are read at once to compute a digest."""
 PROBE = """
 import sys, h5py
 with h5py.File(sys.argv[1], "r") as file:
@@ -40,14 +46,15 @@ with h5py.File(sys.argv[1], "r") as file:
         dict(group[name].attrs)
         group[name][()]
 """
-"""Reads our group of a file, in another process."""
+"""Program that reads the group of this library, for a separate process."""
 LACKS_GROUP, PROBE_SECONDS = 3, 300
+"""Exit code of that program if the file has no such group, and seconds after which the file counts as damaged."""
 TEXT = "description"
 """Name of the variable that holds the JSON text, as bytes: attributes may not be that long."""
 
 
 def check_target(path: Any, *, only: str | None = None) -> Path:
-    """The path of a file to be written; a ValueError if its suffix or its folder is not usable."""
+    """Return the path of a file to be written. Raise a ValueError if its suffix or its folder cannot be used."""
     path = as_path(path)
     kind = SUFFIXES.get(path.suffix.lower())
     if kind is None or (only is not None and kind != only):
@@ -61,7 +68,7 @@ def check_target(path: Any, *, only: str | None = None) -> Path:
 
 
 def as_path(path: Any) -> Path:
-    """A path; a ValueError if it is none that a system could have."""
+    """Return a path. Raise a ValueError if no system could have it."""
     if not isinstance(path, str | os.PathLike):
         raise ValueError(f"path is {in_words(path)}, a {type(path).__name__}; give the path of a file.")
     try:
@@ -69,21 +76,23 @@ def as_path(path: Any) -> Path:
         found.exists()
         os.fsencode(found)
     except (OSError, ValueError, TypeError) as error:
-        raise ValueError(f"path={in_words(path)} is no path of a file: {error}.") from error
+        raise ValueError(f"path={in_words(path)} cannot be the path of a file: {error}.") from error
     if "\0" in str(found) or len(str(found)) > LONGEST_PATH:
-        raise ValueError(f"path={in_words(path)} is no path of a file: it is too long, or holds a zero byte.")
+        raise ValueError(
+            f"path={in_words(path)} cannot be the path of a file: it is too long, or contains a zero byte."
+        )
     return found
 
 
 def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
-    """Write datasets by group and our own content, whole or not at all.
+    """Write datasets by group and the content of this library, whole or not at all.
 
-    Everything goes to a file beside ``path`` first, which replaces it when it is safely on the disk.
+    The bytes go to a temporary file in the same folder first. It replaces ``path`` when they are safely on the disk.
 
     Raises
     ------
     OSError
-        If it cannot be written; what was at ``path`` is still there.
+        If the file cannot be written. What was at ``path`` is then still there.
     """
     import xarray as xr
 
@@ -112,13 +121,13 @@ def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
 
 
 def _seal(part: Path) -> None:
-    """Put the checksum of a whole file behind it, where HDF5 does not look."""
+    """Append the digest of a whole file. HDF5 ignores bytes after its own."""
     with part.open("ab") as file:
         file.write(SEAL + _file_digest(part, part.stat().st_size).encode())
 
 
 def _file_digest(path: Path, size: int) -> str:
-    """Checksum of the first ``size`` bytes of a file."""
+    """Return the SHA-256 of the first ``size`` bytes of a file."""
     out = hashlib.sha256()
     with path.open("rb") as file:
         while size > 0:
@@ -131,10 +140,10 @@ def _file_digest(path: Path, size: int) -> str:
 
 
 def check_seal(path: Path) -> None:
-    """See that HDF5 can be asked to read a file: it may crash on bytes that it has not written.
+    """Check that HDF5 can read a file without a crash, which bytes that HDF5 has not written may cause.
 
-    A seal that does not fit tells of damage. Where there is none, another program has written to the file, or it was
-    cut; another process then reads it first.
+    A file with a digest must have the bytes that it belongs to. If there is no digest, another program has written to
+    the file, or the file was truncated. Then a separate process reads the file first.
 
     Raises
     ------
@@ -146,8 +155,7 @@ def check_seal(path: Path) -> None:
         file.seek(max(body, 0))
         seal = file.read()
     if body > 0 and seal.startswith(SEAL):
-        if seal[len(SEAL) :] != _file_digest(path, body).encode():
-            raise ValueError(f"the content of {path} does not match its checksum: it is damaged or was altered.")
+        _compare(path, "bytes", _file_digest(path, body), seal[len(SEAL) :].decode(errors="replace"))
         return
     try:
         probe = [sys.executable, "-c", PROBE, str(path), GROUP]
@@ -161,8 +169,17 @@ def check_seal(path: Path) -> None:
         raise ValueError(f"{path} cannot be read: it is damaged ({what or f'signal {-done.returncode}'}).")
 
 
+def _compare(path: Path, what: str, computed: str, stored: str) -> None:
+    """Refuse a file whose computed digest is not the stored one."""
+    if computed != stored:
+        raise ValueError(
+            f"{path} does not match its checksum: the SHA-256 of its {what} is {computed[:12]}..., and the file says "
+            f"{stored[:12]}.... It is damaged or was altered; use an intact copy, or write it anew."
+        )
+
+
 def _reserve(part: Path, datasets: Iterable[Any]) -> None:
-    """See that the disk takes as much as is to be written: HDF5 may crash on a disk that fills up under it."""
+    """Check that there is room on the disk, since HDF5 may crash if the disk fills up while it writes."""
     if not hasattr(os, "posix_fallocate"):
         return
     size = sum(dataset.nbytes + HEADER_BYTES * (1 + len(dataset.variables)) for dataset in datasets)
@@ -175,6 +192,7 @@ def _reserve(part: Path, datasets: Iterable[Any]) -> None:
 
 
 def _variables(content: Encoded) -> dict[str, tuple]:
+    """Return dimensions and values of the variables that hold a content, by name."""
     arrays = content.arrays | {TEXT: np.frombuffer(content.text.encode(), dtype=np.uint8)}
     return {name: (_dimensions(array.shape), array) for name, array in arrays.items()}
 
@@ -185,6 +203,7 @@ def _dimensions(shape: tuple[int, ...]) -> list[str]:
 
 
 def _stamp(content: Encoded) -> dict[str, Any]:
+    """Return the attributes of the group of this library."""
     return {
         "format": FORMAT,
         "sha256": digest(content),
@@ -193,7 +212,7 @@ def _stamp(content: Encoded) -> dict[str, Any]:
 
 
 def digest(content: Encoded) -> str:
-    """Checksum of a content: of its text, and of names, shapes and bytes of its arrays."""
+    """Return the SHA-256 of a content: of its text, and of the names, dtypes, shapes and bytes of its arrays."""
     out = hashlib.sha256(content.text.encode())
     for name, array in sorted(content.arrays.items()):
         out.update(f"|{name} {array.dtype.str} {array.shape}|".encode())
@@ -202,7 +221,7 @@ def digest(content: Encoded) -> str:
 
 
 def _put(part: Path, suffix: str, group: str, dataset: Any) -> None:
-    """Write one group, "/" for the whole."""
+    """Write one group. The group "/" is the root of the file."""
     if SUFFIXES[suffix.lower()] == "Zarr":
         dataset.to_zarr(part, group=None if group == "/" else group, mode="a", consolidated=False)
         return
@@ -215,12 +234,12 @@ def _put(part: Path, suffix: str, group: str, dataset: Any) -> None:
 
 
 def _replace(part: Path, path: Path) -> None:
-    """Put ``part`` in the place of ``path``, having seen to it that it is on the disk."""
+    """Flush ``part`` to the disk, then rename it to ``path``."""
     files = [part] if part.is_file() else [file for file in part.rglob("*") if file.is_file()]
     for file in files:
         _flush(file)
     if part.is_dir() and path.exists():
-        # a folder cannot be replaced at one stroke
+        # no single operation replaces a folder
         old = path.with_name(f".{path.name}.old")
         _remove(old)
         os.replace(path, old)
@@ -233,7 +252,8 @@ def _replace(part: Path, path: Path) -> None:
 
 
 def _flush(path: Path) -> None:
-    # Windows flushes only what may be written
+    """Wait until a file or folder is on the disk."""
+    # Windows flushes only files that are open for writing
     handle = os.open(path, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
     try:
         os.fsync(handle)
@@ -242,6 +262,7 @@ def _flush(path: Path) -> None:
 
 
 def _remove(path: Path) -> None:
+    """Remove a file or a folder if it exists."""
     if path.is_dir():
         shutil.rmtree(path)
     else:
@@ -249,12 +270,13 @@ def _remove(path: Path) -> None:
 
 
 def read(path: Any) -> Encoded:
-    """Our own content of a file.
+    """Return the content of a file of this library.
 
     Raises
     ------
     ValueError
-        If there is no such file, it is no file of ours, of a later format, damaged or altered; the message says which.
+        If the file does not exist, another program has written it, it has another format, or its content does not have
+        the stored digest. The message says which.
     """
     path = as_path(path)
     if not path.exists():
@@ -274,13 +296,12 @@ def read(path: Any) -> Encoded:
         )
     text = arrays.pop(TEXT).tobytes().decode(errors="replace")
     content = Encoded(text, arrays)
-    if digest(content) != str(stamp):
-        raise ValueError(f"the content of {path} does not match its checksum: it is damaged or was altered.")
+    _compare(path, "content", digest(content), str(stamp))
     return content
 
 
 def _contents(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Attributes and arrays of our own group of a file, as they were written."""
+    """Return attributes and arrays of the group of this library, as they were written."""
     import xarray as xr
 
     try:

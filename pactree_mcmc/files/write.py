@@ -1,4 +1,4 @@
-"""Writing what a file of this library says, in parts by name."""
+"""Writing of the content of a file, in parts by name."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ def write_parts(parts: dict[str, Any], path: Any, groups: dict[str, Any] | None 
     Raises
     ------
     ValueError
-        If the path does not do, or a part holds what no file can hold.
+        If the path cannot be used, or a part contains a value that no file can contain.
     OSError
-        If the file cannot be written; what was at ``path`` is still there.
+        If the file cannot be written. What was at ``path`` is then still there.
     """
     path = check_target(path)
     write(path, encoded(parts, path), groups or {})
 
 
 def encoded(value: dict, path: Path) -> Encoded:
-    """Parts in the form files hold; a ValueError names what has none."""
+    """Return parts in the form in which files contain them. A ValueError names a value that has no such form."""
     try:
         return CODEC.encode(value)
     except Unknown as error:

@@ -1,1 +1,1 @@
-"""Reading files: above all that they may hold."""
+"""Reading of files, in a layer above everything that they may contain."""

@@ -1,4 +1,4 @@
-"""Refusing what a file says, in its own words."""
+"""Refusal of the content of a file."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 
 
-class Nonsense(ValueError):
-    """What a file says cannot have been written by this library."""
+class InvalidFile(ValueError):
+    """The content of a file that this library cannot have written."""
 
 
 def require(holds: Any, what: str) -> None:
-    """Refuse a file in which ``what`` does not hold."""
+    """Refuse a file with the message ``what`` unless the condition holds, in all entries if it is an array."""
     if not np.all(holds):
-        raise Nonsense(what)
+        raise InvalidFile(what)
 
 
 def array_of(array: Any, kind: str, shape: tuple, what: str) -> None:
-    """Refuse what is no array of a kind and shape; -1 stands for any length."""
+    """Refuse a value that is no array of one of the kinds and of the shape. A length of -1 stands for any length."""
     good = isinstance(array, np.ndarray) and array.dtype.kind in kind and array.ndim == len(shape)
     require(good and all(m in (-1, n) for m, n in zip(shape, array.shape, strict=True)), f"{what} has another shape")
 
 
 def between(values: np.ndarray, low: Any, high: Any, what: str) -> None:
-    """Require values in [low, high)."""
+    """Refuse values outside of [low, high)."""
     require((values >= low) & (values < high), f"{what} is out of range")

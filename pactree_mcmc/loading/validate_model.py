@@ -1,4 +1,4 @@
-"""Whether the model of a file makes sense: its columns, scales, units and terms, or the outline of its leaf."""
+"""Check of the model of a file: its columns, scales, units and terms, and the outline of its leaf."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .require import array_of, between, require
 
 
 def check_parts(parts: ModelParts) -> None:
-    """Refuse parts that make no model."""
+    """Refuse parts of which no model can be made."""
     n, p = parts.n_rows, parts.n_features
     kinds: tuple[tuple[Any, type], ...]
     kinds = ((parts, ModelParts), (parts.columns, Columns), (parts.target, Target), (parts.units, Units))
@@ -66,7 +66,7 @@ def check_parts(parts: ModelParts) -> None:
 
 
 def _check_regressors(parts: ModelParts) -> None:
-    """Refuse columns of X that the leaf does not look at, or lacks."""
+    """Refuse columns of X other than those that the leaf reads."""
     given, wanted = parts.target.regressors, parts.leaf.x_columns
     require((given is None) == (wanted is None), "the leaf looks at other columns")
     if given is not None:
@@ -105,6 +105,7 @@ def check_splits_outline(outline: SplitsOutline, scales: Any, columns: Any) -> N
 
 
 def _check_scale(scale: Any, categories: np.ndarray | None) -> None:
+    """Refuse a scale that does not rise, or that is of other categories."""
     if isinstance(scale, DyadicScale):
         finite = np.isfinite([scale.lower, scale.upper]).all()
         require(finite and scale.lower < scale.upper and 1 <= scale.levels <= MAX_LEVELS, "a scale has no range")
@@ -123,6 +124,7 @@ def _check_scale(scale: Any, categories: np.ndarray | None) -> None:
 
 
 def _check_units(parts: ModelParts, q: int, n_values: int) -> None:
+    """Refuse units with other shapes, dtypes or ranges than the model has."""
     units, leaf = parts.units, parts.leaf
     array_of(units.codes, "u", (q, -1), "codes")
     m = units.n_units
@@ -157,7 +159,7 @@ def _check_units(parts: ModelParts, q: int, n_values: int) -> None:
 
 
 def _check_sums(parts: ModelParts) -> None:
-    """Refuse units that do not hold the sums of their rows: tables of scores are as long as these weights say."""
+    """Refuse units that are not the sums of their rows, since their weights determine the length of score tables."""
     units, target = parts.units, parts.target
     again = summed_units(units.codes, parts.unit_of_row, parts.leaf, target)
     for name in ("label", "weight", "weight_all", "rows", "rows_all"):
@@ -171,7 +173,7 @@ def _check_sums(parts: ModelParts) -> None:
 
 
 def _check_bound(parts: ModelParts) -> None:
-    """Refuse parts that do not go together: lowered once, they say so themselves."""
+    """Refuse parts that contradict each other. Lowering the model raises an error for most of them."""
     model = TreeModel.from_parts(parts)
     parts.split_prior.weights(parts.n_features)
     if model.shape is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.checks import as_number, in_words
+from ..core.warn import warn
 from ..files.encoding import kept
 from .moves import (
     blanchard,
@@ -284,10 +284,7 @@ def complete(kernel: Kernel, moves: Iterable[Move]) -> Kernel:
         if old[:-1] != new[:-1]:
             raise ValueError(f"{move!r} is not the move of that name in this run: {new[:-1]}, and it was {old[:-1]}.")
         if old.key and new.key and old.key != new.key and old.key.split()[0] == new.key.split()[0]:
-            warnings.warn(
-                f"{move!r} has other code than the move of that name in this run; draws go on by the new one.",
-                stacklevel=4,
-            )
+            warn(f"{move!r} has other code than the move of that name in this run; draws go on by the new one.")
         own.append(move)
     return kernel._replace(own=tuple(own))
 

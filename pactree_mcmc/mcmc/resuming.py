@@ -1,4 +1,4 @@
-"""pt.resume: chains that go on where they stopped."""
+"""Implementation of `pt.resume`: chains go on where they stopped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..tree.drawn import SAVED_TREE, Saved
 from .chain.tempering import LadderReport
 from .kernel import complete
 from .moves.base import Move
-from .run.checkpoint import Checkpoint, read_interval, read_target
+from .run.checkpoint import Checkpoint, read_checkpoint_path, read_interval
 from .run.task import Length, Plan, Result
 from .run.workers import Work
 from .sampling import check_executor, run_plans
@@ -101,7 +101,6 @@ def resume(
             raise ValueError(f"{name}= is for the path of a file; a posterior has its {name}.")
     if not isinstance(run, SampledPosterior):
         raise TypeError(f"run is a {type(run).__name__}; give a SampledPosterior, or the path of a file.")
-    # run from here: warnings name the line of the caller by the depth of the calls, as for `sample`
     return run_plans(*_rest_of_posterior(run, draws, executor, progress, checkpoint, every, found))
 
 
@@ -116,7 +115,7 @@ def _rest_of_file(
     leaf: CustomLeaf | None,
     split_prior: CustomSplits | None,
 ) -> SampledPosterior | tuple[Work, float]:
-    """The work left of a file with its seconds so far, or the posterior of a file that is finished."""
+    """Return the rest of the run of a file with its seconds so far, or the posterior if the run is finished."""
     found = load_unfinished(path, leaf, split_prior)
     if found is None:
         post = load(path, leaf=leaf, split_prior=split_prior)
@@ -132,7 +131,7 @@ def _rest_of_file(
     if checkpoint is None:
         target, every = check_target(path, only="netCDF"), found.every
     else:
-        target, every = read_target(checkpoint), read_interval(every)
+        target, every = read_checkpoint_path(checkpoint), read_interval(every)
     written = Checkpoint(target, every, plans, found.seconds)
     return Work(plans, before, executor, progress, written), found.seconds
 
@@ -146,7 +145,7 @@ def _rest_of_posterior(
     every: float,
     moves: list[Move],
 ) -> tuple[Work, float]:
-    """The further draws as work, with the seconds so far."""
+    """Return the task of making further draws, with the seconds so far."""
     if draws is None:
         raise ValueError("draws=None is out of range; give how many further draws a chain, an integer >= 1.")
     check_count("draws", draws)
@@ -157,11 +156,11 @@ def _rest_of_posterior(
             "nothing to go on from. Give a run that was finished, or the path of its checkpoint."
         )
     total, kernel = post.n_draws + int(draws), complete(course.kernel, moves)
-    # a length that is reached with the draws asked for
+    # the run ends with the draws asked for
     length = None
     if course.kernel.adapts:
         length = Length(total, total * course.thin)
-    # without those before, a call is not worth telling
+    # a call is recorded only if those before are
     calls = (*post.calls, call_of(resume, {"draws": draws})) if post.calls else ()
     plans = [
         Plan(post.model, total, end.tuned, course.thin, kernel, end.generator, None, None, length, calls)
@@ -170,26 +169,27 @@ def _rest_of_posterior(
     before: list[Result | None] = [_result(post, c) for c in range(post.n_chains)]
     written, every = None, read_interval(every)
     if checkpoint is not None:
-        written = Checkpoint(read_target(checkpoint), every, plans, post.seconds)
+        written = Checkpoint(read_checkpoint_path(checkpoint), every, plans, post.seconds)
         written.write(before)
     return Work(plans, before, executor, progress, written), post.seconds
 
 
 def _read_moves(moves: Any) -> list[Move]:
-    """Check what is given as moves."""
+    """Return the given moves as a list, checked."""
     if not isinstance(moves, list | tuple) or not all(isinstance(move, Move) for move in moves):
         raise TypeError(f"moves is {in_words(moves)}; give a list of pt.Move.")
     return list(moves)
 
 
 def _with_moves(plan: Plan, moves: list[Move]) -> Plan:
+    """Return a plan whose kernel has a user's moves."""
     return plan._replace(kernel=complete(plan.kernel, moves))
 
 
 def _result(post: SampledPosterior, c: int) -> Result:
-    """What one chain of a posterior has done: its draws apart from those of the others."""
+    """Return the result of one chain of a posterior, with the draws of this chain alone."""
     chosen, first, number = np.unique(post.tree_of_draw[c], return_index=True, return_inverse=True)
-    # numbered by first occurrence, as chains do
+    # trees are numbered by first occurrence, as chains do
     order = np.argsort(first)
     chosen, rank = chosen[order], np.argsort(order)
     assert post.course is not None

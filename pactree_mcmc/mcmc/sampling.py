@@ -1,9 +1,8 @@
-"""pt.sample: its arguments checked, its chains begun, its posterior made."""
+"""Implementation of `pt.sample`: check the arguments, run the chains, build the posterior."""
 
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from ..core.checks import MOST, Seed, check_count, check_number, in_words, is_integer
 from ..core.sending import sending
+from ..core.warn import warn
 from ..files.calls import call_of, source_of
 from ..files.store import AnyPath
 from ..model import TreeModel
@@ -24,7 +24,7 @@ from ..tree.tree import Tree
 from .chain.start import Dispersed
 from .chain.tempering import read_ladder
 from .kernel import PROPOSALS_PER_DRAW, check_even, read_kernel
-from .run.checkpoint import Checkpoint, read_interval, read_target
+from .run.checkpoint import Checkpoint, read_checkpoint_path, read_interval
 from .run.pilot import fitted
 from .run.stop import Stop
 from .run.task import LENGTHS, WORK, Length, Plan
@@ -35,9 +35,9 @@ from .whole.evidence import team_evidences
 from .whole.rounds import default_work, tune_teams, tunes_within
 
 TUNE = 1000
-"""Draws dropped first, where nothing is said."""
+"""Default number of tuning steps."""
 PROPOSALS_OF_WHOLE = 30
-"""Proposals between two draws, where nothing is said, of kernel "whole" and of mixtures with it."""
+"""Default number of proposals between two draws in kernel "whole" and in mixtures with it."""
 
 
 def sample(
@@ -207,13 +207,13 @@ def sample(
     written = None
     every = read_interval(every)
     if checkpoint is not None:
-        written = Checkpoint(read_target(checkpoint), every, plans)
+        written = Checkpoint(read_checkpoint_path(checkpoint), every, plans)
         written.write([None] * len(plans))
     return run_plans(Work(plans, [None] * len(plans), executor, progress, written), 0.0)
 
 
 def run_plans(work: Work, seconds: float) -> SampledPosterior:
-    """Run chains that took ``seconds`` before; join them, and put the posterior in the place of the checkpoint."""
+    """Run chains that took ``seconds`` before, join their draws, and replace the checkpoint by the posterior."""
     began, first = time.perf_counter(), work.plans[0]
     limit = None if first.length is None else first.length.seconds
     stop = Stop() if limit is None else Stop(limit)
@@ -236,21 +236,21 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
         # takes a moment, and without it all draws would be lost
         post = _posterior(work, done, seconds, steps)
     if stop.cuts:
-        warnings.warn(_ended_early(stop, post, work.plans[0]), stacklevel=3)
+        warn(_ended_early(stop, post, work.plans[0]))
     try:
         if post.course is not None:
             evidences = team_evidences(post, stop.seconds) if evidences is None else evidences
             post.course = post.course._replace(evidences=evidences)
         if done.complete and work.checkpoint is not None:
             post.save(work.checkpoint.path)
-        warn_if_unconverged(post, 3, levels=1 if post.tempering is None else post.tempering.betas.shape[1])
+        warn_if_unconverged(post, levels=1 if post.tempering is None else post.tempering.betas.shape[1])
     except KeyboardInterrupt:
-        warnings.warn("interrupted: all draws are returned, but not judged; post.summary() does.", stacklevel=3)
+        warn("interrupted: all draws are returned, but not judged; post.summary() does.")
     return post
 
 
 def _posterior(work: Work, done: Done, seconds: float, steps: int | None) -> SampledPosterior:
-    """Return the posterior of what chains have drawn, after ``steps`` steps each."""
+    """Return the posterior of the draws of all chains, after ``steps`` steps each."""
     first, results, tempering, course = work.plans[0], done.results, None, None
     steps = results[0].n_draws * first.thin if steps is None else steps
     if results[0].ladder is not None:
@@ -264,7 +264,7 @@ def _posterior(work: Work, done: Done, seconds: float, steps: int | None) -> Sam
 
 
 def _ended_early(stop: Stop, post: SampledPosterior, plan: Plan) -> str:
-    """Return the warning of a run of which the clock left something out."""
+    """Return the warning about a run that the time limit has shortened."""
     missing = plan.length.draws - post.n_draws if plan.length is not None else 0
     advice = f" pt.resume(post, {missing}) makes the other draws." if missing > 0 else ""
     return (
@@ -274,7 +274,7 @@ def _ended_early(stop: Stop, post: SampledPosterior, plan: Plan) -> str:
 
 
 def _named(kernel: Any) -> list[str]:
-    """The names in what may be a kernel."""
+    """Return the names in the argument ``kernel``, whatever its type."""
     names = [kernel] if isinstance(kernel, str) else list(kernel) if isinstance(kernel, Mapping) else []
     return [name for name in names if isinstance(name, str)]
 
@@ -282,7 +282,7 @@ def _named(kernel: Any) -> list[str]:
 def _read_length(
     draws: int, tune: Any, thin: Any, proposals: Any, steps: Any, seconds: Any, work: Any
 ) -> Length | None:
-    """Where a run that finds its own length must end; None for one whose length is given."""
+    """Return the limits of a run that finds its own length, or None if the length is given."""
     given = {"tune": tune, "thin": thin, "proposals": proposals}
     given = {name: value for name, value in given.items() if value is not None}
     for name, value in given.items():
@@ -311,7 +311,7 @@ def _read_length(
 
 
 def check_reachable(model: TreeModel) -> None:
-    """Refuse what is no model, or one whose trees chains cannot reach."""
+    """Refuse an object that is no model, and a model whose trees chains cannot reach."""
     if not isinstance(model, TreeModel):
         raise TypeError(f"model is a {type(model).__name__}; give a TreeModel.")
     if model.shape is not None and model.shape.joint.any():
@@ -322,13 +322,13 @@ def check_reachable(model: TreeModel) -> None:
 
 
 def check_executor(executor: Any) -> None:
-    """Refuse what cannot run tasks."""
+    """Refuse an object that cannot run tasks."""
     if executor is not None and not callable(getattr(type(executor), "submit", None)):
         raise TypeError(f"executor is {in_words(executor)}; give a concurrent.futures.Executor, or None for threads.")
 
 
 def chain_seeds(rng: Any, chains: int) -> list[Any]:
-    """One source of randomness for each chain."""
+    """Return one source of randomness for each chain."""
     if isinstance(rng, list | tuple):
         if len(rng) != chains:
             raise ValueError(f"rng has {len(rng)} entries for {chains} chains; give one each.")
@@ -344,7 +344,7 @@ def chain_seeds(rng: Any, chains: int) -> list[Any]:
 
 
 def _check_source(rng: Any) -> None:
-    """Refuse a seed that is none; other objects may be sources that a worker makes."""
+    """Refuse an invalid seed. Other objects may be sources that a worker makes."""
     known = rng is None or isinstance(rng, np.random.SeedSequence | np.random.Generator | np.random.BitGenerator)
     if not known and not (is_integer(rng) and int(rng) >= 0):
         raise ValueError(
@@ -353,6 +353,7 @@ def _check_source(rng: Any) -> None:
 
 
 def _read_starts(model: TreeModel, start: Any, chains: int) -> list[Any]:
+    """Return the start of each chain, checked."""
     if isinstance(start, str):
         if start not in ("dispersed", "grown", "prior", "stump"):
             allowed = "'dispersed', 'grown', 'prior', 'stump', a Tree, or one a chain"

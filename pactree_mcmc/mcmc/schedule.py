@@ -21,13 +21,13 @@ in rows visited was measured in tuning. So the same seed ends at the same draw o
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from enum import Enum
 from math import inf
 
 import numpy as np
 
+from ..core.warn import warn
 from ..posterior.convergence import agrees, converged
 from ..posterior.evidence import evidences_differ
 from ..posterior.joining import join_chains
@@ -106,7 +106,7 @@ class Schedule:
                 state = actions[state]()
         except KeyboardInterrupt:
             self.done = self.done._replace(complete=False)
-            warnings.warn(f"interrupted: the {self.n_draws} draws a chain made so far are returned.", stacklevel=5)
+            warn(f"interrupted: the {self.n_draws} draws a chain made so far are returned.")
         return self
 
     def chosen(self) -> Done:
@@ -174,10 +174,7 @@ class Schedule:
             return State.JUDGE
         if is_interrupted:
             self.done = self.done._replace(complete=False)
-            warnings.warn(
-                f"interrupted: instead of a new stretch the {self.n_draws} draws a chain before it are returned.",
-                stacklevel=7,
-            )
+            warn(f"interrupted: instead of a new stretch the {self.n_draws} draws a chain before it are returned.")
         return State.END
 
     def _draw(self, work: Work) -> Done:

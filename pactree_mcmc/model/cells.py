@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core.bits import codes_go_left
 from ..table.columns import Columns
 from .data import Units
 
@@ -70,14 +71,11 @@ class PlainCell:
         return np.concatenate([[weight.sum()], units.moments[:, self.index].sum(axis=1)])
 
     def goes_left(self, split: Split) -> np.ndarray:
-        """Boolean array: which units of the cell go left."""
-        codes = self.codes(split.feature)
-        if split.categories >= 0:
-            return (split.categories >> codes) & 1 == 1
-        return codes <= split.cut
+        """Return True for each unit of the cell that goes left."""
+        return codes_go_left(self.codes(split.feature), split.cut, split.categories)
 
     def split(self, by: Split, nodes: tuple[int, int] = (0, 0)) -> tuple[PlainCell, PlainCell]:
-        """The two children."""
+        """Return the two children."""
         left, k = self.goes_left(by), by.feature
         ends = {"left": (self.low.copy(), self.high.copy()), "right": (self.low.copy(), self.high.copy())}
         if by.categories >= 0:
@@ -97,7 +95,7 @@ class PlainCell:
 
 
 def root_cell(units: Units, columns: Columns, n_codes: np.ndarray) -> PlainCell:
-    """The cell that contains all rows."""
+    """Return the cell that contains all rows."""
     is_nominal = columns.is_nominal[columns.source]
     low = np.where(is_nominal, (1 << np.where(is_nominal, n_codes, 0)) - 1, 0).astype(np.int64)
     high = np.where(is_nominal, -1, n_codes).astype(np.int64)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.checks import as_number, in_words, read_array, read_numbers
 from ..core.compile.jit import jit
+from ..core.warn import warn
 from ..files.encoding import kept
 from ..table.labels import refuse_missing
 from ..table.reader import Table, is_frame
@@ -77,11 +77,10 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
     if leaf.is_classifier:
         target = _class_target(labels, weight, mask)
         if kind in "iu" and not chosen and target.n_classes > MOST_WHOLE_CLASSES:
-            warnings.warn(
+            warn(
                 f"y holds {target.n_classes} different whole numbers, which make {target.n_classes} classes. Give "
                 "floats for a regression, y.astype(float); give strings, or leaf=DirichletMultinomial(), if classes "
-                "are meant, and this warning goes.",
-                stacklevel=3,
+                "are meant, and this warning goes."
             )
         return target, leaf
     if kind not in "fiub":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from .certified.certificate import certify, certify_holdout, refuse_regression
 from .certified.chosen import certify_chosen
 from .predictive import PredictsNewY
 from .summaries.exploring import ExploresTrees
-from .summaries.pages import pages
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from ..core.checks import Seed
@@ -27,9 +27,13 @@ if TYPE_CHECKING:
 
 
 class Posterior(ExploresTrees, PredictsNewY):
-    """A posterior over trees, sampled or exact; both have the same methods."""
+    """A posterior over trees, sampled or exact. Both have the same methods."""
 
     model: TreeModel
+    _write_report: ClassVar[Callable[..., Path]]
+    """Function that writes a posterior as an HTML page. It is of a higher layer, and set by `pactree_mcmc.__init__`."""
+    _small_html: ClassVar[Callable[..., str]]
+    """Function that returns a few lines of HTML for notebooks, set likewise."""
 
     @property
     @abstractmethod
@@ -122,11 +126,11 @@ class Posterior(ExploresTrees, PredictsNewY):
         ...     post.report(pathlib.Path(folder) / "page.html").stat().st_size < 100_000
         True
         """
-        return pages["report"](self, path, truth, title, command)
+        return self._write_report(path, truth, title, command)
 
     def _repr_html_(self) -> str:
-        """A few lines for notebooks: the verdict, numbers and the consensus tree."""
-        return pages["small"](self)
+        """Return the verdict, a few numbers and the consensus tree as HTML for notebooks."""
+        return self._small_html()
 
     @abstractmethod
     def _values(self, X: np.ndarray) -> np.ndarray:

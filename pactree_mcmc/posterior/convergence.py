@@ -7,13 +7,13 @@ for assessing convergence of MCMC*, Bayesian Analysis 16 (2021).
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..core.checks import check_count
+from ..core.warn import warn
 from ..tree.coded import leaves_of_units
 from .ess import (
     FEWEST_PER_CHAIN,
@@ -74,17 +74,13 @@ NO_WITNESS = "All that is compared tuned together, so that no other chain confir
 """Remark on a run with one team of chains."""
 
 
-def warn_if_unconverged(
-    post: SampledPosterior, stacklevel: int = 1, *, max_points: int = MOST_POINTS, levels: int = 1
-) -> None:
+def warn_if_unconverged(post: SampledPosterior, *, max_points: int = MOST_POINTS, levels: int = 1) -> None:
     """Give one ConvergenceWarning that lists all that `check_convergence` finds.
 
     Parameters
     ----------
     post : SampledPosterior
         Draws of chains.
-    stacklevel : int, default 1
-        As for ``warnings.warn``, relative to the caller: 1 is the line that calls this function, 2 the caller's caller.
     max_points, levels : int
         As for `check_convergence`.
 
@@ -107,7 +103,7 @@ def warn_if_unconverged(
     """
     lines = check_convergence(post, max_points, levels=levels)
     if lines:
-        warnings.warn("\n  ".join(lines), ConvergenceWarning, stacklevel=stacklevel + 1)
+        warn("\n  ".join(lines), ConvergenceWarning)
 
 
 def check_convergence(post: SampledPosterior, max_points: int = MOST_POINTS, *, levels: int = 1) -> list[str]:

@@ -6,7 +6,6 @@ And the evidence of several teams of chains, combined and compared.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from ..core.logsum import log_mean
 from ..core.special import expit, fdtrc, stdtrit
+from ..core.warn import warn
 from ..files.encoding import kept
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
@@ -246,10 +246,9 @@ def pooled_error(each: np.ndarray, within: float, n_blocks: int) -> float:
 def _not_stated(draws: int, why: str, times: float) -> None:
     """Warn that no error is reported, and why."""
     more = max(math.ceil(1.5 * times * draws), draws + 1)
-    warnings.warn(
+    warn(
         f"log_evidence has no standard error: {why}; give about draws={more}, or a larger proposals=.",
         ConvergenceWarning,
-        stacklevel=6,
     )
 
 

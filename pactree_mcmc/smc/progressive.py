@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Mapping
 from concurrent.futures import FIRST_EXCEPTION, Executor, ThreadPoolExecutor, wait
 from threading import Event
@@ -15,6 +14,7 @@ import numpy as np
 from ..core.checks import Seed, check_choice, check_count, check_flag, check_number
 from ..core.logsum import log_mean
 from ..core.sending import sending
+from ..core.warn import warn
 from ..mcmc.kernel import check_even, read_kernel
 from ..mcmc.run.workers import n_cores
 from ..mcmc.sampling import chain_seeds, check_executor, check_reachable
@@ -189,7 +189,7 @@ def _in_threads(plans: list[StagePlan]) -> list[StageResult]:
     if least == 0:
         raise KeyboardInterrupt("interrupted before every repetition had a draw; nothing to return")
     reached = min(int(result.stage[least - 1]) for result in results)
-    warnings.warn(f"interrupted: the mean is over the first {reached + 1} stages only.", stacklevel=3)
+    warn(f"interrupted: the mean is over the first {reached + 1} stages only.")
     return [_shortened(result, least) for result in results]
 
 

@@ -4,7 +4,6 @@ numbers.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import check_choice, in_words, is_integer, settle
+from ..core.warn import warn
 from ..files.encoding import kept
 from .groups import MAX_CATEGORIES, CategoryGroup, group_categories, labels_of
 from .kinds import NUMBER, Kind
@@ -235,12 +235,11 @@ def _learn_categories(raw: Any, name: str, may_lack: bool) -> np.ndarray:
     n_rows = np.bincount(category_codes(labels, categories), minlength=len(categories))
     groups = group_categories(categories, n_rows)
     example = next(str(group) for group in groups.tolist() if isinstance(group, CategoryGroup))
-    warnings.warn(
+    warn(
         f"column {name!r} has {len(categories)} categories. A split separates at most {MAX_CATEGORIES}, so "
         f"neighbours in sorted order were joined into {len(groups)} groups with about equal numbers of rows, for "
         f"example {in_words(example)}. Give groups of your own if others are meaningful, or an ordered categorical "
-        "if the categories have an order.",
-        stacklevel=6,
+        "if the categories have an order."
     )
     return groups
 

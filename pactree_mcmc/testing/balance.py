@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.checks import check_count, check_number, in_words
+from ..core.warn import warn
 from ..mcmc.kernel import STEPS
 from ..mcmc.moves.base import Move
 from ..model import TreeModel
@@ -122,10 +122,7 @@ def check_balance(
     check_number("tolerance", tolerance, "a relative difference, > 0", 5e-324)
     report = _Check(move, model, float(beta), int(most_trees), float(tolerance)).report()
     if isinstance(move, Move) and not (report.transition - np.diag(np.diag(report.transition))).any():
-        warnings.warn(
-            f"{report.move!r} leads from no tree of the model to another: nothing was checked; give another model.",
-            stacklevel=2,
-        )
+        warn(f"{report.move!r} leads from no tree of the model to another: nothing was checked; give another model.")
     return report
 
 

@@ -55,7 +55,7 @@ def find_disorder(feature: np.ndarray, left: np.ndarray, right: np.ndarray) -> t
 
 
 @jit
-def goes_left(trees: TreeArrays, here: int, x: float) -> bool:
+def number_goes_left(trees: TreeArrays, here: int, x: float) -> bool:
     """Return True if a row with number ``x`` of the feature of inner node ``here``, counted over all trees, goes left.
 
     If the threshold is NaN, missing values go to the default side and all others to the other side.
@@ -77,7 +77,7 @@ def descend(trees: TreeArrays, start: int, row: np.ndarray) -> int:
     k = trees.feature[start]
     while k != LEAF:
         here = start + node
-        node = trees.left[here] if goes_left(trees, here, row[k]) else trees.right[here]
+        node = trees.left[here] if number_goes_left(trees, here, row[k]) else trees.right[here]
         k = trees.feature[start + node]
     return node
 

@@ -10,6 +10,7 @@ from numba.core import types
 
 from pactree_mcmc.core.compile import cache as _cache
 from pactree_mcmc.core.compile import folders as _folders
+from pactree_mcmc.core.compile.cache import watching
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.core.compile.together import Member, compile_together, find_together
@@ -54,11 +55,8 @@ def compiled():
     """Both functions, as in a new process; and which of them had to be compiled."""
     functions, told = [jit(first), jit(second)], []
     kind = numba.typeof(pack(VALUES))
-    _cache.watchers.append(lambda of: told.append(of._function.__name__))
-    try:
+    with watching(lambda of: told.append(of._function.__name__)):
         compile_together([Member(function, (kind, types.int64)) for function in functions])
-    finally:
-        _cache.watchers.pop()
     return functions, told
 
 
@@ -123,9 +121,8 @@ def test_taken_from_more_that_are_on_disk():
     few = [few[0], few[2]]
     find_together(few)
     assert not again[0].overloads
-    _cache.watchers.append(lambda of: told.append(of._function.__name__))
-    compile_together(few, more)
-    _cache.watchers.pop()
+    with watching(lambda of: told.append(of._function.__name__)):
+        compile_together(few, more)
     assert told == []
     check(again)
     assert not other.overloads
@@ -200,9 +197,6 @@ def test_one_function_that_came_with_the_library(folder):
     assert jit(first)(pack(VALUES), 1) == 4.0
     (folder / "cache").rename(folder / "archive")
     told = []
-    _cache.watchers.append(told.append)
-    try:
+    with watching(told.append):
         assert jit(first)(pack(VALUES), 1) == 4.0
-    finally:
-        _cache.watchers.pop()
     assert told == []

@@ -7,7 +7,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from exact import predicting
-from exact.recursion.flow import ROWS_AT_ONCE, average_rows, goes_left
+from exact.recursion.flow import ROWS_AT_ONCE, average_rows, row_goes_left
 
 RNG = np.random.default_rng(4)
 X = np.column_stack([RNG.integers(0, 5, 40), RNG.integers(0, 4, 40), RNG.normal(size=40).round(1)]).astype(float)
@@ -60,7 +60,7 @@ def new_rows(name, n=90):
 def by_hand(truth, numbers):
     """Each row down the graph, the masses of the cells it may be in by depth, from the definition."""
     graph, placed = truth.graph, truth._placed(numbers)
-    left_of, out = goes_left.py_func, np.zeros((len(numbers), truth.cell_values.shape[1]))
+    left_of, out = row_goes_left.py_func, np.zeros((len(numbers), truth.cell_values.shape[1]))
     for i in range(len(numbers)):
         mass = {(0, 0): 1.0}
         for depth in range(int(truth.model.prior_tables.depth_limit) + 1):

@@ -12,7 +12,7 @@ from pactree_mcmc.files import store as _store
 from pactree_mcmc.files.encoding import CODEC, Encoded
 from pactree_mcmc.files.store import digest, read, write
 from pactree_mcmc.files.write import encoded
-from pactree_mcmc.loading.require import Nonsense
+from pactree_mcmc.loading.require import InvalidFile
 from pactree_mcmc.loading.validate_model import check_parts
 from pactree_mcmc.mcmc.state.records import NODE
 from tests.problems.everyday import everyday, few_of
@@ -148,15 +148,15 @@ def test_units_are_the_sums_of_their_rows():
         {"label": parts.units.label[::-1].copy()},
         {"rows": moved},
     ):
-        with pytest.raises(Nonsense, match="the units are not those of the rows"):
+        with pytest.raises(InvalidFile, match="the units are not those of the rows"):
             check_parts(parts._replace(units=parts.units._replace(**change)))
     check_parts(parts)
     numbers = pt.TreeModel(np.arange(12.0)[:, None] // 2, np.sqrt(np.arange(12.0))).parts
-    with pytest.raises(Nonsense, match="the units are not those of the rows"):
+    with pytest.raises(InvalidFile, match="the units are not those of the rows"):
         check_parts(numbers._replace(units=numbers.units._replace(moments=numbers.units.moments * 2.0)))
-    with pytest.raises(Nonsense, match="y has another mean"):
+    with pytest.raises(InvalidFile, match="y has another mean"):
         check_parts(numbers._replace(target=numbers.target._replace(variance=numbers.target.variance * 2.0)))
-    with pytest.raises(Nonsense, match="numbered otherwise"):
+    with pytest.raises(InvalidFile, match="numbered otherwise"):
         check_parts(parts._replace(unit_of_row=parts.unit_of_row[::-1].copy()))
     check_parts(numbers)
 

@@ -4,17 +4,17 @@ import numpy as np
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.core.compile import cache
+from pactree_mcmc.core.compile.cache import watching
 
 if __name__ == "__main__":
     seen = []
-    cache.watchers.append(lambda of: seen.append(of._function.__qualname__))
-    X = np.random.default_rng(0).normal(size=(50, 2)).round(1)
-    for y in (X[:, 0] > 0.0, X[:, 0]):
-        for kernel in ("default", "local", "cgm", {"grow-prune": 1.0, "rotate": 1.0}):
-            rest = {"work": 1e5} if kernel == "default" else {"tune": 10}
-            pt.sample(pt.TreeModel(X, y), 20, kernel=kernel, rng=0, **rest).summary()
-        model = pt.TreeModel(X[:, :1], y)
-        pt.sample(model, 20, tune=10, rng=0)
-        exact.solve(model).predict(X[:, :1])
+    with watching(lambda of: seen.append(of._function.__qualname__)):
+        X = np.random.default_rng(0).normal(size=(50, 2)).round(1)
+        for y in (X[:, 0] > 0.0, X[:, 0]):
+            for kernel in ("default", "local", "cgm", {"grow-prune": 1.0, "rotate": 1.0}):
+                rest = {"work": 1e5} if kernel == "default" else {"tune": 10}
+                pt.sample(pt.TreeModel(X, y), 20, kernel=kernel, rng=0, **rest).summary()
+            model = pt.TreeModel(X[:, :1], y)
+            pt.sample(model, 20, tune=10, rng=0)
+            exact.solve(model).predict(X[:, :1])
     print(*seen)

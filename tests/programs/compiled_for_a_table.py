@@ -6,12 +6,12 @@ import warnings
 import numpy as np
 
 import pactree_mcmc as pt
-from pactree_mcmc.core.compile import cache
+from pactree_mcmc.core.compile.cache import watching
 
 if __name__ == "__main__":
     seen = []
-    cache.watchers.append(lambda of: seen.append(of._function.__qualname__))
-    with warnings.catch_warnings(record=True) as caught:
+    watched = watching(lambda of: seen.append(of._function.__qualname__))
+    with warnings.catch_warnings(record=True) as caught, watched:
         warnings.simplefilter("always")
         x = np.arange(40.0)[:, None]
         model = pt.TreeModel(x, x[:, 0] > 19)

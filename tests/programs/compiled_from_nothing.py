@@ -3,14 +3,14 @@
 import numpy as np
 
 import pactree_mcmc as pt
-from pactree_mcmc.core.compile import cache
+from pactree_mcmc.core.compile.cache import watching
 from pactree_mcmc.mcmc.run.workers import Work, do
 from pactree_mcmc.mcmc.sampling import Plan, chain_seeds, read_kernel
 
 if __name__ == "__main__":
     x = np.arange(40.0)[:, None]
     model, seen = pt.TreeModel(x, x[:, 0] > 19), []
-    cache.watchers.append(lambda of: seen.append(of._function.__qualname__))
-    plan = Plan(model, 20, 5, 1, read_kernel("grow-prune"), chain_seeds(1, 1)[0], "stump")
-    do(Work([plan], [None], None, True, None))
+    with watching(lambda of: seen.append(of._function.__qualname__)):
+        plan = Plan(model, 20, 5, 1, read_kernel("grow-prune"), chain_seeds(1, 1)[0], "stump")
+        do(Work([plan], [None], None, True, None))
     print(*seen)

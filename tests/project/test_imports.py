@@ -11,6 +11,7 @@ from verification.imports import (
     EXACT_LAYERS,
     LAYERS,
     PICTURE,
+    SAMPLERS,
     TABLES_OF_CONTENTS,
     arrows,
     bundles,
@@ -20,6 +21,7 @@ from verification.imports import (
     layer_of,
     modules,
     picture,
+    sampler_modules,
     sources,
     within,
 )
@@ -97,20 +99,37 @@ def test_no_folder_is_a_drawer():
 
 @pytest.mark.parametrize("path", sources("exact"), ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_exact_engine_knows_nothing_of_the_sampler(path):
-    """Neither the modules of ``pactree_mcmc.mcmc`` and ``smc`` nor what the package takes from there."""
+    """Neither the modules of the samplers nor the names that the package takes from there."""
     assert sampling_imports(path) == []
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if within(m, "exact") and m not in TABLES_OF_CONTENTS])
+def test_the_exact_engine_does_not_reach_the_sampler(module):
+    """Not by way of other modules either, such as `pactree_mcmc.loading`."""
+    assert sampler_modules(module) == []
+
+
+@pytest.mark.planted
+def test_a_way_to_the_sampler_is_seen(tmp_path):
+    for name, text in {
+        "exact/solving.py": "def f():\n    from pactree_mcmc.loading import load",
+        "pactree_mcmc/loading.py": "from .smc import population",
+        "pactree_mcmc/smc.py": "",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert sampler_modules("exact.solving", tmp_path) == ["pactree_mcmc.smc"]
 
 
 def sampling_imports(path, root=ROOT):
     """What a file of the exact engine imports of the samplers."""
-    samplers = ("pactree_mcmc.mcmc", "pactree_mcmc.smc")
     taken = [
         f"pactree_mcmc.{name.rpartition('.')[2]}"
         for name in imports_of(ROOT / "pactree_mcmc" / "__init__.py")
-        if any(within(name, sampler) and name != sampler for sampler in samplers)
+        if any(within(name, sampler) and name != sampler for sampler in SAMPLERS)
     ]
     assert {"pactree_mcmc.sample", "pactree_mcmc.progressive_mixture"} <= set(taken)
-    return sorted(name for name in imports_of(path, root=root) if any(within(name, f) for f in (*samplers, *taken)))
+    return sorted(name for name in imports_of(path, root=root) if any(within(name, f) for f in (*SAMPLERS, *taken)))
 
 
 @pytest.mark.planted

@@ -1,4 +1,8 @@
-"""Saved posteriors, changed: bytes flipped, cut or moved; words and arrays changed under a checksum that fits."""
+"""Changed files of saved posteriors.
+
+Bytes are flipped, cut or moved. Or words and arrays are changed, with a checksum that fits. The library trusts what
+such a forged file says of the states of chains. Therefore chains are resumed only if bytes were changed.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ NUMBERS = [0, -1, 1, 2**31, 2**63, -(2**63), 10**30, 0.5, -0.0, 1e308, True, Non
 
 
 class Files:
-    """Three saved things, and what becomes of changed copies of them."""
+    """Two saved posteriors and a model, with the judgement of changed copies of them."""
 
     def __init__(self, folder: Path) -> None:
         rng = np.random.default_rng(3)
@@ -46,7 +50,7 @@ class Files:
             self.bytes.append((folder / "model.nc").read_bytes())
 
     def judge(self, seed: int, number: int) -> tuple[str, str]:
-        """Change a file, load it, ask what was loaded; changed file ``number`` follows from the seed alone."""
+        """Change a file, load it and query what was loaded. The seed and ``number`` determine the change."""
         rng = random.Random(f"files {seed} {number}")
         which = rng.randrange(3)
         if rng.random() < 0.4:
@@ -63,10 +67,11 @@ class Files:
             else:  # as if it had been written and read: both take longer than all that follows
                 kind, what = self._loaded(changed)
                 return kind, f"{how.__name__}: {what}"
-        kind, what = self._loaded(None)
+        kind, what = self._loaded(None, resume=how in BYTES)
         return kind, f"{how.__name__}: {what}"
 
-    def _loaded(self, changed: Encoded | None) -> tuple[str, str]:
+    def _loaded(self, changed: Encoded | None, resume: bool = False) -> tuple[str, str]:
+        """Load the file, or the ``changed`` content, and query the result. Return the kind of outcome and a text."""
         reading = read if changed is None else lambda path: changed
         try:
             with warnings.catch_warnings(), mock.patch.object(_content, "read", reading):
@@ -78,7 +83,7 @@ class Files:
                     pt.sample(found, 2, tune=1, chains=1, rng=1, kernel="cgm", progress=False)
                 else:
                     self._asked(found)
-            if isinstance(found, pt.SampledPosterior) and found.course is not None:
+            if resume and isinstance(found, pt.SampledPosterior) and found.course is not None:
                 return self._resumed(found)
         except AssertionError as error:
             return WRONG, f"answer: {error}"
@@ -90,6 +95,7 @@ class Files:
         return "answered", type(found).__name__
 
     def _resumed(self, post: Any) -> tuple[str, str]:
+        """Resume the chains of a posterior. Return the kind of outcome and a text."""
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", pt.ConvergenceWarning)
@@ -100,6 +106,7 @@ class Files:
         return "answered", "resumed"
 
     def _asked(self, post: Any) -> None:
+        """Query a posterior."""
         sampled(post, {})
         given = {"X": self.rows}
         if post.model.classes_ is None:
@@ -110,14 +117,14 @@ class Files:
 
 
 def flipped(rng: random.Random, content: bytearray) -> bytes:
-    """Some bits."""
+    """Flip some bits."""
     for _ in range(rng.choice([1, 1, 3, 40])):
         content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
     return bytes(content)
 
 
 def overwritten(rng: random.Random, content: bytearray) -> bytes:
-    """A stretch of bytes, by zeros, ones or noise."""
+    """Replace a stretch of bytes by zeros, ones or noise."""
     start, size = rng.randrange(len(content)), rng.choice([1, 8, 64, 4096])
     size = min(size, len(content) - start)
     content[start : start + size] = rng.choice([bytes(size), b"\xff" * size, rng.randbytes(size)])
@@ -125,7 +132,7 @@ def overwritten(rng: random.Random, content: bytearray) -> bytes:
 
 
 def moved(rng: random.Random, content: bytearray) -> bytes:
-    """Two stretches, exchanged."""
+    """Exchange two stretches of bytes."""
     size = rng.choice([8, 64, 512])
     a, b = (rng.randrange(len(content) - size) for _ in range(2))
     content[a : a + size], content[b : b + size] = content[b : b + size], content[a : a + size]
@@ -133,7 +140,7 @@ def moved(rng: random.Random, content: bytearray) -> bytes:
 
 
 def cut(rng: random.Random, content: bytearray) -> bytes:
-    """The end, or a piece from the middle."""
+    """Remove the end, or a stretch from the middle."""
     start = rng.randrange(len(content))
     return bytes(content[:start] if rng.random() < 0.7 else content[:start] + content[start + rng.randrange(1, 999) :])
 
@@ -142,7 +149,7 @@ BYTES: list[Callable[[random.Random, bytearray], bytes]] = [*[flipped] * 5, *[ov
 
 
 def word_changed(rng: random.Random, content: Encoded) -> Encoded:
-    """One value of the description."""
+    """Change one value of the description."""
     form = json.loads(content.text)
     places: list[tuple[Any, Any]] = []
     _collect(form, places)
@@ -153,7 +160,7 @@ def word_changed(rng: random.Random, content: Encoded) -> Encoded:
 
 
 def entry_lost(rng: random.Random, content: Encoded) -> Encoded:
-    """One entry of the description, left out or called otherwise."""
+    """Remove or rename one entry of the description."""
     form = json.loads(content.text)
     places: list[tuple[Any, Any]] = []
     _collect(form, places)
@@ -165,13 +172,13 @@ def entry_lost(rng: random.Random, content: Encoded) -> Encoded:
 
 
 def text_cut(rng: random.Random, content: Encoded) -> Encoded:
-    """A stretch of the description."""
+    """Remove a stretch of the description."""
     start = rng.randrange(len(content.text))
     return content._replace(text=content.text[:start] + content.text[start + rng.choice([1, 5, 100, 10**6]) :])
 
 
 def numbers_changed(rng: random.Random, content: Encoded) -> Encoded:
-    """Some numbers of one array."""
+    """Change some numbers of one array."""
     name, array = _chosen(rng, content)
     flat = array.reshape(-1)
     for _ in range(rng.choice([1, 1, 5])):
@@ -182,7 +189,7 @@ def numbers_changed(rng: random.Random, content: Encoded) -> Encoded:
 
 
 def array_reshaped(rng: random.Random, content: Encoded) -> Encoded:
-    """One array, shortened, lengthened, of another type or shape, or left out."""
+    """Shorten, extend, convert, reshape, reverse or remove one array."""
     name, array = _chosen(rng, content)
     how = rng.randrange(6)
     if how == 5:
@@ -199,7 +206,7 @@ def array_reshaped(rng: random.Random, content: Encoded) -> Encoded:
 
 
 def arrays_swapped(rng: random.Random, content: Encoded) -> Encoded:
-    """Two arrays under each other's names."""
+    """Exchange the names of two arrays."""
     a, b = (rng.choice(sorted(content.arrays)) for _ in range(2))
     return content._replace(arrays=content.arrays | {a: content.arrays[b], b: content.arrays[a]})
 
@@ -208,12 +215,13 @@ CONTENT = [*[word_changed] * 3, entry_lost, text_cut, *[numbers_changed] * 4, ar
 
 
 def _chosen(rng: random.Random, content: Encoded) -> tuple[str, np.ndarray]:
+    """Return the name of a random array, and a copy of the array."""
     name = rng.choice(sorted(content.arrays))
     return name, content.arrays[name].copy()
 
 
 def _collect(form: Any, places: list[tuple[Any, Any]]) -> None:
-    """Every place of a description at which a value stands."""
+    """Append the container and key of every value of a description to ``places``."""
     for key in form if isinstance(form, dict) else range(len(form)):
         places.append((form, key))
         if isinstance(form[key], dict | list):
@@ -221,5 +229,6 @@ def _collect(form: Any, places: list[tuple[Any, Any]]) -> None:
 
 
 def _depth(form: Any) -> int:
+    """Return the depth to which a description is nested."""
     inner = form.values() if isinstance(form, dict) else form if isinstance(form, list) else ()
     return 1 + max((_depth(x) for x in inner), default=0)

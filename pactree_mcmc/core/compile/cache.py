@@ -1,19 +1,20 @@
-"""Compiled code of functions on disk, in the terms of numba's caches.
+"""Compiled code of functions on disk, with the interface of numba's caches.
 
 numba keeps compiled code as long as the file of the function is unchanged, although the code also contains everything
-that the function calls from other files. Here it is kept as long as none of the sources changes that compiled code of
-its package can reach by imports. A folder that cannot be read or written only costs time.
+that the function calls from other files. This module keeps the code until a source changes that compiled code of its
+package can reach by imports. A folder that cannot be read or written only costs time.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from ..warn import warn
 from .digest import NOT_KEPT, key_of
 from .folders import SHARED, Files, own_folder, shared_folder
 from .rebuild import file_base, function_key, result_of
@@ -26,7 +27,7 @@ ADVICE = (
 )
 OWN_ADVICE = "every process compiles it again. Let the function read numbers, arrays and functions only"
 FOREIGN = "own_functions"
-"""Part of functions that are not of the library."""
+"""Name that stands for the package of functions that are not of the library."""
 
 
 class CodeCacheWarning(UserWarning, RuntimeWarning):
@@ -40,7 +41,7 @@ def _warn(subject: str, text: str) -> None:
     """Warn once in a process of each subject."""
     if subject not in _warned:
         _warned.add(subject)
-        warnings.warn(text, CodeCacheWarning, stacklevel=2)
+        warn(text, CodeCacheWarning)
 
 
 def _save(files: Files, key: Any, data: Any) -> None:
@@ -52,19 +53,29 @@ def _save(files: Files, key: Any, data: Any) -> None:
         _warn("writing", f"compiled code is not kept: {where}{error.strerror or error}; {ADVICE}.")
 
 
-watchers: list[Callable[[CodeCache], None]] = []
-"""Called with the cache of a function that is about to be compiled, since its code is not there."""
+_watchers: list[Callable[[CodeCache], None]] = []
+"""Functions that `watching` has registered."""
+
+
+@contextlib.contextmanager
+def watching(tell: Callable[[CodeCache], None]) -> Iterator[None]:
+    """While the block runs, call ``tell`` with the cache of each function that is about to be compiled."""
+    _watchers.append(tell)
+    try:
+        yield
+    finally:
+        _watchers.remove(tell)
 
 
 class CodeCache:
-    """The compiled forms of one function on disk; looked for at the first call."""
+    """Compiled forms of one function on disk. The first call reads them."""
 
     def __init__(self, function: Any, key: Callable[[], str] | None = None) -> None:
         self._function, self._given_key = function, key
 
     @functools.cached_property
     def _key(self) -> str:
-        """What the code depends on besides the library's sources, as text."""
+        """Text of everything that the code depends on besides the library's sources."""
         return self._given_key() if self._given_key is not None else key_of(self._function) if self._is_foreign else ""
 
     @functools.cached_property
@@ -78,7 +89,7 @@ class CodeCache:
         if self._key.startswith(NOT_KEPT):
             self._warn_of_function(self._key.removeprefix(NOT_KEPT))
             return None
-        # code of one name and several keys stands side by side
+        # functions of one name and several keys have files of their own
         base = f"{file_base(self._function)}{self._key and '-'}{self._key[:16]}"
         return Files(FOREIGN if self._is_foreign else self.part, self.digest, base, self._key)
 
@@ -97,7 +108,7 @@ class CodeCache:
         return (self._function.__module__ or "").partition(".")[0] not in ("pactree_mcmc", "exact")
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the form for the types ``sig``, or None if there is none or its file is damaged."""
+        """Return the compiled form for the types ``sig``, or None if there is none or its file is damaged."""
         found, is_ready = None, False
         if self._files is not None:
             # before keys are compared, which name the processor
@@ -112,11 +123,11 @@ class CodeCache:
 
     @property
     def has_code(self) -> bool:
-        """True if code of the function is on disk, for whatever types."""
+        """True if code of the function for any types is on disk."""
         return self._files is not None and self._files.has_code
 
     def save_overload(self, sig: Any, form: Any) -> None:
-        """Keep a form if it can be written."""
+        """Write a compiled form, if possible."""
         if self._files is None:
             return
         if form.library.has_dynamic_globals:
@@ -125,21 +136,22 @@ class CodeCache:
         _save(self._files, function_key(self._function, sig), form._reduce())
 
     def _warn_of_function(self, what: str) -> None:
+        """Warn that code of the function is not kept, because the function reads ``what``."""
         name = self._function.__qualname__
         _warn(name, f"compiled code is not kept: {name} reads {what}; {OWN_ADVICE}.")
 
 
 def announce(cache: CodeCache) -> None:
-    """Tell the watchers that a function is about to be compiled."""
+    """Call the functions registered by `watching` with the cache of a function that is about to be compiled."""
     shared = shared_folder()
     if shared is not None and not os.access(shared, os.R_OK | os.X_OK):
         _warn("shared", f"{SHARED}={shared} is not a folder that can be read; fill it by {FILL}.")
-    for tell in list(watchers):
+    for tell in list(_watchers):
         tell(cache)
 
 
 class Store:
-    """Compiled code of several functions in one file on disk, beside that of the first of them."""
+    """Compiled code of several functions in one file on disk, in the folder of the first function."""
 
     def __init__(self, functions: Sequence[Any]) -> None:
         caches = [function._cache for function in functions]
@@ -148,9 +160,9 @@ class Store:
         self._files = Files(caches[0].part, digest, f"together-{names[:16]}")
 
     def load(self, key: Any) -> tuple[Any, bool]:
-        """Return what was saved by the key, or None; and True if it need not be saved again."""
+        """Return the data saved under the key, or None, and True if they need not be saved again."""
         return self._files.load(key)
 
     def save(self, key: Any, data: Any) -> None:
-        """Keep it if it can be written."""
+        """Write data under the key, if possible."""
         _save(self._files, key, data)

@@ -1,6 +1,7 @@
 """A posterior as one HTML page, and as a few lines for notebooks.
 
-`report_content` computes what the page says, `page` writes it; the template, its style and its script lie beside.
+`report_content` computes the content of the page, and `page` formats it with the template, style sheet and script of
+this folder.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.checks import in_words
 from ...files.store import AnyPath, as_path
-from ...posterior.summaries.pages import pages
 
 if TYPE_CHECKING:
     from ...posterior.base import Posterior
@@ -22,12 +22,12 @@ TITLE = "Posterior over decision trees"
 def write_report(
     post: Posterior, path: AnyPath, truth: Posterior | None = None, title: str | None = None, command: str | None = None
 ) -> Path:
-    """Write the report of a posterior; see `Posterior.report`."""
+    """Write the report of a posterior, as `Posterior.report` describes."""
     target = check_page_path(path)
     for name, text in (("title", title), ("command", command)):
         if text is not None and not isinstance(text, str):
             raise TypeError(f"{name} is {in_words(text)}; give a text, or None.")
-    # what it takes to draw a page is not needed to import the library
+    # imported here, so that importing the library stays fast
     from .content import report_content
     from .page import page
 
@@ -37,7 +37,7 @@ def write_report(
 
 
 def check_page_path(path: Any) -> Path:
-    """The path of a page to be written; a ValueError if its suffix or its folder is not usable."""
+    """Return the path of a page to be written. Raise a ValueError if its suffix or its folder cannot be used."""
     target = as_path(path)
     if target.suffix.lower() not in SUFFIXES:
         raise ValueError(f"{target} ends in {target.suffix!r}; give a path that ends in .html.")
@@ -49,10 +49,7 @@ def check_page_path(path: Any) -> Path:
 
 
 def small_html(post: Posterior) -> str:
-    """The verdict, a few numbers and the consensus tree, for notebooks."""
+    """Return the verdict, a few numbers and the consensus tree as HTML for notebooks."""
     from .small import small_page
 
     return small_page(post)
-
-
-pages.update({"report": write_report, "small": small_html})

@@ -15,7 +15,7 @@ from ...posterior.convergence import check_convergence, verdict
 from ...posterior.predictive import has_values_by_leaf
 from ...posterior.sampled import SampledPosterior
 from ...posterior.space.distances import spaced
-from ...posterior.space.paths import condition_of, in_words, path_to
+from ...posterior.space.paths import condition_of, conditions_in_words, path_to
 from ...posterior.space.scaling import classical_scaling
 from ...posterior.space.support import words_of_node
 from ...tree.arrays import LEAF
@@ -235,7 +235,9 @@ def _paths(
             {
                 "parent": int(paths.parent[i]),
                 "depth": int(paths.depth[i]),
-                "words": cut(in_words(columns, [condition] if condition else [], [c for _, c in before]), LONGEST),
+                "words": cut(
+                    conditions_in_words(columns, [condition] if condition else [], [c for _, c in before]), LONGEST
+                ),
                 "way": cut(words_of_node(draws, node), LONGEST),
                 "colour": -1 if condition is None else colours.get(condition.feature, PALETTE),
                 "probability": float(paths.probability[i]),

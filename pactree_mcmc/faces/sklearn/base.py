@@ -25,6 +25,7 @@ from ...core.checks import (
     read_numbers,
     refuse_other_rows,
 )
+from ...core.warn import warn
 from ...mcmc.sampling import sample
 from ...model import TreeModel
 from ...model.data import number_target
@@ -325,7 +326,7 @@ class BayesianTree(WithParts):
                 f"{known if error == error else ''}Give more work (work={2.0 * run.work:.1g} or more), or stronger "
                 "priors."
             )
-            warnings.warn("\n  ".join(found), ConvergenceWarning, stacklevel=3)
+            warn("\n  ".join(found), ConvergenceWarning)
 
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, int]:
         """Checked rows, without those of weight zero; how many there are with them."""

@@ -1,8 +1,8 @@
-"""A chain stopped between two draws: all that decides how it goes on, as arrays and numbers."""
+"""Snapshot of a chain between two draws: arrays and numbers that determine all further steps."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from .chain import Chain
 from .tempering import Ladder
 
 ARRAYS = ("order", "node", "stats", "box", "count", "beta", "moves", "density")
-"""Arrays of a chain's state, without scratch and without the stored values of cells."""
+"""Names of the arrays of a state that are stored, without scratch and without the stored values of cells."""
 GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 
 
@@ -23,55 +23,60 @@ keep_records(NODE=NODE, CELL=CELL, GUIDE=GUIDE, PIECE=PIECE, LINK=LINK)
 
 
 @kept
-class Cells(NamedTuple):
+class StoredCells(NamedTuple):
     """Stored values of cells, kept if sums of fractions make them depend on the order of rows."""
 
     n_cells: int
-    """Places there are."""
-    place: np.ndarray
-    """(m,) int64: places in use."""
-    cell: np.recarray
-    """(m,) records of dtype CELL."""
-    ways: np.ndarray
-    """(m, p) float64."""
-    table: np.ndarray
-    """(m, p) float64."""
-    guided: np.ndarray
-    """(g,) int64: places of what the learned density says that are in use."""
-    guide: np.recarray
-    """(g,) records of dtype GUIDE."""
-    fractions: np.ndarray
-    """(g, p) float64."""
-    own: np.ndarray
-    """(g, p) float64."""
+    """Number of places for cells."""
+    place: Annotated[np.ndarray, np.int64, "stored"]
+    """Places in use."""
+    cell: Annotated[np.recarray, CELL, "stored"]
+    """`Stored.cell` in these places."""
+    ways: Annotated[np.ndarray, np.float64, "stored", "features"]
+    """`Stored.mass` in these places."""
+    table: Annotated[np.ndarray, np.float64, "stored", "features"]
+    """`Stored.log_part` in these places."""
+    guided: Annotated[np.ndarray, np.int64, "guided"]
+    """Places in use of the probabilities by the learned density."""
+    guide: Annotated[np.recarray, GUIDE, "guided"]
+    """`Stored.guide` in these places."""
+    fractions: Annotated[np.ndarray, np.float64, "guided", "features"]
+    """`Stored.fraction` in these places."""
+    own: Annotated[np.ndarray, np.float64, "guided", "features"]
+    """`Stored.log_learned` in these places."""
+
+
+Params = Annotated[np.ndarray, np.float64, "params"]
+"""Parameters of a leaf."""
 
 
 @kept
 class Replica(NamedTuple):
-    """One chain of trees; a ladder has one a level."""
+    """State of one chain of trees. A ladder has one at each level."""
 
     state: tuple[np.ndarray, ...]
-    """The arrays of the state named in ARRAYS."""
-    cells: Cells
-    noise: tuple[np.ndarray, np.ndarray] | None
-    """Parameters of the leaf and of its guess, where the variance moves."""
+    """Arrays of the state, in the order of ARRAYS."""
+    cells: StoredCells
+    noise: tuple[Params, Params] | None
+    """Parameters of the leaf and of its guess, or None if no variance is drawn."""
     blocks: int
+    """Number of blocks of proposals made."""
     graph: Graph
     """Graph of visited cells. It is frozen, and therefore shared and not copied."""
-    weights: np.ndarray | None = None
-    """(p + 1,) logs of the feature weights and their concentration, where they are drawn."""
+    weights: Annotated[np.ndarray, np.float64, "weights"] | None = None
+    """Logs of the feature weights and their concentration, or None if no feature weights are drawn."""
 
 
 @kept
 class Rungs(NamedTuple):
-    """State of a ladder beside its replicas."""
+    """State of a ladder apart from its replicas, as in `Ladder`."""
 
-    betas: np.ndarray
+    betas: Annotated[np.ndarray, np.float64, "levels"]
     adapts: bool
     generation: int
     odd: bool
-    tried: np.ndarray
-    acceptance: np.ndarray
+    tried: Annotated[np.ndarray, np.int64, "pairs"]
+    acceptance: Annotated[np.ndarray, np.float64, "pairs"]
     trips: int
     journey: list[bool]
 
@@ -80,12 +85,13 @@ class Rungs(NamedTuple):
 class Snapshot(NamedTuple):
     """A chain, or a ladder, stopped between two draws."""
 
-    generator: dict
-    """State of its source of randomness."""
+    generator: dict[str, Any]
+    """State of the random generator."""
     replicas: tuple[Replica, ...]
     rungs: Rungs | None
+    """State of the ladder, or None if the chain is not tempered."""
     tuned: int
-    """Draws of tuning done."""
+    """Number of tuning draws made."""
     team: int = 0
     """Number of the team with which the chain tuned."""
 
@@ -157,7 +163,7 @@ def _replica(chain: Chain) -> Replica:
         guided = np.flatnonzero(state.stored.guide.hash != NONE)
     tables = (state.stored.cell[known], state.stored.mass[known], state.stored.log_part[known])
     guides = (array[guided] for array in (state.stored.guide, state.stored.fraction, state.stored.log_learned))
-    cells = Cells(len(state.stored.cell), known, *tables, guided, *guides)
+    cells = StoredCells(len(state.stored.cell), known, *tables, guided, *guides)
     noise = None
     if not chain.lowered.leaf.is_fixed:
         noise = chain.lowered.leaf.params.copy(), chain.lowered.guess.params.copy()

@@ -1,4 +1,4 @@
-"""A run on its way, written to a file every so many seconds."""
+"""Checkpoints: an unfinished run is written to a file at regular intervals."""
 
 from __future__ import annotations
 
@@ -18,49 +18,52 @@ from .task import Plan, Result
 
 @kept
 class Unfinished(NamedTuple):
-    """A run on its way: plans without model, and what each chain has done; None: nothing yet."""
+    """An unfinished run.
+
+    In a file the plans have no model. The result of a chain that has not begun is None.
+    """
 
     plans: tuple[Plan, ...]
     results: tuple[Result | None, ...]
     every: float
-    """Seconds between checkpoints."""
+    """Seconds between two checkpoints."""
     seconds: float
-    """Wall time spent."""
+    """Wall time spent, in seconds."""
 
 
 class Checkpoint:
-    """The file, and when it is written next.
+    """The file of a run, and the time of the next writing.
 
     Parameters
     ----------
     path : Path
-        A netCDF file: only a file can be replaced at one stroke.
+        Path of a netCDF file. A single operation replaces a file, but not the folder of a Zarr store.
     every : float
-        Seconds between writing.
+        Seconds between two writings.
     plans : sequence of Plan
-        One a chain.
+        Plan of each chain.
     seconds : float
-        Wall time spent before.
+        Wall time spent before, in seconds.
     """
 
     def __init__(self, path: Path, every: float, plans: Sequence[Plan], seconds: float = 0.0) -> None:
         self.path, self.every, self.seconds = path, every, seconds
         self.model = plans[0].model
-        # a chain not begun when the file is written begins from here
+        # a chain that has not begun when the file is written begins with this generator
         self.plans = tuple(plan._replace(seed=generator_state(generator_from(plan.seed))) for plan in plans)
         self.began = self.written = time.perf_counter()
 
     def follow(self, plans: Sequence[Plan]) -> None:
-        """Write other lengths, and the kernel that was tuned, from now on."""
+        """Use the lengths and the tuned kernel of other plans from now on."""
         self.plans = tuple(new._replace(seed=old.seed) for old, new in zip(self.plans, plans, strict=True))
 
     @property
     def is_due(self) -> bool:
-        """Whether the interval is over."""
+        """True if the interval since the last writing is over."""
         return time.perf_counter() - self.written >= self.every
 
     def write(self, results: Sequence[Result | None]) -> None:
-        """Write what chains have done so far."""
+        """Write the results of the chains so far."""
         now = time.perf_counter()
         run = Unfinished(self.plans, tuple(results), self.every, self.seconds + now - self.began)
         write_unfinished(run, self.model, self.path)
@@ -68,18 +71,18 @@ class Checkpoint:
 
 
 def write_unfinished(run: Unfinished, model: TreeModel, path: Path) -> None:
-    """Write a run on its way, the model once."""
+    """Write an unfinished run. The model is written once."""
     plans = tuple(plan._replace(model=None) for plan in run.plans)
     write_parts({"model": model.parts_in_file, "run": run._replace(plans=plans)}, path)
 
 
 def read_interval(every: Any) -> float:
-    """Check ``every``."""
+    """Return the number of seconds between two checkpoints, checked."""
     return check_number("every", every, "seconds between checkpoints, > 0", 5e-324)
 
 
-def read_target(path: Any) -> Path:
-    """Check the path of a new checkpoint."""
+def read_checkpoint_path(path: Any) -> Path:
+    """Return the path of a new checkpoint. Refuse one that exists."""
     path = check_target(path, only="netCDF")
     if path.exists():
         raise ValueError(

@@ -1,31 +1,32 @@
-"""What people see of a run on its way, on the standard error: a bar on a terminal, else a line now and then."""
+"""Progress of a run on the standard error: a bar on a terminal, otherwise a line from time to time."""
 
 from __future__ import annotations
 
 import sys
 import time
+from contextlib import ExitStack
 from threading import Lock
 from typing import Any, Self
 
-from ...core.compile.cache import CodeCache, watchers
+from ...core.compile.cache import CodeCache, watching
 from ..kernel import Kernel
 from .entries import entries
 
 SECONDS = 30.0
-"""Between two lines where there is no terminal."""
+"""Seconds between two lines if there is no terminal."""
 
 
 class Progress:
-    """A bar, or lines, while its block runs; says so when code has to be compiled first.
+    """Progress bar, or lines, while its block runs. It announces code that must be compiled first.
 
     Parameters
     ----------
     total : int
         Number of draws to be made, of all chains.
     shown : bool
-        Whether anything is to be seen.
+        True if the progress is shown.
     kernel : Kernel
-        Of the chains.
+        Kernel of the chains.
     grown : bool
         True if chains start from grown trees.
     tune : int, default 0
@@ -47,20 +48,19 @@ class Progress:
         self.began = self.told = time.monotonic()
         self.entries = entries(kernel, grown)
         self.n_compiled, self.n_to_compile = 0, 0
-        self.compiling, self._lock = "", Lock()
+        self.compiling, self._lock, self._watching = "", Lock(), ExitStack()
 
     def __enter__(self) -> Self:
         if self.shown:
-            watchers.append(self._compile)
+            self._watching.enter_context(watching(self._compile))
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.shown:
-            watchers.remove(self._compile)
+        self._watching.close()
         self.bar.close()
 
     def update(self, n_done: int, text: str = "") -> None:
-        """Show how far the chains are, if it is time to: the steps of tuning, and after them the draws."""
+        """Show the number of tuning steps made, and after them of draws, if it was not shown a moment ago."""
         if n_done > 0:
             self.compiling = ""
         is_tuning = n_done < self.tune or self.total == 0
@@ -80,7 +80,7 @@ class Progress:
             print(", ".join(part for part in parts if part), file=sys.stderr, flush=True)
 
     def _compile(self, cache: CodeCache) -> None:
-        """Say that a function is about to be compiled."""
+        """Announce that a function is about to be compiled."""
         with self._lock:
             if self.n_compiled == 0:
                 self.n_to_compile = n_missing(self.entries, cache)
@@ -94,10 +94,10 @@ class Progress:
 
 
 def n_missing(functions: list[Any], first: CodeCache) -> int:
-    """How many of the ``functions`` are still to be compiled when the code of one is found neither here nor on disk.
+    """Return how many of the ``functions`` are still to be compiled if the code of ``first`` is missing.
 
-    Functions that have no code at all; where the ``first`` has some, it is for another kind of table, and the functions
-    called after it lack theirs too.
+    These are the functions without any code in memory or on disk. If ``first`` has code on disk, that is for another
+    kind of table, and the functions called after it have none for this kind either.
     """
     functions = [function for function in functions if not function.overloads]
     caches = [getattr(function, "_cache", None) for function in functions]

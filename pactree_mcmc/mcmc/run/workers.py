@@ -1,16 +1,16 @@
-"""Chains at work: in threads or on an executor, with progress, interruption, checkpoints and lost workers."""
+"""Running of chains in threads or on an executor, with progress, interruption, checkpoints and lost workers."""
 
 from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from typing import NamedTuple
 
 import numpy as np
 
+from ...core.warn import warn
 from ...model.not_finite import NotFinite
 from .checkpoint import Checkpoint
 from .progress import Progress
@@ -19,31 +19,31 @@ from .task import Plan, Result, Run, run_chain, still_to_do
 
 
 class Work(NamedTuple):
-    """What chains are to do, and how."""
+    """Task of all chains of a run."""
 
     plans: list[Plan]
     before: list[Result | None]
-    """What each chain has done already."""
+    """Result of each chain so far, or None if it has none."""
     executor: Executor | None
     progress: bool
     checkpoint: Checkpoint | None
     lost: Mapping[int, Exception] = {}
-    """Chains lost before, and why."""
+    """Errors of chains that were lost before, by number."""
     stop: Stop = Stop()
-    """Time limit of the run; the default has none."""
+    """Time limit of the run. The default has none."""
 
 
 class Done(NamedTuple):
-    """What chains have done."""
+    """Results of the chains of a run."""
 
     results: list[Result]
-    """Of the chains to be returned, with equally many draws."""
+    """Results of the chains to be returned, with equally many draws."""
     complete: bool
     """True if the run ended by itself, with all draws or by the clock; False if it was interrupted or lost chains."""
 
 
 def n_cores() -> int:
-    """Cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -53,12 +53,13 @@ def do(work: Work) -> Done:
 
 
 def _on_executor(work: Work) -> Done:
-    """Each chain as one task; with a checkpoint as one after another, each of about its interval."""
+    """Run each chain as one task, or with a checkpoint as several tasks, each of about its interval."""
     with _progress(work, 0) as progress:
         return _tasks(work, progress)
 
 
 def _tasks(work: Work, progress: Progress) -> Done:
+    """Submit tasks of all chains until the chains are finished, lost, interrupted or out of time."""
     seconds = math.inf if work.checkpoint is None else work.checkpoint.every
     work.stop.start()
     results, lost, pace = list(work.before), dict(work.lost), _pace(work)
@@ -100,6 +101,7 @@ def _tasks(work: Work, progress: Progress) -> Done:
 
 
 def _n_draws(results: list[Result | None]) -> int:
+    """Return the number of draws of all chains."""
     return sum(0 if result is None else result.n_draws for result in results)
 
 
@@ -121,21 +123,22 @@ def _tuned(plan: Plan, result: Result | None) -> Result | None:
 
 
 def _cut(work: Work, done: Done) -> Done:
-    """Note what is missing of chains that the clock ended after equally many draws."""
+    """Record the draws that are missing because the time was over. All chains have equally many draws."""
     length, made = work.plans[0].length, done.results[0].n_draws
     wanted = length.draws
-    # of a later stretch nothing was promised
+    # a later stretch has no promised length
     if made < wanted and length.before == 0:
         work.stop.cuts.append(f"{wanted - made} of {wanted} draws of each chain")
     return done
 
 
 def _is_done(plan: Plan, result: Result | None) -> bool:
+    """Return True if a chain has all draws of its plan."""
     return result is not None and result.n_draws == plan.draws
 
 
 def _without_lost(work: Work, results: list[Result | None], lost: dict[int, Exception]) -> Done:
-    """The chains that got to their ends, and a word about the others."""
+    """Return the finished chains, with a warning about the lost ones."""
     kept = [result for c, result in enumerate(results) if c not in lost]
     if lost:
         what = "; ".join(f"chain {c}: {type(error).__name__}: {error}" for c, error in sorted(lost.items()))
@@ -144,14 +147,12 @@ def _without_lost(work: Work, results: list[Result | None], lost: dict[int, Exce
             error.add_note(f"every chain was lost: {what}")
             raise error
         rest = "" if work.checkpoint is None else f", and pt.resume({str(work.checkpoint.path)!r}) finishes the lost"
-        warnings.warn(
-            f"{len(lost)} of {len(results)} chains were lost ({what}); the others are returned{rest}.", stacklevel=7
-        )
+        warn(f"{len(lost)} of {len(results)} chains were lost ({what}); the others are returned{rest}.")
     return Done(kept, not lost)
 
 
 def _interrupted_tasks(work: Work, results: list[Result | None], futures: dict[int, Future]) -> Done:
-    """The chains that got to their ends; ``futures`` are tasks whose results were not taken."""
+    """Return the finished chains of an interrupted run. ``futures`` are the tasks whose results were not read."""
     for c, future in futures.items():
         future.cancel()
         if future.done() and not future.cancelled() and future.exception() is None:
@@ -164,7 +165,7 @@ def _interrupted_tasks(work: Work, results: list[Result | None], futures: dict[i
         return _shortened(work, made)
     if not done:
         raise KeyboardInterrupt(nothing_left("a chain had finished", work))
-    warnings.warn(f"interrupted: {len(done)} of {len(results)} chains had finished and are returned.", stacklevel=7)
+    warn(f"interrupted: {len(done)} of {len(results)} chains had finished and are returned.")
     return Done(done, False)
 
 
@@ -177,6 +178,7 @@ def _in_threads(work: Work) -> Done:
 
 
 def _advance(work: Work, runs: list[Run], progress: Progress) -> Done:
+    """Advance all chains block by block in threads until they are finished, interrupted or out of time."""
     work.stop.start()
     pool = ThreadPoolExecutor(min(len(runs), n_cores()))
     pending: dict[Future, int] = {}
@@ -223,26 +225,27 @@ def _advance(work: Work, runs: list[Run], progress: Progress) -> Done:
 
 
 def _so_far(runs: list[Run]) -> tuple[int, str]:
-    """Draws made, tuning included, and how the chains are."""
+    """Return the number of draws made, tuning included, and the acceptance and mean number of leaves as text."""
     kept, made = np.sum([run.acceptance for run in runs], axis=0)
     leaves = np.mean([run.n_leaves for run in runs])
     return sum(run.n_done for run in runs), f"acceptance {kept / max(made, 1):.3f}, leaves {leaves:.1f}"
 
 
 class _Looks:
-    """Results of runs on their way, taken between two of their blocks when a checkpoint is due."""
+    """Results of unfinished runs, taken between two blocks when a checkpoint is due."""
 
     def __init__(self, work: Work, runs: list[Run]) -> None:
         self.work, self.runs = work, runs
         self.results = list(work.before)
         self.missing: set[int] | None = None
-        """Runs to be looked at before the checkpoint can be written; None while none is due."""
+        """Runs whose results the next checkpoint lacks, or None if no checkpoint is due."""
 
     def _result(self, c: int) -> Result:
+        """Return the result of a run, with the draws made before."""
         return self.runs[c].result.behind(self.work.before[c])
 
     def take(self, c: int) -> None:
-        """Note what a run that stands still has done, if that is wanted."""
+        """Take the result of a run between two blocks, if a checkpoint needs it."""
         if self.work.checkpoint is None:
             return
         if self.missing is None and self.work.checkpoint.is_due:
@@ -253,19 +256,19 @@ class _Looks:
                 self.missing.discard(c)
 
     def write(self) -> None:
-        """Write a checkpoint once every run was looked at."""
+        """Write the checkpoint that is due, if the results of all runs have been taken."""
         if self.missing is not None and not self.missing:
             self.work.checkpoint.write(self.results)
             self.missing = None
 
     def all(self) -> list[Result]:
-        """The results of runs that all stand still."""
+        """Return the results of all runs, none of which is in a block."""
         with ThreadPoolExecutor(min(len(self.runs), n_cores())) as pool:
             return list(pool.map(self._result, range(len(self.runs))))
 
 
 def _interrupted(work: Work, results: list[Result]) -> Done:
-    """As many draws as every chain has; chains advance side by side, so little is lost."""
+    """Return as many draws as every chain has. Little is lost, since chains advance side by side."""
     if work.checkpoint is not None:
         work.checkpoint.write(results)
     if min(result.n_draws for result in results) == 0:
@@ -283,5 +286,5 @@ def nothing_left(until: str, work: Work) -> str:
 def _shortened(work: Work, results: list[Result]) -> Done:
     """Return as many draws of every chain as each of them has, with a warning."""
     least = min(result.n_draws for result in results)
-    warnings.warn(f"interrupted: {least} of {work.plans[0].draws} draws a chain are returned.", stacklevel=8)
+    warn(f"interrupted: {least} of {work.plans[0].draws} draws a chain are returned.")
     return Done([result.shortened(least) for result in results], False)

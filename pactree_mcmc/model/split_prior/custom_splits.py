@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ from numba import cloudpickle
 from numba.core.errors import NumbaError
 
 from ...core.checks import check_choice, check_count, check_flag, check_type, in_words, read_generator, read_numbers
+from ...core.warn import warn
 from ...files.encoding import CODEC, kept
 from ...table.coding import AnyScale, Scale, encode
 from ...table.columns import Columns, learn_columns
@@ -397,10 +397,9 @@ class BoundSplits(SplitPrior):
                     return
                 found = True
         if found:
-            warnings.warn(
+            warn(
                 f"under {self.splits!r} every split of the root weighs 0, so that the only tree is a single leaf; "
-                "check what the weight reads: under GridCuts cut.below and cut.above are the threshold.",
-                stacklevel=3,
+                "check what the weight reads: under GridCuts cut.below and cut.above are the threshold."
             )
 
     # what a split prior says

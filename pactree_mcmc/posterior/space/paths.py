@@ -55,7 +55,7 @@ def condition_of(trees: TreeArrays, between: np.ndarray | None, node: int, left:
     return Condition(k, threshold, int(trees.categories[node]), bool(trees.default_left[node]), left, low, high)
 
 
-def in_words(columns: Columns, conditions: Iterable[Condition], above: Sequence[Condition] = ()) -> str:
+def conditions_in_words(columns: Columns, conditions: Iterable[Condition], above: Sequence[Condition] = ()) -> str:
     """Return the conditions together, one of each feature and side, in the order in which features are met.
 
     Of a nominal feature only the categories that the conditions ``above`` admit are named.

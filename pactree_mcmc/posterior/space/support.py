@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.checks import check_number, check_type
 from ..ess import autocorrelation_times, rhat_and_ess_by_tree
-from .paths import condition_of, in_words, path_to
+from .paths import condition_of, conditions_in_words, path_to
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -177,8 +177,8 @@ def words_of_node(post: SampledPosterior, node: int, *, split: bool = False) -> 
     trees, between, columns = post.distinct_trees, post.node_between, post.model.columns
     tree = int(post.cells.tree_of_node[node])
     above = [condition for _, condition in path_to(trees, between, tree, node)]
-    way = in_words(columns, above)
-    return with_split(way, in_words(columns, [condition_of(trees, between, node)], above)) if split else way
+    way = conditions_in_words(columns, above)
+    return with_split(way, conditions_in_words(columns, [condition_of(trees, between, node)], above)) if split else way
 
 
 def with_split(way: str, split: str) -> str:

@@ -26,7 +26,7 @@ import numpy as np
 
 from ...core.checks import check_number
 from ...core.compile.jit import jit
-from ...tree.arrays import LEAF, TreeArrays, goes_left
+from ...tree.arrays import LEAF, TreeArrays, number_goes_left
 from ..space.support import check_drawn
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def add_shapley_values_into(
                     follows = left[level - 1] == (here == start + trees.left[up])
                     _extend_path(count, feature, met, absent, level, trees.feature[up], follows, fraction[here])
                 if trees.feature[here] != LEAF:
-                    left[level] = goes_left(trees, here, X[i, trees.feature[here]])
+                    left[level] = number_goes_left(trees, here, X[i, trees.feature[here]])
                     continue
                 n = count[level]
                 _integrate(integral, before, met[level], absent[level], n, nodes, weights)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ...core.bits import codes_go_left
 from ...core.checks import check_number
 from ...model.leaf_words import lines_of_cells
 from ...table.words import count_text
-from ...tree.coded import CodedTrees
 from ...tree.export import MOST_CLASSES
 from ..space.cells import rows_looked_at
-from ..space.paths import ALL_ROWS, Condition, in_words, path_to
+from ..space.paths import ALL_ROWS, Condition, conditions_in_words, path_to
 from ..space.support import most_probable_nodes
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def consensus_of(post: SampledPosterior, probability: np.ndarray, min_support: f
     trees_with = post.cells.holders(chosen)
     ways = [_way(post, trees_with, chosen, int(parent[i]), i) for i in range(1, len(chosen))]
     words, above = [ALL_ROWS], _conditions_above(parent, ways)
-    words += [in_words(post.model.columns, way, above[i]) for i, way in enumerate(ways, 1)]
+    words += [conditions_in_words(post.model.columns, way, above[i]) for i, way in enumerate(ways, 1)]
     order = _preorder(parent, _places(parent, [[], *ways], inside, post.model.units.codes[:, units]))
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
@@ -135,13 +135,9 @@ def rows_of_node(post: SampledPosterior, node: int, units: np.ndarray) -> np.nda
     trees, codes = post.coded_trees, post.model.units.codes
     inside = np.ones(len(units), dtype=np.bool_)
     for above, condition in path_to(post.distinct_trees, None, int(post.cells.tree_of_node[node]), node):
-        inside &= _goes_left(trees, above, codes[trees.feature[above], units]) == condition.left
+        values, cut, categories = codes[trees.feature[above], units], trees.cut[above], int(trees.categories[above])
+        inside &= codes_go_left(values, cut, categories) == condition.left
     return inside
-
-
-def _goes_left(trees: CodedTrees, node: int, codes: np.ndarray) -> np.ndarray:
-    mask = int(trees.categories[node])
-    return codes <= trees.cut[node] if mask < 0 else (mask >> codes.astype(np.int64)) & 1 == 1
 
 
 def _parents(inside: np.ndarray) -> np.ndarray:

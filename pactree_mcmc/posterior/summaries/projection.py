@@ -20,7 +20,7 @@ from ...tree.drawn import in_data_units, values_between
 from ...tree.tree import Tree
 from ..space.cells import rows_looked_at
 from ..space.distances import row_counts, values_at
-from ..space.paths import in_words, path_to
+from ..space.paths import conditions_in_words, path_to
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,7 +121,7 @@ def projection_of(post: SampledPosterior, max_leaves: int, mean: Any) -> Project
     tree = _as_tree(model, node, of_row, f, weight)
     draws = post.tree_of_draw
     ways = [[c for _, c in path_to(tree.arrays, tree.between, 0, int(i))] for i in leaf]
-    words = [in_words(model.columns, way) for way in ways]
+    words = [conditions_in_words(model.columns, way) for way in ways]
     return Projection(tree, float(kept_by(f[None], part, weight)[0][0]), r2[draws], leaf, values[draws], words)
 
 

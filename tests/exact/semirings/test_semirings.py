@@ -7,7 +7,7 @@ import exact
 import pactree_mcmc as pt
 from exact.answers import log_sums
 from exact.graph.packed import pack_graph
-from exact.recursion.flow import goes_left
+from exact.recursion.flow import row_goes_left
 from exact.recursion.inside_outside import grow_trees, inside, inside_cells
 from exact.recursion.terms import likely_part
 from exact.semirings.algebras import (
@@ -243,7 +243,7 @@ def test_the_cells_of_a_row_share_one_leaf(kind, seed):
         for cell in range(graph.n_cells):
             if holds[cell] and graph.rows[cell] > 0:
                 for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
-                    left = goes_left(packed, router, e, cell, code.astype(float), code)
+                    left = row_goes_left(packed, router, e, cell, code.astype(float), code)
                     holds[graph.left[e] if left else graph.right[e]] = True
         assert leaf[holds].sum() == pytest.approx(1.0, abs=1e-9)
     of_split = np.repeat(graph.rows, np.diff(graph.first_edge))

@@ -146,7 +146,7 @@ def test_nothing_is_told_when_progress_is_not_shown(kernel, stream):
     with Progress(10, False, kernel, False):
         miss(entries(kernel, False)[0])
     assert stream.getvalue() == ""
-    assert _code_cache.watchers == []
+    assert _code_cache._watchers == []
 
 
 def test_code_for_another_kind_of_table_counts_as_missing(kernel):

@@ -13,7 +13,8 @@ from scipy import special
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.core.compile import address, cache
+from pactree_mcmc.core.compile import address
+from pactree_mcmc.core.compile.cache import watching
 from pactree_mcmc.model.leaf import by_address
 from tests.problems.leaves import classes_score, own_classes, own_poisson, poisson_score
 
@@ -84,22 +85,16 @@ def test_classes_agree():
     own_classes().check(LABELS)
 
 
-def test_a_second_leaf_compiles_nothing_of_the_library(monkeypatch):
-    from pactree_mcmc.core.compile.cache import watchers
-
+def test_a_second_leaf_compiles_nothing_of_the_library():
     first = pt.sample(both()[0], kernel="grow-prune", **RUN)
 
     def other(s, n):
         return -0.25 * s[1] * s[0] / (1.0 + s[0])
 
     compiled = []
-    monkeypatch.setattr(cache, "watchers", watchers)
-    watchers.append(lambda cache: compiled.append(cache))
-    try:
+    with watching(compiled.append):
         leaf = pt.CustomLeaf(other, stats=lambda y: np.column_stack([y, np.ones_like(y)]), predict=lambda s: s[:, 0])
         pt.sample(pt.TreeModel(X, COUNTS, leaf=leaf), kernel="grow-prune", **RUN)
-    finally:
-        watchers.pop()
     assert compiled == []
     assert first.n_draws == RUN["draws"]
 

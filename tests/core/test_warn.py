@@ -1,0 +1,42 @@
+"""A warning names the line of the user's program, however deep in the library it is issued."""
+
+import linecache
+import warnings
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.core.warn import INSIDE, warn
+
+MANY = np.array([f"c{i}" for i in range(80)])
+
+
+def test_a_direct_call():
+    with pytest.warns(DeprecationWarning, match="old") as caught:
+        warn("old", DeprecationWarning)
+    assert linecache.getline(__file__, caught[0].lineno).strip() == 'warn("old", DeprecationWarning)'
+
+
+def fit():
+    return pt.BayesianTreeClassifier(nominal=[0]).fit(MANY[:, None], np.arange(80) % 2)
+
+
+CALLS = {
+    "a model": lambda: pt.TreeModel(MANY[:, None], np.arange(80) % 2, nominal=[0]),
+    "classes": lambda: pt.TreeModel(np.arange(300.0)[:, None], np.arange(300)),
+    "an estimator": fit,
+}
+
+
+@pytest.mark.parametrize("name", list(CALLS))
+def test_at_any_depth(name):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        CALLS[name]()
+    assert {one.filename for one in caught} == {__file__}
+
+
+def test_the_packages_of_the_library_are_skipped():
+    assert {pt.__name__, exact.__name__} <= set(INSIDE)
