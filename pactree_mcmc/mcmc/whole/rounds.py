@@ -36,7 +36,7 @@ from .tasks import Task, add_draws, density_of, run_round
 MOST_TEAMS = 2
 """Largest number of teams."""
 BETAS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.0, 1.0)
-"""Powers of the score in the rounds to which the density is fitted, the first of which also measure what moves cost."""
+"""Powers of the score in the rounds to which the density is fitted."""
 GROWTH_ROUNDS = 2
 """Number of further rounds, in which the graph grows."""
 STEPS, TREES = 30, 1600

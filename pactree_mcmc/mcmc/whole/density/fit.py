@@ -14,7 +14,7 @@ from .decisions import Decisions, add_likelihood
 from .terms import ROWS_TERM
 
 RIDGE = 1.0
-"""Weight of the squared differences from `first_density`, of the parameters of terms with unit standard deviation."""
+"""Precision of the normal prior about `first_density`, of the parameters of terms with unit standard deviation."""
 LEAST_SPREAD = 1e-3
 """Standard deviation of a term below which it counts as constant."""
 MOST_STEPS, ENOUGH = 50, 1e-3

@@ -11,7 +11,7 @@ decisions is drawn instead, in proportion to ``e^s``, unless the proposal is kep
 
     P(q | u) = KEPT g(q) + (1 - KEPT) e^(s_q - V(u))   if q is stored,      P(q | u) = g(q)   otherwise.
 
-Outside the graph g decides. For a tree all of whose pieces are stored, ``log pi(T) - log P(T)`` is V of the root but
+Outside the graph g decides. For a tree all of whose links are stored, ``log pi(T) - log P(T)`` is V of the root but
 for the part that is kept, whatever the errors of the density. The part that is kept bounds the errors of V: a split
 with which only poor subtrees were found is still drawn by g. While the graph grows, more is kept. The sums are those of
 section 6 of the formula sheet on the graph of section 12.4. The graph grows with every tree drawn in the last rounds of
