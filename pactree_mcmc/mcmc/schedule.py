@@ -57,14 +57,14 @@ class State(Enum):
 
 
 class Schedule:
-    """A run on its way through its states.
+    """State of a run, and the transitions between its states.
 
     Parameters
     ----------
     work : Work
-        Chains, and what they are to do.
+        Plans of the chains, and their results so far.
     done : Done
-        Their first draws.
+        First draws of the chains.
     began : float
         Time of ``time.perf_counter`` at which the run began.
     """

@@ -5,7 +5,8 @@ A row is drawn uniformly and a depth; v is the node of that depth on the row's p
 
     log_proposal_ratio = log g(T) - log g(T')
 
-v keeps its subtree where that has, or would get, more than ``MOST_INTERNAL`` internal nodes, or asks what g does not.
+v keeps its subtree if that has, or would get, more than ``MOST_INTERNAL`` internal nodes, or has a split that g cannot
+draw.
 """
 
 from math import inf
@@ -103,7 +104,7 @@ def sample_trees(walk: Any, out: np.ndarray, done: int) -> int:
 def add_saved(walk: Any, nodes: np.recarray, start: np.ndarray, stop: np.ndarray, done: int) -> int:
     """Add saved trees, those that the density can draw, to the graph. The chain ends as a stump.
 
-    Tree i is ``nodes[start[i]:stop[i]]``, in preorder; how many are done when room runs out.
+    Tree i is ``nodes[start[i]:stop[i]]``, in preorder. Return how many are added when the room for nodes ends.
     """
     model, state = walk.model, walk.state
     for i in range(done, len(start)):

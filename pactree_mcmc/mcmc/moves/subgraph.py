@@ -1,16 +1,16 @@
 """Redraw a subtree from the posterior on a random part of all subtrees (formula sheet, section 12.1).
 
-At every cell u met on the way down, a systematic sample C(u) of its splits is drawn, split q with probability
-``p_q(u)``, given that it holds the split that the present tree has there. Then the subtree is drawn from
+At every cell u on the way down, a systematic sample C(u) of its splits is drawn, split q with probability ``p_q(u)``,
+given that it contains the split that the present tree has there. Then the subtree is drawn from
 
     Zhat(u, d) = stop_d e^score(u) + split_d sum_{q in C(u)} R(q|u) / p_q(u) Zhat(u0_q, d+1) Zhat(u1_q, d+1)
 
 from the top down. Both steps leave ``pi(T) prod_v 1[q_v in C(v)] / p_{q_v}(v)`` as it is, a distribution whose trees
-are those of the posterior, so nothing is refused. ``p_q = min(1, m_l P(split|u) P(q|u))`` by the learned density, l
-levels below the top. Cells are walked depth first, each returns its sum and one subtree drawn from it. The work is
-bounded: where the subgraph has more than ``MOST_CELLS`` cells, is deeper than ``MOST_INTERNAL`` levels, or costs more
-than ``MOST_WORK`` values, which the samples alone decide, the tree stays as it is. So it does where the subtree has, or
-would get, more than ``MOST_INTERNAL`` internal nodes: the way back is refused as the way there is.
+are those of the posterior, so that every proposal is accepted. ``p_q = min(1, m_l P(split|u) P(q|u))`` by the learned density, l
+levels below the top. Cells are visited depth first. Each returns its sum and one subtree drawn from it. The work is
+bounded: if the subgraph has more than ``MOST_CELLS`` cells, is deeper than ``MOST_INTERNAL`` levels, or costs more
+than ``MOST_WORK`` values, which the samples alone decide, the tree stays as it is. So it does if the subtree has, or
+would get, more than ``MOST_INTERNAL`` internal nodes: the reverse move is refused likewise.
 """
 
 from math import exp
@@ -38,7 +38,9 @@ from .learned import is_drawable
 EXPECTED = (8.0, 3.0, 1.5)
 """Expected number of splits in a sample, m_l, by level below the top. It is 1 further down."""
 MOST_WORK = 50_000_000
+"""Largest number of rows times features visited in one move."""
 LEAST_LOG = -700.0
+"""Smallest log probability of splitting, so that its exponential is positive."""
 
 
 @jit
@@ -73,7 +75,7 @@ def draw_below(
 ) -> tuple[float, int]:
     """Write a subtree drawn at a leaf into ``subgraph.drawn[at:]``. Return log Zhat of the leaf and the subtree's size.
 
-    ``retained`` is the node of the present tree that holds the cell, NONE: none; ``chosen`` the first free place of
+    ``retained`` is the node of the present tree that holds the cell, or NONE; ``chosen`` is the first free place of
     ``density.branch``.
     """
     here, work, is_exhausted = state.node[node], state.scratch.subgraph, state.scratch.density.is_exhausted

@@ -31,7 +31,7 @@ class Decisions(NamedTuple):
     is_split: np.ndarray
     """(m,) float64: 1 if the cell is split."""
     cell_terms: np.ndarray
-    """(m, N_CELL_TERMS) float64."""
+    """(m, N_CELL_TERMS) float64: terms of the cells."""
     first: np.ndarray
     """(m + 1,) int64: index of the first split in its sample. The sample of a leaf is empty."""
     chosen: np.ndarray

@@ -5,7 +5,7 @@
 at a cell u of depth class ``k = min(depth, DENSITY_LEVELS - 1)``. Each is mixed with a *defensive* part, so that every
 tree has a positive probability: splitting by a power of the lookahead odds, and a split by the learned part within a
 feature that is drawn by the prior, since a rarely used feature has a good split too. The probabilities of a cell are
-found in one pass over its rows, feature by feature, and kept with the cell. A nominal feature of many categories has
+computed in one pass over its rows, feature by feature, and stored with the cell. A nominal feature of many categories has
 the same candidates as in `split_sums`.
 """
 
@@ -163,12 +163,13 @@ def _split_into(model: Lowered, state: ChainState, node: int, place: int) -> Non
 
 @jit
 def _logistic(z: float) -> float:
+    """Return the logistic function, 0 below -700."""
     return 1.0 / (1.0 + exp(-z)) if z > -700.0 else 0.0
 
 
 @jit
 def mixture(model: Lowered, state: ChainState, node: int, place: int, k: int, rule: float, learned: float) -> float:
-    """Return the probability of a split on feature ``k`` with a logit; ``rule`` is the feature's weight per split."""
+    """Return the probability of a split on feature ``k`` whose logit is ``learned``; ``rule``: weight of one split."""
     guide = state.stored.guide[place]
     defence = feature_weight(model, state, node, k) / guide.weight
     defence *= exp(max(learned - state.stored.log_learned[place, k], -MOST_APART))
@@ -242,8 +243,8 @@ def split_of_way(
 def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> int:
     """Draw a row and return a node on its path, a uniform number of levels below the first cell that is not too large.
 
-    How many there are to draw from stands in the density. NONE where the path ends above. Redrawing the subtree at the
-    node does not change how probable it is.
+    The last row of the density contains the number of levels. Return NONE if the path ends above. The node is as probable
+    after its subtree was redrawn.
     """
     tops = np.int64(state.density[len(state.density) - 1, 0])
     # a file may contain any number

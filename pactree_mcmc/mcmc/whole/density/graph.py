@@ -43,8 +43,8 @@ KEPT, EXPLORED = 0.02, 0.25
 """Probability that a decision proposed from g is kept although the graph contains it, and the same in a growing graph,
 so that branches in which only poor subtrees were found are explored again."""
 SPARE = 4 * MOST_INTERNAL
-"""Number of pieces, and of links, that must be free before a tree is added, which has at most ``2 * MOST_INTERNAL + 1``
-nodes. Pieces and links are not checked.
+"""Number of pieces, and of links, that must be free before a tree is added. A tree has at most ``2 * MOST_INTERNAL + 1``
+nodes, and compiled code does not check the bounds of arrays.
 """
 
 
@@ -70,7 +70,7 @@ def piece_of(state: ChainState, node: int) -> int:
 
 @jit
 def link_of(graph: Any, at: int, feature: int, cut: int, categories: int) -> int:
-    """Return the link of piece ``at`` for a split, with categories as `sides_of` has them, or -1 if there is none."""
+    """Return the link of piece ``at`` for a split, or -1 if there is none; ``categories`` as `sides_of` returns them."""
     e = np.int64(graph.piece[at].first)
     while e >= 0:
         link = graph.link[e]
@@ -134,7 +134,7 @@ def log_learned(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """Draw the split of a splittable node, feature NONE if it stays a leaf; return its log probability too."""
+    """Draw the split of a splittable node, with feature NONE for stopping, and return it with its log probability."""
     split, log_g = _draw_learned(rng, model, state, node)
     at, e = piece_of(state, node), np.int64(NONE)
     if at < 0:

@@ -106,6 +106,7 @@ def _first_point(
 
 @jit
 def _note_branch(state: ChainState, at: int, split: Split, log_p: float, kept: bool) -> None:
+    """Write a sampled split into branch ``at``."""
     branch = state.scratch.density.branch[at]
     branch.feature, branch.cut, branch.upper = split.feature, split.cut, split.upper
     branch.categories, branch.log_rule, branch.log_p, branch.kept = split.categories, split.log_rule, log_p, kept
