@@ -5,8 +5,8 @@
 at a cell u of depth class ``k = min(depth, DENSITY_LEVELS - 1)``. Each is mixed with a *defensive* part, so that every
 tree has a positive probability: splitting by a power of the lookahead odds, and a split by the learned part within a
 feature that is drawn by the prior, since a rarely used feature has a good split too. The probabilities of a cell are
-computed in one pass over its rows, feature by feature, and stored with the cell. A nominal feature of many categories has
-the same candidates as in `split_sums`.
+computed in one pass over its rows, feature by feature, and stored with the cell. A nominal feature of many categories
+has the same candidates as in `split_sums`.
 """
 
 from math import exp, inf, log
@@ -243,8 +243,8 @@ def split_of_way(
 def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> int:
     """Draw a row and return a node on its path, a uniform number of levels below the first cell that is not too large.
 
-    The last row of the density contains the number of levels. Return NONE if the path ends above. The node is as probable
-    after its subtree was redrawn.
+    The last row of the density contains the number of levels. Return NONE if the path ends above. The node is as
+    probable after its subtree was redrawn.
     """
     tops = np.int64(state.density[len(state.density) - 1, 0])
     # a file may contain any number

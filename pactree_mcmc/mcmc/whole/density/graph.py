@@ -43,8 +43,8 @@ KEPT, EXPLORED = 0.02, 0.25
 """Probability that a decision proposed from g is kept although the graph contains it, and the same in a growing graph,
 so that branches in which only poor subtrees were found are explored again."""
 SPARE = 4 * MOST_INTERNAL
-"""Number of pieces, and of links, that must be free before a tree is added. A tree has at most ``2 * MOST_INTERNAL + 1``
-nodes, and compiled code does not check the bounds of arrays.
+"""Number of pieces, and of links, that must be free before a tree is added. A tree has at most ``2 * MOST_INTERNAL +
+1`` nodes, and compiled code does not check the bounds of arrays.
 """
 
 
@@ -70,7 +70,7 @@ def piece_of(state: ChainState, node: int) -> int:
 
 @jit
 def link_of(graph: Any, at: int, feature: int, cut: int, categories: int) -> int:
-    """Return the link of piece ``at`` for a split, or -1 if there is none; ``categories`` as `sides_of` returns them."""
+    """Return the link of piece ``at`` for a split, or -1 if there is none. `sides_of` returns ``categories``."""
     e = np.int64(graph.piece[at].first)
     while e >= 0:
         link = graph.link[e]
