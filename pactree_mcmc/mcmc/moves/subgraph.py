@@ -6,11 +6,11 @@ given that it contains the split that the present tree has there. Then the subtr
     Zhat(u, d) = stop_d e^score(u) + split_d sum_{q in C(u)} R(q|u) / p_q(u) Zhat(u0_q, d+1) Zhat(u1_q, d+1)
 
 from the top down. Both steps leave ``pi(T) prod_v 1[q_v in C(v)] / p_{q_v}(v)`` as it is, a distribution whose trees
-are those of the posterior, so that every proposal is accepted. ``p_q = min(1, m_l P(split|u) P(q|u))`` by
-the learned density, l levels below the top. Cells are visited depth first. Each returns its sum and one subtree drawn
-from it. The work is bounded: if the subgraph has more than ``MOST_CELLS`` cells, is deeper than ``MOST_INTERNAL`` levels, or costs more
-than ``MOST_WORK`` values, which the samples alone decide, the tree stays as it is. So it does if the subtree has, or
-would get, more than ``MOST_INTERNAL`` internal nodes: the reverse move is refused likewise.
+are those of the posterior, so that every proposal is accepted. ``p_q = min(1, m_l P(split|u) P(q|u))`` by the learned
+density, l levels below the top. Cells are visited depth first. Each returns its sum and one subtree drawn from it. The
+work is bounded: if the subgraph has more than ``MOST_CELLS`` cells, is deeper than ``MOST_INTERNAL`` levels, or costs
+more than ``MOST_WORK`` values, which the samples alone decide, the tree stays as it is. So it does if the subtree has,
+or would get, more than ``MOST_INTERNAL`` internal nodes: the reverse move is refused likewise.
 """
 
 from math import exp
