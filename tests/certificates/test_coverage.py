@@ -85,6 +85,7 @@ def _posteriors(world, price=1.0):
     return empirical, true, vote, disagreement[0], np.maximum(kl, 0.0)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("price", [0.3, 3.0])
 def test_pac_bayes(world, price):
     (risk, tandem), (true_risk, true_tandem), vote, disagreement, kl = _posteriors(world, price)
@@ -116,6 +117,7 @@ def test_a_bound_without_its_price_is_caught():
     assert np.mean(true_risk > paid) <= DELTA
 
 
+@pytest.mark.slow
 def test_one_tree(world):
     """The worst tree of each sample, in the eyes of the bound."""
     trees, _, wrong, distribution, counts = world

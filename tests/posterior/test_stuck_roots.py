@@ -42,6 +42,7 @@ def mixing(n_trees, draws=1000, seed=0):
     return np.random.default_rng(seed).integers(0, n_trees, (4, draws))
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize("sticky", [False, True], ids=["to the end", "nearly"])
 def test_different_roots_of_equal_posterior_are_named(sticky):
@@ -130,6 +131,7 @@ def false_alarms(truth, runs, draws, rng=1):
     return alarms, len(post.summary()) - 5
 
 
+@pytest.mark.slow
 def test_independent_exact_draws_pass(truth):
     alarms, features = false_alarms(truth, 10, 1000)
     assert alarms == 0 and features >= 6

@@ -14,6 +14,7 @@ from .spaces import MODELS, in_chains, independent
 PROBLEMS = ("local, nominal", "local, regression", "grid, nominal", "dyadic")
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("chains", [1, 4])
 def test_independent_draws_are_worth_as_many_as_they_are(name, chains):
@@ -26,6 +27,7 @@ def test_independent_draws_are_worth_as_many_as_they_are(name, chains):
     assert found.rhat < 1.01
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("times", [2, 8])
 def test_draws_said_over_count_once(times):
     post = independent(exact.solve(MODELS["grid, nominal"]), draws=500)
@@ -44,6 +46,7 @@ def sticky(post, stay, seed=0):
     return in_chains(post, draws)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("stay", [0.5, 0.9])
 def test_sticky_chains(stay):
     """The autocorrelation at lag t is stay^t."""
@@ -52,6 +55,7 @@ def test_sticky_chains(stay):
     assert found.frechet == pytest.approx(16000 * (1 - stay) / (1 + stay), rel=0.15)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("draws", [7, 60, 61])
 @pytest.mark.parametrize("stay", [0.0, 0.95])
 def test_frechet_ess_is_that_of_the_vectors_of_cells(draws, stay):
@@ -134,6 +138,7 @@ def test_too_few_draws():
     assert found.mean_distance > 0.0
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", ["local, nominal", "dyadic"])
 def test_independent_draws_pass_the_check(name):
     truth, failed = exact.solve(MODELS[name]), 0

@@ -144,6 +144,7 @@ def test_format_tells_the_rows_of_nodes():
 THRICE = np.repeat(np.arange(8.0), 3)[:, None]
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     "leaf", [pt.DirichletMultinomial(), pt.PacBayesLoss(2.0), pt.FrozenLaplace(), pt.NormalInverseGamma()]
 )
@@ -233,10 +234,12 @@ class TestUnseenCategories:
         nodes = {"feature": [0, -1, -1], "threshold": [0] * 3, "left": [1, 0, 0], "right": [2, 0, 0]}
         return pt.Tree(**nodes, categories=[0b001, -1, -1], default_left=[default_left, False, False], columns=columns)
 
+    @pytest.mark.tenth_a_day
     def test_apply(self, default_left):
         table = pd.DataFrame({"colour": ["blue", "green", "red", "mauve"], "size": [0.0] * 4})
         assert self.tree(default_left).apply(table).tolist() == [1, 2, 2, 1 if default_left else 2]
 
+    @pytest.mark.tenth_a_day
     def test_columns_are_taken_by_name(self, default_left):
         table = pd.DataFrame({"weight": [1.0], "size": [0.0], "colour": ["blue"]})
         assert self.tree(default_left).apply(table).tolist() == [1]
@@ -276,6 +279,7 @@ FITTED = {
 
 @pytest.mark.parametrize(("estimator", "y"), FITTED.values(), ids=FITTED.keys())
 class TestScikitLearn:
+    @pytest.mark.tenth_a_day
     def test_predictions(self, estimator, y):
         """Equal on float32 data, which is what scikit-learn compares."""
         fitted = estimator.fit(DATA, y)
@@ -299,6 +303,7 @@ class TestScikitLearn:
             for name in ("children_left", "children_right", "feature", "threshold", "value"):
                 np.testing.assert_array_equal(arrays[name], getattr(fitted.tree_, name))
 
+    @pytest.mark.tenth_a_day
     def test_from_the_tree_attribute(self, estimator, y):
         """Without the estimator there are no labels; a regression predicts as before."""
         fitted = estimator.fit(DATA, y)
@@ -306,6 +311,7 @@ class TestScikitLearn:
         assert tree == pt.Tree.from_sklearn(fitted)
         assert tree.classes is None
 
+    @pytest.mark.tenth_a_day
     def test_as_a_fixed_design(self, estimator, y):
         """The whole tree is one of its own prunings."""
         design = pt.FixedTree.from_sklearn(estimator.fit(DATA, y))
@@ -357,6 +363,7 @@ def check_missing_values(kind, seed, gaps):
     return tree
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("gaps", [True, False])
 @pytest.mark.parametrize("kind", GROWN)
 def test_missing_values_go_where_scikit_learn_sends_them(kind, gaps):

@@ -80,6 +80,7 @@ def largest_error(rows):
     return max(row.mc_error for row in rows if not row.quantity.startswith("predictive"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("problem", "kernel", "draws", "thin"),
     [
@@ -107,6 +108,7 @@ def test_agrees_with_exact(problem, kernel, draws, thin):
     assert abs(worst.z) <= allowed, f"{worst}; allowed |z| {allowed:.2f}, rng=11"
 
 
+@pytest.mark.slow
 @pytest.mark.planted
 def test_a_wrong_prior_is_noticed():
     """Negative control: chains of a model with another tree prior do not pass for this one's."""

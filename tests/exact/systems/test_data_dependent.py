@@ -54,6 +54,7 @@ def by_definition(X, y, estimation, new):
     return np.mean(out, axis=0)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("seed", range(2))
 def test_the_stages_are_posteriors_under_the_global_prior(seed):
     X, y = table(seed, 7)
@@ -73,6 +74,7 @@ def test_the_stages_are_posteriors_under_the_global_prior(seed):
     assert np.abs(local - mixture.predict_proba(X)).max() > 1e-3
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("p", [1, 2])
 def test_equation_nine_by_definition(p):
     X, y = table(3, 4, p, 3)
@@ -184,6 +186,7 @@ def case():
     return X, y, np.array([[0.5], [3.4], [9.5]]), np.arange(12) % 2 == 0
 
 
+@pytest.mark.slow
 def test_populations_with_weights_agree_with_the_sum(case):
     truth = exact.data_dependent_mixture(
         *case[:3], estimation=case[3], tree_prior=PRIOR, together=True
@@ -194,6 +197,7 @@ def test_populations_with_weights_agree_with_the_sum(case):
     assert 0.3 < found.ess < 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.planted
 def test_populations_without_weights_do_not(case, monkeypatch):
     truth = exact.data_dependent_mixture(*case[:3], estimation=case[3], tree_prior=PRIOR, together=True)
@@ -220,6 +224,7 @@ STRUCTURES = [
 ]
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("structure", STRUCTURES, ids=lambda tree: f"{tree.n_leaves} leaves")
 def test_counts_of_splittings(structure):
     X, _ = table(9, 9, 2, 6)

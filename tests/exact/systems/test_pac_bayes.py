@@ -102,6 +102,7 @@ def check_practice(base, rng, X, y, max_depth, root):
     assert fitted.weights_ == pytest.approx(spatial.weights(), **CLOSE)
 
 
+@pytest.mark.tenth_a_day
 @each_base
 @each_block
 def test_practice_equals_all_subtrees(base, block):
@@ -150,6 +151,7 @@ def check_theory(base, rng, X, y, max_depth):
     return True
 
 
+@pytest.mark.tenth_a_day
 @each_base
 @each_block
 def test_theory_equals_all_subtrees(base, block):
@@ -178,6 +180,7 @@ def check_pruning(base, penalty, rng, X, y, max_depth, root):
         assert fitted.predict([x]) == [naive.majority(leaf, y, 3)]
 
 
+@pytest.mark.tenth_a_day
 @each_base
 @pytest.mark.parametrize("penalty", ["size", "spatial"])
 @each_block
@@ -203,6 +206,7 @@ def check_hs_vote(base, rng, X, y, max_depth, root):
     check_votes(rule, fitted, points, lambda a: np.array([1.0 - fraction(a), fraction(a)]))
 
 
+@pytest.mark.tenth_a_day
 @each_base
 @each_block
 def test_hs_vote_equals_all_subtrees(base, block):
@@ -210,6 +214,7 @@ def test_hs_vote_equals_all_subtrees(base, block):
         check_hs_vote(base, *case)
 
 
+@pytest.mark.tenth_a_day
 @each_base
 def test_the_two_passes_of_the_paper(base):
     """alpha(A) = alpha(parent) beta(sibling), w(A) = exp(phi(A)) alpha(A); each row lies in one leaf of a subtree."""
@@ -230,6 +235,7 @@ def test_the_two_passes_of_the_paper(base):
         assert weigh(fitted._base.graph, phi).log_total == pytest.approx(math.log(beta[0]))
 
 
+@pytest.mark.tenth_a_day
 @each_base
 def test_weights_are_those_of_the_model_it_stands_for(base):
     """LeafPenalty and PacBayesLoss over the fixed tree, by exact.solve."""
@@ -247,6 +253,7 @@ def test_weights_are_those_of_the_model_it_stands_for(base):
     assert fitted.weights_ == pytest.approx(truth.cell_probabilities().leaf, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.tenth_a_day
 @each_base
 def test_search_is_two_fold_cross_validation(base):
     """A log grid, a linear grid around its best, lambda1 before lambda2; fits of each half count the other's errors."""
@@ -374,6 +381,7 @@ def test_too_few_rows_for_a_search():
         PrunedTreeClassifier().fit([[0.0], [1.0], [2.0]], [0, 1, 0])
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     "rule",
     [

@@ -69,6 +69,7 @@ def found_and_least(seed, code, n, depth):
     return found, min(least(tree, code) for tree in trees(X, y, np.arange(n), depth))
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("seed", range(12))
 def test_no_tree_and_fragment_is_better(seed):
     rng = np.random.default_rng(100 + seed)
@@ -101,6 +102,7 @@ def test_the_depth_of_a_path_taken_for_the_least_of_its_cell_is_caught(monkeypat
     assert differ > 0
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     "split_prior",
     [
@@ -154,6 +156,7 @@ def test_the_estimator():
         exact.RootFragmentClassifier(levels=2).fit(X, label).risk_bound(X, label)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     ("split_prior", "why"),
     [(pt.GridCuts(3), "quantiles of all rows"), (pt.DyadicCuts(2), "range of all rows"), (pt.GridCuts(2), "nominal")],

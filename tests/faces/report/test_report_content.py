@@ -90,6 +90,7 @@ def most_probable(name):
 
 
 class TestWhatItSays:
+    @pytest.mark.tenth_a_day
     @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "local, trivial", "grid, nominal", "dyadic"])
     def test_paths_have_the_probabilities_of_full_enumeration(self, name):
         """Drawn in proportion, and exact: the same, path by path, as sums over all trees."""
@@ -134,6 +135,7 @@ class TestWhatItSays:
                 assert paths.probability[i] == pytest.approx(paths.probability[i + 1])
                 assert paths.rows[i] + paths.rows[i + 1] == pytest.approx(paths.rows[paths.parent[i]])
 
+    @pytest.mark.tenth_a_day
     @pytest.mark.parametrize("n_classes", [2, 3, 20])
     def test_trees_in_the_page_predict_as_the_posterior(self, n_classes):
         post = posterior(lambda rng, n: rng.integers(0, n_classes, n) if n_classes < 20 else np.arange(n) % 20, n=60)
@@ -149,6 +151,7 @@ class TestWhatItSays:
         assert predicted(told, used_rows(post, told, X), 0)[:, 0] == pytest.approx(post.predict(X), rel=1e-6, abs=1e-6)
         assert told["leaves"]["kind"] == "student"
 
+    @pytest.mark.tenth_a_day
     @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "grid, missing"])
     def test_nominal_and_missing_values(self, name):
         model, post = MODELS[name], most_probable(name)
@@ -175,6 +178,7 @@ class TestWhatItSays:
             fractions[sorted({path for path in tree["paths"] if path >= 0})] += tree["fraction"]
         assert fractions == pytest.approx(paths.probability, abs=1e-5)
 
+    @pytest.mark.slow
     def test_some_of_many_trees_are_a_fair_sample(self):
         post = posterior(n_trees=900, draws=(3, 300), depth=1, n=20)
         told = in_page(post)
@@ -233,6 +237,7 @@ class TestWhatItSays:
         assert "Nothing here depends on a chain." in read.words
         assert any(a.get("class") == "tick" for tag, a in read.elements if tag == "path")
 
+    @pytest.mark.slow
     def test_model_run_and_command(self, tmp_path):
         words = Read(written(posterior(), tmp_path, title="My data", command="make page")).words
         assert words.startswith("My data")
@@ -352,6 +357,7 @@ class TestScript:
         for tree, held in zip(told["trees"], found[0]["held"], strict=True):
             assert {path for path in held if path >= 0} == {path for path in tree["paths"] if path >= 0}
 
+    @pytest.mark.tenth_a_day
     @pytest.mark.parametrize(
         "leaf",
         [pt.NormalInverseGamma(), pt.NormalKnownVariance(0.5), pt.PoissonGamma()],
@@ -364,6 +370,7 @@ class TestScript:
         assert [line["mean"][0] for line in found] == pytest.approx(post.predict(X), rel=1e-6, abs=1e-6)
         assert [line["ends"] for line in found] == pytest.approx(post.predict_quantiles(X, [0.05, 0.5, 0.95]), rel=1e-5)
 
+    @pytest.mark.tenth_a_day
     @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "grid, missing"])
     def test_nominal_and_missing_values(self, name):
         model, post = MODELS[name], most_probable(name)

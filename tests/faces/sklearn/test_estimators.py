@@ -65,6 +65,7 @@ def keeps_the_contract(name, left_out=()):
     return passed
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_contract(name):
     assert keeps_the_contract(name, LEFT_FOR_THE_NIGHT.get(name, ())) > 15
@@ -91,6 +92,7 @@ def plain():
     return pt.BayesianTreeClassifier(**SHORT).fit(*frame(60))
 
 
+@pytest.mark.slow
 def test_text_columns_are_nominal(plain):
     X, y = frame(60)
     assert plain.posterior_.model.columns.is_nominal.tolist() == [True, False]
@@ -131,6 +133,7 @@ def test_missing_values_are_refused_by_name(plain):
         pt.BayesianTreeClassifier(**SHORT).fit(X, y[1:])
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kind", [pt.BayesianTreeClassifier, pt.BayesianTreeRegressor])
 def test_weights_are_repetitions(kind):
     rng = np.random.default_rng(1)
@@ -149,6 +152,7 @@ def test_weights_are_repetitions(kind):
         kind().fit(X, y, sample_weight=np.zeros(40))
 
 
+@pytest.mark.slow
 def test_draws_do_not_depend_on_jobs():
     X, y = frame()
     few = STATED | {"work": 1e5}
@@ -172,6 +176,7 @@ def test_importances_are_those_of_the_posterior():
     assert lone.feature_importances_.tolist() == [0.0]
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     "last",
     [pt.BayesianTreeClassifier(**STATED | {"work": 2e4}), exact.ProgressiveMixtureClassifier(orders=8, random_state=0)],
@@ -196,6 +201,7 @@ def test_in_a_pipeline_under_a_search(last):
     assert clone(search.best_estimator_[-1]).get_params(deep=False).keys() == last.get_params(deep=False).keys()
 
 
+@pytest.mark.slow
 def test_warns_only_if_chains_disagree():
     rng = np.random.default_rng(0)
     X = rng.random((200, 20))
@@ -245,6 +251,7 @@ def test_intervals():
     assert np.allclose(nominal.predict(table, return_std=True)[0], nominal.predict(table))
 
 
+@pytest.mark.slow
 def test_counts_and_labels_have_a_distribution():
     table, labels = frame(200)
     table["size"] = table["size"].round(1)

@@ -30,6 +30,7 @@ def distribution_apart(case, prior, leaf, beta=1.0):
     return np.abs(space.transition - distribution).max(), space.transition
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     ("case", "prior", "leaf"),
     [(LINES[i % 6], prior, list(LEAVES)[(i + i // 6) % 6]) for i, prior in enumerate([*PRIORS, *PRIORS])],
@@ -40,11 +41,13 @@ def test_the_next_tree_is_drawn_from_the_posterior(case, prior, leaf):
     assert apart < 1e-12
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("beta", [0.0, 0.4])
 def test_the_tempered_posterior(beta):
     assert distribution_apart("weighted_line", "chipman", "nig", beta)[0] < 1e-12
 
 
+@pytest.mark.slow
 def test_sums_of_small_shares(monkeypatch):
     """Sums too small for fractions are found from logs."""
     monkeypatch.setattr(plain_package().module(LINE), "LEAST_SUM", inf)
@@ -65,6 +68,7 @@ def test_subtrees_without_a_share_stay(monkeypatch):
     assert 0 < stays.sum() < len(stays) - 1
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("leaf", ["dirichlet", "nig"])
 def test_a_line_below_other_splits(leaf):
     space = check_balance(case_problem("line_below", "chipman", leaf), "regrow-line", walker="grow-prune")
@@ -104,6 +108,7 @@ def steps(n=120, seed=0):
     return x[:, None], (rng.random(n) < np.select([x < 0.3, x < 0.6, x < 0.8], [0.9, 0.2, 0.7], 0.1)).astype(int)
 
 
+@pytest.mark.slow
 def test_distribution_of_the_root_in_one_dimension():
     """Independent draws: the total variation is that of so many draws from the exact distribution."""
     X, y = steps()
@@ -142,6 +147,7 @@ def test_when_the_default_kernel_regrows_lines():
     assert "regrow-line" not in moves_of(pt.TreeModel(many, many[:, 0] > 250))
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
 def test_strong_steps(scale):
     """Where one tree has nearly all the mass, or fractions are out of reach, chains agree with the exact answer."""
