@@ -48,9 +48,11 @@ def pytest_configure(config):
     config.option.loadscopereorder = False
 
 
-def pytest_report_header(config):
-    """Print the day."""
-    return f"cases of functions marked tenth_a_day: --day {config.option.day}"
+def pytest_sessionstart(session):
+    """Print the day first, with ``-q`` too, which leaves out what ``pytest_report_header`` returns."""
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None:
+        terminal.write_line(f"cases of functions marked tenth_a_day: --day {session.config.option.day}")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -73,10 +75,10 @@ def sampler_compiled_as_one():
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Choose the cases of the day, after ``-k`` and ``-m``; one worker begins with the exact engine, one with the sampler.
+    """Choose the cases of the day from what ``-k`` and ``-m`` leave, sort the files, and name tests that plant bugs.
 
-    What one of them has compiled the other finds on disk, unless it needs it at the same time. Reports (--junitxml) say
-    which tests plant bugs.
+    One worker begins with the exact engine, one with the sampler. What one of them has compiled the other finds on disk,
+    unless it needs it at the same time. Reports (--junitxml) say which tests plant bugs.
     """
     if config.option.day != "all":
         by_turns = [item.nodeid for item in items if item.get_closest_marker("tenth_a_day")]

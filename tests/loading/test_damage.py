@@ -61,7 +61,7 @@ def test_netcdf_of_others(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fraction", (0.999, 0.9, 0.5, 0.1))
+@pytest.mark.parametrize("fraction", [0.999, 0.9, 0.5, 0.1])
 def test_truncated(fraction, saved, tmp_path):
     (tmp_path / "run.nc").write_bytes(saved[1][: int(fraction * len(saved[1]))])
     refused(tmp_path / "run.nc", "cannot be read|damaged or was altered|no group")

@@ -35,7 +35,7 @@ def started(tmp_path, draws):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("draws", [8, pytest.param(9, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("draws", [8, 9])
 def test_a_run_with_time_to_spare_goes_on_as_if_it_was_not_cut(holding, copies, tmp_path, draws):
     whole = started(tmp_path, draws)
     assert (whole.n_draws, whole.course.steps) == (draws, 2 * draws)

@@ -30,7 +30,7 @@ def part(mask, feature=0):
 
 
 @pytest.mark.tenth_a_day
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("leaf", LEAVES)
 @pytest.mark.parametrize("tree_prior", TREE_PRIORS)
 @pytest.mark.parametrize("split_prior", SPLIT_PRIORS)

@@ -117,7 +117,7 @@ class TestOptions:
         assert "leaf=DirichletMultinomial(" in answer(capsys, *command, "--leaf", "dirichlet")["model"]
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("betas", ("8", "1,.6,.35,.2,.1,.04,.01,0"))
+    @pytest.mark.parametrize("betas", ["8", "1,.6,.35,.2,.1,.04,.01,0"])
     def test_a_ladder(self, capsys, data, betas):
         assert answer(capsys, "fit", data, *self.COMMAND)["log_evidence"] is None
         more = ("--betas", betas, "--draws", "1000", "--thin", "2", "--proposals", "10")

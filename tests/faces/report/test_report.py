@@ -104,7 +104,7 @@ class TestPage:
         assert len(written(nominal, tmp_path)) < 200_000
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("n_trees", [15, pytest.param(700, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("n_trees", [15, 700])
     def test_large_trees_and_many_classes_stay_small(self, tmp_path, n_trees):
         rest = {"n": 120, "draws": (4, 1000), "depth": 6, "p": 5, "seed": 3}
         post = posterior(lambda rng, n: np.arange(n) % 20, n_trees=n_trees, **rest)

@@ -283,7 +283,7 @@ def constant(value):
 
 
 @pytest.mark.tenth_a_day
-@pytest.mark.parametrize("value", (1.0, 0.0, 0.1, -1e9 + 0.1))
+@pytest.mark.parametrize("value", [1.0, 0.0, 0.1, -1e9 + 0.1])
 def test_constant_y(value):
     """A scale of one, whatever the value: rounding of its mean is no variance."""
     X = bits(24, 3)

@@ -36,7 +36,7 @@ ESTIMATORS = {
     "mixture": lambda: exact.ProgressiveMixtureClassifier(),
     "dyadic mixture": lambda: exact.ProgressiveMixtureClassifier("dyadic", orders=2),
 }
-# checks that fit often, or fit many rows: the light ones have them every day
+# checks that fit often, or fit many rows: only light estimators run them in `test_contract`
 LONG = (
     *("estimators_dtypes", "estimators_nan_inf", "estimators_overwrite_params", "estimators_fit_returns_self"),
     *("classifiers_train", "classifiers_classes", "classifier_data_not_an_array", "regressor_data_not_an_array"),
@@ -48,7 +48,7 @@ LONG = (
     *("methods_sample_order_invariance", "sample_weights_not_overwritten"),
     *("fit_check_is_fitted", "fit2d_1feature", "methods_subset_invariance", "fit_score_takes_y", "dict_unchanged"),
 )
-LEFT_FOR_THE_NIGHT = {"classifier": LONG, "regressor": LONG}
+LEFT_TO_SLOW_TESTS = {"classifier": LONG, "regressor": LONG}
 
 
 def keeps_the_contract(name, left_out=()):
@@ -68,11 +68,11 @@ def keeps_the_contract(name, left_out=()):
 @pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_contract(name):
-    assert keeps_the_contract(name, LEFT_FOR_THE_NIGHT.get(name, ())) > 15
+    assert keeps_the_contract(name, LEFT_TO_SLOW_TESTS.get(name, ())) > 15
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", LEFT_FOR_THE_NIGHT)
+@pytest.mark.parametrize("name", LEFT_TO_SLOW_TESTS)
 def test_the_whole_contract(name):
     assert keeps_the_contract(name) > 45
 

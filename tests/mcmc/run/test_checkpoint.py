@@ -22,14 +22,10 @@ from tests.programs import command
 @pytest.mark.parametrize(
     ("name", "rest"),
     [
-        pytest.param("classes", {}, marks=pytest.mark.slow),
+        ("classes", {}),
         ("shared variance", {"betas": 2}),
         ("unknown weights", {}),
-        pytest.param(
-            "numbers",
-            {"start": "grown", "rng": [1, np.random.Generator(np.random.MT19937(2))], "thin": 2},
-            marks=pytest.mark.slow,
-        ),
+        ("numbers", {"start": "grown", "rng": [1, np.random.Generator(np.random.MT19937(2))], "thin": 2}),
     ],
 )
 def test_every_checkpoint_leads_to_the_same_draws(name, rest, copies, tmp_path):
