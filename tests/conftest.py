@@ -77,7 +77,7 @@ def sampler_compiled_as_one():
 def pytest_collection_modifyitems(config, items):
     """Choose the cases of the day from what ``-k`` and ``-m`` leave, sort the files, and name tests that plant bugs.
 
-    One worker begins with the exact engine, one with the sampler. What one of them has compiled the other finds on disk,
+    One worker begins with the exact engine, one with the sampler. What one has compiled the other finds on disk,
     unless it needs it at the same time. Reports (--junitxml) say which tests plant bugs.
     """
     if config.option.day != "all":
