@@ -85,7 +85,6 @@ def _posteriors(world, price=1.0):
     return empirical, true, vote, disagreement[0], np.maximum(kl, 0.0)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("price", [0.3, 3.0])
 def test_pac_bayes(world, price):
     (risk, tandem), (true_risk, true_tandem), vote, disagreement, kl = _posteriors(world, price)

@@ -94,7 +94,6 @@ def test_best_scores_that_are_too_small(part, name, monkeypatch):
         check_best_scores(*LEAVES[name], None)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", UNBOUNDED)
 def test_why_there_is_no_bound(name):
     some = exact.solve(model_of(*UNBOUNDED[name], None), budget=2)

@@ -154,7 +154,6 @@ SPLITTABLE = {
 }
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", SPLITTABLE)
 def test_which_new_cells_the_prior_can_split(name):
     """Their factor as leaves depends on it, though none of their splits is listed."""

@@ -78,7 +78,6 @@ FRAMES = {
 }
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kind", list(FRAMES))
 def test_columns_of_frames(kind, tmp_path):
     """Names and categories; a category unseen, and columns in another order."""
@@ -156,7 +155,6 @@ def test_every_part_of_a_model(what, tmp_path):
     assert exact.solve(again).log_evidence == exact.solve(model).log_evidence
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("leaf", [pt.PoissonGamma(1.0, 2.0), pt.NormalKnownVariance(0.5, 0.0, 1.0)])
 def test_leaves_of_numbers(leaf, tmp_path):
     model = pt.TreeModel(X, np.round(Y**2), leaf=leaf)

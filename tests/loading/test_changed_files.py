@@ -64,7 +64,6 @@ def test_whole_files_need_no_other_process(path, monkeypatch):
     assert pt.load(path).n_draws == 3
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("probe", ["import os; os.kill(os.getpid(), 11)", "import time; time.sleep(60)"])
 def test_a_process_that_dies_of_a_file(probe, path, monkeypatch):
     """What crashes HDF5, or keeps it busy for ever, does so elsewhere."""

@@ -115,7 +115,6 @@ def with_leaves(end, arranged):
     return with_replica(end, state=(order, node, *others))
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", ["fractions of classes", "numbers", "shared variance"])
 def test_what_the_density_says_of_cells_is_resumed(name):
     plan, whole, first = runs_apart(name, kernel={"learned": 0.5, "subgraph": 0.1, "collapsed": 0.4})

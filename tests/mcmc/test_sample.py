@@ -60,7 +60,6 @@ class PicklingExecutor(Executor):
         return future
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kernel", ["default", "blanchard"])
 def test_same_draws_whatever_runs_the_chains(kernel):
     first = draw(kernel=kernel)
@@ -132,7 +131,6 @@ def test_shared_variance():
         exact.solve(model)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("start", ["stump", "prior"])
 def test_one_chain_alone_is_that_chain_of_four(start):
     together = draw(chains=4, start=start)
@@ -169,7 +167,6 @@ def test_a_draw_has_the_proposals_asked_for():
         assert abs(made[:2].sum() - 50 * proposals) <= 1
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kernel", ["grow-prune", "blanchard"])
 def test_thinning_is_slicing(kernel):
     every = draw(draws=24, tune=0, kernel=kernel)
@@ -181,7 +178,6 @@ def test_thinning_is_slicing(kernel):
         assert np.array_equal(kept.proposed, blocks)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kernel", ["grow-prune", "blanchard"])
 def test_tuning_is_dropping(kernel):
     every = draw(draws=20, tune=0, kernel=kernel)

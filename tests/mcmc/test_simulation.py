@@ -116,7 +116,6 @@ def test_normal_known_variance(rng):
     check_mean(y[:, 1] * y[:, 2], same_leaf(problem, 1, 2) * 2.0 / 0.5)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("exposure", [None, [1.0, 0.5, 2.0, 3.0, 1.5]], ids=["plain", "exposure"])
 def test_poisson_gamma(exposure, rng):
     """Covariance in a leaf: the variance of the rate times both exposures."""

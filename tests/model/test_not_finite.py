@@ -68,7 +68,6 @@ def test_the_sampler_stops(kernel):
     assert np.isfinite(post.log_score_of_tree).all()
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize("split_prior", SPLIT_PRIORS)
 def test_the_exact_engine_stops(split_prior):

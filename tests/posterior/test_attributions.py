@@ -70,7 +70,6 @@ def by_subsets(tree, row, p):
     return out
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("regression", [False, True])
 def test_shapley_values_are_those_of_all_subsets_of_features(regression):
     X, model = problem(regression)
@@ -116,7 +115,6 @@ def test_below_empty_nodes_rows_go_both_ways_by_halves():
     np.testing.assert_allclose(post.shap_by_draw([[1.0, 1.0], [0.0, 0.0]])[0, 0], wanted, atol=1e-12)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("regression", [False, True])
 def test_contributions_add_up_to_the_prediction(regression):
     X, model = problem(regression)

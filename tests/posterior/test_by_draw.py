@@ -38,7 +38,6 @@ def post(request):
         return POSTERIORS[request.param]()
 
 
-@pytest.mark.tenth_a_day
 def test_numbers_are_those_of_the_tree_of_each_draw(post):
     assert post.n_distinct_trees < post.tree_of_draw.size  # else the two cannot be told apart
     for name in SCALARS:
@@ -55,7 +54,6 @@ def test_numbers_are_those_of_the_tree_of_each_draw(post):
         assert post.log_score[chain, draw] == post.log_score_of_tree[number]
 
 
-@pytest.mark.tenth_a_day
 def test_means_are_those_of_the_posterior(post):
     """The mean of an array by distinct tree is another number, which a reader would not notice."""
     pmf = post.n_leaves_pmf()
@@ -66,7 +64,6 @@ def test_means_are_those_of_the_posterior(post):
     assert post.weight_of_tree @ post.n_leaves_of_tree == pytest.approx(post.n_leaves.mean())
 
 
-@pytest.mark.tenth_a_day
 def test_every_public_array_by_distinct_tree_says_so(post):
     lengths = {post.n_distinct_trees: "of_tree", len(post.distinct_trees.feature): "node"}
     assert not set(lengths) & {post.n_chains, post.n_draws}

@@ -150,7 +150,6 @@ def test_figures_want_quantities_chains_and_draws():
         rhat_and_ess(np.ones((4, 50)))
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kind", ["two classes", "three classes", "regression"])
 def test_independent_draws_are_fine(kind):
     post = by_hand(model_of(kind), TREES, independent())
@@ -168,7 +167,6 @@ def test_a_run_that_converges_is_fine():
     assert warned(post) is None
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize("kind", ["two classes", "three classes", "regression"])
 def test_one_shifted_chain_is_seen(kind):

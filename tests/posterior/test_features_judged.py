@@ -69,7 +69,6 @@ def test_what_some_chain_has_and_some_has_not(counts, is_judged):
     assert not any("x0" in name or "x2" in name for name in judged(post))
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(("counts", "is_judged"), [((50, 0, 0, 0), True), ((20, 20, 20, 20), False)])
 def test_roots_are_judged_alike(counts, is_judged):
     """Here what one has is what the other has not."""
@@ -80,7 +79,6 @@ def test_roots_are_judged_alike(counts, is_judged):
     assert len(names) == (4 if is_judged else 0)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(("n", "is_judged"), [(10, False), (11, True)])
 def test_the_share_does_not_hang_on_how_many_trees_it_is_spread_over(n, is_judged):
     """10 of 500 draws are 0.02, not more, however many trees they are; 490 are 0.98, not less."""

@@ -321,7 +321,6 @@ def test_log_likelihood_equals_a_plain_recomputation(problem):
         np.testing.assert_allclose(found.values[:, :, i].ravel(), expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("max_cuts", [None, 3])
 def test_log_likelihood_of_counts_from_the_callers_table(max_cuts):
     X = table(60, seed=5)

@@ -117,7 +117,6 @@ def test_a_variance_drawn_with_the_tree_makes_no_difference():
     assert (to_arviz(post, log_likelihood="exact")["log_likelihood"]["y"].values == first).all()
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("heavy", [1e9, 1e15])
 def test_light_rows_beside_a_heavy_one_keep_their_digits(heavy):
     """The statistics of the others are summed: a difference would lose them beside a heavy row."""

@@ -31,7 +31,6 @@ def test_stuck_chains_are_modes():
     assert "  x0 <= 1.5 (120 rows)" in text
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kind", KINDS)
 def test_masses_add_up(kind):
     post = independent(exact.solve(MODELS["dyadic"]), draws=200)
@@ -59,7 +58,6 @@ def test_one_cluster_is_one_mode():
     assert same.modes().modes[0].differs == []
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_planted_clusters_are_found(k):
     rng = np.random.default_rng(k)
@@ -88,7 +86,6 @@ def test_what_cannot_be_asked():
         post.modes(most=0)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kind", ["cells", "partitions"])
 def test_the_typical_tree_is_in_the_middle(kind):
     post = independent(exact.solve(MODELS["grid, nominal"]), draws=80)

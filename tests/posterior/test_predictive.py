@@ -89,7 +89,6 @@ def test_mixture_is_that_of_the_trees(leaf):
     assert np.allclose(Predictive(post).cdf(X, np.full(7, 0.4)), below)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("leaf", LEAVES, ids=named)
 def test_quantiles_invert_the_distribution(leaf):
     post, X = sampled(leaf)

@@ -42,7 +42,6 @@ def mixing(n_trees, draws=1000, seed=0):
     return np.random.default_rng(seed).integers(0, n_trees, (4, draws))
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize("sticky", [False, True], ids=["to the end", "nearly"])
 def test_different_roots_of_equal_posterior_are_named(sticky):

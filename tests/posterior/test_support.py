@@ -76,7 +76,6 @@ def test_support_of_draws_is_that_of_trees_counted_by_hand(name):
         assert np.all(np.diff(p[found.kind == kind]) <= 0.0)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize("bug", ["sides in order", "nodes count"])
 def test_wrong_numbers_of_cells_would_be_seen(monkeypatch, bug):

@@ -27,7 +27,6 @@ def test_independent_draws_are_worth_as_many_as_they_are(name, chains):
     assert found.rhat < 1.01
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("times", [2, 8])
 def test_draws_said_over_count_once(times):
     post = independent(exact.solve(MODELS["grid, nominal"]), draws=500)
@@ -46,7 +45,6 @@ def sticky(post, stay, seed=0):
     return in_chains(post, draws)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("stay", [0.5, 0.9])
 def test_sticky_chains(stay):
     """The autocorrelation at lag t is stay^t."""
@@ -138,7 +136,6 @@ def test_too_few_draws():
     assert found.mean_distance > 0.0
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", ["local, nominal", "dyadic"])
 def test_independent_draws_pass_the_check(name):
     truth, failed = exact.solve(MODELS[name]), 0

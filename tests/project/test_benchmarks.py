@@ -162,7 +162,6 @@ def test_published_splits_of_bundled_tables():
     np.testing.assert_array_equal(X[found[2][1]], train_test_split(X, test_size=0.2, random_state=3)[1])
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(("name", "n", "held_out"), [("dtgfn_raisin", 900, 180), ("dtgfn_energy", 768, 154)])
 def test_published_splits_of_files(name, n, held_out):
     if not (data.DATA / f"{name}.csv.gz").exists():

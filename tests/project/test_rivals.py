@@ -20,7 +20,6 @@ def rivals():
 PROBLEMS = {"iris": (DecisionTreeClassifier, load_iris, 4), "diabetes": (DecisionTreeRegressor, load_diabetes, 25)}
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_prunings_are_those_of_scikit_learn(rivals, name):
     kind, load, every = PROBLEMS[name]

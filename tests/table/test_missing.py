@@ -42,7 +42,6 @@ def test_it_may_matter_that_a_value_is_missing():
     assert {key[2] for key in truth.root_split_pmf() if key and key[0] == 0} == {"missing left", "missing right"}
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("split_prior", [pt.LocalCuts(max_cuts=5), pt.GridCuts(5)], ids=["local", "grid"])
 def test_draws_of_the_exact_posterior_agree_with_the_model(split_prior):
     """Each tree, read from its thresholds and sides, has the scores it was drawn with."""
@@ -89,7 +88,6 @@ def test_log_likelihood_is_that_of_the_leaf_a_row_reaches():
     assert found == pytest.approx(expected)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_forms_of_missing(frame):
     """NaN, None, pandas' NA and polars' null are the same."""

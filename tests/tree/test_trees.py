@@ -234,12 +234,10 @@ class TestUnseenCategories:
         nodes = {"feature": [0, -1, -1], "threshold": [0] * 3, "left": [1, 0, 0], "right": [2, 0, 0]}
         return pt.Tree(**nodes, categories=[0b001, -1, -1], default_left=[default_left, False, False], columns=columns)
 
-    @pytest.mark.tenth_a_day
     def test_apply(self, default_left):
         table = pd.DataFrame({"colour": ["blue", "green", "red", "mauve"], "size": [0.0] * 4})
         assert self.tree(default_left).apply(table).tolist() == [1, 2, 2, 1 if default_left else 2]
 
-    @pytest.mark.tenth_a_day
     def test_columns_are_taken_by_name(self, default_left):
         table = pd.DataFrame({"weight": [1.0], "size": [0.0], "colour": ["blue"]})
         assert self.tree(default_left).apply(table).tolist() == [1]

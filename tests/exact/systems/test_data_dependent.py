@@ -54,7 +54,6 @@ def by_definition(X, y, estimation, new):
     return np.mean(out, axis=0)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("seed", range(2))
 def test_the_stages_are_posteriors_under_the_global_prior(seed):
     X, y = table(seed, 7)
@@ -74,7 +73,6 @@ def test_the_stages_are_posteriors_under_the_global_prior(seed):
     assert np.abs(local - mixture.predict_proba(X)).max() > 1e-3
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("p", [1, 2])
 def test_equation_nine_by_definition(p):
     X, y = table(3, 4, p, 3)

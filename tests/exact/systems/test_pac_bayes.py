@@ -214,7 +214,6 @@ def test_hs_vote_equals_all_subtrees(base, block):
         check_hs_vote(base, *case)
 
 
-@pytest.mark.tenth_a_day
 @each_base
 def test_the_two_passes_of_the_paper(base):
     """alpha(A) = alpha(parent) beta(sibling), w(A) = exp(phi(A)) alpha(A); each row lies in one leaf of a subtree."""
@@ -235,7 +234,6 @@ def test_the_two_passes_of_the_paper(base):
         assert weigh(fitted._base.graph, phi).log_total == pytest.approx(math.log(beta[0]))
 
 
-@pytest.mark.tenth_a_day
 @each_base
 def test_weights_are_those_of_the_model_it_stands_for(base):
     """LeafPenalty and PacBayesLoss over the fixed tree, by exact.solve."""
@@ -253,7 +251,6 @@ def test_weights_are_those_of_the_model_it_stands_for(base):
     assert fitted.weights_ == pytest.approx(truth.cell_probabilities().leaf, rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.tenth_a_day
 @each_base
 def test_search_is_two_fold_cross_validation(base):
     """A log grid, a linear grid around its best, lambda1 before lambda2; fits of each half count the other's errors."""

@@ -362,7 +362,6 @@ def test_one_feature_needs_no_walk_through_the_stages(monkeypatch):
         assert mixture.predict_proba(rows) == pytest.approx(expected, **TIGHT)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("base", ["kd", "dyadic"])
 def test_the_classifier_predicts_new_rows_by_the_mean_of_the_stages(base):
     rng = np.random.default_rng(4)

@@ -119,7 +119,6 @@ def check_cost(tree, n_leaves, cost, X, y, weight, regression):
     assert np.average(loss, weights=w) == pytest.approx(cost, abs=1e-12)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("regression", [False, True])
 def test_weakest_link_is_that_of_scikit_learn(regression):
     rng = np.random.default_rng(3)

@@ -37,7 +37,6 @@ def simulated(n, seed, lam=1.0):
     return excess, exact.vote_excess_bound(true, deviation, np.full(41, -math.log(41)), n=n, n_classes=2, lam=lam)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("n", [2000, 50_000])
 def test_simulated_votes_obey_the_bound(n):
     excess = [simulated(n, seed)[0] for seed in range(30)]

@@ -102,7 +102,6 @@ def test_the_depth_of_a_path_taken_for_the_least_of_its_cell_is_caught(monkeypat
     assert differ > 0
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     "split_prior",
     [
@@ -156,7 +155,6 @@ def test_the_estimator():
         exact.RootFragmentClassifier(levels=2).fit(X, label).risk_bound(X, label)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     ("split_prior", "why"),
     [(pt.GridCuts(3), "quantiles of all rows"), (pt.DyadicCuts(2), "range of all rows"), (pt.GridCuts(2), "nominal")],

@@ -248,7 +248,6 @@ class TestPredict:
         code, _, err = run(capsys, "predict", data, data, "--target", "price", f"--interval={wrong}")
         assert code == 2 and "--interval" in err and ("not a probability" in err or "not a number" in err)
 
-    @pytest.mark.tenth_a_day
     @pytest.mark.parametrize(
         ("lines", "message"),
         [

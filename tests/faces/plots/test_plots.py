@@ -157,7 +157,6 @@ def test_trees_of_every_size_are_legible(n_leaves, n_values):
         assert words(ax).count("yes") == words(ax).count("no") == n_leaves - 1
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("skew", [False, True])
 def test_figure_grows_with_leaves_and_depth(skew):
     sizes = [plot_tree(random_tree(n, 1, skew=skew)).get_figure().get_size_inches() for n in (5, 30)]
@@ -174,7 +173,6 @@ def test_every_split_and_mean_is_drawn():
             assert f"{tree.value[node, 0]:.4g}" in drawn
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("regression", [False, True])
 def test_rows_are_drawn_in_every_node(regression):
     post = posterior(9, regression)

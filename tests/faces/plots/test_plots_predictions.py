@@ -234,7 +234,6 @@ class TestPartition:
 
 
 class TestPartialDependence:
-    @pytest.mark.tenth_a_day
     @pytest.mark.parametrize("regression", [False, True])
     def test_of_an_ordered_feature(self, regression):
         post = some(regression)

@@ -135,7 +135,6 @@ class TestWhatItSays:
                 assert paths.probability[i] == pytest.approx(paths.probability[i + 1])
                 assert paths.rows[i] + paths.rows[i + 1] == pytest.approx(paths.rows[paths.parent[i]])
 
-    @pytest.mark.tenth_a_day
     @pytest.mark.parametrize("n_classes", [2, 3, 20])
     def test_trees_in_the_page_predict_as_the_posterior(self, n_classes):
         post = posterior(lambda rng, n: rng.integers(0, n_classes, n) if n_classes < 20 else np.arange(n) % 20, n=60)
@@ -151,7 +150,6 @@ class TestWhatItSays:
         assert predicted(told, used_rows(post, told, X), 0)[:, 0] == pytest.approx(post.predict(X), rel=1e-6, abs=1e-6)
         assert told["leaves"]["kind"] == "student"
 
-    @pytest.mark.tenth_a_day
     @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "grid, missing"])
     def test_nominal_and_missing_values(self, name):
         model, post = MODELS[name], most_probable(name)
@@ -357,7 +355,6 @@ class TestScript:
         for tree, held in zip(told["trees"], found[0]["held"], strict=True):
             assert {path for path in held if path >= 0} == {path for path in tree["paths"] if path >= 0}
 
-    @pytest.mark.tenth_a_day
     @pytest.mark.parametrize(
         "leaf",
         [pt.NormalInverseGamma(), pt.NormalKnownVariance(0.5), pt.PoissonGamma()],
@@ -370,7 +367,6 @@ class TestScript:
         assert [line["mean"][0] for line in found] == pytest.approx(post.predict(X), rel=1e-6, abs=1e-6)
         assert [line["ends"] for line in found] == pytest.approx(post.predict_quantiles(X, [0.05, 0.5, 0.95]), rel=1e-5)
 
-    @pytest.mark.tenth_a_day
     @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "grid, missing"])
     def test_nominal_and_missing_values(self, name):
         model, post = MODELS[name], most_probable(name)

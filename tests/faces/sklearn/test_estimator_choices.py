@@ -228,7 +228,6 @@ def test_search_over_a_parameter_of_each_part(kind, is_given):
     assert len(set(search.cv_results_["mean_test_score"])) > 1
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kind", KINDS)
 def test_search_over_a_nested_parameter(kind):
     X, y = table(kind)
@@ -240,7 +239,6 @@ def test_search_over_a_nested_parameter(kind):
     assert len(set(score)) == 3 and search.best_params_["tree_prior__beta"] != 6.0  # exclusive or needs two levels
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kind", KINDS)
 def test_clones_and_pickles_answer_alike(kind):
     X, y = table(kind)
@@ -299,7 +297,6 @@ def test_every_tree_keeps_to_depth_and_rows_of_a_leaf(way, kind, monkeypatch):
     assert min(map(min, rows)) < 7 and max(map(max, depths)) > 3
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_chosen_prior_keeps_the_depth(kind):
     X, y = table(kind)

@@ -296,7 +296,6 @@ def test_constant_y(value):
     assert alone.predict_proba(X).tolist() == [[1.0]] * 24 and set(alone.predict(X)) == {"same"}
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kind", KINDS)
 def test_columns_and_rows_that_say_little(kind):
     y = np.arange(24) % 2
@@ -324,7 +323,6 @@ def test_twenty_classes_and_strings():
     assert framed.predict(frame.iloc[[70]]).tolist() == ["b"] and framed.predict(frame.iloc[:1]).tolist() == ["a"]
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kind", KINDS)
 def test_missing_values(kind):
     X, y, _ = PROBLEMS["missing"]

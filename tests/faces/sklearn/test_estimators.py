@@ -133,7 +133,6 @@ def test_missing_values_are_refused_by_name(plain):
         pt.BayesianTreeClassifier(**SHORT).fit(X, y[1:])
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kind", [pt.BayesianTreeClassifier, pt.BayesianTreeRegressor])
 def test_weights_are_repetitions(kind):
     rng = np.random.default_rng(1)
@@ -176,7 +175,6 @@ def test_importances_are_those_of_the_posterior():
     assert lone.feature_importances_.tolist() == [0.0]
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     "last",
     [pt.BayesianTreeClassifier(**STATED | {"work": 2e4}), exact.ProgressiveMixtureClassifier(orders=8, random_state=0)],

@@ -67,7 +67,6 @@ def test_of_integers_cast_to_numbers_with_fractions(fitted, table):
     check_dependence(fitted[0], cast(table), "some")
 
 
-@pytest.mark.tenth_a_day
 def test_of_columns_without_order(fitted, table):
     for name in ("kind", "group", "flag", "rooms"):
         values, average = check_dependence(fitted[0], table, name, categorical_features=[name])
@@ -75,19 +74,16 @@ def test_of_columns_without_order(fitted, table):
         assert np.ptp(average) > 0.1 or name in ("group", "flag")
 
 
-@pytest.mark.tenth_a_day
 def test_a_cast_table_predicts_the_same(fitted, table):
     """Nominal integers are the same categories as floats."""
     assert np.array_equal(answer(fitted[0], table), answer(fitted[0], table.astype({"rooms": float, "age": float})))
 
 
-@pytest.mark.tenth_a_day
 def test_permutation_importance(fitted, table):
     found = permutation_importance(fitted[0], table, fitted[1], n_repeats=3, random_state=0).importances_mean
     assert set(np.argsort(-found)[:3]) == {0, 1, 2} and np.all(np.abs(found[4:]) < 0.05)
 
 
-@pytest.mark.tenth_a_day
 def test_display(fitted, table):
     mpl.use("Agg")
     shown = PartialDependenceDisplay.from_estimator(
@@ -101,7 +97,6 @@ def test_display(fitted, table):
     plt.close("all")
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.planted
 def test_categories_told_apart_by_their_text(fitted, table, monkeypatch):
     """1 and 1.0 as two categories: a cast column is then unseen throughout."""

@@ -134,7 +134,6 @@ def test_same_draws_on_a_fixed_tree(kernel, plain):
         assert_identical(one, other)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(("kernel", "leaf"), [("cgm", "known"), ("default", "shared"), ("default", "weights")])
 def test_same_draws_of_whole_blocks(kernel, leaf, plain):
     """The moves of a named kernel in the order and number of its blocks, tuning first; between them what is unknown."""

@@ -183,7 +183,6 @@ def test_draws_from_the_prior(case, prior):
     check_independent_draws(drawn, prior_distribution(naive), seed)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(("case", "prior"), [("ties", "penalty"), ("grid_deep", "penalty_empty_cheap")])
 def test_draws_from_the_leaf_penalty(case, prior):
     """The penalty is drawn by a chain that sees no data, whatever the data say."""

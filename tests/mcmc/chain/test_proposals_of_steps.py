@@ -88,7 +88,6 @@ def test_over_many_blocks_a_rare_step_makes_its_part(weight):
     assert made[1] == pytest.approx(weight * 10**9, rel=0.1)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("blocks", [0, 331])
 def test_a_chain_makes_the_shares_of_its_blocks(blocks):
     """From the block it stands at, in one go or in several; 333 blocks of 30 end just before a period does."""

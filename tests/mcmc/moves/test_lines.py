@@ -41,7 +41,6 @@ def test_the_next_tree_is_drawn_from_the_posterior(case, prior, leaf):
     assert apart < 1e-12
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("beta", [0.0, 0.4])
 def test_the_tempered_posterior(beta):
     assert distribution_apart("weighted_line", "chipman", "nig", beta)[0] < 1e-12
@@ -68,7 +67,6 @@ def test_subtrees_without_a_share_stay(monkeypatch):
     assert 0 < stays.sum() < len(stays) - 1
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("leaf", ["dirichlet", "nig"])
 def test_a_line_below_other_splits(leaf):
     space = check_balance(case_problem("line_below", "chipman", leaf), "regrow-line", walker="grow-prune")
@@ -147,7 +145,6 @@ def test_when_the_default_kernel_regrows_lines():
     assert "regrow-line" not in moves_of(pt.TreeModel(many, many[:, 0] > 250))
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
 def test_strong_steps(scale):
     """Where one tree has nearly all the mass, or fractions are out of reach, chains agree with the exact answer."""

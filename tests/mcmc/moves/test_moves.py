@@ -58,7 +58,6 @@ def test_balance(step, case, prior, leaf):
     assert (moving(space).max() > 1e-12) == (case not in OFF.get(step, ()))
 
 
-@pytest.mark.tenth_a_day
 def test_every_move_meets_every_kind_of_split_prior_and_leaf():
     kinds = {"local", "trivial", "grid", "dyadic", "cyclic", "fixed", "few", "nominal"}
     for step in NEW:

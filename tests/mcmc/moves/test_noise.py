@@ -223,7 +223,6 @@ def shared_ladder(n_blocks):
     return ladder
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("exchanged", [True, False])
 def test_guesses_stay_with_their_levels(exchanged, monkeypatch):
     """Replicas change places, their variances with them; the guesses stay, unless they are not exchanged."""

@@ -126,7 +126,6 @@ def test_a_wrong_move_is_named(name):
     assert "of posterior probability" in str(caught.value)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize(("step", "words"), [(another_cut, "replaces=False"), (redraw_all, "scans=False")])
 def test_scratch_that_was_not_asked_for_is_named(step, words):

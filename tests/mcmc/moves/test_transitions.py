@@ -82,7 +82,6 @@ def test_balance_without_depth_limit(kernel, kind):
     check_balance(problem(ORDERED, LOCAL, {**PRIORS[kind], "max_depth": None}, LEAVES["nig"]), kernel)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kernel", FOUNDATION)
 def test_balance_of_a_loss_with_labels_from_other_rows(kernel):
     mask = [True, False, True, True, False, False]

@@ -38,7 +38,6 @@ def sample(draws, **rest):
     return pt.sample(MODEL, draws, chains=3, rng=1, start="stump", progress=False, **rest)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kernel", ["grow-prune", "blanchard"])
 def test_draws_so_far_are_returned(kernel, interrupt_after):
     """Every chain keeps equally many draws, the first ones of an uninterrupted run."""

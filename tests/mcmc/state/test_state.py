@@ -118,7 +118,6 @@ def test_every_step_with_thinned_cuts(kernel):
     assert run_and_check(model, KERNELS[kernel], 4, 70) >= 9
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_saved_draw_is_the_tree_at_that_step(kernel):
     model = build_model(pt, case_problem("weighted_rows", "penalty", "dirichlet"))
@@ -170,7 +169,6 @@ def key_root(key):
     return key[0] if len(key) == 1 else key[0][0]
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_model_with_one_tree(kernel):
     """Constant features leave the stump alone; no step moves or fails."""

@@ -471,7 +471,6 @@ WRONG = {
 }
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize("what", list(WRONG))
 def test_errors_in_taking_trees_in_are_noticed(what, monkeypatch):

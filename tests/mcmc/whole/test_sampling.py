@@ -87,7 +87,6 @@ def test_the_mean_weight_is_the_evidence(name):
     assert_mean_weight(model, sample_independent(chain, N))
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize("error", [0.5, 2.0])
 def test_weights_off_by_a_factor_are_noticed(error):

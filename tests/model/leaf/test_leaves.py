@@ -115,7 +115,6 @@ def test_dirichlet_by_scipy():
         assert score_of(model, ROWS) == pytest.approx(expected)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("weight", [None, np.linspace(0.2, 2.5, N)])
 def test_dirichlet_by_quadrature(weight):
     y = [0, 1, 1, 0, 1, 1, 0, 1, 1]

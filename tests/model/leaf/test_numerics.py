@@ -271,7 +271,6 @@ def comb(depth):
     return pt.Tree([*feature, -1], [*threshold, 0.0], [*left, 0], [*right, 0])
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("conditioned", [False, True])
 def test_prior_at_depth_60(conditioned):
     n, rho = 62, mpf("0.375")

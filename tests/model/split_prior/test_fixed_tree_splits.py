@@ -14,7 +14,6 @@ def fitted(seed, n=60):
     return X, y, pt.FixedTree.from_sklearn(DecisionTreeClassifier(random_state=0).fit(X, y))
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("seed", range(3))
 def test_they_are_those_of_local_cuts(seed):
     """The prior of the whole tree under local cuts is the product of its split probabilities."""

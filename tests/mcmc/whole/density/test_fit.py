@@ -53,7 +53,6 @@ def fitted(decisions):
     return density[0, :N_CELL_TERMS], density[0, N_CELL_TERMS:]
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("expected", [None, 4.0])
 def test_the_density_that_made_the_decisions_is_found(expected):
     """Also from samples of the splits, whose probabilities are taken off."""
@@ -100,7 +99,6 @@ def test_derivatives_are_finite_differences():
     assert np.allclose(hessian, bends, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("constant", [0.0, 3.0, 1e8])
 def test_constant_terms(constant):
     """What never changes tells nothing and stops nothing."""
