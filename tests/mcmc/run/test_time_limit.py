@@ -62,8 +62,7 @@ def test_tuning_counts(large, rest):
     assert np.array_equal(more.log_score[:, : post.n_draws], post.log_score)
 
 
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("pool", ["threads", "processes"])
+@pytest.mark.parametrize("pool", ["threads", pytest.param("processes", marks=pytest.mark.slow)])
 def test_an_executor_ends_in_time(large, pool):
     """One worker for four chains, each of which would take all the time."""
     made = ThreadPoolExecutor(1) if pool == "threads" else ProcessPoolExecutor(1, mp_context=SPAWN)

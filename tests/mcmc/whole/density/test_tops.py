@@ -28,7 +28,9 @@ def with_tops(tops):
 
 
 @pytest.mark.tenth_a_day
-@pytest.mark.parametrize(("move", "tops"), [("learned", 1.0), ("learned", 4.0), ("subgraph", 5.0)])
+@pytest.mark.parametrize(
+    ("move", "tops"), [("learned", 1.0), ("learned", 4.0), pytest.param("subgraph", 5.0, marks=pytest.mark.slow)]
+)
 def test_balance_with_other_numbers_of_depths(move, tops):
     naive, chain = with_tops(tops)
     check_balance(naive, move, chain=chain)
