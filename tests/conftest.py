@@ -81,7 +81,11 @@ def pytest_collection_modifyitems(config, items):
     unless it needs it at the same time. Reports (--junitxml) say which tests plant bugs.
     """
     if config.option.day != "all":
-        by_turns = [item.nodeid for item in items if item.get_closest_marker("tenth_a_day")]
+        by_turns = [
+            item.nodeid
+            for item in items
+            if item.get_closest_marker("tenth_a_day") and not item.get_closest_marker("slow")
+        ]
         others = set(by_turns) - cases_of_day(by_turns, config.option.day)
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid in others])
         items[:] = [item for item in items if item.nodeid not in others]
