@@ -1,12 +1,15 @@
-"""Settings made before anything is imported; in which order files are run; how long each took."""
+"""Settings made before anything is imported; which cases run today; in which order files run; how long each took."""
 
 import gc
 import os
 from collections import Counter
+from datetime import date
 from pathlib import Path
 
 import pytest
 from platformdirs import user_cache_path
+
+from tests.days import DAYS, cases_of_day
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
@@ -25,19 +28,31 @@ def _can_keep_code():
 if not _can_keep_code():
     os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(__file__).parents[1] / ".numba_cache"))
 
-NIGHTLY = Path(__file__).with_name("nightly.txt")
 COMPILES_MOST = ("exact/recursion/test_enumeration.py", "posterior/test_convergence.py")
 
 
 def pytest_addoption(parser):
-    """``--times``: seconds by file at the end; ``--nightly``: what is left to the night runs too."""
+    """``--times``: seconds by file at the end; ``--day``: whose cases run, of those marked ``tenth_a_day``."""
     parser.addoption("--times", action="store_true", help="print the seconds of every folder and of the longest files")
-    parser.addoption("--nightly", action="store_true", help="run what tests/nightly.txt leaves to the night too")
+    parser.addoption("--day", help="a number, whose last digit counts, or all; today if left out", type=_read_day)
+
+
+def _read_day(text):
+    return text if text == "all" else int(text) % DAYS
 
 
 def pytest_configure(config):
-    """Workers take files in the order of collection, not the longest first."""
+    """Fix the day, which workers get with the options; workers take files in the order of collection."""
+    if config.option.day is None:
+        config.option.day = date.today().toordinal() % DAYS
     config.option.loadscopereorder = False
+
+
+def pytest_sessionstart(session):
+    """Print the day first, with ``-q`` too, which leaves out what ``pytest_report_header`` returns."""
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None:
+        terminal.write_line(f"cases of functions marked tenth_a_day: --day {session.config.option.day}")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -58,18 +73,22 @@ def sampler_compiled_as_one():
         yield
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """One worker begins with the exact engine, one with the sampler; reports (--junitxml) say which tests plant bugs.
+    """Choose the cases of the day from what ``-k`` and ``-m`` leave, sort the files, and name tests that plant bugs.
 
-    What one of them has compiled the other finds on disk, unless it needs it at the same time. Cases that are left to
-    the night (verification/nightly.py) are marked slow.
+    One worker begins with the exact engine, one with the sampler. What one has compiled the other finds on disk,
+    unless it needs it at the same time. Reports (--junitxml) say which tests plant bugs.
     """
-    if not config.getoption("--nightly"):
-        nightly = set(NIGHTLY.read_text().splitlines())
-        for item in items:
-            if item.nodeid in nightly:
-                item.add_marker(pytest.mark.slow)
+    if config.option.day != "all":
+        by_turns = [
+            item.nodeid
+            for item in items
+            if item.get_closest_marker("tenth_a_day") and not item.get_closest_marker("slow")
+        ]
+        others = set(by_turns) - cases_of_day(by_turns, config.option.day)
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in others])
+        items[:] = [item for item in items if item.nodeid not in others]
     items.sort(key=lambda item: not item.path.as_posix().endswith(COMPILES_MOST))
     for item in items:
         if item.get_closest_marker("planted"):

@@ -1,10 +1,10 @@
 """The page on trust: what was tested, how long it took, what was planted and caught.
 
-    python -m pytest --nightly --junitxml=everyday.xml
+    python -m pytest --day all -m '' --junitxml=tests.xml
     python verification/run.py
     python verification/fuzz.py --keep
     python verification/fuzz.py --files 10000 --keep
-    python verification/trust.py everyday.xml
+    python verification/trust.py tests.xml
 
 Writes docs/trust.md from what the other commands found; ends with status 1 if any of it failed or is not there.
 """
@@ -86,12 +86,12 @@ FAULTS = {
 TEXT = """# Trust
 
 What is behind the claim that the answers can be believed. The page is written by `python verification/trust.py
-everyday.xml` from what four other commands found; each of them can be run again (seeds are fixed; seconds are those of
+tests.xml` from what four other commands found; each of them can be run again (seeds are fixed; seconds are those of
 the machine, two cores, and include other work on it).
 
-## Everyday suite
+## Tests
 
-`python -m pytest --nightly --junitxml=everyday.xml`: {n_tests} tests, {failed} failed, {skipped} skipped,
+`python -m pytest --day all -m '' --junitxml=tests.xml`: {n_tests} tests, {failed} failed, {skipped} skipped,
 {seconds:.0f} s in two processes together, compiling included, on {day}. Seeds are fixed, so a test that passes passes
 again: the false-alarm rate is 0.
 A planted bug is an error put into the code, or into what it keeps, that the test must notice.
@@ -142,7 +142,7 @@ the oldest dependencies allowed (`python verification/oldest.py`).
 
 
 class Test(NamedTuple):
-    """A test of the everyday suite."""
+    """A test of the suite."""
 
     module: str
     name: str
@@ -169,7 +169,7 @@ def level_of(module):
 
 
 def levels(tests):
-    """The table of the everyday suite."""
+    """The table of the tests."""
     rows = []
     for level in LEVELS:
         here = [test for test in tests if level_of(test.module) == level]

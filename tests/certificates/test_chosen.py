@@ -108,6 +108,7 @@ def failures(samples, delta, n=60):
     return any_fails / samples, chosen_fails / samples
 
 
+@pytest.mark.slow
 def test_it_covers():
     assert max(failures(15, 0.5)) <= 0.5
 

@@ -92,6 +92,7 @@ def test_compute_R_is_the_minimum_over_all_fragments(seed):
     assert best.penalty == pytest.approx(best.subtrees + best.paths + best.confidence)
 
 
+@pytest.mark.slow
 def test_fragments_of_all_sizes_are_best_somewhere():
     sizes = set()
     for seed in range(150):
@@ -201,6 +202,7 @@ def test_dyadic_penalty_of_large_and_of_nearly_empty_cells(n_classes, cyclic):
         assert found[0] == pytest.approx(expected)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", ["naive_occam", "root_fragment", "dyadic_tree_bound"])
 def test_monotone(name):
     tree = Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.array([0, 1]))

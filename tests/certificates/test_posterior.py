@@ -39,6 +39,7 @@ def naive_losses(problem, trees):
     return sum(means) / len(means), sum(m * m for m in means) / len(means)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("seed", range(120))
 def test_exact_terms_equal_enumeration(seed):
     problem, model = split_problem(np.random.default_rng([seed, 5]))
@@ -81,6 +82,7 @@ def solved():
     return exact.solve(step_model())
 
 
+@pytest.mark.slow
 def test_exact_equals_forty_thousand_draws(solved):
     draws = solved.sample(40_000, rng=1)
     certificate = solved.certificate(0.05)
@@ -141,6 +143,7 @@ def test_sampled_chains():
     assert wrong.mean() <= c.vote.value
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     "changes",
     [
@@ -277,6 +280,7 @@ def parted_table(seed, n=60, n_counted=40):
     return frame[["u", "v", "c"]], frame["y"].to_numpy(), np.arange(n) < n - n_counted
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("leaf", [pt.FrozenLaplace(), pt.PacBayesLoss(1.0)], ids=["laplace", "loss"])
 @pytest.mark.parametrize("split_prior", ["grid", "dyadic", "quantiles", "range", "local"])
 def test_without_obstacle_prior_and_leaves_are_functions_of_E(split_prior, leaf):

@@ -80,6 +80,7 @@ def test_best_scores_are_those_of_no_partition(name, weights):
     assert check_best_scores(*LEAVES[name], weights) < 12.0
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize(
     ("part", "name"),
@@ -129,6 +130,7 @@ def check_budgets(model):
     return gap
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split_prior", ["local", "grid", "dyadic"])
 def test_a_budget_bounds_the_sum(split_prior):
     """Of 200 random problems in all, of every leaf and tree prior."""

@@ -34,6 +34,7 @@ def _pieces(X, y, ends, **given):
     return [(X[a:b], y[a:b], {name: column[a:b] for name, column in given.items()}) for a, b in zip(starts, stops)]
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", DESIGNS)
 def test_pieces_and_workers_equal_the_batch_exactly(name, monkeypatch):
     monkeypatch.setattr(design_counts, "LEAST_PENDING", 40)
@@ -63,6 +64,7 @@ def test_estimation_rows_stay_apart():
     assert counts.solve(tree_prior=PRIOR, leaf=pt.FrozenLaplace()).log_evidence == batch.log_evidence
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("leaf", [None, pt.NormalKnownVariance(1.0, 0.0, 0.5)])
 def test_numbers_and_weights_equal_the_batch_up_to_rounding(leaf, monkeypatch):
     monkeypatch.setattr(design_counts, "LEAST_PENDING", 40)
@@ -154,6 +156,7 @@ def test_rows_do_not_travel():
     assert pickle.loads(pickle.dumps(exact.DesignCounts(DESIGNS["free"]))).n_rows == 0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # dask.dataframe by itself, with pandas 3.1
 def test_dask_partitions_count_like_one_batch(tmp_path):
     for name in ("dask.distributed", "dask.dataframe", "pyarrow"):

@@ -15,7 +15,6 @@ from exact import predicting
 from exact.posterior import ExactPosterior
 from pactree_mcmc.posterior.predictive import Predictive
 from tests.problems.drawn import random_problem
-from tests.problems.everyday import everyday
 from tests.reference.enumeration import Reference, enumerate_trees, leaf_of
 from tests.reference.leaf_scores import gamma_parameters, moments
 
@@ -71,14 +70,13 @@ def below(mixture, y):
     return sum(p * distribution.cdf(y) for p, distribution in mixture)
 
 
-EVERY_DAY = [f"{graph} {leaf} {SEEDS[0]}" for graph in GRAPHS for leaf in LEAVES]
-
-
-@pytest.mark.parametrize(("graph", "leaf", "seed"), everyday(product(GRAPHS, LEAVES, SEEDS), EVERY_DAY))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize(("graph", "leaf", "seed"), list(product(GRAPHS, LEAVES, SEEDS)))
 def test_equals_enumeration(graph, leaf, seed):
     check(*problem_of(graph, leaf, seed))
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("leaf", LEAVES)
 @pytest.mark.parametrize("graph", ["local", "grid"])
 def test_equals_enumeration_with_missing_values(graph, leaf):
@@ -108,6 +106,7 @@ def check(truth, table, distribution):
     assert truth.predict_interval(table, 0.8) == pytest.approx(truth.predict_quantiles(table, [0.1, 0.9]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leaf", LEAVES)
 def test_draws_follow_enumeration(leaf):
     """Fractions below a few values; the chance of a false alarm is about 1e-6 each."""
@@ -168,6 +167,7 @@ def test_refused():
         loss.sample_predictive(X)
 
 
+@pytest.mark.slow
 def test_progressive_mixture():
     model, X = regression()
     mixture = exact.progressive_mixture(model)
@@ -201,6 +201,7 @@ def test_many_rows():
 
 @pytest.mark.planted
 class TestPlanted:
+    @pytest.mark.slow
     def test_split_cells_counted_as_leaves(self, monkeypatch):
         """Every cell a row may pass weighs alike."""
         right = ExactPosterior._mixtures
@@ -213,6 +214,7 @@ class TestPlanted:
         with pytest.raises(AssertionError):
             check(*problem_of("local", "nig", 0))
 
+    @pytest.mark.tenth_a_day
     @pytest.mark.parametrize("leaf", LEAVES)
     def test_parameters_as_if_known(self, monkeypatch, leaf):
         """The distribution given the posterior mean of a leaf, without what is not known of it."""
@@ -232,6 +234,7 @@ class TestPlanted:
         with pytest.raises(AssertionError):
             check(*problem_of("local", leaf, 0))
 
+    @pytest.mark.slow
     def test_one_tree_for_all_draws(self, monkeypatch):
         right = ExactPosterior._drawn_trees
 

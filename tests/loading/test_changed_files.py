@@ -21,6 +21,7 @@ def files(tmp_path_factory):
     return Files(tmp_path_factory.mktemp("files"))
 
 
+@pytest.mark.slow
 def test_a_sample(files):
     """Each is refused with an error that names it, or loads, answers and goes on."""
     seen = set()
@@ -73,6 +74,7 @@ def test_a_process_that_dies_of_a_file(probe, path, monkeypatch):
         pt.load(path)
 
 
+@pytest.mark.slow
 def test_a_file_that_another_program_has_opened(path):
     """HDF5 cuts off what it did not write; the content still has its own checksum."""
     before = pt.load(path)

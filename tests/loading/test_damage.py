@@ -15,7 +15,6 @@ from pactree_mcmc.files.write import encoded
 from pactree_mcmc.loading.require import InvalidFile
 from pactree_mcmc.loading.validate_model import check_parts
 from pactree_mcmc.mcmc.state.records import NODE
-from tests.problems.everyday import everyday, few_of
 from tests.problems.runs import assert_same, draw
 
 
@@ -47,24 +46,28 @@ def test_another_suffix(name, tmp_path):
 NO_NETCDF = {"nothing": b"", "text": b"hello", "a signature": b"\x89HDF\r\n\x1a\n" + b"\0" * 600}
 
 
-@pytest.mark.parametrize("content", everyday(NO_NETCDF, ("text", "a signature")))
+@pytest.mark.slow
+@pytest.mark.parametrize("content", NO_NETCDF)
 def test_no_netcdf(content, tmp_path):
     (tmp_path / "run.nc").write_bytes(NO_NETCDF[content])
     refused(tmp_path / "run.nc", "cannot be read")
 
 
+@pytest.mark.slow
 def test_netcdf_of_others(tmp_path):
     with h5py.File(tmp_path / "run.nc", "w") as file:
         file["posterior/n_leaves"] = np.zeros(3)
     refused(tmp_path / "run.nc", "has no group pactree_mcmc")
 
 
-@pytest.mark.parametrize("fraction", everyday((0.999, 0.9, 0.5, 0.1), ("0.5",)))
+@pytest.mark.slow
+@pytest.mark.parametrize("fraction", [0.999, 0.9, 0.5, 0.1])
 def test_truncated(fraction, saved, tmp_path):
     (tmp_path / "run.nc").write_bytes(saved[1][: int(fraction * len(saved[1]))])
     refused(tmp_path / "run.nc", "cannot be read|damaged or was altered|no group")
 
 
+@pytest.mark.slow
 def test_a_number_altered(saved, tmp_path):
     (tmp_path / "run.nc").write_bytes(saved[1])
     with h5py.File(tmp_path / "run.nc", "a") as file:
@@ -72,8 +75,9 @@ def test_a_number_altered(saved, tmp_path):
     refused(tmp_path / "run.nc", "does not match its checksum")
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of closing a damaged file
-@pytest.mark.parametrize("seed", few_of(4, 12))
+@pytest.mark.parametrize("seed", range(12))
 def test_bytes_altered(seed, saved, tmp_path):
     """Wherever a byte changes, the same posterior is read, or a clear error is raised."""
     post, content = saved
@@ -93,9 +97,8 @@ def test_bytes_altered(seed, saved, tmp_path):
 OTHER_FORMATS = {4: "is of format 4.*reads format 3.*a later one", 2: r"is of format 2.*the release that wrote it\.$"}
 
 
-@pytest.mark.parametrize(
-    ("version", "match"), everyday([*OTHER_FORMATS.items(), (None, "is incomplete")], ("4", "None"))
-)
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize(("version", "match"), [*OTHER_FORMATS.items(), (None, "is incomplete")])
 def test_another_format(version, match, saved, tmp_path):
     (tmp_path / "run.nc").write_bytes(saved[1])
     with h5py.File(tmp_path / "run.nc", "a") as file:
@@ -123,7 +126,8 @@ def with_content(path, change):
 NOWHERE = (("right", 10_000), ("right", -3), ("feature", 77))
 
 
-@pytest.mark.parametrize(("name", "value"), everyday(NOWHERE, ("right 10000",)))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize(("name", "value"), NOWHERE)
 def test_trees_that_lead_nowhere(name, value, saved, tmp_path):
     """Even where the checksum fits: compiled code must not leave its arrays."""
     path = tmp_path / "run.nc"
@@ -168,7 +172,8 @@ NO_SENSE = {
 }
 
 
-@pytest.mark.parametrize("what", everyday(NO_SENSE, ("another class", "a number out of range")))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize("what", NO_SENSE)
 def test_description_that_makes_no_sense(what, saved, tmp_path):
     path = tmp_path / "run.nc"
     path.write_bytes(saved[1])

@@ -44,6 +44,7 @@ SOURCES = {
 }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("source", SOURCES)
 def test_the_line_draws_the_same(source):
     rng = SOURCES[source]()
@@ -87,6 +88,7 @@ def test_seconds_become_steps():
     assert same(again(post), post)
 
 
+@pytest.mark.slow
 def test_files_keep_the_calls(tmp_path):
     post = pt.resume(drawn(3), 10, progress=False)
     assert post.calls[1].line == "post = pt.resume(post, draws=10)"
@@ -108,6 +110,7 @@ def test_a_file_whose_calls_are_none_is_refused(tmp_path):
             pt.load(tmp_path / "bad.nc")
 
 
+@pytest.mark.slow
 def test_the_page_and_arviz_have_seed_and_line(tmp_path):
     post = drawn(31415)
     page = post.report(tmp_path / "page.html").read_text()

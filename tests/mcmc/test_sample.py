@@ -107,6 +107,7 @@ def test_refused_ladders(ladder):
         draw(betas=ladder)
 
 
+@pytest.mark.slow
 def test_evidence_by_tempering():
     """Known to the exact engine; the standard error is honest."""
     model = mixed_model(n=40)
@@ -140,6 +141,7 @@ def test_one_chain_alone_is_that_chain_of_four(start):
         assert np.array_equal(alone.accepted[0], together.accepted[c])
 
 
+@pytest.mark.slow
 def test_forms_of_rng():
     """An integer, its SeedSequence (used twice) and one a chain agree; a Generator gives new draws each time."""
     first, source = draw(), np.random.SeedSequence(1)
@@ -206,6 +208,7 @@ def test_start_at_given_trees():
     assert {nested_tree(naive, drawn) for drawn in chain_trees(several, 1)} == {best}
 
 
+@pytest.mark.slow
 def test_start_from_the_stump():
     assert_same_draws(draw(), draw(start="dispersed"))
     assert_same_draws(draw(start="stump"), draw(start=STUMP))
@@ -235,6 +238,7 @@ def test_start_at_an_equivalent_threshold():
     assert post.root_split_pmf()[0, 0.5] == pytest.approx(1.0)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("case", ["trivial", "grid", "dyadic", "min_leaf_3_nominal"])
 def test_start_from_the_prior(case):
     """Chains start at trees of positive prior, not all at the same one."""
@@ -313,6 +317,7 @@ class Terminal(io.StringIO):
         return self.shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shown", [True, False])
 def test_progress_on_a_terminal_only(shown, monkeypatch):
     terminal = Terminal(shown)

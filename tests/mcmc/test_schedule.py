@@ -22,7 +22,6 @@ from pactree_mcmc.mcmc.state.records import GROWING, NONE
 from pactree_mcmc.mcmc.state.terms import next_node
 from pactree_mcmc.posterior.joining import join_chains
 from tests.mcmc.run.test_executors import SPAWN
-from tests.problems.everyday import everyday
 from tests.problems.runs import MODELS, assert_same
 
 
@@ -102,12 +101,14 @@ def assert_thinned(steps):
         assert np.array_equal(getattr(post, name), np.add.reduceat(getattr(whole, name)[:, :made], first, axis=1))
 
 
-@pytest.mark.parametrize("steps", everyday([250, 375, 500, 751, 1000], ["375", "500"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", [250, 375, 500, 751, 1000])
 def test_a_local_run_is_the_longer_one_thinned(judged, steps):
     judged(100)
     assert_thinned(steps)
 
 
+@pytest.mark.slow
 def test_a_ladder_is_lengthened_too(judged):
     judged(100)
     post, whole = found(betas=3, chains=2, steps=500), found(draws=500, betas=3, chains=2, tune=1000)
@@ -117,7 +118,8 @@ def test_a_ladder_is_lengthened_too(judged):
     assert np.array_equal(post.tempering.is_stump, whole.tempering.is_stump[:, 1::2])
 
 
-@pytest.mark.parametrize("kernel", everyday(["default", "local"], ["local"]))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize("kernel", ["default", "local"])
 def test_a_run_ended_by_the_clock_is_repeated_by_its_steps(judged, kernel):
     """Unless tuning was cut, which is said."""
     for seconds in (1.5, 4.0, 16.0, 64.0):
@@ -132,6 +134,7 @@ def test_a_run_ended_by_the_clock_is_repeated_by_its_steps(judged, kernel):
     assert_same(found(draws=16, steps=post.course.steps, work=1e12, kernel=kernel), post)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_draws", [0, 3])
 def test_an_interrupted_stretch_leaves_what_was_before_it(judged, monkeypatch, n_draws):
     judged(0)
@@ -154,13 +157,15 @@ def test_an_interrupted_stretch_leaves_what_was_before_it(judged, monkeypatch, n
     assert_same(post, whole)
 
 
+@pytest.mark.slow
 def test_the_clock_alone_ends_a_run():
     """With a time that is too short for a second stretch the first one is extended by less."""
     post = few(seconds=1e-9)
     assert post.n_draws == 6 and 6 <= post.course.steps < 12
 
 
-@pytest.mark.parametrize("kernel", everyday(["default", "local"], ["local"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", ["default", "local"])
 def test_work_ends_a_run_that_has_a_clock_too(judged, kernel):
     """Whichever is first: the work, as it does without a clock, or the clock."""
     judged(100)
@@ -174,6 +179,7 @@ def test_work_ends_a_run_that_has_a_clock_too(judged, kernel):
     assert time.perf_counter() - began < 5.0
 
 
+@pytest.mark.slow
 def test_few_draws_are_not_waited_for(monkeypatch):
     """249 draws of 4 chains are fewer than 1,000 in all."""
     monkeypatch.setattr(_schedule, "judged", lambda plan, results: pytest.fail("judged"))
@@ -181,6 +187,7 @@ def test_few_draws_are_not_waited_for(monkeypatch):
         assert (post.n_draws, post.course.steps, post.course.thin) == (249, 249, 1)
 
 
+@pytest.mark.slow
 def test_threads_and_processes_draw_the_same(judged):
     judged(3)
     whole = few()
@@ -196,6 +203,7 @@ def test_threads_and_processes_draw_the_same(judged):
 # work
 
 
+@pytest.mark.slow
 def test_little_work_is_shared_out(judged):
     """No density is fitted, a step has fewer proposals, and a run that never converges ends."""
     judged(100)
@@ -266,6 +274,7 @@ def test_after_a_failed_verdict_each_graph_contains_the_draws_of_the_other_team(
     assert second.course.kernel == first.course.kernel
 
 
+@pytest.mark.slow
 @pytest.mark.planted
 def test_draws_kept_from_before_a_stretch_are_noticed(judged, monkeypatch):
     """They were made with another graph than that of the stretch."""
@@ -283,6 +292,7 @@ def test_draws_kept_from_before_a_stretch_are_noticed(judged, monkeypatch):
         assert_same(few(), whole)
 
 
+@pytest.mark.slow
 def test_weights_that_are_given_stay():
     kernel = {"subgraph": 0.3, "collapsed": 0.7}
     post = few(kernel=kernel)
@@ -328,6 +338,7 @@ def test_draws_kept_lie_evenly(n, m):
     assert {int(gap) for gap in gaps} <= {n // m, -(-n // m)} and gaps.min() >= 1
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("m", [1, 7, 20, 29, 40])
 @pytest.mark.parametrize(("name", "betas"), [("shared variance", None), ("classes", 2)])
 def test_chosen_draws_are_those_of_a_plain_loop(name, betas, m):
@@ -357,6 +368,7 @@ def test_chosen_draws_are_those_of_a_plain_loop(name, betas, m):
     assert np.array_equal(posts[0].log_score, posts[1].log_score[:, which])
 
 
+@pytest.mark.slow
 @pytest.mark.planted
 def test_the_counts_of_one_draw_alone_are_noticed(judged, monkeypatch):
     """Proposals of the draws that were dropped, forgotten."""
@@ -375,7 +387,8 @@ def test_the_counts_of_one_draw_alone_are_noticed(judged, monkeypatch):
 # checkpoints
 
 
-@pytest.mark.parametrize("name", everyday(["classes", "shared variance"], ["shared variance"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["classes", "shared variance"])
 def test_every_checkpoint_leads_to_the_same_draws(name, judged, copies, tmp_path):
     """From before tuning, from the first draws, from the stretches after them."""
     judged(100)
@@ -394,6 +407,7 @@ def test_every_checkpoint_leads_to_the_same_draws(name, judged, copies, tmp_path
         assert_same(pt.resume(some[len(some) // 2], progress=False), whole)
 
 
+@pytest.mark.slow
 def test_a_run_by_the_clock_goes_on_from_its_checkpoint(judged, copies, tmp_path):
     judged(2)
     whole = few(seconds=1e6, checkpoint=tmp_path / "run.nc", every=1e-6)
@@ -433,6 +447,7 @@ def unfinished(tmp_path_factory):
     return load_unfinished(path)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(("forged", "said"), LENGTHS)
 def test_lengths_of_another_type_are_refused(forged, said, unfinished, tmp_path):
     plans = tuple(plan._replace(length=plan.length._replace(**forged)) for plan in unfinished.plans)

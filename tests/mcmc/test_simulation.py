@@ -57,6 +57,7 @@ def check_mean(sample, expected):
     assert abs(z) < Z_LIMIT, f"z = {z:.1f}: mean {np.mean(sample):.4f}, expected {expected:.4f}"
 
 
+@pytest.mark.slow
 def test_dirichlet_multinomial(rng):
     """Class frequencies, and how often two rows agree: more often in one leaf than in two."""
     problem = problem_of([0, 1, 2, 0, 1], {"kind": "dirichlet", "alpha": 0.5})
@@ -68,6 +69,7 @@ def test_dirichlet_multinomial(rng):
     check_mean(y[:, 0] == y[:, 3], together * (0.5 + 1) / (1.5 + 1) + (1 - together) / 3)
 
 
+@pytest.mark.slow
 def test_dirichlet_multinomial_by_class(rng):
     model = pt.TreeModel([[0.0], [1.0], [2.0]], ["a", "b", "c"], leaf=pt.DirichletMultinomial([1.0, 2.0, 5.0]))
     y = np.array([pt.simulate(model, rng)[1] for _ in range(DRAWS)])
@@ -75,6 +77,7 @@ def test_dirichlet_multinomial_by_class(rng):
         check_mean(y[:, 1] == c, fraction)
 
 
+@pytest.mark.slow
 def test_frozen_laplace(rng):
     """Rows of S follow the frozen probabilities, averaged over trees; rows of E keep their labels."""
     mask = [True, True, True, False, False]
@@ -156,6 +159,7 @@ def check_distribution(problem, model, n, rng):
         assert stats.chisquare(counts[kept], fraction[kept]).pvalue > P_LIMIT
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("tree_prior", ["stopped", "conditioned", "chipman"])
 @pytest.mark.parametrize("split_prior", ["local", "grid", "dyadic", "fixed"])
 def test_trees_follow_the_prior(split_prior, tree_prior, rng):

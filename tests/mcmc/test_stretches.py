@@ -216,6 +216,7 @@ def test_a_graph_that_gets_full_ends_the_renewals(counting):
 RULES = [Rules(), Rules(0.15), Rules(0.3, 0.5), Rules(0.1, 0.0)]
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.parametrize("draws", [1, 3, 9, 16])
 def test_every_number_of_steps_is_kept_to_and_repeats(counting, rules, draws):
@@ -269,6 +270,7 @@ def resumed(cuts):
             yield run(Work(list(plans), part, None, False, None, stop=clock or Endless()))
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.parametrize("draws", [3, 9])
 def test_every_cut_of_a_run_leads_to_its_end(counting, rules, draws):

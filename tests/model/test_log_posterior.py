@@ -29,7 +29,8 @@ def part(mask, feature=0):
     return pt.Tree([feature, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], [mask, -1, -1])
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("leaf", LEAVES)
 @pytest.mark.parametrize("tree_prior", TREE_PRIORS)
 @pytest.mark.parametrize("split_prior", SPLIT_PRIORS)
@@ -46,6 +47,7 @@ def test_every_tree_of_a_random_problem(split_prior, tree_prior, leaf, seed):
         assert model.log_posterior(tree) == pytest.approx(log_prior + log_score, abs=1e-9)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("split_prior", OWN_SPLITS)
 def test_every_tree_under_splits_of_ones_own(split_prior, seed):
@@ -82,6 +84,7 @@ def traits(problem, model):
     return {name for name, has in found.items() if has}
 
 
+@pytest.mark.slow
 def test_random_problems_reach_all_they_promise():
     rng = np.random.default_rng(2024)
     seen = set().union(*(traits(*random_problem(rng, max_trees=300)) for _ in range(180)))

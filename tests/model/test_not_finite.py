@@ -56,6 +56,7 @@ def check_cell(message):
         assert [(Y[inside] == label).sum() for label in (0, 1)] == [first, second]
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize("kernel", ["grow-prune", "default", "collapsed", "regrow-2", "cgm"])
 def test_the_sampler_stops(kernel):
@@ -76,6 +77,7 @@ def test_the_exact_engine_stops(split_prior):
     assert np.isfinite(exact.solve(planted(split_prior, planted=False)).log_evidence)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize("engine", ["smc", "mcmc"])
 def test_the_progressive_mixture_stops(engine):

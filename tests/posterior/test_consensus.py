@@ -66,6 +66,7 @@ def check(model, tree, expected):
         assert tree.rest[node] == (tree.rows[node] - held if children else 0.0)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", [name for name in MODELS if "twice" not in name])
 def test_exact_consensus_is_that_of_all_trees_listed(name):
     model = MODELS[name]
@@ -74,6 +75,7 @@ def test_exact_consensus_is_that_of_all_trees_listed(name):
     check(model, truth.consensus_tree(0.8), expected_of(model, trees, probability, 0.8))
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "grid, empty cells", "dyadic"])
 def test_consensus_of_draws(name):
     model = MODELS[name]
@@ -162,6 +164,7 @@ def test_a_wrong_parent_would_be_seen(monkeypatch):
         check(model, post.consensus_tree(), expected_of(model, trees, [1.0]))
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("wrong", [0.4, 1.1, "most", None])
 def test_what_cannot_be_asked(wrong):
     with pytest.raises(ValueError, match="min_support"):

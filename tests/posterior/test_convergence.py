@@ -80,6 +80,7 @@ def warned(post, **options):
     return str(caught[0].message) if caught else None
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("stickiness", [-0.7, 0.0, 0.5, 0.95, 0.999])
 @pytest.mark.parametrize("shape", [(4, 500), (2, 333), (3, 101), (5, 7), (2, 5), (2, 4), (7, 18)])
 def test_figures_equal_those_of_arviz(shape, stickiness):
@@ -156,6 +157,7 @@ def test_independent_draws_are_fine(kind):
     assert warned(post) is None
 
 
+@pytest.mark.slow
 def test_a_run_that_converges_is_fine():
     x = np.array([0, 0, 0, 1, 1, 1, 0, 1])
     with warnings.catch_warnings():
@@ -310,6 +312,7 @@ def test_small_differences_of_predictions_far_from_zero_count():
     assert "prediction at row" in warned(by_hand(model, TREES[:4], draws))
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(("shape", "total"), [((4, 20), 80), ((1, 99), 99), ((2, 1), 2), ((40, 3), 120)])
 def test_too_few_draws_to_judge(shape, total):
     text = warned(by_hand(model_of("regression"), TREES, independent(*shape)))
@@ -430,6 +433,7 @@ def tables():
     }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kind", tables())
 def test_points_are_routed_as_their_rows(kind):
     X, y, options = tables()[kind]

@@ -16,6 +16,7 @@ def level_by_hand(log_joint, probability, value):
     return probability[log_joint > value + 1e-7].sum()
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("mass", [0.3, 0.9])
 def test_exact_set_is_that_of_all_trees_listed(name, mass):
@@ -33,6 +34,7 @@ def test_exact_set_is_that_of_all_trees_listed(name, mass):
         assert found.level(trees[i]) == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", NAMES)
 def test_set_of_draws_comes_near_it(name):
     truth, trees, probability = all_trees(MODELS[name])
@@ -46,6 +48,7 @@ def test_set_of_draws_comes_near_it(name):
     assert found.tree(0) == next(iter(found)) and "trees drawn" in repr(found)
 
 
+@pytest.mark.slow
 @pytest.mark.planted
 def test_draws_of_something_else_would_be_seen():
     """Draws that are of the right trees, but too often of some: levels move."""
@@ -119,6 +122,7 @@ def test_where_too_few_trees_hold_the_mass_it_is_made_from_draws():
     assert truth.credible_set(0.01, draws=50).exact
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", NAMES)
 def test_trees_within_are_all_that_are_near(name):
     truth, trees, _ = all_trees(MODELS[name])

@@ -16,7 +16,6 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.tempering import LadderReport
 from pactree_mcmc.posterior import evidence
 from pactree_mcmc.posterior.evidence import PriorMass, gather, log_ratio, pooled_error, prior_mass
-from tests.problems.everyday import everyday
 
 
 def normals(rng, n, shift=1.5, scale=0.7):
@@ -68,6 +67,7 @@ def coverage(make, mass, truth, seed, repeats=LADDERS):
     return np.mean(held), len(held) / repeats
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     ("chains", "draws", "time"), [(1, 400, 1.0), (1, 800, 10.0), (1, 2000, 40.0), (2, 1000, 20.0), (4, 500, 40.0)]
 )
@@ -216,10 +216,8 @@ SAMPLED = [("conditioned", "local"), ("conditioned, flat", "min_leaf"), ("condit
 SAMPLED += [("conditioned by depth", "dyadic, one feature"), ("conditioned", "fixed"), ("penalty", "local")]
 
 
-SAMPLED_EVERY_DAY = ("conditioned, no limit grid", "conditioned by depth dyadic, one feature", "penalty local")
-
-
-@pytest.mark.parametrize(("prior", "split_prior"), everyday(SAMPLED, SAMPLED_EVERY_DAY))
+@pytest.mark.slow
+@pytest.mark.parametrize(("prior", "split_prior"), SAMPLED)
 def test_tempered_and_progressive_evidence_hold_the_mass_of_the_prior(prior, split_prior):
     """Under a prior whose mass is not one, as under any other, the evidence is the sum over trees."""
     rng = np.random.default_rng(8)

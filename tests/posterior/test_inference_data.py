@@ -104,6 +104,7 @@ def test_coords(sampled, data):
     assert data["log_likelihood"]["row"].values.tolist() == counted.tolist()
 
 
+@pytest.mark.slow
 def test_posterior_values(sampled, data):
     model, p = sampled.model, data["posterior"]
     for c, t in np.ndindex(sampled.tree_of_draw.shape):
@@ -139,6 +140,7 @@ def test_independent_draws_know_no_moves():
     assert group_names(data) == {"posterior", "sample_stats", "observed_data"}
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kind", ["str", "int", "bool", "object"])
 def test_observed_labels_are_the_callers(kind):
     X = table()
@@ -189,6 +191,7 @@ def check_replicates(post, n_draws):
     assert np.all(np.abs(found - p) < 5.0 * np.sqrt(p * (1.0 - p) / n_draws) + 1e-9)
 
 
+@pytest.mark.slow
 def test_posterior_predictive():
     X = table()
     y = X["size"].values + np.random.default_rng(0).normal(size=40)
@@ -240,6 +243,7 @@ def test_posterior_predictive_repeats_with_the_seed_and_draws_by_draw():
     assert np.ptp(first[0, 0]) < 1.0 and np.abs(first[0, 1] - far.target.values).max() < 20.0
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kind", ["int", "bool", "str", "object"])
 def test_replicated_labels(kind):
     X = table()
@@ -252,6 +256,7 @@ def test_replicated_labels(kind):
     assert set(np.unique(drawn)) <= set(values) and set(np.unique(observed)) == set(values)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", ["number", "count", "label"])
 def test_arviz_plots_the_replicates(kind):
@@ -295,6 +300,7 @@ def problems():
     }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("problem", problems())
 def test_log_likelihood_equals_a_plain_recomputation(problem):
     """Score of the tree with the row less that without it."""

@@ -73,6 +73,7 @@ def log_sum(values):
     return float(np.logaddexp.reduce(values))
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_log_likelihood_is_what_the_score_of_the_tree_gains_by_the_row(name, weighted):
@@ -92,6 +93,7 @@ def test_log_likelihood_is_what_the_score_of_the_tree_gains_by_the_row(name, wei
         np.testing.assert_allclose(drawn, gain, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("split_prior", [pt.LocalCuts(), pt.GridCuts([[0.5, 1.5], [0.5]])], ids=["local", "grid"])
 @pytest.mark.parametrize("name", [name for name in PROBLEMS if name != "shared variance"])
 def test_harmonic_means_are_the_evidences_of_refits(name, split_prior):
@@ -171,6 +173,7 @@ def two_models():
     return out
 
 
+@pytest.mark.slow
 def test_loo_agrees_with_refits(two_models):
     az = load_arviz()
     for known, post in two_models.values():

@@ -52,6 +52,7 @@ def by_tree(post, X):
         yield weight, frozen(distribution.take(post.distinct_trees.offset[t] + post.distinct_tree(t).apply(X)))
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("leaf", NUMBERS, ids=named)
 def test_density_is_what_one_more_row_adds_to_the_score(leaf, weighted):
@@ -72,6 +73,7 @@ def test_density_is_what_one_more_row_adds_to_the_score(leaf, weighted):
                 assert told == pytest.approx(added, abs=1e-8)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("leaf", NUMBERS, ids=named)
 def test_mixture_is_that_of_the_trees(leaf):
     post, X = sampled(leaf)
@@ -97,6 +99,7 @@ def test_quantiles_invert_the_distribution(leaf):
         assert np.allclose(Predictive(post).cdf(X, found[:, j]), fraction, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_quantiles_of_counts_are_the_least_that_suffice():
     post, X = sampled(COUNTS)
     for q in (1e-6, 0.05, 0.3, 0.5, 0.95, 1.0 - 1e-9):
@@ -158,6 +161,7 @@ def test_infinite_variance():
 
 
 class TestDraws:
+    @pytest.mark.slow
     @pytest.mark.parametrize("leaf", NUMBERS, ids=named)
     def test_follow_the_mixture(self, leaf):
         """Counts in bins of equal probability; the chance of a false alarm is 1e-5 a row."""
@@ -175,6 +179,7 @@ class TestDraws:
             expected = expected[kept] / expected[kept].sum() * seen.sum()
             assert distributions.chisquare(seen, expected).pvalue > 1e-5
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("leaf", [pt.DirichletMultinomial([0.5, 1.0, 2.0]), pt.FrozenLaplace(2.0)], ids=named)
     def test_labels_follow_their_probabilities(self, leaf):
         rng = np.random.default_rng(0)
@@ -186,6 +191,7 @@ class TestDraws:
             p = post.predict_proba(X[:5])[:, j]
             assert np.all(np.abs((drawn == label).mean(axis=0) - p) < 5.0 * np.sqrt(p * (1.0 - p) / 4000))
 
+    @pytest.mark.slow
     def test_rows_of_a_draw_have_their_joint_distribution(self):
         """Two rows in one leaf share its mean: the variance of their difference is that of the noise alone."""
         y = np.array([0.0, 3.0, -2.0, 4.0])
@@ -221,18 +227,21 @@ class TestHostile:
         with pytest.raises(ValueError, match="PacBayesLoss is a loss, not a model of y"):
             loss.to_arviz(posterior_predictive=True)
 
+    @pytest.mark.tenth_a_day
     @pytest.mark.parametrize("q", [0.0, 1.0, -0.1, np.nan, [0.5, 1.0], [[0.5]], "half", None])
     def test_probabilities(self, q):
         post, X = sampled(LEAVES[0])
         with pytest.raises(ValueError, match="q"):
             post.predict_quantiles(X, q)
 
+    @pytest.mark.tenth_a_day
     @pytest.mark.parametrize("coverage", [0.0, 1.0, -0.1, np.nan, [0.5], "half", None, True])
     def test_coverage(self, coverage):
         post, X = sampled(LEAVES[0])
         with pytest.raises(ValueError, match="coverage="):
             post.predict_interval(X, coverage)
 
+    @pytest.mark.tenth_a_day
     @pytest.mark.parametrize("draws", [0, -1, 1.5, None, True])
     def test_draws(self, draws):
         post, X = sampled(LEAVES[0])
@@ -279,6 +288,7 @@ class TestHostile:
 
 @pytest.mark.planted
 class TestPlanted:
+    @pytest.mark.slow
     def test_leaf_parameters_not_drawn(self, monkeypatch):
         """Draws given the posterior mean of a leaf instead of a drawn one are too narrow."""
         for leaf in (known_variance, normal, shared_variance):
@@ -286,6 +296,7 @@ class TestPlanted:
         with pytest.raises(AssertionError):
             TestDraws().test_rows_of_a_draw_have_their_joint_distribution()
 
+    @pytest.mark.slow
     def test_first_tree_for_all(self, monkeypatch):
         take = pt.SampledPosterior._drawn_trees
         monkeypatch.setattr(pt.SampledPosterior, "_drawn_trees", lambda s, n, rng: (s, take(s, n, rng)[1] * 0))

@@ -130,6 +130,7 @@ def false_alarms(truth, runs, draws, rng=1):
     return alarms, len(post.summary()) - 5
 
 
+@pytest.mark.slow
 def test_independent_exact_draws_pass(truth):
     alarms, features = false_alarms(truth, 10, 1000)
     assert alarms == 0 and features >= 6

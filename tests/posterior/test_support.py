@@ -30,11 +30,13 @@ def disagreement(model):
     return max(abs(expected.get(key, 0.0) - answer.get(key, 0.0)) for key in both)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", MODELS)
 def test_exact_support_is_that_of_all_trees_listed(name):
     assert disagreement(MODELS[name]) < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.planted
 def test_adding_up_boxes_that_hold_the_same_rows_would_be_seen(monkeypatch):
     """A tree with two nodes of the same rows has the cell once."""
@@ -52,6 +54,7 @@ def test_adding_up_boxes_that_hold_the_same_rows_would_be_seen(monkeypatch):
     assert disagreement(MODELS["grid, empty cells"]) > 1e-3
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", MODELS)
 def test_support_of_draws_is_that_of_trees_counted_by_hand(name):
     model = MODELS[name]
@@ -182,6 +185,7 @@ def test_a_wrong_sampler_is_seen_beside_the_exact():
     assert table["z"].abs().max() > 6
 
 
+@pytest.mark.slow
 def test_independent_draws_differ_between_chains_as_expected():
     for name in ("local, nominal", "grid, nominal", "dyadic"):
         found = [independent(exact.solve(MODELS[name]), seed=seed).asdsf(0.0) for seed in range(25)]

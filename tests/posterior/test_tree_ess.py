@@ -14,6 +14,7 @@ from .spaces import MODELS, in_chains, independent
 PROBLEMS = ("local, nominal", "local, regression", "grid, nominal", "dyadic")
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("chains", [1, 4])
 def test_independent_draws_are_worth_as_many_as_they_are(name, chains):
@@ -52,6 +53,7 @@ def test_sticky_chains(stay):
     assert found.frechet == pytest.approx(16000 * (1 - stay) / (1 + stay), rel=0.15)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("draws", [7, 60, 61])
 @pytest.mark.parametrize("stay", [0.0, 0.95])
 def test_frechet_ess_is_that_of_the_vectors_of_cells(draws, stay):

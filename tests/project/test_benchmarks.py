@@ -60,6 +60,7 @@ def test_calibration_of_a_regression_is_the_mean_gap():
     assert estimators.calibration(np.zeros((0, 100)), True) is None
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("make", [lambda: rivals.Cart(True, conformal=True), lambda: rivals.Forest(True, 16)])
 def test_conformal_intervals_hold_their_share(make):
     X, y = data.uneven_steps(1200)
@@ -70,6 +71,7 @@ def test_conformal_intervals_hold_their_share(make):
         np.testing.assert_allclose((low + high) / 2.0, learner.predict(X[600:]))
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", data.GENERATED)
 def test_generated_tables_are_the_same_twice(name):
     (X, y), (again, y_again) = data.load(name), data.load(name)
@@ -112,6 +114,7 @@ def test_summary_counts_on_the_tables_that_both_have(tmp_path):
     assert not any("7.0" in line for line in told)
 
 
+@pytest.mark.slow
 def test_run_goes_on_where_it_was_cut(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(estimators, "asked_for", lambda given: ["CART"])
     given = SimpleNamespace(out=tmp_path / "measured.jsonl", rivals=None, again=False, few_rows=True, folds=5)

@@ -18,6 +18,11 @@ from tests.project.pages import (
     written,
 )
 
+LONG_PAGES = (
+    *("README", "arviz", "default", "extending", "howto_certificates", "howto_disagree", "howto_explore"),
+    *("howto_prior", "howto_report", "kernels", "progressive", "theory_certificates"),
+)
+"""Pages that take seconds. They take turns, all others run every day."""
 COMMAND = re.compile(r"python|pactree|pip |pytest|sphinx-build|export |RUN |ENV ")
 
 
@@ -25,7 +30,11 @@ def page(*lines):
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=pytest.mark.tenth_a_day) if path.stem in LONG_PAGES else path for path in PAGES],
+    ids=lambda path: path.name,
+)
 def test_blocks_of_the_page_run(path, capsys, tmp_path, monkeypatch):
     import matplotlib.pyplot as plt
 

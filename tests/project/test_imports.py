@@ -97,6 +97,7 @@ def test_no_folder_is_a_drawer():
         assert len(files) <= 12 or package.name in ("moves", "leaf"), package
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("path", sources("exact"), ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_exact_engine_knows_nothing_of_the_sampler(path):
     """Neither the modules of the samplers nor the names that the package takes from there."""
@@ -158,6 +159,7 @@ LIGHT = {
 """What importing modules must not bring in."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("modules", LIGHT)
 def test_importing_brings_in_nothing_heavy(modules):
     code = f"import sys, {modules}; print(*(m for m in {LIGHT[modules]!r} if m in sys.modules))"

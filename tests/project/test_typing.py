@@ -38,6 +38,7 @@ def test_what_a_package_takes_is_what_it_exports(name):
     assert [known for known in module.__all__ if not hasattr(module, known)] == []
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", PUBLIC)
 def test_the_program_of_types_uses_every_public_name(name):
     uses = used(HERE / "face.py") | used(HERE / "face_exact.py") | MODULES

@@ -78,6 +78,7 @@ def values_of(mixture, X):
     return mixture.predict_proba(X), mixture.predict_proba_se(X) if hasattr(mixture, "predict_proba_se") else None
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: p.__name__)
 def test_smc_agrees_with_exact_within_its_error(problem):
     model = problem()
@@ -111,11 +112,13 @@ def mean_leaves_of_small_populations():
     return sampled.n_leaves.mean(), pmf @ np.arange(len(pmf))
 
 
+@pytest.mark.slow
 def test_small_populations_are_not_too_near_to_the_prior():
     found, wanted = mean_leaves_of_small_populations()
     assert abs(found - wanted) < 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.planted
 def test_populations_that_move_after_resampling_alone_are(monkeypatch):
     monkeypatch.setattr(_stages, "moves_between", lambda *_: False)
@@ -130,6 +133,7 @@ def test_populations_move_at_powers_of_three_halves():
     assert not _stages.moves_between(8, 11)
 
 
+@pytest.mark.slow
 def test_mcmc_is_biased_and_less_so_with_more_steps():
     model = frozen(80)
     X = np.random.default_rng(5).random((50, 2))
@@ -177,6 +181,7 @@ def test_moments_of_a_regression_enter():
     assert sampled._best.log_score_of_tree[best] == pytest.approx(model.log_score(tree), abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.planted
 def test_weights_that_stay_behind_are_noticed(monkeypatch):
     """Planted bug: examples enter the trees, but new nodes do not count them."""
@@ -223,6 +228,7 @@ def test_both_scores_of_a_node_follow_its_rows(monkeypatch):
     assert np.array_equal(guess, score)
 
 
+@pytest.mark.slow
 def test_blocks_of_examples_and_shuffled_orders():
     model = frozen()
     coarse = pt.progressive_mixture(model, **FAST, block=7, rng=1)

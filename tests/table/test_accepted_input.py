@@ -44,6 +44,7 @@ def test_tables_that_say_the_same(table):
     assert log_posteriors(table) == log_posteriors(X)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     "table",
     [

@@ -162,6 +162,7 @@ DESIGNS = {
 }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     ("name", "nominal"), [(name, None) for name in DESIGNS] + [(name, 2) for name in list(DESIGNS)[:4]]
 )

@@ -37,6 +37,7 @@ TEXT = {
 }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kind", TEXT)
 def test_text_columns_of_frames_are_nominal(kind):
     y = np.where(COLOUR == "red", "hot", "cold")
@@ -55,6 +56,7 @@ BOOLEANS = {
 }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kind", BOOLEANS)
 def test_truth_values_print_as_yes_and_no(kind):
     post = solved(BOOLEANS[kind], SMOKER.astype(int))
@@ -83,6 +85,7 @@ DATES = {
 }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kind", DATES)
 def test_dates_are_ordered_and_print_as_dates(kind):
     table, holds, words = DATES[kind]

@@ -144,6 +144,7 @@ def test_format_tells_the_rows_of_nodes():
 THRICE = np.repeat(np.arange(8.0), 3)[:, None]
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     "leaf", [pt.DirichletMultinomial(), pt.PacBayesLoss(2.0), pt.FrozenLaplace(), pt.NormalInverseGamma()]
 )
@@ -276,6 +277,7 @@ FITTED = {
 
 @pytest.mark.parametrize(("estimator", "y"), FITTED.values(), ids=FITTED.keys())
 class TestScikitLearn:
+    @pytest.mark.tenth_a_day
     def test_predictions(self, estimator, y):
         """Equal on float32 data, which is what scikit-learn compares."""
         fitted = estimator.fit(DATA, y)
@@ -299,6 +301,7 @@ class TestScikitLearn:
             for name in ("children_left", "children_right", "feature", "threshold", "value"):
                 np.testing.assert_array_equal(arrays[name], getattr(fitted.tree_, name))
 
+    @pytest.mark.tenth_a_day
     def test_from_the_tree_attribute(self, estimator, y):
         """Without the estimator there are no labels; a regression predicts as before."""
         fitted = estimator.fit(DATA, y)
@@ -306,6 +309,7 @@ class TestScikitLearn:
         assert tree == pt.Tree.from_sklearn(fitted)
         assert tree.classes is None
 
+    @pytest.mark.tenth_a_day
     def test_as_a_fixed_design(self, estimator, y):
         """The whole tree is one of its own prunings."""
         design = pt.FixedTree.from_sklearn(estimator.fit(DATA, y))
@@ -357,6 +361,7 @@ def check_missing_values(kind, seed, gaps):
     return tree
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("gaps", [True, False])
 @pytest.mark.parametrize("kind", GROWN)
 def test_missing_values_go_where_scikit_learn_sends_them(kind, gaps):

@@ -35,6 +35,7 @@ def interrupted(process):
         return process.communicate(timeout=60)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("moment", "tune"), [("tuning", 10**7), ("sampling", 0)])
 def test_a_real_signal(moment, tune, tmp_path):
     """SIGINT ends the run within seconds: with the draws so far, or, while tuning, with KeyboardInterrupt."""
@@ -68,6 +69,7 @@ def assert_same_draws(one, other):
             assert (getattr(one, name)[c] == getattr(other, name)[c]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory in use is read from /proc")
 def test_no_memory(tmp_path):
     """Half a gigabyte left: the sampler and the engine say so, what was saved is there, and the process goes on."""
@@ -78,6 +80,7 @@ def test_no_memory(tmp_path):
         assert word in errors, errors
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_under_a_run(monkeypatch, tmp_path):
     """The error names the file, the checkpoint before it is still whole, and the run is finished from there."""
     path, write, made = tmp_path / "run.nc", Checkpoint.write, []

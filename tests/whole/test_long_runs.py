@@ -80,6 +80,7 @@ def largest_error(rows):
     return max(row.mc_error for row in rows if not row.quantity.startswith("predictive"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("problem", "kernel", "draws", "thin"),
     [
@@ -87,13 +88,13 @@ def largest_error(rows):
         (line_of_steps, "default", 2500, 1),
         (grid_regression, "whole", 2500, 1),
         (gaps, "whole", 2500, 3),
-        pytest.param(dyadic_laplace, "whole", 2500, 1, marks=pytest.mark.slow),
-        pytest.param(nominal_problem, "default", 4500, 1, marks=pytest.mark.slow),
-        pytest.param(nominal_problem, "whole", 2500, 3, marks=pytest.mark.slow),
-        pytest.param(nominal_problem, "cgm", 4000, 1, marks=pytest.mark.slow),
-        pytest.param(dyadic_laplace, "blanchard", 2500, 2, marks=pytest.mark.slow),
-        pytest.param(grid_regression, "grow-prune", 3500, 2, marks=pytest.mark.slow),
-        pytest.param(grid_regression, OTHERS, 2500, 1, marks=pytest.mark.slow),
+        (dyadic_laplace, "whole", 2500, 1),
+        (nominal_problem, "default", 4500, 1),
+        (nominal_problem, "whole", 2500, 3),
+        (nominal_problem, "cgm", 4000, 1),
+        (dyadic_laplace, "blanchard", 2500, 2),
+        (grid_regression, "grow-prune", 3500, 2),
+        (grid_regression, OTHERS, 2500, 1),
     ],
     ids=lambda value: "others" if value is OTHERS else None,
 )
@@ -107,6 +108,7 @@ def test_agrees_with_exact(problem, kernel, draws, thin):
     assert abs(worst.z) <= allowed, f"{worst}; allowed |z| {allowed:.2f}, rng=11"
 
 
+@pytest.mark.slow
 @pytest.mark.planted
 def test_a_wrong_prior_is_noticed():
     """Negative control: chains of a model with another tree prior do not pass for this one's."""

@@ -53,6 +53,7 @@ def digest(post):
     return out.hexdigest()[:16]
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("start", ["prior", "dispersed"])
 @pytest.mark.parametrize("name", list(RUNS))
 def test_draws_are_those_of_earlier_releases(name, start):

@@ -92,6 +92,7 @@ def assert_same_posterior(one, other, trees, image):
         assert one.log_posterior(tree) == pytest.approx(other.log_posterior(image(tree)), abs=1e-10)
 
 
+@pytest.mark.slow
 @PROFILE
 @given(problems())
 def test_the_order_of_the_rows(problem):
@@ -102,6 +103,7 @@ def test_the_order_of_the_rows(problem):
     assert_same_posterior(one, other, truth.draw_trees(3, problem["seed"]), lambda tree: tree)
 
 
+@pytest.mark.slow
 @PROFILE
 @given(problems(n_features=3))
 def test_the_order_of_the_columns(problem):
@@ -150,6 +152,7 @@ KINDS = {
 }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kind", KINDS)
 @PROFILE
 @given(problems(), st.integers(-40, 40), st.integers(-8, 8))

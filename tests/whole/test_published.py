@@ -45,6 +45,7 @@ def read_case(name):
     return table.drop(columns="target"), table["target"].to_numpy()
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     ("name", "alpha", "best", "evidence", "probability"),
     [
@@ -66,6 +67,7 @@ def test_maptree(name, alpha, best, evidence, probability):
         assert features == pytest.approx(expected, abs=6e-5)
 
 
+@pytest.mark.slow
 def test_one_dimension():
     rng = np.random.default_rng(0)
     x = rng.random(120)

@@ -17,6 +17,7 @@ ESTIMATORS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 def test_contract(estimator):
     results = check_estimator(estimator, on_fail=None, on_skip=None)
@@ -46,6 +47,7 @@ def test_as_the_function_says():
     assert search.best_score_ > 0.9
 
 
+@pytest.mark.slow
 def test_coordinates_in_turn_where_there_are_many():
     rng = np.random.default_rng(0)
     X = rng.random((200, 40))

@@ -27,6 +27,7 @@ def table(n=60, seed=0):
     return X, y, rng.integers(0, 4, n)
 
 
+@pytest.mark.tenth_a_day
 @each_classifier
 def test_weights_are_repetitions(classifier):
     X, y, weight = table()

@@ -42,6 +42,7 @@ def model_of(name, **options):
     return pt.TreeModel(GAPS if "missing" in given else X, Y, **given)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", [name for name in PROBLEMS if name != "fixed"])
 def test_bounds_hold(name):
     for depth in (1, 2, 3, None):
@@ -66,6 +67,7 @@ def changed(name, setting, value):
     return model_of(name, split_prior=pt.LocalCuts(trivial=trivial, min_leaf=min_leaf, max_cuts=value))
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_what_is_said_to_fit_does(name):
     model = model_of(name)

@@ -34,6 +34,7 @@ def _with_joint_nodes(rng, prior):
             return problem, build_model(pt, problem, rng)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("prior", ["stopped", "conditioned", "chipman", "penalty"])
 def test_joint_nodes_equal_enumeration(prior, seed):

@@ -35,6 +35,7 @@ def best_by_leaves(graph):
     return best
 
 
+@pytest.mark.tenth_a_day
 @each_graph
 @pytest.mark.parametrize("seed", range(6))
 def test_corners_of_all_trees(kind, seed):
@@ -73,6 +74,7 @@ def test_a_planted_bug_is_caught():
     assert differs >= 1
 
 
+@pytest.mark.tenth_a_day
 @each_graph
 def test_plain_python_agrees(kind):
     graph = solved(kind, 0)[2].graph

@@ -139,6 +139,7 @@ def check_prediction(reference, model, truth):
 CHECKS = {name.removeprefix("check_"): check for name, check in globals().items() if name.startswith("check_")}
 
 
+@pytest.mark.tenth_a_day
 @each_seed
 @each_graph
 @pytest.mark.parametrize("answer", CHECKS)
@@ -269,6 +270,7 @@ def test_distribution_of_depths_beyond_the_first_ones():
     assert 0.5 * np.abs(np.pad(drawn, (0, len(distribution) - len(drawn))) - distribution).sum() < 0.05
 
 
+@pytest.mark.tenth_a_day
 @each_graph
 def test_plain_python_agrees(kind):
     """The loop and the semirings as Python functions give the compiled numbers."""
@@ -326,6 +328,7 @@ def test_the_distribution_of_sizes_of_a_larger_problem():
     assert distribution @ (sizes - mean) ** 2 == pytest.approx(variance, abs=1e-10)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("levels", [1, 2, 5, 8])
 def test_trees_of_complete_designs(levels):
     """One design: a(0) = 1, a(j + 1) = 1 + a(j)^2, 46 digits at 8 levels; two free coordinates likewise."""

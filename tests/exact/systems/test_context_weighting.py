@@ -114,6 +114,7 @@ def test_equals_the_exact_engine_on_the_same_design():
     )
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("m", [2, 3, 4])
 def test_equals_the_exact_engine_on_a_context_tree(m):
     rng = np.random.default_rng(m)
@@ -160,6 +161,7 @@ def markov(n, order, rng):
     return s, float(distribution @ bits)
 
 
+@pytest.mark.slow
 def test_a_markov_source_of_order_three():
     sequence, entropy_rate = markov(100_000, 3, np.random.default_rng(1))
     ctw = exact.context_tree_weighting(sequence, 8, 2)

@@ -184,6 +184,7 @@ def case():
     return X, y, np.array([[0.5], [3.4], [9.5]]), np.arange(12) % 2 == 0
 
 
+@pytest.mark.slow
 def test_populations_with_weights_agree_with_the_sum(case):
     truth = exact.data_dependent_mixture(
         *case[:3], estimation=case[3], tree_prior=PRIOR, together=True
@@ -194,6 +195,7 @@ def test_populations_with_weights_agree_with_the_sum(case):
     assert 0.3 < found.ess < 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.planted
 def test_populations_without_weights_do_not(case, monkeypatch):
     truth = exact.data_dependent_mixture(*case[:3], estimation=case[3], tree_prior=PRIOR, together=True)
@@ -220,6 +222,7 @@ STRUCTURES = [
 ]
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("structure", STRUCTURES, ids=lambda tree: f"{tree.n_leaves} leaves")
 def test_counts_of_splittings(structure):
     X, _ = table(9, 9, 2, 6)

@@ -214,6 +214,7 @@ def test_the_lower_bound_of_theorem_four():
         exact.minimax_lower_bound(10, alpha=0.5, beta=0.5)
 
 
+@pytest.mark.slow
 def test_no_estimator_beats_the_lower_bound():
     """The mean risk of the mixture over the truths of the proof, whose worst is no smaller."""
     n, alpha, beta = 40, 0.1, 0.9

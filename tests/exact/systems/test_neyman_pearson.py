@@ -9,7 +9,6 @@ import exact
 import exact.systems.scott.neyman_pearson as module
 from exact.systems.scott.neyman_pearson import log_class_size
 from tests.exact.systems.test_risk_minimisation import random_problem
-from tests.problems.everyday import few_of
 from tests.reference.dyadic_trees import catalan, erm_tolerance, labelled, srm_tolerance
 
 
@@ -29,8 +28,9 @@ def brute_force(codes, y, levels, trees, limit, penalty):
     return best, min(reached)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("method", ["srm", "erm"])
-@pytest.mark.parametrize("seed", few_of(40, 100))
+@pytest.mark.parametrize("seed", range(100))
 def test_the_best_within_the_limit(seed, method, monkeypatch):
     codes, y, _, levels, cyclic, trees = random_problem(seed, n_classes=2)
     rng = np.random.default_rng(seed)
@@ -105,6 +105,7 @@ def test_size_of_the_classes():
         assert log_class_size(k, 3, cyclic=True) == pytest.approx(math.log(catalan(k - 1) * 2**k))
 
 
+@pytest.mark.slow
 def test_the_guarantee_holds():
     """Both halves, over samples from a distribution whose error probabilities are known."""
     broken = 0

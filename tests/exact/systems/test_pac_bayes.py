@@ -102,6 +102,7 @@ def check_practice(base, rng, X, y, max_depth, root):
     assert fitted.weights_ == pytest.approx(spatial.weights(), **CLOSE)
 
 
+@pytest.mark.tenth_a_day
 @each_base
 @each_block
 def test_practice_equals_all_subtrees(base, block):
@@ -150,6 +151,7 @@ def check_theory(base, rng, X, y, max_depth):
     return True
 
 
+@pytest.mark.tenth_a_day
 @each_base
 @each_block
 def test_theory_equals_all_subtrees(base, block):
@@ -178,6 +180,7 @@ def check_pruning(base, penalty, rng, X, y, max_depth, root):
         assert fitted.predict([x]) == [naive.majority(leaf, y, 3)]
 
 
+@pytest.mark.tenth_a_day
 @each_base
 @pytest.mark.parametrize("penalty", ["size", "spatial"])
 @each_block
@@ -203,6 +206,7 @@ def check_hs_vote(base, rng, X, y, max_depth, root):
     check_votes(rule, fitted, points, lambda a: np.array([1.0 - fraction(a), fraction(a)]))
 
 
+@pytest.mark.tenth_a_day
 @each_base
 @each_block
 def test_hs_vote_equals_all_subtrees(base, block):
@@ -374,6 +378,7 @@ def test_too_few_rows_for_a_search():
         PrunedTreeClassifier().fit([[0.0], [1.0], [2.0]], [0, 1, 0])
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     "rule",
     [

@@ -66,6 +66,7 @@ def keyed(distribution):
     return {(0, m): q for m, q in distribution.items()}
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("tree_prior", TREE_PRIORS)
 @pytest.mark.parametrize("split_prior", SPLIT_PRIORS)
@@ -308,6 +309,7 @@ def mean_of_solutions(model, orders, rows):
     return np.mean(means, axis=0)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("p", [2, 3])
 @pytest.mark.parametrize("made", LOCAL_TABLES, ids=lambda made: made.__name__)
 def test_new_rows_under_local_cuts_are_predicted_by_the_mean_of_the_stages(made, p):
@@ -321,6 +323,7 @@ def test_new_rows_under_local_cuts_are_predicted_by_the_mean_of_the_stages(made,
     assert abs(walked - expected)[:9].max() < 1e-12 < 1e-5 < abs(walked - expected)[9:].max()
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     ("made", "given", "orders"),
     [

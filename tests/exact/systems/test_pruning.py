@@ -7,7 +7,6 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import pactree_mcmc as pt
 from exact.systems.scott.penalties import is_concave
 from exact.systems.scott.pruning import Prunings, follow_hull
-from tests.problems.everyday import few_of
 
 
 def all_prunings(tree, node=0):
@@ -79,7 +78,8 @@ def family_by_hand(cost, penalty):
     return sorted({int(k[np.argmin(np.round(cost + a * penalty, 11))]) for a in between}, reverse=True)
 
 
-@pytest.mark.parametrize("seed", few_of(40, 100))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize("seed", range(100))
 def test_prunings_against_all_of_them(seed):
     rng = np.random.default_rng([seed, 18])
     regression = bool(seed % 2)

@@ -11,7 +11,6 @@ import pactree_mcmc as pt
 from exact.systems.scott.penalties import is_concave
 from exact.systems.scott.risk_minimisation import default_levels
 from pactree_mcmc.certificates import dyadic_tree_bound
-from tests.problems.everyday import few_of
 from tests.reference.dyadic_trees import adaptive_penalty, count_trees, dyadic_trees, n_errors, square_root_penalty
 
 MOST_TREES = 400
@@ -56,7 +55,8 @@ def penalties(rng, codes, y, k, levels, cyclic):
     yield exact.SizePenalty(lambda leaves: steps[leaves.astype(int) - 1]), lambda tree: steps[len(tree) - 1]
 
 
-@pytest.mark.parametrize("seed", few_of(40, 100))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize("seed", range(100))
 def test_the_best_of_all_trees(seed):
     codes, y, k, levels, cyclic, trees = random_problem(seed)
     rng = np.random.default_rng(seed)

@@ -10,7 +10,6 @@ import exact
 import pactree_mcmc as pt
 from exact.systems.scott import adaptive, root_fragments
 from tests.exact.systems.test_risk_minimisation import boxes, fitted, random_problem
-from tests.problems.everyday import few_of
 from tests.reference.dyadic_trees import adaptive_penalty, counts_of, depth_of, halves, rows_in
 
 LN2 = math.log(2)
@@ -20,7 +19,8 @@ def bits_of(box, p, cyclic):
     return 2 * (depth_of(box) + 1) + (0 if cyclic else depth_of(box) * math.log2(p))
 
 
-@pytest.mark.parametrize("seed", few_of(20, 60))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize("seed", range(60))
 def test_the_oracle_inequality_is_the_smallest_over_all_trees(seed):
     codes, _, k, levels, cyclic, trees = random_problem(seed)
     rng = np.random.default_rng(seed)
@@ -86,7 +86,8 @@ def end_of(codes, k, levels, cyclic, delta):
     return end
 
 
-@pytest.mark.parametrize("seed", few_of(20, 60))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize("seed", range(60))
 def test_the_best_tree_and_root_fragment(seed):
     codes, y, k, levels, cyclic, _ = random_problem(seed)
     strength = [0.01, 0.05, 1.0][seed % 3]
@@ -170,7 +171,8 @@ def all_labellings(codes, y, levels, cyclic, trees, tolerance, strength):
     return np.array(sorted(out))
 
 
-@pytest.mark.parametrize("seed", few_of(16, 60))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize("seed", range(60))
 def test_the_adaptive_neyman_pearson_tree_is_the_best_on_the_hull(seed):
     codes, y, _, levels, cyclic, trees = random_problem(seed, n_classes=2)
     rng = np.random.default_rng(seed)

@@ -17,7 +17,6 @@ from pactree_mcmc.faces.cli.words import OPTIONS, in_options
 from pactree_mcmc.mcmc.run import progress as _progress
 from tests import ROOT
 from tests.faces.cli.calls import RUN, answer, model_of, run, shop
-from tests.problems.everyday import everyday
 
 
 class TestFit:
@@ -85,6 +84,7 @@ class TestFit:
         told = answer(capsys, "fit", path, "--target", "bought", "--separator", ";", *RUN)
         assert told["features"] == ["age", "colour", "size", "price"]
 
+    @pytest.mark.slow
     def test_pictures(self, capsys, data, tmp_path):
         folder = tmp_path / "new" / "pictures"
         command = ("fit", data, "--target", "bought", "--ignore", "price", *RUN, "--plot", folder)
@@ -116,13 +116,15 @@ class TestOptions:
             assert f"leaf={name}" in told["model"]
         assert "leaf=DirichletMultinomial(" in answer(capsys, *command, "--leaf", "dirichlet")["model"]
 
-    @pytest.mark.parametrize("betas", everyday(("8", "1,.6,.35,.2,.1,.04,.01,0"), ("1,.6,.35,.2,.1,.04,.01,0",)))
+    @pytest.mark.slow
+    @pytest.mark.parametrize("betas", ["8", "1,.6,.35,.2,.1,.04,.01,0"])
     def test_a_ladder(self, capsys, data, betas):
         assert answer(capsys, "fit", data, *self.COMMAND)["log_evidence"] is None
         more = ("--betas", betas, "--draws", "1000", "--thin", "2", "--proposals", "10")
         told = answer(capsys, "fit", data, *self.COMMAND, *more)
         assert told["log_evidence"] < 0.0 < told["log_evidence_se"]
 
+    @pytest.mark.slow
     def test_a_checkpoint_is_finished_by_resume(self, capsys, data, tmp_path):
         path = tmp_path / "run.nc"
         told = answer(capsys, "fit", data, *self.COMMAND, "--checkpoint", path)
@@ -264,6 +266,7 @@ class TestPredict:
 
 
 class TestReport:
+    @pytest.mark.slow
     def test_a_saved_run_makes_a_page(self, capsys, data, tmp_path):
         run(capsys, "fit", data, "--target", "bought", "--ignore", "price", "--out", tmp_path / "run.nc", *RUN)
         code, out, err = run(capsys, "report", tmp_path / "run.nc", "-o", tmp_path / "page.html", "--title", "A shop")
@@ -274,6 +277,7 @@ class TestReport:
         assert "<h1>A shop</h1>" in text
         assert f"python -m pactree_mcmc report {tmp_path / 'run.nc'} -o {tmp_path / 'page.html'}" in text
 
+    @pytest.mark.slow
     def test_a_table_with_exact_values(self, capsys, data, tmp_path):
         argv = ["report", data, "--target", "bought", "--ignore", "price", "--max-depth", "2", *RUN]
         told = answer(capsys, *argv, "--out", tmp_path / "page.html", "--exact")
@@ -386,6 +390,7 @@ def test_a_program_answers_on_the_standard_output(data):
     assert json.loads(good.stdout)["n_rows"] == 80
 
 
+@pytest.mark.slow
 def test_a_program_has_its_errors_on_the_other_and_an_exit_code(data):
     bad = as_a_program(data, "--target", "x")
     assert (bad.returncode, bad.stdout) == (1, "")

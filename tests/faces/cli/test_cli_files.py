@@ -44,6 +44,7 @@ BAD_FILES = {
 }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", BAD_FILES)
 def test_bad_files_are_refused_in_one_line(capsys, tmp_path, name):
     content, message = BAD_FILES[name]
@@ -116,6 +117,7 @@ class TestSavedRuns:
         command = ("compare", data, "--target", "bought", "--ignore", "price,size", *RUN)
         assert told["rows"] == answer(capsys, *command)["rows"]
 
+    @pytest.mark.slow
     def test_a_damaged_file(self, capsys, saved, tmp_path):
         path = tmp_path / "run.nc"
         for content in (saved[0].read_bytes()[:2000], b"a,b\n1,2\n"):

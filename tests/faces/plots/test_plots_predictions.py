@@ -25,7 +25,6 @@ from pactree_mcmc.faces.plots import (
 from pactree_mcmc.faces.plots.axes import numbers_of_rows
 from pactree_mcmc.posterior.evidence import Tempering
 from pactree_mcmc.posterior.inference_data import load_arviz
-from tests.problems.everyday import everyday
 
 
 @functools.cache
@@ -146,6 +145,7 @@ def test_inclusion_with_the_exact_one():
 
 
 class TestSurface:
+    @pytest.mark.tenth_a_day
     @pytest.mark.parametrize("regression", [False, True])
     @pytest.mark.parametrize("spread", [False, True])
     def test_each_rectangle_has_the_posteriors_answer(self, regression, spread):
@@ -335,13 +335,8 @@ PICTURES = {
 }
 
 
-EVERY_DAY = (
-    *("1 depth", "1 dependence", "1 spread", "1 partition", "1 trace"),
-    *("200 leaves", "200 dependence", "200 inclusion", "200 surface", "200 ranks"),
-)
-
-
-@pytest.mark.parametrize(("n_leaves", "name"), everyday(product((1, 200), PICTURES), EVERY_DAY))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize(("n_leaves", "name"), list(product((1, 200), PICTURES)))
 def test_one_leaf_and_two_hundred(name, n_leaves):
     axes = PICTURES[name](steps(n_leaves))
     np.ravel(axes)[0].get_figure().draw_without_rendering()
@@ -349,11 +344,13 @@ def test_one_leaf_and_two_hundred(name, n_leaves):
 
 @pytest.mark.parametrize("name", PICTURES)
 class TestEverySize:
+    @pytest.mark.tenth_a_day
     def test_no_draws(self, name):
         post = drawn(problem(), [TREES["leaf"]], np.empty((2, 0), dtype=np.int64))
         for ax in np.ravel(PICTURES[name](post)):
             assert [text.get_text() for text in ax.texts] == ["no draws"]
 
+    @pytest.mark.tenth_a_day
     def test_axes_in_axes_out(self, name):
         two = name in ("ranks", "trace")
         given = plt.figure().subplots(1, 2) if two else plt.figure().add_subplot()

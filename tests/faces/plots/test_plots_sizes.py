@@ -21,7 +21,6 @@ from pactree_mcmc.faces.plots import (
     plot_tree_space,
 )
 from tests.faces.plots.posteriors import LEAF, problem, some, stump, twice
-from tests.problems.everyday import everyday
 
 LONG = "a $ name that goes on and on, beyond what anybody would call a column, \\frac{1}{2} and more of it " * 2
 
@@ -55,14 +54,8 @@ def sizes():
     }
 
 
-USUAL = tuple(f"{name} {size}" for name in PLOTS for size in ("usual", "no draws"))
-EVERY_DAY = (
-    *("leaves regression", "cumulative stump only", "frequencies one draw", "dependence three draws"),
-    *("consensus one feature", "shap 30 features", "space 12 chains", "forest long names", "leaves constant y"),
-)
-
-
-@pytest.mark.parametrize(("name", "size"), everyday(product(PLOTS, sizes()), USUAL + EVERY_DAY))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize(("name", "size"), list(product(PLOTS, sizes())))
 def test_every_size_is_drawn_on_the_axes_given(name, size):
     post = sizes()[size]()
     _, (ax, other) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
@@ -78,6 +71,7 @@ def test_every_size_is_drawn_on_the_axes_given(name, size):
         assert ax.get_xlabel() and (ax.get_ylabel() or name == "shap")
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", list(PLOTS))
 def test_everything_is_inside_a_figure_of_its_own(name):
     post = sizes()["long names"]()
@@ -92,6 +86,7 @@ def test_everything_is_inside_a_figure_of_its_own(name):
             assert box.x0 >= -1 and box.x1 <= page.x1 + 1 and box.y0 >= -1 and box.y1 <= page.y1 + 1, part
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", sorted(set(PLOTS) - SAMPLED_ONLY))
 def test_exact_posteriors_are_drawn(name):
     X = np.array([[i % 4, i // 4] for i in range(16)], dtype=float)

@@ -50,6 +50,7 @@ class TestScaling:
 
 
 class TestTreeSpace:
+    @pytest.mark.tenth_a_day
     @pytest.mark.parametrize("distance", ["cells", "partitions", "predictions"])
     def test_markers_lie_as_far_apart_as_the_trees(self, distance):
         post = pt.posterior_from_trees(problem(), [stump(0, 2.5), stump(1, 1.5), LEAF], [[0, 1, 2, 2], [0, 0, 0, 1]])
@@ -113,6 +114,7 @@ class TestSplitFrequencies:
         np.testing.assert_allclose(line.get_xdata(), [known[found.key[i]] for i in here])
         np.testing.assert_allclose(line.get_ydata(), found.probability[here])
 
+    @pytest.mark.slow
     def test_independent_chains_lie_in_the_band(self):
         """About 95 % of the points of chains that agree."""
         trees = [LEAF, stump(0, 2.5), twice(2.5, 1.5), twice(1.5, 3.5), stump(1, 2.5), stump(1, 3.5)]

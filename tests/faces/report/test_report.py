@@ -55,6 +55,7 @@ class TestPage:
         assert urls <= {"http://www.w3.org/2000/svg"}
         assert "default-src 'none'" in text
 
+    @pytest.mark.slow
     def test_same_posterior_same_bytes(self, tmp_path):
         one, other = posterior(), posterior()
         told = written(one, tmp_path)
@@ -88,6 +89,7 @@ class TestPage:
             if tag == "svg":
                 assert a.get("aria-label") or a.get("aria-hidden") == "true"
 
+    @pytest.mark.slow
     def test_names_of_any_length_stay_small(self, tmp_path):
         """Of features, classes and categories: each has thousands of characters."""
         names = [f"{i}" + "feature " * 700 for i in range(3)]
@@ -101,13 +103,15 @@ class TestPage:
         nominal = pt.sample(model, 50, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
         assert len(written(nominal, tmp_path)) < 200_000
 
-    @pytest.mark.parametrize("n_trees", [15, pytest.param(700, marks=pytest.mark.slow)])
+    @pytest.mark.slow
+    @pytest.mark.parametrize("n_trees", [15, 700])
     def test_large_trees_and_many_classes_stay_small(self, tmp_path, n_trees):
         rest = {"n": 120, "draws": (4, 1000), "depth": 6, "p": 5, "seed": 3}
         post = posterior(lambda rng, n: np.arange(n) % 20, n_trees=n_trees, **rest)
         size = post.report(tmp_path / "page.html").stat().st_size
         assert size < 500_000
 
+    @pytest.mark.tenth_a_day
     @pytest.mark.parametrize(
         "options",
         [
@@ -127,6 +131,7 @@ class TestPage:
         assert (tmp_path / "page.html").stat().st_size < 500_000
         assert Read(f"<div>{post._repr_html_()}</div>").open == []
 
+    @pytest.mark.tenth_a_day
     @pytest.mark.parametrize(
         "leaf",
         [pt.PoissonGamma(), pt.NormalSharedVariance(), pt.NormalKnownVariance(1.0), pt.NormalLinear(["x0"])],

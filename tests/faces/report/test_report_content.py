@@ -90,6 +90,7 @@ def most_probable(name):
 
 
 class TestWhatItSays:
+    @pytest.mark.tenth_a_day
     @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "local, trivial", "grid, nominal", "dyadic"])
     def test_paths_have_the_probabilities_of_full_enumeration(self, name):
         """Drawn in proportion, and exact: the same, path by path, as sums over all trees."""
@@ -175,6 +176,7 @@ class TestWhatItSays:
             fractions[sorted({path for path in tree["paths"] if path >= 0})] += tree["fraction"]
         assert fractions == pytest.approx(paths.probability, abs=1e-5)
 
+    @pytest.mark.slow
     def test_some_of_many_trees_are_a_fair_sample(self):
         post = posterior(n_trees=900, draws=(3, 300), depth=1, n=20)
         told = in_page(post)
@@ -233,6 +235,7 @@ class TestWhatItSays:
         assert "Nothing here depends on a chain." in read.words
         assert any(a.get("class") == "tick" for tag, a in read.elements if tag == "path")
 
+    @pytest.mark.slow
     def test_model_run_and_command(self, tmp_path):
         words = Read(written(posterior(), tmp_path, title="My data", command="make page")).words
         assert words.startswith("My data")

@@ -36,7 +36,7 @@ ESTIMATORS = {
     "mixture": lambda: exact.ProgressiveMixtureClassifier(),
     "dyadic mixture": lambda: exact.ProgressiveMixtureClassifier("dyadic", orders=2),
 }
-# checks that fit often, or fit many rows: the light ones have them every day
+# checks that fit often, or fit many rows: only light estimators run them in `test_contract`
 LONG = (
     *("estimators_dtypes", "estimators_nan_inf", "estimators_overwrite_params", "estimators_fit_returns_self"),
     *("classifiers_train", "classifiers_classes", "classifier_data_not_an_array", "regressor_data_not_an_array"),
@@ -48,7 +48,7 @@ LONG = (
     *("methods_sample_order_invariance", "sample_weights_not_overwritten"),
     *("fit_check_is_fitted", "fit2d_1feature", "methods_subset_invariance", "fit_score_takes_y", "dict_unchanged"),
 )
-LEFT_FOR_THE_NIGHT = {"classifier": LONG, "regressor": LONG}
+LEFT_TO_SLOW_TESTS = {"classifier": LONG, "regressor": LONG}
 
 
 def keeps_the_contract(name, left_out=()):
@@ -65,13 +65,14 @@ def keeps_the_contract(name, left_out=()):
     return passed
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_contract(name):
-    assert keeps_the_contract(name, LEFT_FOR_THE_NIGHT.get(name, ())) > 15
+    assert keeps_the_contract(name, LEFT_TO_SLOW_TESTS.get(name, ())) > 15
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", LEFT_FOR_THE_NIGHT)
+@pytest.mark.parametrize("name", LEFT_TO_SLOW_TESTS)
 def test_the_whole_contract(name):
     assert keeps_the_contract(name) > 45
 
@@ -91,6 +92,7 @@ def plain():
     return pt.BayesianTreeClassifier(**SHORT).fit(*frame(60))
 
 
+@pytest.mark.slow
 def test_text_columns_are_nominal(plain):
     X, y = frame(60)
     assert plain.posterior_.model.columns.is_nominal.tolist() == [True, False]
@@ -149,6 +151,7 @@ def test_weights_are_repetitions(kind):
         kind().fit(X, y, sample_weight=np.zeros(40))
 
 
+@pytest.mark.slow
 def test_draws_do_not_depend_on_jobs():
     X, y = frame()
     few = STATED | {"work": 1e5}
@@ -196,6 +199,7 @@ def test_in_a_pipeline_under_a_search(last):
     assert clone(search.best_estimator_[-1]).get_params(deep=False).keys() == last.get_params(deep=False).keys()
 
 
+@pytest.mark.slow
 def test_warns_only_if_chains_disagree():
     rng = np.random.default_rng(0)
     X = rng.random((200, 20))
@@ -245,6 +249,7 @@ def test_intervals():
     assert np.allclose(nominal.predict(table, return_std=True)[0], nominal.predict(table))
 
 
+@pytest.mark.slow
 def test_counts_and_labels_have_a_distribution():
     table, labels = frame(200)
     table["size"] = table["size"].round(1)

@@ -106,6 +106,7 @@ def assert_identical(one, other):
         assert a.tobytes() == b.tobytes(), name
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(("split_prior", "leaf"), PAIRS)
 def test_same_draws(kernel, split_prior, leaf, plain):
@@ -122,6 +123,7 @@ def test_same_draws(kernel, split_prior, leaf, plain):
     assert next_of_ours == next_of_theirs
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_same_draws_on_a_fixed_tree(kernel, plain):
     prior = {"kind": "stopped", "rho": RHO_BY_NODE, "max_depth": None}

@@ -13,7 +13,6 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain import start as _start
 from pactree_mcmc.model.prior_draws import draw_prior
 from tests.mcmc.distributions import STATISTICS, check_distribution_of_chains, check_independent_draws, seed_of
-from tests.problems.everyday import everyday
 from tests.problems.leaves import LEAVES
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem, problem
@@ -72,29 +71,22 @@ WITHOUT_WEIGHT = [
     ("grid", "penalty_empty_cheap", "loss"),
     ("dyadic", "stopped", "dirichlet"),
 ]
-EVERY_DAY = (
-    *("blanchard weighted_rows", "default four_categories", "blanchard trivial", "whole min_leaf_2_nominal"),
-    *("default grid", "grow-prune dyadic"),
-)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     ("kernel", "case", "prior", "leaf"),
-    everyday(
-        [(k, *space) for space in WITHOUT_WEIGHT for k in ("grow-prune", "blanchard", "default", "whole")], EVERY_DAY
-    ),
+    [(k, *space) for space in WITHOUT_WEIGHT for k in ("grow-prune", "blanchard", "default", "whole")],
 )
 def test_prior_when_all_weights_are_negligible(kernel, case, prior, leaf):
     """Without weight every score is 0, so the posterior is the prior."""
     check_long_run(*without_weight(case, prior, leaf), kernel, seed_of(f"zero weights {kernel} {case}"))
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     ("kernel", "case"),
-    everyday(
-        product(["grow-prune", "blanchard"], ["three_categories", "cyclic"]),
-        ["grow-prune three_categories", "blanchard cyclic"],
-    ),
+    list(product(["grow-prune", "blanchard"], ["three_categories", "cyclic"])),
 )
 def test_prior_when_nothing_is_left_to_score(kernel, case):
     """Every row freezes the leaves, none weighs the trees."""
@@ -108,22 +100,12 @@ WITH_WEIGHT = [
     ("feature_weights", "conditioned_by_depth", "dirichlet"),
     ("min_leaf_2_nominal", "stopped", "nig"),
 ]
-WITH_WEIGHT_EVERY_DAY = (
-    *("grow-prune feature_weights", "blanchard min_leaf_2_nominal", "default ties", "cgm feature_weights"),
-    *("whole min_leaf_2_nominal", "guided feature_weights"),
-)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     ("kernel", "case", "prior", "leaf"),
-    everyday(
-        [
-            (k, *space)
-            for space in WITH_WEIGHT
-            for k in ("grow-prune", "blanchard", "default", "cgm", "whole", "guided")
-        ],
-        WITH_WEIGHT_EVERY_DAY,
-    ),
+    [(k, *space) for space in WITH_WEIGHT for k in ("grow-prune", "blanchard", "default", "cgm", "whole", "guided")],
 )
 def test_posterior(kernel, case, prior, leaf):
     seed = seed_of(f"posterior {kernel} {case}")
@@ -137,18 +119,17 @@ def with_gaps(case):
     return naive, distributions_of(Reference(naive))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "case"),
-    everyday(
-        product(["whole", "guided"], ["gaps_local", "gaps_nominal", "gaps_grid_line"]),
-        ["whole gaps_nominal", "guided gaps_local"],
-    ),
+    list(product(["whole", "guided"], ["gaps_local", "gaps_nominal", "gaps_grid_line"])),
 )
 def test_posterior_with_missing_values(kernel, case):
     check_long_run(*with_gaps(case), GUIDED if kernel == "guided" else kernel, seed_of(f"gaps {kernel} {case}"))
 
 
-@pytest.mark.parametrize("kernel", everyday(["default", "whole", "guided"], ["default", "guided"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", ["default", "whole", "guided"])
 def test_posterior_under_a_shared_variance(kernel):
     """The distribution of trees without the variance: the prior times the score that integrates it out."""
     leaf = {"kind": "shared", "m0": 0.4, "k0": 0.5, "a0": 2.0, "b0": 0.3}
@@ -174,6 +155,7 @@ def prior_distribution(naive):
     return dict(zip(trees, weight / weight.sum(), strict=True))
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     ("case", "prior"),
     [

@@ -6,7 +6,6 @@ import pytest
 from pactree_mcmc.mcmc import kernel as _kernels
 from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.kernel import STEP_ROWS, STEPS, WEIGHTS, Kernel, read_kernel
-from tests.problems.everyday import everyday
 from tests.problems.runs import MODELS
 
 MIXTURES = {
@@ -34,6 +33,7 @@ def naive(weights, n):
     return made
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("mixture", list(MIXTURES))
 def test_blocks_are_cut_from_one_order(mixture):
     """As a loop makes them, whatever the size of blocks; none negative, each with all its proposals."""
@@ -47,9 +47,8 @@ def test_blocks_are_cut_from_one_order(mixture):
     assert kernel.next_proposals(17, 1000) == (whole[1017] - whole[17]).tolist()
 
 
-@pytest.mark.parametrize(
-    "mixture", everyday(MIXTURES, ["local", "one step of many weights", "two alike", "thirds", "rare"])
-)
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize("mixture", MIXTURES)
 def test_parts_follow_the_weights_at_every_proposal(mixture):
     """Never further off than rounding takes them, and the order where it repeats."""
     kernel, n = read_kernel(MIXTURES[mixture], 1), 4 * REPEATS
@@ -132,6 +131,7 @@ def made_anew(weights, done, n, right=_kernels._proposals_of_each):
     return right(weights, 0, n)
 
 
+@pytest.mark.slow
 @pytest.mark.planted
 @pytest.mark.parametrize("wrong", [rounded, made_anew])
 def test_wrong_shares_are_noticed(wrong, monkeypatch):

@@ -7,7 +7,6 @@ import pytest
 
 from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.transitions import Snapshot, load, new_chain, present_tree, transition_row, tree_key
-from tests.problems.everyday import everyday
 from tests.problems.leaves import DIRICHLET, KNOWN, NORMAL
 from tests.problems.models import build_model
 from tests.problems.spaces import problem
@@ -85,10 +84,8 @@ ORDERED = {
 GROWING = ("two sides kept", "three leaves cut", "parts that cross", "a part and a cut")
 
 
-EVERY_DAY = ("two sides kept grid", "two sides kept dyadic", "three leaves cut local", "the same below local")
-
-
-@pytest.mark.parametrize(("tree", "split_prior"), everyday(product(ORDERED, RULES), EVERY_DAY))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize(("tree", "split_prior"), list(product(ORDERED, RULES)))
 def test_rotations_about_three_features(tree, split_prior):
     """Every neighbour; where a subtree is cut in two, some have two or more leaves more."""
     model, chain = loaded(problem(CUBE, RULES[split_prior], NO_LIMIT, DIRICHLET), ORDERED[tree])
@@ -108,10 +105,8 @@ NOMINAL = {
 LETTER_RULES = {"local": LOCAL, "grid": {"kind": "grid", "cuts": [None, [0.5]]}}
 
 
-EVERY_DAY_OF_LETTERS = ("parts that cross grid", "a part and a cut local", "a part within a part local")
-
-
-@pytest.mark.parametrize(("tree", "split_prior"), everyday(product(NOMINAL, LETTER_RULES), EVERY_DAY_OF_LETTERS))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize(("tree", "split_prior"), list(product(NOMINAL, LETTER_RULES)))
 def test_rotations_about_parts_of_five_categories(tree, split_prior):
     model, chain = loaded(problem(LETTERS, LETTER_RULES[split_prior], NO_LIMIT, NORMAL), NOMINAL[tree])
     found = breaches(model, chain, "rotate", at_most=20)
@@ -119,6 +114,7 @@ def test_rotations_about_parts_of_five_categories(tree, split_prior):
     assert (largest(found) >= count_leaves(NOMINAL[tree]) + 2) == (tree in GROWING)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("step", ["change", "shift", "swap", "restructure", "redraw", "collapsed"])
 @pytest.mark.parametrize(
     ("split_prior", "tree"),
@@ -134,6 +130,7 @@ def test_other_moves_of_trees_of_five_leaves(step, split_prior, tree):
     assert all(breach < TOLERANCE for breach in breaches(model, chain, step, at_most=8).values())
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("step", ["collapsed", "redraw"])
 @pytest.mark.parametrize("split_prior", [LOCAL, TRIVIAL, {"kind": "grid", "cuts": [None, [0.5]]}])
 def test_more_categories_than_are_tried_one_by_one(step, split_prior):

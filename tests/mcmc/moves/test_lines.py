@@ -30,6 +30,7 @@ def distribution_apart(case, prior, leaf, beta=1.0):
     return np.abs(space.transition - distribution).max(), space.transition
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     ("case", "prior", "leaf"),
     [(LINES[i % 6], prior, list(LEAVES)[(i + i // 6) % 6]) for i, prior in enumerate([*PRIORS, *PRIORS])],
@@ -45,6 +46,7 @@ def test_the_tempered_posterior(beta):
     assert distribution_apart("weighted_line", "chipman", "nig", beta)[0] < 1e-12
 
 
+@pytest.mark.slow
 def test_sums_of_small_shares(monkeypatch):
     """Sums too small for fractions are found from logs."""
     monkeypatch.setattr(plain_package().module(LINE), "LEAST_SUM", inf)
@@ -104,6 +106,7 @@ def steps(n=120, seed=0):
     return x[:, None], (rng.random(n) < np.select([x < 0.3, x < 0.6, x < 0.8], [0.9, 0.2, 0.7], 0.1)).astype(int)
 
 
+@pytest.mark.slow
 def test_distribution_of_the_root_in_one_dimension():
     """Independent draws: the total variation is that of so many draws from the exact distribution."""
     X, y = steps()

@@ -4,7 +4,6 @@ import pytest
 
 from tests.mcmc.balance import check_balance, moving
 from tests.mcmc.transitions import STEPS
-from tests.problems.everyday import everyday, pairs
 from tests.problems.leaves import LEAVES
 from tests.problems.spaces import GAPS, case_problem
 from tests.problems.tree_priors import PRIORS
@@ -16,18 +15,7 @@ TOO_MANY_OUTCOMES = {
     "subgraph": {"gaps_local", "gaps_nominal"},
 }
 MOST = "gaps_cyclic gaps_dyadic gaps_grid gaps_line gaps_min_leaf"
-NOMINAL_TOO = "gaps_cyclic gaps_dyadic gaps_grid_line gaps_local gaps_min_leaf gaps_nominal"
 FEW = "gaps_cyclic gaps_line gaps_min_leaf"
-EVERY_DAY = {
-    "grow-prune": NOMINAL_TOO,
-    "collapsed": NOMINAL_TOO,
-    "regrow-1": FEW,
-    "regrow-2": "gaps_cyclic gaps_min_leaf",
-    "learned": FEW,
-    "subgraph": FEW,
-    **dict.fromkeys(("redraw", "change", "shift", "swap", "rotate", "restructure", "reshape", "regrow-line"), MOST),
-}
-"""Spaces of each move; without gaps each meets all kinds of splits (`test_moves`)."""
 OFF = {
     "shift": {"gaps_grid", "gaps_dyadic", "gaps_cyclic"},
     "swap": {"gaps_min_leaf", "gaps_grid_line", "gaps_cyclic"},
@@ -50,7 +38,8 @@ def rotated():
     ]
 
 
-@pytest.mark.parametrize(("step", "case", "prior", "leaf"), everyday(rotated(), pairs(EVERY_DAY)))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize(("step", "case", "prior", "leaf"), rotated())
 def test_balance_with_missing_values(step, case, prior, leaf):
     space = check_balance(case_problem(case, prior, leaf), step)
     assert (moving(space).max() > 1e-12) == (case not in OFF.get(step, ()))

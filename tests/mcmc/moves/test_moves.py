@@ -8,7 +8,6 @@ import pytest
 from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.balance import check_balance, moving
 from tests.mcmc.transitions import STEPS, Snapshot, explore, load, new_chain, row_of_numbers, transition_row, tree_key
-from tests.problems.everyday import everyday, pairs
 from tests.problems.leaves import LEAVES
 from tests.problems.models import build_model
 from tests.problems.spaces import SMALL, TINY, case_problem, kinds_of
@@ -52,47 +51,30 @@ def rotated():
     return chosen
 
 
-MOST = "depth_1 min_leaf_2 trivial_pair trivial_diagonal grid_line dyadic cyclic fixed min_leaf_uneven"
-EVERY_DAY = dict.fromkeys(NEW, MOST) | {
-    "collapsed": "ties three_categories feature_without_weight min_leaf_mixed trivial_pair grid_box cyclic fixed "
-    "min_leaf_uneven",
-    "regrow-1": "box feature_without_weight min_leaf_mixed trivial_pair trivial_diagonal grid_box cyclic fixed "
-    "min_leaf_uneven",
-    "regrow-2": "shallow_ties depth_1 trivial_one grid_one grid_line dyadic_one cyclic fixed min_leaf_uneven",
-    "subgraph": "min_leaf_mixed depth_1 grid_one grid_line dyadic_one cyclic fixed min_leaf_uneven",
-}
-"""Spaces of each move: every kind of split, every tree prior and leaf; trivial splits of the last: test_cells."""
-
-
-@pytest.mark.parametrize(("step", "case", "prior", "leaf"), everyday(rotated(), pairs(EVERY_DAY)))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize(("step", "case", "prior", "leaf"), rotated())
 def test_balance(step, case, prior, leaf):
     space = check_balance(case_problem(case, prior, leaf), step)
     assert (moving(space).max() > 1e-12) == (case not in OFF.get(step, ()))
 
 
-@pytest.mark.parametrize("daily", [True, False])
-def test_every_move_meets_every_kind_of_split_prior_and_leaf(daily):
+def test_every_move_meets_every_kind_of_split_prior_and_leaf():
     kinds = {"local", "trivial", "grid", "dyadic", "cyclic", "fixed", "few", "nominal"}
     for step in NEW:
-        met = [p.values for p in everyday(rotated(), pairs(EVERY_DAY)) if p.values[0] == step]
-        met = [values for values in met if not daily or values[1] in EVERY_DAY[step].split()]
-        lacks = {"chipman"} if daily and step == "subgraph" else set()
-        assert {prior for _, _, prior, _ in met} == set(PRIORS) - lacks
+        met = [values for values in rotated() if values[0] == step]
+        assert {prior for _, _, prior, _ in met} == set(PRIORS)
         assert {leaf for _, _, _, leaf in met} == set(LEAVES)
-        lacks = {"trivial"} if daily and step == "subgraph" else set()
-        assert set().union(*(kinds_of(case) for _, case, _, _ in met)) == kinds - lacks
+        assert set().union(*(kinds_of(case) for _, case, _, _ in met)) == kinds
 
 
 TIES = {"regrow-2": "shallow_ties", "subgraph": "three_letters"}
 TEMPERED = [(step, TIES.get(step, "ties"), 0.4) for step in NEW]
 TEMPERED += [(step, "min_leaf_mixed", 0.0) for step in NEW]
 TEMPERED += [(step, "grid_one" if step in MANY_OUTCOMES else "grid_box", 0.4) for step in NEW]
-BOTH_POWERS = pairs({step: f"{TIES.get(step, 'ties')} min_leaf_mixed" for step in NEW if step != "subgraph"})
-BOTH_POWERS += ["subgraph three_letters", "collapsed grid_box", "regrow-2 grid_one"]
-"""Of a subgraph at the power 0, where labels count for nothing, few terms are left: its test is slow."""
 
 
-@pytest.mark.parametrize(("step", "case", "beta"), everyday(TEMPERED, BOTH_POWERS))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize(("step", "case", "beta"), TEMPERED)
 def test_balance_when_tempered(step, case, beta):
     check_balance(case_problem(case, "stopped_by_depth", "nig"), step, beta)
 
@@ -100,6 +82,7 @@ def test_balance_when_tempered(step, case, beta):
 DRAWING = ("collapsed", "redraw", "regrow-1", "learned")
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     ("step", "case"),
     [
@@ -147,6 +130,7 @@ def unbounded(step, case):
     return explore(model, step, walker="grow-prune").transition
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     ("step", "case", "bound", "most"),
     [
@@ -173,10 +157,8 @@ def test_balance_within_bounds(step, case, bound, most, monkeypatch):
 WAYS = [(case, step) for case in ("ties", "min_leaf_mixed", "grid_box") for step in NEW]
 
 
-ONE_WAY = [f"min_leaf_mixed {step}" for step in NEW] + ["ties collapsed", "grid_box collapsed"]
-
-
-@pytest.mark.parametrize(("case", "step"), everyday(WAYS, ONE_WAY))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize(("case", "step"), WAYS)
 def test_row_does_not_depend_on_the_way_to_the_tree(step, case):
     """A tree loaded, or reached by pruning, has the same distribution of the next tree as one reached by growing."""
     case = {"ties": "three_letters", "grid_box": "grid_one"}.get(case, case) if step in MANY_OUTCOMES else case
@@ -223,6 +205,7 @@ def n_leaves(key):
     return sum(entry == -1 for entry in key)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "leaf"), [("corners", "dirichlet"), ("prism", "known")])
 def test_rotations_cut_and_merge(case, leaf, monkeypatch):
     """Subtrees are cut by the split that rises above them, and merged, in several ways, on the way back."""

@@ -11,7 +11,6 @@ from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.balance import check_balance
 from tests.mcmc.planting import BALANCED, BREACH, Bug, least_flow, plant
 from tests.mcmc.transitions import STEPS, Snapshot, explore, imbalance, new_chain, new_ladder, posterior_of
-from tests.problems.everyday import everyday, pairs
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
 
@@ -65,11 +64,10 @@ SPACES = {
 
 
 BOTH = [(step, case) for step in STEPS for case in SPACES.get(step, ("ties", "min_leaf_mixed"))]
-OTHERS = {"grow-prune": "ties", "regrow-2": "shallow_ties", "rotate": "five_corners", "subgraph": "three_letters"}
-EVERY_DAY = pairs({step: OTHERS.get(step, "min_leaf_mixed") for step in STEPS})
 
 
-@pytest.mark.parametrize(("step", "case"), everyday(BOTH, EVERY_DAY))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize(("step", "case"), BOTH)
 def test_balance_given_the_variance(step, case):
     naive = given_variance(case)
     chain = noisy_chain(naive)
@@ -132,6 +130,7 @@ WRONG |= {
 }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize("name", WRONG)
 def test_a_score_by_the_wrong_variance_is_noticed(name, monkeypatch):
@@ -139,6 +138,7 @@ def test_a_score_by_the_wrong_variance_is_noticed(name, monkeypatch):
     assert breach(WRONG[name].step) > BREACH
 
 
+@pytest.mark.slow
 def test_planting_changes_nothing_by_itself(monkeypatch):
     for bug in WRONG.values():
         plant(monkeypatch, bug, right=True)
@@ -152,6 +152,7 @@ def tables_kept(right, model, state, sigma2):
     state.count[SCAN] -= 1
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("step", ["collapsed", "redraw", "regrow-1", "regrow-line", "learned"])
 @pytest.mark.parametrize("wrong", [False, pytest.param(True, marks=pytest.mark.planted)])
 def test_tables_follow_the_guess(step, wrong, monkeypatch):
@@ -245,6 +246,7 @@ def test_guesses_stay_with_their_levels(exchanged, monkeypatch):
             check_guesses(chain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["collapsed", "regrow-1"])
 def test_balance_after_an_exchange(step):
     """A replica that comes to another level with another guess has that level's distribution there."""

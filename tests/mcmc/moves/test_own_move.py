@@ -27,6 +27,7 @@ from tests.mcmc.moves.own_moves import (
 # the matrix
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     "parts",
     [
@@ -114,6 +115,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_wrong_move_is_named(name):
@@ -162,6 +164,7 @@ def returns_a_tuple(rng, model, state):
     return 1, 2
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize(
     ("step", "words"),
@@ -181,6 +184,7 @@ def test_what_a_step_may_not_return_or_draw_is_said(step, words):
     assert "of posterior probability" in str(caught.value)
 
 
+@pytest.mark.tenth_a_day
 @compiled
 @pytest.mark.planted
 @pytest.mark.parametrize("step", [counts_a_second, counts_below_zero])

@@ -10,7 +10,6 @@ from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.balance import check_balance, moving
 from tests.mcmc.planting import BALANCED, BREACH, Bug, breach, plant
 from tests.mcmc.transitions import STEPS, Snapshot, explore, load, new_chain, row_of_numbers, transition_row, tree_key
-from tests.problems.everyday import everyday, pairs
 from tests.problems.leaves import LEAVES
 from tests.problems.models import build_model
 from tests.problems.spaces import OWN_SPLITS, case_problem
@@ -52,25 +51,21 @@ def rotated():
     return chosen
 
 
-EVERY_DAY = dict.fromkeys(MOVES, "own_even own_wide own_deep own_few_rows own_grid own_line own_late") | {
-    "regrow-2": "own_late own_few_rows own_grid",
-    "regrow-1": "own_even own_wide own_deep own_few_rows own_grid own_late",
-}
-"""Spaces of each move: sets of rows and boxes, weights by feature, by cell, by depth, of zero."""
-
-
-@pytest.mark.parametrize(("step", "case", "prior", "leaf"), everyday(rotated(), pairs(EVERY_DAY)))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize(("step", "case", "prior", "leaf"), rotated())
 def test_balance(step, case, prior, leaf):
     space = check_balance(case_problem(case, prior, leaf), step)
     assert (moving(space).max() > 1e-12) == (case not in OFF.get(step, ()) and step not in NEEDS_EVEN)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("step", ["collapsed", "redraw", "regrow-1", "rotate", "reshape"])
 @pytest.mark.parametrize(("case", "beta"), [("own_wide", 0.4), ("own_grid", 0.0), ("own_deep", 0.4)])
 def test_balance_when_tempered(step, case, beta):
     check_balance(case_problem(case, "stopped_by_depth", "nig"), step, beta)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("step", ["collapsed", "redraw", "regrow-1"])
 @pytest.mark.parametrize("case", ["own_wide", "own_deep_letters"])
 def test_balance_with_few_candidates(step, case, monkeypatch):
@@ -80,6 +75,7 @@ def test_balance_with_few_candidates(step, case, monkeypatch):
     check_balance(case_problem(case, "chipman", "nig"), step, walker="grow-prune")
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("step", ["collapsed", "change", "rotate", "reshape"])
 @pytest.mark.parametrize("case", ["own_wide", "own_deep", "own_grid"])
 def test_row_does_not_depend_on_the_way_to_the_tree(step, case):
@@ -172,6 +168,7 @@ BUGS = {
 }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_error_breaks_the_balance(name, monkeypatch):
@@ -180,6 +177,7 @@ def test_a_planted_error_breaks_the_balance(name, monkeypatch):
     assert breach(bug) > BREACH
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", BUGS)
 def test_what_is_planted_is_right_without_the_error(name, monkeypatch):
     bug = BUGS[name]

@@ -91,6 +91,7 @@ def growable_leaves_of_the_new_tree(patch):
     wrong_growth_ratio(patch, error)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize(
     "plant",
@@ -138,6 +139,7 @@ def unsplittable_leaf_stops_as_if_splittable(patch):
     patch.setattr(growth_module(), "node_log_stop", wrong)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize("kernel", FOUNDATION)
 @pytest.mark.parametrize(
@@ -167,6 +169,7 @@ def change_proposals(patch, kernel, error):
     patch.setattr(module, "pruning", changed(module.pruning, -1.0))
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize("kernel", FOUNDATION)
 @pytest.mark.parametrize("data", [WIDE, THREE], ids=["ordered", "nominal"])
@@ -176,6 +179,7 @@ def test_dropped_split_probability(kernel, data, monkeypatch):
     assert largest_breach(kernel, data, CHIPMAN) > BREACH
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize("kernel", FOUNDATION)
 def test_unchanged_proposals(kernel, monkeypatch):

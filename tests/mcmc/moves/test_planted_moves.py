@@ -21,7 +21,6 @@ from tests.mcmc.planting import (
     zero,
 )
 from tests.mcmc.transitions import KERNELS, STEPS
-from tests.problems.everyday import everyday
 
 COLLAPSED, REDRAW, CHANGE, SWAP, ROTATE, REGROW, RESTRUCTURE, RESHAPE, REGROW_LINE = (
     f"mcmc.moves.{name}"
@@ -285,6 +284,7 @@ BUGS = [
 ]
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize("bug", BUGS)
 def test_an_error_is_noticed(bug, monkeypatch):
@@ -304,16 +304,10 @@ def spaces():
 
 
 SPACES = spaces()
-EVERY_DAY = (
-    *("collapsed: candidates", "redraw: R dropped", "change: R dropped", "shift: freedom dropped"),
-    *("swap: freedom of the top", "rotate: cut: too large to merge", "regrow-1: too large to come back"),
-    *("regrow-2: places", "restructure: way back dropped", "reshape: depth forgotten", "regrow-line: level of a run"),
-    *("learned: candidates", "learned: another cell", "subgraph: another cell"),
-)
-"""One of each move, and of each setting but the costliest."""
 
 
-@pytest.mark.parametrize("name", everyday(SPACES, EVERY_DAY))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize("name", SPACES)
 def test_planting_changes_nothing_by_itself(name, monkeypatch):
     """With the right functions planted at the same places, the same spaces are in balance."""
     plant(monkeypatch, SPACES[name], right=True)

@@ -6,7 +6,6 @@ from pactree_mcmc.mcmc.state import records
 from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.planting import BALANCED, BREACH, Bug, breach, least_flow, plant
 from tests.mcmc.transitions import Snapshot, explore, imbalance, new_ladder, posterior_of
-from tests.problems.everyday import everyday
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
 
@@ -88,6 +87,7 @@ BUGS["regrow-line: another depth"] = Bug("regrow-line", "ties", ((REGROW_LINE, "
 BUGS["regrow-2: another cell's sum"] = Bug("regrow-2", "grid_one", ((AHEAD, "cell_of", not_emptied),), ONE_PLACE)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize("name", BUGS)
 def test_the_table_of_another_cell_is_noticed(name, monkeypatch):
@@ -95,13 +95,8 @@ def test_the_table_of_another_cell_is_noticed(name, monkeypatch):
     assert breach(BUGS[name]) > BREACH
 
 
-EVERY_DAY = (
-    *("collapsed: another cell's table", "redraw: end of the box", "regrow-1: end of the box"),
-    *("regrow-2: end of the box", "regrow-line: another cell"),
-)
-
-
-@pytest.mark.parametrize("name", everyday(BUGS, EVERY_DAY))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize("name", BUGS)
 def test_room_for_one_cell_is_enough(name, monkeypatch):
     """With the right functions planted at the same places, the same spaces are in balance."""
     plant(monkeypatch, BUGS[name], right=True)
@@ -138,9 +133,10 @@ def breaches_on_a_ladder(step, level, *changes):
     return found
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     "step",
-    everyday([*SCANNING, "regrow-2", "regrow-line", "learned", "subgraph"], [*SCANNING, "regrow-line", "learned"]),
+    [*SCANNING, "regrow-2", "regrow-line", "learned", "subgraph"],
 )
 def test_tables_follow_beta(step):
     assert max(breaches_on_a_ladder(step, 0, go_down, adapt)) < BALANCED
@@ -158,6 +154,7 @@ def ladders_fraction_tables(ladder, i):
     state.beta[0], state.count[records.SCAN] = ladder.betas[i], i
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize("step", [*SCANNING, "regrow-line", "learned"])
 @pytest.mark.parametrize(

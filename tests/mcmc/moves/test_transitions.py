@@ -20,7 +20,6 @@ from tests.mcmc.transitions import (
     transition_row,
     tree_key,
 )
-from tests.problems.everyday import everyday
 from tests.problems.leaves import LEAVES, LOSS
 from tests.problems.models import build_model
 from tests.problems.spaces import CASES, case_problem, problem
@@ -44,31 +43,13 @@ def rotated():
 COMBINATIONS = [(kernel, *rest) for rest in rotated() for kernel in FOUNDATION]
 
 
-EVERY_DAY = (
-    *("grow-prune ties chipman", "grow-prune four_categories", "grow-prune three_categories stopped_by_depth"),
-    *(
-        "grow-prune three_feature_weights penalty",
-        "grow-prune feature_without_weight",
-        "grow-prune trivial conditioned",
-    ),
-    *(
-        "grow-prune min_leaf_2 stopped_by_depth",
-        "grow-prune min_leaf_2_nominal chipman",
-        "grow-prune min_leaf_3_nominal",
-    ),
-    *("grow-prune grid conditioned", "grow-prune dyadic stopped_by_depth", "grow-prune cyclic stopped"),
-    *("grow-prune weighted_rows conditioned_by_depth", "blanchard weighted_rows conditioned_by_depth"),
-    *("blanchard depth_1 conditioned", "blanchard four_categories stopped_with_zero", "blanchard feature_weights"),
-    *("blanchard three_feature_weights", "blanchard trivial_weights stopped_with_zero", "blanchard min_leaf_3 stopped"),
-    *("blanchard dyadic stopped_by_depth", "blanchard cyclic penalty_empty_cheap"),
-)
-
-
-@pytest.mark.parametrize(("kernel", "case", "prior", "leaf"), everyday(COMBINATIONS, EVERY_DAY))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize(("kernel", "case", "prior", "leaf"), COMBINATIONS)
 def test_balance(kernel, case, prior, leaf):
     check_balance(case_problem(case, prior, leaf), kernel)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     ("kernel", "case", "prior"),
     [("grow-prune", "grid", "chipman"), ("blanchard", "trivial", "conditioned"), ("swap", "cyclic", "stopped")],
@@ -77,6 +58,7 @@ def test_balance_with_a_leaf_of_ones_own(kernel, case, prior):
     check_balance(case_problem(case, prior, "own"), kernel)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kernel", FOUNDATION)
 @pytest.mark.parametrize(
     "prior",
@@ -93,6 +75,7 @@ def test_balance_on_a_fixed_tree(kernel, prior):
     check_balance(problem(THREE, FIXED, prior, LEAVES["laplace"]), kernel)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kernel", FOUNDATION)
 @pytest.mark.parametrize("kind", ["chipman", "penalty"])
 def test_balance_without_depth_limit(kernel, kind):
@@ -105,6 +88,7 @@ def test_balance_of_a_loss_with_labels_from_other_rows(kernel):
     check_balance(problem(WIDE, LOCAL, {**PRIORS["stopped"], "max_depth": 2}, LOSS, estimation=mask), kernel)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kernel", FOUNDATION)
 @pytest.mark.parametrize("case", ["ties", "min_leaf_mixed", "trivial_pair", "grid_box", "cyclic"])
 def test_row_does_not_depend_on_the_way_to_the_tree(kernel, case):
@@ -127,6 +111,7 @@ def test_row_does_not_depend_on_the_way_to_the_tree(kernel, case):
         assert np.abs(row_of_numbers(row, number) - space.transition[i]).max() < TOLERANCE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["four_categories", "grid"])
 def test_categories_outside_the_cell_do_not_matter(case):
     """A loaded tree that sends a category left which its cell lacks is the same tree without it."""
@@ -142,6 +127,7 @@ def test_categories_outside_the_cell_do_not_matter(case):
     assert keys[0] == keys[1]
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     ("kernel", "case", "prior"),
     [
@@ -180,6 +166,7 @@ def test_all_outcomes_of_weighted_choices():
     assert distribution == pytest.approx(expected, abs=1e-15)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(("log_ratio", "accepted"), [(7.0, 1.0), (1e-16, 1.0), (0.0, 1.0), (-1e-16, 1.0), (-1.0, 0.37)])
 def test_a_decision_draws_one_number(log_ratio, accepted):
     """Else the last bit of a ratio of 1 would tell where the stream stands after it."""

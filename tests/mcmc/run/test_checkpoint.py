@@ -18,17 +18,14 @@ from tests.problems.runs import LABELS, MODELS, X, assert_same, draw
 from tests.programs import command
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "rest"),
     [
-        pytest.param("classes", {}, marks=pytest.mark.slow),
+        ("classes", {}),
         ("shared variance", {"betas": 2}),
         ("unknown weights", {}),
-        pytest.param(
-            "numbers",
-            {"start": "grown", "rng": [1, np.random.Generator(np.random.MT19937(2))], "thin": 2},
-            marks=pytest.mark.slow,
-        ),
+        ("numbers", {"start": "grown", "rng": [1, np.random.Generator(np.random.MT19937(2))], "thin": 2}),
     ],
 )
 def test_every_checkpoint_leads_to_the_same_draws(name, rest, copies, tmp_path):
@@ -49,6 +46,7 @@ def test_every_checkpoint_leads_to_the_same_draws(name, rest, copies, tmp_path):
     assert_same(pt.load(copy), whole)
 
 
+@pytest.mark.slow
 def test_checkpoint_is_readable_on_the_way(copies, tmp_path):
     whole = draw("classes", 6, tune=1, checkpoint=tmp_path / "run.nc", every=1e-6)
     on_the_way = next(c for c in copies if min(r.n_draws if r else 0 for r in load_unfinished(c).results) > 2)
@@ -63,6 +61,7 @@ def test_checkpoint_is_readable_on_the_way(copies, tmp_path):
         pt.resume(on_the_way, 5)
 
 
+@pytest.mark.slow
 def test_a_resumed_posterior_writes_checkpoints_too(copies, tmp_path):
     half, whole = draw("numbers", 5), draw("numbers", 12)
     again = pt.resume(half, 7, checkpoint=tmp_path / "more.nc", every=1e-6, progress=False)
@@ -72,6 +71,7 @@ def test_a_resumed_posterior_writes_checkpoints_too(copies, tmp_path):
     assert_same(pt.resume(tmp_path / "other.nc"), whole)
 
 
+@pytest.mark.slow
 def test_interrupted_run_goes_on(monkeypatch, tmp_path):
     """Ctrl-C returns what was drawn; the checkpoint has it too, and the rest can be drawn."""
     monkeypatch.setattr(_run, "BLOCK_SECONDS", -1.0)
@@ -99,6 +99,7 @@ def test_what_is_there_is_not_overwritten(tmp_path):
     assert path.read_bytes() == b"precious"
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("every", [0.0, -1.0, float("nan"), float("inf"), "1", True])
 def test_interval_out_of_range(every, tmp_path):
     with pytest.raises(ValueError, match="every="):
@@ -152,6 +153,7 @@ def test_the_model_goes_into_the_file_once_more(tmp_path):
     ].log_posterior(pt.Tree([-1], [0], [0], [0]))
 
 
+@pytest.mark.slow
 def test_the_interval_and_the_time_spent_are_kept(copies, tmp_path):
     path, every = tmp_path / "run.nc", 2e-6
     draw("classes", 4, tune=1, kernel="grow-prune", checkpoint=path, every=1e-6)

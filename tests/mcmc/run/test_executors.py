@@ -56,6 +56,7 @@ def test_threads_of_the_caller():
         assert_same(draw(executor=pool), draw())
 
 
+@pytest.mark.slow
 def test_processes(processes, tmp_path):
     """Whole chains, chains resumed, and chains in legs between checkpoints."""
     whole, half = draw(executor=processes), draw(draws=8)
@@ -94,6 +95,7 @@ def test_mpi():
     assert "the same draws" in done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_process_that_dies():
     """Its chain is named, and so is the one that the broken pool can no longer run; the first one is returned."""
     with (
@@ -107,6 +109,7 @@ def test_process_that_dies():
     assert_same(pt.resume(post, 3, progress=False), pt.resume(alone, 3, progress=False))
 
 
+@pytest.mark.slow
 def test_lost_chain_among_others():
     with pytest.warns(UserWarning, match=r"1 of 3 chains were lost \(chain 1: RuntimeError: worker lost\)"):
         post = draw(chains=3, executor=AtOnce(1))
@@ -119,6 +122,7 @@ def test_lost_chain_among_others():
             np.testing.assert_allclose(getattr(post, field)[mine], getattr(whole, field)[c], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_all_chains_lost():
     """The first error is raised as it is, with a note on every chain."""
     with pytest.raises(RuntimeError, match="worker lost") as caught:
@@ -128,6 +132,7 @@ def test_all_chains_lost():
     assert caught.value.__notes__ == [f"every chain was lost: {each}"]
 
 
+@pytest.mark.slow
 def test_lost_chain_is_finished_from_the_checkpoint(tmp_path, monkeypatch):
     """Its last leg is in the file; the others are finished there already."""
     path = tmp_path / "run.nc"
@@ -140,6 +145,7 @@ def test_lost_chain_is_finished_from_the_checkpoint(tmp_path, monkeypatch):
     assert_same(pt.resume(path, progress=False), draw(draws=8))
 
 
+@pytest.mark.slow
 def test_leg_ends_when_its_time_is_over():
     """A task with a time makes some draws at least, and says where it stopped."""
     plan, result, legs = Plan(MODELS["classes"], 30, 3, 1, read_kernel("cgm"), 2, "stump"), None, 0

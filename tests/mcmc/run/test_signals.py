@@ -7,7 +7,6 @@ import time
 import pytest
 
 from tests import ROOT
-from tests.problems.everyday import everyday
 from tests.programs import command
 
 NOTHING = "nothing to return"
@@ -51,7 +50,8 @@ def interrupted(moment, rows):
         process.stdout.close()
 
 
-@pytest.mark.parametrize("moment", everyday(list(AT), ["rounds", "drawing", "judging"]))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize("moment", list(AT))
 def test_a_run_ends_at_once(moment):
     rows, expected = AT[moment]
     said, seconds = interrupted(moment, rows)

@@ -14,7 +14,6 @@ from pactree_mcmc.mcmc.run import stop as _stop
 from pactree_mcmc.mcmc.run.stop import GROWTH, TUNING, Pace, Stop
 from pactree_mcmc.mcmc.whole import rounds as _rounds
 from tests.mcmc.run.test_executors import SPAWN
-from tests.problems.everyday import everyday
 from tests.problems.runs import MODELS, assert_same
 from tests.programs.interrupted_at import table
 
@@ -42,12 +41,10 @@ def timed(model, seconds, draws=1000, **rest):
     return post, time.perf_counter() - began, [str(given.message).split("\n")[0] for given in caught]
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     "rest",
-    everyday(
-        [{}, {"kernel": "whole"}, {"kernel": "local"}, {"betas": 3}, {"betas": 3, "chains": 1}, {"work": 1e9}],
-        ["{}", "{'betas': 3}"],
-    ),
+    [{}, {"kernel": "whole"}, {"kernel": "local"}, {"betas": 3}, {"betas": 3, "chains": 1}, {"work": 1e9}],
 )
 def test_tuning_counts(large, rest):
     """Ends in time, with equally many draws a chain that can be gone on with, and says what is missing."""
@@ -65,7 +62,7 @@ def test_tuning_counts(large, rest):
     assert np.array_equal(more.log_score[:, : post.n_draws], post.log_score)
 
 
-@pytest.mark.parametrize("pool", everyday(["threads", "processes"], ["threads"]))
+@pytest.mark.parametrize("pool", ["threads", pytest.param("processes", marks=pytest.mark.slow)])
 def test_an_executor_ends_in_time(large, pool):
     """One worker for four chains, each of which would take all the time."""
     made = ThreadPoolExecutor(1) if pool == "threads" else ProcessPoolExecutor(1, mp_context=SPAWN)

@@ -62,6 +62,7 @@ def run_and_check(model, kernel, seed, n_steps, every=1):
     return largest
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("split_prior", SPLIT_PRIORS)
 def test_every_step(kernel, split_prior):
@@ -75,6 +76,7 @@ def test_every_step(kernel, split_prior):
     assert run_and_check(build_model(pt, naive), KERNELS[kernel], seed, n_steps) >= 5
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_every_step_on_a_fixed_tree(kernel):
     naive = problem(THREE, FIXED, {**PRIORS["chipman"], "max_depth": None}, LEAVES["dirichlet"])
@@ -82,6 +84,7 @@ def test_every_step_on_a_fixed_tree(kernel):
     assert run_and_check(build_model(pt, naive), KERNELS[kernel], seed, 200) >= 7
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("split_prior", ["local", "trivial", "min_leaf", "grid"])
 def test_every_step_with_63_categories(split_prior):
     """As many categories as a mask has bits for."""
@@ -105,6 +108,7 @@ def test_every_step_with_63_categories(split_prior):
     assert run_and_check(model, "grow-prune", 63, 50) >= 9
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_every_step_with_thinned_cuts(kernel):
     """Codes stand for bins of values; thresholds lie between the bins present in the cell."""
@@ -130,6 +134,7 @@ def test_a_saved_draw_is_the_tree_at_that_step(kernel):
     assert len(set(key_of_tree.values())) == post.n_distinct_trees > 5
 
 
+@pytest.mark.slow
 def test_trees_that_outgrow_the_first_arrays():
     """Leaves are free and only one row counts: the tree grows beyond the 64 nodes there is room for at first."""
     data = {**table(7, 200), "weights": [1.0] + [0.0] * 239}
@@ -137,6 +142,7 @@ def test_trees_that_outgrow_the_first_arrays():
     assert run_and_check(build_model(pt, naive), "grow-prune", 7, 2000, every=500) > 130
 
 
+@pytest.mark.slow
 def test_draws_that_outgrow_the_first_arrays():
     """More saved nodes than there is room for at first: no draw is lost or changed."""
     data = {**table(8, 200), "weights": [1.0] + [0.0] * 239}

@@ -15,7 +15,6 @@ from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.balance import check_balance, moving
 from tests.mcmc.planting import BALANCED, BREACH, Bug, least_flow, plant
 from tests.mcmc.transitions import STEPS, Stepper, explore, imbalance, new_chain, posterior_of
-from tests.problems.everyday import everyday, pairs
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
 
@@ -52,19 +51,10 @@ def weighed_chain(drawn):
 
 
 CHOSEN = [(step, case) for step in STEPS for case in SPACES.get(step, USUAL)]
-EVERY_DAY = dict.fromkeys(STEPS, "ties gaps_local") | {
-    "learned": "box min_leaf_mixed",
-    "regrow-1": "shallow_ties box",
-    "regrow-2": "shallow_ties",
-    "regrow-line": "line_below",
-    "restructure": "min_leaf_mixed",
-    "rotate": "ties",
-    "reshape": "line_below",
-    "subgraph": "box",
-}
 
 
-@pytest.mark.parametrize(("step", "case"), everyday(CHOSEN, pairs(EVERY_DAY)))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize(("step", "case"), CHOSEN)
 def test_balance_given_the_weights(step, case):
     drawn, given = unknown(case_problem(case, "chipman", "nig"))
     space = check_balance(given, step, chain=weighed_chain(drawn))
@@ -96,6 +86,7 @@ WRONG |= {
 }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize("name", WRONG)
 def test_a_prior_by_equal_weights_is_noticed(name, monkeypatch):
@@ -103,6 +94,7 @@ def test_a_prior_by_equal_weights_is_noticed(name, monkeypatch):
     assert breach(*WRONG[name][:2]) > BREACH
 
 
+@pytest.mark.slow
 def test_planting_changes_nothing_by_itself(monkeypatch):
     for bug in WRONG.values():
         plant(monkeypatch, bug, right=True)
@@ -189,6 +181,7 @@ def counts_alone(rng, weights, dirichlet, asked, admitted):
     compiled.draw_given(rng, weights, dirichlet, asked, np.ones(admitted.shape))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("steps", "concentration"), [((given,), 1.2), ((leap,), 1.2), ((given, leap), 4.0), ((given, leap), 0.0)]
 )
@@ -197,6 +190,7 @@ def test_weights_given_a_tree_against_quadrature(steps, concentration):
     assert far(answers(found[:, :-1], found[:, -1]), expected_answers(concentration)).max() < 4.0
 
 
+@pytest.mark.slow
 @pytest.mark.planted
 @pytest.mark.parametrize("concentration", [1.2, 0.0])
 def test_counts_alone_are_noticed(concentration):
@@ -204,6 +198,7 @@ def test_counts_alone_are_noticed(concentration):
     assert far(answers(found[:, :-1], found[:, -1]), expected_answers(concentration)).max() > 10.0
 
 
+@pytest.mark.slow
 def test_weights_far_below_all_floats():
     """Of three features whose weights lie 200 nats apart a node that admits two tells their ratio, not their level."""
     alpha, nodes = 0.005, (np.array([0]), np.array([[1.0, 1.0, 0.0]]))
@@ -216,6 +211,7 @@ def test_weights_far_below_all_floats():
     assert far(ratio, np.array([(alpha + 1.0) / (2.0 * alpha + 1.0)])).max() < 4.0
 
 
+@pytest.mark.slow
 def test_a_feature_alone_tells_nothing():
     """A cell that admits one feature splits on it whatever its weight."""
     nodes = np.array([2, 2, 2]), np.array([[0.0, 0.0, 1.0]] * 3)
@@ -238,6 +234,7 @@ def test_a_change_made_by_equal_weights_is_refused():
             base.decide(*given, proposals.made(0))
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("case", ["ties", "line_below", "grid_box"])
 def test_tilts_are_those_of_the_tree_after_every_step(case):
     """Proposals refused leave them as they were, those accepted bring their own."""

@@ -110,6 +110,7 @@ def rebuilt(model, saved):
     return trimmed(chain.saved)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", list(MODELS_HERE))
 def test_a_rebuilt_tree_is_the_saved_one(name):
     """Node by node; its sums, prior and score to rounding, as the rows lie in another order."""
@@ -184,6 +185,7 @@ def taken_in(model, saved, chain=None):
     return chain.state.graph, n
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", list(MODELS_HERE))
 def test_the_graph_holds_what_trees_added_one_by_one_give_it(name):
     saved = drawn(MODELS_HERE[name])
@@ -210,6 +212,7 @@ def large_draws():
     return saved
 
 
+@pytest.mark.slow
 def test_room_that_runs_out_in_between_changes_nothing():
     """Twice and more; the tree at which it did is begun again."""
     saved, ample = large_draws(), empty_chain(LARGE)
@@ -264,6 +267,7 @@ def splits_in(*graphs):
     return found
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("most", [1, 2, 7, 40, 500])
 @pytest.mark.parametrize("part", ["whole", "every second", "joined"])
 def test_draws_evenly_spaced_are_taken_in(nothing_fresh, monkeypatch, most, part):
@@ -285,6 +289,7 @@ def test_draws_evenly_spaced_are_taken_in(nothing_fresh, monkeypatch, most, part
     assert splits_in(graph) == splits_in(one_by_one(plan.model, result.saved, which, chain))
 
 
+@pytest.mark.slow
 def test_a_revisit_enlarges_its_chain(nothing_fresh):
     plan, result = Plan(LARGE, 1, 0, 1, KERNEL, 1, "stump"), None
     result = run_chain(plan)._replace(saved=large_draws())
@@ -294,6 +299,7 @@ def test_a_revisit_enlarges_its_chain(nothing_fresh):
     assert splits_in(graph_with(plan, result)) == splits_in(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.planted
 def test_a_tree_passed_by_where_room_runs_out_is_noticed(nothing_fresh, monkeypatch):
     def passing_by(walk, nodes, first, last, done):
@@ -434,6 +440,7 @@ PLAIN = [
 ]
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("space", PLAIN, ids=[" ".join(space) for space in PLAIN])
 def test_all_trees_rebuilt_have_the_evidence(space):
     check_evidence(space)

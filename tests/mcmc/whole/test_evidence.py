@@ -11,7 +11,6 @@ from pactree_mcmc.mcmc.whole import evidence as _evidence
 from pactree_mcmc.mcmc.whole.evidence import team_evidences
 from pactree_mcmc.posterior.convergence import check_convergence
 from pactree_mcmc.posterior.evidence import combined_evidence, prior_mass
-from tests.problems.everyday import everyday
 from tests.problems.runs import MODELS
 
 ERRORS = 4.5
@@ -77,7 +76,8 @@ def combined(posts):
     return [(post.log_evidence, post.log_evidence_se) for post in posts]
 
 
-@pytest.mark.parametrize("name", everyday(SOLVED, ["classes", "known variance"]))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize("name", SOLVED)
 def test_the_evidence_of_each_team_is_the_exact_one(name, solved):
     truth, posts = solved(name)
     assert len(by_team(posts)) == 2 * len(posts)
@@ -88,6 +88,7 @@ def test_the_evidence_of_each_team_is_the_exact_one(name, solved):
         assert not any("log evidence" in line for line in check_convergence(post))
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize("side", ["sample_independent", "_chained"])
 def test_a_density_off_by_a_factor_is_noticed(side, solved, monkeypatch):
@@ -99,6 +100,7 @@ def test_a_density_off_by_a_factor_is_noticed(side, solved, monkeypatch):
         assert_right(truth, np.concatenate([team_evidences(post) for post in posts]))
 
 
+@pytest.mark.slow
 def test_files_and_further_draws_keep_it(solved, tmp_path):
     truth, posts = solved("classes")
     posts[0].save(tmp_path / "run.nc")
@@ -119,6 +121,7 @@ def test_runs_of_given_length_have_one(solved, chains):
     assert_right(truth, by_team([post]))
 
 
+@pytest.mark.slow
 def test_the_draws_stay_as_they_are(solved):
     """Evidences take their random numbers from a copy of a chain's generator."""
     _, posts = solved("numbers")
@@ -192,6 +195,7 @@ def test_a_density_without_any_tree_of_the_chains_has_none(solved, monkeypatch):
     assert team_evidences(posts[0]) is None
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     ("name", "rest"),
     [
@@ -207,6 +211,7 @@ def test_others_have_none(name, rest):
     assert post.log_evidence is None and post.log_evidence_se is None
 
 
+@pytest.mark.slow
 def test_a_prior_of_unknown_mass_has_none():
     prior = pt.BranchingProcess(0.45, max_depth=3, conditioned=True)
     post = run(pt.TreeModel(X, Y, tree_prior=prior), draws=20, chains=2)
@@ -214,6 +219,7 @@ def test_a_prior_of_unknown_mass_has_none():
     assert post.log_evidence is None and post.log_evidence_se is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["default", "whole"])
 def test_a_ladder_has_its_own(kernel):
     post = run(MODELS["classes"], draws=20, chains=2, betas=3, kernel=kernel)
@@ -222,6 +228,7 @@ def test_a_ladder_has_its_own(kernel):
     assert post.log_evidence_se == post.tempering.log_evidence_se
 
 
+@pytest.mark.slow
 def test_too_few_draws_have_no_error():
     post = run(MODELS["classes"], draws=3, chains=2)
     assert np.isnan(post.course.evidences[:, 1]).all()

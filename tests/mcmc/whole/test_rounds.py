@@ -18,7 +18,6 @@ from pactree_mcmc.mcmc.state.tree import first_density
 from pactree_mcmc.mcmc.whole import rounds as _rounds
 from tests.mcmc.run.test_executors import SPAWN, AtOnce, Deadly
 from tests.mcmc.run.test_interruption import HangingExecutor
-from tests.problems.everyday import everyday
 from tests.problems.runs import MODELS, assert_equal, assert_same, draw, drawn
 
 
@@ -64,6 +63,7 @@ def test_the_chains_of_a_team_share_one_density_and_graph(tune):
     assert graphs[0] is graphs[2] is not graphs[1] is graphs[3]
 
 
+@pytest.mark.slow
 def test_noting_decisions_in_other_blocks_changes_nothing(monkeypatch):
     whole = learned(tune=700)
     monkeypatch.setattr(_run, "BLOCK_SECONDS", -1.0)
@@ -74,17 +74,16 @@ def test_noting_decisions_in_other_blocks_changes_nothing(monkeypatch):
 MIXED = {"subgraph": 0.2, "learned": 0.3, "collapsed": 0.3, "regrow-1": 0.1, "rotate": 0.1}
 
 
-EVERY_DAY = ("whole classes", "whole shared variance", "whole trivial", "mixed fractions of classes", "mixed grid")
-
-
-@pytest.mark.parametrize(("kernel", "name"), everyday(product(["whole", "mixed"], MODELS), EVERY_DAY))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize(("kernel", "name"), list(product(["whole", "mixed"], MODELS)))
 def test_resumed_is_uninterrupted(name, kernel):
     kernel = MIXED if kernel == "mixed" else kernel
     half, whole = learned(name, 7, kernel=kernel), learned(name, kernel=kernel)
     assert_same(pt.resume(half, 13, progress=False), whole)
 
 
-@pytest.mark.parametrize("name", everyday(["classes", "shared variance"], ["classes"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["classes", "shared variance"])
 def test_every_checkpoint_leads_to_the_same_draws(name, copies, tmp_path):
     """From before tuning, when no chain has anything, and from among the draws."""
     whole = learned(name, 4, checkpoint=tmp_path / "run.nc", every=1e-6)
@@ -95,6 +94,7 @@ def test_every_checkpoint_leads_to_the_same_draws(name, copies, tmp_path):
         assert_same(pt.resume(written, progress=False), whole)
 
 
+@pytest.mark.slow
 def test_a_file_keeps_the_density(tmp_path):
     whole, half = learned(), learned(draws=7)
     half.save(tmp_path / "run.nc")
@@ -175,6 +175,7 @@ def test_interrupted_while_learning(monkeypatch):
     assert learned(draws=5).n_draws == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_done", [0, 1, 3])
 def test_interrupted_while_an_executor_learns(n_done, tmp_path):
     executor, path = HangingExecutor(n_done), tmp_path / "run.nc"

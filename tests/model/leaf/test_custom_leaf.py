@@ -60,6 +60,7 @@ def test_likelihoods_and_simulations_agree(sampled):
     assert np.array_equal(*(pt.simulate(post.model, rng=5)[1] for post in sampled))
 
 
+@pytest.mark.slow
 def test_tempering_evidence_and_the_default_kernel():
     own, theirs = both()
     truth = exact.solve(theirs)
@@ -108,6 +109,7 @@ def test_functions_of_numba_are_taken():
 
 
 class TestFiles:
+    @pytest.mark.slow
     def test_a_file_needs_the_leaf_and_gives_the_same_posterior(self, sampled, tmp_path):
         path, post = tmp_path / "run.nc", sampled[0]
         post.save(path)
@@ -119,6 +121,7 @@ class TestFiles:
         assert np.array_equal(more.log_score[:, :200], post.log_score)
         assert more.n_draws == 250
 
+    @pytest.mark.tenth_a_day
     @pytest.mark.parametrize(
         ("leaf", "message"),
         [
@@ -146,6 +149,7 @@ class TestFiles:
         with pytest.raises(ValueError, match="its stats of the file's data"):
             pt.load(path, leaf=leaf(0.5, 2.0))
 
+    @pytest.mark.slow
     def test_a_leaf_is_not_wanted_where_the_file_says_all(self, sampled, tmp_path):
         path = tmp_path / "run.nc"
         sampled[1].save(path)
@@ -186,6 +190,7 @@ def bare():
 
 
 class TestWhatIsMissing:
+    @pytest.mark.tenth_a_day
     @pytest.mark.parametrize(
         ("ask", "argument"),
         [

@@ -61,6 +61,7 @@ def density(model, rows, row, y):
     return math.exp(model.leaf.log_density(cells, np.full(N, y), model.target)[row])
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", LEAVES)
 def test_compiled_score_is_the_plain_one(name, weighted):
@@ -183,6 +184,7 @@ def test_normal_inverse_gamma_by_quadrature():
     assert integrate.quad(integrand, 0, 200, points=[0.5, 2, 10], limit=200)[0] == pytest.approx(1.0, abs=1e-4)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("weight", [None, np.linspace(0.2, 2.5, N)])
 @pytest.mark.parametrize("name", COUNTS)
 def test_poisson_by_quadrature(name, weight):
@@ -197,6 +199,7 @@ def test_poisson_by_quadrature(name, weight):
     assert total == pytest.approx(1.0)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("rows", [[], [4], ROWS], ids=len)
 @pytest.mark.parametrize("name", LEAVES)
 def test_predictives_sum_to_one(name, rows):

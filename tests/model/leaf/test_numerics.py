@@ -133,12 +133,14 @@ def stats_of(model, rows):
     return replace(model.root_cell(), index=np.asarray(rows)).stats(model.leaf.n_stats(model.target))
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("weight", WEIGHTS)
 @pytest.mark.parametrize("leaf", LEAVES)
 def test_scores(leaf, weight):
     check_scores(model_of(leaf, WEIGHTS[weight]), leaf)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("weight", ["ones", "1e7 rows", "1e-12", "1e12"])
 @pytest.mark.parametrize("leaf", OFFSETS)
 def test_scores_far_from_zero(leaf, weight):
@@ -213,6 +215,7 @@ SOLVED = {
 }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("case", SOLVED)
 def test_evidence(case):
     leaf, weight, offset = SOLVED[case]
@@ -249,6 +252,7 @@ def test_a_thousand_features():
     assert_digits(exact.solve(model).log_evidence, log(below([0, 1, 2], 0)))
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("leaf", [name for name in LEAVES if name != "shared" and name != "poisson with exposure"])
 def test_one_distinct_row(leaf):
     y, mask = y_of(leaf), E if leaf == "laplace" else None

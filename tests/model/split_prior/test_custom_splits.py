@@ -37,6 +37,7 @@ def model_of(split_prior, max_depth=2, **parts):
     )
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", WEIGHED)
 @pytest.mark.parametrize("of", [pt.LocalCuts(), pt.LocalCuts(min_leaf=2), pt.GridCuts(3)], ids=["1", "2", "grid"])
 def test_both_forms_are_one_prior(name, of):
@@ -45,6 +46,7 @@ def test_both_forms_are_one_prior(name, of):
     assert pt.testing.check_split_prior(own_splits(of, WEIGHED[name])).max_difference < 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPLITS)
 def test_sampled_agrees_with_exact(name):
     """Depth 2 of three features: leaves and first splits within five standard errors of independent draws or so."""
@@ -86,6 +88,7 @@ def test_over_the_cell_splits_of_all_features_are_alike():
     assert all(distribution._rules.log_probability(cell, q) == pytest.approx(-math.log(sum(ways))) for q in splits)
 
 
+@pytest.mark.slow
 def test_prior_draws_follow_the_weights():
     """The first split of trees from the prior, by plain draws and by the sampler's, beside R of the root cell."""
     model = model_of(SPLITS["deep"])
@@ -101,6 +104,7 @@ def test_prior_draws_follow_the_weights():
         assert (asked == k).mean() == pytest.approx(p, abs=0.09)
 
 
+@pytest.mark.slow
 def test_evidence_of_a_tempered_run():
     model = model_of(NEAR)
     post = pt.sample(model, 3000, tune=500, chains=2, rng=2, betas=6, progress=False)
@@ -119,6 +123,7 @@ def test_nothing_of_the_library_is_compiled_for_it():
 
 
 class TestFiles:
+    @pytest.mark.slow
     def test_a_file_holds_no_code_and_says_so(self, tmp_path):
         path = tmp_path / "post.nc"
         post = pt.sample(model_of(NEAR), 30, tune=10, chains=1, rng=1, progress=False)
@@ -133,6 +138,7 @@ class TestFiles:
         resumed = pt.resume(path, 20, split_prior=NEAR, progress=False)
         assert np.array_equal(resumed.predict_proba(X), longer.predict_proba(X))
 
+    @pytest.mark.tenth_a_day
     @pytest.mark.parametrize(
         ("other", "said"),
         [
@@ -179,6 +185,7 @@ class TestFiles:
             pt.load(tmp_path / "model.nc", split_prior=pt.LocalCuts())
 
 
+@pytest.mark.slow
 def test_it_travels_to_other_processes():
     model = model_of(pt.CustomSplits(lambda cut: cut.left * cut.right, name="even"))
     here = pt.sample(model, 30, tune=10, chains=2, rng=1, progress=False)
@@ -285,6 +292,7 @@ class TestWhatIsWrong:
             pt.testing.check_split_prior(NEAR)
 
 
+@pytest.mark.slow
 def test_empty_boxes_of_equal_widths_are_not_alike():
     """Where the cut at 2 weighs nothing, of the empty boxes with one cut inside one cannot be split."""
     splits = pt.CustomSplits(lambda cut: cut.at != 2.0, pt.GridCuts([[1.0, 2.0, 3.0, 5.0, 7.0]]))

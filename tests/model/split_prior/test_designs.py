@@ -24,6 +24,7 @@ def _best_fraction(x):
     return min(abs(2 * s - len(x)) for s in sizes)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("coordinate", ["cycling", "widest"])
 @pytest.mark.parametrize("rule", ["median", "midpoint"])
 @pytest.mark.parametrize("seed", range(4))

@@ -102,12 +102,14 @@ RUNS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "kind", "kernel"), RUNS)
 def test_a_run_against_exact_answers_over_all_weights(p, kind, kernel):
     post = sampled(model_of(DRAWN, p, kind), kernel=kernel)
     assert far(traces(post, p), exact_answers(p, kind)[1]).max() < 4.5
 
 
+@pytest.mark.slow
 def test_the_evidence_of_a_ladder():
     """The weights are integrated out, by the draws of every level."""
     post = sampled(model_of(DRAWN), 3000, betas=4, tune=200)
@@ -123,6 +125,7 @@ PRIORS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRIORS)
 @pytest.mark.parametrize("conditioned", [False, True])
 def test_a_run_without_likelihood_draws_from_the_prior(name, conditioned):
@@ -152,6 +155,7 @@ def test_a_run_without_likelihood_draws_from_the_prior(name, conditioned):
     assert far(found, [1.0 / 3.0, largest.mean()], error).max() < 4.5
 
 
+@pytest.mark.slow
 def test_what_draws_say():
     """The prior of a draw is that given its weights, in every answer; ArviZ and the summary have them."""
     model = model_of("dirichlet")
@@ -172,6 +176,7 @@ def test_what_draws_say():
     assert given.feature_weights is None and given.concentration is None and given.weights_of_draw is None
 
 
+@pytest.mark.slow
 def test_chains_that_disagree_about_weights_are_noticed():
     post = sampled(model_of("dirichlet"), 1000)
     assert not [line for line in check_convergence(post) if "concentration" in line]
@@ -251,6 +256,7 @@ def test_simulated_trees_have_few_features():
     assert used[0.05] < 1.5 < 3.0 < used[1e5]
 
 
+@pytest.mark.slow
 def test_a_file_keeps_the_weights(tmp_path):
     model = model_of("dirichlet")
     post = sampled(model, 50)
@@ -263,6 +269,7 @@ def test_a_file_keeps_the_weights(tmp_path):
     assert np.array_equal(more[0].weights_of_draw, more[1].weights_of_draw)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
@@ -287,6 +294,7 @@ def test_workers_make_no_difference():
     assert np.array_equal(one.weights_of_draw, other.weights_of_draw)
 
 
+@pytest.mark.slow
 def test_an_estimator_takes_the_prior():
     found = pt.BayesianTreeRegressor(
         split_prior=pt.LocalCuts(feature_weights="dirichlet"), n_estimators=200, random_state=1
@@ -321,6 +329,7 @@ def check_marginal_prior():
         assert log_marginal_prior(model, tree) == pytest.approx(mean_log_prior(model, tree, points(2, 150)), abs=1e-2)
 
 
+@pytest.mark.slow
 def test_the_prior_of_a_tree_is_its_mean_over_the_weights():
     check_marginal_prior()
 
@@ -341,6 +350,7 @@ def test_an_unknown_concentration_is_averaged():
     assert log_marginal_prior(model, tree) == pytest.approx(np.logaddexp.reduce(each) - np.log(len(each)))
 
 
+@pytest.mark.slow
 def test_cells_with_one_feature_left_have_no_choice():
     """Whatever the weights, their splits are the same; with some features left there is no closed form."""
     model = model_of(pt.DirichletWeights(concentration=A), p=2)
@@ -353,6 +363,7 @@ def test_cells_with_one_feature_left_have_no_choice():
     assert any(np.isnan(log_marginal_prior(wider, draw_prior(wider, np.random.default_rng(s)).tree)) for s in range(40))
 
 
+@pytest.mark.slow
 def test_credible_set_with_the_weights_integrated_out(tmp_path):
     model = continuous(pt.DirichletWeights(concentration=A), n=9, tree_prior=pt.ChipmanPrior(0.6, 1.0, max_depth=2))
     post = pt.sample(model, 2000, tune=300, chains=2, rng=1, kernel="cgm", proposals=30, progress=False)

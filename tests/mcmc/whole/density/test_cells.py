@@ -11,7 +11,6 @@ from tests.mcmc.balance import check_balance
 from tests.mcmc.moves.test_noise import given_variance, noisy_chain
 from tests.mcmc.planting import only_within, standing_in
 from tests.mcmc.transitions import Stepper, new_chain
-from tests.problems.everyday import everyday
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
 
@@ -57,14 +56,6 @@ SPACES = [
 
 ``few``: features have more categories than the density tries. ``shared``: the leaves share a variance.
 """
-EVERY_DAY = (
-    *("learned line_of_four penalty", "learned line_of_four stopped_by_depth", "learned line_of_four chipman"),
-    *("learned weighted_line", "learned four_letters few", "learned three_letters", "learned min_leaf_mixed penalty"),
-    *("learned min_leaf_mixed shared", "learned min_leaf_uneven", "learned trivial_pair", "learned grid_line"),
-    *("learned gaps_line", "subgraph short_line penalty", "subgraph three_letters stopped"),
-    *("subgraph three_letters few", "subgraph min_leaf_mixed stopped_by_depth", "subgraph min_leaf_uneven"),
-    *("subgraph trivial_one", "subgraph gaps_line"),
-)
 
 
 def arbitrary_density(shape, seed):
@@ -83,7 +74,8 @@ def with_arbitrary_density(naive, beta=1.0, seed=0, chain=None):
     return chain
 
 
-@pytest.mark.parametrize(("step", "case", "prior", "leaf", "beta"), everyday(SPACES, EVERY_DAY))
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize(("step", "case", "prior", "leaf", "beta"), SPACES)
 def test_balance_by_any_density(step, case, prior, leaf, beta, monkeypatch):
     seed = crc32(f"{step} {case} {prior} {leaf}".encode())
     case, way = (*case.split(), "")[:2]
@@ -216,9 +208,10 @@ def disturbing(rng):
     return disturb
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     ("split_prior", "leaf"),
-    everyday(product(SPLIT_PRIORS, LEAVES), ["local fractions", "two rows classes", "grid classes"]),
+    list(product(SPLIT_PRIORS, LEAVES)),
 )
 def test_what_is_said_of_a_cell_depends_on_the_cell_alone(split_prior, leaf):
     """Not on the order of its rows, nor on what other cells left in scratch."""

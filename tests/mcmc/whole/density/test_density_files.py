@@ -10,6 +10,7 @@ from pactree_mcmc.mcmc.state.stored import MOST_GUIDES
 from tests.mcmc.whole.test_rounds import densities, learned, with_density
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
@@ -97,6 +98,7 @@ def test_guides_that_make_no_sense_are_refused(spoil, said, five, tmp_path):
         pt.load(tmp_path / "run.nc")
 
 
+@pytest.mark.slow
 def test_guides_without_a_density_are_refused(tmp_path):
     """Of a kernel that keeps none."""
     post, other = learned("numbers", 5, kernel={"collapsed": 1.0}), learned("numbers", 5)

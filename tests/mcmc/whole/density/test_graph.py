@@ -9,7 +9,6 @@ from pactree_mcmc.testing.plain import plain_package
 from pactree_mcmc.testing.records import with_records
 from tests.mcmc.balance import check_balance
 from tests.mcmc.transitions import Stepper, load, new_chain
-from tests.problems.everyday import everyday
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
 from tests.reference.enumeration import Reference
@@ -33,13 +32,6 @@ SPACES = [
     ("gaps_min_leaf", "chipman", "known"),
 ]
 """Cases, tree priors and leaves: every kind of split, with missing values, nominal features and empty cells."""
-EVERY_DAY = (
-    *("line_of_four penalty dirichlet 1", "box stopped_by_depth laplace 4", "weighted_line stopped_with_zero nig 4"),
-    *("three_letters conditioned_by_depth known 4", "min_leaf_mixed penalty nig 4"),
-    *("min_leaf_uneven conditioned poisson 1", "min_leaf_uneven conditioned poisson 4"),
-    *("trivial_pair penalty_empty_cheap dirichlet 1", "grid_line stopped poisson 1", "gaps_min_leaf chipman known 4"),
-)
-"""Of these and the number of trees met: all kinds of splits but nominal grids, every tree prior and leaf."""
 
 
 def module(name):
@@ -101,9 +93,8 @@ def unseen(chain):
     return max(1.0 - g, 0.0)
 
 
-@pytest.mark.parametrize(
-    ("case", "prior", "leaf", "n_trees"), everyday([(*space, n) for space in SPACES for n in (1, 4)], EVERY_DAY)
-)
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize(("case", "prior", "leaf", "n_trees"), [(*space, n) for space in SPACES for n in (1, 4)])
 def test_balance_by_a_graph(case, prior, leaf, n_trees):
     """Arbitrary weights, few trees met: some splits were seen, some were not, some cells are outside."""
     naive = case_problem(case, prior, leaf)
@@ -111,6 +102,7 @@ def test_balance_by_a_graph(case, prior, leaf, n_trees):
     check_balance(naive, "learned", chain=chain)
 
 
+@pytest.mark.slow
 def test_what_a_chain_meets_is_taken_apart_as_it_is():
     """Links of the trees it stands at have the probabilities and categories that these have, found afresh.
 
@@ -144,6 +136,7 @@ def test_what_a_chain_meets_is_taken_apart_as_it_is():
     assert compared > 50
 
 
+@pytest.mark.slow
 def test_a_piece_is_closed_and_another_open():
     fractions = [unseen(grown(build_model(plain_package().package, case_problem(*space)), 20)) for space in SPACES]
     assert min(fractions) < 1e-9 < 0.05 < max(fractions)
@@ -172,6 +165,7 @@ def trees_of(naive, model):
     ]
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(("case", "prior", "leaf"), SPACES, ids=[" ".join(space) for space in SPACES])
 def test_with_all_trees_met_the_root_has_the_evidence(case, prior, leaf, monkeypatch):
     """The recursion against enumeration, and every tree's weight is the same if no proposal by g is kept."""
@@ -262,6 +256,7 @@ BUGS = {
 """The space, how many trees the graph has met, the function, and what stands in for it."""
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize("bug", list(BUGS))
 def test_errors_in_the_graph_are_noticed(bug, monkeypatch):

@@ -128,6 +128,7 @@ def piece_weight(graph, by):
     graph.link["weight"][at] += by
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(("spoil", "said"), FORGED.values(), ids=FORGED)
 def test_graphs_that_make_no_sense_are_refused(spoil, said, post, tmp_path):
     """Compiled code would lose its way in them, or draw with other probabilities than it says."""

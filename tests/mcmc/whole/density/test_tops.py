@@ -27,7 +27,10 @@ def with_tops(tops):
     return naive, chain
 
 
-@pytest.mark.parametrize(("move", "tops"), [("learned", 1.0), ("learned", 4.0), ("subgraph", 5.0)])
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize(
+    ("move", "tops"), [("learned", 1.0), ("learned", 4.0), pytest.param("subgraph", 5.0, marks=pytest.mark.slow)]
+)
 def test_balance_with_other_numbers_of_depths(move, tops):
     naive, chain = with_tops(tops)
     check_balance(naive, move, chain=chain)
@@ -47,6 +50,7 @@ def test_as_many_depths_as_the_leaf_of_a_row_is_deep_on_average():
     assert fit_density(deep)[-1, 0] == 5.0
 
 
+@pytest.mark.slow
 @pytest.mark.planted
 def test_depths_by_the_size_of_the_tree_are_noticed(monkeypatch):
     naive, chain = with_tops(2.0)
