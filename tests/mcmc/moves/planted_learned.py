@@ -112,9 +112,7 @@ LEARNED_BUGS = {
     "one feature if pure": Bug(
         "learned", "pure_below", ((DENSITY, "_mix_features", one_feature_if_pure),), leaf="dirichlet"
     ),
-    "defensive part forgotten": Bug(
-        "learned", "ties", only_within(DENSITY, "log_split", "mixture", without_defence, GRAPH)
-    ),
+    "defence forgotten": Bug("learned", "ties", only_within(DENSITY, "log_split", "mixture", without_defence, GRAPH)),
     "another depth": Bug("learned", "trivial_one", both("known", guide_at_another_depth), ONE_GUIDE, "penalty"),
 }
 
@@ -184,7 +182,7 @@ SUBGRAPH_BUGS = {
     "too large to come back": Bug("subgraph", "short_line", ((SUBGRAPH, "draw_below", size_forgotten),), TWO_INTERNAL),
     "candidates": Bug("subgraph", "three_letters", ((LEARNED, "is_candidate", always),), FEW_LEARNED),
     "another cell": Bug("subgraph", "three_letters", GUIDE_OF_ANOTHER, ONE_GUIDE),
-    "defensive part forgotten": Bug(
+    "defence forgotten": Bug(
         "subgraph", "min_leaf_uneven", only_within(SYSTEMATIC, "_first_point", "mixture", without_defence)
     ),
     "another prefix": Bug("subgraph", "three_letters", ((WAYS, "prefix_of", one_less),), FEW_LEARNED),
