@@ -112,7 +112,6 @@ LEARNED_BUGS = {
     "one feature if pure": Bug(
         "learned", "pure_below", ((DENSITY, "_mix_features", one_feature_if_pure),), leaf="dirichlet"
     ),
-    "defence forgotten": Bug("learned", "ties", only_within(DENSITY, "log_split", "mixture", without_defence, GRAPH)),
     "another depth": Bug("learned", "trivial_one", both("known", guide_at_another_depth), ONE_GUIDE, "penalty"),
 }
 

@@ -25,7 +25,8 @@ OFF = {
     "rotate": {"depth_1", "trivial_line", "trivial_pair", "trivial_diagonal", "cyclic", "fixed"},
     "restructure": {"trivial_line", "trivial_pair", "dyadic", "cyclic", "fixed"},
     "regrow-line": {
-        *("depth_1", "min_leaf_2", "trivial_line", "trivial_pair", "trivial_diagonal", "dyadic", "cyclic", "fixed")
+        *("depth_1", "min_leaf_2", "min_leaf_mixed", "trivial_line", "trivial_pair", "trivial_diagonal", "dyadic"),
+        *("cyclic", "fixed"),
     },
     "reshape": {
         *("depth_1", "min_leaf_mixed", "trivial_line", "trivial_pair", "trivial_diagonal", "dyadic", "cyclic", "fixed")
