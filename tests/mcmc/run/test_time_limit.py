@@ -68,7 +68,7 @@ def test_an_executor_ends_in_time(large, pool):
     made = ThreadPoolExecutor(1) if pool == "threads" else ProcessPoolExecutor(1, mp_context=SPAWN)
     with made as executor:
         # so that no time is taken to begin
-        timed(pt.TreeModel(*table(60)), 100.0, 4, executor=executor)
+        timed(pt.TreeModel(*table(60)), 5.0, 4, executor=executor)
         post, seconds, said = timed(large, 3.0, 20_000, executor=executor)
     assert seconds < 6.0 + SLACK
     assert 1 <= post.n_draws < 20_000 and len(post.course.ends) == 4
