@@ -12,7 +12,7 @@ import numpy as np
 
 from exact.answers import best_sums, occurrences
 from exact.estimators.rows import Rows
-from exact.estimators.voting import VotingTree, check_factor, check_penalty
+from exact.estimators.voting import VotingTree, check_optional_factor, check_penalty
 from exact.graph.cells import CellGraph
 from exact.recursion.terms import with_terms
 from exact.systems.pac_bayes.base_tree import BaseTree, Says, Weights, weigh
@@ -113,7 +113,7 @@ class PrunedTreeClassifier(VotingTree):
 
     def _check(self) -> None:
         check_penalty(self.penalty)
-        check_factor("alpha", self.alpha)
+        check_optional_factor("alpha", self.alpha)
 
     def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
         terms = size_terms if self.penalty == "size" else spatial_terms
@@ -188,7 +188,7 @@ class HSVoteClassifier(VotingTree):
         return tags
 
     def _check(self) -> None:
-        check_factor("eta", self.eta)
+        check_optional_factor("eta", self.eta)
 
     def _fit_rows(self, rows: Rows, bounds: np.ndarray) -> None:
         if len(self.classes_) > 2:

@@ -131,7 +131,10 @@ def test_a_run_ended_by_the_clock_is_repeated_by_its_steps(judged, kernel):
             break
     assert post.n_draws == 16 and post.course.steps >= 16
     judged(10_000)
-    assert_same(found(draws=16, steps=post.course.steps, work=1e12, kernel=kernel), post)
+    again = found(draws=16, steps=post.course.steps, work=1e12, kernel=kernel)
+    # a short time limit leaves no time for the evidences
+    post.course, again.course = (one.course._replace(evidences=None) for one in (post, again))
+    assert_same(again, post)
 
 
 @pytest.mark.slow

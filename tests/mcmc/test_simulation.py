@@ -139,7 +139,8 @@ def key_of(model, tree):
         if split is not None and split.categories >= 0:
             key.append((k, split.categories & (model.categories_in(cell, k) or -1)))
         else:
-            key.append((k, float(tree.threshold[number])))
+            # all rows may go left, below any larger threshold
+            key.append((k, 0 if split is None else int(split.cut)))
     return tuple(key)
 
 

@@ -113,7 +113,7 @@ class Tuning:
                 self.work.stop.cuts.append(f"learning from round {number + 1} of {len(schedule)} on")
                 break
             done = one.tuned
-        return self._finished()
+        return self.finished()
 
     @property
     def left(self) -> list[int]:
@@ -162,7 +162,7 @@ class Tuning:
             kernel = kernel.by_cost(self.cost, length.work / (LENGTHS * length.draws * len(self.plans)))
             self.plans = [plan._replace(kernel=kernel) for plan in self.plans]
 
-    def _finished(self) -> Work:
+    def finished(self) -> Work:
         """Return the work left: chains that stand at their first draw, each with its team's density and graph."""
         length, results = self.plans[0].length, list[Result | None]([None] * len(self.plans))
         if length is not None and self.left:
