@@ -25,6 +25,8 @@ def test_equals_the_recursion_over_boxes(cyclic, seed):
     weights = None if cyclic else rng.choice([0.0, 1.0, 2.5], p)
     weights = None if weights is None or not weights.any() else weights
     w = rng.choice([0.0, 1.0, 2.0], n) if seed % 2 else None
+    if w is not None:
+        w[0] = 1.0
     limit = int(rng.integers(1, 6))
     split_prior = pt.DyadicCuts(levels, cyclic, [[0.0, 1.0]] * p, feature_weights=weights)
     model = pt.TreeModel(X, y, split_prior=split_prior, tree_prior=pt.BranchingProcess(0.4, limit), sample_weight=w)
