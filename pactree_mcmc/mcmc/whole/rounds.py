@@ -61,7 +61,7 @@ class Team(NamedTuple):
     density: np.ndarray
     graph: Graph
     decisions: tuple[Decisions, ...] = ()
-    """Decisions recorded so far, as one if there are any."""
+    """Decisions recorded so far, by round and chain."""
 
 
 class Round(NamedTuple):
@@ -136,8 +136,8 @@ class Tuning:
             if one.grows:
                 self.teams[number] = team._replace(graph=joined_graph([result.graph for result in results]))
                 continue
-            decisions = joined_decisions([*team.decisions, *(result.decisions for result in results)])
-            self.teams[number] = team._replace(decisions=(decisions,), density=fit_density(decisions))
+            decisions = (*team.decisions, *(result.decisions for result in results))
+            self.teams[number] = team._replace(decisions=decisions, density=fit_density(joined_decisions(decisions)))
 
     def _round_tasks(self, team: Team, one: Round) -> dict[int, Task]:
         """Return the tasks of a team's chains in a round."""

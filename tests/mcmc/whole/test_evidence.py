@@ -160,7 +160,7 @@ def test_teams_that_make_no_sense_are_refused(team, solved, tmp_path):
     post.course = post.course._replace(ends=(first._replace(team=team), *rest), evidences=None)
     # `teams` sorts the numbers when evidences are computed, not when a run is saved
     post.save(tmp_path / "run.nc")
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=rf"team is a {type(team).__name__}"):
         pt.load(tmp_path / "run.nc")
 
 
