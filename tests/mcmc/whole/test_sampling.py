@@ -8,7 +8,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.state.pieces import new_graph
-from pactree_mcmc.mcmc.state.records import GROWING, N_PIECES
+from pactree_mcmc.mcmc.state.records import GROWING, N_PIECES, NONE
 from pactree_mcmc.mcmc.state.tree import first_density
 from pactree_mcmc.mcmc.whole.density.graph import joined_graph
 from pactree_mcmc.mcmc.whole.sampling import sample_independent, set_density, set_growing
@@ -126,3 +126,14 @@ def test_a_signal_ends_drawing():
     assert (sample_independent(chain, 20, Set()) == -np.inf).all()
     sample_independent(chain, 20, Set())
     assert chain.state.graph.used[N_PIECES] == 0 and chain.state.graph.used[GROWING] == 1
+
+
+def test_no_decision_has_probability_0():
+    """Though the log odds of splitting exceed 1,400 nats: a chain could not leave a stump otherwise."""
+    X = np.random.default_rng(0).integers(0, 4, size=(6000, 2))
+    chain = chain_of(pt.TreeModel(X, X[:, 0] > 1))
+    sample_independent(chain, 1)
+    guide = chain.state.stored.guide
+    used = guide.hash != NONE
+    assert guide.odds[used].max() > 1400.0
+    assert np.isfinite(guide.log_stop[used]).all() and np.isfinite(guide.log_split[used]).all()
