@@ -15,7 +15,7 @@ import pandas as pd
 import pactree_mcmc as pt
 
 from ...table.words import digits_of_range, figure
-from ..report.facts import best_log_posterior, data_words, described, evidence_words, run_words
+from ..report.words import best_log_posterior, data_line, describe_model, evidence_text, run_line
 
 MOST_ROWS = 20
 """Predictions shown on the screen; features and sizes listed."""
@@ -151,10 +151,13 @@ def draw(post: pt.SampledPosterior, folder: str) -> list[str]:
     return paths
 
 
+def described(post):
+    return {**describe_model(post.model), "chains": post.n_chains, "draws": post.n_draws, "n_trees": post.n_distinct_trees, "log_evidence": post.log_evidence, "log_evidence_se": post.log_evidence_se}
+
+
 def _headline(post: pt.SampledPosterior) -> str:
-    told = described(post)
-    evidence = evidence_words(told)
-    lines = [data_words(told), f"{run_words(told)}, {post.seconds:.1f} s"]
+    evidence = evidence_text(post)
+    lines = [data_line(post.model), f"{run_line(post)}, {post.seconds:.1f} s"]
     return "\n".join([*lines, f"log evidence {evidence}"] if evidence else lines)
 
 

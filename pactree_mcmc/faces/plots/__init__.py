@@ -2,7 +2,7 @@
 
 Trees: plot_tree, plot_leaves (with the training rows of each leaf), plot_partition.
 Many trees: plot_forest, plot_consensus, plot_tree_space (a map of them).
-Distributions, beside the exact ones where these are known: plot_n_leaves, plot_depth, plot_inclusion.
+Distributions, beside the exact ones if these are known: plot_n_leaves, plot_depth, plot_inclusion.
 Predictions: plot_surface (with their spread), plot_partial_dependence (and individual conditional expectation),
 plot_shap.
 Chains: plot_trace, plot_ranks, plot_ladder, plot_split_frequencies, plot_cumulative_support, and plot_posterior, four
@@ -12,16 +12,12 @@ The ``plot`` method of the result of ``exact.compare`` draws exact against sampl
 draw on and returns them; without them it makes a figure. For a posterior without draws the axes say so.
 """
 
-from .attributions import plot_shap
-from .chains import plot_ladder, plot_posterior, plot_ranks, plot_trace
-from .dependence import plot_partial_dependence
-from .distributions import plot_depth, plot_inclusion, plot_n_leaves
-from .forest import plot_consensus, plot_forest
-from .leaves import plot_leaves
-from .plane import plot_partition, plot_surface
-from .space import plot_tree_space
+from .chains import plot_depth, plot_inclusion, plot_ladder, plot_n_leaves, plot_posterior, plot_ranks, plot_trace
+from .effects import plot_partial_dependence, plot_shap
+from .many_trees import plot_consensus, plot_forest, plot_tree_space
 from .support import plot_cumulative_support, plot_split_frequencies
-from .tree import plot_tree
+from .surfaces import plot_partition, plot_surface
+from .tree import plot_leaves, plot_tree
 
 __all__ = [
     "plot_consensus",

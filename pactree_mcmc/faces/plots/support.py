@@ -12,26 +12,18 @@ from ...posterior.base import Posterior
 from ...posterior.ess import FEWEST_PER_CHAIN, autocorrelation_times
 from ...posterior.sampled import SampledPosterior
 from ...posterior.space.support import Support
-from .axes import (
-    ERRORS,
-    MOST_CHAINS,
-    axes_or_new,
-    check_sampled,
-    color_of,
-    has_no_draws,
-    legend_below,
-    say_no_draws,
-    shortened,
-)
+from . import style
+from .style import ERRORS, MOST_CHAINS, color_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARKERS = {"cell": "o", "split": "x"}
-GRID = np.linspace(0.0, 1.0, 201)
-POINTS = 400
-"""Places along the run at which cumulative support is drawn, at most."""
-LETTERS = 75
+BAND_FREQUENCIES = np.linspace(0.0, 1.0, 201)
+"""Frequencies at which the band of `plot_split_frequencies` is computed."""
+MOST_POINTS = 400
+"""Largest number of draws of a chain at which cumulative support is drawn."""
+LINE_LETTERS = 75
 
 
 def plot_split_frequencies(
@@ -41,7 +33,7 @@ def plot_split_frequencies(
     truth: Posterior | None = None,
     min_probability: float = 0.05,
 ) -> Axes:
-    """How often the trees of each chain have each cell and split, against the other chains or the exact posterior.
+    """Draw how often the trees of each chain have each cell and split, against other chains or the exact posterior.
 
     Parameters
     ----------
@@ -82,73 +74,76 @@ def plot_split_frequencies(
     >>> plot_split_frequencies(post).get_ylabel()
     'frequency in the chain'
     """
-    check_sampled(posterior)
+    style.check_sampled(posterior)
     if truth is not None:
         check_type("truth", truth, Posterior, "an exact posterior, such as exact.solve returns")
     check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
-    ax = axes_or_new(ax, 4.8, 4.6)
-    if has_no_draws(posterior):
-        return say_no_draws(ax)
-    found = posterior.support(min_probability)
+    ax = style.axes_or_new(ax, 4.8, 4.6)
+    if style.has_no_draws(posterior):
+        return style.say_no_draws(ax)
+    support = posterior.support(min_probability)
     ax.plot([0.0, 1.0], [0.0, 1.0], color="0.5", linewidth=0.8, zorder=1)
     if truth is None:
-        _draw_chains(ax, posterior, found)
+        _draw_chain_against_chains(ax, posterior, support)
     else:
-        _draw_against(ax, found, truth)
+        _draw_draws_against_exact(ax, support, truth)
     ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
     return ax
 
 
-def _draw_against(ax: Axes, found: Support, truth: Posterior) -> None:
-    """Exact probabilities across, those of all draws up."""
-    other = truth.support(0.0)
-    place = {key: i for i, key in enumerate(other.key)}
-    exact = np.array([other.probability[place[key]] if key in place else 0.0 for key in found.key])
+def _draw_draws_against_exact(ax: Axes, support: Support, truth: Posterior) -> None:
+    exact_support = truth.support(0.0)
+    probability_of = dict(zip(exact_support.key, exact_support.probability, strict=True))
+    exact = np.array([probability_of.get(key, 0.0) for key in support.key])
     for kind, marker in MARKERS.items():
-        here = found.kind == kind
-        reach = 2.0 * np.where(found.mcse[here] > 0.0, found.mcse[here], np.nan)
-        ax.errorbar(exact[here], found.probability[here], reach, **{**ERRORS, "ecolor": "0.6"})
-        ax.plot(exact[here], found.probability[here], marker, color=color_of(0), markersize=4, label=f"{kind}s")
+        here = support.kind == kind
+        reach = 2.0 * np.where(support.mcse[here] > 0.0, support.mcse[here], np.nan)
+        ax.errorbar(exact[here], support.probability[here], reach, **{**ERRORS, "ecolor": "0.6"})
+        ax.plot(exact[here], support.probability[here], marker, color=color_of(0), markersize=4, label=f"{kind}s")
     ax.set(xlabel="exact probability", ylabel="frequency in the draws")
-    ax.set_title(f"{len(found.kind)} cells and splits, with two standard errors", fontsize="medium")
+    ax.set_title(f"{len(support.kind)} cells and splits, with two standard errors", fontsize="medium")
     ax.legend(frameon=False, fontsize="small", loc="upper left")
 
 
-def _draw_chains(ax: Axes, post: SampledPosterior, found: Support) -> None:
-    """The mean of the other chains across, each chain up."""
-    held = found.by_tree[:, post.tree_of_draw].astype(np.float64)
-    halves = post.n_chains == 1
-    if halves:
-        half = max(held.shape[2] // 2, 1)
-        held = np.concatenate([held[:, :, :half], held[:, :, -half:]], axis=1)
-    frequency = held.mean(axis=2)
-    chains, draws = held.shape[1:]
-    if draws >= FEWEST_PER_CHAIN and len(held):
-        size = float(np.median(draws / autocorrelation_times(held)))
-        reach = 2.0 * np.sqrt(GRID * (1.0 - GRID) * (1.0 + 1.0 / (chains - 1)) / size)
-        low, high = np.maximum(GRID - reach, 0.0), np.minimum(GRID + reach, 1.0)
-        ax.fill_between(GRID, low, high, color="0.88", linewidth=0.0, zorder=0)
-    for c in range(chains):
-        others = np.delete(frequency, c, axis=1).mean(axis=1)
+def _draw_chain_against_chains(ax: Axes, post: SampledPosterior, support: Support) -> None:
+    in_draw = support.by_tree[:, post.tree_of_draw].astype(np.float64)
+    names, one, others = [f"chain {c}" for c in range(post.n_chains)], "chain", "chains"
+    if post.n_chains == 1:
+        half = max(in_draw.shape[2] // 2, 1)
+        in_draw = np.concatenate([in_draw[:, :, :half], in_draw[:, :, -half:]], axis=1)
+        names, one, others = ["first half", "second half"], "half", "half"
+    _draw_band(ax, in_draw)
+    frequency = in_draw.mean(axis=2)
+    for c, name in enumerate(names):
+        of_others = np.delete(frequency, c, axis=1).mean(axis=1)
         for kind, marker in MARKERS.items():
-            here = found.kind == kind
-            label = ("first half", "second half")[c] if halves else f"chain {c}"
-            style: dict[str, Any] = {"color": color_of(c), "markersize": 4, "alpha": 0.7}
-            ax.plot(others[here], frequency[here, c], marker, label=label if kind == "cell" else None, **style)
-    name = "half" if halves else "chain"
-    ax.set(xlabel=f"frequency in the other {'half' if halves else 'chains'}", ylabel=f"frequency in the {name}")
-    judged = post.asdsf()
-    expected = "" if np.isnan(judged.expected) else f", expected {judged.expected:.3f}"
-    title = f"average deviation of split frequencies {judged.asdsf:.3f}{expected}"
-    ax.set_title(title if judged.n_cells else "no cell is in a tenth of the trees of a chain", fontsize="medium")
-    if chains <= MOST_CHAINS:
+            here, label = support.kind == kind, name if kind == "cell" else None
+            points = of_others[here], frequency[here, c]
+            ax.plot(*points, marker, label=label, color=color_of(c), markersize=4, alpha=0.7)
+    ax.set(xlabel=f"frequency in the other {others}", ylabel=f"frequency in the {one}")
+    deviation = post.asdsf()
+    expected = "" if np.isnan(deviation.expected) else f", expected {deviation.expected:.3f}"
+    title = f"average deviation of split frequencies {deviation.asdsf:.3f}{expected}"
+    ax.set_title(title if deviation.n_cells else "no cell is in a tenth of the trees of a chain", fontsize="medium")
+    if len(names) <= MOST_CHAINS:
         for kind, marker in MARKERS.items():
             ax.plot([], [], marker, color="0.35", markersize=4, label=f"{kind}s")
         ax.legend(frameon=False, fontsize="small", loc="upper left")
 
 
+def _draw_band(ax: Axes, in_draw: np.ndarray) -> None:
+    """Draw the band of `plot_split_frequencies` for indicators (m, chains, draws) of cells and splits."""
+    m, chains, draws = in_draw.shape
+    if draws < FEWEST_PER_CHAIN or m == 0:
+        return
+    size = float(np.median(draws / autocorrelation_times(in_draw)))
+    p = BAND_FREQUENCIES
+    reach = 2.0 * np.sqrt(p * (1.0 - p) * (1.0 + 1.0 / (chains - 1)) / size)
+    ax.fill_between(p, np.maximum(p - reach, 0.0), np.minimum(p + reach, 1.0), color="0.88", linewidth=0.0, zorder=0)
+
+
 def plot_cumulative_support(posterior: SampledPosterior, ax: Axes | None = None, *, n_splits: int = 4) -> Axes:
-    """How the probability of uncertain splits settles along the run, chain by chain.
+    """Draw how the probability of uncertain splits settles along the run, chain by chain.
 
     Parameters
     ----------
@@ -157,8 +152,8 @@ def plot_cumulative_support(posterior: SampledPosterior, ax: Axes | None = None,
     ax : matplotlib Axes, optional
         Default: those of a new figure.
     n_splits : int, default 4
-        Splits shown, at most: those whose probability is nearest to one half. Splits that are in the same draws are one
-        line.
+        Largest number of splits shown: those whose probability is nearest to one half. Splits that are in the same
+        draws are one line.
 
     Returns
     -------
@@ -180,43 +175,41 @@ def plot_cumulative_support(posterior: SampledPosterior, ax: Axes | None = None,
     >>> [float(y) for y in ax.lines[0].get_ydata()]
     [0.0, 0.5, 0.6666666666666666, 0.75]
     """
-    check_sampled(posterior)
+    style.check_sampled(posterior)
     check_count("n_splits", n_splits)
-    ax = axes_or_new(ax, 6.6, 4.4)
+    ax = style.axes_or_new(ax, 6.6, 4.4)
     ax.set(xlabel="draws of each chain so far", ylabel="fraction of them with the split")
-    if has_no_draws(posterior):
-        return say_no_draws(ax)
-    found = posterior.support(0.0)
-    held = found.by_tree[:, posterior.tree_of_draw]
-    places = np.unique(np.linspace(0, posterior.n_draws - 1, min(posterior.n_draws, POINTS)).astype(np.int64))
+    if style.has_no_draws(posterior):
+        return style.say_no_draws(ax)
+    support = posterior.support(0.0)
+    in_draw = support.by_tree[:, posterior.tree_of_draw]
+    at = style.evenly_spaced(posterior.n_draws, MOST_POINTS)
     lines, names = [], []
-    for number, i in enumerate(_uncertain(found, held, n_splits)):
-        so_far = (np.cumsum(held[i], axis=1) / np.arange(1, posterior.n_draws + 1))[:, places]
-        style: dict[str, Any] = {"color": color_of(number), "marker": "." if len(places) == 1 else None}
+    for number, i in enumerate(_uncertain_splits(support, in_draw, n_splits)):
+        so_far = (np.cumsum(in_draw[i], axis=1) / np.arange(1, posterior.n_draws + 1))[:, at]
+        look: dict[str, Any] = {"color": color_of(number), "marker": "." if len(at) == 1 else None}
         for line in so_far:
-            ax.plot(places + 1, line, linewidth=0.8, alpha=0.6, **style)
-        lines += ax.plot(places + 1, so_far.mean(axis=0), linewidth=2.2, **style)
-        words = shortened(found.words[i].replace(" <= ", " ≤ "), 2 * LETTERS)
-        names.append("\n".join(textwrap.wrap(words, LETTERS + 10)))
+            ax.plot(at + 1, line, linewidth=0.8, alpha=0.6, **look)
+        lines += ax.plot(at + 1, so_far.mean(axis=0), linewidth=2.2, **look)
+        words = style.shortened(support.words[i].replace(" <= ", " ≤ "), 2 * LINE_LETTERS)
+        names.append("\n".join(textwrap.wrap(words, LINE_LETTERS + 10)))
     ax.set(ylim=(-0.02, 1.02))
     ax.margins(x=0.01)
     if not lines:
-        ax.set_title("no draw has a split that parts the training rows", fontsize="medium")
+        ax.set_title("no draw has a split that divides the training rows", fontsize="medium")
         return ax
     several = f"{posterior.n_chains} chains (thin) and all (thick)" if posterior.n_chains > 1 else "one chain"
     ax.set_title(f"splits with a probability nearest to one half: {several}", fontsize="medium")
-    legend_below(ax, lines, names)
+    style.legend_below(ax, lines, names)
     return ax
 
 
-def _uncertain(found: Support, held: np.ndarray, n: int) -> list[int]:
-    """Places of the ``n`` splits whose probability is nearest to one half, of those in the same draws the first."""
-    out: list[int] = []
-    seen: set[bytes] = set()
-    for i in np.argsort(np.abs(found.probability - 0.5), kind="stable").tolist():
-        if found.kind[i] == "split" and held[i].tobytes() not in seen:
-            seen.add(held[i].tobytes())
-            out.append(i)
-        if len(out) == n:
+def _uncertain_splits(support: Support, in_draw: np.ndarray, n: int) -> list[int]:
+    """Return the ``n`` splits whose probability is nearest to one half; of those in the same draws, the first."""
+    splits: dict[bytes, int] = {}
+    for i in np.argsort(np.abs(support.probability - 0.5), kind="stable").tolist():
+        if support.kind[i] == "split":
+            splits.setdefault(in_draw[i].tobytes(), i)
+        if len(splits) == n:
             break
-    return out
+    return list(splits.values())

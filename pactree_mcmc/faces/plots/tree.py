@@ -1,35 +1,49 @@
-"""Plots of trees.
+"""Plots of one tree, alone or with the training rows of each leaf below it.
 
-Trees are laid out in inches, for text of ``FONT`` points. Leaves stand side by side in slots; splits are less than
-two slots wide, and the middle of a split keeps a slot from the ends of its subtree: boxes cannot overlap.
+Trees are laid out in inches, for text of ``FONT`` points. Leaves are side by side in slots. The box of a split is
+less than two slots wide, and its middle is at least a slot away from the ends of its subtree, so boxes cannot overlap.
 """
 
 from __future__ import annotations
 
 import math
 import textwrap
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.checks import check_count, check_type
+from ...model import TreeModel
+from ...model.leaf.exponential import SurvivalLeaf
 from ...posterior.base import Posterior
 from ...posterior.sampled import SampledPosterior
-from ...tree.arrays import LEAF
+from ...table.words import count_text, figure, figures
+from ...tree.arrays import LEAF, leaves_reached
 from ...tree.export import leaf_lines, rows_words
-from ...tree.tree import Tree
-from .axes import COLORS, shortened
+from ...tree.tree import Tree, stack_trees
+from . import style
+from .style import COLORS
+from .surfaces import unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# points and letters a line; inches
-FONT, LETTERS, LEAF_LETTERS = 8.0, 22, 14
+FONT = 8.0
+"""Size of text in points."""
+LETTERS, LEAF_LETTERS = 22, 14
+"""Letters in a line of a split, and of a leaf."""
 LINE, PADDING, MARGIN, GAP = 0.145, 0.06, 0.15, 0.4
+"""Inches: height of a line, padding of a box, margin of a drawing, gap between levels."""
 SLOT, SPLIT, BARS = 0.8, 1.5, 0.36
-TITLE = 4.4
-"""Least width of a new figure, for the longest title."""
+"""Inches: width of a slot, width of the box of a split, height of the bars of classes."""
+PANEL, PANEL_WIDTH, SIDE = 1.1, 0.8 * SLOT, 0.45
+"""Inches: height and width of the panel below a leaf, and width of an axis beside the panels."""
+TITLE_WIDTH = 4.4
+"""Smallest width of a new figure in inches, for the longest title."""
 MOST_COLORS = 20
+"""Largest number of classes with a legend."""
+TINY = np.finfo(np.float64).tiny
 
 
 def plot_tree(tree: Tree | Posterior, ax: Axes | None = None, max_depth: int | None = None) -> Axes:
@@ -76,50 +90,75 @@ def plot_tree(tree: Tree | Posterior, ax: Axes | None = None, max_depth: int | N
         drawing.draw_split(node)
     for node in drawing.cut.tolist():
         drawing.box(node, 0.9 * SLOT, 2.0 * LINE, f"...\n{drawing.n_leaves[node]} leaves", "none", linestyle="--")
-    (drawing.draw_classes if drawing.labels else drawing.draw_means)()
+    if drawing.labels:
+        drawing.draw_classes()
+    else:
+        drawing.draw_means()
     return drawing.ax
 
 
 def most_probable(post: Posterior) -> tuple[Tree, str]:
-    """The most probable tree, and a title that says so and how probable it is."""
+    """Return the most probable tree, and a title with its probability."""
     tree = post.map_tree()
     if isinstance(post, SampledPosterior):
         best = int(np.argmax(post.log_prior_of_tree + post.log_score_of_tree))
-        return (
-            tree,
-            f"most probable of {post.n_distinct_trees} trees drawn, {post.weight_of_tree[best]:.2g} of the draws",
-        )
+        part = f"{post.weight_of_tree[best]:.2g} of the draws"
+        return tree, f"most probable of {post.n_distinct_trees} trees drawn, {part}"
     log_joint, log_evidence = getattr(post, "map_log_joint", None), post.log_evidence
     if log_joint is None or log_evidence is None:
         return tree, "most probable tree"
     return tree, f"most probable tree, probability {math.exp(log_joint - log_evidence):.2g}"
 
 
-def scaled_axes(ax: Axes | None, size: tuple[float, float], middle: Any) -> tuple[Axes, float]:
-    """Axes in which a unit is an inch, or less where a drawing of this size around ``middle`` does not fit; the scale.
+class Canvas:
+    """Axes for boxes and text, in which a unit is an inch, or less if the drawing would not fit.
 
-    Without axes those of a new figure into which it fits, with room for a title.
+    Parameters
+    ----------
+    ax : matplotlib Axes or None
+        None: those of a new figure into which the drawing fits, with room for a title.
+    size : (float, float)
+        Width and height of the drawing in inches.
+    middle : (float, float)
+        Centre of the drawing.
     """
-    import matplotlib.pyplot as plt
 
-    if ax is None:
-        wide = max(size[0], TITLE)
-        ax = plt.figure(figsize=(wide, size[1] + 0.3)).add_axes((0.0, 0.0, 1.0, size[1] / (size[1] + 0.3)))
-    figure = ax.get_figure()
-    assert figure is not None
-    room = np.asarray(ax.get_window_extent().size) / figure.dpi
-    scale = min(1.0, float((room / size).min()))
-    (left, bottom), (right, top) = middle - room / scale / 2.0, middle + room / scale / 2.0
-    ax.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
-    ax.set_axis_off()
-    return ax, scale
+    def __init__(self, ax: Axes | None, size: Any, middle: Any) -> None:
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            width, height = max(float(size[0]), TITLE_WIDTH), float(size[1])
+            ax = plt.figure(figsize=(width, height + 0.3)).add_axes((0.0, 0.0, 1.0, height / (height + 0.3)))
+        figure = ax.get_figure()
+        assert figure is not None
+        room = np.asarray(ax.get_window_extent().size) / figure.dpi
+        self.ax, self.scale = ax, min(1.0, float((room / size).min()))
+        (left, bottom), (right, top) = middle - room / self.scale / 2.0, middle + room / self.scale / 2.0
+        ax.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
+        ax.set_axis_off()
+
+    def text(self, x: float, y: float, text: str, width: float = math.inf, **kwargs: Any) -> None:
+        """Write text around a point, smaller if it is wider than ``width``."""
+        fit = min(1.0, width / max(map(text_width, text.split("\n"))))
+        options = {"ha": "center", "va": "center", "linespacing": 1.15, "parse_math": False, **kwargs}
+        self.ax.text(x, y, text, fontsize=FONT * self.scale * fit, **options)
+
+    def bars(self, x: Any, bottom: Any, width: float, height: Any, color: Any, **kwargs: Any) -> None:
+        """Draw rectangles with ``x`` in the middle of their lower edges."""
+        options = {"edgecolor": "0.55", "linewidth": 0.8 * self.scale, **kwargs}
+        self.ax.bar(x, height, width, bottom, facecolor=color, **options)
+
+    def text_box(self, x: float, top: float, width: float, height: float, text: str, color: Any, **kwargs: Any) -> None:
+        """Draw a frame around text."""
+        self.bars(x, top - height, width, height, color, **kwargs)
+        self.text(x, top - height / 2.0, text, width - 2.0 * PADDING)
 
 
-class Drawing:
-    """Where the visible nodes of a tree go, the middle and the top of their boxes in inches; and how they look.
+class Drawing(Canvas):
+    """A tree on a canvas. ``x`` and ``y`` are the middle and the top of the boxes of visible nodes.
 
-    With ``panel`` inches left below the leaves for what is drawn there, all leaves are at one height, and ``side``
-    inches are left of them, for an axis.
+    If ``panel`` is positive, all leaves are at one height with ``panel`` inches below them, and ``side`` inches for an
+    axis are left of them.
     """
 
     def __init__(
@@ -144,63 +183,47 @@ class Drawing:
         self.y = -depth * (self.height + 2.0 * PADDING + GAP)
         if panel:
             self.y[self.leaves] = self.y[self.leaves].min()
-        self.leaf_lines = [] if self.labels else _lines_of_leaves(tree, self.leaves)
-        n_lines = max(map(len, self.leaf_lines), default=2 + (tree.rows is not None))
+        self.lines_of_leaves = [] if self.labels else _lines_of_leaves(tree, self.leaves)
+        n_lines = max(map(len, self.lines_of_leaves), default=2 + (tree.rows is not None))
         self.leaf_height = n_lines * LINE + 2.0 * PADDING
         below = self.leaf_height + (panel or bool(self.labels) * BARS)
         foot = float(self.y[depth <= deepest].min()) - below
-        # the legend below: columns of one width
+        # the legend is below the tree, in columns of one width
         self.legend = self.labels if len(self.labels) <= MOST_COLORS else []
         self.legend_top, width = foot - 0.1, side + max(ends.sum(), 3) * SLOT
         self.column = max(map(text_width, self.legend), default=0.0) + 0.35
         self.n_columns = max(1, min(len(self.legend), int(width / self.column)))
         bottom = self.legend_top - math.ceil(len(self.legend) / self.n_columns) * 1.2 * LINE
         self.middle = np.array([side + ends.sum() * SLOT, bottom]) / 2.0
-        size = np.array([max(width, self.column), -bottom]) + 2.0 * MARGIN
-        self.ax, self.scale = scaled_axes(ax, (float(size[0]), float(size[1])), self.middle)
-
-    def text(self, x: float, y: float, text: str, width: float = math.inf, **kwargs: Any) -> None:
-        """Text centred at a point unless told otherwise, made smaller if wider than ``width``."""
-        fit = min(1.0, width / max(map(text_width, text.split("\n"))))
-        options = {"ha": "center", "va": "center", "linespacing": 1.15, "parse_math": False, **kwargs}
-        self.ax.text(x, y, text, fontsize=FONT * self.scale * fit, **options)
-
-    def bars(self, x: Any, bottom: Any, width: float, height: Any, color: Any, **kwargs: Any) -> None:
-        """Rectangles standing on ``bottom``, ``x`` in their middle."""
-        style = {"edgecolor": "0.55", "linewidth": 0.8 * self.scale, **kwargs}
-        self.ax.bar(x, height, width, bottom, facecolor=color, **style)
+        super().__init__(ax, np.array([max(width, self.column), -bottom]) + 2.0 * MARGIN, self.middle)
 
     def box(self, node: int, width: float, height: float, text: str, color: Any, **kwargs: Any) -> None:
-        """A node as a frame around text that takes ``height``."""
-        x, height = self.x[node], height + 2.0 * PADDING
-        self.bars(x, self.y[node] - height, width, height, color, **kwargs)
-        self.text(x, self.y[node] - height / 2.0, text, width - 2.0 * PADDING)
+        """Draw a node as a frame around text of this height."""
+        self.text_box(self.x[node], self.y[node], width, height + 2.0 * PADDING, text, color, **kwargs)
 
     def draw_split(self, node: int) -> None:
-        """The box of an internal node, and the elbows to its children with their answers."""
+        """Draw the box of an internal node, and the lines to its children."""
         self.box(node, SPLIT, self.height, "\n".join(self.splits[node]), "0.95")
         x, foot = self.x[node], self.y[node] - self.height - 2.0 * PADDING
         bend = foot - GAP / 2.0
         for child, answer, side in ((self.tree.left[node], "yes ", "right"), (self.tree.right[node], " no", "left")):
-            way = [x, x, self.x[child], self.x[child]], [foot, bend, bend, self.y[child]]
-            self.ax.plot(*way, color="0.55", linewidth=0.9 * self.scale, zorder=0)
+            corners = [x, x, self.x[child], self.x[child]], [foot, bend, bend, self.y[child]]
+            self.ax.plot(*corners, color="0.55", linewidth=0.9 * self.scale, zorder=0)
             self.text(x, bend + 0.02, answer, ha=side, va="bottom", color="0.35")
 
     def draw_means(self) -> None:
-        """Draw the leaves of a regression, shaded by their means, or leaves without values.
-
-        Leaves of several outputs are not shaded.
-        """
+        """Draw the leaves of a regression, shaded by their means if there is one output, or leaves without values."""
         value, at = self.tree.value, self.leaves
-        shaded = value is not None and value.shape[1] == 1
-        mean = value[at, 0] if shaded and value is not None else np.zeros(len(at))
-        shade = np.interp(mean, [mean.min(initial=np.inf), mean.max(initial=-np.inf)], [0.05, 0.65])
-        colors = self.colormaps["Blues"](shade) if shaded else ["none"] * len(at)
-        for node, lines, color in zip(at.tolist(), self.leaf_lines, colors, strict=True):
+        shades: Any = ["none"] * len(at)
+        if value is not None and value.shape[1] == 1:
+            mean = value[at, 0]
+            ends = [mean.min(initial=np.inf), mean.max(initial=-np.inf)]
+            shades = self.colormaps["Blues"](np.interp(mean, ends, [0.05, 0.65]))
+        for node, lines, color in zip(at.tolist(), self.lines_of_leaves, shades, strict=True):
             self.box(node, 0.9 * SLOT, len(lines) * LINE, "\n".join(lines), color)
 
     def draw_classes(self, heights: np.ndarray | None = None, room: float = BARS) -> None:
-        """Leaves of a classification: a bar for each class, below them the most probable one; the legend.
+        """Draw the leaves of a classification as bars above the most probable class, and the legend.
 
         Bars have the ``heights`` (n_leaves, k), by default the probabilities, as fractions of ``room`` inches.
         """
@@ -214,11 +237,8 @@ class Drawing:
             here = x + ((j + 0.5) / k - 0.5) * width
             self.bars(here, low, width / k, heights[:, j] * room, colors[j], edgecolor="none")
         for i, best in enumerate(np.argmax(fraction, axis=1)):
-            lines = [
-                shortened(self.labels[best], 12),
-                f"{fraction[i, best]:.2f}",
-                *_rows_lines(self.tree, self.leaves[i]),
-            ]
+            lines = [style.shortened(self.labels[best], 12), f"{fraction[i, best]:.2f}"]
+            lines += _rows_lines(self.tree, self.leaves[i])
             self.text(x[i], low[i] - 0.03, "\n".join(lines), 0.95 * SLOT, va="top")
         for j, label in enumerate(self.legend):
             row, column = divmod(j, self.n_columns)
@@ -229,7 +249,7 @@ class Drawing:
 
 
 def _class_colors(k: int) -> list[Any]:
-    """A colour for each of ``k`` classes; colour-blind readers can tell up to eight apart."""
+    """Return a colour for each of ``k`` classes; colour-blind readers can tell up to eight apart."""
     import matplotlib as mpl
 
     if k <= len(COLORS):
@@ -239,47 +259,187 @@ def _class_colors(k: int) -> list[Any]:
 
 
 def _class_labels(tree: Tree) -> list[str]:
-    """Return the class labels as text; none for a regression, or without values."""
+    """Return the class labels as text, or an empty list for a regression or without values."""
     return [] if tree.value is None or tree.classes is None else [class_words(x) for x in tree.classes.tolist()]
 
 
 def class_words(label: Any) -> str:
-    """A class label on one line; a number is said to be a class."""
-    return shortened(label if isinstance(label, str) else f"class {label}", 30)
+    """Return a class label on one line, with the word "class" before a number."""
+    return style.shortened(label if isinstance(label, str) else f"class {label}", 30)
+
+
+def wrapped(words: str, letters: int, most_lines: int) -> list[str]:
+    """Return conditions as lines of about so many letters, without a break between a sign and its threshold."""
+    words = words.replace(" <= ", " ≤\u00a0").replace(" > ", " >\u00a0")
+    # letters of the longest threshold with its sign
+    longest = max([letters, *(len(word) for word in words.split(" ") if word[:1] in "≤>")])
+    lines = textwrap.wrap(words, longest, max_lines=most_lines, placeholder=" ...")
+    return [line.replace("\u00a0", " ") for line in lines]
 
 
 def _split_lines(tree: Tree, node: int) -> list[str]:
-    """The split of a node in a few lines; a long name loses its middle, never the threshold."""
+    """Return the split of a node in a few lines; a long name loses its middle, never the threshold."""
     k = int(tree.feature[node])
     name = f"x{k}" if tree.columns is None else tree.columns.names[k]
-    rest = tree.split(node)[len(name) :].replace(" <= ", " ≤\u00a0")
-    lines = textwrap.wrap(
-        shortened(name, 2 * LETTERS) + rest, line_width(rest, LETTERS), max_lines=5, placeholder=" ..."
-    )
-    return [*(line.replace("\u00a0", " ") for line in lines), *_rows_lines(tree, node)]
-
-
-def line_width(words: str, letters: int) -> int:
-    """Return the letters of a line of text that breaks no threshold, at least ``letters``."""
-    return max([letters, *(len(word) for word in words.split(" ") if word[:1] in "≤>")])
+    lines = wrapped(style.shortened(name, 2 * LETTERS) + tree.split(node)[len(name) :], LETTERS, 5)
+    return [*lines, *_rows_lines(tree, node)]
 
 
 def _lines_of_leaves(tree: Tree, leaves: np.ndarray) -> list[list[str]]:
     """Return the lines of text of each leaf: its prediction, and its rows if they are known."""
-    said = leaf_lines(tree, least=4)
+    predictions = leaf_lines(tree, least=4)
     if tree.words is not None:
-        said = [[line for text in lines for line in textwrap.wrap(text, LEAF_LETTERS)] for lines in said]
-    return [[*(said[node] or ["leaf"]), *_rows_lines(tree, node)] for node in leaves.tolist()]
+        predictions = [[line for text in lines for line in textwrap.wrap(text, LEAF_LETTERS)] for lines in predictions]
+    return [[*(predictions[node] or ["leaf"]), *_rows_lines(tree, node)] for node in leaves.tolist()]
 
 
 def _rows_lines(tree: Tree, node: int) -> list[str]:
-    """The line that tells the rows of a node, if they are known."""
     return [] if tree.rows is None else [rows_words(tree, node)]
 
 
 def text_width(text: str) -> float:
-    """Width of a line of text in inches, at least that of a letter."""
+    """Return the width of a line of text in inches, at least that of a letter."""
     from matplotlib import font_manager, textpath
 
     font = font_manager.FontProperties(size=FONT)
     return textpath.text_to_path.get_text_width_height_descent(text or "x", font, False)[0] / 72.0
+
+
+def plot_leaves(
+    posterior: Posterior, ax: Axes | None = None, *, tree: Tree | None = None, n_bins: int = 15, output: int = 0
+) -> Axes:
+    """Draw a tree and, below each leaf, the training rows in it.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Sampled or exact; its model has the rows.
+    ax : matplotlib Axes, optional
+        The drawing is scaled down to it. Default: a new figure, large enough to read all text.
+    tree : Tree, optional
+        Default: the most probable one, with its probability in the title.
+    n_bins : int, default 15
+        Number of bins of the histograms of a regression.
+    output : int, default 0
+        The column of y that is shown if it has several outputs; of times to an event always the time.
+
+    Returns
+    -------
+    matplotlib Axes
+        A classification: in each leaf a bar for each class, whose height is the number of its rows of this class, on
+        one scale for all leaves; below them the most probable class, its probability and the number of rows. A
+        regression: below the mean a histogram of y that lies on its side, with one axis of y and one scale of counts
+        for all leaves, and a line at the mean. Of times to an event the censored ones are a lighter part of each bar,
+        behind the events. Rows count with their weights.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``tree`` is not a tree, splits on a feature that the model does not have, or a number is out of range.
+
+    Examples
+    --------
+    >>> import exact, pactree_mcmc as pt
+    >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(8)], [x > 3 for x in range(8)]))
+    >>> plot_leaves(truth).get_title().startswith("most probable tree")
+    True
+    """
+    style.check_posterior(posterior)
+    check_count("n_bins", n_bins)
+    model = posterior.model
+    values, weight = model.target.values.reshape(model.n_rows, -1), model.target.weights
+    event = np.ones(model.n_rows, dtype=np.bool_)
+    is_survival = isinstance(model.leaf, SurvivalLeaf)
+    if is_survival:
+        values, event = values[:, :1], values[:, 1] != 0.0
+    output = check_count("output", output, 0, values.shape[1] - 1)
+    title = ""
+    if tree is not None:
+        check_type("tree", tree, Tree, "a Tree, or leave it out for the most probable one")
+        if tree.feature.max() >= model.n_features:
+            raise ValueError(f"tree splits on feature {tree.feature.max()}; the model has {model.n_features} features.")
+    elif style.has_no_draws(posterior):
+        return style.say_no_draws(style.axes_or_new(ax, 5.0, 3.4))
+    else:
+        tree, title = most_probable(posterior)
+    leaf = leaves_reached(stack_trees([tree]), style.numbers_of_rows(model, np.arange(model.n_rows)))[:, 0]
+    drawing = Drawing(_with_rows(tree, model, leaf), ax, panel=PANEL, side=SIDE)
+    for node in drawing.inner.tolist():
+        drawing.draw_split(node)
+    if model.classes_ is not None:
+        counts = _counts(leaf, model.target.values, drawing.leaves, len(model.classes_), weight)
+        largest = max(float(counts.max()), TINY)
+        drawing.draw_classes(counts / largest, PANEL)
+        top = drawing.y[drawing.leaves[0]]
+        drawing.text(SIDE, top, f"{figure(largest, 4)}\nrows", SIDE, ha="right", va="top")
+        drawing.text(SIDE, top - PANEL, "0", SIDE, ha="right", va="bottom")
+    else:
+        drawing.draw_means()
+        legend = _draw_histograms(drawing, leaf, values[:, output], weight, event, output, n_bins)
+        left, foot = drawing.x[drawing.leaves[0]] - PANEL_WIDTH / 2.0, _panel_bottom(drawing) - 0.03
+        drawing.text(left, foot, legend + "; light: censored" * is_survival, ha="left", va="top", color="0.35")
+    drawing.ax.set_title(title, fontsize=FONT + 1.0)
+    return drawing.ax
+
+
+def _with_rows(tree: Tree, model: TreeModel, leaf: np.ndarray) -> Tree:
+    """Return the tree with the numbers of training rows and, if it has no values that fit, the means of these rows."""
+    weight, y = model.target.weights, model.target.values
+    outputs = np.eye(len(model.classes_))[y] if model.classes_ is not None else y.reshape(len(y), -1)
+    sums = [np.bincount(leaf, weight * column, tree.n_nodes) for column in (np.ones(len(y)), *outputs.T)]
+    for node in np.flatnonzero(tree.feature >= 0)[::-1].tolist():
+        for total in sums:
+            total[node] = total[tree.left[node]] + total[tree.right[node]]
+    rows, means = sums[0], np.column_stack(sums[1:]) / np.maximum(sums[0], TINY)[:, None]
+    fits = tree.value is not None and (model.classes_ is None or tree.value.shape[1] == outputs.shape[1])
+    value = tree.value if fits else means
+    return replace(tree, rows=rows, value=value, classes=model.classes_, columns=model.columns)
+
+
+def _counts(leaf: np.ndarray, group: np.ndarray, leaves: np.ndarray, n: int, weight: np.ndarray) -> np.ndarray:
+    """Return the weight of the rows of each of ``n`` groups in each of the ``leaves``, as an array (n_leaves, n)."""
+    place = np.searchsorted(leaves, leaf)
+    return np.bincount(place * n + group, weight, len(leaves) * n).reshape(len(leaves), n)
+
+
+def _panel_bottom(drawing: Drawing) -> float:
+    return float(drawing.y[drawing.leaves[0]] - drawing.leaf_height - PANEL)
+
+
+def _draw_histograms(
+    drawing: Drawing,
+    leaf: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray,
+    event: np.ndarray,
+    output: int,
+    n_bins: int,
+) -> str:
+    """Draw histograms of y on their side, below the leaves, with one axis of y at the left. Return their scale."""
+    unit = unit_of(y)
+    y = y / unit
+    low, high = float(y.min()), float(y.max())
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    edges = np.linspace(low, high, n_bins + 1)
+    group = np.clip(np.searchsorted(edges, y, side="right") - 1, 0, n_bins - 1)
+    counts = _counts(leaf, group, drawing.leaves, n_bins, weight)
+    events = _counts(leaf, group, drawing.leaves, n_bins, weight * event)
+    longest = max(float(counts.max()), TINY)
+    bottom, height = _panel_bottom(drawing), PANEL - 0.1
+    place, thickness = bottom + (np.arange(n_bins) + 0.5) * height / n_bins, 0.9 * height / n_bins
+    assert drawing.tree.value is not None
+    for i, node in enumerate(drawing.leaves.tolist()):
+        left = drawing.x[node] - PANEL_WIDTH / 2.0
+        drawing.bars(drawing.x[node], bottom, PANEL_WIDTH, height, "none", edgecolor="0.7")
+        full, light = events[i] / longest * PANEL_WIDTH, (counts[i] - events[i]) / longest * PANEL_WIDTH
+        bar: dict[str, Any] = {"color": style.color_of(0), "linewidth": 0.0}
+        drawing.ax.barh(place, full, thickness, left, **bar)
+        drawing.ax.barh(place, light, thickness, left + full, alpha=0.35, **bar)
+        mean = (np.clip(drawing.tree.value[node, output] / unit, low, high) - low) / (high - low)
+        ends = [left, left + PANEL_WIDTH]
+        drawing.ax.plot(ends, [bottom + mean * height] * 2, color=style.color_of(3), linewidth=1.2)
+    ticks = (low, (low + high) / 2.0, high)
+    for tick, text in zip(ticks, figures([tick * unit for tick in ticks], 3), strict=True):
+        drawing.text(SIDE, bottom + (tick - low) / (high - low) * height, text, SIDE, ha="right")
+    return f"longest bar: {count_text(longest)}"

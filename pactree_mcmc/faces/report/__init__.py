@@ -1,7 +1,7 @@
-"""A posterior as one HTML page, and as a few lines for notebooks.
+"""A posterior as one HTML page, and as a few lines of HTML for notebooks.
 
-`report_content` computes the content of the page, and `page` formats it with the template, style sheet and script of
-this folder.
+`content` computes the numbers and texts of the page, and `page` formats them with the template, style sheet and script
+of this folder.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def write_report(
             raise TypeError(f"{name} is {in_words(text)}; give a text, or None.")
     # imported here, so that importing the library stays fast
     from .content import report_content
-    from .page import page
+    from .page import render_page
 
-    text = page(report_content(post, truth, command), TITLE if title is None else title)
+    text = render_page(report_content(post, truth, command), TITLE if title is None else title)
     target.write_text(text, encoding="utf-8", newline="\n")
     return target
 
@@ -49,7 +49,35 @@ def check_page_path(path: Any) -> Path:
 
 
 def small_html(post: Posterior) -> str:
-    """Return the verdict, a few numbers and the consensus tree as HTML for notebooks."""
-    from .small import small_page
+    """Return the verdict, a few numbers and the consensus tree as HTML without style sheet and script."""
+    from ...posterior.convergence import objections
+    from ...posterior.sampled import SampledPosterior
+    from . import words
+    from .page import environment
 
-    return small_page(post)
+    facts, failed, verdict = [("data", words.data_line(post.model))], [], repr(post)
+    is_sampled = isinstance(post, SampledPosterior)
+    if isinstance(post, SampledPosterior):
+        if post.tree_of_draw.size == 0:
+            return f"{environment().from_string('<p>{{ post }}</p>').render(post=repr(post))}"
+        failed = objections(post)
+        verdict = failed[0] if failed else "The chains agree within what is wanted."
+        facts.append(("draws", words.run_line(post)))
+    pmf, inclusion, names = post.n_leaves_pmf(), post.feature_inclusion(), post.model.columns.names
+    facts.append(("leaves", f"{float(pmf @ range(len(pmf))):.2f} on average, most often {int(pmf.argmax())}"))
+    frequent = [f"{names[k]} {words.probability(float(inclusion[k]))}" for k in (-inclusion).argsort(kind="stable")[:4]]
+    facts.append(("features", ", ".join(frequent)))
+    if isinstance(post, SampledPosterior):
+        # a bridge to the evidence takes seconds, which a look at a variable must not
+        evidence = "" if post.tempering is None else words.evidence_text(post)
+    else:
+        evidence = "" if post.log_evidence is None else f"{post.log_evidence:.6f}"
+    if evidence:
+        facts.append(("log evidence", evidence))
+    return environment().get_template("small.html").render(
+        name=type(post).__name__,
+        verdict=verdict,
+        objections=failed[1:4],
+        facts=facts,
+        tree=post.consensus_tree().format().splitlines(),
+    )

@@ -1,4 +1,4 @@
-"""What the report of a posterior says, as a plain dictionary of numbers and words."""
+"""The content of the report of a posterior, as a dictionary of numbers and texts that the template prints."""
 
 from __future__ import annotations
 
@@ -18,48 +18,50 @@ from ...posterior.space.distances import spaced
 from ...posterior.space.paths import condition_of, conditions_in_words, path_to
 from ...posterior.space.scaling import classical_scaling
 from ...posterior.space.support import words_of_node
+from ...posterior.summaries.credible_set import CredibleSet
 from ...tree.arrays import LEAF
 from ...tree.export import MOST_CLASSES
-from .facts import best_log_posterior, calls_of, data_words, described, evidence_words, run_words, versions_words
+from . import words
 from .paths import Paths, common_paths
-from .text import LONGEST_NAME, cut, probability
 from .trees import order_of_trees, trees_for_page
+from .words import LONGEST_NAME, cut
 
 DRAWS = 1000
-"""Drawn from a posterior that is not draws."""
+"""Number of trees drawn from a posterior that is not sampled."""
 MASS = 0.95
-"""Of the credible set."""
+"""Probability of the credible set."""
 N_FEATURES, N_SIZES, N_SUPPORT = 12, 24, 16
-"""Features, sizes and cells listed."""
-LEAST = 0.005
-"""Less probable sizes are left out."""
+"""Largest numbers of features, of sizes and of cells listed."""
+LEAST_PROBABILITY = 0.005
+"""Smallest probability of a number of leaves that is listed."""
 LONGEST, LONGEST_CALL, MOST_LINES = 240, 2000, 80
-"""Characters of a path and of a call, and lines of a tree."""
+"""Largest numbers of characters of a path and of a call, and of lines of a tree."""
 N_BEST = 3
-"""Trees printed."""
+"""Number of trees printed."""
 N_TRACE, N_CHAINS = 160, 8
-"""Points of a trace, and chains traced."""
+"""Largest numbers of points of a trace, and of chains traced."""
 PALETTE = 7
-"""Features with a colour of their own."""
-MOSTLY = 0.95
-"""A part of the posterior that stands for the whole."""
-AGREE = "Nothing speaks against these draws."
+"""Number of features with a colour of their own."""
+NEARLY_ALL = 0.95
+"""Part of the posterior from which on values are reported as those of the whole."""
+NO_OBJECTION = "Nothing speaks against these draws."
 
 
 def report_content(post: Posterior, truth: Posterior | None, command: str | None) -> dict[str, Any]:
-    """All that the report says.
+    """Return all numbers and texts of the report.
 
     Parameters
     ----------
     post : Posterior
-        Sampled, or another, of which draws are taken.
+        The posterior to report. If it is not sampled, trees are drawn from it.
     truth : Posterior or None
-        A posterior of the same model whose values are exact, to stand beside those of the draws.
+        An exact posterior of the same model, whose values stand beside those of the draws.
     command : str or None
         The line that makes the report again.
     """
     draws = post._draws_that_predict(DRAWS, 0)
-    truth = post if draws is not post and truth is None else check_truth(draws, truth)
+    is_sampled = draws is post
+    truth = check_truth(draws, truth) if is_sampled or truth is not None else post
     paths = common_paths(draws)
     modes = draws.modes()
     mode_of_tree = np.zeros(draws.n_distinct_trees, dtype=np.int64)
@@ -67,39 +69,48 @@ def report_content(post: Posterior, truth: Posterior | None, command: str | None
         mode_of_tree[mode.trees] = i
     source = post if truth is None else truth
     has_order = draws.sees_all_rows and source.sees_all_rows and not np.isnan(draws.log_posterior_of_tree).any()
-    likely = source.credible_set(MASS) if has_order else None
-    told = described(draws)
+    credible_set = source.credible_set(MASS) if has_order else None
+    classes = draws.model.classes_
     inclusion = _inclusion(draws, truth)
-    colours = {line["feature"]: i for i, line in enumerate(inclusion[:PALETTE])}
-    content = {
-        "data": data_words(told),
-        "run": run_words(told) if draws is post else f"{DRAWS} independent draws of {type(post).__name__}",
-        "exact": None if truth is None else _exact_words(truth),
-        "verdict": _verdict(post, draws, truth),
+    consensus = post.consensus_tree(draws=DRAWS)
+    return {
+        "data_line": words.data_line(draws.model),
+        "run": words.run_line(draws) if is_sampled else f"{DRAWS} independent draws of {type(post).__name__}",
+        "exact": None if truth is None else _exactness(truth),
+        "verdict": _verdict_of_draws(draws, truth) if is_sampled else _verdict_of_exact(post),
+        "sentences": _sentences(draws, inclusion, len(consensus.words) - 1, [mode.mass for mode in modes.modes]),
         "sizes": _sizes(draws, truth),
         "inclusion": inclusion,
-        "consensus": _consensus(post, truth),
-        "paths": _paths(draws, truth, paths, colours),
-        "trees": trees_for_page(draws, likely, paths, mode_of_tree),
-        "credible": None if likely is None else _credible(draws, likely),
-        "best": _best(draws, likely),
-        "classes": None if told["classes"] is None else [cut(str(label), LONGEST_NAME) for label in told["classes"]],
+        "consensus": consensus,
+        "consensus_exact": _exact_at(consensus.key, truth) if is_sampled and truth is not None else None,
+        "paths": _paths(draws, truth, paths, [line["feature"] for line in inclusion[:PALETTE]]),
+        "trees": trees_for_page(draws, credible_set, paths, mode_of_tree),
+        "credible_set": credible_set,
+        "n_drawn_trees": int((draws.weight_of_tree > 0.0).sum()),
+        "best": _best(draws, credible_set),
+        "classes": None if classes is None else [cut(label, LONGEST_NAME) for label in classes.tolist()],
         "predicts": has_values_by_leaf(draws.model),
-        "modes": _modes(modes),
+        "modes": modes,
+        "mode_trees": [_first_lines(mode.tree.format()) for mode in modes.modes],
         "map": _map(draws, paths, mode_of_tree),
         "support": _support(draws, truth),
-        "diagnosis": _diagnosis(draws) if draws is post else None,
-        "traces": _traces(draws) if draws is post else [],
-        "facts": _facts(post, draws, told),
-        "calls": [cut(line, LONGEST_CALL) for line in calls_of(draws)],
+        "diagnosis": _diagnosis(draws) if is_sampled else None,
+        "traces": _traces(draws) if is_sampled else [],
+        "n_chains": draws.n_chains,
+        "facts": [(name, cut(value, LONGEST_CALL)) for name, value in _facts(post, draws)],
+        "calls": [cut(line, LONGEST_CALL) for line in _calls(draws)],
         "command": command,
     }
-    content["words"] = _in_sentences(draws, content)
-    return content
+
+
+def records(**columns: Any) -> list[dict[str, Any]]:
+    """Return one dictionary for each entry of columns of equal length."""
+    lists = [column.tolist() if isinstance(column, np.ndarray) else column for column in columns.values()]
+    return [dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)]
 
 
 def check_truth(draws: SampledPosterior, truth: Any) -> Posterior | None:
-    """Refuse as exact values what is not of the same model, or is draws itself."""
+    """Raise an error if ``truth`` is not an exact posterior of the model of the draws, or None."""
     if truth is None:
         return None
     check_type("truth", truth, Posterior, "an exact posterior of the same model, or None")
@@ -112,7 +123,7 @@ def check_truth(draws: SampledPosterior, truth: Any) -> Posterior | None:
     return truth
 
 
-def _exact_words(truth: Posterior) -> str:
+def _exactness(truth: Posterior) -> str:
     coverage = getattr(truth, "coverage", 1.0)
     if coverage == 1.0:
         return "exact values"
@@ -120,141 +131,107 @@ def _exact_words(truth: Posterior) -> str:
     return f"values exact for the trees made of the pieces drawn{fraction}"
 
 
-def _verdict(post: Posterior, draws: SampledPosterior, truth: Posterior | None) -> dict[str, Any]:
-    """Whether the numbers can be trusted: a heading, and what there is to say."""
-    if draws is not post:
-        coverage = getattr(post, "coverage", 1.0)
-        whole = coverage is not None and coverage >= MOSTLY
-        head = "Nothing here depends on a chain." if whole else "These values are of a part of the posterior."
-        lines = [f"Ticks are {_exact_words(post)}; paths, trees and the map are of {DRAWS} independent draws."]
-        return {"level": "good" if whole else "doubt", "head": head, "lines": lines, "figures": []}
-    found = check_convergence(draws)
-    figures = [line for line in found[1:] if _is_figure(line)]
-    said = [line for line in found if line not in figures] or verdict(draws).split("\n  ")
-    few = bool(found) and found[0].startswith("too few draws")
-    head = "Do not rely on these draws yet." if found else AGREE
-    head = "There are too few draws to judge." if few else head
-    lines = [line[:1].upper() + line[1:] for line in said]
+def _verdict_of_exact(post: Posterior) -> dict[str, Any]:
+    coverage = getattr(post, "coverage", 1.0)
+    whole = coverage is not None and coverage >= NEARLY_ALL
+    head = "Nothing here depends on a chain." if whole else "These values are of a part of the posterior."
+    lines = [f"Ticks are {_exactness(post)}; paths, trees and the map are of {DRAWS} independent draws."]
+    return {"level": "good" if whole else "doubt", "head": head, "lines": lines, "figures": []}
+
+
+def _verdict_of_draws(draws: SampledPosterior, truth: Posterior | None) -> dict[str, Any]:
+    """Return a heading that says if the draws can be trusted, and the reasons."""
+    objections = check_convergence(draws)
+    figures = [line for line in objections[1:] if ": R-hat " in line or line.startswith("and ") and " more of " in line]
+    lines = [line for line in objections if line not in figures] or verdict(draws).split("\n  ")
+    head = "Do not rely on these draws yet." if objections else NO_OBJECTION
+    if objections and objections[0].startswith("too few draws"):
+        head = "There are too few draws to judge."
+    lines = [line[:1].upper() + line[1:] for line in lines]
     if truth is not None:
-        gap = 0.5 * _l1(draws.n_leaves_pmf(), truth.n_leaves_pmf())
-        lines.append(f"Total variation between drawn and exact distribution of the number of leaves: {gap:.3f}.")
-    told = {"lines": [cut(line, LONGEST) for line in lines], "figures": [cut(line, LONGEST) for line in figures]}
-    return {"level": "doubt" if found else "good", "head": head, **told}
+        drawn, exact = _padded(draws.n_leaves_pmf(), truth.n_leaves_pmf())
+        distance = 0.5 * np.abs(drawn - exact).sum()
+        lines.append(f"Total variation between drawn and exact distribution of the number of leaves: {distance:.3f}.")
+    texts = {"lines": [cut(line, LONGEST) for line in lines], "figures": [cut(line, LONGEST) for line in figures]}
+    return {"level": "doubt" if objections else "good", "head": head, **texts}
 
 
-def _is_figure(line: str) -> bool:
-    """Whether a line of `check_convergence` is of one quantity, or counts the others."""
-    return ": R-hat " in line or (line.startswith("and ") and " more of " in line)
-
-
-def _l1(one: np.ndarray, other: np.ndarray) -> float:
-    size = max(len(one), len(other))
-    return float(np.abs(np.pad(one, (0, size - len(one))) - np.pad(other, (0, size - len(other)))).sum())
+def _padded(*distributions: np.ndarray) -> list[np.ndarray]:
+    """Return distributions over 0, 1, ... with zeros at the end, so that they have one length."""
+    size = max(map(len, distributions))
+    return [np.pad(pmf, (0, size - len(pmf))) for pmf in distributions]
 
 
 def _sizes(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:
-    drawn = draws.n_leaves_pmf()
-    exact = None if truth is None else truth.n_leaves_pmf()
-    size = len(drawn) if exact is None else max(len(drawn), len(exact))
-    both = np.zeros((2, size))
-    both[0, : len(drawn)] = drawn
-    if exact is not None:
-        both[1, : len(exact)] = exact
-    shown = np.flatnonzero(both.max(axis=0) >= LEAST)
-    shown = np.sort(shown[np.argsort(-both[:, shown].max(axis=0), kind="stable")][:N_SIZES])
-    return [
-        {"leaves": int(m), "probability": float(both[0, m]), "exact": None if exact is None else float(both[1, m])}
-        for m in shown
-    ]
+    pmfs = _padded(*(post.n_leaves_pmf() for post in (draws, truth) if post is not None))
+    largest = np.max(pmfs, axis=0)
+    shown = np.flatnonzero(largest >= LEAST_PROBABILITY)
+    shown = np.sort(shown[np.argsort(-largest[shown], kind="stable")][:N_SIZES])
+    exact = [None] * len(shown) if truth is None else pmfs[1][shown]
+    return records(leaves=shown, probability=pmfs[0][shown], exact=exact)
 
 
 def _inclusion(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:
     drawn = draws.feature_inclusion()
-    exact = None if truth is None else truth.feature_inclusion()
     order = np.argsort(-drawn, kind="stable")[:N_FEATURES]
+    order = order[drawn[order] > 0.0]
     root = np.bincount(draws.root_feature_of_tree + 1, weights=draws.weight_of_tree, minlength=len(drawn) + 1)[1:]
-    return [
-        {
-            "feature": int(k),
-            "name": cut(str(draws.model.columns.names[k]), LONGEST_NAME),
-            "probability": float(drawn[k]),
-            "at_root": float(root[k]),
-            "exact": None if exact is None else float(exact[k]),
-        }
-        for k in order
-        if drawn[k] > 0.0
-    ]
+    return records(
+        feature=order,
+        name=[cut(draws.model.columns.names[k], LONGEST_NAME) for k in order],
+        probability=drawn[order],
+        at_root=root[order],
+        exact=[None] * len(order) if truth is None else truth.feature_inclusion()[order],
+    )
 
 
-def _consensus(post: Posterior, truth: Posterior | None) -> list[dict[str, Any]]:
-    """Nodes in preorder; of an exact posterior the support is exact itself."""
-    found = post.consensus_tree(draws=DRAWS)
-    exact = {} if truth is None or truth is post else _exact_support(truth)
-    return [
-        {
-            "words": cut(words, LONGEST),
-            "support": float(found.support[i]),
-            "exact": exact.get(found.key[i], 0.0) if i and exact else None,
-            "rows": float(found.rows[i]),
-            "rest": float(found.rest[i]),
-            "parent": int(found.parent[i]),
-            "value": _said(found.said[i]),
-        }
-        for i, words in enumerate(found.words)
-    ]
-
-
-def _exact_support(truth: Posterior) -> dict[tuple[int, ...], float]:
-    """Exact probability of each cell, by its key; empty where it takes draws."""
+def _exact_at(keys: list[tuple[int, ...]], truth: Posterior) -> list[float] | None:
+    """Return the exact probabilities of cells, or None if ``truth`` would have to draw for them."""
     if not hasattr(truth, "path_probabilities"):
-        return {}
-    found = truth.support(0.0)
-    return dict(zip(found.key, found.probability.tolist(), strict=True))
+        return None
+    support = truth.support(0.0)
+    probability = dict(zip(support.key, support.probability.tolist(), strict=True))
+    return [probability.get(key, 0.0) for key in keys]
 
 
-def _said(lines: list[str]) -> str | None:
-    """Return the prediction of a leaf on one line, or None without one."""
-    return cut(", ".join(lines), LONGEST) if lines else None
-
-
-def _paths(
-    draws: SampledPosterior, truth: Posterior | None, paths: Paths, colours: dict[int, int]
-) -> list[dict[str, Any]]:
+def _paths(draws: SampledPosterior, truth: Posterior | None, paths: Paths, colours: list[int]) -> list[dict[str, Any]]:
+    """Return the decision paths, each with its last condition, all conditions, and the ends of its box."""
+    m = len(paths.node)
     exact = None
     if truth is not None and hasattr(truth, "path_probabilities"):
         exact = truth.path_probabilities(draws, paths.cell, paths.parent)
     trees, between, columns = draws.distinct_trees, draws.node_between, draws.model.columns
-    said = lines_of_cells(draws.model, draws.node_stats[paths.node], MOST_CLASSES)
-    top, bottom = layout(paths)
-    out = []
-    for i, node in enumerate(paths.node.tolist()):
-        above = int(paths.above[i])
-        condition = None if above < 0 else condition_of(trees, between, above, node == above + 1)
+    condition, colour = [], []
+    for node, above in zip(paths.node.tolist(), paths.above.tolist(), strict=True):
         before = path_to(trees, between, int(draws.cells.tree_of_node[node]), max(above, 0))
-        out.append(
-            {
-                "parent": int(paths.parent[i]),
-                "depth": int(paths.depth[i]),
-                "words": cut(
-                    conditions_in_words(columns, [condition] if condition else [], [c for _, c in before]), LONGEST
-                ),
-                "way": cut(words_of_node(draws, node), LONGEST),
-                "colour": -1 if condition is None else colours.get(condition.feature, PALETTE),
-                "probability": float(paths.probability[i]),
-                "mcse": _finite(paths.mcse[i]),
-                "exact": None if exact is None else float(exact[i]),
-                "stops": float(paths.stops[i]),
-                "rows": float(paths.rows[i]),
-                "value": _said(said[i]),
-                "top": float(top[i]),
-                "bottom": float(bottom[i]),
-            }
-        )
-    return out
+        last = [] if above < 0 else [condition_of(trees, between, above, node == above + 1)]
+        condition.append(cut(conditions_in_words(columns, last, [one for _, one in before]), LONGEST))
+        feature = last[0].feature if last else -1
+        colour.append(-1 if not last else colours.index(feature) if feature in colours else PALETTE)
+    predictions = lines_of_cells(draws.model, draws.node_stats[paths.node], MOST_CLASSES)
+    top, bottom = layout(paths)
+    return records(
+        parent=paths.parent,
+        depth=paths.depth,
+        condition=condition,
+        conditions=[cut(words_of_node(draws, node), LONGEST) for node in paths.node.tolist()],
+        colour=colour,
+        probability=paths.probability,
+        mcse=paths.mcse,
+        exact=[None] * m if exact is None else exact,
+        stops=paths.stops,
+        rows=paths.rows,
+        value=[cut(", ".join(lines), LONGEST) for lines in predictions],
+        top=top,
+        bottom=bottom,
+    )
 
 
 def layout(paths: Paths) -> tuple[np.ndarray, np.ndarray]:
-    """Ends (m,) of the boxes of an icicle between 0 and 1: children from the start of their parent on."""
+    """Return the upper and lower ends (m,) of the boxes of an icicle, between 0 and 1.
+
+    A box has the height `Paths.width`; the first child of a path begins where the path begins, and the others follow.
+    """
     top, filled = np.zeros(len(paths.parent)), np.zeros(len(paths.parent))
     width = paths.width
     for i in range(1, len(top)):
@@ -264,195 +241,151 @@ def layout(paths: Paths) -> tuple[np.ndarray, np.ndarray]:
     return top, top + width
 
 
-def _credible(draws: SampledPosterior, likely: Any) -> dict[str, Any]:
-    drawn = np.flatnonzero(draws.weight_of_tree > 0.0)
-    return {"mass": likely.mass, "size": len(likely), "exact": bool(likely.exact), "distinct": len(drawn)}
-
-
-def _best(draws: SampledPosterior, likely: Any) -> list[dict[str, Any]]:
-    """The most probable trees drawn, for readers without JavaScript."""
-    log_posterior = order_of_trees(draws, likely)
+def _best(draws: SampledPosterior, credible_set: CredibleSet | None) -> list[dict[str, Any]]:
+    """Return the most probable trees drawn, for readers without JavaScript."""
+    log_posterior = order_of_trees(draws, credible_set)
     log_posterior = np.where(draws.weight_of_tree > 0.0, log_posterior, -np.inf)
-    order = np.argsort(-log_posterior, kind="stable")[: min(N_BEST, int((log_posterior > -np.inf).sum()))]
-    return [
-        {
-            "text": _beginning(draws.distinct_tree(t).format()),
-            "fraction": float(draws.weight_of_tree[t]),
-            "log_posterior": float(log_posterior[t]),
-            "level": None if likely is None else likely.level_at(float(log_posterior[t])),
-        }
-        for t in order.tolist()
-    ]
+    order = np.argsort(-log_posterior, kind="stable")[:N_BEST]
+    order = order[log_posterior[order] > -np.inf]
+    return records(
+        text=[_first_lines(draws.distinct_tree(int(t)).format()) for t in order],
+        fraction=draws.weight_of_tree[order],
+        log_posterior=log_posterior[order],
+        level=[None if credible_set is None else credible_set.level_at(float(log_posterior[t])) for t in order],
+    )
 
 
-def _beginning(text: str) -> str:
+def _first_lines(text: str) -> str:
     lines = text.splitlines()
     more = len(lines) - MOST_LINES
     shown = [cut(line, LONGEST) for line in lines[:MOST_LINES]]
     return "\n".join([*shown, f"... {more} more lines"] if more > 0 else shown)
 
 
-def _modes(modes: Any) -> dict[str, Any]:
-    return {
-        "silhouette": float(modes.silhouette),
-        "modes": [
-            {
-                "mass": float(mode.mass),
-                "by_chain": [float(x) for x in mode.by_chain],
-                "differs": [cut(line, LONGEST) for line in mode.differs],
-                "tree": _beginning(mode.tree.format()),
-            }
-            for mode in modes.modes
-        ],
-    }
-
-
 def _map(draws: SampledPosterior, paths: Paths, mode_of_tree: np.ndarray) -> dict[str, Any]:
-    """Up to 400 draws as points of the unit square; draws of one chain at one tree are one point."""
-    found = draws.tree_distances()
-    place, part = classical_scaling(found.matrix)
+    """Return up to 400 draws as points of the unit square, equal trees of a chain as one point."""
+    distances = draws.tree_distances()
+    place, part = classical_scaling(distances.matrix)
     span = float(np.ptp(place, axis=0).max()) or 1.0
-    middle = (place.max(axis=0) + place.min(axis=0)) / 2.0
-    both, first, count = np.unique(np.array([found.chain, found.tree]), axis=1, return_index=True, return_counts=True)
-    points = [
-        {
-            "x": round(0.5 + float((place[i, 0] - middle[0]) / span), 4),
-            "y": round(0.5 + float((place[i, 1] - middle[1]) / span), 4),
-            "chain": int(chain),
-            "tree": int(tree),
-            "mode": int(mode_of_tree[tree]),
-            "draws": int(n),
-            "paths": sorted({int(path) for path in _nodes_of(draws, paths.of_node, int(tree)) if path > 0}),
-        }
-        for (chain, tree), i, n in zip(both.T.tolist(), first.tolist(), count.tolist(), strict=True)
-    ]
-    return {
-        "points": points,
-        "kept": float(part.sum()) if part.any() else 1.0,
-        "draws": len(found.tree),
-        "chains": draws.n_chains,
-    }
-
-
-def _nodes_of(draws: SampledPosterior, by_node: np.ndarray, tree: int) -> np.ndarray:
-    return by_node[slice(*draws.coded_trees.offset[tree : tree + 2])]
+    place = 0.5 + (place - (place.max(axis=0) + place.min(axis=0)) / 2.0) / span
+    both = np.array([distances.chain, distances.tree])
+    (chain, tree), first, count = np.unique(both, axis=1, return_index=True, return_counts=True)
+    offset = draws.coded_trees.offset
+    points = records(
+        x=place[first, 0],
+        y=place[first, 1],
+        chain=chain,
+        tree=tree,
+        mode=mode_of_tree[tree],
+        draws=count,
+        paths=[sorted({*paths.of_node[offset[t] : offset[t + 1]].tolist()} - {-1, 0}) for t in tree],
+    )
+    return {"points": points, "fraction": float(part.sum()) if part.any() else 1.0, "draws": len(distances.tree)}
 
 
 def _support(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:
-    found = draws.support(0.05)
-    exact = {} if truth is None else _exact_support(truth)
-    # those that are nearly certain say little of where chains differ
-    order = np.argsort(-np.minimum(found.probability, 1.0 - found.probability), kind="stable")
-    order = order[found.kind[order] == "cell"][:N_SUPPORT]
-    return [
-        {
-            "words": cut(found.words[i], LONGEST),
-            "rows": float(found.rows[i]),
-            "probability": float(found.probability[i]),
-            "mcse": _finite(found.mcse[i]),
-            "ess": _finite(found.ess[i]),
-            "rhat": _finite(found.rhat[i]),
-            "by_chain": [float(x) for x in found.by_chain[i]],
-            "exact": exact.get(found.key[i], 0.0) if exact else None,
-        }
-        for i in sorted(order.tolist(), key=lambda i: -round(float(found.probability[i]), 9))
-    ]
+    """Return the cells about which trees differ most, the most probable first."""
+    support = draws.support(0.05)
+    order = np.argsort(-np.minimum(support.probability, 1.0 - support.probability), kind="stable")
+    order = order[support.kind[order] == "cell"][:N_SUPPORT]
+    order = np.array(sorted(order.tolist(), key=lambda i: -round(float(support.probability[i]), 9)), dtype=np.int64)
+    exact = None if truth is None else _exact_at([support.key[i] for i in order], truth)
+    return records(
+        words=[cut(support.words[i], LONGEST) for i in order],
+        rows=support.rows[order],
+        probability=support.probability[order],
+        mcse=support.mcse[order],
+        ess=support.ess[order],
+        rhat=support.rhat[order],
+        by_chain=support.by_chain[order],
+        exact=[None] * len(order) if exact is None else exact,
+    )
 
 
 def _diagnosis(draws: SampledPosterior) -> dict[str, Any]:
-    table, trees, splits = draws.summary(), draws.tree_ess(), draws.asdsf()
-    rows = [
-        {"name": cut(str(name), LONGEST), **{key: _finite(value) for key, value in line.items()}}
-        for name, line in table.to_dict(orient="index").items()
-    ]
-    return {
-        "rows": rows,
-        "acceptance": {str(name): float(fraction) for name, fraction in table.attrs["acceptance"].items()},
-        "tree_ess": {name: _finite(value) for name, value in trees._asdict().items()},
-        "asdsf": {name: _finite(value) for name, value in splits._asdict().items()},
-    }
+    table = draws.summary()
+    rows = [{"name": cut(name, LONGEST), **line} for name, line in table.to_dict(orient="index").items()]
+    acceptance = ", ".join(f"{name} {fraction:.3f}" for name, fraction in table.attrs["acceptance"].items())
+    return {"rows": rows, "acceptance": acceptance, "tree_ess": draws.tree_ess(), "asdsf": draws.asdsf()}
 
 
 def _traces(draws: SampledPosterior) -> list[dict[str, Any]]:
-    """Log posterior and number of leaves by chain, evenly spaced draws."""
+    """Return the log posterior and the number of leaves at evenly spaced draws, by chain."""
     at = spaced(draws.n_draws, N_TRACE)
     both = {"log posterior": draws.log_prior + draws.log_score, "number of leaves": draws.n_leaves}
-    return [
-        {
-            "name": name,
-            "draws": at.tolist(),
-            "chains": [[_finite(x) for x in chain] for chain in values[:N_CHAINS, at]],
-            "all_chains": draws.n_chains,
-        }
-        for name, values in both.items()
-    ]
+    return [{"name": name, "draws": at, "chains": values[:N_CHAINS, at]} for name, values in both.items()]
 
 
-def _facts(post: Posterior, draws: SampledPosterior, told: dict[str, Any]) -> list[tuple[str, str]]:
-    """The model and the run, in words."""
+def _facts(post: Posterior, draws: SampledPosterior) -> list[tuple[str, str]]:
+    """Return the model and the run as pairs of a name and a text."""
     model = draws.model
     facts = [
-        ("data", data_words(told)),
+        ("data", words.data_line(model)),
         ("tree prior", repr(model.tree_prior)),
         ("split prior", repr(model.split_prior)),
         ("leaf", repr(model.leaf)),
     ]
     if draws is not post:
         facts.append(("posterior", repr(post)))
-        log_evidence = post.log_evidence
-        evidence = "" if log_evidence is None else f"{log_evidence:.6f}"
+        evidence = "" if post.log_evidence is None else f"{post.log_evidence:.6f}"
     else:
-        facts.append(("draws", run_words(told)))
-        evidence = evidence_words(told)
-        if draws.calls:
-            facts.append(("seed", cut(str(draws.calls[0].seed), LONGEST)))
-        if draws.course is not None:
-            kernel = draws.course.kernel
-            facts.append(("moves", ", ".join(str(name) for name in kernel.moves)))
-            facts.append(("steps", f"{draws.course.steps} a chain after tuning, every {draws.course.thin} kept"))
-        if draws.tempering is not None:
-            facts.append(("inverse temperatures", str(draws.tempering.betas.shape[1])))
-        facts.append(("best log posterior drawn", f"{best_log_posterior(draws):.3f} (unnormalised)"))
+        facts += _facts_of_run(draws)
+        evidence = words.evidence_text(draws)
     if evidence:
         facts.append(("log evidence", evidence))
-    made_by = [call.versions for call in draws.calls]
-    facts += [("versions", versions_words(numbers)) for i, numbers in enumerate(made_by) if numbers not in made_by[:i]]
-    if versions() not in made_by:
-        facts.append(("versions of this page" if made_by else "versions", versions_words(versions())))
-    return [(name, cut(value, LONGEST_CALL)) for name, value in facts]
+    drawn_with = [call.versions for call in draws.calls]
+    facts += [("versions", _versions(numbers)) for i, numbers in enumerate(drawn_with) if numbers not in drawn_with[:i]]
+    if versions() not in drawn_with:
+        facts.append(("versions of this page" if drawn_with else "versions", _versions(versions())))
+    return facts
 
 
-def _in_sentences(draws: SampledPosterior, content: dict[str, Any]) -> list[str]:
-    """The posterior in words."""
+def _facts_of_run(draws: SampledPosterior) -> list[tuple[str, str]]:
+    facts = [("draws", words.run_line(draws))]
+    if draws.calls:
+        facts.append(("seed", cut(draws.calls[0].seed, LONGEST)))
+    if draws.course is not None:
+        facts.append(("moves", ", ".join(map(str, draws.course.kernel.moves))))
+        facts.append(("steps", f"{draws.course.steps} a chain after tuning, every {draws.course.thin} kept"))
+    if draws.tempering is not None:
+        facts.append(("inverse temperatures", str(draws.tempering.betas.shape[1])))
+    return [*facts, ("best log posterior drawn", f"{words.best_log_posterior(draws):.3f} (unnormalised)")]
+
+
+def _calls(post: SampledPosterior) -> list[str]:
+    """Return the lines of Python that make the draws again, with a remark if they cannot."""
+    lines = [call.line for call in post.calls]
+    if not all(call.repeatable for call in post.calls):
+        lines.append("# not the same draws again: a call was interrupted, or has an argument that a line cannot contain")
+    return lines
+
+
+def _versions(numbers: dict[str, str]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in numbers.items())
+
+
+def _sentences(
+    draws: SampledPosterior, inclusion: list[dict[str, Any]], n_majority_cells: int, masses: list[float]
+) -> list[str]:
+    """Return the posterior in a few sentences."""
     pmf = draws.n_leaves_pmf()
-    upto = np.cumsum(pmf)
-    low, high = (int(np.searchsorted(upto, q - 1e-12)) for q in (0.05, 0.95))
+    cumulative = np.cumsum(pmf)
+    low, high = (int(np.searchsorted(cumulative, q - 1e-12)) for q in (0.05, 0.95))
     span = f"{low}" if low == high else f"{low} to {high}"
-    inside = probability(float(pmf[low : high + 1].sum()))
+    inside = words.probability(float(pmf[low : high + 1].sum()))
     out = [f"A tree has {float(pmf @ np.arange(len(pmf))):.1f} leaves on average, {span} with probability {inside}."]
-    roots = sorted(content["inclusion"], key=lambda line: -line["at_root"])
-    no_split = float(draws.weight_of_tree[draws.root_feature_of_tree == LEAF].sum())
+    roots = sorted(inclusion, key=lambda line: -line["at_root"])
     if roots and roots[0]["at_root"] > 0.0:
         named = " and ".join(f"{r['name']} ({r['at_root']:.2f})" for r in roots[:2] if r["at_root"] >= 0.05)
-        out.append(f"The first split is about {named or 'many features in turn'}.")
+        out.append(f"The first split is on {named or 'many features in turn'}.")
+    no_split = float(draws.weight_of_tree[draws.root_feature_of_tree == LEAF].sum())
     if no_split >= 0.01:
         out.append(f"There is no split at all with probability {no_split:.2f}.")
-    often = int((draws.feature_inclusion() >= 0.5).sum())
-    p = draws.model.n_features
-    asked = "asks" if often == 1 else "ask"
-    out.append(f"Of {p} feature{'s' * (p != 1)} most trees {asked} about {often}.")
-    majority = len(content["consensus"]) - 1
-    cells = "cell" if majority == 1 else "cells"
-    out.append(
-        f"{majority} {cells} of training rows {'is' if majority == 1 else 'are'} in more than half of the trees."
-    )
-    modes = content["modes"]["modes"]
-    if len(modes) > 1:
-        masses = ", ".join(f"{mode['mass']:.2f}" for mode in modes)
-        out.append(f"The trees fall into {len(modes)} clusters with {masses} of the draws.")
+    p, n_frequent = draws.model.n_features, int((draws.feature_inclusion() >= 0.5).sum())
+    out.append(f"Of {p} feature{'s' * (p != 1)} most trees split on {n_frequent}.")
+    cells = "cell of training rows is" if n_majority_cells == 1 else "cells of training rows are"
+    out.append(f"{n_majority_cells} {cells} in more than half of the trees.")
+    if len(masses) > 1:
+        parts = ", ".join(f"{mass:.2f}" for mass in masses)
+        out.append(f"The trees fall into {len(masses)} clusters with {parts} of the draws.")
     return out
-
-
-def _finite(x: Any) -> float | None:
-    """A number for JSON."""
-    return float(x) if math.isfinite(x) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ...table.kinds import NUMBER
 from ...table.words import digits_of_range, figure, threshold_text
 from ...tree.arrays import LEAF
 from ...tree.words import label_words
-from .text import LONGEST_NAME, as_json, cut
+from .words import LONGEST_NAME, cut
 
 if TYPE_CHECKING:
     from ...posterior.sampled import SampledPosterior
@@ -67,7 +68,7 @@ def trees_for_page(
     most = MOST_TREES
     while True:
         told = packed_trees(post, likely, paths, mode_of_tree, most)
-        size = len(as_json(told))
+        size = len(json.dumps(told, separators=(",", ":")))
         if size <= MOST_BYTES or most <= FEWEST_TREES:
             return told
         most = max(min(int(0.9 * most * MOST_BYTES / size), most - 1), FEWEST_TREES)

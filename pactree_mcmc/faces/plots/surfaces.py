@@ -1,7 +1,7 @@
 """Plots over two features: the partition of a tree, the predictive surface of a posterior and its spread.
 
-Trees are constant between their thresholds: surfaces are computed once for each rectangle between neighbouring ones,
-on a regular grid only where there are too many.
+Trees are constant between their thresholds. So surfaces are computed once for each rectangle between neighbouring
+thresholds, and on a regular grid only if there are too many.
 """
 
 from __future__ import annotations
@@ -21,54 +21,46 @@ from ...table.coding import LARGEST
 from ...table.labels import category_codes
 from ...tree.tree import Tree
 from ...tree.words import label_words
-from .axes import (
-    axes_or_new,
-    check_posterior,
-    feature_number,
-    has_no_draws,
-    numbers_of_rows,
-    say_no_draws,
-    shortened,
-    value_column,
-    value_name,
-)
+from . import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_PIECES = 150
-"""Pieces of an axis; beyond, a regular grid of as many."""
+"""Largest number of pieces of an axis."""
 N_ROWS, N_TREES = 1000, 300
+"""Largest numbers of training rows drawn, and of trees whose thresholds divide the axes."""
 MARGIN = 0.04
+"""Margin of an axis, as a fraction of the range of the values."""
 SMALLEST_DRAWN = 1e-250
-"""Smallest size of values that matplotlib draws as they are, and the inverse of the largest; it squares some."""
+"""Smallest size of values that matplotlib, which squares some, can draw, and the inverse of the largest."""
 
 
 class Axis(NamedTuple):
-    """A feature cut into pieces on which trees are constant."""
+    """A feature divided into pieces on which trees are constant."""
 
     feature: int
     name: str
     edges: np.ndarray
     """(m + 1,) increasing, in units of ``unit``."""
     middles: np.ndarray
-    """(m,): a value in each piece; the number of a category."""
+    """(m,) a value in each piece, or the number of a category."""
     labels: list[str] | None
-    """Categories of a nominal feature; None for an ordered one."""
+    """Categories of a nominal feature, None for an ordered one."""
     unit: float = 1.0
-    """Power of ten by which values are divided where they are drawn, if matplotlib cannot draw them as they are."""
+    """Power of ten that divides values which matplotlib could not draw otherwise."""
 
 
 class Plane(NamedTuple):
-    """A slice through the table: two features vary, the others stay."""
+    """A slice through the table: two features vary, the others are fixed."""
 
     x: Axis
     y: Axis
     rows: np.ndarray
-    """(len(y) * len(x), p): a row of numbers for each rectangle."""
+    """(len(y) * len(x), p) a row of numbers for each rectangle."""
 
     def grid(self, values: np.ndarray) -> np.ndarray:
-        """Values by rectangle, (len(y), len(x))."""
+        """Return values by rectangle, (len(y), len(x))."""
         return values.reshape(len(self.y.middles), len(self.x.middles))
 
 
@@ -82,7 +74,7 @@ def plot_surface(
     at: Mapping[Any, Any] | None = None,
     points: bool | None = None,
 ) -> Axes:
-    """Plot the prediction of the posterior over two features, or the disagreement of its trees.
+    """Draw the prediction of the posterior over two features, or the disagreement of its trees.
 
     Parameters
     ----------
@@ -115,25 +107,25 @@ def plot_surface(
 
     Notes
     -----
-    Cost: up to 22,500 predictions, on a regular grid if thresholds would make more. Training rows stand where the
-    model's coding puts them, exactly so under LocalCuts without ``max_cuts``.
+    Cost: up to 22,500 predictions, on a regular grid if thresholds would make more. Training rows are drawn at the
+    values that the model's coding gives them, which are exact under LocalCuts without ``max_cuts``.
     """
-    check_posterior(posterior)
+    style.check_posterior(posterior)
     model = posterior.model
     std = getattr(posterior, "predict_std_over_trees", None)
     if spread and std is None:
         raise TypeError(f"{type(posterior).__name__} has no predict_std_over_trees; leave spread out.")
-    column, pair = value_column(model, label), _pair(model, features)
+    column, pair = style.value_column(model, label), _pair(model, features)
     fixed = _fixed_values(model, pair, at)
-    ax = axes_or_new(ax, 5.4, 4.2)
-    if has_no_draws(posterior):
-        return say_no_draws(ax)
+    ax = style.axes_or_new(ax, 5.4, 4.2)
+    if style.has_no_draws(posterior):
+        return style.say_no_draws(ax)
     plane = _plane(model, pair, fixed, posterior.draw_trees(N_TREES, 0))
     if spread and std is not None:
-        values = std(_as_input(model, plane.rows)).reshape(len(plane.rows), -1)[:, column]
+        values = std(_with_labels(model, plane.rows)).reshape(len(plane.rows), -1)[:, column]
     else:
         values = posterior._values(plane.rows)[:, column]
-    name = f"{'sd of ' if spread else ''}{value_name(model, column)}"
+    name = f"{'sd of ' if spread else ''}{style.value_name(model, column)}"
     limits = (0.0, None) if spread else (0.0, 1.0) if model.classes_ is not None else (None, None)
     mesh = _draw_surface(ax, plane, values, name, "magma" if spread else "viridis", limits)
     if points or (points is None and model.n_features == 2):
@@ -151,12 +143,12 @@ def plot_partition(
     at: Mapping[Any, Any] | None = None,
     fill: bool = True,
 ) -> Axes:
-    """Plot the cells of a tree over two features, coloured by the predictions of their leaves.
+    """Draw the cells of a tree over two features, coloured by the predictions of their leaves.
 
     Parameters
     ----------
     posterior : Posterior
-        Determines the names and the range of the features.
+        A posterior of the model, which has the names and the range of the features.
     features, label, at
         As of `plot_surface`.
     ax : matplotlib Axes, optional
@@ -175,22 +167,22 @@ def plot_partition(
     ValueError
         If a feature, a label or a category is unknown, the two features are one, or a tree to be filled has no values.
     """
-    check_posterior(posterior)
+    style.check_posterior(posterior)
     model = posterior.model
-    column, pair = value_column(model, label), _pair(model, features)
+    column, pair = style.value_column(model, label), _pair(model, features)
     fixed = _fixed_values(model, pair, at)
     if fill and tree is not None and tree.value is None and has_values_by_leaf(model):
         raise ValueError("the tree carries no values; take one from the posterior, or give fill=False.")
-    ax = axes_or_new(ax, 5.4, 4.2)
-    if has_no_draws(posterior):
-        return say_no_draws(ax)
+    ax = style.axes_or_new(ax, 5.4, 4.2)
+    if style.has_no_draws(posterior):
+        return style.say_no_draws(ax)
     tree = posterior.map_tree() if tree is None else tree
     plane = _plane(model, pair, fixed, [tree])
     leaf = tree.routes().leaves(plane.rows)
     if fill and (tree.value is not None or model.leaf.predicts):
         limits = (0.0, 1.0) if model.classes_ is not None else (None, None)
         values = posterior_from_trees(model, [tree])._values(plane.rows) if tree.value is None else tree.value[leaf]
-        _draw_surface(ax, plane, values[:, column], value_name(model, column), "viridis", limits)
+        _draw_surface(ax, plane, values[:, column], style.value_name(model, column), "viridis", limits)
     _draw_borders(ax, plane, plane.grid(leaf))
     return ax
 
@@ -205,13 +197,13 @@ def axis_of(model: TreeModel, feature: int, trees: Sequence[Tree], most_pieces: 
         middles = np.arange(float(len(categories)))
         edges = np.arange(len(categories) + 1.0) - 0.5
         return Axis(feature, name, edges, middles, [label_words(c) for c in categories.tolist()])
-    asked = [t.threshold[(t.feature == feature) & (t.categories < 0)] for t in trees]
-    thresholds = np.unique(np.concatenate([np.empty(0), *asked]))
+    cuts = [t.threshold[(t.feature == feature) & (t.categories < 0)] for t in trees]
+    thresholds = np.unique(np.concatenate([np.empty(0), *cuts]))
     thresholds = thresholds[np.isfinite(thresholds)]
     rows = training_points(model, N_ROWS)[1][:, feature]
-    known = np.concatenate([rows[np.isfinite(rows)], thresholds])
-    unit = unit_of(known)
-    low, high = (known.min() / unit, known.max() / unit) if len(known) else (0.0, 0.0)
+    values = np.concatenate([rows[np.isfinite(rows)], thresholds])
+    unit = unit_of(values)
+    low, high = (values.min() / unit, values.max() / unit) if len(values) else (0.0, 0.0)
     margin = MARGIN * (high - low) or 0.5
     ends = np.array([low - margin, high + margin])
     edges = np.concatenate([ends[:1], thresholds / unit, ends[1:]])
@@ -236,25 +228,25 @@ def _has_regression_on(model: TreeModel, feature: int) -> bool:
     return chosen is not None and feature in model.columns.ordered_places("columns", chosen)
 
 
-def name_categories(axis: Any, ours: Axis) -> None:
-    """Ticks of a nominal feature."""
-    assert ours.labels is not None
-    axis.set_ticks(ours.middles, [shortened(text, 14) for text in ours.labels], parse_math=False)
-    if axis.axis_name == "x" and sum(map(len, ours.labels)) > 40:
+def name_categories(axis: Any, nominal: Axis) -> None:
+    """Set the ticks of a matplotlib axis to the categories of a nominal feature."""
+    assert nominal.labels is not None
+    axis.set_ticks(nominal.middles, [style.shortened(text, 14) for text in nominal.labels], parse_math=False)
+    if axis.axis_name == "x" and sum(map(len, nominal.labels)) > 40:
         axis.set_tick_params(rotation=45)
 
 
 def _pair(model: TreeModel, features: Sequence[Any]) -> tuple[int, int]:
     if isinstance(features, str) or len(features) != 2:
         raise ValueError(f"features is {features!r}; give two names or indices.")
-    x, y = (feature_number(model, one) for one in features)
+    x, y = (style.feature_number(model, one) for one in features)
     if x == y:
         raise ValueError(f"features is {tuple(features)!r}: both are {model.columns.names[x]!r}; give two.")
     return x, y
 
 
 def _fixed_values(model: TreeModel, pair: tuple[int, int], at: Mapping[Any, Any] | None) -> np.ndarray:
-    """A number for each feature, (p,): the one given, or a middle one."""
+    """Return a number for each feature, (p,): the value in ``at``, else the median or the most frequent category."""
     rows = training_points(model, N_ROWS)[1]
     out = np.empty(model.n_features)
     for k in range(model.n_features):
@@ -264,7 +256,7 @@ def _fixed_values(model: TreeModel, pair: tuple[int, int], at: Mapping[Any, Any]
         else:
             out[k] = np.quantile(column, 0.5, method="lower") if len(column) else 0.0
     for name, value in (at or {}).items():
-        k = feature_number(model, name)
+        k = style.feature_number(model, name)
         if k in pair:
             raise ValueError(f"at holds {name!r}, which varies; give values of the other features.")
         categories = model.columns.categories[k]
@@ -285,8 +277,8 @@ def _plane(model: TreeModel, pair: tuple[int, int], fixed: np.ndarray, trees: Se
     return Plane(x, y, rows)
 
 
-def _as_input(model: TreeModel, rows: np.ndarray) -> Any:
-    """Rows of numbers as the model's columns take them: categories by their labels."""
+def _with_labels(model: TreeModel, rows: np.ndarray) -> Any:
+    """Return rows of numbers with the labels of categories in place of their numbers."""
     if not model.columns.is_nominal.any():
         return rows
     out = rows.astype(object)
@@ -298,38 +290,35 @@ def _as_input(model: TreeModel, rows: np.ndarray) -> Any:
 
 
 def _draw_surface(ax: Any, plane: Plane, values: np.ndarray, name: str, colors: str, limits: tuple[Any, Any]) -> Any:
-    """Filled rectangles, the colour bar, names; returns the rectangles."""
-    low, high = limits
-    mesh = ax.pcolormesh(
-        plane.x.edges, plane.y.edges, plane.grid(values), cmap=colors, vmin=low, vmax=high, rasterized=True
-    )
+    """Draw filled rectangles, the colour bar and the names of the features, and return the rectangles."""
+    x, y, (low, high) = plane.x.edges, plane.y.edges, limits
+    mesh = ax.pcolormesh(x, y, plane.grid(values), cmap=colors, vmin=low, vmax=high, rasterized=True)
     ax.get_figure().colorbar(mesh, ax=ax).set_label(name, parse_math=False)
-    for axis, ours in ((ax.xaxis, plane.x), (ax.yaxis, plane.y)):
-        axis.set_label_text(shortened(ours.name, 40), parse_math=False)
-        if ours.labels is not None:
-            name_categories(axis, ours)
-    ax.set(xlim=plane.x.edges[[0, -1]], ylim=plane.y.edges[[0, -1]])
+    for axis, feature in ((ax.xaxis, plane.x), (ax.yaxis, plane.y)):
+        axis.set_label_text(style.shortened(feature.name, 40), parse_math=False)
+        if feature.labels is not None:
+            name_categories(axis, feature)
+    ax.set(xlim=x[[0, -1]], ylim=y[[0, -1]])
     return mesh
 
 
 def _draw_borders(ax: Any, plane: Plane, leaf: np.ndarray) -> None:
-    """Lines between neighbouring rectangles of different leaves, thinner when there are many."""
+    """Draw lines between neighbouring rectangles of different leaves, thinner if there are many."""
     from matplotlib.collections import LineCollection
 
     x, y = plane.x.edges, plane.y.edges
-    i, j = np.nonzero(leaf[:, 1:] != leaf[:, :-1])
-    upright = [[(x[b + 1], y[a]), (x[b + 1], y[a + 1])] for a, b in zip(i, j, strict=True)]
-    i, j = np.nonzero(leaf[1:] != leaf[:-1])
-    level = [[(x[b], y[a + 1]), (x[b + 1], y[a + 1])] for a, b in zip(i, j, strict=True)]
-    n_lines = np.any(leaf[:, 1:] != leaf[:, :-1], axis=0).sum() + np.any(leaf[1:] != leaf[:-1], axis=1).sum()
+    right, up = leaf[:, 1:] != leaf[:, :-1], leaf[1:] != leaf[:-1]
+    upright = [[(x[j + 1], y[i]), (x[j + 1], y[i + 1])] for i, j in np.argwhere(right)]
+    level = [[(x[j], y[i + 1]), (x[j + 1], y[i + 1])] for i, j in np.argwhere(up)]
+    n_lines = right.any(axis=0).sum() + up.any(axis=1).sum()
     width = min(1.4, max(0.3, 30.0 / max(n_lines, 1)))
     ax.add_collection(LineCollection(upright + level, colors="white", linewidths=width, capstyle="projecting"))
 
 
 def _draw_rows(ax: Any, model: TreeModel, plane: Plane, column: int, mesh: Any) -> None:
-    """Training rows in the colours of ``mesh``, or white; nominal ones spread within their category."""
-    rows = np.unique(np.linspace(0, model.n_rows - 1, min(N_ROWS, model.n_rows)).astype(np.int64))
-    place = numbers_of_rows(model, rows)[:, [plane.x.feature, plane.y.feature]] / [plane.x.unit, plane.y.unit]
+    """Draw training rows in the colours of ``mesh``, or white, and spread nominal ones within their category."""
+    rows = style.evenly_spaced(model.n_rows, N_ROWS)
+    place = style.numbers_of_rows(model, rows)[:, [plane.x.feature, plane.y.feature]] / [plane.x.unit, plane.y.unit]
     spread = np.random.default_rng(0).uniform(-0.3, 0.3, place.shape)
     place = place + spread * [plane.x.labels is not None, plane.y.labels is not None]
     values = model.target.values[rows]

@@ -1,0 +1,100 @@
+"""Numbers, names and the facts about a posterior as short texts, for the report and the command line."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ...model import TreeModel
+    from ...posterior.sampled import SampledPosterior
+
+LONGEST_NAME = 100
+"""Largest number of characters of the name of a feature, a class or a category."""
+MOST_NAMED = 10
+"""Largest number of features or classes named in a line."""
+UNKNOWN = "-"
+"""Text of a number that is not known."""
+UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
+)
+"""Control characters, marks that change the direction of text, and code points that are not characters."""
+
+
+def printable(text: str) -> str:
+    """Return the text with every character that must not be in a page replaced by U+FFFD."""
+    return UNPRINTABLE.sub("\ufffd", text)
+
+
+def cut(text: object, most: int) -> str:
+    """Return the text, or its first ``most - 1`` characters and an ellipsis."""
+    text = str(text)
+    return text if len(text) <= most else text[: max(most - 1, 1)] + "…"
+
+
+def probability(p: float | None) -> str:
+    """Return a probability with two digits, as 0 or 1 only if it is exactly so.
+
+    Examples
+    --------
+    >>> [probability(p) for p in (0.0, 0.001, 0.254, 0.9999, 1.0, None)]
+    ['0', '<0.01', '0.25', '>0.99', '1', '-']
+    """
+    if p is None:
+        return UNKNOWN
+    if p <= 0.0 or p >= 1.0 - 1e-12:
+        return "0" if p <= 0.0 else "1"
+    return "<0.01" if p < 0.005 else ">0.99" if p > 0.995 else f"{p:.2f}"
+
+
+def number(x: float | None, digits: int = 3) -> str:
+    """Return a number with ``digits`` significant digits, or a dash if it is not known."""
+    if x is None or not math.isfinite(x):
+        return UNKNOWN
+    return f"{x:,.0f}" if abs(x) >= 1000.0 else f"{x:.{digits}g}"
+
+
+def describe_model(model: TreeModel) -> dict[str, Any]:
+    """Return the size of the data, the names of features and classes, and the model as text."""
+    return {
+        "n_rows": model.n_rows,
+        "features": list(model.columns.names),
+        "nominal": [name for name, yes in zip(model.columns.names, model.columns.is_nominal, strict=True) if yes],
+        "classes": None if model.classes_ is None else model.classes_.tolist(),
+        "model": repr(model),
+    }
+
+
+def data_line(model: TreeModel) -> str:
+    """Return one line about the data."""
+    facts = describe_model(model)
+    nominal = f", nominal: {_listed(facts['nominal'])}" if facts["nominal"] else ""
+    kind = "regression" if facts["classes"] is None else f"classes: {_listed(facts['classes'])}"
+    return f"{facts['n_rows']} rows, {len(facts['features'])} features{nominal}; {kind}"
+
+
+def run_line(post: SampledPosterior) -> str:
+    """Return one line about the chains and draws."""
+    chains = f"{post.n_chains} chain{'s' * (post.n_chains != 1)}"
+    return f"{chains} x {post.n_draws} draws, {post.n_distinct_trees} distinct trees"
+
+
+def evidence_text(post: SampledPosterior) -> str:
+    """Return the log evidence with its standard error, or an empty text if it is not known."""
+    if post.log_evidence is None:
+        return ""
+    error = "" if post.log_evidence_se is None else f" (standard error {post.log_evidence_se:.2g})"
+    return f"{post.log_evidence:.3f}{error}"
+
+
+def best_log_posterior(post: SampledPosterior) -> float:
+    """Return the log posterior of the best tree drawn, nats, unnormalised."""
+    return float(np.max(post.log_prior_of_tree + post.log_score_of_tree))
+
+
+def _listed(names: list[Any]) -> str:
+    shown = ", ".join(cut(name, LONGEST_NAME) for name in names[:MOST_NAMED])
+    return shown + (f", ... ({len(names)} in all)" if len(names) > MOST_NAMED else "")
