@@ -32,23 +32,23 @@ from ..table.columns import Columns, learn_columns
 from ..table.reader import Table
 
 LEAST_WEIGHT = 1e-300
-"""Weight of a row that adds nothing to a sum."""
+"""Weight of a row that is too small to change any sum."""
 DRAWS_A_BLOCK = 50
-"""Draws over which the weights of the global prior are normalised, at least."""
+"""Smallest number of draws over which the weights of the global prior are normalised."""
 
 
 class DataDependentMixture(NamedTuple):
     """Probabilities of the estimator of equation 9 at new rows."""
 
     probability: np.ndarray
-    """(m, K): a row for each new row, a column for each of ``classes``."""
+    """(m, K) probabilities, a row for each new row, a column for each of ``classes``."""
     standard_error: np.ndarray
-    """(m, K): Monte-Carlo error, from the variance between repetitions; 0 of the exact sum."""
+    """(m, K) Monte-Carlo error, from the variance between repetitions; 0 for the exact sum."""
     classes: np.ndarray
     """(K,) labels."""
     ess: float
-    """Fraction of the draws that is effective under the weights of the global prior, the mean over blocks of stages,
-    the least over the new rows; 1 without weights."""
+    """Effective fraction of the draws under the weights of the global prior: the mean over blocks of stages, and of
+    these the smallest over the new rows; 1 without weights."""
 
 
 def data_dependent_mixture(
@@ -202,7 +202,7 @@ def _read_sample(X: Any, y: Any, X_new: Any, estimation: Any, classes: Any) -> S
 
 
 def _read_mask(estimation: Any, n: int) -> np.ndarray:
-    """The rows of E (n,), which may be none or all."""
+    """Return the mask (n,) of the rows of E, which may be empty or contain all rows."""
     if estimation is None:
         raise ValueError("estimation is None; give a boolean mask (n,) of the rows of E, or a fraction in (0, 1).")
     if n == 0:
@@ -213,7 +213,7 @@ def _read_mask(estimation: Any, n: int) -> np.ndarray:
 
 
 def _columns_of(table: Table, rows: np.ndarray) -> Columns:
-    """The columns of a table, which may have fewer rows than a tree needs."""
+    """Return the columns of a table, which may have fewer rows than a tree needs."""
     if len(rows) > 1:
         return learn_columns(table, None)
     padded: Any = np.vstack([rows, np.zeros((2, table.n_features))])
@@ -233,11 +233,11 @@ def _numbers(table: Table) -> np.ndarray:
 
 
 def _model_with_points(sample: Sample, new: np.ndarray, tree_prior: Any, splits: LocalCuts) -> TreeModel:
-    """The model of the sample with the new rows, of weight zero: points that the splits divide.
+    """Return the model of the sample with the new rows as points of weight zero, which the splits divide too.
 
     There is a copy of the first new row for each class, so that the model knows all classes, and one more, so that it
-    has two rows. They are in E, which may not be empty, and add nothing to it. Copies make no further splits. Without
-    a sample the points have a weight that is lost in every sum, since some row must have one.
+    has two rows. They are in E, which must not be empty, and do not change it. Copies make no further splits. Without a
+    sample the points have a tiny weight, since some row must have a positive one.
     """
     n_copies = len(sample.classes) + 1
     points = np.vstack([new, new[:1].repeat(n_copies, axis=0)])
@@ -257,7 +257,7 @@ def _model_with_points(sample: Sample, new: np.ndarray, tree_prior: Any, splits:
 def _by_populations(
     model: TreeModel, sample: Sample, new: np.ndarray, splitting: str, sizes: tuple[int, int, int], rng: Any
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Probabilities, their errors over the repetitions, and the mean effective fraction of the draws of a block."""
+    """Return probabilities, their errors over the repetitions, and the mean effective fraction of a block of draws."""
     chains, draws, particles = sizes
     post = by_populations(model, chains=chains, draws=draws, particles=particles, rng=rng)
     trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
@@ -279,9 +279,11 @@ def _by_populations(
 
 
 def blocks_of_stages(stage: np.ndarray) -> list[np.ndarray]:
-    """Places of draws, in the order of their stages, in blocks of whole stages and `DRAWS_A_BLOCK` draws or more.
+    """Return indices of draws in the order of their stages, in blocks of whole stages with enough draws.
 
-    The weights are divided by their mean over a block: over the few draws of a single stage this mean would follow
+    A block has `DRAWS_A_BLOCK` draws or more.
+
+    The weights are divided by their mean over a block. Over the few draws of a single stage this mean would depend on
     them, and a single draw would have weight one whatever its tree.
     """
     ends = np.flatnonzero(np.diff(stage)) + 1

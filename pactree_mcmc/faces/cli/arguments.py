@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ... import __version__
@@ -14,8 +15,13 @@ TREE_PRIORS = {"chipman": ("alpha", "beta"), "branching": ("rho",), "penalty": (
 """Tree priors and their options."""
 LEAVES = ("dirichlet", "normal", "shared-variance", "poisson")
 KERNELS = ("default", "whole", "local", "cgm", "grow-prune", "blanchard")
-LEAST_COVERAGE = 1e-15
-"""Of an interval, and what it leaves out at least."""
+SMALLEST = 1e-15
+"""Smallest probability that an interval contains, or leaves out."""
+OPTIONS_OF_LIBRARY = (
+    *("draws", "tune", "chains", "thin", "proposals", "steps", "seconds", "kernel", "betas", "checkpoint", "every"),
+    *("missing", "nominal", "leaf", "max_cuts", "min_leaf", "max_depth", "max_cells"),
+)
+"""Arguments of the library that are options of the command line too."""
 EPILOG = (
     "What did not come compiled is compiled once: half a minute to two minutes of one core for a first run, "
     "four to six minutes of processor time for everything (the command warm-up)."
@@ -34,7 +40,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def read_arguments(argv: Sequence[str]) -> argparse.Namespace:
-    """Arguments as attributes; ``command`` is the name of the command, ``line`` all that was typed.
+    """Return the arguments as attributes, with the name of the command and the whole line.
 
     Raises
     ------
@@ -43,9 +49,33 @@ def read_arguments(argv: Sequence[str]) -> argparse.Namespace:
     SystemExit
         After the help or the version was printed.
     """
-    args = _with_prior_checked(_parser().parse_args(list(argv)))
+    args = _parser().parse_args(list(argv))
+    for prior, names in TREE_PRIORS.items():
+        for name in names:
+            if getattr(args, name, None) is not None and args.tree_prior != prior:
+                raise UsageError(
+                    f"--{name} is of --tree-prior {prior}, not of {args.tree_prior}; give one or the other"
+                )
     args.line = shlex.join(["python", "-m", "pactree_mcmc", *argv])
     return args
+
+
+def with_options(message: str) -> str:
+    """Return a message of the library with options of the command line in place of arguments of functions.
+
+    Examples
+    --------
+    >>> with_options("try betas=8; or draws=4000, missing='branch'.")
+    'try --betas 8; or --draws 4000, --missing branch.'
+    """
+    message = re.sub(r"pt\.resume\((?:'([^']*)'|path)\)", r"python -m pactree_mcmc resume \1", message)
+    message = re.sub(r"LocalCuts\((max_cuts=\w+)\)", r"\1", message)
+    names = "|".join(OPTIONS_OF_LIBRARY)
+    return re.sub(rf"\b({names})=(['\"]?)(\[[^\]]*\]|(?:\w+(?:\.\d+)?)?)\2", _option, message)
+
+
+def _option(match: re.Match[str]) -> str:
+    return f"--{match[1].replace('_', '-')} {match[3]}".rstrip()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -66,8 +96,31 @@ def _parser() -> argparse.ArgumentParser:
     predict = command("predict", "Predict the rows of another CSV file.", either)
     summary = command("summary", "Report a saved run, or sample and report.", either)
     report = command("report", "Write a saved run, or sample and write it, as one HTML page.", either)
-    compare = command("compare", "Compare a run with the exact posterior, where it is tractable.", either)
-    warm_up = commands.add_parser(
+    compare = command("compare", "Compare a run with the exact posterior, if it is tractable.", either)
+    _add_warm_up(commands)
+    resume = command("resume", "Continue a run, or finish a checkpoint, and report it.", "a saved run, or a checkpoint")
+    _add_new_rows(predict)
+    _add_page(report)
+    resume.add_argument("--draws", type=_count(1), metavar="N", help="further draws a chain; not for a checkpoint")
+    for sub in (fit, resume):
+        sub.add_argument("--out", metavar="RUN.nc", help="save the run")
+    for sub in (fit, summary, resume):
+        sub.add_argument("--plot", metavar="FOLDER", help="write pictures (PNG)")
+    for sub in (compare, report):
+        text = "cells the exact sum may need (%(default)s)"
+        sub.add_argument("--max-cells", type=_count(1), default=2_000_000, metavar="N", help=text)
+    for sub in (fit, predict, summary, report, compare):
+        _add_model(sub.add_argument_group("the model (of a CSV file)").add_argument, required=sub is fit)
+        _add_file(sub.add_argument_group("how CSV files are read").add_argument)
+        _add_run(sub.add_argument_group("the run").add_argument)
+    _add_checkpoint(resume.add_argument)
+    for sub in (fit, predict, summary, report, compare, resume):
+        sub.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    return parser
+
+
+def _add_warm_up(commands: Any) -> None:
+    parser = commands.add_parser(
         "warm-up",
         help="Compile everything once, for images and clusters.",
         description="Compile everything that is not on disk yet, each part in a process of its own: four to six "
@@ -75,171 +128,90 @@ def _parser() -> argparse.ArgumentParser:
         epilog=f"Users read --to FOLDER after they have set the environment variable {SHARED} to it. Everybody who can "
         "write there can run code as these users.",
     )
-    resume = command("resume", "Continue a run, or finish a checkpoint, and report it.", "a saved run, or a checkpoint")
-    _add_new_rows(predict)
-    _add_page(report)
-    warm_up.add_argument(
-        "--to",
-        metavar="FOLDER",
-        help="write everything there, for other users; a new folder is made (default: what is missing, to your own)",
-    )
-    warm_up.add_argument("--jobs", type=_count(1), metavar="N", help="processes at once (as many as cores)")
-    warm_up.add_argument("--quiet", action="store_true", help="print nothing")
-    resume.add_argument("--draws", type=_count(1), metavar="N", help="further draws a chain; none for a checkpoint")
-    for sub in (fit, resume):
-        sub.add_argument("--out", metavar="RUN.nc", help="save the run")
-    for sub in (fit, summary, resume):
-        sub.add_argument("--plot", metavar="FOLDER", help="write pictures (PNG)")
-    for sub in (compare, report):
-        _add_most_cells(sub)
-    for sub in (fit, predict, summary, report, compare):
-        _add_model(sub, required=sub is fit)
-        _add_run(sub)
-    _add_checkpoint(resume)
-    for sub in (fit, predict, summary, report, compare, resume):
-        sub.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-    return parser
+    to = "write everything there, for other users; a new folder is made (default: what is missing, to your own)"
+    parser.add_argument("--to", metavar="FOLDER", help=to)
+    parser.add_argument("--jobs", type=_count(1), metavar="N", help="processes at once (as many as cores)")
+    parser.add_argument("--quiet", action="store_true", help="print nothing")
 
 
 def _add_new_rows(predict: argparse.ArgumentParser) -> None:
     predict.add_argument("new", help="a CSV file with the same columns, in any order")
     predict.add_argument("--out", metavar="FILE.csv", help="write the predictions of all rows")
-    predict.add_argument(
-        "--interval",
-        type=_probability,
-        metavar="P",
-        help="add columns lower and upper, which contain a new value with probability P, such as 0.9 (not for classes)",
-    )
+    text = "add columns lower and upper, which contain a new value with probability P, such as 0.9 (not for classes)"
+    predict.add_argument("--interval", type=_probability, metavar="P", help=text)
 
 
 def _add_page(report: argparse.ArgumentParser) -> None:
     report.add_argument("-o", "--out", metavar="PAGE.html", required=True, help="the page; a file is replaced")
     report.add_argument("--title", metavar="TEXT", help="its heading (the name of the source)")
-    report.add_argument(
-        "--exact", action="store_true", help="tick exact values, where the posterior is tractable (see compare)"
-    )
+    text = "tick exact values, if the posterior is tractable (see compare)"
+    report.add_argument("--exact", action="store_true", help=text)
 
 
-def _add_most_cells(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--max-cells",
-        type=_count(1),
-        default=2_000_000,
-        metavar="N",
-        help="cells the exact sum may need (%(default)s)",
-    )
+Add = Callable[..., Any]
+"""The method ``add_argument`` of a parser or of a group of arguments."""
 
 
-def _with_prior_checked(args: argparse.Namespace) -> argparse.Namespace:
-    """Refuse a parameter of a tree prior that is not the chosen one."""
-    for prior, names in TREE_PRIORS.items():
-        for name in names:
-            if getattr(args, name, None) is not None and args.tree_prior != prior:
-                raise UsageError(
-                    f"--{name} is of --tree-prior {prior}, not of {args.tree_prior}; give one or the other"
-                )
-    return args
+def _add_model(add: Add, *, required: bool) -> None:
+    add("--target", metavar="COLUMN", required=required, help="the column to predict")
+    text = "columns without order, in addition to those with text; a target is then a class"
+    add("--nominal", type=_names, default=[], metavar="A,B", help=text)
+    add("--ignore", type=_names, default=[], metavar="A,B", help="columns to leave out")
+    text = "the target is a number; by default text and integers are classes, and fractions make a regression"
+    add("--regression", action="store_true", help=text)
+    text = (
+        "lines of the CSV file with missing values: an error, left out, or kept: splits then say which side "
+        "missing values go (%(default)s)"
+    )
+    add("--missing", choices=("error", "drop", "branch"), default="error", help=text)
+    add("--max-cuts", type=_count(1), metavar="N", help="at most N cuts a feature, at quantiles")
+    add("--min-leaf", type=_count(1), default=1, metavar="N", help="rows in a leaf (%(default)s)")
+    text = (
+        "prior on the size of trees (%(default)s): a split at depth d has probability alpha (1 + d)^-beta; "
+        "or rho; or each leaf costs so many nats"
+    )
+    add("--tree-prior", choices=tuple(TREE_PRIORS), default="chipman", help=text)
+    add("--alpha", type=_number, metavar="X", help="of chipman (0.95)")
+    add("--beta", type=_number, metavar="X", help="of chipman (2)")
+    add("--rho", type=_number, metavar="X", help="of branching (0.5)")
+    add("--cost", type=_number, metavar="X", help="of penalty (1)")
+    add("--max-depth", type=_count(0), metavar="N", help="splits on the way to a leaf, at most")
+    text = (
+        "model of the rows of a leaf: class probabilities (default for classes); a mean and a variance "
+        "(default for a regression); a mean, with one variance for all leaves; a rate of counts"
+    )
+    add("--leaf", choices=LEAVES, help=text)
 
 
-def _add_model(parser: argparse.ArgumentParser, *, required: bool) -> None:
-    model = parser.add_argument_group("the model (of a CSV file)")
-    model.add_argument("--target", metavar="COLUMN", required=required, help="the column to predict")
-    model.add_argument(
-        "--nominal",
-        type=_names,
-        default=[],
-        metavar="A,B",
-        help="columns without order, in addition to those with text; a target is then a class",
-    )
-    model.add_argument("--ignore", type=_names, default=[], metavar="A,B", help="columns to leave out")
-    model.add_argument(
-        "--regression",
-        action="store_true",
-        help="the target is a number; by default text and integers are classes, and fractions make a regression",
-    )
-    model.add_argument(
-        "--missing",
-        choices=("error", "drop", "branch"),
-        default="error",
-        help="lines of the CSV file with missing values: an error, left out, or kept: splits then say which side "
-        "missing values go (%(default)s)",
-    )
-    model.add_argument("--max-cuts", type=_count(1), metavar="N", help="at most N cuts a feature, at quantiles")
-    model.add_argument("--min-leaf", type=_count(1), default=1, metavar="N", help="rows in a leaf (%(default)s)")
-    model.add_argument(
-        "--tree-prior",
-        choices=tuple(TREE_PRIORS),
-        default="chipman",
-        help="prior on the size of trees (%(default)s): a split at depth d has probability alpha (1 + d)^-beta; "
-        "or rho; or each leaf costs so many nats",
-    )
-    for name, what in (
-        ("alpha", "of chipman (0.95)"),
-        ("beta", "of chipman (2)"),
-        ("rho", "of branching (0.5)"),
-        ("cost", "of penalty (1)"),
-    ):
-        model.add_argument(f"--{name}", type=_number, metavar="X", help=what)
-    model.add_argument("--max-depth", type=_count(0), metavar="N", help="splits on the way to a leaf, at most")
-    model.add_argument(
-        "--leaf",
-        choices=LEAVES,
-        help="model of the rows of a leaf: class probabilities (default for classes); a mean and a variance "
-        "(default for a regression); a mean, with one variance for all leaves; a rate of counts",
-    )
-    _add_file(parser)
+def _add_file(add: Add) -> None:
+    text = r"between fields, such as ';' or '\t' (',', in .tsv a tab)"
+    add("--separator", type=lambda sign: "\t" if sign == "\\t" else sign, metavar="C", help=text)
+    add("--decimal", choices=(".", ","), default=".", help="sign before the decimals of a number (%(default)s)")
+    text = "columns of dates: year-month-day or day.month.year, or in a format such as %%m/%%d/%%Y"
+    add("--dates", type=_dates, default={}, metavar="A,B=FORMAT", help=text)
 
 
-def _add_file(parser: argparse.ArgumentParser) -> None:
-    file = parser.add_argument_group("how CSV files are read")
-    file.add_argument(
-        "--separator", type=_separator, metavar="C", help=r"between fields, such as ';' or '\t' (',', in .tsv a tab)"
-    )
-    file.add_argument(
-        "--decimal", choices=(".", ","), default=".", help="sign before the decimals of a number (%(default)s)"
-    )
-    file.add_argument(
-        "--dates",
-        type=_dates,
-        default={},
-        metavar="A,B=FORMAT",
-        help="columns of dates: year-month-day or day.month.year, or in a format such as %%m/%%d/%%Y",
-    )
+def _add_run(add: Add) -> None:
+    add("--draws", type=_count(1), default=1000, metavar="N", help="draws a chain (%(default)s)")
+    add("--chains", type=_count(1), default=4, metavar="N", help="independent chains (%(default)s)")
+    add("--seed", type=_count(0), metavar="S", help="same seed, same draws")
+    add("--kernel", choices=KERNELS, default="default", help="mixture of moves (%(default)s)")
+    text = "temper the score, for chains that stay in different modes: how many inverse temperatures, or a list"
+    add("--betas", type=_betas, metavar="N|1,B,..", help=text)
+    add("--steps", type=_count(1), metavar="N", help="end after at most this many steps a chain")
+    add("--seconds", type=_number, metavar="S", help="end after about this time, tuning included")
+    fixed = "makes a run of fixed length; otherwise it continues until the chains agree"
+    add("--tune", type=_count(0), metavar="N", help=f"steps dropped first; {fixed}")
+    add("--thin", type=_count(1), metavar="N", help=f"keep every N-th step; {fixed}")
+    add("--proposals", type=_count(1), metavar="N", help=f"proposals a step; {fixed}")
+    _add_checkpoint(add)
 
 
-def _add_run(parser: argparse.ArgumentParser) -> None:
-    run = parser.add_argument_group("the run")
-    for name, default, least, what in (
-        ("--draws", 1000, 1, "draws a chain"),
-        ("--chains", 4, 1, "independent chains"),
-    ):
-        run.add_argument(name, type=_count(least), default=default, metavar="N", help=f"{what} (%(default)s)")
-    run.add_argument("--seed", type=_count(0), metavar="S", help="same seed, same draws")
-    run.add_argument("--kernel", choices=KERNELS, default="default", help="mixture of moves (%(default)s)")
-    run.add_argument(
-        "--betas",
-        type=_betas,
-        metavar="N|1,B,..",
-        help="temper the score, for chains that stay in different modes: how many inverse temperatures, or a list",
-    )
-    run.add_argument("--steps", type=_count(1), metavar="N", help="end after at most this many steps a chain")
-    run.add_argument("--seconds", type=_number, metavar="S", help="end after about this time, tuning included")
-    for name, least, what in (
-        ("--tune", 0, "steps dropped first"),
-        ("--thin", 1, "keep every N-th step"),
-        ("--proposals", 1, "proposals a step"),
-    ):
-        text = f"{what}; makes a run of fixed length; otherwise it continues until the chains agree"
-        run.add_argument(name, type=_count(least), metavar="N", help=text)
-    _add_checkpoint(run)
-
-
-def _add_checkpoint(group: Any) -> None:
-    group.add_argument(
-        "--checkpoint", metavar="RUN.nc", help="write checkpoints of the run there; the command resume continues it"
-    )
-    group.add_argument("--every", type=_number, default=60.0, metavar="S", help="seconds between that (%(default)s)")
-    group.add_argument("--quiet", action="store_true", help="no progress")
+def _add_checkpoint(add: Add) -> None:
+    text = "write checkpoints of the run there; the command resume continues it"
+    add("--checkpoint", metavar="RUN.nc", help=text)
+    add("--every", type=_number, default=60.0, metavar="S", help="seconds between that (%(default)s)")
+    add("--quiet", action="store_true", help="no progress")
 
 
 def _number(text: str) -> float:
@@ -251,16 +223,12 @@ def _number(text: str) -> float:
 
 def _probability(text: str) -> float:
     value = _number(text)
-    if not LEAST_COVERAGE <= value <= 1.0 - LEAST_COVERAGE:
+    if not SMALLEST <= value <= 1.0 - SMALLEST:
         raise argparse.ArgumentTypeError(f"{text!r} is not a probability between 0 and 1, such as 0.9")
     return value
 
 
-def _betas(text: str) -> Any:
-    return [_number(part) for part in text.split(",")] if "," in text else _count(2)(text)
-
-
-def _count(least: int) -> Any:
+def _count(least: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         try:
             value = int(text)
@@ -273,8 +241,8 @@ def _count(least: int) -> Any:
     return read
 
 
-def _separator(text: str) -> str:
-    return "\t" if text == "\\t" else text
+def _betas(text: str) -> list[float] | int:
+    return [_number(part) for part in text.split(",")] if "," in text else _count(2)(text)
 
 
 def _dates(text: str) -> dict[str, str]:

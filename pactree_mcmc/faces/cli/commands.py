@@ -1,8 +1,10 @@
-"""What the commands do: read, sample or load, answer."""
+"""The commands: read a table or a saved run, compute, and print the answer as text or as JSON."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import os
 import sys
 import warnings
@@ -18,74 +20,88 @@ import pandas as pd
 import pactree_mcmc as pt
 
 from ...table.columns import for_each_column
-from ..report import check_page_path
-from . import answers as _answers
-from .arguments import TREE_PRIORS, UsageError
+from ...table.words import digits_of_range, figure
+from ..report import check_page_path, words
+from .arguments import TREE_PRIORS, UsageError, with_options
 from .tables import BadTable, CsvTable, class_warning, features, read_csv, target
 from .warm_up import warm_up
-from .words import in_options
 
-SAVED_RUNS = (b"\x89HDF\r\n\x1a\n", b"CDF")
-"""How netCDF files begin; a folder is a Zarr store."""
+FIRST_BYTES_OF_RUNS = (b"\x89HDF\r\n\x1a\n", b"CDF")
+"""First bytes of netCDF files. A folder is a Zarr store."""
 RUN_SUFFIXES = (".nc", ".zarr")
-"""Of files that are meant to be runs, even if they are damaged."""
+"""Suffixes of files that are meant to be runs, even if they are damaged."""
+MOST_ROWS = 20
+"""Largest number of predictions, features and sizes printed."""
+LEAST_PROBABILITY = 0.001
+"""Smallest probability of a number of leaves that is printed."""
+DPI = 120
 
 
 def fit(args: argparse.Namespace) -> None:
-    """Sample, report, save, draw."""
-    _check_folder(args.out)
-    _check_plot(args.plot)
-    with _noted() as notes:
-        post = _sample(args, _read_model(args, notes), notes)
+    """Sample, save, draw and report."""
+    _check_out(args.out)
+    _make_folder(args.plot)
+    with _notes() as notes:
+        post = _sample(args, _read_model(args))
     if args.out:
         post.save(args.out)
-    pictures = _answers.draw(post, args.plot) if args.plot else []
-    _answers.tell_run(args, post, notes, {"saved": args.out, "pictures": pictures})
+    _report_run(args, post, notes, saved=args.out)
 
 
 def resume(args: argparse.Namespace) -> None:
-    """Go on with a run, or finish a checkpoint; report, save, draw."""
-    _check_folder(args.out)
-    _check_plot(args.plot)
-    with _noted() as notes, _caught(notes):
+    """Continue a run or finish a checkpoint, save, draw and report."""
+    _check_out(args.out)
+    _make_folder(args.plot)
+    with _notes() as notes:
         post = pt.resume(args.source, args.draws, progress=not args.quiet, checkpoint=args.checkpoint, every=args.every)
     if args.out:
         post.save(args.out)
-    pictures = _answers.draw(post, args.plot) if args.plot else []
-    _answers.tell_run(args, post, notes, {"saved": args.out, "pictures": pictures})
+    _report_run(args, post, notes, saved=args.out)
 
 
 def summary(args: argparse.Namespace) -> None:
-    """Report a run."""
-    _check_plot(args.plot)
-    with _noted() as notes:
-        post = _run(args, notes)
-    pictures = _answers.draw(post, args.plot) if args.plot else []
-    _answers.tell_run(args, post, notes, {"saved": None, "pictures": pictures})
+    """Draw and report a saved run, or a new one."""
+    _make_folder(args.plot)
+    with _notes() as notes:
+        post = _load_or_sample(args)
+    _report_run(args, post, notes, saved=None)
 
 
 def predict(args: argparse.Namespace) -> None:
-    """Predict the rows of a second file."""
-    _check_folder(args.out)
-    with _noted() as notes:
-        # bad files are found before the run
+    """Predict the rows of a second file. Errors in the files are found before sampling."""
+    _check_out(args.out)
+    with _notes() as notes:
         loaded = _load(args) if _is_saved(args.source) else None
-        model = _read_model(args, notes) if loaded is None else loaded.model
-        if args.interval is not None:
-            _answers.check_interval(model)
+        model = _read_model(args) if loaded is None else loaded.model
+        if args.interval is not None and model.classes_ is not None:
+            raise ValueError(
+                "--interval is for numbers, but the target is a class, which is predicted with the probability of "
+                "each label: leave --interval out, or sample with --regression if the classes are quantities"
+            )
         X = _new_rows(args, model)
-        post = _sample(args, model, notes) if loaded is None else loaded
-    table = _answers.predictions(post, X, args.interval)
+        post = _sample(args, model) if loaded is None else loaded
+    table = _predictions(post, X, args.interval)
     if args.out:
         table.to_csv(args.out, index=False)
-    _answers.tell_predictions(args, post, table, notes)
+    if args.json:
+        rows = table.to_dict(orient="records")
+        _print_json({**_describe(post), "predictions": rows, "notes": notes, "saved": args.out})
+        return
+    # each column with as many digits as show its differences
+    digits = {name: digits_of_range(column[np.isfinite(column)].to_numpy(), 4) for name, column in _floats(table)}
+    formatters: dict[Any, Any] = {name: partial(figure, digits=n) for name, n in digits.items()}
+    print(table.head(MOST_ROWS).to_string(formatters=formatters))
+    if args.out:
+        print(f"written: {args.out} ({len(table)} rows)")
+    elif len(table) > MOST_ROWS:
+        print(f"... {len(table) - MOST_ROWS} more rows; --out FILE.csv writes all, --json prints all")
 
 
 def report(args: argparse.Namespace) -> None:
     """Write a run as one HTML page."""
     check_page_path(args.out)
-    with _noted() as notes:
-        post = _run(args, notes)
+    with _notes() as notes:
+        post = _load_or_sample(args)
         truth = None
         if args.exact:
             import exact
@@ -93,19 +109,30 @@ def report(args: argparse.Namespace) -> None:
             truth = exact.solve(post.model, max_cells=args.max_cells)
     title = Path(args.source).name if args.title is None else args.title
     path = post.report(args.out, truth=truth, title=title, command=args.line)
-    _answers.tell_page(args, post, path, notes)
+    if args.json:
+        _print_json({**_describe(post), "page": str(path), "bytes": path.stat().st_size, "notes": notes})
+        return
+    _print_headline(post)
+    print(f"written: {path}")
 
 
 def compare(args: argparse.Namespace) -> None:
-    """Exact against sampled."""
+    """Compare the exact posterior with a sampled one."""
     import exact
 
-    with _noted() as notes:
+    with _notes() as notes:
         loaded = _load(args) if _is_saved(args.source) else None
-        model = _read_model(args, notes) if loaded is None else loaded.model
+        model = _read_model(args) if loaded is None else loaded.model
         truth = exact.solve(model, max_cells=args.max_cells)
-        post = _sample(args, model, notes) if loaded is None else loaded
-    _answers.tell_comparison(args, exact.compare(truth, post), truth, notes)
+        post = _sample(args, model) if loaded is None else loaded
+    comparison = exact.compare(truth, post)
+    if args.json:
+        rows = comparison.to_frame().reset_index().to_dict(orient="records")
+        sizes = {"n_cells": truth.graph.n_cells, "n_splits": truth.graph.n_edges}
+        _print_json({**sizes, "max_abs_z": comparison.max_abs_z, "rows": rows, "notes": notes})
+        return
+    print(comparison)
+    print(f"\nlargest |z| {comparison.max_abs_z:.2f}; exact sum over {truth.graph.n_cells} cells")
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
@@ -119,16 +146,15 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
 }
 
 
-def _run(args: argparse.Namespace, notes: list[str]) -> pt.SampledPosterior:
-    """The saved run, or a new one."""
-    return _load(args) if _is_saved(args.source) else _sample(args, _read_model(args, notes), notes)
+def _load_or_sample(args: argparse.Namespace) -> pt.SampledPosterior:
+    return _load(args) if _is_saved(args.source) else _sample(args, _read_model(args))
 
 
 def _is_saved(path: str) -> bool:
     if Path(path).is_dir():
         return True
     with open(path, "rb") as file:
-        return file.read(8).startswith(SAVED_RUNS) or Path(path).suffix in RUN_SUFFIXES
+        return file.read(8).startswith(FIRST_BYTES_OF_RUNS) or Path(path).suffix in RUN_SUFFIXES
 
 
 def _load(args: argparse.Namespace) -> pt.SampledPosterior:
@@ -140,32 +166,36 @@ def _load(args: argparse.Namespace) -> pt.SampledPosterior:
     return post
 
 
-def _read_model(args: argparse.Namespace, notes: list[str]) -> pt.TreeModel:
-    """Return the model of a CSV file: text and ``--nominal`` columns are nominal."""
+def _read_model(args: argparse.Namespace) -> pt.TreeModel:
+    """Return the model of a CSV file."""
     if args.target is None:
         raise UsageError(f"{args.source} is not a saved run; name the column to predict, --target COLUMN")
     table = read_csv(args.source, args.separator, args.decimal, args.dates)
-    given = {"target": [args.target], "nominal": args.nominal, "ignore": args.ignore, "dates": args.dates}
-    for option, columns in given.items():
-        table.check_names(columns, f"--{option}")
+    columns = {"target": [args.target], "nominal": args.nominal, "ignore": args.ignore, "dates": args.dates}
+    for option, names in columns.items():
+        table.check_names(names, f"--{option}")
     if args.target in (*args.dates, *args.ignore):
         raise UsageError(f"--target {args.target} is named in --ignore or --dates too; leave it out there")
     names = [n for n in table.frame.columns if n != args.target and n not in args.ignore]
     if not names:
         raise BadTable(f"{args.source} has no column beside the target {args.target!r}; give at least one feature")
-    table = _whole_rows(args, table, [*names, args.target], notes)
+    table = _without_missing(args, table, [*names, args.target])
     regression, is_nominal = args.regression or args.leaf not in (None, "dirichlet"), args.target in args.nominal
     if regression and is_nominal:
         raise UsageError(f"--target {args.target} is in --nominal, but this is a regression; leave it out there")
     X = features(table, names, args.nominal)
     y = target(table, args.target, regression=regression, nominal=is_nominal)
-    doubt = class_warning(y)
-    notes += [doubt] if doubt else []
-    missing = "branch" if args.missing == "branch" else "error"
-    split_prior = pt.LocalCuts(min_leaf=args.min_leaf, max_cuts=args.max_cuts)
-    prior, leaf = _tree_prior(args), LEAVES[args.leaf or ("normal" if y.dtype.kind == "f" else "dirichlet")]()
-    nominal = [name for name in args.nominal if name in names]
-    return pt.TreeModel(X, y, nominal=nominal, missing=missing, tree_prior=prior, split_prior=split_prior, leaf=leaf)
+    if doubt := class_warning(y):
+        warnings.warn(doubt, stacklevel=2)
+    return pt.TreeModel(
+        X,
+        y,
+        nominal=[name for name in args.nominal if name in names],
+        missing="branch" if args.missing == "branch" else "error",
+        tree_prior=_tree_prior(args),
+        split_prior=pt.LocalCuts(min_leaf=args.min_leaf, max_cuts=args.max_cuts),
+        leaf=LEAVES[args.leaf or ("normal" if y.dtype.kind == "f" else "dirichlet")](),
+    )
 
 
 LEAVES: dict[str, Callable[[], Any]] = {
@@ -178,24 +208,25 @@ LEAVES: dict[str, Callable[[], Any]] = {
 
 def _tree_prior(args: argparse.Namespace) -> Any:
     kinds = {"chipman": pt.ChipmanPrior, "branching": pt.BranchingProcess, "penalty": pt.LeafPenalty}
-    given = {name: getattr(args, name) for name in (*TREE_PRIORS[args.tree_prior], "max_depth")}
-    return kinds[args.tree_prior](**{name: value for name, value in given.items() if value is not None})
+    options = {name: getattr(args, name) for name in (*TREE_PRIORS[args.tree_prior], "max_depth")}
+    return kinds[args.tree_prior](**{name: value for name, value in options.items() if value is not None})
 
 
-def _whole_rows(args: argparse.Namespace, table: CsvTable, names: list[str], notes: list[str]) -> CsvTable:
-    """The rows with a target and without missing values; as ``--missing`` says, others are left out or refused."""
+def _without_missing(args: argparse.Namespace, table: CsvTable, names: list[str]) -> CsvTable:
+    """Return the rows to sample from. ``--missing`` says if rows with missing values are an error, dropped or kept."""
     if args.missing == "branch":
         table.check_whole([args.target], "fill it in, or leave such lines out with --missing drop")
         return table
     if args.missing == "error":
         table.check_whole(names, "fill it in, leave such lines out with --missing drop, or keep them: --missing branch")
         return table
-    kept = table.without_missing(names)
-    left_out = len(table.line) - len(kept.line)
-    if len(kept.line) < 2:
-        raise BadTable(f"{table.path}: {len(kept.line)} lines without missing values; give at least two")
-    notes += [f"{left_out} lines with missing values are left out."] if left_out else []
-    return kept
+    whole = table.without_missing(names)
+    n_dropped = len(table.line) - len(whole.line)
+    if len(whole.line) < 2:
+        raise BadTable(f"{table.path}: {len(whole.line)} lines without missing values; give at least two")
+    if n_dropped:
+        warnings.warn(f"{n_dropped} lines with missing values are left out.", stacklevel=2)
+    return whole
 
 
 def _new_rows(args: argparse.Namespace, model: pt.TreeModel) -> pd.DataFrame:
@@ -213,56 +244,157 @@ def _new_rows(args: argparse.Namespace, model: pt.TreeModel) -> pd.DataFrame:
         label = {str(category): category for category in categories.tolist()}
         return np.array([label.get(field, field) for field in table.text(names[k])], dtype=object)
 
-    read_all = for_each_column([partial(read, k) for k in range(len(names))])
-    return pd.DataFrame(dict(zip(names, read_all, strict=True)))
+    values = for_each_column([partial(read, k) for k in range(len(names))])
+    return pd.DataFrame(dict(zip(names, values, strict=True)))
 
 
-def _sample(args: argparse.Namespace, model: pt.TreeModel, notes: list[str]) -> pt.SampledPosterior:
-    """Draws; what the sampler warns of goes to the notes."""
-    with _caught(notes):
-        return pt.sample(
-            model,
-            draws=args.draws,
-            tune=args.tune,
-            chains=args.chains,
-            rng=args.seed,
-            kernel=args.kernel,
-            thin=args.thin,
-            proposals=args.proposals,
-            steps=args.steps,
-            seconds=args.seconds,
-            betas=args.betas,
-            progress=not args.quiet,
-            checkpoint=args.checkpoint,
-            every=args.every,
-        )
+def _sample(args: argparse.Namespace, model: pt.TreeModel) -> pt.SampledPosterior:
+    names = (
+        "draws",
+        "tune",
+        "chains",
+        "kernel",
+        "thin",
+        "proposals",
+        "steps",
+        "seconds",
+        "betas",
+        "checkpoint",
+        "every",
+    )
+    options = {name: getattr(args, name) for name in names}
+    return pt.sample(model, rng=args.seed, progress=not args.quiet, **options)
 
 
 @contextmanager
-def _caught(notes: list[str]) -> Iterator[None]:
-    """Warnings become notes, whose advice names options."""
+def _notes() -> Iterator[list[str]]:
+    """Collect warnings as notes that name options, and print them on the standard error at the end."""
+    notes: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        yield
-    notes += [in_options(str(one.message)) for one in caught if issubclass(one.category, UserWarning)]
-
-
-@contextmanager
-def _noted() -> Iterator[list[str]]:
-    """Remarks, printed on the standard error when the work is done."""
-    notes: list[str] = []
-    yield notes
+        yield notes
+    notes += [with_options(str(one.message)) for one in caught if issubclass(one.category, UserWarning)]
     for note in notes:
         print("note:", note, file=sys.stderr)
 
 
-def _check_folder(path: str | None) -> None:
-    """Refuse, before the run, a file that cannot be written after it."""
+def _check_out(path: str | None) -> None:
+    """Raise an error, before the run, if a file could not be written after it."""
     folder = None if path is None else Path(path).resolve().parent
     if folder is not None and not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise BadTable(f"--out {path}: the folder {folder} does not exist or cannot be written to; make it first")
 
 
-def _check_plot(path: str | None) -> None:
+def _make_folder(path: str | None) -> None:
     if path is not None:
         Path(path).mkdir(parents=True, exist_ok=True)
+
+
+def _predictions(post: pt.SampledPosterior, X: pd.DataFrame, interval: float | None) -> pd.DataFrame:
+    """Return labels with their probabilities, or means with their spread over trees and an interval."""
+    classes = post.model.classes_
+    if classes is None:
+        table = pd.DataFrame({"prediction": post.predict(X), "sd_over_trees": post.predict_std_over_trees(X)})
+        if interval is not None:
+            table[["lower", "upper"]] = post.predict_interval(X, interval)
+        return table
+    proba = post.predict_proba(X)
+    columns = {f"p({label})": proba[:, j] for j, label in enumerate(classes.tolist())}
+    return pd.DataFrame({"prediction": classes[np.argmax(proba, axis=1)], **columns})
+
+
+def _floats(table: pd.DataFrame) -> list[tuple[Any, pd.Series]]:
+    return [(name, column) for name, column in table.items() if column.dtype.kind == "f"]
+
+
+def _report_run(args: argparse.Namespace, post: pt.SampledPosterior, notes: list[str], saved: str | None) -> None:
+    """Write the pictures, and report convergence, number of leaves, inclusion of features, and the best tree."""
+    pictures = _draw(post, args.plot) if args.plot else []
+    table, best, best_log_posterior = post.summary(), post.map_tree(), words.best_log_posterior(post)
+    pmf = pd.Series(post.n_leaves_pmf(), name="probability").rename(str)
+    inclusion = pd.Series(post.feature_inclusion(), index=list(post.model.columns.names), name="probability")
+    if args.json:
+        best_tree = {"n_leaves": best.n_leaves, "depth": best.depth, "log_posterior": best_log_posterior}
+        _print_json(
+            {
+                **_describe(post),
+                "summary": table.to_dict(orient="index"),
+                "acceptance": table.attrs["acceptance"],
+                "n_leaves_pmf": pmf[pmf > 0.0].to_dict(),
+                "verdict": table.attrs["verdict"],
+                "feature_inclusion": inclusion.to_dict(),
+                "best_tree": {**best_tree, "text": best.format()},
+                "notes": notes,
+                "saved": saved,
+                "pictures": pictures,
+            }
+        )
+        return
+    _print_headline(post)
+    print(f"\n{table.round(3).to_string()}\n\n{table.attrs['verdict']}\n")
+    _print_probabilities("leaves", pmf[pmf >= LEAST_PROBABILITY])
+    _print_probabilities("feature", inclusion.sort_values(ascending=False, kind="stable"))
+    print(f"best tree drawn, log posterior {best_log_posterior:.3f} (unnormalised):")
+    print(best.format())
+    for path in [saved, *pictures] if saved else pictures:
+        print(f"written: {path}")
+
+
+def _describe(post: pt.SampledPosterior) -> dict[str, Any]:
+    """Return the facts about a run that every JSON answer has."""
+    return {
+        **words.describe_model(post.model),
+        "chains": post.n_chains,
+        "draws": post.n_draws,
+        "n_trees": post.n_distinct_trees,
+        "log_evidence": post.log_evidence,
+        "log_evidence_se": post.log_evidence_se,
+        "seconds": post.seconds,
+    }
+
+
+def _print_headline(post: pt.SampledPosterior) -> None:
+    print(words.data_line(post.model))
+    print(f"{words.run_line(post)}, {post.seconds:.1f} s")
+    if evidence := words.evidence_text(post):
+        print(f"log evidence {evidence}")
+
+
+def _print_probabilities(name: str, column: pd.Series) -> None:
+    """Print the first probabilities of a column below the name of its index."""
+    print(column.head(MOST_ROWS).to_frame().rename_axis(columns=name).to_string(float_format="{:.3f}".format))
+    print(f"... {len(column) - MOST_ROWS} more\n" if len(column) > MOST_ROWS else "")
+
+
+def _print_json(answer: dict[str, Any]) -> None:
+    print(json.dumps(_for_json(answer), indent=2, ensure_ascii=False))
+
+
+def _for_json(value: Any) -> Any:
+    """Return a value with null for numbers that are not finite, and Python's numbers for NumPy's."""
+    if isinstance(value, dict):
+        return {str(key): _for_json(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_for_json(one) for one in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _draw(post: pt.SampledPosterior, folder: str) -> list[str]:
+    """Write the pictures, and return their paths."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from ..plots import plot_posterior, plot_tree
+
+    figures: dict[str, Any] = {"posterior": plot_posterior(post)}
+    for name, tree in {"best_tree": post.map_tree(), "typical_tree": pt.typical_tree(post)}.items():
+        figures[name] = plot_tree(tree).get_figure()
+    paths = []
+    for name, picture in figures.items():
+        paths.append(str(Path(folder) / f"{name}.png"))
+        picture.savefig(paths[-1], dpi=DPI)
+        plt.close(picture)
+    return paths

@@ -1,4 +1,4 @@
-"""CSV files as tables; invalid values are refused with their line."""
+"""CSV files as tables. An error in a file names its line."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from ...table.kinds import DATES, DURATION, Kind
 
 ENCODING = "utf-8-sig"
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
-"""Fields that mean: no value."""
+"""Fields that are missing values."""
 TRUTHS = {"true": True, "false": False}
 MOST_LISTED = 12
-"""Columns named in an error."""
+"""Largest number of columns named in an error."""
 MOST_DIGITS = 15
-"""Digits of a number that float64 keeps."""
+"""Number of digits of a number that float64 keeps."""
 _UNIT = r"(?:[%‰€$£¥₹]|usd|eur|gbp|chf|jpy|cny|inr|kr|zł)"
 _FIGURE = r"(?:\d{1,3}(?:[.,\s'\u2019_]\d{3})+(?:[.,]\d+)?|\d*[.,]?\d+[.,]?)(?:e[+-]?\d+)?"
 LIKE_NUMBER = re.compile(rf"\(?[+\-\u2212]?\s*{_UNIT}?\s*[+\-\u2212]?{_FIGURE}\s*{_UNIT}?\s*\)?", re.IGNORECASE)
@@ -45,7 +45,7 @@ _DAY = "|".join(
 LIKE_DATE = re.compile(rf"(?:{_DAY})(?:[t\s]\s*{_CLOCK})?|{_CLOCK}", re.IGNORECASE)
 """Text that is a date, a date and a time, or a time of day."""
 DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S")
-"""Formats of dates that are tried if --dates says none: ISO dates, and day.month.year."""
+"""Formats of dates that are tried if --dates has none: ISO dates, and day.month.year."""
 ZONE = re.compile(r"\d(?:z|[+-]\d\d:?\d\d)", re.IGNORECASE)
 
 
@@ -55,19 +55,19 @@ class BadTable(ValueError):
 
 @dataclass(frozen=True)
 class CsvTable:
-    """A CSV file, its fields as text, and the line of each row."""
+    """The fields of a CSV file as text, and the line of each row."""
 
     path: str
     frame: pd.DataFrame
-    """Text, NaN if missing."""
+    """Fields as text, NaN if missing."""
     line: np.ndarray
-    """(n,) int64: line of the file, the header being 1, that a row ends in."""
+    """(n,) int64: line of the file in which a row ends; the header is line 1."""
     decimal: str = "."
     formats: Mapping[str, str] | None = None
-    """Formats of the columns of dates; "" if --dates gives none."""
+    """Formats of the columns of dates, "" if --dates has none."""
 
     def check_names(self, names: Iterable[str], what: str) -> None:
-        """Refuse a name that is not a column."""
+        """Raise an error for a name that is not a column."""
         columns = [str(name) for name in self.frame.columns]
         for name in names:
             if name in columns:
@@ -82,16 +82,16 @@ class CsvTable:
         return CsvTable(self.path, self.frame[whole], self.line[whole], self.decimal, self.formats)
 
     def check_whole(self, names: Iterable[str], advice: str) -> None:
-        """Refuse missing values; the error names the columns that have some, and the first line of each."""
-        found = []
+        """Raise an error if there are missing values. It names their columns, and the first line of each."""
+        gaps = []
         for name in names:
             missing = self.frame[name].isna().to_numpy()
             if missing.any():
                 more = f" ({missing.sum()} lines in all)" if missing.sum() > 1 else ""
-                found.append(f"line {self.line[np.argmax(missing)]}: no value in column {name!r}{more}")
-        if found:
-            rest = [f"and in {len(found) - MOST_LISTED} columns more"] if len(found) > MOST_LISTED else []
-            raise BadTable(f"{self.path}, {', '.join([*found[:MOST_LISTED], *rest])}; {advice}")
+                gaps.append(f"line {self.line[np.argmax(missing)]}: no value in column {name!r}{more}")
+        if gaps:
+            rest = [f"and in {len(gaps) - MOST_LISTED} columns more"] if len(gaps) > MOST_LISTED else []
+            raise BadTable(f"{self.path}, {', '.join([*gaps[:MOST_LISTED], *rest])}; {advice}")
 
     def text(self, name: str) -> np.ndarray:
         """Return the fields of a column (n,), None if missing."""
@@ -100,26 +100,26 @@ class CsvTable:
     def values(self, name: str, advice: str = "", *, may_be_text: bool = True) -> np.ndarray:
         """Return a column of numbers, of truth values, of dates if --dates names it, or else of text.
 
-        Text among numbers, and text that looks like a number or a date, is refused. Numbers with more digits than
-        float64 holds are returned as objects, exactly.
+        Text among numbers, and text that looks like a number or a date, is an error. Numbers with more digits than
+        float64 holds are returned exactly, as objects.
         """
         if name in (self.formats or {}):
             return self.dates(name)
-        text, given = self.text(name), self.frame[name].notna().to_numpy()
+        text, present = self.text(name), self.frame[name].notna().to_numpy()
         plain = self._with_point(text)
         numbers = pd.to_numeric(pd.Series(plain, dtype=object), errors="coerce").to_numpy(dtype=np.float64)
-        odd = given & np.isnan(numbers)
+        odd = present & np.isnan(numbers)
         if np.isinf(numbers).any():
             line = self.line[np.argmax(np.isinf(numbers))]
             raise BadTable(f"{self.path}, line {line}: column {name!r} is infinite; give a finite number")
         if not odd.any():
             return _exactly(plain, numbers)
-        words = [field.strip().lower() if field is not None else None for field in text]
+        words = [None if field is None else field.strip().lower() for field in text]
         if {word for word in words if word is not None} <= set(TRUTHS):
             return np.array([None if word is None else TRUTHS[word] for word in words], dtype=object)
-        look = np.array([word is not None and _looks(word) for word in words], dtype=np.bool_) & odd
-        if look.any() or not may_be_text or not np.array_equal(odd, given):
-            self._refuse_text(name, look if look.any() else odd, advice)
+        is_like = np.array([word is not None and _is_like_number_or_date(word) for word in words], dtype=np.bool_) & odd
+        if is_like.any() or not may_be_text or not np.array_equal(odd, present):
+            self._refuse_text(name, is_like if is_like.any() else odd, advice)
         return text
 
     def dates(self, name: str) -> np.ndarray:
@@ -158,15 +158,15 @@ class CsvTable:
         return self.values(name, "correct it", may_be_text=False)
 
     def _with_point(self, text: np.ndarray) -> np.ndarray:
-        """Return fields with a decimal point; under --decimal , those with a point become no numbers."""
+        """Return fields with a decimal point. Under --decimal , fields with a point are no longer numbers."""
         if self.decimal == ".":
             return text
         swapped = str.maketrans({",": ".", ".": ","})
         return np.array([None if field is None else field.translate(swapped) for field in text], dtype=object)
 
-    def _refuse_text(self, name: str, where: np.ndarray, advice: str, holds: str = "numbers") -> None:
-        """Refuse the first text of a column that is marked, with the option that reads it."""
-        row = int(np.argmax(where))
+    def _refuse_text(self, name: str, marked: np.ndarray, advice: str, holds: str = "numbers") -> None:
+        """Raise an error about the first marked text of a column, with the option that reads it."""
+        row = int(np.argmax(marked))
         value = str(self.frame[name].iloc[row])
         shown = value if len(value) <= 40 else value[:39] + "…"
         begin = f"{self.path}, line {self.line[row]}: text {shown!r} in column {name!r}"
@@ -186,15 +186,14 @@ class CsvTable:
         return plain
 
 
-def _looks(word: str) -> bool:
+def _is_like_number_or_date(word: str) -> bool:
     """Return True if text looks like a number or a date."""
     return LIKE_NUMBER.fullmatch(word) is not None or LIKE_DATE.fullmatch(word) is not None
 
 
 def _exactly(text: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """Return numbers, or the exact ones as objects if some have more digits than float64 keeps."""
-    long = [field is not None and len(field) > MOST_DIGITS for field in text]
-    if not any(long):
+    if not any(field is not None and len(field) > MOST_DIGITS for field in text):
         return numbers
     exact = [None if field is None else decimal.Decimal(field.strip()) for field in text]
     whole = [value is None or value == value.to_integral_value() for value in exact]
@@ -284,7 +283,7 @@ def _check_header(path: str, line: int, header: list[str], separator: str) -> No
 def _check_length(path: str, line: int, row: list[str], header: list[str]) -> None:
     if len(row) != len(header):
         raise BadTable(
-            f"{path}, line {line}: {len(row)} fields where the header has {len(header)}; "
+            f"{path}, line {line}: {len(row)} fields, but the header has {len(header)}; "
             "correct it, or put fields that hold the separator in quotes"
         )
 

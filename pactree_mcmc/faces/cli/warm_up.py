@@ -1,4 +1,4 @@
-"""Compiling everything once, for images and clusters: each part in a process of its own."""
+"""The command warm-up: compile everything once, for images and clusters, each part in a process of its own."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from ...mcmc.run.entries import make_all_ready
 from ...mcmc.run.workers import n_cores
 
 WIDE = 1 << 16
-"""Distinct values of a column from which its codes take four bytes."""
+"""Number of distinct values of a column from which on its codes take four bytes."""
 
 
 def table(n: int, columns: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of numbers, and a number for each."""
+    """Return random rows (n, columns) and a number for each."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, columns)).round(1 if n < 1000 else 12)
     return X, X[:, 0] + rng.normal(size=n)
 
 
 def sampler(n: int = 200) -> None:
-    """A default run of classes and of numbers, and what is asked of posteriors."""
+    """Run the default sampler for classes and for numbers, and call the methods of the posteriors."""
     X, y = table(n)
     for target in (y > 0.0, y):
         post = pt.sample(pt.TreeModel(X, target), 50, kernel="whole", work=1e6, rng=0, progress=False)
@@ -50,7 +50,7 @@ def sampler(n: int = 200) -> None:
 
 
 def kernels(n: int = 200) -> None:
-    """What runs of all kernels call."""
+    """Compile the functions of all kernels."""
     X, y = table(n, 3 if n < WIDE else 1)
     make_all_ready(Chain(pt.TreeModel(X, y).lowered, read_kernel("grow-prune"), np.random.default_rng(0)))
     if n < WIDE:
@@ -58,7 +58,7 @@ def kernels(n: int = 200) -> None:
 
 
 def sums() -> None:
-    """Exact posteriors, what is asked of them, and pieces of trees."""
+    """Compute exact posteriors, and call their methods."""
     X, y = table(60, 2)
     for target in (y > 0.0, y):
         model = pt.TreeModel(X.round(0), target, tree_prior=pt.ChipmanPrior(max_depth=3))
@@ -71,14 +71,14 @@ def sums() -> None:
 
 
 def estimators() -> None:
-    """The scikit-learn estimators."""
+    """Fit the scikit-learn estimators."""
     X, y = table(100)
     pt.BayesianTreeClassifier(work=1e6, random_state=0).fit(X, y > 0.0).predict_proba(X)
     pt.BayesianTreeRegressor(work=1e6, random_state=0).fit(X, y).predict(X)
 
 
 PARTS: dict[str, Callable[[], None]] = {
-    # first, since it would take its functions from all kernels' if they were there
+    # first, since it would otherwise use the functions of all kernels, and nothing of its own would be compiled
     "the default sampler": sampler,
     "all kernels": kernels,
     "exact sums": sums,
@@ -102,7 +102,7 @@ def run_part(name: str, to: str | None) -> float:
 
 
 def check_folder(to: str | None) -> Path:
-    """Make the folder of compiled code and return it; raise an OSError if it cannot be written."""
+    """Create the folder of compiled code and return it; raise an OSError if it cannot be written."""
     folder = own_folder() if to is None else Path(to).absolute()
     if folder is None:
         raise OSError("you have no home directory for compiled code; name a folder, --to FOLDER")
@@ -116,14 +116,12 @@ def warm_up(args: argparse.Namespace) -> None:
     folder = check_folder(args.to)
     jobs = min(args.jobs or n_cores(), len(PARTS))
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        named = {pool.submit(run_part, name, args.to and str(folder)): name for name in PARTS}
-        for number, future in enumerate(as_completed(named), 1):
+        parts = {pool.submit(run_part, name, args.to and str(folder)): name for name in PARTS}
+        for number, future in enumerate(as_completed(parts), 1):
             seconds = future.result()
             if not args.quiet:
-                line = f"compiled {number} of {len(PARTS)}: {named[future]}, {seconds:.0f} s"
+                line = f"compiled {number} of {len(PARTS)}: {parts[future]}, {seconds:.0f} s"
                 print(line, file=sys.stderr, flush=True)
     if not args.quiet:
-        print(f"everything is compiled, in {folder}; {_READERS[args.to is not None]}.")
-
-
-_READERS = ("later runs find it there", f"users who set {SHARED} to this folder find it there")
+        readers = "later runs" if args.to is None else f"users who set {SHARED} to this folder"
+        print(f"everything is compiled, in {folder}; {readers} find it there.")

@@ -56,7 +56,6 @@ def small_html(post: Posterior) -> str:
     from .page import environment
 
     facts, failed, verdict = [("data", words.data_line(post.model))], [], repr(post)
-    is_sampled = isinstance(post, SampledPosterior)
     if isinstance(post, SampledPosterior):
         if post.tree_of_draw.size == 0:
             return f"{environment().from_string('<p>{{ post }}</p>').render(post=repr(post))}"
@@ -74,10 +73,14 @@ def small_html(post: Posterior) -> str:
         evidence = "" if post.log_evidence is None else f"{post.log_evidence:.6f}"
     if evidence:
         facts.append(("log evidence", evidence))
-    return environment().get_template("small.html").render(
-        name=type(post).__name__,
-        verdict=verdict,
-        objections=failed[1:4],
-        facts=facts,
-        tree=post.consensus_tree().format().splitlines(),
+    return (
+        environment()
+        .get_template("small.html")
+        .render(
+            name=type(post).__name__,
+            verdict=verdict,
+            objections=failed[1:4],
+            facts=facts,
+            tree=post.consensus_tree().format().splitlines(),
+        )
     )

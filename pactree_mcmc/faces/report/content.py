@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import re
 from typing import Any
 
 import numpy as np
@@ -142,7 +142,7 @@ def _verdict_of_exact(post: Posterior) -> dict[str, Any]:
 def _verdict_of_draws(draws: SampledPosterior, truth: Posterior | None) -> dict[str, Any]:
     """Return a heading that says if the draws can be trusted, and the reasons."""
     objections = check_convergence(draws)
-    figures = [line for line in objections[1:] if ": R-hat " in line or line.startswith("and ") and " more of " in line]
+    figures = [line for line in objections[1:] if re.search(r": R-hat |^and .* more of ", line)]
     lines = [line for line in objections if line not in figures] or verdict(draws).split("\n  ")
     head = "Do not rely on these draws yet." if objections else NO_OBJECTION
     if objections and objections[0].startswith("too few draws"):
@@ -356,7 +356,9 @@ def _calls(post: SampledPosterior) -> list[str]:
     """Return the lines of Python that make the draws again, with a remark if they cannot."""
     lines = [call.line for call in post.calls]
     if not all(call.repeatable for call in post.calls):
-        lines.append("# not the same draws again: a call was interrupted, or has an argument that a line cannot contain")
+        lines.append(
+            "# not the same draws again: a call was interrupted, or has an argument that a line cannot contain"
+        )
     return lines
 
 

@@ -72,23 +72,29 @@ def render_page(content: dict[str, Any], title: str) -> str:
     style, script = (environment().loader.get_source(environment(), f"page.{kind}")[0] for kind in ("css", "js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     credible_set = content["credible_set"]
-    return environment().get_template("page.html").render(
-        content,
-        title=title,
-        window_title=cut(title, LONGEST_TITLE),
-        policy=Markup(f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"),
-        style=Markup(style),
-        script=Markup(script),
-        data={
-            "trees": content["trees"],
-            "classes": content["classes"],
-            "paths": [[path["parent"], path["conditions"], round(path["probability"], 5)] for path in content["paths"]],
-            "mass": None if credible_set is None else credible_set.mass,
-        },
-        shapes=SHAPES,
-        icicle=icicle(content["paths"]),
-        tree_map=tree_map(content["map"]["points"]),
-        lines=[trace(one) for one in content["traces"]],
+    return (
+        environment()
+        .get_template("page.html")
+        .render(
+            content,
+            title=title,
+            window_title=cut(title, LONGEST_TITLE),
+            policy=Markup(f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"),
+            style=Markup(style),
+            script=Markup(script),
+            data={
+                "trees": content["trees"],
+                "classes": content["classes"],
+                "paths": [
+                    [path["parent"], path["conditions"], round(path["probability"], 5)] for path in content["paths"]
+                ],
+                "mass": None if credible_set is None else credible_set.mass,
+            },
+            shapes=SHAPES,
+            icicle=icicle(content["paths"]),
+            tree_map=tree_map(content["map"]["points"]),
+            lines=[trace(one) for one in content["traces"]],
+        )
     )
 
 

@@ -13,36 +13,36 @@ if TYPE_CHECKING:
     from ...posterior.sampled import SampledPosterior
 
 LEAST_WIDTH, MOST_DEPTH, MOST_PATHS = 0.004, 8, 300
-"""Paths are shown that a training row takes with such a probability, so deep, and so many."""
+"""Smallest probability that a training row takes a path that is shown, its largest depth, and their largest number."""
 
 
 class Paths(NamedTuple):
-    """The commonest paths: cells one after the other from the root, each of which the tree splits into the next.
+    """The most frequent decision paths. A path is a sequence of cells from the root, each split into the next.
 
-    Path 0 is that of the root alone; parents come before their children, which are
-    grouped by the feature split on, the most probable first.
+    Path 0 is that of the root alone. Parents come before their children, which are grouped by the feature of the split,
+    the most probable first.
     """
 
     parent: np.ndarray
-    """(m,) int64; -1 of path 0."""
+    """(m,) int64: number of the path without its last cell; -1 for path 0."""
     depth: np.ndarray
-    """(m,) int64."""
+    """(m,) int64: number of splits."""
     cell: np.ndarray
-    """(m,) int64: the last cell, a number of ``post.cells``."""
+    """(m,) int64: number in ``post.cells`` of the last cell."""
     node: np.ndarray
-    """(m,) int64: a node, counted over all trees, at the end of the path in the most probable tree that has it."""
+    """(m,) int64: node at the end of the path in the most probable tree that has it, numbered over all trees."""
     above: np.ndarray
-    """(m,) int64: the node of that tree whose split leads there; -1 of path 0."""
+    """(m,) int64: node of that tree whose split leads there; -1 for path 0."""
     probability: np.ndarray
-    """(m,) that a tree has the path."""
+    """(m,) probability that a tree has the path."""
     mcse: np.ndarray
-    """(m,) Monte-Carlo standard error of it; NaN with fewer than 4 draws a chain."""
+    """(m,) Monte-Carlo standard error of ``probability``; NaN with fewer than 4 draws a chain."""
     stops: np.ndarray
-    """(m,) that a tree has the path and the cell is a leaf of it."""
+    """(m,) probability that a tree has the path and the last cell is a leaf."""
     rows: np.ndarray
-    """(m,) training rows in the cell, as a fraction of all."""
+    """(m,) fraction of the training rows in the last cell."""
     of_node: np.ndarray
-    """(n_nodes,) int64: the path to each node of the distinct trees; -1 of those not listed."""
+    """(n_nodes,) int64: path to each node of the distinct trees; -1 if it is not among the ``m``."""
 
     @property
     def width(self) -> np.ndarray:
@@ -51,7 +51,7 @@ class Paths(NamedTuple):
 
 
 def common_paths(post: SampledPosterior) -> Paths:
-    """The paths that training rows take most often; O(nodes of all distinct trees)."""
+    """Return the paths that training rows take most often. Cost: O(nodes of all distinct trees)."""
     of_node, parent, cell, node, above, probability, stops = _all_paths(post)
     rows = post.node_rows[node]
     rows = rows / max(float(rows[0]), np.finfo(np.float64).tiny)
@@ -60,28 +60,31 @@ def common_paths(post: SampledPosterior) -> Paths:
         depth[i] = depth[parent[i]] + 1
     width = np.where(depth <= MOST_DEPTH, probability * rows, 0.0)
     width[0] = np.inf
-    often = np.argsort(-width, kind="stable")[:MOST_PATHS]
-    # children are never wider than their parents, and of equal width come later
-    kept = np.sort(often[width[often] >= LEAST_WIDTH])
-    kept = _in_order(kept, parent, probability, post.distinct_trees.feature[above])
+    frequent = np.argsort(-width, kind="stable")[:MOST_PATHS]
+    # a child is never wider than its parent, and of equal width comes later, so parents are among the frequent ones
+    shown = np.sort(frequent[width[frequent] >= LEAST_WIDTH])
+    shown = _sorted_paths(shown, parent, probability, post.distinct_trees.feature[above])
     place = np.full(len(parent) + 1, -1)
-    place[kept] = np.arange(len(kept))
+    place[shown] = np.arange(len(shown))
     return Paths(
-        place[parent[kept]],
-        depth[kept],
-        cell[kept],
-        node[kept],
-        above[kept],
-        probability[kept],
-        _errors(post, place[of_node], len(kept), probability[kept]),
-        stops[kept],
-        rows[kept],
+        place[parent[shown]],
+        depth[shown],
+        cell[shown],
+        node[shown],
+        above[shown],
+        probability[shown],
+        _errors(post, place[of_node], len(shown), probability[shown]),
+        stops[shown],
+        rows[shown],
         place[of_node],
     )
 
 
 def _all_paths(post: SampledPosterior) -> tuple[np.ndarray, ...]:
-    """Path of each node, and of each path parent, cell, node, node above, probability, probability of a leaf there."""
+    """Return the path of each node, and the first fields of `Paths` for all paths, in the order of first occurrence.
+
+    The fields are parent, cell, node, above, probability and stops.
+    """
     trees, cells = post.coded_trees, post.cells
     feature, right, of_cell, ends = (a.tolist() for a in (trees.feature, trees.right, cells.of_node, trees.offset))
     log_posterior = (post.log_prior_of_tree + post.log_score_of_tree).tolist()
@@ -105,7 +108,7 @@ def _all_paths(post: SampledPosterior) -> tuple[np.ndarray, ...]:
             for child in (i + 1, base + right[i]):
                 c = of_cell[child]
                 if c < 0 or c == of_cell[i]:
-                    # a split that parts no training rows leads nowhere else
+                    # a split that does not divide the training rows does not make a longer path
                     of_node[child] = path if c >= 0 else -1
                     continue
                 new = number.setdefault((path, c), n_paths)
@@ -125,33 +128,30 @@ def _all_paths(post: SampledPosterior) -> tuple[np.ndarray, ...]:
     return tuple(np.array(a) for a in (of_node, parent, cell, node, above, probability, stops))
 
 
-def _in_order(kept: np.ndarray, parent: np.ndarray, probability: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """The paths ``kept`` with parents first, and of each the children by the feature ``asked`` about, then the split.
+def _sorted_paths(shown: np.ndarray, parent: np.ndarray, probability: np.ndarray, feature: np.ndarray) -> np.ndarray:
+    """Return paths with parents first, and the children of each by the feature of the split, then by the split.
 
-    Both by falling probability; the sides of a split stand together.
+    Features and splits have decreasing probability, and the sides of a split are next to each other.
     """
     below: dict[int, list[int]] = {}
-    for i in kept[1:].tolist():
+    for i in shown[1:].tolist():
         below.setdefault(int(parent[i]), []).append(i)
     order = [0]
     for path in order:
-        # the two sides of a split are found one after the other, the side of the yes first
+        # the sides of a split have neighbouring numbers, the left one first
         children = below.get(path, [])
         of_feature: dict[int, float] = {}
         for i in children:
-            of_feature[int(asked[i])] = of_feature.get(int(asked[i]), 0.0) + float(probability[i])
-        keys = {
-            i: (-round(of_feature[int(asked[i])], 9), int(asked[i]), -round(float(probability[i]), 9), i)
-            for i in children
-        }
+            of_feature[feature[i]] = of_feature.get(feature[i], 0.0) + probability[i]
+        keys = {i: (-round(of_feature[feature[i]], 9), feature[i], -round(probability[i], 9), i) for i in children}
         order += sorted(children, key=keys.__getitem__)
     return np.array(order)
 
 
 def _errors(post: SampledPosterior, of_node: np.ndarray, m: int, probability: np.ndarray) -> np.ndarray:
-    """Monte-Carlo standard errors of the probabilities of ``m`` paths."""
-    held = np.zeros((m, post.n_distinct_trees), dtype=np.bool_)
+    """Return the Monte-Carlo standard errors of the probabilities of ``m`` paths."""
+    in_tree = np.zeros((m, post.n_distinct_trees), dtype=np.bool_)
     listed = of_node >= 0
-    held[of_node[listed], post.cells.tree_of_node[listed]] = True
-    ess = rhat_and_ess_by_tree(held, post.tree_of_draw)[1]
+    in_tree[of_node[listed], post.cells.tree_of_node[listed]] = True
+    ess = rhat_and_ess_by_tree(in_tree, post.tree_of_draw)[1]
     return np.sqrt(np.maximum(probability * (1.0 - probability), 0.0) / ess)

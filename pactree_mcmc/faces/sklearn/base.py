@@ -1,16 +1,17 @@
-"""Base of both estimators: the input, the model, the choice of the prior, the run, and its report."""
+"""Base of both estimators: parameters, input, choice of the prior, and the run."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
@@ -27,32 +28,37 @@ from ...core.checks import (
 )
 from ...core.warn import warn
 from ...mcmc.sampling import sample
-from ...model import TreeModel
+from ...model import LocalCuts, TreeModel
 from ...model.data import number_target
+from ...model.leaf.base import Leaf
 from ...posterior.convergence import objections, training_points
 from ...posterior.ess import ConvergenceWarning
 from ...posterior.sampled import SampledPosterior, fractions
 from ...table.labels import refuse_missing
 from ...table.reader import Table, frame_of, holds_categories, is_frame
 from ...table.validation import read_data
-from .parts import WithParts, check_leaf, leaf_of_rows, stated_split_prior, stated_tree_prior, thinned
+from . import parts
 from .prior_search import Choice, choose, choose_power, tree_priors
 
 if TYPE_CHECKING:
     from exact import ExactPosterior
 
 MOST_POINTS = 200
-"""Training rows at which the Monte-Carlo error is measured, at most."""
+"""Largest number of training rows at which the Monte-Carlo error is measured."""
 ROWS_WITHIN = 0.9
 """Fraction of these rows whose error is at most the one reported."""
 TREES, FEWEST_TREES, TREES_ROWS = 1000, 100, 20_000
-"""Trees drawn from so many rows at most; from more they are fewer, as trees are larger, but never below so few."""
+"""Default number of trees drawn, and the number of rows above which it falls, since trees are larger then."""
 WORK, WORK_ROWS = 8e7, 1000
-"""Rows that a fit to so many rows visits at most; to more rows it is more, by the root of their number."""
+"""Default number of rows that a fit visits, and the number of rows above which it grows with their square root."""
 MOST_SEARCHED = 2000
-"""Rows by which a prior is chosen, at most."""
+"""Largest number of rows by which a prior is chosen."""
 MOST_CELLS, MOST_SPLITS = 100_000, 50_000
-"""Cells up to which the sum over all trees is done, and splits up to which it also predicts."""
+"""Largest numbers of cells of an exact sum, and of splits of an exact posterior that predicts itself."""
+DEFAULTS = {"tree_prior": parts.TREE_PRIOR, "split_prior": LocalCuts()}
+"""Parts that None stands for, except the leaf, which depends on the estimator."""
+PARTS = (*DEFAULTS, "leaf")
+"""Parameters of an estimator that have parameters of their own."""
 
 
 class Rows(NamedTuple):
@@ -62,10 +68,10 @@ class Rows(NamedTuple):
     y: np.ndarray
     weight: np.ndarray | None
     place: np.ndarray
-    """(n,) int64: which of the rows given each of them is."""
+    """(n,) int64: index of each row in the X of the caller."""
 
-    def some(self, most: int, seed: int, *, each_class: bool) -> Rows:
-        """As many of the rows, chosen at random, in their order, and one of each class they lack; all if no more."""
+    def sample(self, most: int, seed: int, *, each_class: bool) -> Rows:
+        """Return ``most`` rows at random, in their order, with one of each class that these lack, or all if fewer."""
         n = len(self.y)
         if n <= most:
             return self
@@ -79,39 +85,25 @@ class Rows(NamedTuple):
 
     @property
     def variance(self) -> float:
-        """Weighted variance of y, 1 where it is zero; a ValueError where it is too small for a prior."""
+        """Weighted variance of y, 1 if it is zero. Raises a ValueError if it is too small for a prior."""
         return number_target(self.y, self.weight, None).prior_variance
 
 
-class Run(NamedTuple):
-    """How the posterior is sampled."""
-
-    draws: int
-    chains: int
-    work: float
-    seed: int
-    progress: bool
-    executor: Executor | None = None
-
-    def of_rows(self, n_rows: int, estimator: BayesianTree) -> Run:
-        """The run for so many rows: trees and work as the estimator says, or as they are where it says nothing."""
-        trees = default_trees(n_rows) if estimator.n_estimators is None else int(estimator.n_estimators)
-        work = default_work(n_rows) if estimator.work is None else float(estimator.work)
-        return self._replace(draws=-(-trees // self.chains), work=work)
-
-
 def default_work(n_rows: int) -> float:
-    """Rows that a fit to so many rows visits, where nothing is said."""
+    """Return the default number of rows that a fit visits."""
     return WORK * math.sqrt(max(n_rows, WORK_ROWS) / WORK_ROWS)
 
 
 def default_trees(n_rows: int) -> int:
-    """Trees that are drawn of so many rows, where nothing is said."""
+    """Return the default number of trees drawn."""
     return max(FEWEST_TREES, TREES * TREES_ROWS // max(n_rows, TREES_ROWS))
 
 
-def solved(model: TreeModel, run: Run) -> ExactPosterior | SampledPosterior | None:
-    """The sum over all trees, or independent draws by it where predicting takes long; None where summing does."""
+def solved(model: TreeModel, n_trees: int, seed: int) -> ExactPosterior | SampledPosterior | None:
+    """Return the exact posterior, or independent draws from it if it would be slow to predict.
+
+    None if the sum over all trees is too large.
+    """
     if not model.leaf.separates or model.split_prior.drawn_weights is not None:
         return None
     import exact
@@ -120,12 +112,14 @@ def solved(model: TreeModel, run: Run) -> ExactPosterior | SampledPosterior | No
         truth = exact.solve(model, max_cells=MOST_CELLS, progress=False)
     except exact.Intractable:
         return None
-    return truth if truth.graph.n_edges <= MOST_SPLITS else truth.sample(run.draws * run.chains, run.seed)
+    return truth if truth.graph.n_edges <= MOST_SPLITS else truth.sample(n_trees, seed)
 
 
-class BayesianTree(WithParts):
-    """Base of both estimators: the input, the model, the run, feature importances."""
+class BayesianTree(BaseEstimator):
+    """Base of both estimators: parameters, input, model, run, feature importances."""
 
+    _leaf_class: type[Leaf]
+    """Class of the leaf that ``leaf=None`` stands for."""
     posterior_: SampledPosterior | ExactPosterior
     prior_: Choice
     rows_: np.ndarray
@@ -170,6 +164,43 @@ class BayesianTree(WithParts):
         self.random_state = random_state
         self.verbose = verbose
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; with ``deep`` also those of parts that are not None, as ``tree_prior__beta``.
+
+        `set_params` takes parameters of a part that is None, too.
+        """
+        out = super().get_params(deep=False)
+        for name in PARTS if deep else ():
+            part = out[name]
+            if is_dataclass(part) and not isinstance(part, type):
+                out |= {f"{name}__{field.name}": getattr(part, field.name) for field in fields(part) if field.init}
+        return out
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those of parts by ``part__name``.
+
+        A part that is None becomes the default with these parameters, and ``prior="auto"`` no longer chooses it.
+        """
+        inner: dict[str, dict[str, Any]] = {}
+        for key in [key for key in params if key.partition("__")[0] in PARTS and "__" in key]:
+            name, _, field = key.partition("__")
+            inner.setdefault(name, {})[field] = params.pop(key)
+        super().set_params(**params)
+        for name, values in inner.items():
+            part, is_default = getattr(self, name), ""
+            if part is None:
+                part, is_default = DEFAULTS.get(name) or self._leaf_class(), "by default "
+            allowed = [field.name for field in fields(part) if field.init] if is_dataclass(part) else []
+            unknown = sorted(set(values) - set(allowed))
+            if unknown:
+                what = f"which has {', '.join(allowed)}; give one of these, or" if allowed else "so"
+                raise ValueError(
+                    f"Invalid parameter {name}__{unknown[0]}: {name} is {is_default}{in_words(part)}, {what} give "
+                    f"{name}= whole."
+                )
+            setattr(self, name, replace(part, **values))
+        return self
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
@@ -180,18 +211,18 @@ class BayesianTree(WithParts):
         raise NotImplementedError
 
     def _leaves(self, rows: Rows) -> list[Any]:
-        """Leaves to choose among."""
+        """Return the leaves to choose among."""
         raise NotImplementedError
 
     def _starts(self, first: Choice, trees: list[Any], rows: Rows) -> list[Choice]:
-        """Where the search for a prior begins."""
+        """Return the choices from which the search for a prior starts."""
         return [first]
 
     def _read_y(self, y: Any) -> np.ndarray:
         raise NotImplementedError
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Compute the posterior: exactly where this is fast, otherwise by sampling.
+        """Compute the posterior, exactly if this is fast, otherwise by sampling.
 
         Parameters
         ----------
@@ -214,11 +245,11 @@ class BayesianTree(WithParts):
         ValueError
             If the input or a parameter is invalid; the message names the column and the row.
         """
-        run, of_classes = self._read_run(), is_classifier(self)
-        check_leaf(self.leaf, self.power, for_classes=of_classes)
+        of_classes, seed = is_classifier(self), self._check_run()
+        parts.check_leaf(self.leaf, self.power, for_classes=of_classes)
         rows, n_given = self._rows(X, y, sample_weight)
-        run = run.of_rows(len(rows.y), self)
-        split_prior = stated_split_prior(self.split_prior, self.min_samples_leaf, len(rows.y))
+        n = len(rows.y)
+        split_prior = parts.stated_split_prior(self.split_prior, self.min_samples_leaf, n)
 
         def build(some: Rows, choice: Choice) -> TreeModel:
             weight = some.weight
@@ -228,76 +259,80 @@ class BayesianTree(WithParts):
                 some.X,
                 some.y,
                 tree_prior=choice.tree_prior,
-                split_prior=thinned(split_prior, len(some.y) / len(rows.y)),
-                leaf=leaf_of_rows(choice.leaf, some.place, n_given),
+                split_prior=parts.thinned(split_prior, len(some.y) / n),
+                leaf=parts.leaf_of_rows(choice.leaf, some.place, n_given),
                 nominal=self.nominal,
                 missing=self.missing,
                 sample_weight=weight,
             )
 
+        trees = default_trees(n) if self.n_estimators is None else int(self.n_estimators)
+        draws, work = -(-trees // int(self.chains)), default_work(n) if self.work is None else float(self.work)
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as executor:
-            run = run._replace(executor=executor)
-            some = rows.some(MOST_SEARCHED, run.seed, each_class=of_classes)
-            self.prior_ = self._choose(partial(build, some), some, run)
+            some = rows.sample(MOST_SEARCHED, seed, each_class=of_classes)
+            self.prior_ = self._choose(partial(build, some), some, seed, executor)
             model = build(rows, self.prior_)
-            known = solved(model, run)
-            self.posterior_ = self._sample(model, run) if known is None else known
+            exact_or_independent = solved(model, draws * int(self.chains), seed)
+            if exact_or_independent is None:
+                self.posterior_ = self._sample(model, draws, work, seed, executor)
+            else:
+                self.posterior_ = exact_or_independent
         self.rows_ = rows.place
-        self._describe(independent=known is not None)
-        if known is None:
-            self._warn(run)
+        self._describe(independent=exact_or_independent is not None)
+        if exact_or_independent is None:
+            self._warn(work)
         return self
 
-    def _read_run(self) -> Run:
-        """What is said of the run, checked before anything is computed."""
+    def _check_run(self) -> int:
+        """Check the parameters of the run before anything is computed, and return its seed."""
         if self.n_jobs is not None and not (is_integer(self.n_jobs) and self.n_jobs and abs(int(self.n_jobs)) <= MOST):
             raise ValueError(f"n_jobs={in_words(self.n_jobs)} is out of range; give an integer, not 0, or None.")
         check_choice("prior", self.prior, ("auto", "stated"))
         if not (isinstance(self.power, str) and self.power == "auto"):
             check_number("power", self.power, "a number > 0, or 'auto'", 5e-324)
-        verbose = check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
-        chains = check_count("chains", self.chains)
+        check_count("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
+        check_count("chains", self.chains)
         if self.n_estimators is not None:
             check_count("n_estimators", self.n_estimators, or_none=True)
         if self.work is not None:
             check_number("work", self.work, "rows, >= 1, or None", 1.0)
         try:
-            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+            return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         except ValueError:
-            given = in_words(self.random_state)
             raise ValueError(
-                f"random_state={given} is not a seed; give an integer in [0, 2**32), a numpy RandomState, or None."
+                f"random_state={in_words(self.random_state)} is not a seed; give an integer in [0, 2**32), a numpy "
+                "RandomState, or None."
             ) from None
-        return Run(0, chains, 0.0, int(seed), verbose > 0)
 
-    def _choose(self, build: Any, rows: Rows, run: Run) -> Choice:
-        """The tree prior, the leaf and the power: as they are stated, or, where they are not, as the data choose."""
-        stated = stated_tree_prior(self.tree_prior, self.max_depth)
+    def _choose(self, build: Any, rows: Rows, seed: int, executor: Executor) -> Choice:
+        """Return the tree prior, the leaf and the power, as stated or, if they are not stated, chosen by the data."""
+        stated = parts.stated_tree_prior(self.tree_prior, self.max_depth)
         leaf = self._default_leaf(rows.y) if self.leaf is None else self.leaf
         choice = Choice(stated, leaf, 1.0 if self.power == "auto" else float(self.power))
         if self.prior == "auto" and (self.tree_prior is None or self.leaf is None):
             trees = tree_priors(self.max_depth) if self.tree_prior is None else [stated]
             leaves = self._leaves(rows) if self.leaf is None else [leaf]
-            choice = choose(build, self._starts(choice, trees, rows), trees, leaves, run.seed, run.executor)
+            choice = choose(build, self._starts(choice, trees, rows), trees, leaves, seed, executor)
         if self.power == "auto":
-            choice = choose_power(build, choice, run.seed, run.executor)
+            choice = choose_power(build, choice, seed, executor)
         return choice
 
-    def _sample(self, model: TreeModel, run: Run) -> SampledPosterior:
+    def _sample(self, model: TreeModel, draws: int, work: float, seed: int, executor: Executor) -> SampledPosterior:
+        # `_warn` gives advice in terms of the estimator's parameters instead
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             return sample(
                 model,
-                run.draws,
-                chains=run.chains,
-                rng=run.seed,
-                work=run.work,
-                executor=run.executor,
-                progress=run.progress,
+                draws,
+                chains=int(self.chains),
+                rng=seed,
+                work=work,
+                executor=executor,
+                progress=self.verbose > 0,
             )
 
     def _describe(self, *, independent: bool) -> None:
-        """Which features matter, and how well predictions are known."""
+        """Set the importances of features, and the Monte-Carlo error of predictions."""
         post = self.posterior_
         self.feature_importances_ = fractions(post.feature_inclusion())
         if not isinstance(post, SampledPosterior):
@@ -314,28 +349,27 @@ class BayesianTree(WithParts):
             error = float(np.quantile(of_row.max(axis=1), ROWS_WITHIN))
             self.monte_carlo_error_ = error / float(np.sqrt(post.model.target.variance))
 
-    def _warn(self, run: Run) -> None:
+    def _warn(self, work: float) -> None:
         """Warn if the draws may not represent the posterior."""
         post, error = self.posterior_, self.monte_carlo_error_
         assert isinstance(post, SampledPosterior)
-        found = objections(post)
-        if found:
+        reasons = objections(post)
+        if not reasons:
+            return
+        if not math.isnan(error):
             unit = "" if post.model.classes_ is not None else " standard deviations of y"
-            known = f"Predictions have a Monte-Carlo error of {error:.2g}{unit} at nine training rows in ten. "
-            found.append(
-                f"{known if error == error else ''}Give more work (work={2.0 * run.work:.1g} or more), or stronger "
-                "priors."
-            )
-            warn("\n  ".join(found), ConvergenceWarning)
+            reasons.append(f"Predictions have a Monte-Carlo error of {error:.2g}{unit} at nine training rows in ten.")
+        advice = f"Give more work (work={2.0 * work:.1g} or more), or stronger priors."
+        warn("\n  ".join([*reasons, advice]), ConvergenceWarning)
 
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, int]:
-        """Checked rows, without those of weight zero; how many there are with them."""
+        """Return the checked rows without those of weight zero, and the number of rows with them."""
         refuse_other_rows(X=X, y=y, sample_weight=sample_weight, exposure=getattr(self.leaf, "exposure", None))
         table, y = self._read(X, y)
         place, weight = np.arange(table.n_rows), None
         if sample_weight is not None:
-            given = read_numbers("sample_weight", sample_weight)
-            weight = _check_sample_weight(given, y, dtype=np.float64, ensure_non_negative=True)
+            numbers = read_numbers("sample_weight", sample_weight)
+            weight = _check_sample_weight(numbers, y, dtype=np.float64, ensure_non_negative=True)
             place = np.flatnonzero(weight)
             if len(place) == 0:
                 raise ValueError("sample_weight is 0 in every row; give weights that count some rows.")
@@ -357,11 +391,11 @@ class BayesianTree(WithParts):
         return Table(X), self._read_y(y)
 
     def _finite(self) -> Any:
-        """What scikit-learn is to check of the cells."""
+        """Return the argument ``ensure_all_finite`` of scikit-learn's checks."""
         return "allow-nan" if self.missing == "branch" else True
 
     def _numbers(self, X: Any) -> np.ndarray:
-        """Return rows to predict as numbers (n, p)."""
+        """Return the rows to predict as numbers (n, p)."""
         check_is_fitted(self)
         columns, X = self.posterior_.model.columns, frame_of(X)
         if not is_frame(X) and not columns.is_nominal.any() and columns.is_plain and not holds_categories(X):
@@ -370,14 +404,14 @@ class BayesianTree(WithParts):
         return columns.numbers(X)
 
     def sample_predictive(self, X: Any, draws: int = 1000, rng: Seed = None) -> np.ndarray:
-        """Draws (draws, n) of a new y for each row: labels, or numbers; `SampledPosterior.sample_predictive` says how.
+        """Draw new y (draws, n) for each row, labels or numbers, as `SampledPosterior.sample_predictive` does.
 
         Parameters
         ----------
         X : table of shape (n, p)
             As in `fit`.
         draws : int, default 1000
-            At least 1.
+            Number of draws, >= 1.
         rng : int, SeedSequence, Generator or None
             Source of randomness.
 
@@ -386,5 +420,4 @@ class BayesianTree(WithParts):
         ValueError
             If ``draws`` is not positive, the leaf is a loss, or X does not fit.
         """
-        numbers = self._numbers(X)
-        return self.posterior_._new_y(numbers, draws, rng)
+        return self.posterior_._new_y(self._numbers(X), draws, rng)

@@ -28,8 +28,8 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     tree_prior : tree prior, optional
         Default ``ChipmanPrior(0.95, 0.5)`` or the choice of ``prior``. `set_params` sets its parameters as
         ``tree_prior__alpha``, ..., and likewise those of the other parts, ``split_prior__max_cuts``, ... and
-        ``leaf__alpha``, .... A part that is not given starts from its default (``LocalCuts()`` and
-        ``DirichletMultinomial()`` for these two), and is then given: ``prior`` does not choose it.
+        ``leaf__alpha``, .... A part that is None becomes its default with these parameters (``LocalCuts()`` and
+        ``DirichletMultinomial()`` for these two), and ``prior`` does not choose it.
     split_prior : split prior, optional
         Default ``LocalCuts()``; with more than 20,000 rows ``LocalCuts(max_cuts=254)``, because fewer cuts of a
         feature, at quantiles, make fits faster.
@@ -138,23 +138,22 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
 
     @property
     def classes_(self) -> np.ndarray:
-        """Sorted labels (K,)."""
+        """Sorted labels, (K,)."""
         check_is_fitted(self, "posterior_")
         assert self.posterior_.model.classes_ is not None
         return self.posterior_.model.classes_
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Predictive probabilities (n, K) of the classes; columns follow ``classes_``."""
+        """Return the predictive probabilities (n, K) of the classes, in the order of ``classes_``."""
         numbers = self._numbers(X)
         if len(self.classes_) == 1:
-            # exactly, since a sum over trees is rounded
+            # a sum over trees would not be exactly one
             return np.ones((len(numbers), 1))
         return self.posterior_._values(numbers)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Most probable labels (n,)."""
-        best = np.argmax(self.predict_proba(X), axis=1)
-        return self.classes_[best]
+        """Return the most probable labels (n,)."""
+        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
 
 class BayesianTreeRegressor(RegressorMixin, BayesianTree):
@@ -183,7 +182,7 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
     Raises
     ------
     ValueError
-        In `fit`: if the input or a parameter cannot be used.
+        In `fit`: if the input or a parameter is invalid.
 
     Warns
     -----
@@ -235,7 +234,7 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
     @overload
     def predict(self, X: Any, return_std: bool) -> np.ndarray | tuple[np.ndarray, np.ndarray]: ...
     def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """Predictive means (n,) of a new y; with ``return_std`` also its standard deviations (n,).
+        """Return the predictive means (n,) of a new y, and with ``return_std`` its standard deviations (n,).
 
         As in scikit-learn's BayesianRidge the standard deviation is that of a new y, including noise, for posteriors
         `predict_std_new_y`; the disagreement of trees about the mean is ``posterior_.predict_std_over_trees``.
@@ -247,7 +246,7 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
         return mean, np.sqrt(variance)
 
     def predict_quantiles(self, X: Any, q: Any) -> np.ndarray:
-        """Quantiles of the predictive distribution of a new y.
+        """Return quantiles of the predictive distribution of a new y.
 
         Parameters
         ----------
@@ -269,16 +268,16 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
         -----
         `SampledPosterior.predict_quantiles` describes the distribution and the cost.
         """
-        numbers = self._numbers(X)
-        return Predictive(self.posterior_).quantiles(numbers, q)
+        return Predictive(self.posterior_).quantiles(self._numbers(X), q)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
-        """Ends (n, 2) of the central interval that contains a new y with probability ``coverage``, or more for counts.
+        """Return the ends (n, 2) of the central interval that contains a new y with probability ``coverage``.
+
+        Intervals of counts have this probability or more.
 
         Raises
         ------
         ValueError
             If ``coverage`` is not in (0, 1), or X does not fit.
         """
-        numbers = self._numbers(X)
-        return Predictive(self.posterior_).interval(numbers, coverage)
+        return Predictive(self.posterior_).interval(self._numbers(X), coverage)

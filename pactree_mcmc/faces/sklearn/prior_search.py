@@ -1,7 +1,7 @@
 """A tree prior and a leaf chosen by the evidence, the likelihood averaged over trees.
 
-Expectation-maximisation over a small grid (Dempster, Laird and Rubin 1977). A short run draws trees under the present
-choice; the next choice maximises the mean over these trees of the log of prior times score. Up to Monte-Carlo error no
+Expectation-maximisation over a small grid (Dempster, Laird and Rubin 1977). A short run draws trees under the current
+choice. The next choice maximises the mean over these trees of the log of prior times score. Up to Monte-Carlo error no
 step decreases the evidence; the grid excludes regions where it has no maximum.
 """
 
@@ -28,25 +28,26 @@ from ...tree.arrays import LEAF, node_depths
 TREE_PRIORS = ((0.95, 2.0), (0.95, 1.0), (0.95, 0.5), (0.95, 0.25), (0.95, 0.0), (0.99, 0.0))
 """(alpha, beta) of Chipman's prior."""
 PSEUDO_ROWS = (0.001, 0.01, 0.05, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Of a leaf, spread over the classes."""
+"""Pseudo-counts of a leaf, divided among the classes."""
 NOISE = (1.0, 0.5, 0.25, 0.125, *(4.0**-k for k in range(2, 8)))
-"""Part of the variance of y that is noise."""
+"""Fractions of the variance of y that are noise."""
 SHAPES = (1.5, 5.0, 20.0, 80.0)
-"""``a0``: half the rows that the noise of a leaf is known by beforehand; many: all leaves have nearly the same."""
+"""Values of ``a0``, half the number of rows that the prior on the noise of a leaf is worth.
+
+If it is large, all leaves have nearly the same noise.
+"""
 FIRST_NOISE, FIRST_LARGER = (1 / 16, 1 / 64), 3
-"""Parts of the variance that searches begin with beside the default, and which of the tree priors."""
+"""Fractions of the variance with which further searches start, and the index of their tree prior."""
 ROUNDS = 5
-"""Runs, at most."""
+"""Largest number of runs of a search."""
 CHAINS, STEPS, PROPOSALS = 2, 8, 50
-"""Chains of a run, draws of each, as many before them, and proposals between two."""
+"""Number of chains of a run, of its draws a chain, which equals that of its tuning steps, and of proposals a step."""
 STEPS_LEFT_OUT = 40
-"""The same where rows are left out."""
-
-
+"""Number of draws a chain of a run by which rows are left out."""
 POWERS = (1.0, 0.5, 0.25, 0.125)
 """Powers of the likelihood to choose among."""
 MOST_ROWS = 5000
-"""Rows that are left out, one by one, at most."""
+"""Largest number of rows that are left out, one by one."""
 
 
 class Choice(NamedTuple):
@@ -65,19 +66,19 @@ def choose(
     rng: Any = None,
     executor: Executor | None = None,
 ) -> Choice:
-    """Choose among tree priors and among leaves; ``build`` makes the model of a choice.
+    """Choose among tree priors and among leaves; ``build`` returns the model of a choice.
 
-    Where the search ends depends on where it begins: of the ends from several ``firsts`` that one is chosen which
-    gives rows that are left out the highest density.
+    A search can end in a local maximum. Of the ends of searches from several ``firsts`` the one is chosen that gives
+    rows that are left out the highest density.
     """
     sources = np.random.SeedSequence(rng).spawn(ROUNDS + 1)
-    ends = list(dict.fromkeys(_climbed(build, first, trees, leaves, sources, executor) for first in firsts))
+    ends = list(dict.fromkeys(_search(build, first, trees, leaves, sources, executor) for first in firsts))
     if len(ends) == 1:
         return ends[0]
     return _best_left_out(build, ends, sources[-1], executor)
 
 
-def _climbed(
+def _search(
     build: Callable[[Choice], TreeModel],
     choice: Choice,
     trees: list[Any],
@@ -85,12 +86,12 @@ def _climbed(
     sources: list[Any],
     executor: Executor | None,
 ) -> Choice:
-    """Where expectation and maximisation in turn lead from a choice."""
+    """Return the choice after rounds of expectation and maximisation, which start from ``choice``."""
     start: Any = "grown"
     for source in sources[:ROUNDS]:
         post = _short_run(build(choice), start, source, executor)
         start = [post.distinct_tree(int(chain[-1])) for chain in post.tree_of_draw]
-        better = choice._replace(tree_prior=_most_likely_shape(post, trees), leaf=_best_score(post, leaves))
+        better = choice._replace(tree_prior=_most_likely_prior(post, trees), leaf=_best_score(post, leaves))
         if better == choice:
             break
         choice = better
@@ -101,23 +102,24 @@ def choose_power(
     build: Callable[[Choice], TreeModel], choice: Choice, rng: Any = None, executor: Executor | None = None
 ) -> Choice:
     """Choose the power of the likelihood by the density of rows left out (Grünwald 2012; formula sheet, 12.6)."""
-    tried = [choice._replace(power=power) for power in POWERS]
-    return _best_left_out(build, tried, np.random.SeedSequence([rng, 1]), executor)
+    choices = [choice._replace(power=power) for power in POWERS]
+    return _best_left_out(build, choices, np.random.SeedSequence([rng, 1]), executor)
 
 
 def _best_left_out(
     build: Callable[[Choice], TreeModel], choices: list[Choice], source: Any, executor: Executor | None
 ) -> Choice:
-    """Of several choices the one that gives rows that are left out the highest density."""
+    """Return the choice that gives rows that are left out the highest density."""
     runs = (_short_run(build(choice), "grown", source, executor, STEPS_LEFT_OUT) for choice in choices)
-    found = [left_out(post, choice.power) for post, choice in zip(runs, choices, strict=True)]
-    return choices[int(np.argmax(found))]
+    densities = [left_out(post, choice.power) for post, choice in zip(runs, choices, strict=True)]
+    return choices[int(np.argmax(densities))]
 
 
 def left_out(post: SampledPosterior, power: float) -> float:
-    """Mean log density of a row given all others, by importance weights cut off at the root of their number.
+    """Return the mean log density of a row given all others.
 
-    The weights of the rows are ``power`` times what they count (Ionides 2008 for the cut).
+    It is computed by importance weights, which are truncated at their mean times the root of their number (Ionides
+    2008). The weight of a row in the likelihood is ``power`` times its count.
     """
     left = rows_left_out(post, power, MOST_ROWS)
     mean = log_mean(-left.gained, axis=0)
@@ -127,41 +129,42 @@ def left_out(post: SampledPosterior, power: float) -> float:
 
 
 def class_leaves(n_classes: int) -> list[DirichletMultinomial]:
-    """Leaves of a classification to choose among."""
+    """Return the leaves of a classification to choose among."""
     return [DirichletMultinomial(rows / n_classes) for rows in PSEUDO_ROWS]
 
 
 def number_leaves(y: np.ndarray, variance: float) -> list[NormalInverseGamma]:
-    """Leaves of a regression to choose among: their noise is a part of the variance of y, their means lie as y does.
+    """Return the leaves of a regression to choose among.
 
-    Noise is no less than what rounding leaves, if the smallest gap between two numbers is that of the scale.
+    Their noise is a fraction of the variance of y, but at least that of rounding to a grid whose step is the smallest
+    gap between two values.
     """
     distinct = np.unique(y)
     least = (np.diff(distinct).min() / np.sqrt(variance)) ** 2 / 12.0 if len(distinct) > 1 else 0.0
-    noise = [part for part in NOISE if part >= least] or [NOISE[0]]
-    return [number_leaf(variance, part, a0) for part in noise for a0 in SHAPES]
+    noise = [fraction for fraction in NOISE if fraction >= least] or [NOISE[0]]
+    return [number_leaf(variance, fraction, a0) for fraction in noise for a0 in SHAPES]
 
 
-def number_leaf(variance: float, part: float, a0: float) -> NormalInverseGamma:
-    """A leaf whose noise is a part of the variance of y."""
-    return NormalInverseGamma(k0=part, a0=a0, b0=a0 * part * variance)
+def number_leaf(variance: float, fraction: float, a0: float) -> NormalInverseGamma:
+    """Return a leaf whose noise is a fraction of the variance of y."""
+    return NormalInverseGamma(k0=fraction, a0=a0, b0=a0 * fraction * variance)
 
 
 def number_starts(first: Choice, trees: list[Any], variance: float) -> list[Choice]:
-    """Where searches among ``trees`` and the leaves of a regression begin: at less noise with larger trees."""
+    """Return the choices with which searches start: the first one, and others of less noise and larger trees."""
     larger = trees[min(FIRST_LARGER, len(trees) - 1)]
     return [first, *(first._replace(tree_prior=larger, leaf=number_leaf(variance, r, 5.0)) for r in FIRST_NOISE)]
 
 
 def tree_priors(max_depth: int | None = None) -> list[ChipmanPrior]:
-    """Priors on trees to choose among."""
+    """Return the tree priors to choose among."""
     return [ChipmanPrior(alpha, beta, max_depth) for alpha, beta in TREE_PRIORS]
 
 
 def _short_run(
     model: TreeModel, start: Any, rng: Any, executor: Executor | None, steps: int = STEPS
 ) -> SampledPosterior:
-    """A few trees of each of a few chains, after as many steps of tuning."""
+    """Draw a few trees with each of a few chains."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return sample(
@@ -178,8 +181,8 @@ def _short_run(
         )
 
 
-def _most_likely_shape(post: SampledPosterior, priors: list[Any]) -> Any:
-    """The prior under which the trees drawn are most likely; a leaf that must be one says nothing of it."""
+def _most_likely_prior(post: SampledPosterior, priors: list[Any]) -> Any:
+    """Return the prior under which the trees drawn are most likely. Leaves that cannot split do not count."""
     if len(priors) == 1:
         return priors[0]
     trees = post.distinct_trees
@@ -194,7 +197,7 @@ def _most_likely_shape(post: SampledPosterior, priors: list[Any]) -> Any:
 
 
 def _could_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
-    """Which nodes of the trees drawn are leaves though their cells have a split, (n_nodes,) bool."""
+    """Return a mask (n_nodes,) of the leaves of the trees drawn whose cells have a split."""
     model, trees = post.model, post.distinct_trees
     out = np.zeros(len(trees.feature), dtype=bool)
     if not isinstance(model.split_prior, LocalCuts):
@@ -203,7 +206,7 @@ def _could_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
             for number, cell, split in model.visit(tree):
                 out[first + number] = split is None and not model.is_forced(cell)
         return out
-    # local cuts see nothing of a cell but its rows, and a first split is soon found
+    # local cuts depend on the rows of a cell alone, and it is enough to find one split
     root, least = model.root_cell(), 0 if model.split_prior.trivial else 2 * model.split_prior.min_leaf
     features = np.flatnonzero(model.split_prior.coordinate_weights(model.columns)).tolist()
     for t, leaf in leaf_of_units(post, range(post.n_distinct_trees)):
@@ -217,11 +220,11 @@ def _could_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
 
 
 def _best_score(post: SampledPosterior, leaves: list[Any]) -> Any:
-    """The leaf by which the trees drawn have the largest score on average."""
+    """Return the leaf under which the trees drawn have the largest mean score."""
     if len(leaves) == 1:
         return leaves[0]
-    at = np.flatnonzero(post.distinct_trees.feature == LEAF)
-    stats, weight, target = np.ascontiguousarray(post.node_stats[at]), _weight_of_node(post)[at], post.model.target
+    is_leaf, target = post.distinct_trees.feature == LEAF, post.model.target
+    stats, weight = np.ascontiguousarray(post.node_stats[is_leaf]), _weight_of_node(post)[is_leaf]
 
     def score(leaf: Any) -> float:
         out = np.zeros(len(stats))
