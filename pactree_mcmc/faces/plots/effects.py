@@ -117,7 +117,7 @@ def plot_partial_dependence(
     curves = by_row[:, style.evenly_spaced(n, individual)]
     _draw_curves(ax, axis, mean, low, high, curves)
     if axis.labels is None:
-        values = rows[np.isfinite(rows[:, k]), k] / axis.unit
+        values = rows[np.isfinite(rows[:, k]), k]
         ax.plot(values, np.zeros(len(values)), "|", color="0.4", markersize=7, transform=ax.get_xaxis_transform())
     _set_limits(ax, axis, np.concatenate([low, high, mean, curves.ravel()]))
     ax.set_xlabel(style.shortened(axis.name, 50), parse_math=False)

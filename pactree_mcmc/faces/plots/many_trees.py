@@ -251,14 +251,14 @@ def _draw_consensus(tree: ConsensusTree, ax: Axes | None) -> Axes:
         edge(i, x_rest[i], top[i] - level, 0.0, "--")
         text = f"{count_text(float(tree.rest[i]))}\nin no child"
         canvas.text_box(x_rest[i], top[i] - level, BOX - 0.15, REST, text, "none", linestyle="--")
-    for i, text in enumerate(lines):
+    for i, node_lines in enumerate(lines):
         support = float(tree.support[i])
         if i > 0:
             edge(int(tree.parent[i]), x[i], top[i], support, "-")
         # from one half, which every cell exceeds, to certainty
         certainty = max(2.0 * support - 1.0, 0.0)
         color = tuple(1.0 - SHADE * certainty * (1.0 - part) for part in BLUE)
-        canvas.text_box(x[i], top[i], BOX - 0.15, height[i], "\n".join(text), color)
+        canvas.text_box(x[i], top[i], BOX - 0.15, height[i], "\n".join(node_lines), color)
     return canvas.ax
 
 
@@ -370,7 +370,8 @@ def _draw_trees(ax: Axes, distances: TreeDistances, place: np.ndarray, mode_of_d
     for c, k in np.unique(np.column_stack([chain, mode]), axis=0).tolist():
         here = (chain == c) & (mode == k)
         look: dict[str, Any] = {"color": color_of(c), "marker": SHAPES[k % len(SHAPES)], "alpha": 0.55}
-        ax.scatter(*place[first[here]].T, s=size[here], linewidths=0.0, **look)
+        x, y = place[first[here]].T
+        ax.scatter(x, y, s=size[here], linewidths=0.0, **look)
 
 
 def _typical_draw(post: SampledPosterior, mode: Mode, distances: TreeDistances, inside: np.ndarray) -> int:

@@ -6,7 +6,6 @@ thresholds, and on a regular grid only if there are too many.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +16,6 @@ from ...posterior.base import Posterior
 from ...posterior.convergence import training_points
 from ...posterior.joining import posterior_from_trees
 from ...posterior.predictive import has_values_by_leaf
-from ...table.coding import LARGEST
 from ...table.labels import category_codes
 from ...tree.tree import Tree
 from ...tree.words import label_words
@@ -32,8 +30,6 @@ N_ROWS, N_TREES = 1000, 300
 """Largest numbers of training rows drawn, and of trees whose thresholds divide the axes."""
 MARGIN = 0.04
 """Margin of an axis, as a fraction of the range of the values."""
-SMALLEST_DRAWN = 1e-250
-"""Smallest size of values that matplotlib, which squares some, can draw, and the inverse of the largest."""
 
 
 class Axis(NamedTuple):
@@ -42,13 +38,11 @@ class Axis(NamedTuple):
     feature: int
     name: str
     edges: np.ndarray
-    """(m + 1,) increasing, in units of ``unit``."""
+    """(m + 1,) increasing ends of the pieces."""
     middles: np.ndarray
     """(m,) a value in each piece, or the number of a category."""
     labels: list[str] | None
     """Categories of a nominal feature, None for an ordered one."""
-    unit: float = 1.0
-    """Power of ten that divides values which matplotlib could not draw otherwise."""
 
 
 class Plane(NamedTuple):
@@ -202,24 +196,13 @@ def axis_of(model: TreeModel, feature: int, trees: Sequence[Tree], most_pieces: 
     thresholds = thresholds[np.isfinite(thresholds)]
     rows = training_points(model, N_ROWS)[1][:, feature]
     values = np.concatenate([rows[np.isfinite(rows)], thresholds])
-    unit = unit_of(values)
-    low, high = (values.min() / unit, values.max() / unit) if len(values) else (0.0, 0.0)
+    low, high = (values.min(), values.max()) if len(values) else (0.0, 0.0)
     margin = MARGIN * (high - low) or 0.5
     ends = np.array([low - margin, high + margin])
-    edges = np.concatenate([ends[:1], thresholds / unit, ends[1:]])
+    edges = np.concatenate([ends[:1], thresholds, ends[1:]])
     if len(edges) > most_pieces + 1 or _has_regression_on(model, feature):
         edges = np.linspace(ends[0], ends[1], most_pieces + 1)
-    with np.errstate(over="ignore"):
-        middles = np.clip((edges[:-1] / 2.0 + edges[1:] / 2.0) * unit, -LARGEST, LARGEST)
-    return Axis(feature, name if unit == 1.0 else f"{name} / {unit:g}", edges, middles, None, unit)
-
-
-def unit_of(values: np.ndarray) -> float:
-    """Return 1, or a power of ten of the size of the largest value if that is too large or small for matplotlib."""
-    size = float(np.abs(values).max(initial=0.0))
-    if size == 0.0 or SMALLEST_DRAWN < size < 1.0 / SMALLEST_DRAWN:
-        return 1.0
-    return max(float(f"1e{math.floor(math.log10(size))}"), 5e-324)
+    return Axis(feature, name, edges, (edges[:-1] + edges[1:]) / 2.0, None)
 
 
 def _has_regression_on(model: TreeModel, feature: int) -> bool:
@@ -318,7 +301,7 @@ def _draw_borders(ax: Any, plane: Plane, leaf: np.ndarray) -> None:
 def _draw_rows(ax: Any, model: TreeModel, plane: Plane, column: int, mesh: Any) -> None:
     """Draw training rows in the colours of ``mesh``, or white, and spread nominal ones within their category."""
     rows = style.evenly_spaced(model.n_rows, N_ROWS)
-    place = style.numbers_of_rows(model, rows)[:, [plane.x.feature, plane.y.feature]] / [plane.x.unit, plane.y.unit]
+    place = style.numbers_of_rows(model, rows)[:, [plane.x.feature, plane.y.feature]]
     spread = np.random.default_rng(0).uniform(-0.3, 0.3, place.shape)
     place = place + spread * [plane.x.labels is not None, plane.y.labels is not None]
     values = model.target.values[rows]

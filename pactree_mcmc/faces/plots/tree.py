@@ -24,7 +24,6 @@ from ...tree.export import leaf_lines, rows_words
 from ...tree.tree import Tree, stack_trees
 from . import style
 from .style import COLORS
-from .surfaces import unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -416,8 +415,6 @@ def _draw_histograms(
     n_bins: int,
 ) -> str:
     """Draw histograms of y on their side, below the leaves, with one axis of y at the left. Return their scale."""
-    unit = unit_of(y)
-    y = y / unit
     low, high = float(y.min()), float(y.max())
     if low == high:
         low, high = low - 0.5, high + 0.5
@@ -436,10 +433,10 @@ def _draw_histograms(
         bar: dict[str, Any] = {"color": style.color_of(0), "linewidth": 0.0}
         drawing.ax.barh(place, full, thickness, left, **bar)
         drawing.ax.barh(place, light, thickness, left + full, alpha=0.35, **bar)
-        mean = (np.clip(drawing.tree.value[node, output] / unit, low, high) - low) / (high - low)
+        mean = (np.clip(drawing.tree.value[node, output], low, high) - low) / (high - low)
         ends = [left, left + PANEL_WIDTH]
         drawing.ax.plot(ends, [bottom + mean * height] * 2, color=style.color_of(3), linewidth=1.2)
     ticks = (low, (low + high) / 2.0, high)
-    for tick, text in zip(ticks, figures([tick * unit for tick in ticks], 3), strict=True):
+    for tick, text in zip(ticks, figures(ticks, 3), strict=True):
         drawing.text(SIDE, bottom + (tick - low) / (high - low) * height, text, SIDE, ha="right")
     return f"longest bar: {count_text(longest)}"

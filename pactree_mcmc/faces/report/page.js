@@ -1,15 +1,15 @@
 "use strict";
-// The page is whole without this script; with it trees are filtered by a path, leafed through, and asked about a row.
+// The page is complete without this script. With it trees are filtered by a path, leafed through, and predict a row.
 
 // ---- trees ----
 
-/** Right children and paths of the nodes of a tree, which are told in preorder. */
+/** Returns a tree with the right children and the paths of its nodes, which are in preorder. */
 function decoded(tree) {
   const n = tree.nodes.length, right = new Int32Array(n), path = new Int32Array(n).fill(-1);
-  let at = 0, told = 0;
+  let at = 0, nextPath = 0;
   function visit(listed) {
     const here = at++;
-    if (listed) path[here] = tree.paths[told++];
+    if (listed) path[here] = tree.paths[nextPath++];
     if (tree.nodes[here] < 0) return;
     visit(path[here] >= 0);
     right[here] = at;
@@ -19,37 +19,37 @@ function decoded(tree) {
   return {...tree, right, path, held: new Set(path)};
 }
 
-/** Whether a row of values goes left; null is a missing value, -1 a category that training rows did not have. */
+/** Returns true if a row goes left. null is a missing value, -1 a category that training rows did not have. */
 function goesLeft(split, row) {
-  const [feature, asked, byDefault] = split, x = row[feature];
-  if (asked === null) return (x === null) === (byDefault === 1);
+  const [feature, cut, byDefault] = split, x = row[feature];
+  if (cut === null) return (x === null) === (byDefault === 1);
   if (x === null) return byDefault === 1;
-  if (Array.isArray(asked)) return x < 0 ? byDefault === 1 : asked.includes(x);
-  return x <= Number(asked);
+  if (Array.isArray(cut)) return x < 0 ? byDefault === 1 : cut.includes(x);
+  return x <= Number(cut);
 }
 
-/** The nodes of a tree from the root to the leaf that a row reaches. */
-function wayOf(tree, splits, row) {
-  const way = [0];
+/** Returns the nodes of a tree from the root to the leaf that a row reaches. */
+function nodesOf(tree, splits, row) {
+  const nodes = [0];
   for (let i = 0; tree.nodes[i] >= 0;) {
     i = goesLeft(splits[tree.nodes[i]], row) ? i + 1 : tree.right[i];
-    way.push(i);
+    nodes.push(i);
   }
-  return way;
+  return nodes;
 }
 
-/** Weight of each leaf that a row reaches in some trees, as a share of their weight. */
+/** Returns the fraction of the weight of some trees in which a row reaches each leaf. */
 function leavesOf(trees, splits, row) {
   const total = trees.reduce((sum, tree) => sum + tree.weight, 0), share = new Map();
   for (const tree of trees) {
     if (tree.weight === 0) continue;
-    const leaf = -1 - tree.nodes[wayOf(tree, splits, row).at(-1)];
+    const leaf = -1 - tree.nodes[nodesOf(tree, splits, row).at(-1)];
     share.set(leaf, (share.get(leaf) || 0) + tree.weight / total);
   }
   return share;
 }
 
-/** Mean and standard deviation over trees of each value that leaves predict; the last of classes is what is left. */
+/** Returns mean and standard deviation over trees of each value. The last probability is what the others leave. */
 function meanOf(share, leaves, classes) {
   const all = leaf => {
     const values = leaves.values[leaf];
@@ -65,7 +65,7 @@ function meanOf(share, leaves, classes) {
 
 // ---- distributions ----
 
-/** Log of the gamma function of x > 0: Stirling's series, from 10 on. */
+/** Returns the log of the gamma function of x > 0 by Stirling's series from 10 on. */
 function logGamma(x) {
   let shift = 0;
   for (; x < 10; x++) shift -= Math.log(x);
@@ -74,11 +74,11 @@ function logGamma(x) {
   return shift + (x - 0.5) * Math.log(x) - x + 0.5 * Math.log(2 * Math.PI) + series;
 }
 
-/** Regularised incomplete beta function: the continued fraction DLMF 8.17.22 from its beginning on. */
-function betaShare(x, a, b) {
+/** Returns the regularised incomplete beta function by the continued fraction DLMF 8.17.22. */
+function betaRegularised(x, a, b) {
   if (x <= 0) return 0;
   if (x >= 1) return 1;
-  if (x > (a + 1) / (a + b + 2)) return 1 - betaShare(1 - x, b, a);
+  if (x > (a + 1) / (a + b + 2)) return 1 - betaRegularised(1 - x, b, a);
   let up = 1, down = 0, value = 1;
   const lifted = z => Math.abs(z) < 1e-300 ? 1e-300 : z;
   for (let m = 0; m < 2000; m++) {
@@ -98,7 +98,7 @@ function betaShare(x, a, b) {
   return Math.exp(log) / (a * value);
 }
 
-/** Probability that a standard normal number is at most z. */
+/** Returns the probability that a standard normal number is at most z. */
 function normalBelow(z) {
   if (Math.abs(z) > 8) return z > 0 ? 1 : 0;
   let sum = z, term = z;
@@ -106,12 +106,12 @@ function normalBelow(z) {
   return 0.5 + sum * Math.exp(-0.5 * z * z) / Math.sqrt(2 * Math.PI);
 }
 
-const LAWS = {
+const DISTRIBUTIONS = {
   student: {
     below([df, location, scale], y) {
       const z = (y - location) / scale;
       if (df === null) return normalBelow(z);
-      const tail = 0.5 * betaShare(df / (df + z * z), df / 2, 0.5);
+      const tail = 0.5 * betaRegularised(df / (df + z * z), df / 2, 0.5);
       return z > 0 ? 1 - tail : tail;
     },
     density([df, location, scale], y) {
@@ -122,25 +122,25 @@ const LAWS = {
     },
   },
   "negative binomial": {
-    below: ([shape, rate], y) => y < 0 ? 0 : 1 - betaShare(1 / (1 + rate), Math.floor(y) + 1, shape),
+    below: ([shape, rate], y) => y < 0 ? 0 : 1 - betaRegularised(1 / (1 + rate), Math.floor(y) + 1, shape),
   },
 };
 
-/** Probability of at most y under the mixture of the laws of leaves. */
+/** Returns the probability of at most y under the mixture of the distributions of leaves. */
 function mixtureBelow(share, leaves, y) {
   let sum = 0;
-  for (const [leaf, p] of share) sum += p * LAWS[leaves.kind].below(leaves.distributions[leaf], y);
+  for (const [leaf, p] of share) sum += p * DISTRIBUTIONS[leaves.kind].below(leaves.distributions[leaf], y);
   return sum;
 }
 
-/** Quantile of the mixture; of counts the least that is at most so probable. */
+/** Returns a quantile of the mixture, for counts the smallest number whose probability is at least q. */
 function quantileOf(share, leaves, q) {
   const counts = leaves.kind !== "student";
   let low = -1, high = 1;
   if (!counts) {
     const centre = [...share.keys()].map(leaf => leaves.distributions[leaf]);
-    low = Math.min(...centre.map(law => law[1] - law[2]));
-    high = Math.max(...centre.map(law => law[1] + law[2]));
+    low = Math.min(...centre.map(([, location, scale]) => location - scale));
+    high = Math.max(...centre.map(([, location, scale]) => location + scale));
     for (let step = high - low; mixtureBelow(share, leaves, low) > q && step < 1e300; step *= 2) low -= step;
   }
   for (let step = high - low; mixtureBelow(share, leaves, high) < q && step < 1e300; step *= 2) high += step;
@@ -154,7 +154,7 @@ function quantileOf(share, leaves, q) {
 
 // ---- words ----
 
-/** A number with so many digits; the digits before the point are all shown. */
+/** Returns a number with so many digits, but all digits before the point. */
 const figures = (x, digits = 5) => (Math.abs(x) >= 10 ** digits && Math.abs(x) < 1e15 ? Math.round(x) : Number(x.toPrecision(digits))).toString();
 const shown = p => p > 0 && p < 0.005 ? "<0.01" : p < 1 && p > 0.995 ? ">0.99" : p.toFixed(2);
 
@@ -163,31 +163,31 @@ function dateWords(x, kind) {
   return kind === "day" ? date.slice(0, 10) : date.slice(0, 16).replace("T", " ") + (kind === "time" ? "" : " UTC");
 }
 
-/** Numbers of the categories, by feature, that rows on one side of a split can have, given those `possible` above. */
+/** Returns, by feature, the categories that rows on one side of a split can have, of those `possible` above. */
 function narrowed(split, features, left, possible) {
-  const [feature, asked] = split;
-  if (!Array.isArray(asked)) return possible;
+  const [feature, cut] = split;
+  if (!Array.isArray(cut)) return possible;
   const known = possible.get(feature) || features[feature].categories.map((_, j) => j);
-  return new Map(possible).set(feature, known.filter(j => asked.includes(j) === left));
+  return new Map(possible).set(feature, known.filter(j => cut.includes(j) === left));
 }
 
-/** The condition on rows of one side of a split, of the categories that are `possible` there. */
+/** Returns the condition on rows of one side of a split, with the categories that are `possible` there. */
 function sideWords(split, features, left, possible = new Map()) {
-  const feature = features[split[0]], asked = split[1];
-  if (Array.isArray(asked)) {
+  const feature = features[split[0]], cut = split[1];
+  if (Array.isArray(cut)) {
     const known = possible.get(split[0]);
-    const kept = feature.categories.filter((_, j) => asked.includes(j) === left && (!known || known.includes(j)));
-    return `${feature.name} in {${kept.join(", ")}}`;
+    const names = feature.categories.filter((_, j) => cut.includes(j) === left && (!known || known.includes(j)));
+    return `${feature.name} in {${names.join(", ")}}`;
   }
   const missing = feature.missing && (split[2] === 1) === left;
-  if (asked === null) return `${feature.name} is ${missing ? "missing" : "known"}`;
-  const threshold = Number(asked);
+  if (cut === null) return `${feature.name} is ${missing ? "missing" : "known"}`;
+  const threshold = Number(cut);
   if (feature.kind === "truth value" && threshold >= 0 && threshold < 1) return `${feature.name} = ${left ? "no" : "yes"}`;
   const more = missing && feature.twin ? " or missing" : "";
   return `${feature.name} ${left ? "≤" : ">"} ${split[3]}${more}`;
 }
 
-if (typeof module !== "undefined") module.exports = {decoded, leavesOf, meanOf, quantileOf, mixtureBelow, wayOf, narrowed, sideWords};
+if (typeof module !== "undefined") module.exports = {decoded, leavesOf, meanOf, quantileOf, mixtureBelow, nodesOf, narrowed, sideWords};
 else start();
 
 // ---- the page ----
@@ -199,7 +199,7 @@ function start() {
   const state = {path: 0, at: 0, row: data.trees.start.slice(), asked: false};
   document.documentElement.classList.add("js");
 
-  /** An element with text, never markup; attributes by name. */
+  /** Returns an element with text, which is never read as markup, and attributes by name. */
   function make(name, text, attributes = {}, ...inside) {
     const element = document.createElement(name);
     if (text !== "") element.textContent = text;
@@ -345,7 +345,7 @@ function start() {
     if (!some.length) return out.replaceChildren(make("p", "None of the trees that predictions are made of has the path."));
     const share = leavesOf(some, splits, state.row), {mean, sd} = meanOf(share, leaves, data.classes);
     out.replaceChildren(make("h3", "Prediction"), ...(data.classes ? classTable(mean, sd) : numberWords(share, mean, sd)),
-      make("h3", "Its paths"), waysTable(some));
+      make("h3", "Its paths"), pathsTable(some));
   }
   const cells = parts => make("tr", "", {}, ...parts.map(part => typeof part === "string" ? make("td", part, {class: "n"}) : part));
   function classTable(mean, sd) {
@@ -368,7 +368,7 @@ function start() {
     const height = at.map(y => {
       if (counts) return mixtureBelow(share, leaves, y + step - 1) - mixtureBelow(share, leaves, y - 1);
       let sum = 0;
-      for (const [leaf, p] of share) sum += p * LAWS.student.density(leaves.distributions[leaf], y);
+      for (const [leaf, p] of share) sum += p * DISTRIBUTIONS.student.density(leaves.distributions[leaf], y);
       return sum;
     });
     const most = Math.max(...height), x = y => 10 + 500 * (y - low) / ((high - low) || 1), y = h => 100 - 90 * h / most;
@@ -383,30 +383,30 @@ function start() {
     }
     return svg;
   }
-  /** Conditions of a way by feature, those that a later one makes needless left out. */
-  function wayWords(tree, way) {
-    const said = new Map();
+  /** Returns the conditions of a path by feature, without those that a later one implies. */
+  function pathWords(tree, nodes) {
+    const conditions = new Map();
     let possible = new Map();
-    way.slice(0, -1).forEach((node, i) => {
-      const split = splits[tree.nodes[node]], left = way[i + 1] === node + 1;
+    nodes.slice(0, -1).forEach((node, i) => {
+      const split = splits[tree.nodes[node]], left = nodes[i + 1] === node + 1;
       const kind = Array.isArray(split[1]) ? "set" : split[1] === null ? "missing" : left ? "upper" : "lower";
-      const key = `${split[0]} ${kind}`, before = said.get(key), words = sideWords(split, features, left, possible);
+      const key = `${split[0]} ${kind}`, before = conditions.get(key), words = sideWords(split, features, left, possible);
       possible = narrowed(split, features, left, possible);
       if (before && (kind === "upper" || kind === "lower") && (left ? Number(before.split[1]) <= Number(split[1]) : Number(before.split[1]) >= Number(split[1]))) return;
-      said.set(key, {split, words});
+      conditions.set(key, {split, words});
     });
-    return [...said.values()].map(({words}) => words).join(", ") || "all rows";
+    return [...conditions.values()].map(({words}) => words).join(", ") || "all rows";
   }
-  function waysTable(some) {
-    const total = some.reduce((sum, tree) => sum + tree.weight, 0), found = new Map();
+  function pathsTable(some) {
+    const total = some.reduce((sum, tree) => sum + tree.weight, 0), paths = new Map();
     for (const tree of some) {
-      const way = wayOf(tree, splits, state.row), words = wayWords(tree, way), leaf = -1 - tree.nodes[way.at(-1)];
-      const line = found.get(words) || {share: 0, leaf};
+      const nodes = nodesOf(tree, splits, state.row), words = pathWords(tree, nodes), leaf = -1 - tree.nodes[nodes.at(-1)];
+      const line = paths.get(words) || {share: 0, leaf};
       line.share += tree.weight / total;
-      found.set(words, line);
-      if (state.asked) for (const node of way) if (tree.path[node] > 0) boxes[tree.path[node]].classList.add("taken");
+      paths.set(words, line);
+      if (state.asked) for (const node of nodes) if (tree.path[node] > 0) boxes[tree.path[node]].classList.add("taken");
     }
-    const order = [...found].sort((one, other) => other[1].share - one[1].share), most = order.slice(0, 8);
+    const order = [...paths].sort((one, other) => other[1].share - one[1].share), most = order.slice(0, 8);
     const rows = most.map(([words, line]) => cells([make("td", words, {class: "way"}), make("td", "", {}, meter(line.share)), shown(line.share), leafWords(line.leaf)]));
     const head = make("tr", "", {}, ...["path", "", "trees", "leaf predicts"].map(name => make("th", name, {scope: "col"})));
     const rest = order.length > 8 ? [make("p", `and ${order.length - 8} more paths.`, {class: "quiet"})] : [];

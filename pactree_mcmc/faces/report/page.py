@@ -6,6 +6,7 @@ import base64
 import functools
 import hashlib
 import math
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,8 +69,7 @@ def render_page(content: dict[str, Any], title: str) -> str:
     """Return the page of a content as `report_content` returns it."""
     from markupsafe import Markup
 
-    assert environment().loader is not None
-    style, script = (environment().loader.get_source(environment(), f"page.{kind}")[0] for kind in ("css", "js"))
+    style, script = (files(__package__).joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     credible_set = content["credible_set"]
     return (

@@ -37,6 +37,7 @@ LOOKS = {
 }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kind", LOOKS)
 def test_text_that_looks_like_numbers_or_dates_is_refused(capsys, tmp_path, kind):
     values, example, option = LOOKS[kind]
@@ -99,6 +100,7 @@ DATES = {
 }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kind", DATES)
 def test_dates_are_read(capsys, tmp_path, kind):
     write, option, words = DATES[kind]
@@ -170,24 +172,12 @@ def test_encodings(tmp_path, name):
         read_csv(str(tmp_path / "t.csv"))
 
 
-def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
-    (tmp_path / "t.csv").write_text("x,y\n1,2\n", encoding="utf-8-sig")
-    assert list(read_csv(str(tmp_path / "t.csv")).frame) == ["x", "y"]
-
-
 def test_long_numbers_are_exact(capsys, tmp_path):
     path = written(tmp_path / "t.csv", {"x": [2**53 + i // 20 for i in range(N)]})
     code, _, err = run(capsys, "fit", path, "--target", "y", "--separator", ";", *RUN)
     assert code == 1 and "column 'x' holds 9007199254740993 in row 20, which would be rounded" in err
     fine = written(tmp_path / "f.csv", {"x": [f"0.{i:02}00000000000000000" for i in range(N)]})
     assert answer(capsys, "fit", fine, "--target", "y", "--separator", ";", *RUN)["best_tree"]["n_leaves"] == 2
-
-
-def test_truth_values(capsys, tmp_path):
-    path = written(tmp_path / "t.csv", {"x": np.arange(N) > 19, "z": np.resize(["true", "False"], N)})
-    told = answer(capsys, "fit", path, "--target", "y", "--separator", ";", *RUN)
-    assert told["best_tree"]["text"].startswith("x = no")
-    assert told["nominal"] == []
 
 
 def test_a_run_of_the_library_predicts_from_a_file(capsys, tmp_path):

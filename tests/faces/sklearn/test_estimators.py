@@ -12,7 +12,6 @@ import sklearn
 from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -151,18 +150,6 @@ def test_weights_are_repetitions(kind):
         kind().fit(X, y, sample_weight=np.zeros(40))
 
 
-@pytest.mark.slow
-def test_draws_do_not_depend_on_jobs():
-    X, y = frame()
-    few = STATED | {"work": 1e5}
-    told = pt.BayesianTreeClassifier(**few).fit(X, y).predict_proba(X)
-    for more in ({"n_jobs": 2}, {"random_state": np.random.RandomState(0)}):
-        fitted = pt.BayesianTreeClassifier(**few | more).fit(X, y)
-        assert np.array_equal(fitted.predict_proba(X), told), more
-    other = pt.BayesianTreeClassifier(**few | {"random_state": 5}).fit(X, y)
-    assert not np.array_equal(other.predict_proba(X), told)
-
-
 def test_importances_are_those_of_the_posterior():
     X, y = frame()
     fitted = pt.BayesianTreeClassifier(**STATED).fit(X.assign(constant=1.0), y)
@@ -247,24 +234,6 @@ def test_intervals():
     nominal = pt.BayesianTreeRegressor(**STATED).fit(table, table["size"] + (table["colour"] == "red"))
     assert nominal.predict_interval(table.head(3)).shape == (3, 2)
     assert np.allclose(nominal.predict(table, return_std=True)[0], nominal.predict(table))
-
-
-@pytest.mark.slow
-def test_counts_and_labels_have_a_distribution():
-    table, labels = frame(200)
-    table["size"] = table["size"].round(1)
-    y = np.random.default_rng(0).poisson(np.where(table["colour"] == "red", 9.0, 2.0))
-    fitted = pt.BayesianTreeRegressor(**STATED, leaf=pt.PoissonGamma()).fit(table, y)
-    ends = fitted.predict_interval(table, 0.8)
-    assert np.array_equal(ends, np.floor(ends)) and np.mean((ends[:, 0] <= y) & (y <= ends[:, 1])) > 0.78
-    sorter = pt.BayesianTreeClassifier(**STATED).fit(table, labels)
-    drawn = sorter.sample_predictive(table, 500, rng=0)
-    fraction = np.mean(drawn == sorter.classes_[0], axis=0)
-    assert np.abs(fraction - sorter.predict_proba(table)[:, 0]).max() < 0.12
-    for early in (pt.BayesianTreeRegressor().predict_interval, pt.BayesianTreeClassifier().sample_predictive):
-        with pytest.raises(NotFittedError):
-            early(table)
-    assert not hasattr(sorter, "predict_interval")
 
 
 def test_the_error_of_many_classes_is_that_of_the_worst():

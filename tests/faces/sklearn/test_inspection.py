@@ -4,12 +4,10 @@ scikit-learn itself refuses a grid over a column of integers, whose fractions wo
 column, must hold for estimators fitted to the integers.
 """
 
-import matplotlib as mpl
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.inspection import PartialDependenceDisplay, partial_dependence, permutation_importance
+from sklearn.inspection import partial_dependence, permutation_importance
 
 import pactree_mcmc as pt
 from pactree_mcmc.table import columns as _columns
@@ -82,19 +80,6 @@ def test_a_cast_table_predicts_the_same(fitted, table):
 def test_permutation_importance(fitted, table):
     found = permutation_importance(fitted[0], table, fitted[1], n_repeats=3, random_state=0).importances_mean
     assert set(np.argsort(-found)[:3]) == {0, 1, 2} and np.all(np.abs(found[4:]) < 0.05)
-
-
-def test_display(fitted, table):
-    mpl.use("Agg")
-    shown = PartialDependenceDisplay.from_estimator(
-        fitted[0],
-        cast(table),
-        ["age", "kind", ("age", "some"), ("kind", "rooms")],
-        categorical_features=["kind", "rooms"],
-        grid_resolution=4,
-    )
-    assert shown.figure_ is not None
-    plt.close("all")
 
 
 @pytest.mark.planted

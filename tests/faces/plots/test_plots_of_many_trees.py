@@ -1,8 +1,6 @@
 """Plots of many trees: what is drawn are the numbers that the posterior answers."""
 
-import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.colors import to_rgba
@@ -10,16 +8,12 @@ from matplotlib.colors import to_rgba
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.faces.plots import (
-    axes,
-    forest,
     plot_consensus,
     plot_cumulative_support,
     plot_forest,
-    plot_leaves,
-    plot_partial_dependence,
-    plot_shap,
     plot_split_frequencies,
     plot_tree_space,
+    style,
     support,
 )
 from pactree_mcmc.posterior.space.scaling import classical_scaling
@@ -71,7 +65,7 @@ class TestTreeSpace:
         )
         ax = plot_tree_space(post)
         colors = {tuple(c.get_facecolor()[0][:3]) for c in markers(ax)}
-        assert colors == {to_rgba(axes.color_of(c))[:3] for c in (0, 1)}
+        assert colors == {to_rgba(style.color_of(c))[:3] for c in (0, 1)}
         assert [text.get_text() for text in ax.texts] == ["0", "1"]
         names = [text.get_text() for text in ax.get_legend().get_texts()]
         assert names[2:] == ["0: 55% of the draws; x1 ≤ 19.5, 2 leaves", "1: 45% of the draws; x0 ≤ 19.5, 2 leaves"]
@@ -114,39 +108,6 @@ class TestSplitFrequencies:
         np.testing.assert_allclose(line.get_xdata(), [known[found.key[i]] for i in here])
         np.testing.assert_allclose(line.get_ydata(), found.probability[here])
 
-    @pytest.mark.slow
-    def test_independent_chains_lie_in_the_band(self):
-        """About 95 % of the points of chains that agree."""
-        trees = [LEAF, stump(0, 2.5), twice(2.5, 1.5), twice(1.5, 3.5), stump(1, 2.5), stump(1, 3.5)]
-        inside, reach = [], []
-        for seed in range(20):
-            drawn = np.random.default_rng(seed).integers(0, 6, (4, 200))
-            ax = plot_split_frequencies(pt.posterior_from_trees(problem(), trees, drawn))
-            low, high = _band(ax)
-            reach.append(high[100] - 0.5)
-            for line in ax.lines:
-                if str(line.get_label()).startswith("chain"):
-                    x, y = line.get_xdata(), line.get_ydata()
-                    inside += (np.interp(x, support.GRID, low) <= y).tolist()
-                    inside += (y <= np.interp(x, support.GRID, high)).tolist()
-            plt.close("all")
-        # one side each, so 97.5 %; those of 20 runs are .957, of 100 runs .975
-        assert 0.95 < np.mean(inside) < 0.99
-        # two standard deviations of the difference between 200 draws and 600
-        assert np.mean(reach) == pytest.approx(2.0 * np.sqrt(0.25 * (1 / 200 + 1 / 600)), rel=0.05)
-
-
-def _band(ax):
-    """Lower and upper limits of the grey band at the places of the grid."""
-    vertices = next(c for c in ax.collections if hasattr(c, "get_paths")).get_paths()[0].vertices
-    n = len(support.GRID)
-    low = np.full(n, np.inf)
-    high = np.full(n, -np.inf)
-    for x, y in vertices:
-        i = round(x * (n - 1))
-        low[i], high[i] = min(low[i], y), max(high[i], y)
-    return low, high
-
 
 class TestCumulativeSupport:
     def test_lines_are_fractions_of_the_draws_so_far(self):
@@ -168,12 +129,12 @@ class TestCumulativeSupport:
     def test_long_runs_have_few_places_and_end_at_the_end(self):
         post = some(draws=5000)
         ax = plot_cumulative_support(post)
-        assert len(ax.lines[0].get_xdata()) == support.POINTS
+        assert len(ax.lines[0].get_xdata()) == support.MOST_POINTS
         assert ax.lines[0].get_xdata()[-1] == 5000
 
     def test_without_a_split_the_axes_say_so(self):
         ax = plot_cumulative_support(pt.posterior_from_trees(problem(), [LEAF], [[0, 0, 0, 0]]))
-        assert "no draw has a split" in ax.get_title()
+        assert "no draw has a split that divides" in ax.get_title()
 
 
 class TestForest:
@@ -201,7 +162,7 @@ class TestForest:
         ax = plot_forest(post, alpha=0.1)
         (drawn,) = (c for c in ax.collections if isinstance(c, LineCollection))
         alphas = {tuple(np.round(c[:3], 6)): c[3] for c in drawn.get_colors()}
-        first, second = (tuple(np.round(to_rgba(forest.COLORS[i])[:3], 6)) for i in (0, 1))
+        first, second = (tuple(np.round(to_rgba(style.COLORS[i])[:3], 6)) for i in (0, 1))
         assert alphas[first] == pytest.approx(1.0 - 0.9**9)
         assert alphas[second] == pytest.approx(0.1)
         names = [text.get_text() for text in ax.get_legend().get_texts()]
@@ -248,104 +209,3 @@ class TestConsensus:
         for row in by_row.values():
             ends = sorted((x, x + width) for x, width in row)
             assert all(a[1] <= b[0] for a, b in zip(ends, ends[1:]))
-
-
-class TestLeaves:
-    def test_bars_are_the_rows_of_each_class(self):
-        post = some()
-        tree = twice(2.5, 1.5)
-        ax = plot_leaves(post, tree=tree)
-        X, y = post.model.columns, post.model.target.values
-        assert X.names == ("f0", "f1")
-        leaf = tree.apply(axes.numbers_of_rows(post.model, np.arange(60)))
-        counts = np.array([[np.sum((leaf == node) & (y == k)) for k in (0, 1)] for node in (2, 3, 4)])
-        for k in (0, 1):
-            bars = [
-                p for p in ax.patches if p.get_facecolor() == to_rgba(axes.COLORS[k]) and p.get_x() > 0.0
-            ]  # the last one is in the legend
-            heights = np.array([p.get_height() for p in bars[:3]])
-            np.testing.assert_allclose(heights / 1.1 * counts.max(), counts[:, k], atol=1e-9)
-
-    def test_histograms_hold_all_rows(self):
-        post = some(True)
-        ax = plot_leaves(post, tree=stump(0, 2.5), n_bins=7)
-        y = post.model.target.values
-        leaf = stump(0, 2.5).apply(axes.numbers_of_rows(post.model, np.arange(60)))
-        bars = [p.get_width() for p in ax.patches if p.get_facecolor() == to_rgba(axes.COLORS[0])]
-        wanted = np.array([np.histogram(y[leaf == node], 7, (y.min(), y.max()))[0] for node in (1, 2)])
-        np.testing.assert_allclose(np.reshape(bars, (2, 7)) / max(bars), wanted / wanted.max(), atol=1e-9)
-        assert any(text.get_text() == f"longest bar: {wanted.max()} rows" for text in ax.texts)
-
-    def test_numbers_at_an_edge_are_in_the_upper_bin(self):
-        X = np.arange(8.0)[:, None]
-        model = pt.TreeModel(X, np.array([0.0, 1, 1, 1, 2, 2, 4, 4]), tree_prior=pt.ChipmanPrior(0.95, 0.5))
-        ax = plot_leaves(pt.posterior_from_trees(model, [LEAF]), n_bins=4)
-        bars = [p.get_width() for p in ax.patches if p.get_facecolor() == to_rgba(axes.COLORS[0])]
-        np.testing.assert_allclose(np.array(bars) / max(bars), [1 / 3, 1.0, 2 / 3, 2 / 3])
-
-    def test_a_tree_of_scikit_learn(self):
-        sklearn_tree = pytest.importorskip("sklearn.tree")
-        post = some()
-        X, y = axes.numbers_of_rows(post.model, np.arange(60)), post.model.target.values
-        fitted = sklearn_tree.DecisionTreeClassifier(max_depth=2).fit(X, y)
-        plot_leaves(post, tree=pt.Tree.from_sklearn(fitted))
-        with pytest.raises(ValueError, match="splits on feature 5"):
-            plot_leaves(post, tree=stump(5, 1.0))
-
-
-class TestShap:
-    def test_one_row(self):
-        post = some()
-        X = pd.DataFrame({"f0": [4.0], "f1": [1.0]})
-        ax = plot_shap(post, X, coverage=0.5)
-        found = post.shap(X, 0.5)
-        np.testing.assert_allclose([p.get_width() for p in ax.patches], found.mean[0, :, 1])
-        assert [label.get_text() for label in ax.get_yticklabels()] == ["f0 = 4", "f1 = 1"]
-        assert f"{post.predict_proba(X)[0, 1]:.3g} here" in ax.get_title()
-        ends = np.sort(np.concatenate([s[:, 0] for s in ax.collections[0].get_segments()]).reshape(-1, 2), axis=1)
-        np.testing.assert_allclose(ends, np.column_stack([found.lower[0, :, 1], found.upper[0, :, 1]]), atol=1e-12)
-
-    def test_several_rows_and_features_left_out(self):
-        trees = [stump(k, 2.5) for k in range(12)]
-        post = pt.posterior_from_trees(problem(p=12), trees)
-        ax = plot_shap(post, max_features=4)
-        found = post.shap(pd.DataFrame(axes.spaced_rows(post.model, 200), columns=post.model.columns.names))
-        wanted = np.sort(found.importance[:, 1])[::-1][:4]
-        np.testing.assert_allclose([p.get_width() for p in ax.patches], wanted)
-        assert "8 features left out" in ax.get_title()
-        with pytest.raises(ValueError, match="no rows"):
-            plot_shap(post, np.zeros((0, 12)))
-
-
-class TestIndividual:
-    def test_thin_lines_are_the_means_for_single_rows(self):
-        post = some(True)
-        X = axes.spaced_rows(post.model, 60)[:5]
-        ax = plot_partial_dependence(post, "f0", X=pd.DataFrame(X, columns=["f0", "f1"]), individual=5)
-        curves = [p.get_data() for p in ax.patches][2:]
-        assert len(curves) == 5
-        for curve, row in zip(curves, X, strict=True):
-            for value, low, high in zip(curve.values, curve.edges, curve.edges[1:]):
-                asked = pd.DataFrame([[(low + high) / 2.0, row[1]]], columns=["f0", "f1"])
-                assert value == pytest.approx(post.predict(asked)[0])
-        mean = ax.patches[1].get_data().values
-        np.testing.assert_allclose(mean, np.mean([c.values for c in curves], axis=0))
-
-    def test_one_row_has_its_own_band(self):
-        post = some(True)
-        row = pd.DataFrame({"f0": [1.0], "f1": [5.0]})
-        band = plot_partial_dependence(post, "f0", X=row, n_trees=50, coverage=0.5).patches[0].get_data()
-        trees = post.draw_trees(50, 0)
-        middles = (band.edges[1:] + band.edges[:-1]) / 2.0
-        asked = [pd.DataFrame([[x, 5.0]], columns=row.columns) for x in middles]
-        values = np.array([[tree.predict(x)[0] for x in asked] for tree in trees])
-        np.testing.assert_allclose(band.values, np.quantile(values, 0.75, axis=0))
-        np.testing.assert_allclose(band.baseline, np.quantile(values, 0.25, axis=0))
-
-    def test_equal_rows_count_as_often_as_they_are(self):
-        """Partial dependence is a mean over rows, not over distinct ones."""
-        X = np.array([[0.0, 0.0]] * 9 + [[1.0, 1.0]])
-        model = pt.TreeModel(X, np.arange(10.0), tree_prior=pt.ChipmanPrior(0.95, 0.5))
-        post = pt.posterior_from_trees(model, [stump(1, 0.5)])
-        mean = plot_partial_dependence(post, 0).patches[1].get_data().values
-        np.testing.assert_allclose(mean, post.predict(X).mean())

@@ -1,7 +1,6 @@
 """Pictures over features and of chains: what is drawn is what the posterior answers, whatever its size."""
 
 import functools
-from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,19 +11,11 @@ from matplotlib.collections import LineCollection, QuadMesh
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.faces.plots import (
-    plot_depth,
-    plot_inclusion,
-    plot_ladder,
-    plot_n_leaves,
     plot_partial_dependence,
     plot_partition,
-    plot_ranks,
     plot_surface,
-    plot_trace,
 )
-from pactree_mcmc.faces.plots.axes import numbers_of_rows
-from pactree_mcmc.posterior.evidence import Tempering
-from pactree_mcmc.posterior.inference_data import load_arviz
+from pactree_mcmc.faces.plots.style import numbers_of_rows
 
 
 @functools.cache
@@ -76,13 +67,6 @@ def staircase(n_leaves):
     return model, pt.Tree(feature, threshold, left, right)
 
 
-@functools.cache
-def steps(n_leaves):
-    """Four draws of the staircase."""
-    model, tree = staircase(n_leaves)
-    return drawn(model, [tree], [[0, 0], [0, 0]])
-
-
 def mesh_of(ax):
     return next(c for c in ax.collections if isinstance(c, QuadMesh))
 
@@ -94,54 +78,13 @@ def cells(ax):
     return corners[0, :, 0], corners[:, 0, 1], np.asarray(mesh.get_array()).reshape(len(corners) - 1, -1)
 
 
-class TestSpread:
-    def test_equals_the_standard_deviation_over_draws(self):
-        for regression in (False, True):
-            post = some(regression)
-            X = pd.DataFrame({"a": [0.0, 4.0, 3.0], "b": [0.0, 1.0, 1.5], "kind": ["p", "q", "new"]})
-            by_draw = post.values_by_draw(X)
-            expected = by_draw.std(axis=(0, 1))
-            found = post.predict_std_over_trees(X)
-            assert found == pytest.approx(expected[:, 0] if regression else expected, abs=1e-7)
-            assert found.max() > 0.01
-
-    def test_approaches_the_exact_one(self):
-        truth, _ = solved()
-        X = pd.DataFrame({"a": [0.0, 4.0], "b": [0.0, 1.0], "kind": ["p", "q"]})
-        assert truth.sample(4000, rng=2).predict_std_over_trees(X) == pytest.approx(
-            truth.predict_std_over_trees(X), abs=0.01
-        )
-
-
-class TestDepth:
-    def test_distribution_by_draw(self):
-        post = some()
-        depths = np.array([0, 2, 1])[post.tree_of_draw]
-        assert post.depth_pmf() == pytest.approx([np.mean(depths == d) for d in range(3)])
-        ax = plot_depth(post)
-        assert [bar.get_height() for bar in ax.patches] == pytest.approx(post.depth_pmf())
-        assert ax.get_xlabel() == "depth"
-
-    def test_exact_beside(self):
-        truth, post = solved()
-        ax = plot_depth(post, truth=truth)
-        heights = np.array([bar.get_height() for bar in ax.patches]).reshape(2, -1)
-        distribution = truth.depth_pmf()
-        first = int(np.flatnonzero(distribution > 1e-4)[0])
-        assert heights[1] == pytest.approx(distribution[first : first + heights.shape[1]])
-        assert [text.get_text() for text in ax.get_legend().get_texts()] == ["sampled", "exact"]
-
-    def test_unknown(self):
-        with pytest.raises(TypeError, match="object has no distribution of the depth"):
-            plot_depth(some(), truth=object())
-
-
-def test_inclusion_with_the_exact_one():
-    truth, post = solved()
-    ax = plot_inclusion(post, truth=truth)
-    order = np.argsort(-post.feature_inclusion(), kind="stable")
-    assert ax.lines[-1].get_xdata() == pytest.approx(truth.feature_inclusion()[order])
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["sampled", "exact"]
+@pytest.mark.parametrize("regression", [False, True])
+def test_spread_is_the_standard_deviation_over_draws(regression):
+    post = some(regression)
+    X = pd.DataFrame({"a": [0.0, 4.0, 3.0], "b": [0.0, 1.0, 1.5], "kind": ["p", "q", "new"]})
+    expected = post.values_by_draw(X).std(axis=(0, 1))
+    assert post.predict_std_over_trees(X) == pytest.approx(expected[:, 0] if regression else expected, abs=1e-7)
+    assert expected.max() > 0.01
 
 
 class TestSurface:
@@ -270,44 +213,6 @@ class TestPartialDependence:
             plot_partial_dependence(some(True), 0, label="yes")
 
 
-class TestRanks:
-    def test_counts_of_each_chain(self):
-        first, second = plot_ranks(some(), n_bins=6)
-        for ax in (first, second):
-            counts = np.array([patch.get_data().values for patch in ax.patches])
-            assert counts.shape == (2, 6)
-            assert counts.sum(axis=1).tolist() == [30, 30]
-            assert counts.sum(axis=0).tolist() == [10] * 6
-
-    def test_chains_apart_are_seen(self):
-        post = drawn(problem(), list(TREES.values()), np.repeat([[0], [1]], 40, axis=1))
-        counts = np.array([patch.get_data().values for patch in plot_ranks(post, n_bins=2)[1].patches])
-        assert counts.tolist() == [[40, 0], [0, 40]]
-
-
-class TestLadder:
-    def tempered(self, chains=3, levels=5):
-        rates = np.linspace(0.1, 0.9, chains * (levels - 1)).reshape(chains, -1)
-        powers = np.tile(np.linspace(1.0, 0.0, levels), (chains, 1))
-        stump = np.zeros((chains, 30), dtype=bool)
-        found = Tempering(powers, np.zeros((chains, 30, levels)), rates, np.arange(chains), -1.0, 0.1, stump)
-        return drawn(problem(), [TREES["leaf"]], np.zeros((chains, 30), dtype=np.int64), found)
-
-    def test_rates_and_round_trips(self):
-        post = self.tempered()
-        ax = plot_ladder(post)
-        np.testing.assert_array_equal([line.get_ydata() for line in ax.lines], post.tempering.swap_rates)
-        assert [tick.get_text() for tick in ax.get_xticklabels()] == ["1", "0.75", "0.5", "0.25", "0"]
-        assert ax.get_title() == "round trips by chain: 0, 1, 2"
-
-    def test_long_ladders_keep_few_ticks(self):
-        assert len(plot_ladder(self.tempered(levels=40)).get_xticks()) <= 11
-
-    def test_an_untempered_run(self):
-        with pytest.raises(ValueError, match="the run was not tempered"):
-            plot_ladder(some())
-
-
 class TestTypicalTree:
     def test_is_nearest_to_the_mean_prediction(self):
         post = drawn(problem(True), list(TREES.values()), [[0, 1, 1, 1, 2, 1]])
@@ -322,51 +227,6 @@ class TestTypicalTree:
         assert tree == pt.typical_tree(truth, 50, rng=1)
 
 
-PICTURES = {
-    "leaves": plot_n_leaves,
-    "depth": plot_depth,
-    "inclusion": plot_inclusion,
-    "surface": plot_surface,
-    "spread": lambda post, ax=None: plot_surface(post, ax=ax, spread=True),
-    "partition": plot_partition,
-    "dependence": lambda post, ax=None: plot_partial_dependence(post, 0, ax, n_trees=2),
-    "ranks": lambda post, ax=None: plot_ranks(post, ax),
-    "trace": lambda post, ax=None: plot_trace(post, ax),
-}
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize(("n_leaves", "name"), list(product((1, 200), PICTURES)))
-def test_one_leaf_and_two_hundred(name, n_leaves):
-    axes = PICTURES[name](steps(n_leaves))
-    np.ravel(axes)[0].get_figure().draw_without_rendering()
-
-
-@pytest.mark.parametrize("name", PICTURES)
-class TestEverySize:
-    @pytest.mark.tenth_a_day
-    def test_no_draws(self, name):
-        post = drawn(problem(), [TREES["leaf"]], np.empty((2, 0), dtype=np.int64))
-        for ax in np.ravel(PICTURES[name](post)):
-            assert [text.get_text() for text in ax.texts] == ["no draws"]
-
-    @pytest.mark.tenth_a_day
-    def test_axes_in_axes_out(self, name):
-        two = name in ("ranks", "trace")
-        given = plt.figure().subplots(1, 2) if two else plt.figure().add_subplot()
-        answer = PICTURES[name](some(), ax=given)
-        assert list(answer) == list(given) if two else answer is given
-        assert len(plt.get_fignums()) == 1
-
-
 def test_a_typical_tree_needs_draws():
     with pytest.raises(ValueError, match="no draws; sample at least one"):
         pt.typical_tree(drawn(problem(), [TREES["leaf"]], np.empty((2, 0), dtype=np.int64)))
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_arviz_draws_the_draws():
-    """ArviZ's own trace plot, of either major version, takes what ``to_arviz`` returns."""
-    az = load_arviz()
-    picture = az.plot_trace(some().to_arviz(), var_names=["n_leaves"])
-    assert plt.get_fignums() or hasattr(picture, "viz")

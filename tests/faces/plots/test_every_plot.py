@@ -1,0 +1,227 @@
+"""All plots: posteriors of every size and kind are drawn on the axes of the caller, and wrong arguments are refused."""
+
+from itertools import product
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgba
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.faces.plots import plot_partial_dependence, plot_shap, style
+from pactree_mcmc.posterior.inference_data import load_arviz
+from tests.faces.plots.posteriors import LEAF, problem, some, stump, twice
+
+plots = pt.plots
+LONG = "a $ name that goes on and on, beyond what anybody would call a column, \\frac{1}{2} and more of it " * 2
+OF_DRAWS = ("plot_trace", "plot_ranks", "plot_split_frequencies", "plot_cumulative_support")
+OVER_TWO = ("plot_surface", "plot_partition")
+NAMES = [name for name in plots.__all__ if name not in ("plot_posterior", "plot_ladder")]
+
+
+def draw(name, post, **kwargs):
+    more = {"feature": 0, "individual": 3} if name == "plot_partial_dependence" else {}
+    return getattr(plots, name)(post, **more, **kwargs)
+
+
+def linear_leaves():
+    X = np.random.default_rng(0).random((60, 2))
+    model = pt.TreeModel(X, X[:, 1] + (X[:, 0] > 0.5), leaf=pt.NormalLinear([1]))
+    return pt.posterior_from_trees(model, [stump(0, 0.5)])
+
+
+def missing_values():
+    x = np.concatenate([np.full(20, np.nan), np.tile([1.0, 2.0], 20)])
+    X = np.column_stack([x, np.random.default_rng(0).random(60)])
+    tree = pt.Tree([0, -1, -1], [np.nan, 0, 0], [1, 0, 0], [2, 0, 0], default_left=[True, 0, 0])
+    return pt.posterior_from_trees(pt.TreeModel(X, np.isnan(x), missing="branch"), [tree])
+
+
+def several_outputs():
+    X = np.random.default_rng(0).random((60, 2))
+    y = np.column_stack([X[:, 0] > 0.5, 100.0 * (X[:, 0] > 0.5)]) + 0.01 * np.sin(np.arange(120)).reshape(60, 2)
+    return pt.posterior_from_trees(pt.TreeModel(X, y, leaf=pt.MultivariateNormal(2)), [stump(0, 0.5)])
+
+
+KINDS = {
+    "usual": some,
+    "regression": lambda: some(True),
+    "one draw": lambda: pt.posterior_from_trees(problem(), [twice(2.5, 1.5)], [[0]]),
+    "30 features": lambda: pt.posterior_from_trees(problem(p=30), [stump(k, 2.5) for k in range(30)]),
+    "12 chains, long names": lambda: some(chains=12, names=[LONG, "b " + LONG], classes=("$" + LONG, "z" + LONG)),
+    "no draws": lambda: pt.posterior_from_trees(problem(), [LEAF], np.zeros((2, 0), dtype=int)),
+    "linear leaves": linear_leaves,
+    "missing values": missing_values,
+    "several outputs": several_outputs,
+}
+
+
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize(("name", "kind"), list(product(NAMES, KINDS)))
+def test_every_kind_is_drawn_on_the_axes_of_the_caller(name, kind):
+    _, (ax, other) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    if name in ("plot_trace", "plot_ranks"):
+        assert list(draw(name, KINDS[kind](), axes=[ax, other])) == [ax, other]
+    elif name == "plot_tree" and kind == "no draws":
+        return
+    else:
+        if name == "plot_shap" and kind == "linear leaves":
+            with pytest.raises(ValueError, match="no one value"):
+                draw(name, KINDS[kind](), ax=ax)
+            return
+        assert draw(name, KINDS[kind](), ax=ax) is ax
+        assert not other.has_data()
+    assert plt.get_fignums() == [1]
+    if kind == "no draws":
+        assert [text.get_text() for text in ax.texts] == ["no draws"]
+    ax.get_figure().draw_without_rendering()
+
+
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("plot_trace", "plot_ranks")])
+def test_everything_is_inside_a_figure_of_its_own(name):
+    ax = draw(name, KINDS["12 chains, long names"]())
+    figure = ax.get_figure()
+    figure.draw_without_rendering()
+    page = figure.bbox
+    for part in [*ax.texts, ax.title, ax.xaxis.label, *([ax.get_legend()] if ax.get_legend() else [])]:
+        box = part.get_window_extent()
+        if box.width and part.get_visible() and (ax.axison or part is not ax.xaxis.label):
+            assert box.x0 >= -1 and box.x1 <= page.x1 + 1 and box.y0 >= -1 and box.y1 <= page.y1 + 1, part
+
+
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize("name", sorted(set(NAMES) - set(OF_DRAWS)))
+def test_exact_posteriors_are_drawn(name):
+    X = np.array([[i % 4, i // 4] for i in range(16)], dtype=float)
+    draw(name, exact.solve(pt.TreeModel(X, X[:, 0] > 1))).get_figure().draw_without_rendering()
+
+
+@pytest.mark.parametrize("name", ["plot_tree", "plot_leaves", "plot_consensus"])
+def test_formulas_and_outputs_of_leaves_are_written(name):
+    linear, several = linear_leaves(), several_outputs()
+    texts = [
+        " ".join(text.get_text().replace("\n", " ") for text in draw(name, post).texts) for post in (linear, several)
+    ]
+    assert linear.map_tree().words[1] in texts[0]
+    assert "y0 = " in texts[1] and "y1 = " in texts[1]
+
+
+def test_partial_dependence_of_a_regression_in_the_leaf_is_a_line():
+    steps = plot_partial_dependence(linear_leaves(), 1).patches[-1].get_data()
+    assert len(steps.values) > 100
+    assert np.ptp(np.diff(steps.values)) < 1e-9
+
+
+WRONG = [
+    ("plot_depth", {"truth": object()}, TypeError, "object has no distribution of the depth"),
+    ("plot_partial_dependence", {"coverage": "half"}, ValueError, "coverage"),
+    ("plot_partial_dependence", {"X": np.zeros((0, 2))}, ValueError, "no rows"),
+    ("plot_tree_space", {"distance": "far"}, ValueError, "distance"),
+    ("plot_split_frequencies", {"truth": 3}, TypeError, "truth"),
+    ("plot_split_frequencies", {"min_probability": 2.0}, ValueError, "min_probability"),
+    ("plot_cumulative_support", {"n_splits": 0}, ValueError, "n_splits"),
+    ("plot_forest", {"alpha": 1.5}, ValueError, "alpha"),
+    ("plot_leaves", {"output": 1}, ValueError, "output"),
+    ("plot_leaves", {"tree": "best"}, TypeError, "tree is"),
+    ("plot_shap", {"max_features": 0}, ValueError, "max_features"),
+    ("plot_inclusion", {"max_features": 2.5}, ValueError, "max_features"),
+    ("plot_ranks", {"n_bins": 0}, ValueError, "n_bins"),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "error", "message"), WRONG)
+def test_wrong_arguments_are_refused(name, options, error, message):
+    with pytest.raises(error, match=message):
+        draw(name, some(), **options)
+    assert plt.get_fignums() == []
+
+
+def test_what_is_not_a_posterior_is_refused():
+    truth = exact.solve(pt.TreeModel([[0.0], [1.0]], [0, 1]))
+    for name in (*OF_DRAWS, "plot_posterior", "plot_ladder"):
+        with pytest.raises(TypeError, match="posterior is a ExactPosterior, without draws; give a SampledPosterior"):
+            getattr(plots, name)(truth)
+    for name in ("plot_tree_space", "plot_forest", "plot_leaves", "plot_shap", "plot_partial_dependence", *OVER_TWO):
+        with pytest.raises(TypeError, match="posterior is"):
+            draw(name, some().model)
+    with pytest.raises(TypeError, match="tree is"):
+        plots.plot_consensus(3)
+    assert plt.get_fignums() == []
+
+
+def test_colours_of_chains_are_told_apart():
+    """Any two differ in what the cones for middle and short waves see."""
+    lms = np.array([[0.3811, 0.5783, 0.0402], [0.1967, 0.7244, 0.0782], [0.0241, 0.1288, 0.8444]])
+    seen = (np.array([to_rgba(c)[:3] for c in style.COLORS]) ** 2.2) @ lms.T
+    # without the cones for long waves
+    seen[:, 0] = 0.0
+    distance = np.sqrt(((seen[:, None] - seen) ** 2).sum(axis=2)) + np.eye(len(seen))
+    assert distance.min() > 0.05
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_arviz_draws_the_draws():
+    """ArviZ's own trace plot, of either major version, takes what ``to_arviz`` returns."""
+    picture = load_arviz().plot_trace(some().to_arviz(), var_names=["n_leaves"])
+    assert plt.get_fignums() or hasattr(picture, "viz")
+
+
+class TestShap:
+    def test_one_row(self):
+        post = some()
+        X = pd.DataFrame({"f0": [4.0], "f1": [1.0]})
+        ax = plot_shap(post, X, coverage=0.5)
+        found = post.shap(X, 0.5)
+        np.testing.assert_allclose([p.get_width() for p in ax.patches], found.mean[0, :, 1])
+        assert [label.get_text() for label in ax.get_yticklabels()] == ["f0 = 4", "f1 = 1"]
+        assert f"{post.predict_proba(X)[0, 1]:.3g} here" in ax.get_title()
+        ends = np.sort(np.concatenate([s[:, 0] for s in ax.collections[0].get_segments()]).reshape(-1, 2), axis=1)
+        np.testing.assert_allclose(ends, np.column_stack([found.lower[0, :, 1], found.upper[0, :, 1]]), atol=1e-12)
+
+    def test_several_rows_and_features_left_out(self):
+        trees = [stump(k, 2.5) for k in range(12)]
+        post = pt.posterior_from_trees(problem(p=12), trees)
+        ax = plot_shap(post, max_features=4)
+        found = post.shap(pd.DataFrame(style.rows_to_average(post.model, None, 200), columns=post.model.columns.names))
+        wanted = np.sort(found.importance[:, 1])[::-1][:4]
+        np.testing.assert_allclose([p.get_width() for p in ax.patches], wanted)
+        assert "8 features left out" in ax.get_title()
+        with pytest.raises(ValueError, match="no rows"):
+            plot_shap(post, np.zeros((0, 12)))
+
+
+class TestIndividual:
+    def test_thin_lines_are_the_means_for_single_rows(self):
+        post = some(True)
+        X = style.rows_to_average(post.model, None, 60)[:5]
+        ax = plot_partial_dependence(post, "f0", X=pd.DataFrame(X, columns=["f0", "f1"]), individual=5)
+        curves = [p.get_data() for p in ax.patches][2:]
+        assert len(curves) == 5
+        for curve, row in zip(curves, X, strict=True):
+            for value, low, high in zip(curve.values, curve.edges, curve.edges[1:]):
+                asked = pd.DataFrame([[(low + high) / 2.0, row[1]]], columns=["f0", "f1"])
+                assert value == pytest.approx(post.predict(asked)[0])
+        mean = ax.patches[1].get_data().values
+        np.testing.assert_allclose(mean, np.mean([c.values for c in curves], axis=0))
+
+    def test_one_row_has_its_own_band(self):
+        post = some(True)
+        row = pd.DataFrame({"f0": [1.0], "f1": [5.0]})
+        band = plot_partial_dependence(post, "f0", X=row, n_trees=50, coverage=0.5).patches[0].get_data()
+        trees = post.draw_trees(50, 0)
+        middles = (band.edges[1:] + band.edges[:-1]) / 2.0
+        asked = [pd.DataFrame([[x, 5.0]], columns=row.columns) for x in middles]
+        values = np.array([[tree.predict(x)[0] for x in asked] for tree in trees])
+        np.testing.assert_allclose(band.values, np.quantile(values, 0.75, axis=0))
+        np.testing.assert_allclose(band.baseline, np.quantile(values, 0.25, axis=0))
+
+    def test_equal_rows_count_as_often_as_they_are(self):
+        """Partial dependence is a mean over rows, not over distinct ones."""
+        X = np.array([[0.0, 0.0]] * 9 + [[1.0, 1.0]])
+        model = pt.TreeModel(X, np.arange(10.0), tree_prior=pt.ChipmanPrior(0.95, 0.5))
+        post = pt.posterior_from_trees(model, [stump(1, 0.5)])
+        mean = plot_partial_dependence(post, 0).patches[1].get_data().values
+        np.testing.assert_allclose(mean, post.predict(X).mean())

@@ -1,0 +1,237 @@
+"""Plots of one tree: all of it is drawn, and no text overlaps another."""
+
+from dataclasses import replace
+from itertools import product
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgba
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.faces.plots import plot_leaves, plot_tree, style
+from pactree_mcmc.faces.plots.style import COLORS
+from pactree_mcmc.table.columns import Columns
+from tests.faces.plots.posteriors import LEAF, some, stump, twice
+
+LONG = (
+    "radius",
+    "worst of the concave points",
+    "standard error of the fractal dimension of the nucleus, the worst of three",
+    "A_VERY_LONG_SNAKE_CASE_NAME_WITHOUT_ANY_SPACES_IN_IT",
+    "price ($) per $",
+    "marital status",
+)
+STATUS = np.array(["divorced", "married, living apart", "never married", "unknown", "widowed"])
+TEN = np.array(["class one", *(f"class number {word}" for word in ("two", "three", "4", "5", "6", "7", "8", "9", "X"))])
+
+
+def random_tree(n_leaves, n_values, seed=0, names=LONG, classes=None, skew=False):
+    """A tree of given size; its last feature is nominal."""
+    rng = np.random.default_rng(seed)
+    nodes = []
+
+    def grow(n):
+        here = len(nodes)
+        nodes.append([-1, 0.0, 0, 0, -1])
+        if n > 1:
+            k = int(rng.integers(len(names)))
+            nominal = k == len(names) - 1
+            first = 1 if skew else int(rng.integers(1, n))
+            nodes[here][:3] = [k, 0.0 if nominal else rng.normal() * 10.0 ** rng.integers(-5, 5), len(nodes)]
+            nodes[here][4] = int(rng.integers(1, 31)) if nominal else -1
+            grow(first)
+            nodes[here][3] = len(nodes)
+            grow(n - first)
+
+    grow(n_leaves)
+    m = len(nodes)
+    value = rng.dirichlet(np.full(n_values, 0.5), m) if n_values > 1 else 100.0 * rng.normal(size=(m, 1))
+    columns = Columns(tuple(names), True, (None,) * (len(names) - 1) + (STATUS,))
+    feature, threshold, left, right, categories = zip(*nodes, strict=True)
+    return pt.Tree(feature, threshold, left, right, categories, value=value, columns=columns, classes=classes)
+
+
+def words(ax):
+    return [text.get_text().strip() for text in ax.texts]
+
+
+def check_legible(ax, smallest=5.0):
+    """No text on another, none outside the figure, none too small."""
+    ax.get_figure().draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    left, right = np.array([b.x0 for b in boxes]), np.array([b.x1 for b in boxes])
+    low, high = np.array([b.y0 for b in boxes]), np.array([b.y1 for b in boxes])
+    overlap_x = np.minimum.outer(right, right) - np.maximum.outer(left, left)
+    overlap_y = np.minimum.outer(high, high) - np.maximum.outer(low, low)
+    clash = np.triu((overlap_x > 1.0) & (overlap_y > 1.0), 1)
+    assert not clash.any(), [(words(ax)[i], words(ax)[j]) for i, j in np.argwhere(clash)]
+    page = ax.get_figure().bbox
+    assert left.min() >= 0
+    assert low.min() >= 0
+    assert right.max() <= page.x1
+    assert high.max() <= page.y1
+    assert min(text.get_fontsize() for text in ax.texts) >= smallest
+
+
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize(("n_values", "n_leaves"), list(product((1, 2, 10), (1, 5, 200))))
+def test_trees_of_every_size_are_legible(n_leaves, n_values):
+    classes = None if n_values == 1 else TEN[:n_values]
+    tree = random_tree(n_leaves, n_values, seed=n_leaves, classes=classes)
+    for shown in (tree, replace(tree, rows=np.full(tree.n_nodes, 123456))):
+        ax = plot_tree(shown)
+        check_legible(ax)
+        assert words(ax).count("yes") == words(ax).count("no") == n_leaves - 1
+
+
+def test_every_split_and_mean_is_drawn():
+    tree = random_tree(6, 1, names=("age", "income", "status"))
+    drawn = [" ".join(text.split()) for text in words(plot_tree(tree))]
+    for node in range(tree.n_nodes):
+        if tree.feature[node] >= 0:
+            assert tree.split(node).replace("<=", "≤") in drawn
+        else:
+            assert f"{tree.value[node, 0]:.4g}" in drawn
+
+
+def test_yes_is_left():
+    tree = pt.Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0], value=[[0.0], [1.0], [2.0]])
+    place = {text.get_text().strip(): text.get_position()[0] for text in plot_tree(tree).texts}
+    assert place["1"] < place["x0 ≤ 2.5"] < place["2"]
+    assert place["yes"] <= place["no"]
+
+
+def test_a_long_name_keeps_its_ends_and_its_threshold():
+    columns = Columns(("the first of " + "very " * 20 + "many words at the end",), True, (None,))
+    tree = pt.Tree([0, -1, -1], [-1.23456e-07, 0, 0], [1, 0, 0], [2, 0, 0], columns=columns)
+    text = words(plot_tree(tree))[0].replace("\n", " ")
+    assert text.startswith("the first of")
+    assert "…" in text
+    assert text.endswith("the end ≤ -1.23456e-07")
+
+
+def test_classes_are_drawn_as_bars_with_the_best_named():
+    value = [[0.5, 0.3, 0.2], [0.1, 0.7, 0.2], [0.0, 0.25, 0.75]]
+    tree = pt.Tree([0, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], value=value, classes=np.array(["a", "b", "c"]))
+    ax = plot_tree(tree)
+    assert {"b\n0.70", "c\n0.75", "a", "b", "c"} <= set(words(ax))
+    frame = max(bar.get_height() for bar in ax.patches if bar.get_facecolor()[3] == 0.0)
+    colored = [bar for bar in ax.patches if bar.get_facecolor()[:3] in {to_rgba(color)[:3] for color in COLORS[:3]}]
+    heights = np.array([bar.get_height() for bar in colored[:6]]).reshape(3, 2).T / frame
+    np.testing.assert_allclose(heights, value[1:], atol=1e-12)
+
+
+def test_more_classes_than_colours_have_no_legend():
+    ax = plot_tree(random_tree(4, 40, classes=np.arange(40)))
+    check_legible(ax)
+    assert len(words(ax)) == 3 * 3 + 4
+
+
+def test_tree_without_values_and_tree_without_labels():
+    assert words(plot_tree(pt.Tree([-1], [0], [0], [0]))) == ["leaf"]
+    assert words(plot_tree(pt.Tree([-1], [0], [0], [0], value=[[0.25, 0.75]])))[0] == "y0 = 0.25\ny1 = 0.75"
+
+
+def test_a_drawing_is_scaled_down_to_given_axes():
+    figure, axes = plt.subplots(1, 2, figsize=(12, 5))
+    assert plot_tree(random_tree(12, 3, classes=TEN[:3]), axes[0]) is axes[0]
+    check_legible(axes[0], smallest=1.0)
+    inside = axes[0].get_window_extent()
+    for text in axes[0].texts:
+        box = text.get_window_extent()
+        assert inside.x0 - 1 <= box.x0 <= box.x1 <= inside.x1 + 1
+    assert len(figure.axes) == 2
+
+
+def test_a_posterior_is_drawn_by_its_most_probable_tree():
+    post = some()
+    axes = plot_tree(post)
+    check_legible(axes)
+    tree = post.map_tree()
+    assert [t.get_text() for t in axes.texts] == [t.get_text() for t in plot_tree(tree).texts]
+    lines = [text.get_text().split("\n")[-1] for text in axes.texts]
+    assert sorted(line for line in lines if line.endswith(" rows")) == sorted(f"{n:.0f} rows" for n in tree.rows)
+    best = np.argmax(post.log_prior_of_tree + post.log_score_of_tree)
+    part = f"{post.weight_of_tree[best]:.2g} of the draws"
+    assert axes.get_title() == f"most probable of {post.n_distinct_trees} trees drawn, {part}"
+    x = np.arange(12.0)
+    truth = exact.solve(pt.TreeModel(x[:, None], x > 5))
+    probability = np.exp(truth.model.log_posterior(truth.map_tree()) - truth.log_evidence)
+    assert plot_tree(truth).get_title() == f"most probable tree, probability {probability:.2g}"
+    with pytest.raises(TypeError, match=r"tree is 'tree', a str; give a Tree, or a posterior"):
+        plot_tree("tree")
+
+
+@pytest.mark.parametrize(("n_values", "max_depth"), [(1, 0), (10, 3)])
+def test_truncated_subtrees_show_their_leaves(max_depth, n_values):
+    tree = random_tree(60, n_values, seed=3, classes=TEN if n_values > 1 else None)
+    ax = plot_tree(tree, max_depth=max_depth)
+    check_legible(ax)
+    counts = [int(text.split()[1]) for text in words(ax) if text.startswith("...")]
+    depth = tree.node_depth
+    assert len(counts) == np.sum((tree.feature >= 0) & (depth == max_depth))
+    assert sum(counts) + np.sum((tree.feature < 0) & (depth <= max_depth)) == 60
+    with pytest.raises(ValueError, match=r"max_depth=.* is out of range; give an integer >= 0"):
+        plot_tree(tree, max_depth=-1)
+
+
+class TestLeaves:
+    def test_bars_are_the_rows_of_each_class(self):
+        post = some()
+        tree = twice(2.5, 1.5)
+        ax = plot_leaves(post, tree=tree)
+        X, y = post.model.columns, post.model.target.values
+        assert X.names == ("f0", "f1")
+        leaf = tree.apply(style.numbers_of_rows(post.model, np.arange(60)))
+        counts = np.array([[np.sum((leaf == node) & (y == k)) for k in (0, 1)] for node in (2, 3, 4)])
+        for k in (0, 1):
+            bars = [
+                p for p in ax.patches if p.get_facecolor() == to_rgba(COLORS[k]) and p.get_x() > 0.0
+            ]  # the last one is in the legend
+            heights = np.array([p.get_height() for p in bars[:3]])
+            np.testing.assert_allclose(heights / 1.1 * counts.max(), counts[:, k], atol=1e-9)
+
+    def test_histograms_hold_all_rows(self):
+        post = some(True)
+        ax = plot_leaves(post, tree=stump(0, 2.5), n_bins=7)
+        y = post.model.target.values
+        leaf = stump(0, 2.5).apply(style.numbers_of_rows(post.model, np.arange(60)))
+        bars = [p.get_width() for p in ax.patches if p.get_facecolor() == to_rgba(COLORS[0])]
+        wanted = np.array([np.histogram(y[leaf == node], 7, (y.min(), y.max()))[0] for node in (1, 2)])
+        np.testing.assert_allclose(np.reshape(bars, (2, 7)) / max(bars), wanted / wanted.max(), atol=1e-9)
+        assert any(text.get_text() == f"longest bar: {wanted.max()} rows" for text in ax.texts)
+
+    def test_numbers_at_an_edge_are_in_the_upper_bin(self):
+        X = np.arange(8.0)[:, None]
+        model = pt.TreeModel(X, np.array([0.0, 1, 1, 1, 2, 2, 4, 4]), tree_prior=pt.ChipmanPrior(0.95, 0.5))
+        ax = plot_leaves(pt.posterior_from_trees(model, [LEAF]), n_bins=4)
+        bars = [p.get_width() for p in ax.patches if p.get_facecolor() == to_rgba(COLORS[0])]
+        np.testing.assert_allclose(np.array(bars) / max(bars), [1 / 3, 1.0, 2 / 3, 2 / 3])
+
+    def test_a_tree_of_scikit_learn(self):
+        sklearn_tree = pytest.importorskip("sklearn.tree")
+        post = some()
+        X, y = style.numbers_of_rows(post.model, np.arange(60)), post.model.target.values
+        fitted = sklearn_tree.DecisionTreeClassifier(max_depth=2).fit(X, y)
+        plot_leaves(post, tree=pt.Tree.from_sklearn(fitted))
+        with pytest.raises(ValueError, match="splits on feature 5"):
+            plot_leaves(post, tree=stump(5, 1.0))
+
+
+def test_histograms_of_times_show_the_censored_ones_apart():
+    X = np.random.default_rng(0).random((60, 1))
+    event = np.arange(60) % 4 == 0
+    y = np.column_stack([1.0 + np.arange(60), event])
+    post = pt.posterior_from_trees(pt.TreeModel(X, y, leaf=pt.ExponentialGamma()), [stump(0, 0.5)])
+    ax = plot_leaves(post)
+    assert any("light: censored" in text for text in words(ax))
+    light = [bar for bar in ax.patches if bar.get_alpha() == 0.35 and bar.get_width() > 0.0]
+    full = [
+        bar for bar in ax.patches if bar.get_linewidth() == 0.0 and bar.get_alpha() is None and bar.get_width() > 0.0
+    ]
+    total = sum(bar.get_width() for bar in light) / sum(bar.get_width() for bar in [*light, *full])
+    assert total == pytest.approx(np.mean(~event))
+    with pytest.raises(ValueError, match="output"):
+        plot_leaves(post, output=1)
