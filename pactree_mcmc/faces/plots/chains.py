@@ -303,10 +303,8 @@ def plot_posterior(posterior: SampledPosterior, truth: Posterior | None = None) 
 
     Parameters
     ----------
-    posterior : SampledPosterior
-        Draws of chains, or independent ones.
-    truth : Posterior, optional
-        An exact posterior, whose distributions are drawn beside.
+    posterior, truth
+        As for `plot_trace` and `plot_n_leaves`.
 
     Returns
     -------

@@ -200,19 +200,14 @@ def plot_shap(
         Sampled or exact.
     X : table of shape (n, p), optional
         Rows to be explained. Default: up to 200 training rows, evenly spaced in the table.
-    ax : matplotlib Axes, optional
-        Default: those of a new figure.
-    label : class label, optional
-        The class whose probability is explained; default the last class. Not for a regression, of which the first mean
-        is explained.
+    ax, label
+        As for `plot_partial_dependence`. Of several means the first is explained.
     coverage : float, default 0.9
         Coverage of the intervals over the trees, with equal tails; in (0, 1).
     max_features : int, default 10
         Largest number of features shown, those with the largest values; the others are counted.
-    draws : int, default 1000
-        Number of trees drawn from a posterior that is not sampled.
-    rng : int, SeedSequence, Generator or None, default 0
-        Source of randomness for those draws.
+    draws, rng
+        Number of trees drawn from a posterior that is not sampled, and source of randomness for those draws.
 
     Returns
     -------

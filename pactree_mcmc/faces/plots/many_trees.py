@@ -301,14 +301,14 @@ def plot_tree_space(
     ----------
     posterior : Posterior
         Sampled or exact; of a sampled one 400 draws are shown, evenly spaced.
-    ax : matplotlib Axes, optional
-        Default: those of a new figure.
+    ax
+        As for `plot_forest`.
     distance : {"cells", "partitions", "predictions"}, default "cells"
         As of `SampledPosterior.tree_distances`; for cells its root, which is Euclidean.
     draws : int, default 400
         Number of trees drawn from a posterior that is not sampled.
-    rng : int, SeedSequence, Generator or None, default 0
-        Source of randomness for those draws.
+    rng
+        As for `plot_forest`.
 
     Returns
     -------

@@ -147,10 +147,8 @@ def plot_cumulative_support(posterior: SampledPosterior, ax: Axes | None = None,
 
     Parameters
     ----------
-    posterior : SampledPosterior
-        Draws of chains.
-    ax : matplotlib Axes, optional
-        Default: those of a new figure.
+    posterior, ax
+        As for `plot_split_frequencies`.
     n_splits : int, default 4
         Largest number of splits shown: those whose probability is nearest to one half. Splits that are in the same
         draws are one line.

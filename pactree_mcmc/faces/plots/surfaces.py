@@ -304,7 +304,7 @@ def _draw_rows(ax: Any, model: TreeModel, plane: Plane, column: int, mesh: Any) 
     place = style.numbers_of_rows(model, rows)[:, [plane.x.feature, plane.y.feature]]
     spread = np.random.default_rng(0).uniform(-0.3, 0.3, place.shape)
     place = place + spread * [plane.x.labels is not None, plane.y.labels is not None]
-    values = model.target.values[rows]
-    shown = values if model.classes_ is None else (values == column).astype(float)
+    values = model.target.values[rows].reshape(len(rows), -1)
+    shown = values[:, 0] if model.classes_ is None else (values[:, 0] == column).astype(float)
     colors = {"color": "white"} if mesh is None else {"c": shown, "cmap": mesh.cmap, "norm": mesh.norm}
     ax.scatter(*place.T, s=14, edgecolors="0.6" if mesh is None else "white", linewidths=0.6, **colors)

@@ -82,7 +82,7 @@ def report_content(post: Posterior, truth: Posterior | None, command: str | None
         "sizes": _sizes(draws, truth),
         "inclusion": inclusion,
         "consensus": consensus,
-        "consensus_exact": _exact_at(consensus.key, truth) if is_sampled and truth is not None else None,
+        "consensus_exact": None if truth is post else _exact_at(consensus.key, truth),
         "paths": _paths(draws, truth, paths, [line["feature"] for line in inclusion[:PALETTE]]),
         "trees": trees_for_page(draws, credible_set, paths, mode_of_tree),
         "credible_set": credible_set,
@@ -104,8 +104,11 @@ def report_content(post: Posterior, truth: Posterior | None, command: str | None
 
 
 def records(**columns: Any) -> list[dict[str, Any]]:
-    """Return one dictionary for each entry of columns of equal length."""
-    lists = [column.tolist() if isinstance(column, np.ndarray) else column for column in columns.values()]
+    """Return one dictionary for each entry of columns of equal length. A column that is None has no values."""
+    m = max(len(column) for column in columns.values() if column is not None)
+    lists = [[None] * m if column is None else column for column in columns.values()]
+    # JSON knows Python's numbers only
+    lists = [column.tolist() if isinstance(column, np.ndarray) else column for column in lists]
     return [dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)]
 
 
@@ -167,8 +170,7 @@ def _sizes(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, A
     largest = np.max(pmfs, axis=0)
     shown = np.flatnonzero(largest >= LEAST_PROBABILITY)
     shown = np.sort(shown[np.argsort(-largest[shown], kind="stable")][:N_SIZES])
-    exact = [None] * len(shown) if truth is None else pmfs[1][shown]
-    return records(leaves=shown, probability=pmfs[0][shown], exact=exact)
+    return records(leaves=shown, probability=pmfs[0][shown], exact=None if truth is None else pmfs[1][shown])
 
 
 def _inclusion(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:
@@ -181,13 +183,13 @@ def _inclusion(draws: SampledPosterior, truth: Posterior | None) -> list[dict[st
         name=[cut(draws.model.columns.names[k], LONGEST_NAME) for k in order],
         probability=drawn[order],
         at_root=root[order],
-        exact=[None] * len(order) if truth is None else truth.feature_inclusion()[order],
+        exact=None if truth is None else truth.feature_inclusion()[order],
     )
 
 
-def _exact_at(keys: list[tuple[int, ...]], truth: Posterior) -> list[float] | None:
-    """Return the exact probabilities of cells, or None if ``truth`` would have to draw for them."""
-    if not hasattr(truth, "path_probabilities"):
+def _exact_at(keys: list[tuple[int, ...]], truth: Posterior | None) -> list[float] | None:
+    """Return the exact probabilities of cells, or None if ``truth`` is None or would have to draw for them."""
+    if truth is None or not hasattr(truth, "path_probabilities"):
         return None
     support = truth.support(0.0)
     probability = dict(zip(support.key, support.probability.tolist(), strict=True))
@@ -196,7 +198,6 @@ def _exact_at(keys: list[tuple[int, ...]], truth: Posterior) -> list[float] | No
 
 def _paths(draws: SampledPosterior, truth: Posterior | None, paths: Paths, colours: list[int]) -> list[dict[str, Any]]:
     """Return the decision paths, each with its last condition, all conditions, and the ends of its box."""
-    m = len(paths.node)
     exact = None
     if truth is not None and hasattr(truth, "path_probabilities"):
         exact = truth.path_probabilities(draws, paths.cell, paths.parent)
@@ -218,7 +219,7 @@ def _paths(draws: SampledPosterior, truth: Posterior | None, paths: Paths, colou
         colour=colour,
         probability=paths.probability,
         mcse=paths.mcse,
-        exact=[None] * m if exact is None else exact,
+        exact=exact,
         stops=paths.stops,
         rows=paths.rows,
         value=[cut(", ".join(lines), LONGEST) for lines in predictions],
@@ -251,7 +252,7 @@ def _best(draws: SampledPosterior, credible_set: CredibleSet | None) -> list[dic
         text=[_first_lines(draws.distinct_tree(int(t)).format()) for t in order],
         fraction=draws.weight_of_tree[order],
         log_posterior=log_posterior[order],
-        level=[None if credible_set is None else credible_set.level_at(float(log_posterior[t])) for t in order],
+        level=None if credible_set is None else [credible_set.level_at(float(log_posterior[t])) for t in order],
     )
 
 
@@ -289,7 +290,6 @@ def _support(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str,
     order = np.argsort(-np.minimum(support.probability, 1.0 - support.probability), kind="stable")
     order = order[support.kind[order] == "cell"][:N_SUPPORT]
     order = np.array(sorted(order.tolist(), key=lambda i: -round(float(support.probability[i]), 9)), dtype=np.int64)
-    exact = None if truth is None else _exact_at([support.key[i] for i in order], truth)
     return records(
         words=[cut(support.words[i], LONGEST) for i in order],
         rows=support.rows[order],
@@ -298,7 +298,7 @@ def _support(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str,
         ess=support.ess[order],
         rhat=support.rhat[order],
         by_chain=support.by_chain[order],
-        exact=[None] * len(order) if exact is None else exact,
+        exact=_exact_at([support.key[i] for i in order], truth),
     )
 
 
@@ -356,9 +356,7 @@ def _calls(post: SampledPosterior) -> list[str]:
     """Return the lines of Python that make the draws again, with a remark if they cannot."""
     lines = [call.line for call in post.calls]
     if not all(call.repeatable for call in post.calls):
-        lines.append(
-            "# not the same draws again: a call was interrupted, or has an argument that a line cannot contain"
-        )
+        lines.append("# not the same draws again: a call was interrupted, or a line cannot contain its arguments")
     return lines
 
 
@@ -382,7 +380,7 @@ def _sentences(
         out.append(f"The first split is on {named or 'many features in turn'}.")
     no_split = float(draws.weight_of_tree[draws.root_feature_of_tree == LEAF].sum())
     if no_split >= 0.01:
-        out.append(f"There is no split at all with probability {no_split:.2f}.")
+        out.append(f"A tree has no split with probability {no_split:.2f}.")
     p, n_frequent = draws.model.n_features, int((draws.feature_inclusion() >= 0.5).sum())
     out.append(f"Of {p} feature{'s' * (p != 1)} most trees split on {n_frequent}.")
     cells = "cell of training rows is" if n_majority_cells == 1 else "cells of training rows are"

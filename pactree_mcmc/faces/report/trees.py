@@ -118,7 +118,7 @@ def packed_trees(
 
 
 def order_of_trees(post: SampledPosterior, credible_set: CredibleSet | None) -> np.ndarray:
-    """Return the log posterior (n_distinct_trees,) that orders trees, or its mean over draws if there is no order."""
+    """Return the log posterior (n_distinct_trees,) that orders trees, or its mean over draws without an order."""
     return post.log_prior_of_tree + post.log_score_of_tree if credible_set is None else post.log_posterior_of_tree
 
 

@@ -384,4 +384,4 @@ def test_no_credible_set_without_a_closed_form(tmp_path):
     post = pt.sample(model_of("dirichlet"), 100, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
     with pytest.raises(ValueError, match=r"of the \d+ trees drawn have no place .*Give feature_weights="):
         post.credible_set()
-    assert "There is no one order among these trees" in post.report(tmp_path / "page.html").read_text()
+    assert "These trees have no common order" in post.report(tmp_path / "page.html").read_text()
