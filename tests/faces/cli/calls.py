@@ -25,12 +25,12 @@ def shop(n=80):
 def run(capsys, *argv):
     """Exit code, standard output, standard error."""
     code = main([str(a) for a in argv])
-    told = capsys.readouterr()
-    return code, told.out, told.err
+    result = capsys.readouterr()
+    return code, result.out, result.err
 
 
 def answer(capsys, *argv):
-    """What a command prints with --json."""
+    """Return what a command prints with --json."""
     code, out, err = run(capsys, *argv, "--json")
     assert code == 0, err
     return json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))

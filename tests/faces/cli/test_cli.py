@@ -21,18 +21,18 @@ from tests.faces.cli.calls import RUN, answer, model_of, run, shop
 
 class TestFit:
     def test_same_posterior_as_the_library(self, capsys, data):
-        told = answer(capsys, "fit", data, "--target", "bought", "--ignore", "price", *RUN)
+        result = answer(capsys, "fit", data, "--target", "bought", "--ignore", "price", *RUN)
         assert answer(capsys, "fit", data, "--target", "price", "--ignore", "bought", *RUN)["classes"] is None
         model = model_of(shop(), "bought")
         post = pt.sample(model, 200, tune=100, chains=2, rng=3, kernel="grow-prune", progress=False)
-        assert told["features"] == ["age", "colour", "size"]
-        assert told["nominal"] == ["colour"]
-        assert told["classes"] == ["no", "yes"]
-        assert list(told["feature_inclusion"].values()) == post.feature_inclusion().tolist()
+        assert result["features"] == ["age", "colour", "size"]
+        assert result["nominal"] == ["colour"]
+        assert result["classes"] == ["no", "yes"]
+        assert list(result["feature_inclusion"].values()) == post.feature_inclusion().tolist()
         pmf = post.n_leaves_pmf()
-        assert told["n_leaves_pmf"] == {str(m): pmf[m] for m in np.flatnonzero(pmf)}
-        assert told["best_tree"]["text"] == post.map_tree().format()
-        assert told["summary"]["n_leaves"]["mean"] == pytest.approx(post.n_leaves.mean())
+        assert result["n_leaves_pmf"] == {str(m): pmf[m] for m in np.flatnonzero(pmf)}
+        assert result["best_tree"]["text"] == post.map_tree().format()
+        assert result["summary"]["n_leaves"]["mean"] == pytest.approx(post.n_leaves.mean())
 
     def test_tables_for_people(self, capsys, data):
         code, out, err = run(capsys, "fit", data, "--target", "bought", "--ignore", "price", *RUN)
@@ -53,9 +53,9 @@ class TestFit:
         frame.loc[5, "size"] = np.nan
         frame.to_csv(tmp_path / "gaps.csv", index=False)
         command = ("fit", tmp_path / "gaps.csv", "--target", "bought", "--ignore", "price", *RUN)
-        told = answer(capsys, *command, "--missing", "drop")
-        assert told["n_rows"] == 77
-        assert "3 lines with missing values are left out." in told["notes"]
+        result = answer(capsys, *command, "--missing", "drop")
+        assert result["n_rows"] == 77
+        assert "3 lines with missing values are left out." in result["notes"]
         code, _, err = run(capsys, *command)
         assert code == 1
         assert (
@@ -67,18 +67,18 @@ class TestFit:
         text = io.StringIO()
         shop().to_csv(text, index=False, sep=";")
         path.write_bytes(gzip.compress(text.getvalue().encode("utf-8-sig")))
-        told = answer(capsys, "fit", path, "--target", "bought", "--separator", ";", *RUN)
-        assert told["features"] == ["age", "colour", "size", "price"]
+        result = answer(capsys, "fit", path, "--target", "bought", "--separator", ";", *RUN)
+        assert result["features"] == ["age", "colour", "size", "price"]
 
     @pytest.mark.slow
     def test_pictures(self, capsys, data, tmp_path):
         folder = tmp_path / "new" / "pictures"
         command = ("fit", data, "--target", "bought", "--ignore", "price", *RUN, "--plot", folder)
-        told = answer(capsys, *command)
-        assert told["pictures"] == sorted(map(str, folder.iterdir()), key=told["pictures"].index)
-        assert len(told["pictures"]) >= 2
+        result = answer(capsys, *command)
+        assert result["pictures"] == sorted(map(str, folder.iterdir()), key=result["pictures"].index)
+        assert len(result["pictures"]) >= 2
         assert not plt.get_fignums()
-        for path in told["pictures"]:
+        for path in result["pictures"]:
             assert plt.imread(path).std() > 0.0
 
 
@@ -98,9 +98,9 @@ class TestOptions:
     @pytest.mark.slow
     def test_a_checkpoint_is_finished_by_resume(self, capsys, data, tmp_path):
         path = tmp_path / "run.nc"
-        told = answer(capsys, "fit", data, *self.COMMAND, "--checkpoint", path)
+        result = answer(capsys, "fit", data, *self.COMMAND, "--checkpoint", path)
         again = answer(capsys, "resume", path, "--quiet")
-        assert again["summary"] == told["summary"]
+        assert again["summary"] == result["summary"]
         more = answer(capsys, "resume", path, "--draws", "50", "--quiet", "--out", tmp_path / "more.nc")
         assert (more["draws"], more["saved"]) == (250, str(tmp_path / "more.nc"))
         code, _, err = run(capsys, "fit", data, *self.COMMAND, "--checkpoint", path)
@@ -154,11 +154,11 @@ class TestPredict:
         new.to_csv(tmp_path / "new.csv", index=False)
         out = tmp_path / "out.csv"
         command = ("predict", data, tmp_path / "new.csv", "--target", "bought", "--ignore", "price", *RUN)
-        told = answer(capsys, *command, "--out", out)
+        result = answer(capsys, *command, "--out", out)
         post = pt.sample(
             model_of(shop(), "bought"), 200, tune=100, chains=2, rng=3, kernel="grow-prune", progress=False
         )
-        table = pd.DataFrame(told["predictions"])
+        table = pd.DataFrame(result["predictions"])
         np.testing.assert_array_equal(table[["p(no)", "p(yes)"]], post.predict_proba(new))
         np.testing.assert_array_equal(table["prediction"], post.predict(new))
         pd.testing.assert_frame_equal(pd.read_csv(out), table)
@@ -172,10 +172,10 @@ class TestPredict:
 
     def test_interval(self, capsys, data):
         command = ("predict", data, data, "--target", "price", "--ignore", "bought", *RUN)
-        plain, told = answer(capsys, *command), answer(capsys, *command, "--interval", "0.8")
+        plain, result = answer(capsys, *command), answer(capsys, *command, "--interval", "0.8")
         model = model_of(shop(), "price")
         post = pt.sample(model, 200, tune=100, chains=2, rng=3, kernel="grow-prune", progress=False)
-        table = pd.DataFrame(told["predictions"])
+        table = pd.DataFrame(result["predictions"])
         assert list(table) == ["prediction", "sd_over_trees", "lower", "upper"]
         assert list(pd.DataFrame(plain["predictions"])) == ["prediction", "sd_over_trees"]
         np.testing.assert_allclose(table[["lower", "upper"]], post.predict_interval(shop(), 0.8))
@@ -227,11 +227,11 @@ class TestCompare:
     COMMAND = ("--target", "bought", "--ignore", "price,size")
 
     def test_exact_against_sampled(self, capsys, data):
-        told = answer(capsys, "compare", data, *self.COMMAND, *RUN)
-        rows = {row["quantity"]: row for row in told["rows"]}
+        result = answer(capsys, "compare", data, *self.COMMAND, *RUN)
+        rows = {row["quantity"]: row for row in result["rows"]}
         assert rows["log evidence"]["sampled"] is None
         assert rows["inclusion: age"]["exact"] == pytest.approx(1.0, abs=0.01)
-        assert told["n_cells"] > 10
+        assert result["n_cells"] > 10
 
     def test_what_is_not_tractable_is_refused_in_one_line(self, capsys, data):
         code, out, err = run(capsys, "compare", data, *self.COMMAND, *RUN, "--max-cells", "5")

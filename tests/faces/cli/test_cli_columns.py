@@ -60,10 +60,10 @@ def test_other_text_is_nominal(tmp_path, values):
 
 def test_categories_that_look_like_numbers_are_named(capsys, tmp_path):
     path = written(tmp_path / "t.csv", {"x": np.resize(["10 %", "20 %"], N)})
-    told = answer(capsys, "fit", path, "--target", "y", "--separator", ";", "--nominal", "x", *RUN)
-    assert told["nominal"] == ["x"]
-    told = answer(capsys, "fit", path, "--target", "x", "--separator", ";", "--nominal", "x", *RUN)
-    assert told["classes"] == ["10 %", "20 %"]
+    result = answer(capsys, "fit", path, "--target", "y", "--separator", ";", "--nominal", "x", *RUN)
+    assert result["nominal"] == ["x"]
+    result = answer(capsys, "fit", path, "--target", "x", "--separator", ";", "--nominal", "x", *RUN)
+    assert result["classes"] == ["10 %", "20 %"]
 
 
 def test_decimal_commas_are_read(capsys, tmp_path):
@@ -72,8 +72,8 @@ def test_decimal_commas_are_read(capsys, tmp_path):
     comma = written(tmp_path / "comma.csv", {"x": [str(x).replace(".", ",") for x in numbers]})
     point = written(tmp_path / "point.csv", {"x": numbers}, ",")
     more = ("--separator", ";", "--decimal", ",")
-    told = answer(capsys, "fit", comma, "--target", "y", *more, *RUN)
-    assert told["best_tree"] == answer(capsys, "fit", point, "--target", "y", *RUN)["best_tree"]
+    result = answer(capsys, "fit", comma, "--target", "y", *more, *RUN)
+    assert result["best_tree"] == answer(capsys, "fit", point, "--target", "y", *RUN)["best_tree"]
     predicted = answer(capsys, "predict", comma, comma, "--target", "y", *more, *RUN)["predictions"]
     assert [row["prediction"] for row in predicted] == [0] * 20 + [1] * 20
     run(capsys, "fit", point, "--target", "y", "--out", tmp_path / "run.nc", *RUN)
@@ -85,7 +85,7 @@ def test_decimal_commas_are_read(capsys, tmp_path):
     quoted = tmp_path / "quoted.csv"
     quoted.write_text("x,y\n" + "".join(f'"{str(x).replace(".", ",")}",{int(x > 2.45)}\n' for x in numbers))
     again = answer(capsys, "fit", quoted, "--target", "y", "--decimal", ",", *RUN)
-    assert again["best_tree"] == told["best_tree"]
+    assert again["best_tree"] == result["best_tree"]
     code, _, err = run(capsys, "fit", written(tmp_path / "p.csv", {"x": numbers}), "--target", "y", *more)
     assert code == 1 and "text '0.0' in column 'x' looks like a number; give --decimal '.'" in err
 
@@ -107,8 +107,8 @@ def test_dates_are_read(capsys, tmp_path, kind):
     days = pd.date_range("2024-01-01", periods=N)
     path = written(tmp_path / "t.csv", {"x": [write(day) for day in days]})
     command = ("--separator", ";", "--dates", option)
-    told = answer(capsys, "fit", path, "--target", "y", *command, *RUN, "--out", tmp_path / "run.nc")
-    assert told["best_tree"]["text"].startswith(words)
+    result = answer(capsys, "fit", path, "--target", "y", *command, *RUN, "--out", tmp_path / "run.nc")
+    assert result["best_tree"]["text"].startswith(words)
     predicted = answer(capsys, "predict", tmp_path / "run.nc", path, *command)["predictions"]
     assert [row["prediction"] for row in predicted] == [0] * 20 + [1] * 20
     if "=" not in option:  # the model knows which columns are dates
@@ -195,8 +195,8 @@ def test_a_run_of_the_library_predicts_from_a_file(capsys, tmp_path):
     post = pt.sample(model, 50, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
     post.save(tmp_path / "run.nc")
     frame.to_csv(tmp_path / "t.csv", index=False)
-    told = answer(capsys, "predict", tmp_path / "run.nc", tmp_path / "t.csv")["predictions"]
-    assert np.allclose([row["p(True)"] for row in told], post.predict_proba(frame)[:, 1])
+    result = answer(capsys, "predict", tmp_path / "run.nc", tmp_path / "t.csv")["predictions"]
+    assert np.allclose([row["p(True)"] for row in result], post.predict_proba(frame)[:, 1])
     (tmp_path / "bad.csv").write_text((tmp_path / "t.csv").read_text().replace("2020-02", "soon"))
     code, _, err = run(capsys, "predict", tmp_path / "run.nc", tmp_path / "bad.csv")
     assert code == 1 and "column 'month' holds no periods of frequency M" in err

@@ -81,27 +81,27 @@ def saved(data, tmp_path_factory):
     command = ["fit", data, "--target", "bought", "--ignore", "price,size", *RUN, "--out", str(path), "--json"]
     with contextlib.redirect_stdout(io.StringIO()) as out:
         assert main(command) == 0
-    told = json.loads(out.getvalue())
-    assert told["saved"] == str(path)
-    return path, told
+    result = json.loads(out.getvalue())
+    assert result["saved"] == str(path)
+    return path, result
 
 
 class TestSavedRuns:
     def test_summary(self, capsys, saved):
-        path, told = saved
+        path, result = saved
         again = answer(capsys, "summary", path)
         for name in ("summary", "n_leaves_pmf", "feature_inclusion", "best_tree", "classes"):
-            assert again[name] == told[name]
+            assert again[name] == result[name]
 
     def test_predict(self, capsys, data, saved):
-        told = answer(capsys, "predict", saved[0], data)
+        result = answer(capsys, "predict", saved[0], data)
         command = ("predict", data, data, "--target", "bought", "--ignore", "price,size", *RUN)
-        assert told["predictions"] == answer(capsys, *command)["predictions"]
+        assert result["predictions"] == answer(capsys, *command)["predictions"]
 
     def test_compare(self, capsys, data, saved):
-        told = answer(capsys, "compare", saved[0])
+        result = answer(capsys, "compare", saved[0])
         command = ("compare", data, "--target", "bought", "--ignore", "price,size", *RUN)
-        assert told["rows"] == answer(capsys, *command)["rows"]
+        assert result["rows"] == answer(capsys, *command)["rows"]
 
     @pytest.mark.slow
     def test_a_damaged_file(self, capsys, saved, tmp_path):

@@ -174,19 +174,19 @@ class TestShap:
         post = some()
         X = pd.DataFrame({"f0": [4.0], "f1": [1.0]})
         ax = plot_shap(post, X, coverage=0.5)
-        found = post.shap(X, 0.5)
-        np.testing.assert_allclose([p.get_width() for p in ax.patches], found.mean[0, :, 1])
+        actual = post.shap(X, 0.5)
+        np.testing.assert_allclose([p.get_width() for p in ax.patches], actual.mean[0, :, 1])
         assert [label.get_text() for label in ax.get_yticklabels()] == ["f0 = 4", "f1 = 1"]
         assert f"{post.predict_proba(X)[0, 1]:.3g} here" in ax.get_title()
         ends = np.sort(np.concatenate([s[:, 0] for s in ax.collections[0].get_segments()]).reshape(-1, 2), axis=1)
-        np.testing.assert_allclose(ends, np.column_stack([found.lower[0, :, 1], found.upper[0, :, 1]]), atol=1e-12)
+        np.testing.assert_allclose(ends, np.column_stack([actual.lower[0, :, 1], actual.upper[0, :, 1]]), atol=1e-12)
 
     def test_several_rows_and_features_left_out(self):
         trees = [stump(k, 2.5) for k in range(12)]
         post = pt.posterior_from_trees(problem(p=12), trees)
         ax = plot_shap(post, max_features=4)
-        found = post.shap(pd.DataFrame(style.rows_to_average(post.model, None, 200), columns=post.model.columns.names))
-        wanted = np.sort(found.importance[:, 1])[::-1][:4]
+        actual = post.shap(pd.DataFrame(style.rows_to_average(post.model, None, 200), columns=post.model.columns.names))
+        wanted = np.sort(actual.importance[:, 1])[::-1][:4]
         np.testing.assert_allclose([p.get_width() for p in ax.patches], wanted)
         assert "8 features left out" in ax.get_title()
         with pytest.raises(ValueError, match="no rows"):

@@ -103,9 +103,9 @@ class TestLadder:
         rates = np.linspace(0.1, 0.9, chains * (levels - 1)).reshape(chains, -1)
         powers = np.tile(np.linspace(1.0, 0.0, levels), (chains, 1))
         stump = np.zeros((chains, 30), dtype=bool)
-        found = Tempering(powers, np.zeros((chains, 30, levels)), rates, np.arange(chains), -1.0, 0.1, stump)
+        actual = Tempering(powers, np.zeros((chains, 30, levels)), rates, np.arange(chains), -1.0, 0.1, stump)
         post = pt.posterior_from_trees(problem(), [LEAF], np.zeros((chains, 30), dtype=np.int64))
-        post.tempering = found
+        post.tempering = actual
         return post
 
     def test_rates_and_round_trips(self):

@@ -49,9 +49,9 @@ class TestTreeSpace:
     def test_markers_lie_as_far_apart_as_the_trees(self, distance):
         post = pt.posterior_from_trees(problem(), [stump(0, 2.5), stump(1, 1.5), LEAF], [[0, 1, 2, 2], [0, 0, 0, 1]])
         ax = plot_tree_space(post, distance=distance)
-        found = post.tree_distances(kind=distance)
-        wanted = found.matrix if distance == "cells" else found.matrix**2
-        first = [int(np.argmax(found.tree == t)) for t in range(3)]
+        actual = post.tree_distances(kind=distance)
+        wanted = actual.matrix if distance == "cells" else actual.matrix**2
+        first = [int(np.argmax(actual.tree == t)) for t in range(3)]
         places = np.unique(np.concatenate([c.get_offsets() for c in markers(ax)]).round(9), axis=0)
         assert len(places) == 3
         got = np.sort(((places[:, None] - places) ** 2).sum(axis=2).ravel())
@@ -78,12 +78,12 @@ class TestSplitFrequencies:
     def test_each_chain_against_the_others(self):
         post = some(chains=3)
         ax = plot_split_frequencies(post)
-        found = post.support(0.05)
-        here = found.kind == "cell"
+        actual = post.support(0.05)
+        here = actual.kind == "cell"
         for c in range(3):
             line = next(line for line in ax.lines if line.get_label() == f"chain {c}")
-            np.testing.assert_allclose(line.get_ydata(), found.by_chain[here, c])
-            np.testing.assert_allclose(line.get_xdata(), np.delete(found.by_chain[here], c, axis=1).mean(axis=1))
+            np.testing.assert_allclose(line.get_ydata(), actual.by_chain[here, c])
+            np.testing.assert_allclose(line.get_xdata(), np.delete(actual.by_chain[here], c, axis=1).mean(axis=1))
         assert f"{post.asdsf().asdsf:.3f}" in ax.get_title()
 
     def test_one_chain_half_with_half(self):
@@ -92,36 +92,36 @@ class TestSplitFrequencies:
         halves = pt.posterior_from_trees(
             post.model, [post.distinct_tree(t) for t in range(4)], post.tree_of_draw.reshape(2, 15)
         )
-        found = halves.support(0.05)
+        actual = halves.support(0.05)
         line = next(line for line in ax.lines if line.get_label() == "first half")
-        np.testing.assert_allclose(np.sort(line.get_ydata()), np.sort(found.by_chain[found.kind == "cell", 0]))
+        np.testing.assert_allclose(np.sort(line.get_ydata()), np.sort(actual.by_chain[actual.kind == "cell", 0]))
 
     def test_against_the_exact_probabilities(self):
         X = np.array([[i % 4, i // 4] for i in range(16)], dtype=float)
         truth = exact.solve(pt.TreeModel(X, X[:, 0] > 1))
         post = truth.sample(200, rng=1)
         ax = plot_split_frequencies(post, truth=truth)
-        found, wanted = post.support(0.05), truth.support(0.0)
+        actual, wanted = post.support(0.05), truth.support(0.0)
         known = dict(zip(wanted.key, wanted.probability, strict=True))
         line = next(line for line in ax.lines if line.get_label() == "splits")
-        here = np.flatnonzero(found.kind == "split")
-        np.testing.assert_allclose(line.get_xdata(), [known[found.key[i]] for i in here])
-        np.testing.assert_allclose(line.get_ydata(), found.probability[here])
+        here = np.flatnonzero(actual.kind == "split")
+        np.testing.assert_allclose(line.get_xdata(), [known[actual.key[i]] for i in here])
+        np.testing.assert_allclose(line.get_ydata(), actual.probability[here])
 
 
 class TestCumulativeSupport:
     def test_lines_are_fractions_of_the_draws_so_far(self):
         post = some()
         ax = plot_cumulative_support(post, n_splits=2)
-        found = post.support(0.0)
-        splits = found.kind == "split"
-        nearest = np.sort(np.abs(found.probability[splits] - 0.5))[:2]
+        actual = post.support(0.0)
+        splits = actual.kind == "split"
+        nearest = np.sort(np.abs(actual.probability[splits] - 0.5))[:2]
         thick = [line for line in ax.lines if line.get_linewidth() > 2]
         thin = [line for line in ax.lines if line.get_linewidth() < 2]
         assert len(thick) == 2
         assert len(thin) == 4
         np.testing.assert_allclose([abs(line.get_ydata()[-1] - 0.5) for line in thick], nearest)
-        held = found.by_tree[np.flatnonzero(splits)[np.argmin(np.abs(found.probability[splits] - 0.5))]]
+        held = actual.by_tree[np.flatnonzero(splits)[np.argmin(np.abs(actual.probability[splits] - 0.5))]]
         wanted = np.cumsum(held[post.tree_of_draw], axis=1) / np.arange(1, 31)
         np.testing.assert_allclose([line.get_ydata() for line in thin[:2]], wanted)
         np.testing.assert_allclose(thick[0].get_ydata(), wanted.mean(axis=0))

@@ -60,10 +60,10 @@ class TestPage:
     @pytest.mark.slow
     def test_same_posterior_same_bytes(self, tmp_path):
         one, other = posterior(), posterior()
-        told = written(one, tmp_path)
-        assert written(other, tmp_path) == told
+        data = written(one, tmp_path)
+        assert written(other, tmp_path) == data
         other.seconds = 12.5
-        assert written(other, tmp_path) == told
+        assert written(other, tmp_path) == data
 
     def test_whole_without_the_script(self, tmp_path):
         post = posterior(n_trees=3, depth=2)
@@ -93,7 +93,7 @@ class TestPage:
 
     @pytest.mark.slow
     def test_names_of_any_length_stay_small(self, tmp_path):
-        """Of features, classes and categories: each has thousands of characters."""
+        """Features, classes and categories have names of thousands of characters."""
         names = [f"{i}" + "feature " * 700 for i in range(3)]
         labels = np.array([f"{i}" + "class " * 900 for i in range(3)], dtype=object)
         post = posterior(lambda rng, n: labels[rng.integers(3, size=n)], columns=names, n_trees=40)

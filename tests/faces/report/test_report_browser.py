@@ -13,39 +13,39 @@ import pactree_mcmc as pt
 from tests.faces.report.pages import HOSTILE, posterior
 
 BROWSER = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""
+    (actual for name in ("chromium", "chromium-browser", "google-chrome") if (actual := shutil.which(name))), ""
 )
 pytestmark = pytest.mark.skipif(not BROWSER, reason="no Chromium is installed")
 
 PROBE = """
-const told = {}, find = id => document.getElementById(id), boxes = [...document.querySelectorAll("#icicle .box")];
+const seen = {}, find = id => document.getElementById(id), boxes = [...document.querySelectorAll("#icicle .box")];
 const key = (box, name) => box.dispatchEvent(new KeyboardEvent("keydown", {key: name, bubbles: true}));
-told.tabbable = boxes.filter(box => box.getAttribute("tabindex") === "0").length;
-told.labelled = boxes.every(box => box.getAttribute("aria-label").length > 0);
-told.first = find("which").textContent;
+seen.tabbable = boxes.filter(box => box.getAttribute("tabindex") === "0").length;
+seen.labelled = boxes.every(box => box.getAttribute("aria-label").length > 0);
+seen.first = find("which").textContent;
 boxes[0].focus();
 key(boxes[0], "ArrowRight");
-told.focused = Number(document.activeElement.dataset.path);
+seen.focused = Number(document.activeElement.dataset.path);
 key(document.activeElement, "ArrowDown");
-told.below = Number(document.activeElement.dataset.path);
+seen.below = Number(document.activeElement.dataset.path);
 key(document.activeElement, "Enter");
-told.pressed = boxes.filter(box => box.getAttribute("aria-pressed") === "true").map(box => Number(box.dataset.path));
-told.filtered = find("said").textContent;
-told.off = document.querySelectorAll("#map path.off").length;
-told.leafed = find("which").textContent;
+seen.pressed = boxes.filter(box => box.getAttribute("aria-pressed") === "true").map(box => Number(box.dataset.path));
+seen.filtered = find("said").textContent;
+seen.off = document.querySelectorAll("#map path.off").length;
+seen.leafed = find("which").textContent;
 find("clear").click();
-told.all = find("said").textContent;
+seen.all = find("said").textContent;
 find("next").click();
-told.second = find("which").textContent;
+seen.second = find("which").textContent;
 const fields = [...document.querySelectorAll("#row input, #row select")];
-told.fields = fields.map(field => field.parentElement.textContent);
+seen.fields = fields.map(field => field.parentElement.textContent);
 fields.forEach((field, i) => { field.value = ROW[i]; field.dispatchEvent(new Event("input", {bubbles: true})); });
 const rows = [...document.querySelector("#answer table").rows];
-told.answer = rows.map(row => [...row.cells].map(cell => cell.textContent));
-told.taken = document.querySelectorAll(".box.taken").length;
-told.scripts = document.scripts.length;
-told.wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
-document.body.dataset.told = JSON.stringify(told);
+seen.answer = rows.map(row => [...row.cells].map(cell => cell.textContent));
+seen.taken = document.querySelectorAll(".box.taken").length;
+seen.scripts = document.scripts.length;
+seen.wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+document.body.dataset.seen = JSON.stringify(seen);
 """
 
 
@@ -58,14 +58,14 @@ def in_browser(path, width=1200):
 
 
 def probed(post, tmp_path, row, width=1200):
-    """What the probe finds on a page; for it the policy is taken out."""
+    """Return what the probe reads from a page without its policy."""
     path = post.report(tmp_path / "page.html")
     text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", path.read_text(encoding="utf-8"))
     probe = PROBE.replace("ROW", json.dumps(row))
     path.write_text(text.replace("</body>", f"<script>{{{probe}}}</script></body>"), encoding="utf-8")
-    found = re.search(r'data-told="([^"]*)"', in_browser(path, width))
-    assert found, "the script of the page, or the probe, has failed"
-    return json.loads(found[1].replace("&quot;", '"').replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">"))
+    actual = re.search(r'data-seen="([^"]*)"', in_browser(path, width))
+    assert actual, "the script of the page, or the probe, has failed"
+    return json.loads(actual[1].replace("&quot;", '"').replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">"))
 
 
 @pytest.mark.slow
@@ -80,19 +80,19 @@ def test_the_script_runs_under_the_policy_of_the_page(tmp_path):
 def test_filter_leaf_and_predict(tmp_path):
     post = posterior(n_trees=20, depth=3)
     row = [0.3, -0.4, 1.1]
-    told = probed(post, tmp_path, row)
-    assert told["tabbable"] == 1
-    assert told["labelled"]
-    assert told["first"].startswith("Tree 1 of 20")
-    assert (told["focused"], told["below"], told["pressed"]) == (1, 2, [2])
-    assert told["filtered"].startswith("Trees with the path ")
-    assert told["off"] > 0
-    assert 0 < int(re.search(r"of (\d+):", told["leafed"])[1]) < 20
-    assert told["all"] == "All trees: 20 in this page."
-    assert told["second"].startswith("Tree 2 of 20")
+    seen = probed(post, tmp_path, row)
+    assert seen["tabbable"] == 1
+    assert seen["labelled"]
+    assert seen["first"].startswith("Tree 1 of 20")
+    assert (seen["focused"], seen["below"], seen["pressed"]) == (1, 2, [2])
+    assert seen["filtered"].startswith("Trees with the path ")
+    assert seen["off"] > 0
+    assert 0 < int(re.search(r"of (\d+):", seen["leafed"])[1]) < 20
+    assert seen["all"] == "All trees: 20 in this page."
+    assert seen["second"].startswith("Tree 2 of 20")
     expected = dict(zip(["False", "True"], post.predict_proba([row])[0], strict=True))
-    assert {cells[0]: float(cells[2]) for cells in told["answer"]} == pytest.approx(expected, abs=0.006)
-    assert told["taken"] > 0
+    assert {cells[0]: float(cells[2]) for cells in seen["answer"]} == pytest.approx(expected, abs=0.006)
+    assert seen["taken"] > 0
 
 
 @pytest.mark.slow
@@ -109,8 +109,8 @@ def test_hostile_names_in_a_narrow_window(tmp_path):
         pt.Tree([2, -1, -1], [float(np.sort(X[names[2]])[[29, 30]].mean()), 0, 0], [1, 0, 0], [2, 0, 0]),
     ]
     post = pt.posterior_from_trees(model, trees, rng.integers(0, 3, (2, 50)))
-    told = probed(post, tmp_path, [0.5, "0", 0.1], width=500)
-    assert told["scripts"] == 3
-    assert told["wide"] <= 0
-    assert {cells[0] for cells in told["answer"]} == set(HOSTILE[:2])
-    assert told["fields"][0].startswith(HOSTILE[0])
+    seen = probed(post, tmp_path, [0.5, "0", 0.1], width=500)
+    assert seen["scripts"] == 3
+    assert seen["wide"] <= 0
+    assert {cells[0] for cells in seen["answer"]} == set(HOSTILE[:2])
+    assert seen["fields"][0].startswith(HOSTILE[0])

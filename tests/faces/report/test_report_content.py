@@ -1,4 +1,4 @@
-"""What the report of a posterior says is true: paths, trees and their predictions, in Python and in its script."""
+"""The content of the report is true: paths, trees and their predictions, in Python and in its script."""
 
 import functools
 import json
@@ -27,7 +27,7 @@ SCRIPT = Path(pt.__file__).parent / "faces" / "report" / "page.js"
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 
 
-def sent_down(told, tree, row):
+def sent_down(data, tree, row):
     """The leaf that a row reaches in a tree of a page, read as its docstring says."""
     nodes = iter(tree["nodes"])
 
@@ -37,7 +37,7 @@ def sent_down(told, tree, row):
 
     here = below()
     while not isinstance(here, int):
-        feature, asked, default = told["splits"][here[0]][:3]
+        feature, asked, default = data["splits"][here[0]][:3]
         x = row[feature]
         if asked is None:
             left = bool(default) == np.isnan(x)
@@ -55,19 +55,19 @@ def in_page(post, **options):
     return trees_for_page(post, post.credible_set(), paths, np.zeros(post.n_distinct_trees, dtype=int), **options)
 
 
-def used_rows(post, told, X):
+def used_rows(post, data, X):
     """Numbers of the features of the page."""
     numbers = post.model.columns.numbers(X)
     names = list(map(str, post.model.columns.names))
-    return numbers[:, [names.index(f["name"]) for f in told["features"]]]
+    return numbers[:, [names.index(f["name"]) for f in data["features"]]]
 
 
-def predicted(told, rows, n_classes):
+def predicted(data, rows, n_classes):
     """Means over the trees of a page, in plain Python."""
-    weight = np.array([tree["weight"] for tree in told["trees"]])
+    weight = np.array([tree["weight"] for tree in data["trees"]])
     out = []
     for row in rows:
-        values = [told["leaves"]["values"][sent_down(told, tree, row)] for tree in told["trees"]]
+        values = [data["leaves"]["values"][sent_down(data, tree, row)] for tree in data["trees"]]
         if n_classes:
             values = [[*v, 1 - sum(v)] for v in values]
         out.append(weight @ np.array(values) / weight.sum())
@@ -99,11 +99,11 @@ class TestWhatItSays:
         post = pt.posterior_from_trees(model, trees[:MOST])
         post.__dict__["weight_of_tree"] = np.bincount(post.tree_of_draw[0], weights=probability[:MOST])
         paths = common_paths(post)
-        found = truth.path_probabilities(post, paths.cell, paths.parent)
+        actual = truth.path_probabilities(post, paths.cell, paths.parent)
         rest = 1.0 - probability[:MOST].sum()
-        assert len(found) > 3
-        assert np.all(found >= paths.probability - 1e-9)
-        assert np.all(found <= paths.probability + rest + 1e-9)
+        assert len(actual) > 3
+        assert np.all(actual >= paths.probability - 1e-9)
+        assert np.all(actual <= paths.probability + rest + 1e-9)
 
     @pytest.mark.planted
     def test_a_path_of_other_cells_has_another_probability(self):
@@ -114,8 +114,8 @@ class TestWhatItSays:
         paths = common_paths(post)
         swapped = paths.cell.copy()
         swapped[1], swapped[3] = swapped[3], swapped[1]
-        found = truth.path_probabilities(post, swapped, paths.parent)
-        assert np.abs(found - paths.probability).max() > 0.01
+        actual = truth.path_probabilities(post, swapped, paths.parent)
+        assert np.abs(actual - paths.probability).max() > 0.01
 
     def test_boxes_lie_in_their_parents_and_do_not_overlap(self):
         paths = common_paths(posterior(n_trees=20, depth=4))
@@ -138,45 +138,45 @@ class TestWhatItSays:
     @pytest.mark.parametrize("n_classes", [2, 3, 20])
     def test_trees_in_the_page_predict_as_the_posterior(self, n_classes):
         post = posterior(lambda rng, n: rng.integers(0, n_classes, n) if n_classes < 20 else np.arange(n) % 20, n=60)
-        told = in_page(post)
+        data = in_page(post)
         X = np.random.default_rng(1).normal(size=(20, 3))
-        found = predicted(told, used_rows(post, told, X), n_classes)
-        assert found == pytest.approx(post.predict_proba(X), abs=2e-5)
+        actual = predicted(data, used_rows(post, data, X), n_classes)
+        assert actual == pytest.approx(post.predict_proba(X), abs=2e-5)
 
     @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "grid, missing"])
     def test_nominal_and_missing_values(self, name):
         model, post = MODELS[name], most_probable(name)
-        told = in_page(post)
+        data = in_page(post)
         X = np.random.default_rng(1).integers(0, 4, (20, model.n_features)).astype(float)
         if "missing" in name:
             X[::3, 1] = np.nan
-        assert predicted(told, used_rows(post, told, X), 2) == pytest.approx(post.predict_proba(X), abs=2e-5)
+        assert predicted(data, used_rows(post, data, X), 2) == pytest.approx(post.predict_proba(X), abs=2e-5)
 
     @pytest.mark.planted
     def test_a_page_with_yes_and_no_exchanged_predicts_otherwise(self):
         post = posterior()
-        told = in_page(post)
+        data = in_page(post)
         X = np.random.default_rng(1).normal(size=(20, 3))
-        told["splits"][0][1] = -told["splits"][0][1] - 1.0
-        found = predicted(told, used_rows(post, told, X), 2)
-        assert np.abs(found - post.predict_proba(X)).max() > 1e-3
+        data["splits"][0][1] = -data["splits"][0][1] - 1.0
+        actual = predicted(data, used_rows(post, data, X), 2)
+        assert np.abs(actual - post.predict_proba(X)).max() > 1e-3
 
     def test_paths_of_the_trees_are_those_of_their_nodes(self):
         post = posterior(n_trees=15, depth=4)
-        paths, told = common_paths(post), in_page(post)
+        paths, data = common_paths(post), in_page(post)
         fractions = np.zeros(len(paths.parent))
-        for tree in told["trees"]:
+        for tree in data["trees"]:
             fractions[sorted({path for path in tree["paths"] if path >= 0})] += tree["fraction"]
         assert fractions == pytest.approx(paths.probability, abs=1e-5)
 
     @pytest.mark.slow
     def test_some_of_many_trees_are_a_fair_sample(self):
         post = posterior(n_trees=900, draws=(3, 300), depth=1, n=20)
-        told = in_page(post)
-        assert sum(tree["weight"] for tree in told["trees"]) == pytest.approx(1.0, abs=1e-3)
-        assert "400 of 900 draws, evenly spaced" in told["description"]
+        data = in_page(post)
+        assert sum(tree["weight"] for tree in data["trees"]) == pytest.approx(1.0, abs=1e-3)
+        assert "400 of 900 draws, evenly spaced" in data["description"]
         best = (post.log_prior_of_tree + post.log_score_of_tree)[post.weight_of_tree > 0].max()
-        assert told["trees"][0]["log_posterior"] == pytest.approx(best, abs=1e-3)
+        assert data["trees"][0]["log_posterior"] == pytest.approx(best, abs=1e-3)
 
     def test_verdict_and_numbers(self, tmp_path):
         post = posterior(draws=(2, 30))
@@ -191,15 +191,15 @@ class TestWhatItSays:
         for difference in (0.0, 1.0):
             evidences = np.array([[-10.0, 0.01], [-10.0 - difference, 0.01]])
             draws.course = Course(read_kernel("whole"), 1, (End(0), End(1)), 4000, evidences)
-            told = report_content(draws, None, None)["verdict"]
-            assert (told["level"] == "good") == (difference == 0.0)
-            assert any("one half has lost part" in line for line in told["lines"]) == (difference > 0.0)
+            data = report_content(draws, None, None)["verdict"]
+            assert (data["level"] == "good") == (difference == 0.0)
+            assert any("one half has lost part" in line for line in data["lines"]) == (difference > 0.0)
 
     def test_one_chain_has_no_witness(self):
         draws = exact.solve(MODELS["local, nominal"]).sample(2000, rng=1)
         draws.course = Course(read_kernel("whole"), 1, (End(0),), 4000, np.array([[-10.0, 0.01]]))
-        told = report_content(draws, None, None)["verdict"]
-        assert told["level"] == "good" and any(NO_WITNESS in line for line in told["lines"])
+        data = report_content(draws, None, None)["verdict"]
+        assert data["level"] == "good" and any(NO_WITNESS in line for line in data["lines"])
 
     def test_chains_apart_are_said_first(self, tmp_path):
         x = np.arange(10.0)
@@ -238,39 +238,39 @@ def test_names_of_columns_stay_as_they_are(tmp_path):
 
 
 def test_the_script_asks_for_all_that_a_tree_has():
-    """Another name in the script is no error in a browser, but NaN on the page."""
-    told = report_content(posterior(), None, None)["trees"]
+    """A misspelt name in the script makes NaN on the page, without an error in the browser."""
+    data = report_content(posterior(), None, None)["trees"]
     asked = set(re.findall(r"\.([a-z_]+)", SCRIPT.read_text(encoding="utf-8")))
-    assert set(told["trees"][0]) - {"mode"} <= asked
+    assert set(data["trees"][0]) - {"mode"} <= asked
 
 
-def in_node(body, told):
-    """What a few lines of JavaScript print as JSON, with the functions of the page at hand."""
-    program = f"const page = require({json.dumps(str(SCRIPT))}); const told = {json.dumps(told)};\n{body}"
+def in_node(body, data):
+    """Return what lines of JavaScript print as JSON, with the functions of the page in `page`."""
+    program = f"const page = require({json.dumps(str(SCRIPT))}); const data = {json.dumps(data)};\n{body}"
     done = subprocess.run(["node", "-"], input=program, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 PREDICT = """
-const trees = told.page.trees.map(page.decoded);
-console.log(JSON.stringify(told.rows.map(row => {
-  const share = page.leavesOf(trees, told.page.splits, row);
-  const found = page.meanOf(share, told.page.leaves, told.classes);
-  const ends = told.page.leaves.kind ? [0.05, 0.5, 0.95].map(q => page.quantileOf(share, told.page.leaves, q)) : [];
-  return {mean: found.mean, sd: found.sd, ends, held: trees.map(tree => [...tree.held].sort((a, b) => a - b))};
+const trees = data.page.trees.map(page.decoded);
+console.log(JSON.stringify(data.rows.map(row => {
+  const share = page.leavesOf(trees, data.page.splits, row);
+  const actual = page.meanOf(share, data.page.leaves, data.classes);
+  const ends = data.page.leaves.kind ? [0.05, 0.5, 0.95].map(q => page.quantileOf(share, data.page.leaves, q)) : [];
+  return {mean: actual.mean, sd: actual.sd, ends, held: trees.map(tree => [...tree.held].sort((a, b) => a - b))};
 })));
 """
 
 
 def asked(post, X):
-    told = in_page(post)
-    rows = [[None if np.isnan(x) else x for x in row] for row in used_rows(post, told, X).tolist()]
-    return told, in_node(PREDICT, {"page": told, "rows": rows, "classes": post.model.classes_ is not None})
+    data = in_page(post)
+    rows = [[None if np.isnan(x) else x for x in row] for row in used_rows(post, data, X).tolist()]
+    return data, in_node(PREDICT, {"page": data, "rows": rows, "classes": post.model.classes_ is not None})
 
 
 WORDS = """
-const {splits, features, trees} = told.page, out = [];
+const {splits, features, trees} = data.page, out = [];
 for (const tree of trees.map(page.decoded)) {
   const lines = [];
   const visit = (i, possible) => {
@@ -318,8 +318,8 @@ class TestWords:
         post = pt.posterior_from_trees(pt.TreeModel(x, np.arange(40) % 2, missing="branch"), [tree])
         said = ["x0 is missing", "x0 is known"]
         assert said_in_node(post) == [said if left else said[::-1]]
-        _, found = asked(post, np.array([[np.nan], [-1e308], [1e308]]))
-        assert [line["mean"] for line in found] == pytest.approx(
+        _, actual = asked(post, np.array([[np.nan], [-1e308], [1e308]]))
+        assert [line["mean"] for line in actual] == pytest.approx(
             post.predict_proba([[np.nan], [-1e308], [1e308]]), abs=2e-5
         )
 
@@ -329,9 +329,9 @@ class TestScript:
     def test_classes(self):
         post = posterior(lambda rng, n: rng.integers(0, 4, n), depth=4)
         X = np.random.default_rng(1).normal(size=(12, 3))
-        _, found = asked(post, X)
-        assert [line["mean"] for line in found] == pytest.approx(post.predict_proba(X), abs=2e-5)
-        assert [line["sd"] for line in found] == pytest.approx(post.predict_std_over_trees(X), abs=1e-4)
+        _, actual = asked(post, X)
+        assert [line["mean"] for line in actual] == pytest.approx(post.predict_proba(X), abs=2e-5)
+        assert [line["sd"] for line in actual] == pytest.approx(post.predict_std_over_trees(X), abs=1e-4)
 
     @pytest.mark.parametrize(
         "leaf",
@@ -341,9 +341,11 @@ class TestScript:
     def test_numbers_and_their_quantiles(self, leaf):
         post = posterior(lambda rng, n: rng.poisson(3.0, n).astype(float), leaf=leaf)
         X = np.random.default_rng(1).normal(size=(6, 3))
-        _, found = asked(post, X)
-        assert [line["mean"][0] for line in found] == pytest.approx(post.predict(X), rel=1e-6, abs=1e-6)
-        assert [line["ends"] for line in found] == pytest.approx(post.predict_quantiles(X, [0.05, 0.5, 0.95]), rel=1e-5)
+        _, actual = asked(post, X)
+        assert [line["mean"][0] for line in actual] == pytest.approx(post.predict(X), rel=1e-6, abs=1e-6)
+        assert [line["ends"] for line in actual] == pytest.approx(
+            post.predict_quantiles(X, [0.05, 0.5, 0.95]), rel=1e-5
+        )
 
     @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "grid, missing"])
     def test_nominal_and_missing_values(self, name):
@@ -351,5 +353,5 @@ class TestScript:
         X = np.random.default_rng(1).integers(0, 5, (20, model.n_features)).astype(float)
         if "missing" in name:
             X[::3, 1] = np.nan
-        _, found = asked(post, X)
-        assert [line["mean"] for line in found] == pytest.approx(post.predict_proba(X), abs=2e-5)
+        _, actual = asked(post, X)
+        assert [line["mean"] for line in actual] == pytest.approx(post.predict_proba(X), abs=2e-5)

@@ -146,11 +146,15 @@ def test_nested_parameters(kind):
     before = plain.tree_prior
     plain.set_params(tree_prior__alpha=0.5, max_depth=3, split_prior__min_leaf=4)
     assert repr(before) == repr(pt.ChipmanPrior(0.95, 1.5))
-    told = plain.get_params()
-    assert (told["tree_prior__alpha"], told["tree_prior__beta"], told["tree_prior__max_depth"]) == (0.5, 1.5, None)
-    assert told["split_prior__min_leaf"] == 4 and told["max_depth"] == 3
+    result = plain.get_params()
+    assert (result["tree_prior__alpha"], result["tree_prior__beta"], result["tree_prior__max_depth"]) == (
+        0.5,
+        1.5,
+        None,
+    )
+    assert result["split_prior__min_leaf"] == 4 and result["max_depth"] == 3
     assert not any("__" in name for name in plain.get_params(deep=False))
-    assert kind(**plain.get_params(deep=False)).get_params() == told
+    assert kind(**plain.get_params(deep=False)).get_params() == result
     # the part and its parameter at once, in either order: the parameter is that of the new part
     for order in (1, -1):
         both = dict([("tree_prior", pt.LeafPenalty(2.0)), ("tree_prior__cost", 3.0)][::order])
@@ -163,7 +167,7 @@ def test_nested_parameters(kind):
         plain.set_params(tree_prior__beta=-1.0)
     with pytest.raises(ValueError, match=r"Invalid parameter 'seconds'"):
         plain.set_params(seconds=3.0)
-    assert plain.get_params() == told
+    assert plain.get_params() == result
 
 
 LEAF_PARAMETERS = {
@@ -202,11 +206,11 @@ def test_search_over_a_parameter_of_each_part(kind):
     grid = {f"tree__{name}": values for name, values in grid.items()}
     scoring = "neg_log_loss" if kind is pt.BayesianTreeClassifier else None
     search = GridSearchCV(line, grid, cv=2, scoring=scoring).fit(X, y)
-    best, found = search.best_estimator_["tree"], search.best_params_
-    assert best.posterior_.model.tree_prior.alpha == found["tree__tree_prior__alpha"]
+    best, actual = search.best_estimator_["tree"], search.best_params_
+    assert best.posterior_.model.tree_prior.alpha == actual["tree__tree_prior__alpha"]
     assert best.posterior_.model.split_prior.max_cuts == 2
     (name,) = (name for name in grid if name.startswith("tree__leaf"))
-    assert getattr(best.posterior_.model.leaf, name.removeprefix("tree__leaf__")) == found[name]
+    assert getattr(best.posterior_.model.leaf, name.removeprefix("tree__leaf__")) == actual[name]
     assert len(set(search.cv_results_["mean_test_score"])) > 1
 
 
@@ -323,7 +327,7 @@ def test_exposures_follow_their_rows():
 
 
 def test_fewer_rows_have_fewer_in_a_leaf(monkeypatch):
-    """Where the prior is chosen on a part of the rows its leaves hold the same part of them."""
+    """Leaves of the search on a sample of the rows have a proportional number of rows."""
     X, y, _ = large(2500)
     made = []
 

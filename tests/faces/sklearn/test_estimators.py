@@ -97,7 +97,7 @@ def test_text_columns_are_nominal(plain):
     assert plain.posterior_.model.columns.is_nominal.tolist() == [True, False]
     assert plain.score(X, y) > 0.95
     assert plain.feature_names_in_.tolist() == ["colour", "size"] and plain.n_features_in_ == 2
-    told = plain.predict_proba(X)
+    result = plain.predict_proba(X)
     as_stated = pt.BayesianTreeClassifier(**STATED).fit(X, y).predict_proba(X)
     kinds = {
         "object": X.astype({"colour": object}),
@@ -108,7 +108,7 @@ def test_text_columns_are_nominal(plain):
     for kind, table in kinds.items():
         fitted = pt.BayesianTreeClassifier(**STATED).fit(table, y)
         assert np.array_equal(fitted.predict_proba(table), as_stated), kind
-        assert np.array_equal(plain.predict_proba(table), told), kind
+        assert np.array_equal(plain.predict_proba(table), result), kind
     array = X.to_numpy(dtype=object)
     named = pt.BayesianTreeClassifier(**STATED, nominal=[0]).fit(array, y)
     assert np.array_equal(named.predict_proba(array), as_stated)
@@ -247,7 +247,7 @@ def test_the_error_of_many_classes_is_that_of_the_worst():
     by_chain = fitted.posterior_.values_by_draw(X).mean(axis=1)
     error = by_chain.std(axis=0, ddof=1) / np.sqrt(4)
     of_row = error.max(axis=1)
-    found = fitted.monte_carlo_error_
-    assert found == pytest.approx(np.quantile(of_row, 0.9), rel=1e-6)
-    assert (of_row > found * (1.0 + 1e-9)).mean() <= 0.1
-    assert np.sqrt(np.mean(error**2)) < 0.6 * found  # what was reported before
+    actual = fitted.monte_carlo_error_
+    assert actual == pytest.approx(np.quantile(of_row, 0.9), rel=1e-6)
+    assert (of_row > actual * (1.0 + 1e-9)).mean() <= 0.1
+    assert np.sqrt(np.mean(error**2)) < 0.6 * actual  # what was reported before

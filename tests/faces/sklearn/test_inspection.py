@@ -51,8 +51,8 @@ def answer(fitted, table):
 
 def check_dependence(fitted, table, name, **more):
     """The grid's averages are those of predictions with the column set to the value."""
-    found = partial_dependence(fitted, table, [name], grid_resolution=6, **more)
-    values, average = found["grid_values"][0], found["average"][0]
+    actual = partial_dependence(fitted, table, [name], grid_resolution=6, **more)
+    values, average = actual["grid_values"][0], actual["average"][0]
     by_hand = [answer(fitted, table.assign(**{name: value})).mean() for value in values]
     assert average == pytest.approx(by_hand)
     return values, average
@@ -78,8 +78,8 @@ def test_a_cast_table_predicts_the_same(fitted, table):
 
 
 def test_permutation_importance(fitted, table):
-    found = permutation_importance(fitted[0], table, fitted[1], n_repeats=3, random_state=0).importances_mean
-    assert set(np.argsort(-found)[:3]) == {0, 1, 2} and np.all(np.abs(found[4:]) < 0.05)
+    actual = permutation_importance(fitted[0], table, fitted[1], n_repeats=3, random_state=0).importances_mean
+    assert set(np.argsort(-actual)[:3]) == {0, 1, 2} and np.all(np.abs(actual[4:]) < 0.05)
 
 
 @pytest.mark.planted
