@@ -22,8 +22,7 @@ from ...posterior.summaries.credible_set import CredibleSet
 from ...tree.arrays import LEAF
 from ...tree.export import MOST_CLASSES
 from . import words
-from .paths import Paths, common_paths
-from .trees import order_of_trees, trees_for_page
+from .trees import Paths, common_paths, order_of_trees, trees_for_page
 from .words import LONGEST_NAME, cut
 
 DRAWS = 1000

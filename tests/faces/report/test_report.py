@@ -9,7 +9,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.faces.report.page import environment
-from pactree_mcmc.faces.report.paths import common_paths
+from pactree_mcmc.faces.report.trees import common_paths
 from tests.faces.report.pages import HOSTILE, Read, posterior, written
 from tests.posterior.spaces import MODELS
 

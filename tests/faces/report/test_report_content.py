@@ -14,8 +14,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.faces.report.content import layout, report_content
-from pactree_mcmc.faces.report.paths import common_paths
-from pactree_mcmc.faces.report.trees import trees_for_page
+from pactree_mcmc.faces.report.trees import common_paths, trees_for_page
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.posterior.convergence import NO_WITNESS
 from pactree_mcmc.tree.drawn import Course
