@@ -70,12 +70,13 @@ def with_options(message: str) -> str:
     """
     message = re.sub(r"pt\.resume\((?:'([^']*)'|path)\)", r"python -m pactree_mcmc resume \1", message)
     message = re.sub(r"LocalCuts\((max_cuts=\w+)\)", r"\1", message)
-    names = "|".join(OPTIONS_OF_LIBRARY)
-    return re.sub(rf"\b({names})=(['\"]?)(\[[^\]]*\]|(?:\w+(?:\.\d+)?)?)\2", _option, message)
+    names, quoted = "|".join(OPTIONS_OF_LIBRARY), r"""'[^']*'|"[^"]*\""""
+    return re.sub(rf"\b({names})=({quoted}|\[[^\]]*\]|\w+(?:\.\d+)?)?", _option, message)
 
 
 def _option(match: re.Match[str]) -> str:
-    return f"--{match[1].replace('_', '-')} {match[3]}".rstrip()
+    value = (match[2] or "").strip("'\"")
+    return f"--{match[1].replace('_', '-')} {value}".rstrip()
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -129,6 +129,7 @@ def test_advice_names_options_that_exist(capsys):
         "about 3 times as many steps (steps=3000)": "as many steps (--steps 3000)",
         'or missing="branch".': "or --missing branch.",
         "fits: LocalCuts(max_cuts=3), max_depth=2, max_cells=1_200;": "--max-cuts 3, --max-depth 2, --max-cells 1_200;",
+        "checkpoint='a b/run.nc' exists already": "--checkpoint a b/run.nc exists already",
         "exists; pt.resume('a.nc') goes on from it": "python -m pactree_mcmc resume a.nc goes on from it",
     }.items():
         assert expected in with_options(message)
