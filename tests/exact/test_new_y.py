@@ -13,7 +13,7 @@ import exact
 import pactree_mcmc as pt
 from exact import predicting
 from exact.posterior import ExactPosterior
-from pactree_mcmc.posterior.predictive import Predictive
+from pactree_mcmc.posterior.rows.predictive import Predictive
 from tests.problems.drawn import random_problem
 from tests.reference.enumeration import Reference, enumerate_trees, leaf_of
 from tests.reference.leaf_scores import gamma_parameters, moments

@@ -6,7 +6,7 @@ import numpy as np
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.space.cells import rows_looked_at
+from pactree_mcmc.posterior.trees.cells import rows_looked_at
 
 
 def table(n=9, seed=0, missing=False):

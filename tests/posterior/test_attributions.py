@@ -9,7 +9,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.summaries import attributions
+from pactree_mcmc.posterior.rows import attributions
 
 
 def problem(regression=False):

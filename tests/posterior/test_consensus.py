@@ -5,7 +5,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.summaries import consensus as module
+from pactree_mcmc.posterior.trees import consensus as module
 
 from .spaces import MODELS, all_trees, independent, probabilities
 

@@ -8,8 +8,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior import left_out
 from pactree_mcmc.posterior.inference_data import load_arviz, to_arviz
+from pactree_mcmc.posterior.rows import left_out
 
 N = 14
 PRIOR = pt.ChipmanPrior(0.9, 0.7, max_depth=2)

@@ -12,8 +12,8 @@ from scipy import stats as distributions
 import pactree_mcmc as pt
 from pactree_mcmc.model.leaf import known_variance, normal, shared_variance
 from pactree_mcmc.model.leaf.distributions import Mixture, NegativeBinomial
-from pactree_mcmc.posterior import predictive as module
-from pactree_mcmc.posterior.predictive import Predictive
+from pactree_mcmc.posterior.rows import predictive as module
+from pactree_mcmc.posterior.rows.predictive import Predictive
 
 LEAVES = [
     pt.NormalInverseGamma(m0=0.3, k0=0.5, a0=2.0, b0=1.5),

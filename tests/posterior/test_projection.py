@@ -5,7 +5,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.summaries.projection import grow_summary, kept_by
+from pactree_mcmc.posterior.trees.projection import explained_by, grow_summary
 
 from .spaces import MODELS, independent
 
@@ -99,7 +99,7 @@ def test_projecting_the_draws_on_their_own_leaves_would_be_seen():
     """Fractions as of the mean, not as of the draw."""
     rng = np.random.default_rng(0)
     values, part = rng.normal(size=(3, 8, 2)), np.repeat(np.eye(2), 4, axis=0)
-    fraction, means = kept_by(values, part, np.ones(8))
+    fraction, means = explained_by(values, part, np.ones(8))
     assert fraction == pytest.approx([r2_by_hand(v, np.repeat([0, 1], 4), np.ones(8)) for v in values])
     assert fraction != pytest.approx(np.repeat(fraction[:1], 3))
     assert means == pytest.approx(values.reshape(3, 2, 4, 2).mean(axis=2))

@@ -8,8 +8,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.posterior.convergence import check_convergence
-from pactree_mcmc.posterior.ess import ConvergenceWarning
-from pactree_mcmc.posterior.inference_data import rhat
+from pactree_mcmc.posterior.ess import ConvergenceWarning, rhat
 
 N = 60
 NAMES = ["left", "twin", "other", "copy"]

@@ -7,7 +7,7 @@ import exact
 import pactree_mcmc as pt
 from exact.exploring import ExploresGraph
 from pactree_mcmc.posterior.ess import rhat_and_ess
-from pactree_mcmc.posterior.space.cells import Cells, number_cells
+from pactree_mcmc.posterior.trees.cells import Cells, number_cells
 from tests.problems.trees import mask_of
 
 from .spaces import MODELS, all_trees, in_chains, independent, keyed, probabilities, table
@@ -131,9 +131,9 @@ def test_of_many_rows_some_are_looked_at():
     found = post.support(0.0)
     assert (found.n_rows, found.all_rows) == (2000, 5000)
     assert "2000 of 5000" in found.table().attrs["rows"]
-    few = number_cells(post, max_rows=5)
+    few = number_cells(post.model, post.coded_trees, max_rows=5)
     assert (few.n_rows, few.n_splits, few.n_cells) == (5, 2, 5)
-    assert number_cells(post, max_rows=5000).n_splits == 3
+    assert number_cells(post.model, post.coded_trees, max_rows=5000).n_splits == 3
 
 
 def test_words_say_each_feature_once():

@@ -89,7 +89,7 @@ def test_evidences_that_differ_are_reported():
     (line,) = evidences_differ(post.course.evidences)
     assert line == (
         "the log evidence is -123.41 +- 0.10 by one half of the chains and -122.10 +- 0.08 by the other half, which "
-        "tuned apart: one half has lost part of the posterior"
+        "tuned separately: one half has lost part of the posterior"
     )
     found = check_convergence(post)
     assert len(found) == 2 and found[1] == line == objections(post)[1]

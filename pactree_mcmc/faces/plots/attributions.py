@@ -8,7 +8,8 @@ import numpy as np
 
 from ...core.checks import Seed, check_count
 from ...posterior.base import Posterior
-from ...posterior.summaries.attributions import Attributions, attributions_of
+from ...posterior.rows.attributions import Attributions, attributions_of
+from ...posterior.sampled import draws_from
 from ...table.kinds import NUMBER
 from ...table.words import figure, figures, value_text
 from ...tree.words import label_words
@@ -100,7 +101,7 @@ def plot_shap(
         raise ValueError("X has no rows; give at least one.")
     if has_no_draws(posterior):
         return say_no_draws(axes_or_new(ax, 5.6, 3.4))
-    found = attributions_of(posterior._draws_that_predict(draws, rng), numbers, coverage)
+    found = attributions_of(draws_from(posterior, draws, rng, that_predict=True), numbers, coverage)
     one = len(numbers) == 1
     middle, low, high = (
         (found.mean[0], found.lower[0], found.upper[0])

@@ -9,7 +9,8 @@ import numpy as np
 
 from ...core.checks import check_count
 from ...posterior.base import Posterior
-from ...posterior.inference_data import by_draw, ess, rhat
+from ...posterior.ess import ess, rhat
+from ...posterior.inference_data import by_draw
 from ...posterior.sampled import SampledPosterior
 from .axes import MOST_CHAINS, axes_or_new, check_sampled, color_of, has_no_draws, say_no_draws
 from .distributions import plot_inclusion, plot_n_leaves

@@ -9,7 +9,8 @@ import numpy as np
 
 from ...core.checks import Seed, check_count, check_number, read_generator
 from ...posterior.base import Posterior
-from ...posterior.predictive import has_values_by_leaf
+from ...posterior.draws import has_values_by_leaf
+from ...posterior.sampled import draws_from
 from ...tree.arrays import leaf_values, leaves_reached
 from ...tree.tree import stack_trees
 from .axes import (
@@ -180,7 +181,7 @@ def _drawn(
             return leaf_values(stacked, np.ascontiguousarray(value[:, column : column + 1]), X)[:, :, 0]
 
         return axis_of(model, feature, trees, MOST_PIECES), by_leaf
-    draws, which = posterior._draws_that_predict(n_trees, rng)._drawn_trees(n_trees, read_generator(rng))
+    draws, which = draws_from(posterior, n_trees, rng, that_predict=True)._drawn_trees(n_trees, read_generator(rng))
 
     def by_row(X: np.ndarray, column: int) -> np.ndarray:
         regressors, reached = model.regressors(X), leaves_reached(draws.distinct_trees, X)

@@ -13,10 +13,10 @@ import numpy as np
 
 from ...core.checks import Seed, check_count, check_number, check_type
 from ...posterior.base import Posterior
-from ...posterior.sampled import SampledPosterior
-from ...posterior.space.cells import rows_looked_at
-from ...posterior.space.distances import row_counts, spaced
-from ...posterior.summaries.consensus import ConsensusTree
+from ...posterior.sampled import SampledPosterior, draws_from
+from ...posterior.trees.cells import rows_looked_at
+from ...posterior.trees.consensus import ConsensusTree
+from ...posterior.trees.distances import row_counts, spaced
 from ...table.words import count_text
 from ...tree.arrays import LEAF
 from ...tree.coded import leaves_of_units
@@ -89,7 +89,7 @@ def plot_forest(
         return say_no_draws(axes_or_new(ax, 7.0, 4.6))
     from matplotlib.ticker import MaxNLocator
 
-    post = posterior._as_draws(n_trees, rng)
+    post = draws_from(posterior, n_trees, rng)
     ax = axes_or_new(ax, 7.0, 4.6)
     shown = post.tree_of_draw.ravel()[spaced(post.tree_of_draw.size, n_trees)]
     which, counts = np.unique(shown, return_counts=True)

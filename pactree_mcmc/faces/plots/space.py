@@ -8,9 +8,9 @@ import numpy as np
 
 from ...core.checks import Seed, check_choice
 from ...posterior.base import Posterior
-from ...posterior.space.distances import KINDS, TreeDistances
-from ...posterior.space.scaling import classical_scaling
-from ...posterior.summaries.modes import Mode, Modes
+from ...posterior.sampled import draws_from
+from ...posterior.trees.distances import KINDS, TreeDistances, classical_scaling
+from ...posterior.trees.modes import Mode, Modes
 from ...tree.arrays import LEAF
 from ...tree.tree import Tree
 from .axes import (
@@ -81,8 +81,7 @@ def plot_tree_space(
     check_choice("distance", distance, KINDS)
     if has_no_draws(posterior):
         return say_no_draws(axes_or_new(ax, 6.4, 4.6))
-    given = posterior._draws_that_predict if distance == "predictions" else posterior._as_draws
-    post = given(draws, rng)
+    post = draws_from(posterior, draws, rng, that_predict=distance == "predictions")
     found, modes = post.tree_distances(kind=distance), post.modes(distance)
     place, part = classical_scaling(found.matrix if distance == "cells" else found.matrix**2)
     ax = axes_or_new(ax, 6.4, 4.6)

@@ -12,12 +12,11 @@ from ...files.calls import versions
 from ...model.leaf_words import lines_of_cells
 from ...posterior.base import Posterior
 from ...posterior.convergence import check_convergence, verdict
-from ...posterior.predictive import has_values_by_leaf
-from ...posterior.sampled import SampledPosterior
-from ...posterior.space.distances import spaced
-from ...posterior.space.paths import condition_of, conditions_in_words, path_to
-from ...posterior.space.scaling import classical_scaling
-from ...posterior.space.support import words_of_node
+from ...posterior.draws import has_values_by_leaf
+from ...posterior.sampled import SampledPosterior, draws_from
+from ...posterior.trees.distances import classical_scaling, spaced
+from ...posterior.trees.paths import condition_of, conditions_in_words, path_to
+from ...posterior.trees.support import words_of_node
 from ...tree.arrays import LEAF
 from ...tree.export import MOST_CLASSES
 from .facts import best_log_posterior, calls_of, data_words, described, evidence_words, run_words, versions_words
@@ -58,7 +57,7 @@ def report_content(post: Posterior, truth: Posterior | None, command: str | None
     command : str or None
         The line that makes the report again.
     """
-    draws = post._draws_that_predict(DRAWS, 0)
+    draws = draws_from(post, DRAWS, 0, that_predict=True)
     truth = post if draws is not post and truth is None else check_truth(draws, truth)
     paths = common_paths(draws)
     modes = draws.modes()

@@ -8,10 +8,10 @@ import numpy as np
 
 from ...model.leaf.distributions import NegativeBinomial, StudentT
 from ...model.leaf_words import words_of_cells
-from ...posterior.predictive import has_values_by_leaf
-from ...posterior.space.cells import rows_looked_at
-from ...posterior.space.distances import row_counts, spaced
-from ...posterior.summaries.credible_set import CredibleSet
+from ...posterior.draws import has_values_by_leaf
+from ...posterior.trees.cells import rows_looked_at
+from ...posterior.trees.credible_set import CredibleSet
+from ...posterior.trees.distances import row_counts, spaced
 from ...table.kinds import NUMBER
 from ...table.words import digits_of_range, figure, threshold_text
 from ...tree.arrays import LEAF

@@ -29,8 +29,10 @@ from ...core.warn import warn
 from ...mcmc.sampling import sample
 from ...model import TreeModel
 from ...model.data import number_target
-from ...posterior.convergence import objections, training_points
+from ...posterior.convergence import objections
 from ...posterior.ess import ConvergenceWarning
+from ...posterior.rows.predictive import sample_new_y
+from ...posterior.rows.training import training_points
 from ...posterior.sampled import SampledPosterior, fractions
 from ...table.labels import refuse_missing
 from ...table.reader import Table, frame_of, holds_categories, is_frame
@@ -387,4 +389,4 @@ class BayesianTree(WithParts):
             If ``draws`` is not positive, the leaf is a loss, or X does not fit.
         """
         numbers = self._numbers(X)
-        return self.posterior_._new_y(numbers, draws, rng)
+        return sample_new_y(self.posterior_, numbers, draws, rng)

@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ...model import DirichletMultinomial, NormalInverseGamma
-from ...posterior.predictive import Predictive
+from ...posterior.rows.predictive import Predictive
 from ...table.validation import read_column
 from .base import BayesianTree, Rows
 from .prior_search import Choice, class_leaves, number_leaves, number_starts

@@ -12,7 +12,7 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.faces.plots import plot_inclusion, plot_n_leaves, plot_posterior, plot_trace, plot_tree
 from pactree_mcmc.faces.plots.axes import COLORS
-from pactree_mcmc.posterior.inference_data import ess
+from pactree_mcmc.posterior.ess import ess
 from pactree_mcmc.table.columns import Columns
 
 LONG = (
@@ -121,7 +121,8 @@ class Exact(pt.Posterior):
     def _none(self, *args):
         raise NotImplementedError
 
-    _drawn_trees = _leaf_distributions = _mixtures = _averages = _none
+    _drawn_trees = _leaf_distributions = _mixtures = _averages = _stats_by_place = _std_over_trees = _none
+    depth_pmf = kl_to_prior = summary = to_arviz = _none
 
 
 def words(ax):

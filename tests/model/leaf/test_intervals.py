@@ -12,7 +12,7 @@ from pactree_mcmc.model.leaf.beta_negative_binomial import BetaNegativeBinomial
 from pactree_mcmc.model.leaf.distributions import Mixture, NegativeBinomial, StudentT
 from pactree_mcmc.model.leaf.exponential import Lomax
 from pactree_mcmc.model.leaf.gamma_rate import CompoundGamma
-from pactree_mcmc.posterior.predictive import Predictive
+from pactree_mcmc.posterior.rows.predictive import Predictive
 
 RUN = {"draws": 40, "tune": 40, "chains": 2, "rng": 1, "kernel": "grow-prune", "progress": False}
 RNG = np.random.default_rng(2)

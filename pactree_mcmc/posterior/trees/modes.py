@@ -1,4 +1,4 @@
-"""Clusters of trees: their probability, by chain too, a typical tree of each, and how they differ."""
+"""Clusters of trees: their probability, in all and by chain, a typical tree of each, and their differences."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from ...core.checks import check_choice, check_count
 from ...table.words import count_text
 from ...tree.tree import Tree
-from ..space.distances import KINDS, MOST_DRAWS, between_trees, spaced
-from ..space.support import most_probable_nodes, words_of_node
+from .distances import KINDS, MOST_DRAWS, between_trees, spaced
+from .support import most_probable_nodes, words_of_node
 
 if TYPE_CHECKING:
-    from ..sampled import SampledPosterior
+    from ..draws import DrawnTrees
 
 LEAST_SILHOUETTE = 0.25
 """Smallest mean silhouette of clusters (Kaufman and Rousseeuw 1990, table 2.4)."""
@@ -21,8 +21,10 @@ MORE, LEAST_FRACTION = 0.05, 0.05
 """Smallest increase of the silhouette by further clusters, and smallest fraction of the draws in a cluster."""
 APART = 0.25
 """Smallest difference in frequency, between a cluster and the others, that is reported."""
-N_TOLD = 3
+N_REPORTED = 3
+"""Number of splits by which a cluster is described."""
 ROUNDS = 100
+"""Largest number of updates of the medoids; a few suffice."""
 
 
 class Mode(NamedTuple):
@@ -35,7 +37,7 @@ class Mode(NamedTuple):
     tree: Tree
     """The tree of the cluster with the smallest mean distance to the others."""
     differs: list[str]
-    """In words, what its trees have more or less often than all others, the largest difference first."""
+    """Root features and splits that its trees have more or less often than all others, the largest difference first."""
     trees: np.ndarray
     """Numbers of its distinct trees."""
 
@@ -52,7 +54,7 @@ class Modes(NamedTuple):
     """Name of the distance."""
 
     def format(self) -> str:
-        """Returns the modes as text, one after the other."""
+        """Return the modes as text, one after the other."""
         out = []
         for i, mode in enumerate(self.modes):
             chains = ", ".join(f"{fraction:.2f}" for fraction in mode.by_chain)
@@ -64,20 +66,20 @@ class Modes(NamedTuple):
         return self.format()
 
 
-def modes_of(post: SampledPosterior, kind: str, most: int) -> Modes:
-    """Clusters of the trees drawn; see `Posterior.modes`."""
+def modes_of(post: DrawnTrees, kind: str, most: int) -> Modes:
+    """Return clusters of the trees drawn; see `Posterior.modes`."""
     kind, most = check_choice("distance", kind, KINDS), check_count("most", most, 1, 50)
-    looked_at = post.tree_of_draw.ravel()[spaced(post.tree_of_draw.size, MOST_DRAWS)]
-    some, where = np.unique(looked_at, return_inverse=True)
-    distance = between_trees(post, some, some, kind)[where[:, None], where]
+    tree = post.tree_of_draw.ravel()[spaced(post.tree_of_draw.size, MOST_DRAWS)]
+    distinct, which = np.unique(tree, return_inverse=True)
+    distance = between_trees(post, distinct, distinct, kind)[which[:, None], which]
     centres, silhouette = cluster(distance, most)
-    middle = looked_at[centres]
+    middle = tree[centres]
     nearest = np.argmin(between_trees(post, np.arange(post.n_distinct_trees), middle, kind), axis=1)
     mass = np.bincount(nearest, weights=post.weight_of_tree, minlength=len(centres))
     order = np.argsort(-mass, kind="stable")
     rank = np.argsort(order)
     of_draw = rank[nearest][post.tree_of_draw]
-    found = [
+    modes = [
         Mode(
             float(mass[old]),
             (of_draw == new).mean(axis=1),
@@ -87,14 +89,14 @@ def modes_of(post: SampledPosterior, kind: str, most: int) -> Modes:
         )
         for new, old in enumerate(order.tolist())
     ]
-    return Modes(found, of_draw, silhouette, kind)
+    return Modes(modes, of_draw, silhouette, kind)
 
 
 def cluster(distance: np.ndarray, most: int) -> tuple[np.ndarray, float]:
-    """Centres (k,) of at most ``most`` clusters by ``distance`` (m, m), and their mean silhouette.
+    """Return medoids (k,) of at most ``most`` clusters by ``distance`` (m, m), and their mean silhouette.
 
-    Medoids. More clusters are taken if their mean silhouette is 0.25 or more, is larger by 0.05 than with fewer, and
-    each holds 5 % of the places; else one.
+    More clusters are chosen if their mean silhouette is 0.25 or more, is larger by 0.05 than with fewer, and each has
+    5 % of the places; else one.
     """
     best, score = medoids(distance, 1), 0.0
     for k in range(2, min(most, len(distance)) + 1):
@@ -104,17 +106,17 @@ def cluster(distance: np.ndarray, most: int) -> tuple[np.ndarray, float]:
         nearest = np.argmin(distance[:, centres], axis=1)
         if np.bincount(nearest, minlength=k).min() < LEAST_FRACTION * len(distance):
             continue
-        found = _silhouette(distance, nearest, k)
-        if found >= max(score + MORE, LEAST_SILHOUETTE):
-            best, score = centres, found
+        silhouette = _silhouette(distance, nearest, k)
+        if silhouette >= max(score + MORE, LEAST_SILHOUETTE):
+            best, score = centres, silhouette
     return best, score
 
 
 def medoids(distance: np.ndarray, k: int) -> np.ndarray:
-    """Places (k,) from which the sum of the distances to the nearest is least, as far as found.
+    """Return places (k,) that make the sum of the distances to the nearest one small, a local minimum.
 
-    Each is added where it lowers the sum most (the first phase of partitioning around medoids); then places and
-    clusters are found in turn until nothing changes.
+    First the place that lowers the sum most is added, k times (the first phase of partitioning around medoids). Then
+    medoids and clusters are computed in turn until they stay the same.
     """
     chosen = [int(np.argmin(distance.sum(axis=0)))]
     for _ in range(1, k):
@@ -135,7 +137,7 @@ def medoids(distance: np.ndarray, k: int) -> np.ndarray:
 
 
 def _silhouette(distance: np.ndarray, nearest: np.ndarray, k: int) -> float:
-    """Mean silhouette; 0 of what is alone in its cluster."""
+    """Return the mean silhouette; that of a place alone in its cluster is 0."""
     belongs = np.eye(k)[nearest]
     size = belongs.sum(axis=0)
     sums = distance @ belongs
@@ -150,10 +152,10 @@ def _silhouette(distance: np.ndarray, nearest: np.ndarray, k: int) -> float:
     return float(out.mean())
 
 
-def differences(post: SampledPosterior, inside: np.ndarray) -> list[str]:
-    """What the distinct trees ``inside`` (bool) have more often than the others, or less often, in words.
+def differences(post: DrawnTrees, inside: np.ndarray) -> list[str]:
+    """Return what the distinct trees ``inside`` (bool) have more or less often than the others, as lines of text.
 
-    The feature that they have at the root a quarter more often, if any, and of the splits the three that differ most.
+    The feature that they have at the root a quarter more often, if any, and the three splits that differ most.
     """
     weight = post.weight_of_tree
     groups = np.array([np.where(inside, weight, 0.0), np.where(inside, 0.0, weight)])
@@ -163,19 +165,19 @@ def differences(post: SampledPosterior, inside: np.ndarray) -> list[str]:
     at_root = np.array([np.bincount(root + 1, weights=group, minlength=len(names) + 1) for group in groups])
     k = int(np.argmax(at_root[0] - at_root[1]))
     if at_root[0, k] - at_root[1, k] >= APART:
-        what = "no split" if k == 0 else f"root feature {names[k - 1]!r}"
-        out.append(_told(what, at_root[:, k]))
+        root_words = "no split" if k == 0 else f"root feature {names[k - 1]!r}"
+        out.append(_frequency_words(root_words, at_root[:, k]))
     fraction = post.cells.frequencies(groups, splits=True)
     if fraction.shape[1]:
         gap = np.abs(fraction[0] - fraction[1])
         nodes = most_probable_nodes(post, splits=True)
         rows = post.node_rows[nodes]
-        for i in np.lexsort((-rows, -np.round(gap, 6)))[:N_TOLD].tolist():
+        for i in np.lexsort((-rows, -np.round(gap, 6)))[:N_REPORTED].tolist():
             if gap[i] >= APART:
                 words = f"{words_of_node(post, int(nodes[i]), split=True)} ({count_text(float(rows[i]))})"
-                out.append(_told(words, fraction[:, i]))
+                out.append(_frequency_words(words, fraction[:, i]))
     return out
 
 
-def _told(what: str, fraction: np.ndarray) -> str:
-    return f"{what}: in {fraction[0]:.2f} of its trees, in {fraction[1]:.2f} of the others"
+def _frequency_words(name: str, fraction: np.ndarray) -> str:
+    return f"{name}: in {fraction[0]:.2f} of its trees, in {fraction[1]:.2f} of the others"

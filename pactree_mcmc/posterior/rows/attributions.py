@@ -1,9 +1,9 @@
-"""Shapley values of trees: how much each feature contributes to a prediction, exactly, draw by draw.
+"""Shapley values of trees: the contribution of each feature to a prediction, exactly, draw by draw.
 
 A tree with the features S alone is evaluated as in path-dependent TreeSHAP (Lundberg et al., *From local explanations
 to global understanding with explainable AI for trees*, Nature Machine Intelligence 2 (2020)): a split on a feature of S
-sends the row where it goes, a split on another feature sends it both ways, in the proportions of the training rows in
-the two children. A leaf with value v whose path splits on the features k = 1..d then contributes
+sends the row to one side, a split on another feature sends it to both sides, in the proportions of the training rows
+in the two children. A leaf with value v whose path splits on the features k = 1..d then contributes
 
     v * prod_{k in S} o_k * prod_{k not in S} z_k,
 
@@ -27,13 +27,13 @@ import numpy as np
 from ...core.checks import check_number
 from ...core.compile.jit import jit
 from ...tree.arrays import LEAF, TreeArrays, number_goes_left
-from ..space.support import check_drawn
+from ..trees.support import check_drawn
 
 if TYPE_CHECKING:
-    from ..sampled import SampledPosterior
+    from ..draws import DrawnTrees
 
 AT_ONCE = 1 << 24
-"""Numbers held at a time."""
+"""Number of Shapley values in memory at a time."""
 
 
 class Attributions(NamedTuple):
@@ -48,30 +48,30 @@ class Attributions(NamedTuple):
     lower: np.ndarray
     """(n, p, d) lower end of the interval that holds ``coverage`` of the draws, with equal tails."""
     upper: np.ndarray
-    """(n, p, d)."""
+    """(n, p, d) upper end."""
     base: np.ndarray
     """(d,) prediction without any feature, averaged over the draws: of a tree, the mean of its leaf values over the
     training rows."""
     base_lower: np.ndarray
-    """(d,)."""
+    """(d,) lower end of its interval."""
     base_upper: np.ndarray
-    """(d,)."""
+    """(d,) upper end."""
     importance: np.ndarray
     """(p, d) mean over the rows of the absolute contribution in a tree, averaged over the draws."""
     importance_lower: np.ndarray
-    """(p, d)."""
+    """(p, d) lower end of its interval."""
     importance_upper: np.ndarray
-    """(p, d)."""
+    """(p, d) upper end."""
     coverage: float
-    """Of the intervals, in (0, 1)."""
+    """Coverage of the intervals, in (0, 1)."""
 
     def __repr__(self) -> str:
         n, p, d = self.mean.shape
         return f"Attributions({n} rows, {p} features, {d} outputs, intervals of {self.coverage:g})"
 
 
-def attributions_of(post: SampledPosterior, X: np.ndarray, coverage: float) -> Attributions:
-    """Shapley values for rows of numbers; see `Posterior.shap`."""
+def attributions_of(post: DrawnTrees, X: np.ndarray, coverage: float) -> Attributions:
+    """Return Shapley values for rows of numbers; see `Posterior.shap`."""
     coverage = check_number("coverage", coverage, "a number between 0 and 1", 0.0, 1.0)
     check_drawn(post)
     ends = [0.5 - coverage / 2.0, 0.5 + coverage / 2.0]
@@ -100,16 +100,16 @@ def attributions_of(post: SampledPosterior, X: np.ndarray, coverage: float) -> A
     )
 
 
-def _blocks(post: SampledPosterior, X: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """Slices of the rows and their Shapley values by distinct tree, (n_trees, rows, p, d)."""
-    held = post.tree_of_draw.size * post.model.n_features * post.node_values.shape[1]
-    step = max(AT_ONCE // max(held, 1), 1)
+def _blocks(post: DrawnTrees, X: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield slices of the rows and their Shapley values by distinct tree, (n_trees, rows, p, d)."""
+    size_of_row = post.tree_of_draw.size * post.model.n_features * post.node_values.shape[1]
+    step = max(AT_ONCE // max(size_of_row, 1), 1)
     for start in range(0, len(X), step):
         yield slice(start, start + step), shapley_values(post, X[start : start + step])
 
 
-def shapley_values(post: SampledPosterior, X: np.ndarray) -> np.ndarray:
-    """Shapley values (n_trees, n, p, d) for rows of numbers (n, p), by distinct tree."""
+def shapley_values(post: DrawnTrees, X: np.ndarray) -> np.ndarray:
+    """Return Shapley values (n_trees, n, p, d) for rows of numbers (n, p), by distinct tree."""
     trees, value = post.distinct_trees, post.node_values
     out = np.zeros((post.n_distinct_trees, *X.shape, value.shape[1]))
     deepest = int(post.depth_of_tree.max(initial=0))
@@ -119,7 +119,7 @@ def shapley_values(post: SampledPosterior, X: np.ndarray) -> np.ndarray:
 
 
 def gauss_legendre(most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights (most + 1, most) of the rules with 1, 2, ... ``most`` nodes on [0, 1], by number of nodes."""
+    """Return nodes and weights (most + 1, most) of the rules with 1, ..., ``most`` nodes on [0, 1]."""
     nodes, weights = np.zeros((most + 1, max(most, 1))), np.zeros((most + 1, max(most, 1)))
     for m in range(1, most + 1):
         x, w = np.polynomial.legendre.leggauss(m)
@@ -127,8 +127,8 @@ def gauss_legendre(most: int) -> tuple[np.ndarray, np.ndarray]:
     return nodes, weights
 
 
-def fractions_of_rows(post: SampledPosterior) -> np.ndarray:
-    """The fraction (n_nodes,) of the training rows of its parent that each node has; one half each below empty nodes.
+def fractions_of_rows(post: DrawnTrees) -> np.ndarray:
+    """Return the fraction (n_nodes,) of the training rows of its parent in each node; one half below empty nodes.
 
     Rows count with their weights, as in ``Tree.rows``. Roots have 1.
     """
@@ -143,8 +143,8 @@ def fractions_of_rows(post: SampledPosterior) -> np.ndarray:
     return out
 
 
-def tree_means(post: SampledPosterior) -> np.ndarray:
-    """Mean (n_trees, d) of the leaf values of each distinct tree, leaves weighted by their training rows."""
+def tree_means(post: DrawnTrees) -> np.ndarray:
+    """Return the mean (n_trees, d) of the leaf values of each distinct tree over the training rows."""
     trees, fraction = post.distinct_trees, fractions_of_rows(post)
     reach = np.ones(len(fraction))
     _multiply_down(reach, trees, fraction)
@@ -154,7 +154,7 @@ def tree_means(post: SampledPosterior) -> np.ndarray:
 
 @jit
 def _multiply_down(reach: np.ndarray, trees: TreeArrays, fraction: np.ndarray) -> None:
-    """Write into ``reach`` (n_nodes,) the product of the fractions on the way to each node."""
+    """Write into ``reach`` (n_nodes,) the product of the fractions on the path to each node."""
     for t in range(len(trees.offset) - 1):
         start = trees.offset[t]
         for i in range(start, trees.offset[t + 1]):
@@ -178,7 +178,7 @@ def add_shapley_values_into(
     ``value`` (n_nodes, d), ``fraction`` (n_nodes,) of the parent's rows; ``nodes`` and ``weights`` of `gauss_legendre`.
     """
     deepest = 2 * (len(nodes) - 1) + 1
-    # of the path to a node, by depth: how many features it has, which, o and z of each, and where the row goes next
+    # the path to a node, by depth: number of features, the features, o and z of each, and the side of the row
     count, left = np.zeros(deepest + 1, dtype=np.int64), np.zeros(deepest + 1, dtype=np.bool_)
     feature, met = np.zeros((deepest + 1, deepest + 1), dtype=np.int64), np.zeros((deepest + 1, deepest + 1))
     absent = np.zeros((deepest + 1, deepest + 1))
@@ -191,7 +191,7 @@ def add_shapley_values_into(
                 for child in (start + trees.left[here], start + trees.right[here]):
                     depth[child], parent[child] = depth[here] + 1, here
         for i in range(len(X)):
-            # in preorder the path to the parent is still there when a child is met
+            # nodes are in preorder, so the path to the parent is still stored
             for here in range(start, trees.offset[t + 1]):
                 level = depth[here]
                 if level > 0:
@@ -220,20 +220,20 @@ def _extend_path(
     follows: bool,
     fraction: float,
 ) -> None:
-    """The path to a node at ``level``: that to its parent, and the condition on feature ``k`` that leads to it."""
-    n, found = count[level - 1], -1
+    """Store the path to a node at ``level``: that to its parent, and the condition on feature ``k``."""
+    n, at = count[level - 1], -1
     for a in range(n):
         feature[level, a], met[level, a] = feature[level - 1, a], met[level - 1, a]
         absent[level, a] = absent[level - 1, a]
         if feature[level, a] == k:
-            found = a
-    if found < 0:
+            at = a
+    if at < 0:
         feature[level, n], met[level, n], absent[level, n] = k, 1.0, 1.0
-        found, n = n, n + 1
+        at, n = n, n + 1
     count[level] = n
     if not follows:
-        met[level, found] = 0.0
-    absent[level, found] *= fraction
+        met[level, at] = 0.0
+    absent[level, at] *= fraction
 
 
 @jit
@@ -246,7 +246,7 @@ def _integrate(
     nodes: np.ndarray,
     weights: np.ndarray,
 ) -> None:
-    """Write into ``integral[:n]``, for each j, that of the product over k != j of t met[k] + (1 - t) absent[k]."""
+    """Write into ``integral[j]``, j < n, the integral of the product over k != j of t met[k] + (1 - t) absent[k]."""
     m = (n + 1) // 2
     for a in range(n):
         integral[a] = 0.0

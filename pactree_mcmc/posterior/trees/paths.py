@@ -1,4 +1,4 @@
-"""The way from the root to a node in words, each feature once: ``x3 <= 0.5, x7 > 2``."""
+"""The path from the root to a node in words, each feature once: ``x3 <= 0.5, x7 > 2``."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Condition(NamedTuple):
     """Bits of the categories going left, -1 for an ordered feature."""
     missing_left: bool
     left: bool
-    """The answer: yes."""
+    """True if the path goes left."""
     low: float = math.nan
-    """Largest training value on the left of the threshold, in the cell that it splits; NaN if not known."""
+    """Largest training value on the left of the threshold, in the cell that it splits; NaN if it is unknown."""
     high: float = math.nan
     """Smallest training value on the right, likewise."""
 
@@ -48,7 +48,7 @@ def path_to(trees: TreeArrays, between: np.ndarray | None, tree: int, node: int)
 
 
 def condition_of(trees: TreeArrays, between: np.ndarray | None, node: int, left: bool = True) -> Condition:
-    """Return the condition of an inner node, with the answer yes unless ``left`` is False."""
+    """Return the condition of an inner node, that of its left side unless ``left`` is False."""
     assert trees.feature[node] != LEAF
     k, threshold = int(trees.feature[node]), float(trees.threshold[node])
     low, high = (math.nan, math.nan) if between is None else between[node].tolist()
@@ -56,40 +56,40 @@ def condition_of(trees: TreeArrays, between: np.ndarray | None, node: int, left:
 
 
 def conditions_in_words(columns: Columns, conditions: Iterable[Condition], above: Sequence[Condition] = ()) -> str:
-    """Return the conditions together, one of each feature and side, in the order in which features are met.
+    """Return the conditions together, one of each feature and side, features in the order of the path.
 
     Of a nominal feature only the categories that the conditions ``above`` admit are named.
     """
     by_feature: dict[int, list[Condition]] = {}
     for condition in conditions:
         by_feature.setdefault(condition.feature, []).append(condition)
-    words = [columns.names[k] + said for k, known in by_feature.items() for said in _said(columns, k, known, above)]
+    words = [columns.names[k] + text for k, own in by_feature.items() for text in _as_texts(columns, k, own, above)]
     return ", ".join(words) if words else ALL_ROWS
 
 
-def _said(columns: Columns, k: int, known: list[Condition], above: Sequence[Condition]) -> list[str]:
+def _as_texts(columns: Columns, k: int, conditions: list[Condition], above: Sequence[Condition]) -> list[str]:
     """Return the conditions on feature ``k`` together as texts, to be put behind its name."""
     if columns.categories[k] is not None:
-        return [_categories_said(columns, k, known, above)]
-    lacks = k in columns.twins and all(c.missing_left == c.left for c in known)
-    of_missing = [c for c in known if math.isnan(c.threshold)]
+        return [_categories_as_text(columns, k, conditions, above)]
+    lacks = k in columns.twins and all(c.missing_left == c.left for c in conditions)
+    of_missing = [c for c in conditions if math.isnan(c.threshold)]
     if any(c.missing_left == c.left for c in of_missing):
         return [" is missing"]
-    finite = [c for c in known if math.isfinite(c.threshold)]
+    finite = [c for c in conditions if math.isfinite(c.threshold)]
     lower, upper = (sorted((c for c in finite if c.left == left), key=lambda c: c.threshold) for left in (False, True))
     bounds = lower[-1:] + upper[:1]
-    said = [f" {side_words(c.threshold, c.left, columns.kind(k), c.low, c.high)}" for c in bounds]
-    said = said or [" is known"] * bool(of_missing)
-    return [text + " or missing" * lacks for text in said]
+    texts = [f" {side_words(c.threshold, c.left, columns.kind(k), c.low, c.high)}" for c in bounds]
+    texts = texts or [" is known"] * bool(of_missing)
+    return [text + " or missing" * lacks for text in texts]
 
 
-def _categories_said(columns: Columns, k: int, known: list[Condition], above: Sequence[Condition]) -> str:
+def _categories_as_text(columns: Columns, k: int, conditions: list[Condition], above: Sequence[Condition]) -> str:
     """Return the categories that conditions admit as text, or those that they exclude if these are fewer."""
     possible = _possible(columns, k, above)
-    allowed = possible & _possible(columns, k, known)
+    allowed = possible & _possible(columns, k, conditions)
     if allowed in (0, possible):
         # paths of two trees with the same rows may differ in categories that no row has
-        possible, allowed = _possible(columns, k, ()), _possible(columns, k, known)
+        possible, allowed = _possible(columns, k, ()), _possible(columns, k, conditions)
     if 2 * allowed.bit_count() > possible.bit_count():
         return " not" + one_of(columns.label_set(k, possible & ~allowed))
     return one_of(columns.label_set(k, allowed))

@@ -1,7 +1,8 @@
 """The cells and splits of drawn trees, by number (formula sheet, section 12.5).
 
 A cell is the set of training rows of a node; a split is the unordered partition of a cell in two. So a nominal split
-turned round is the same split, and so is one with another threshold, or another feature, that parts the rows alike.
+with its sides exchanged is the same split, and so is one with another threshold, or another feature, that divides the
+rows in the same way.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from ...tree.coded import CodedTrees
 
 if TYPE_CHECKING:
     from ...model import TreeModel
-    from ..sampled import SampledPosterior
 
 MAX_ROWS = 2000
 """Largest number of distinct rows by which cells are distinguished."""
@@ -36,7 +36,7 @@ class Cells(NamedTuple):
     sides: np.ndarray
     """(n_splits, 2) int64: the two cells into which each split divides its cell."""
     parted: np.ndarray
-    """(n_splits,) int64: the cell of each split."""
+    """(n_splits,) int64: the cell that each split divides."""
     offset: np.ndarray
     """(n_trees + 1,) int64: tree t has the cells member[offset[t]:offset[t + 1]]."""
     member: np.ndarray
@@ -57,17 +57,17 @@ class Cells(NamedTuple):
         return len(self.sides)
 
     def holders(self, which: np.ndarray, *, splits: bool = False) -> np.ndarray:
-        """Whether each distinct tree has the cells (or splits) ``which`` (m,): (m, n_trees) bool."""
+        """Return which distinct trees have each of the cells (or splits) ``which`` (m,): (m, n_trees) bool."""
         of_node, n = (self.split_of_node, self.n_splits) if splits else (self.of_node, self.n_cells)
         place = np.full(n + 1, -1)
         place[which] = np.arange(len(which))
         out = np.zeros((len(which), len(self.offset) - 1), dtype=np.bool_)
-        found = place[of_node]
-        out[found[found >= 0], self.tree_of_node[found >= 0]] = True
+        row = place[of_node]
+        out[row[row >= 0], self.tree_of_node[row >= 0]] = True
         return out
 
     def frequencies(self, weight: np.ndarray, *, splits: bool = False) -> np.ndarray:
-        """Sum of ``weight`` (..., n_trees) over the trees that have each cell (or split): (..., n_cells)."""
+        """Sum ``weight`` (..., n_trees) over the trees that have each cell (or split): (..., n_cells)."""
         if splits:
             tree, member = self.tree_of_node, self.split_of_node
             tree, member = tree[member >= 0], member[member >= 0]
@@ -79,14 +79,13 @@ class Cells(NamedTuple):
         return out.reshape(*weight.shape[:-1], n)
 
 
-def number_cells(post: SampledPosterior, max_rows: int = MAX_ROWS) -> Cells:
-    """Numbers the cells and splits of the distinct trees of ``post``.
+def number_cells(model: TreeModel, trees: CodedTrees, max_rows: int = MAX_ROWS) -> Cells:
+    """Number the cells and splits of distinct trees.
 
-    Of more than ``max_rows`` distinct rows so many are looked at, evenly spaced. Cells are told apart by the exclusive
-    or of 128 random bits a row, so two different cells of a posterior are taken for one with a probability below 1e-26.
+    At most ``max_rows`` distinct rows are used, evenly spaced. Cells are distinguished by the exclusive or of 128
+    random bits a row, so two different cells of a posterior count as one with a probability below 1e-26.
     O(rows * depth) a tree.
     """
-    trees, model = post.coded_trees, post.model
     units, key = rows_looked_at(model, max_rows)
     word = hash_nodes(trees, model.units.codes, units, key)
     of_node, first = number_words(word)
@@ -106,7 +105,7 @@ def number_cells(post: SampledPosterior, max_rows: int = MAX_ROWS) -> Cells:
 
 
 def rows_looked_at(model: TreeModel, max_rows: int = MAX_ROWS) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct rows (m,) by which cells are distinguished, evenly spaced, and the random words (m, 2) of each."""
+    """Return the distinct rows (m,) by which cells are distinguished, evenly spaced, and their random words (m, 2)."""
     n = model.units.n_units
     units = np.unique(np.linspace(0, n - 1, min(n, max_rows)).astype(np.int64))
     key = np.random.default_rng(20_261_123).integers(1, 1 << 63, size=(n, 2), dtype=np.uint64)
@@ -114,7 +113,7 @@ def rows_looked_at(model: TreeModel, max_rows: int = MAX_ROWS) -> tuple[np.ndarr
 
 
 def _by_tree(tree: np.ndarray, cell: np.ndarray, n_trees: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where the cells of each tree begin, and these, ascending, each once a tree."""
+    """Return the position of the first cell of each tree, and the cells, ascending, each once a tree."""
     held = cell >= 0
     n = int(cell.max(initial=0)) + 1
     both = tree[held] * n + cell[held]
@@ -126,7 +125,7 @@ def _by_tree(tree: np.ndarray, cell: np.ndarray, n_trees: int) -> tuple[np.ndarr
 
 @jit
 def hash_nodes(trees: CodedTrees, codes: np.ndarray, units: np.ndarray, key: np.ndarray) -> np.ndarray:
-    """Exclusive or (n_nodes, 2) of the ``key`` (m, 2) of the ``units`` (m,) of ``codes`` (q, U) in each node."""
+    """Return the exclusive or (n_nodes, 2) of the ``key`` (m, 2) of the ``units`` (m,) in each node."""
     n = len(units)
     word = np.zeros((len(trees.feature), 2), dtype=np.uint64)
     order, start, stop = np.empty(n, dtype=np.int64), np.empty(1, dtype=np.int64), np.empty(1, dtype=np.int64)
@@ -166,7 +165,7 @@ def hash_nodes(trees: CodedTrees, codes: np.ndarray, units: np.ndarray, key: np.
 
 @jit
 def number_words(word: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Number (m,) of each pair of words (m, 2) by first occurrence, -1 for two zeros; and where each occurs first."""
+    """Number pairs of words (m, 2) by first occurrence, -1 for two zeros; return numbers (m,) and first positions."""
     room = 16
     while room < 2 * len(word):
         room *= 2
@@ -178,8 +177,8 @@ def number_words(word: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mixed = word[i, 0] * np.uint64(0x9E3779B97F4A7C15) + word[i, 1] * np.uint64(0xC2B2AE3D27D4EB4F)
         at = np.int64(mixed >> np.uint64(20)) & (room - 1)
         while table[at] >= 0:
-            known = first[table[at]]
-            if word[known, 0] == word[i, 0] and word[known, 1] == word[i, 1]:
+            other = first[table[at]]
+            if word[other, 0] == word[i, 0] and word[other, 1] == word[i, 1]:
                 break
             at = (at + 1) & (room - 1)
         if table[at] < 0:

@@ -7,36 +7,36 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..core.compile.jit import jit
-from ..core.special import logsumexp, ndtri
-from ..tree.coded import route_into
+from ...core.compile.jit import jit
+from ...core.special import logsumexp, ndtri
+from ...tree.coded import route_into
 
 if TYPE_CHECKING:
-    from .sampled import SampledPosterior
+    from ..draws import DrawnTrees
 
 PARTS = 2.0
-"""Weight of the spread of a row's weights in the noise. At 2 az.loo names 0 to 5 of 400 rows of four clean tables, all
-with an effective sample size below a quarter of the draws; at 1 it names 14 of the 400 rows of one table, most of them
-with an effective sample size near the number of draws.
+"""Weight of the spread of a row's weights in the noise.
+
+Measured on four clean tables of 400 rows. At 2 az.loo names 0 to 5 rows, all with an effective sample size below a
+quarter of the draws. At 1 it names 14 rows of one table, most with an effective sample size near the number of draws.
 """
 LEAST_VARIANCE, OF_TIES = 1e-4, 1e-22
-"""Log variance of the noise if nothing else varies, and if there are few draws: ArviZ 1 refuses a tail with a single
-value.
-"""
+"""Least log variance of the noise, and that with few draws: ArviZ 1 refuses a tail with a single value."""
 FEWEST_DRAWS = 400
-"""Draws below which neither effective sample sizes nor Pareto shapes are reliable, so that ties are broken and no more.
+"""Number of draws below which effective sample sizes and Pareto shapes are unreliable, so that only ties are broken.
+
 Vehtari et al. (2021) recommend as many.
 """
 
 
-def log_likelihoods(posterior: SampledPosterior) -> np.ndarray:
-    """Return the log densities of `log_densities`, smoothed as `smooth_into` says, for ArviZ."""
+def log_likelihoods(posterior: DrawnTrees) -> np.ndarray:
+    """Return the log densities of `log_densities`, smoothed by `smooth_into`, for ArviZ."""
     density, influence = (part.reshape(-1, part.shape[-1]) for part in log_densities(posterior))
     smooth_into(density, influence)
     return density.reshape(*posterior.tree_of_draw.shape, density.shape[-1])
 
 
-def log_densities(posterior: SampledPosterior) -> tuple[np.ndarray, np.ndarray]:
+def log_densities(posterior: DrawnTrees) -> tuple[np.ndarray, np.ndarray]:
     """Return log density and log influence (chains, draws, m) of each counted row given all others and the tree, nats.
 
     Raises
@@ -93,18 +93,18 @@ def smooth_into(density: np.ndarray, influence: np.ndarray) -> None:
 
 
 class LeftOut(NamedTuple):
-    """Rows left out, one by one: of what a row counts, one, or all if it is less."""
+    """Rows left out one by one: weight one of each row, or all its weight if that is less."""
 
     gained: np.ndarray
-    """(draws, m): the difference that the row makes to the score of the tree, nats."""
+    """(draws, m): score of the tree with the row minus that without, nats."""
     density: np.ndarray
     """(draws, m): log density of its y, nats."""
-    count: np.ndarray  # type: ignore[assignment]  # tuples have a method of this name
-    """(m,): what the row counts."""
+    weight: np.ndarray
+    """(m,): weight of the row."""
 
 
-def rows_left_out(posterior: SampledPosterior, power: float, most: int) -> LeftOut:
-    """Up to ``most`` rows, evenly spaced; the weights of the model are ``power`` times what rows count."""
+def rows_left_out(posterior: DrawnTrees, power: float, most: int) -> LeftOut:
+    """Leave out up to ``most`` rows, evenly spaced; the weights of the model are ``power`` times those of the rows."""
     model, flat = posterior.model, posterior.tree_of_draw.ravel()
     target, own = model.target, model.leaf.row_stats(model.target)
     rows = np.unique(np.linspace(0, model.n_rows - 1, min(model.n_rows, most)).astype(np.int64))
@@ -118,8 +118,8 @@ def rows_left_out(posterior: SampledPosterior, power: float, most: int) -> LeftO
     return LeftOut(out[0, which], out[1, which], target.weights[rows])
 
 
-def _others_by_tree(posterior: SampledPosterior, which: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Of each tree: its number, the statistics (n, s) of the other rows in a row's leaf, and the leaf's number (n,)."""
+def _others_by_tree(posterior: DrawnTrees, which: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Yield of each tree its number, the statistics (n, s) of the other rows in a row's leaf, and the leaves (n,)."""
     model, offset = posterior.model, posterior.coded_trees.offset
     own = model.leaf.row_stats(model.target)
     for t, leaf in leaf_of_units(posterior, which):
@@ -127,8 +127,8 @@ def _others_by_tree(posterior: SampledPosterior, which: np.ndarray) -> Iterator[
         yield t, stats_of_others(own, node, int(offset[t + 1] - offset[t])), node
 
 
-def leaf_of_units(posterior: SampledPosterior, which: Iterable[int]) -> Iterator[tuple[int, np.ndarray]]:
-    """Of each tree: its number, and the leaf (U,) of each unit, counted from the first tree on; overwritten."""
+def leaf_of_units(posterior: DrawnTrees, which: Iterable[int]) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield of each tree its number, and the leaf (U,) of each unit, counted over all trees; the array is reused."""
     trees, codes = posterior.coded_trees, posterior.model.units.codes
     units, leaf = np.arange(codes.shape[1]), np.empty(codes.shape[1], dtype=np.int64)
     for t in which:
@@ -138,7 +138,7 @@ def leaf_of_units(posterior: SampledPosterior, which: Iterable[int]) -> Iterator
 
 @jit
 def stats_of_others(own: np.ndarray, node: np.ndarray, n_nodes: int) -> np.ndarray:
-    """For each row the sum (n, s) of ``own`` (n, s) over the other rows of its ``node`` (n,), without a difference."""
+    """Sum ``own`` (n, s) over the other rows of the ``node`` (n,) of each row, by additions only: (n, s)."""
     n, n_stats = own.shape
     out, before = np.empty((n, n_stats)), np.zeros((n_nodes, n_stats))
     for i in range(n):

@@ -12,12 +12,12 @@ from ...core.checks import check_number
 from ...model.marginal_prior import log_marginal_prior
 from ...tree.tree import Tree
 
+if TYPE_CHECKING:
+    from ..draws import DrawnTrees
+
 NO_CLOSED_FORM = (
     "a cell admits some features and not others, and its prior, a mean over unknown feature weights, has no closed form"
 )
-if TYPE_CHECKING:
-    from ..sampled import SampledPosterior
-
 TIE = 1e-9
 """Log posteriors that differ by less than this, relative to their size or to one nat, count as equal: rounding."""
 
@@ -26,9 +26,9 @@ TIE = 1e-9
 class CredibleSet:
     """The most probable trees with posterior probability ``mass`` in all.
 
-    Trees are ordered by their log posterior, which is known for any tree up to one constant, so their odds are exact.
-    What fraction of the posterior lies above a tree comes from the draws: the fraction of the draws whose tree is more
-    probable. So the level of a tree is known whether or not it was drawn.
+    Trees are ordered by their log posterior, which the model gives for any tree up to one constant, so their odds are
+    exact. The draws estimate the posterior probability of all trees above a given one, by the fraction of the draws
+    whose tree is more probable. So a tree has a level whether or not it was drawn.
 
     Attributes
     ----------
@@ -41,14 +41,14 @@ class CredibleSet:
     weight : ndarray of shape (m,)
         Fraction of the draws with each tree; its posterior probability if ``exact``.
     exact : bool
-        Whether weights are probabilities and all trees of the set are listed; otherwise only those drawn are.
+        True if weights are probabilities and all trees of the set are listed; otherwise only those drawn are.
     """
 
     mass: float
     log_posterior: np.ndarray
     weight: np.ndarray
     exact: bool
-    _post: SampledPosterior
+    _post: DrawnTrees
     _number: np.ndarray
     _ranked: tuple[np.ndarray, np.ndarray]
 
@@ -58,7 +58,7 @@ class CredibleSet:
         return self.log_posterior - self.log_posterior[0]
 
     def tree(self, i: int) -> Tree:
-        """Returns tree number ``i``, from 0, the most probable first.
+        """Return tree number ``i``, from 0, the most probable first.
 
         Raises
         ------
@@ -70,7 +70,7 @@ class CredibleSet:
         return self._post.distinct_tree(int(self._number[int(i)]))
 
     def level(self, tree: Any) -> float:
-        """Returns the posterior probability of all trees more probable than ``tree``: 0 for the best, 1 for the
+        """Return the posterior probability of all trees more probable than ``tree``: 0 for the best, 1 for the
         impossible.
 
         Parameters
@@ -81,15 +81,15 @@ class CredibleSet:
         Returns
         -------
         float
-            In [0, 1]. The tree is in a credible set if its level is below the mass of the set. A tree that the model
-            gives no prior mass has level 1: one that splits where the coding of a grid has no cut, that puts fewer
-            than ``min_leaf`` rows in a leaf, is too deep, or asks whether a nominal column is below a threshold. Where
-            ``exact`` and the tree is less probable than all that are listed, a lower bound.
+            In [0, 1]. The tree is in a credible set if its level is below the mass of the set. A tree of prior mass
+            zero has level 1: one that splits at a threshold outside the cuts of a grid, that puts fewer than
+            ``min_leaf`` rows in a leaf, is too deep, or has a threshold on a nominal column. A lower bound if ``exact``
+            and the tree is less probable than all that are listed.
 
         Raises
         ------
         ValueError
-            If it is no tree, splits on a column that X lacks, or, where feature weights are unknown, has a cell that
+            If it is not a tree, splits on a column that X lacks, or, if feature weights are unknown, has a cell that
             admits some features and not others.
 
         Examples
@@ -101,15 +101,15 @@ class CredibleSet:
         >>> likely.level(stump), stump in likely, single in likely
         (0.0, True, False)
         """
-        given = tree if isinstance(tree, Tree) else Tree.from_sklearn(tree)
+        tree = tree if isinstance(tree, Tree) else Tree.from_sklearn(tree)
         model = self._post.model
-        log_prior = log_marginal_prior(model, given)
+        log_prior = log_marginal_prior(model, tree)
         if np.isnan(log_prior):
             raise ValueError(f"the tree has no level: {NO_CLOSED_FORM}.")
-        return 1.0 if log_prior == -np.inf else self.level_at(log_prior + model.log_score(given))
+        return 1.0 if log_prior == -np.inf else self.level_at(log_prior + model.log_score(tree))
 
     def level_at(self, log_posterior: float) -> float:
-        """Fraction of the posterior in trees of a larger ``log_posterior`` (nats, as the model gives it)."""
+        """Return the fraction of the posterior in trees of a larger ``log_posterior`` (nats, as the model gives it)."""
         return fraction_above(*self._ranked, log_posterior)
 
     def __contains__(self, tree: Any) -> bool:
@@ -122,12 +122,12 @@ class CredibleSet:
         return (self.tree(i) for i in range(len(self)))
 
     def __repr__(self) -> str:
-        what = "all its trees" if self.exact else "trees drawn"
-        return f"CredibleSet(mass={self.mass}, {len(self)} {what}, log odds 0 to {self.log_odds[-1]:.2f})"
+        listed = "all its trees" if self.exact else "trees drawn"
+        return f"CredibleSet(mass={self.mass}, {len(self)} {listed}, log odds 0 to {self.log_odds[-1]:.2f})"
 
 
-def credible_set_of(post: SampledPosterior, weight: np.ndarray, mass: float, *, exact: bool = False) -> CredibleSet:
-    """Returns the set, from trees and their ``weight`` (n_distinct_trees,); see `Posterior.credible_set`."""
+def credible_set_of(post: DrawnTrees, weight: np.ndarray, mass: float, *, exact: bool = False) -> CredibleSet:
+    """Return the set, from trees and their ``weight`` (n_distinct_trees,); see `Posterior.credible_set`."""
     log_posterior, drawn = post.log_posterior_of_tree, np.flatnonzero(weight > 0.0)
     unknown = int(np.isnan(log_posterior[drawn]).sum())
     if unknown:
@@ -143,14 +143,12 @@ def credible_set_of(post: SampledPosterior, weight: np.ndarray, mass: float, *, 
 
 
 def check_mass(mass: Any) -> float:
-    """Checks that a mass is a number strictly between 0 and 1."""
+    """Check that a mass is a number strictly between 0 and 1."""
     number = check_number("mass", mass, "a number between 0 and 1", 0.0, 1.0)
     return check_number("mass", number, "a number between 0 and 1", np.nextafter(0.0, 1.0), np.nextafter(1.0, 0.0))
 
 
 def fraction_above(falling: np.ndarray, weight_above: np.ndarray, log_posterior: float) -> float:
-    """Returns the weight of the trees more probable than one; ``weight_above`` (m + 1,) cumulates that of ``falling``
-    (m,).
-    """
+    """Return the weight of trees with a larger log posterior; ``weight_above`` (m + 1,) sums it by ``falling`` (m,)."""
     bound = log_posterior + TIE * max(1.0, abs(log_posterior))
     return float(min(weight_above[np.searchsorted(-falling, -bound, side="left")], 1.0))

@@ -1,4 +1,4 @@
-"""Frequencies of cells and splits, their Monte-Carlo errors, and whether the chains agree about them."""
+"""Frequencies of cells and splits, their Monte-Carlo errors, and their differences between chains."""
 
 from __future__ import annotations
 
@@ -8,23 +8,21 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...core.checks import check_number, check_type
-from ..ess import autocorrelation_times, rhat_and_ess_by_tree
+from ..ess import FEWEST_PER_CHAIN, autocorrelation_times, rhat_and_ess_by_tree
 from .paths import condition_of, conditions_in_words, path_to
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..sampled import SampledPosterior
+    from ..draws import DrawnTrees
 
 CELL, SPLIT = "cell", "split"
-FEWEST_DRAWS = 4
-"""Smallest number of draws a chain for R-hat and effective sample sizes."""
 
 
 class Support(NamedTuple):
     """The cells and splits of a posterior over trees, cells first, each kind by decreasing probability.
 
-    A cell is the set of training rows of a node; the one of all rows, which every tree has, is left out. A split is the
+    A cell is the set of training rows of a node; that of all rows, which every tree has, is not listed. A split is the
     partition of a cell in two, whichever feature and threshold make it.
     """
 
@@ -47,14 +45,14 @@ class Support(NamedTuple):
     key: list[tuple[int, ...]]
     """Keys that are equal for the same cell or split in all posteriors of the model."""
     by_tree: np.ndarray
-    """(m, n_distinct_trees) bool: whether the tree has it; no columns if the probability is exact."""
+    """(m, n_distinct_trees) bool: True if the tree has it; no columns if the probability is exact."""
     n_rows: int
     """Number of distinct rows by which cells are distinguished."""
     all_rows: int
     """Number of distinct rows of the model."""
 
     def table(self, beside: Support | None = None) -> pd.DataFrame:
-        """Returns the numbers as a DataFrame, one line for each cell or split.
+        """Return the numbers as a DataFrame, one line for each cell or split.
 
         Parameters
         ----------
@@ -71,7 +69,7 @@ class Support(NamedTuple):
         Raises
         ------
         TypeError
-            If ``beside`` is no Support.
+            If ``beside`` is not a Support.
 
         Examples
         --------
@@ -86,14 +84,13 @@ class Support(NamedTuple):
         numbers = {name: getattr(self, name) for name in ("rows", "probability", "mcse", "ess", "rhat")}
         by_chain = {f"chain {c}": column for c, column in enumerate(self.by_chain.T)}
         out = pd.DataFrame({"kind": self.kind, "words": self.words} | numbers | by_chain)
-        out.attrs["rows"] = f"cells are told apart by {self.n_rows} of {self.all_rows} distinct rows"
+        out.attrs["rows"] = f"cells are distinguished by {self.n_rows} of {self.all_rows} distinct rows"
         if beside is not None:
             check_type("beside", beside, Support, "what support() of another posterior of the model returns")
             place = {key: i for i, key in enumerate(beside.key)}
-            found = np.array([place.get(key, -1) for key in self.key], dtype=np.int64)
-            known = found >= 0
-            other, error = np.full(len(found), np.nan), np.full(len(found), np.nan)
-            other[known], error[known] = beside.probability[found[known]], beside.mcse[found[known]]
+            # an absent cell has the number behind the last one
+            number = [place.get(key, len(beside.key)) for key in self.key]
+            other, error = (np.append(values, np.nan)[number] for values in (beside.probability, beside.mcse))
             out["beside"] = other
             with np.errstate(divide="ignore", invalid="ignore"):
                 gap = self.probability - other
@@ -101,8 +98,8 @@ class Support(NamedTuple):
         return out
 
 
-def support_of_draws(post: SampledPosterior, min_probability: float) -> Support:
-    """The cells and splits that draws have with at least ``min_probability``; see `Posterior.support`."""
+def support_of_draws(post: DrawnTrees, min_probability: float) -> Support:
+    """Return the cells and splits that draws have with at least ``min_probability``; see `Posterior.support`."""
     min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
     cells, nodes = post.cells, []
     by_tree, by_chain = [], []
@@ -118,72 +115,74 @@ def support_of_draws(post: SampledPosterior, min_probability: float) -> Support:
             split_keys(cells.key[cells.sides[which]]) if splits else [tuple(word) for word in cells.key[which].tolist()]
         )
         words += [words_of_node(post, node, split=splits) for node in nodes[-1].tolist()]
-    held, seen = np.vstack(by_tree), np.hstack(by_chain)
-    rhat, ess = rhat_and_ess_by_tree(held, post.tree_of_draw)
-    probability = seen.mean(axis=0)
+    is_held, frequencies = np.vstack(by_tree), np.hstack(by_chain)
+    rhat, ess = rhat_and_ess_by_tree(is_held, post.tree_of_draw)
+    probability = frequencies.mean(axis=0)
     return Support(
-        np.repeat([CELL, SPLIT], [len(found) for found in nodes]),
+        np.repeat([CELL, SPLIT], [len(of_kind) for of_kind in nodes]),
         words,
         probability,
-        seen.T,
+        frequencies.T,
         rhat,
         ess,
         np.sqrt(np.maximum(probability * (1.0 - probability), 0.0) / ess),
         post.node_rows[np.concatenate(nodes)],
         key,
-        held,
+        is_held,
         cells.n_rows,
         cells.all_rows,
     )
 
 
-def check_drawn(post: SampledPosterior) -> None:
-    """Checks that a posterior has draws."""
+def check_drawn(post: DrawnTrees) -> None:
+    """Check that a posterior has draws."""
     if post.tree_of_draw.size == 0:
         raise ValueError("the posterior has no draws; sample at least one.")
 
 
-def frequency_by_chain(post: SampledPosterior, *, splits: bool = False) -> np.ndarray:
-    """Fraction (chains, n_cells) of the draws of each chain that have each cell, or split."""
+def frequency_by_chain(post: DrawnTrees, *, splits: bool = False) -> np.ndarray:
+    """Return the fraction (chains, n_cells) of the draws of each chain that have each cell, or split."""
     counts = [np.bincount(chain, minlength=post.n_distinct_trees) for chain in post.tree_of_draw]
     return post.cells.frequencies(np.array(counts, dtype=np.float64), splits=splits) / post.n_draws
 
 
 def likely(probability: np.ndarray, least: float, first: int) -> np.ndarray:
-    """Numbers from ``first`` on whose probability is ``least`` or more, and not 0, the most probable first."""
-    found = first + np.flatnonzero((probability[first:] >= least) & (probability[first:] > 0.0))
-    return found[np.argsort(-probability[found], kind="stable")]
+    """Return the numbers from ``first`` on of positive probability >= ``least``, the most probable first."""
+    numbers = first + np.flatnonzero((probability[first:] >= least) & (probability[first:] > 0.0))
+    return numbers[np.argsort(-probability[numbers], kind="stable")]
 
 
 def split_keys(sides: np.ndarray) -> list[tuple[int, ...]]:
-    """Keys of splits from those (m, 2, 2) of their sides, whichever is first."""
+    """Return the keys of splits, given those (m, 2, 2) of their sides in any order."""
     return [(*min(one, other), *max(one, other)) for one, other in sides.tolist()]
 
 
-def most_probable_nodes(post: SampledPosterior, *, splits: bool = False) -> np.ndarray:
-    """Node (n_cells,), counted over all trees, of each cell (or split) in the most probable tree that has it."""
+def most_probable_nodes(post: DrawnTrees, *, splits: bool = False) -> np.ndarray:
+    """Return the node (n_cells,), counted over all trees, of each cell (or split) in the most probable tree with it."""
     cells = post.cells
     of_node, n = (cells.split_of_node, cells.n_splits) if splits else (cells.of_node, cells.n_cells)
     log_posterior = post.log_prior_of_tree + post.log_score_of_tree
     order = np.argsort(-log_posterior[cells.tree_of_node], kind="stable")
     order = order[of_node[order] >= 0]
-    found, first = np.unique(of_node[order], return_index=True)
-    assert len(found) == n
+    present, first = np.unique(of_node[order], return_index=True)
+    assert len(present) == n
     return order[first]
 
 
-def words_of_node(post: SampledPosterior, node: int, *, split: bool = False) -> str:
-    """The conditions on the way to a node, counted over all trees, and its split."""
+def words_of_node(post: DrawnTrees, node: int, *, split: bool = False) -> str:
+    """Return the conditions on the path to a node, counted over all trees, and with ``split`` its split."""
     trees, between, columns = post.distinct_trees, post.node_between, post.model.columns
     tree = int(post.cells.tree_of_node[node])
     above = [condition for _, condition in path_to(trees, between, tree, node)]
-    way = conditions_in_words(columns, above)
-    return with_split(way, conditions_in_words(columns, [condition_of(trees, between, node)], above)) if split else way
+    path = conditions_in_words(columns, above)
+    return (
+        with_split(path, conditions_in_words(columns, [condition_of(trees, between, node)], above)) if split else path
+    )
 
 
-def with_split(way: str, split: str) -> str:
-    """A split in words."""
-    return f"{way}: {split}"
+def with_split(path: str, split: str) -> str:
+    """Return a split in words, given its condition and the path to its cell."""
+    return f"{path}: {split}"
 
 
 class SplitFrequencies(NamedTuple):
@@ -192,13 +191,13 @@ class SplitFrequencies(NamedTuple):
     asdsf: float
     """Average over the cells of the standard deviation of their frequencies between chains."""
     expected: float
-    """Its expected value if the chains differ by their Monte-Carlo errors alone."""
+    """Expected value of ``asdsf`` if the chains differ by their Monte-Carlo errors alone."""
     n_cells: int
     """Number of cells in the average."""
 
 
-def split_frequencies(post: SampledPosterior, min_probability: float) -> SplitFrequencies:
-    """Average standard deviation of split frequencies; see `SampledPosterior.asdsf`."""
+def split_frequencies(post: DrawnTrees, min_probability: float) -> SplitFrequencies:
+    """Return the average standard deviation of split frequencies; see `SampledPosterior.asdsf`."""
     min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
     check_drawn(post)
     draws = post.tree_of_draw
@@ -207,17 +206,17 @@ def split_frequencies(post: SampledPosterior, min_probability: float) -> SplitFr
         draws = np.array([draws[0, :half], draws[0, -half:]]) if half else np.repeat(draws, 2, axis=0)
     counts = np.array([np.bincount(chain, minlength=post.n_distinct_trees) for chain in draws], dtype=np.float64)
     frequency = post.cells.frequencies(counts) / draws.shape[1]
-    judged = likely(frequency.max(axis=0), min_probability, 1)
-    if len(judged) == 0:
+    used = likely(frequency.max(axis=0), min_probability, 1)
+    if len(used) == 0:
         return SplitFrequencies(0.0, 0.0, 0)
-    deviation = frequency[:, judged].std(axis=0, ddof=1)
-    if draws.shape[1] < FEWEST_DRAWS:
-        return SplitFrequencies(float(deviation.mean()), math.nan, len(judged))
-    time = np.empty(len(judged))
-    for i, held in enumerate(post.cells.holders(judged)):
-        time[i] = autocorrelation_times(held[draws][None].astype(np.float64))[0]
-    mean, chains = frequency[:, judged].mean(axis=0), len(draws)
+    deviation = frequency[:, used].std(axis=0, ddof=1)
+    if draws.shape[1] < FEWEST_PER_CHAIN:
+        return SplitFrequencies(float(deviation.mean()), math.nan, len(used))
+    time = np.empty(len(used))
+    for i, is_held in enumerate(post.cells.holders(used)):
+        time[i] = autocorrelation_times(is_held[draws][None].astype(np.float64))[0]
+    mean, chains = frequency[:, used].mean(axis=0), len(draws)
     variance = mean * (1.0 - mean) * np.minimum(time / draws.shape[1], 1.0)
-    # mean of the standard deviation of so many normal numbers
+    # mean of the standard deviation of ``chains`` standard normal numbers
     shrink = math.sqrt(2.0 / (chains - 1)) * math.exp(math.lgamma(chains / 2) - math.lgamma((chains - 1) / 2))
-    return SplitFrequencies(float(deviation.mean()), float((shrink * np.sqrt(variance)).mean()), len(judged))
+    return SplitFrequencies(float(deviation.mean()), float((shrink * np.sqrt(variance)).mean()), len(used))

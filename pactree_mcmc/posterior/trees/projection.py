@@ -18,15 +18,15 @@ from ...tree.arrays import LEAF
 from ...tree.coded import CODED_NODE, from_records, weight_of_nodes
 from ...tree.drawn import in_data_units, values_between
 from ...tree.tree import Tree
-from ..space.cells import rows_looked_at
-from ..space.distances import row_counts, values_at
-from ..space.paths import conditions_in_words, path_to
+from .cells import rows_looked_at
+from .distances import row_counts, values_at
+from .paths import conditions_in_words, path_to
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ...model import TreeModel
-    from ..sampled import SampledPosterior
+    from ..draws import DrawnTrees
 
 AT_ONCE = 1 << 22
 """Largest number of predictions computed at a time."""
@@ -40,14 +40,14 @@ class Projection(NamedTuple):
     """A small tree that summarises the posterior."""
 
     tree: Tree
-    """Nodes predict the mean of the posterior mean over up to 2,000 distinct training rows.
+    """Tree whose nodes predict the mean, over up to 2,000 distinct training rows, of the posterior mean.
 
     The rows of a node are all training rows in it.
     """
     r2: float
     """Fraction of the variance of the posterior mean, over training rows, that the tree explains."""
     r2_draws: np.ndarray
-    """(chains, draws): the same for the predictions of each draw, projected on the same leaves."""
+    """(chains, draws): the same fraction for the predictions of each draw, projected on the same leaves."""
     leaf: np.ndarray
     """(L,) int64: the nodes of ``tree`` that are leaves."""
     leaf_draws: np.ndarray
@@ -56,7 +56,7 @@ class Projection(NamedTuple):
     """(L,) the conditions that lead to each leaf."""
 
     def table(self, coverage: float = 0.9) -> pd.DataFrame:
-        """Returns the leaves with their values and intervals of posterior probability ``coverage``, as a DataFrame.
+        """Return the leaves with their values and intervals of posterior probability ``coverage``, as a DataFrame.
 
         Parameters
         ----------
@@ -66,8 +66,7 @@ class Projection(NamedTuple):
         Returns
         -------
         DataFrame
-            Columns words, rows, output (the class; the number of the output where there are several), value, lower,
-            upper.
+            Columns words, rows, output (the class, or the number of the output), value, lower, upper.
 
         Raises
         ------
@@ -98,15 +97,15 @@ class Projection(NamedTuple):
         return f"Projection({self.tree.n_leaves} leaves, R2 {self.r2:.3f})\n{self.tree.format()}"
 
 
-def projection_of(post: SampledPosterior, max_leaves: int, mean: Any) -> Projection:
-    """Returns the projection on a tree of at most ``max_leaves`` leaves; see `Posterior.project`.
+def projection_of(post: DrawnTrees, max_leaves: int, mean: Any) -> Projection:
+    """Return the projection on a tree of at most ``max_leaves`` leaves; see `Posterior.project`.
 
-    ``mean`` gives it for distinct rows (m,) of the model as (m, d), or is None: then it is that of the draws.
+    ``mean`` returns the posterior mean (m, d) at distinct rows (m,) of the model; None for the mean of the draws.
     """
     max_leaves = check_count("max_leaves", max_leaves, 1)
     model = post.model
     if not model.leaf.predicts:
-        raise ValueError(f"{type(model.leaf).__name__} predicts nothing, so there is nothing to project.")
+        raise ValueError(f"{type(model.leaf).__name__} predicts nothing; a projection needs predictions.")
     units = rows_looked_at(model)[0]
     weight = row_counts(model, units)
     f = _mean_of(post, units) if mean is None else mean(units)
@@ -116,47 +115,48 @@ def projection_of(post: SampledPosterior, max_leaves: int, mean: Any) -> Project
     r2, values = np.empty(post.n_distinct_trees), np.empty((post.n_distinct_trees, len(leaf), f.shape[1]))
     step = max(AT_ONCE // max(f.size, 1), 1)
     for start in range(0, post.n_distinct_trees, step):
-        some = np.arange(start, min(start + step, post.n_distinct_trees))
-        r2[some], values[some] = kept_by(values_at(post, some, units), part, weight)
+        trees = np.arange(start, min(start + step, post.n_distinct_trees))
+        r2[trees], values[trees] = explained_by(values_at(post, trees, units), part, weight)
     tree = _as_tree(model, node, of_row, f, weight)
     draws = post.tree_of_draw
-    ways = [[c for _, c in path_to(tree.arrays, tree.between, 0, int(i))] for i in leaf]
-    words = [conditions_in_words(model.columns, way) for way in ways]
-    return Projection(tree, float(kept_by(f[None], part, weight)[0][0]), r2[draws], leaf, values[draws], words)
+    paths = [[c for _, c in path_to(tree.arrays, tree.between, 0, int(i))] for i in leaf]
+    words = [conditions_in_words(model.columns, path) for path in paths]
+    return Projection(tree, float(explained_by(f[None], part, weight)[0][0]), r2[draws], leaf, values[draws], words)
 
 
-def _mean_of(post: SampledPosterior, units: np.ndarray) -> np.ndarray:
-    """Returns the mean (m, d) of the predictions of the draws at distinct rows."""
+def _mean_of(post: DrawnTrees, units: np.ndarray) -> np.ndarray:
+    """Return the mean (m, d) of the predictions of the draws at distinct rows."""
     drawn = np.flatnonzero(post.weight_of_tree)
     step = max(AT_ONCE // max(len(units), 1), 1)
     chunks = [drawn[start : start + step] for start in range(0, len(drawn), step)]
     return np.sum([np.tensordot(post.weight_of_tree[c], values_at(post, c, units), 1) for c in chunks], axis=0)
 
 
-def kept_by(values: np.ndarray, part: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the fraction (k,) of the variance of functions (k, m, d) that leaves explain, and means (k, L, d) in
+def explained_by(values: np.ndarray, part: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the fraction (k,) of the variance of functions (k, m, d) that leaves explain, and means (k, L, d) in
     leaves.
 
-    ``part`` (m, L) has the weight of the row in its leaf, ``weight`` (m,) that of all. A constant is kept wholly.
+    ``part`` (m, L) has the weight of the row in its leaf, ``weight`` (m,) that of all. A constant is explained wholly.
     """
     in_leaf = part.sum(axis=0)
     centred = values - np.tensordot(values, weight, (1, 0))[:, None] / weight.sum()
     means = np.einsum("kmd,ml->kld", centred, part, optimize=True) / in_leaf[:, None]
     total = np.einsum("kmd,m->k", centred**2, weight)
-    kept = np.einsum("kld,l->k", means**2, in_leaf)
+    explained = np.einsum("kld,l->k", means**2, in_leaf)
     whole = np.einsum("kmd,m->k", values**2, weight)
     constant = total <= 1e-20 * whole
-    fraction = np.where(constant, 1.0, kept / np.where(constant, 1.0, total)).clip(0.0, 1.0)
+    fraction = np.where(constant, 1.0, explained / np.where(constant, 1.0, total)).clip(0.0, 1.0)
     return fraction, means + np.tensordot(values, weight, (1, 0))[:, None] / weight.sum()
 
 
 def grow_summary(
     model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarray, max_leaves: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A tree of least squares for a function (m, d) of distinct rows.
+    """Grow a tree of least squares for a function (m, d) of distinct rows.
 
-    Split where the sum of squares falls most, from the best split of each of several features at the root; the best of
-    these trees. Records of its nodes in preorder, dtype CODED_NODE, and the node in which each row ends.
+    Starting from the best split of each of several features at the root, the split that lowers the sum of squares most
+    is added again and again; the best of these trees is returned: records of its nodes in preorder, dtype CODED_NODE,
+    and the node in which each row ends.
     """
     least = GAIN * float((weight[:, None] * (f - np.average(f, axis=0, weights=weight)) ** 2).sum())
     roots = sorted(_splits(model, units, f, weight), key=lambda split: -split.gain)[:N_ROOTS]
@@ -164,13 +164,13 @@ def grow_summary(
     if not roots or max_leaves == 1:
         return _as_records([np.arange(len(units))], {}, weight)
     grown = [_grown(model, units, f, weight, max_leaves, root, least) for root in roots]
-    return _as_records(*max(grown, key=lambda found: found[0])[1:], weight)
+    return _as_records(*max(grown, key=lambda tree: tree[0])[1:], weight)
 
 
 def _grown(
     model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarray, max_leaves: int, root: _Split, least: float
 ) -> tuple[float, list[np.ndarray], dict[int, tuple[_Split, int, int]]]:
-    """Returns the total reduction of the sum of squares, the rows of each node, and the splits with their children."""
+    """Return the total reduction of the sum of squares, the rows of each node, and the splits with their children."""
     members, gain = [np.arange(len(units))], 0.0
     below: dict[int, tuple[_Split, int, int]] = {}
     heap = [(-root.gain, 0, root)]
@@ -181,16 +181,16 @@ def _grown(
         members += [members[number][split.left], members[number][~split.left]]
         for child in below[number][1:]:
             here = members[child]
-            found = max(_splits(model, units[here], f[here], weight[here]), key=lambda s: s.gain, default=None)
-            if found is not None and found.gain > least:
-                heappush(heap, (-found.gain, child, found))
+            best = max(_splits(model, units[here], f[here], weight[here]), key=lambda s: s.gain, default=None)
+            if best is not None and best.gain > least:
+                heappush(heap, (-best.gain, child, best))
     return gain, members, below
 
 
 def _as_records(
     members: list[np.ndarray], below: dict[int, tuple[_Split, int, int]], weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the nodes in preorder, and the leaf of each row."""
+    """Return the nodes in preorder, and the leaf of each row."""
     order, todo = [], [0]
     while todo:
         number = todo.pop()
@@ -219,7 +219,7 @@ class _Split(NamedTuple):
 
 
 def _splits(model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarray) -> Iterator[_Split]:
-    """Of each coordinate the split of some rows by which the sum of squares of ``f`` (m, d) falls most."""
+    """Yield for each coordinate the split of rows that lowers the sum of squares of ``f`` (m, d) most."""
     nominal = model.columns.is_nominal[model.columns.source]
     centred = (f - np.average(f, axis=0, weights=weight)) * weight[:, None]
     for c in range(len(nominal)):
@@ -231,7 +231,7 @@ def _splits(model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarr
         sums = np.column_stack([np.bincount(where, weights=column) for column in centred.T])
         order = np.arange(len(present))
         if nominal[c]:
-            # in the order of what they predict, along the direction in which that varies most
+            # in the order of the means of f, along the direction in which they vary most
             order = np.argsort(_along_main_axis(sums / size[:, None], size), kind="stable")
         left_size, left_sum = np.cumsum(size[order])[:-1], np.cumsum(sums[order], axis=0)[:-1]
         gain = (left_sum**2).sum(axis=1) * (1.0 / left_size + 1.0 / (size.sum() - left_size))
@@ -248,12 +248,12 @@ def _splits(model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarr
 
 
 def _next_code(model: TreeModel, present: np.ndarray, i: int) -> int:
-    """The code right of the cut behind ``present[i]``: the next in the cell where thresholds lie between values."""
+    """Return the code right of the cut behind ``present[i]``: under local cuts the next one in the cell."""
     return int(present[i + 1]) if model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL) else int(present[i]) + 1
 
 
 def _along_main_axis(means: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Means (k, d) along the direction in which they vary most; its sign is such that the largest entry is positive."""
+    """Return means (k, d) along the direction of largest variance; its largest entry is positive."""
     if means.shape[1] == 1:
         return means[:, 0]
     axis = np.linalg.svd(means * np.sqrt(size)[:, None], full_matrices=False)[2][0]
@@ -261,7 +261,7 @@ def _along_main_axis(means: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 
 def _as_tree(model: TreeModel, node: np.ndarray, of_row: np.ndarray, f: np.ndarray, weight: np.ndarray) -> Tree:
-    """The tree in the units of X, its nodes with the weighted means of ``f``."""
+    """Return the tree in the units of X, its nodes with the weighted means of ``f``."""
     rows = np.bincount(of_row, weights=weight, minlength=len(node))
     sums = np.column_stack([np.bincount(of_row, weights=weight * column, minlength=len(node)) for column in f.T])
     for i in range(len(node) - 1, -1, -1):
