@@ -362,7 +362,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return draws, draws.tree_of_draw[0]
 
     def summary(self) -> pd.DataFrame:
-        """Return a DataFrame of log_evidence, n_leaves, leaves and log joint of the most probable tree, cells, splits."""
+        """Return a DataFrame of log_evidence, n_leaves, leaves and log joint of the best tree, cells and splits."""
         return summary_table(self, self.graph, {"best tree: log joint": self.map_log_joint})
 
     def __repr__(self) -> str:

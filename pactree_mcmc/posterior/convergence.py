@@ -76,59 +76,37 @@ def warn_if_unconverged(post: DrawnTrees, *, max_points: int = MOST_POINTS, leve
 
 
 def check_convergence(post: DrawnTrees, max_points: int = MOST_POINTS, *, levels: int = 1) -> list[str]:
-    """Return the convergence criteria that the draws of chains fail, and advice.
+    """Return the convergence criteria that the draws of chains fail, and advice, as the lines of a warning.
 
-    Checked are the log posterior, the number of leaves, the depth, the feature at the root and the features in the tree
-    (each as an indicator, if in some chain its probability exceeds 0.02 and in some it is below 0.98), the distances
-    from up to 12 trees drawn (in cells that only one of the two trees has, if in some chain more than 0.02 of the draws
-    are not at the commonest distance), the predictions at training rows, and if feature weights are drawn their
-    concentration and the weights of the features in the tree. R-hat must not exceed 1.01, the bulk effective sample
-    size must reach 400 (Vehtari et al. 2021). Of hundreds of predictions some exceed 1.01 by chance. Therefore an R-hat
-    of a prediction between 1.01 and 1.03 fails only if the means of the halves of the chains differ by more than their
-    Monte-Carlo errors explain, at the level 0.01 for all distinct predictions together (Bonferroni). With one chain,
-    R-hat compares its halves. Chains most rarely move between trees of similar posterior probability with different
-    features at the root, and neither the log posterior nor the number of leaves shows this. If the chains tuned in two
-    teams, a difference of their log evidences of more than four standard errors and 0.1 nats fails.
+    Checked are
 
-    Parameters
-    ----------
-    post : DrawnTrees
-        Draws of chains; independent draws need no check.
-    max_points : int, default 500
-        Largest number of training rows whose predictions are checked, >= 1: all distinct rows, each at its first
-        occurrence, or if there are more, that many of them at even steps (fewer, at least 50, if there are more than
-        2e7 predictions of all distinct trees). For a classifier the probabilities of the classes that vary most at the
-        row, at most 3 and never all.
-    levels : int, default 1
-        Number of levels of the run's ladder, for the advice.
+    * the log posterior, the number of leaves and the depth;
+    * the feature at the root and the features in the tree, each as an indicator, if in some chain its probability
+      exceeds 0.02 and in some it is below 0.98;
+    * the distances from up to 12 trees drawn, in cells that only one of the two trees has, if in some chain more than
+      0.02 of the draws are not at the commonest distance;
+    * the predictions at up to ``max_points`` distinct training rows: means, or for a classifier the probabilities of
+      the up to 3 classes that vary most at the row;
+    * if feature weights are drawn, their concentration and the weights of the features in the tree;
+    * if the chains tuned in two teams, their log evidences: a difference of more than four standard errors and 0.1 nats
+      fails.
 
-    Returns
-    -------
-    list of str
-        Empty if no criterion fails, which proves nothing: chains that are all in the same wrong mode agree. Otherwise
-        the lines of a warning: the criteria, the quantities that fail with their figures (the worst three of the root
-        features, of the features in the tree, of the distances, of the predictions), evidences that differ, and
-        advice. One line if there are fewer than 100 draws in all, or than 4 a chain.
+    R-hat must not exceed 1.01, and the bulk effective sample size must reach 400 (Vehtari et al. 2021). Of hundreds of
+    predictions some exceed 1.01 by chance. Therefore an R-hat of a prediction between 1.01 and 1.03 fails only if the
+    means of the halves of the chains differ by more than their Monte-Carlo errors explain, at the level 0.01 for all
+    distinct predictions together (Bonferroni). Predictions that differ by a 1e-9th of their range count as equal, as
+    such differences are rounding. With one chain, R-hat compares its halves.
 
-    Raises
-    ------
-    ValueError
-        If ``max_points`` is below 1.
-
-    Notes
-    -----
-    O(distinct trees * (max_points + rows) * depth + quantities * draws * log(draws)), with up to 2,000 distinct rows.
-    For 4 x 1000 independent draws a warning has a probability below one in a hundred. Predictions that differ by a
-    1e-9th of their range count as equal, as such differences are rounding.
+    The list is empty if no criterion fails, which proves nothing: chains that are all in the same wrong mode agree. It
+    has one line if there are fewer than 100 draws in all, or than 4 a chain. ``levels`` is the number of levels of the
+    run's ladder, for the advice. For 4 x 1000 independent draws a warning has a probability below one in a hundred.
 
     Examples
     --------
-    >>> import numpy as np, pactree_mcmc as pt, warnings
-    >>> x = np.arange(40.0)
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore", ConvergenceWarning)
-    ...     post = pt.sample(pt.TreeModel(x[:, None], x > 19), 40, tune=50, chains=2, rng=1)
-    >>> check_convergence(post)
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> stumps = [pt.Tree([0, -1, -1], [t, 0, 0], [1, 0, 0], [2, 0, 0]) for t in (4.5, 5.5)]
+    >>> model = pt.TreeModel([[float(x)] for x in range(10)], [x > 5 for x in range(10)])
+    >>> check_convergence(pt.posterior_from_trees(model, stumps, [[0, 1] * 20] * 2))
     ['too few draws to judge convergence: 80 in all; give at least 400, better draws=1000.']
     """
     check_count("max_points", max_points)

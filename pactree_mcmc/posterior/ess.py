@@ -43,6 +43,11 @@ class ConvergenceWarning(UserWarning):
 def rhat_and_ess(values: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return rank-normalised split R-hat and bulk effective sample size of many quantities at once.
 
+    Each chain is cut into halves (of an odd number of draws the middle one is dropped), draws become normal scores of
+    their average ranks, autocovariances come from the FFT and are summed to the end of Geyer's initial monotone
+    sequence. For one chain, for which ArviZ gives no R-hat, its halves are compared. O(quantities * N log N) for N
+    draws in all.
+
     Parameters
     ----------
     values : array-like of shape (quantities, chains, draws)
@@ -51,8 +56,8 @@ def rhat_and_ess(values: Any) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     rhat : ndarray of shape (quantities,)
-        The larger of the R-hat of the ranks and of the ranks of the distance from the median, each over the halves of
-        all chains; 1 for a constant, infinite if all halves are constant and not all equal.
+        The larger of the R-hat of the ranks and of the ranks of the distance from the median; 1 for a constant,
+        infinite if all halves are constant and not all equal.
     ess : ndarray of shape (quantities,)
         In (0, draws * log10(draws)] counting all chains; the number of draws for a constant.
         Both are NaN with fewer than 4 draws a chain or a value that is not finite.
@@ -62,16 +67,8 @@ def rhat_and_ess(values: Any) -> tuple[np.ndarray, np.ndarray]:
     ValueError
         If ``values`` does not have three dimensions.
 
-    Notes
-    -----
-    Vehtari et al. (2021): each chain is cut into halves (of an odd number of draws the middle one is dropped), draws
-    become normal scores of their average ranks, autocovariances come from the FFT and are summed to the end of Geyer's
-    initial monotone sequence. For one chain, for which ArviZ gives no R-hat, its halves are compared.
-    O(quantities * N log N) for N draws in all.
-
     Examples
     --------
-    >>> import numpy as np
     >>> rhat, ess = rhat_and_ess([np.random.default_rng(0).normal(size=(4, 500)), np.ones((4, 500))])
     >>> rhat.round(2).tolist(), float(ess[1])
     ([1.0, 1.0], 2000.0)

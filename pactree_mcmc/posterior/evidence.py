@@ -113,22 +113,11 @@ def evidence_constant(model: TreeModel) -> float:
 
 
 def gather(reports: Sequence[Any], mass: PriorMass) -> Tempering:
-    """Join the reports of tempered chains.
+    """Join the reports of tempered chains, ``LadderReport`` each, with equal numbers of draws and levels.
 
-    Parameters
-    ----------
-    reports : sequence of LadderReport
-        One for each chain, with equal numbers of draws and levels.
-    mass : PriorMass
-        Mass of the prior, which is the distribution at power 0.
+    ``mass`` is that of the prior, the distribution at power 0. Warn if the evidence is known but the draws are too few
+    to estimate its error.
 
-    Warns
-    -----
-    ConvergenceWarning
-        If the evidence is known but the draws are too few to estimate its error.
-
-    Notes
-    -----
     The evidence is the mean over chains. To first order its log is a mean over draws, of a number that each draw adds
     at all levels together. The error of that mean comes from blocks of draws, each at least twice as long as the
     longest autocorrelation time of that number and of the scores at each level; or from the variance between chains if
@@ -217,14 +206,8 @@ def _error(
 def pooled_error(each: np.ndarray, within: float, n_blocks: int) -> float:
     """Return the standard error of the mean of ``each`` (chains,), such that plus or minus two of it cover 95 %.
 
-    Parameters
-    ----------
-    each : ndarray of shape (chains,)
-        One estimate for each chain, each the mean of ``n_blocks`` blocks.
-    within : float
-        Sum of squares of the blocks about the mean of their chain.
-    n_blocks : int
-        Number of blocks of a chain, >= 1; with one block there must be two chains.
+    Each estimate is the mean of ``n_blocks`` >= 1 blocks; with one block there must be two chains. ``within`` is the
+    sum of squares of the blocks about the mean of their chain.
 
     Examples
     --------
@@ -254,10 +237,8 @@ def _not_stated(draws: int, why: str, times: float) -> None:
 def log_ratio(high: np.ndarray, low: np.ndarray) -> float:
     """Return the log ratio of the normalisers of two distributions, from as many draws of each (Bennett 1976).
 
-    Parameters
-    ----------
-    high, low : ndarray of shape (n,)
-        Log density of the first distribution relative to the second, at draws of the first and of the second.
+    ``high`` and ``low`` (n,) are the log densities of the first distribution relative to the second, at draws of the
+    first and of the second.
 
     Examples
     --------
@@ -277,11 +258,7 @@ def combined_evidence(evidences: np.ndarray) -> tuple[float, float | None]:
 
     A random-effects mean (DerSimonian and Laird 1986): if the teams differ by more than their errors explain, the
     weights become more equal and the error covers the difference, |difference| / 2 for two teams far apart.
-
-    Parameters
-    ----------
-    evidences : ndarray of shape (teams, 2)
-        Log evidence, and its standard error or NaN.
+    ``evidences`` (teams, 2) has each log evidence, and its standard error or NaN.
 
     Examples
     --------

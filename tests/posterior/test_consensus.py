@@ -32,7 +32,7 @@ def conditions(words):
 
 
 def holds(model, unit, said):
-    """Whether a distinct row meets one condition, or more joined by commas behind a brace."""
+    """Return True if a distinct row meets one condition, or more joined by commas behind a brace."""
     x = model.unit_numbers(np.array([unit]))[0]
     if "{" not in said:
         return all(_ordered(model, x, part) for part in said.split(", "))
@@ -93,7 +93,7 @@ def test_values_and_rows_are_those_of_leaves():
 
 
 def test_a_node_may_have_three_children():
-    """Three pieces in every tree, joined in three ways: none of the pairs is in a majority."""
+    """Three pieces in every tree, joined differently in each of three: no pair is in a majority."""
     X = np.array([[float(a), float(b)] for a in range(3) for b in range(4)])
     model = pt.TreeModel(X[:, :1], X[:, 0] > 1, nominal=[0], leaf=pt.DirichletMultinomial(1.0))
 
@@ -130,7 +130,9 @@ def test_three_children_are_in_the_order_of_their_thresholds(order):
 @pytest.mark.planted
 def test_children_in_the_order_of_their_first_conditions(monkeypatch):
     monkeypatch.setattr(
-        module, "_places", lambda parent, ways, *rest: np.array([0.0, *(float(not way[0].left) for way in ways[1:])])
+        module,
+        "_places",
+        lambda parent, paths, *rest: np.array([0.0, *(float(not path[0].left) for path in paths[1:])]),
     )
     found = [middle_first(order) for order in ((0, 1), (1, 0))]
     assert any(said[0] != "x0 <= 9.5" or said[2] != "x0 > 29.5" for said in found)

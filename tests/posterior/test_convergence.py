@@ -1,4 +1,4 @@
-"""Whether unconverged runs are told from converged ones, and the figures behind it."""
+"""Runs that have not converged are warned of, others are not, and the advice fits."""
 
 import linecache
 import re
@@ -32,7 +32,7 @@ STAY = (
 
 
 def by_hand(model, trees, tree_of_draw):
-    """A posterior of given trees."""
+    """Return a posterior of these trees."""
     return pt.posterior_from_trees(model, trees, tree_of_draw)
 
 
@@ -60,7 +60,7 @@ def independent(n_chains=4, draws=1000, n_trees=6, seed=0):
 
 
 def warned(post, **options):
-    """Text of the one warning, None without."""
+    """Return the text of the one warning, or None."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warn_if_unconverged(post, **options)
@@ -96,8 +96,8 @@ def test_one_shifted_chain_is_seen(kind):
     assert header.startswith("the draws may not represent the posterior; wanted: R-hat at most 1.01")
     assert lines[0].startswith("log posterior: R-hat ")
     assert lines[1].startswith("number of leaves: R-hat ")
-    told = [line.split(":")[0] for line in lines]
-    assert told[2] == "depth" and {"root feature 'x0'", "root feature 'x1'"} & set(told[3:5])
+    names = [line.split(":")[0] for line in lines]
+    assert names[2] == "depth" and {"root feature 'x0'", "root feature 'x1'"} & set(names[3:5])
     name = "prediction P(y = " if kind == "three classes" else "prediction at row "
     assert all(line.startswith(name) for line in lines[-5:-2])
     assert "more of" in lines[-2] and lines[-2].endswith("predictions")
@@ -132,7 +132,7 @@ def approximately(values):
 
 
 def tree_values(model, tree):
-    """What the tree predicts of the first class, by row."""
+    """Return the predictions of the first class, by row."""
     out = np.empty(N)
     for number, cell, _ in model.visit(tree):
         if tree.feature[number] < 0:
@@ -151,7 +151,7 @@ def test_chains_that_stand_still_apart_are_seen():
 
 
 @pytest.mark.parametrize(
-    ("given", "advice"),
+    ("arguments", "advice"),
     [
         ({}, "stay there: try more chains=, or betas=8."),
         ({"work": 1e6}, "stay there: try more chains=, or betas=8."),
@@ -160,10 +160,10 @@ def test_chains_that_stand_still_apart_are_seen():
         ({"proposals": 10}, STAY),
     ],
 )
-def test_a_run_is_not_told_to_leave_out_what_it_was_not_given(given, advice):
-    """A default run learns nothing of a table that is too large, or by splits that are weighed."""
+def test_advice_names_only_arguments_of_the_call(arguments, advice):
+    """A default run uses the kernel "local" if the table is too large."""
     post = by_hand(model_of("regression"), TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1))
-    post.calls = (call_of(pt.sample, given | {"rng": 1}),)
+    post.calls = (call_of(pt.sample, arguments | {"rng": 1}),)
     assert advice in warned(post)
 
 
@@ -190,8 +190,8 @@ def of_too_many_rows():
     return post
 
 
-def test_a_default_run_is_not_told_to_be_one(of_too_many_rows):
-    """Its kernel is "local" where learning does not pay, and it names steps, which lengthen it, not draws."""
+def test_a_default_run_is_not_advised_to_become_one(of_too_many_rows):
+    """A default run with kernel "local" is advised to make more steps, not draws."""
     text = warned(of_too_many_rows)
     assert "without kernel=" not in text and "raise tune" not in text and " draws (" not in text
     assert "try more chains=, or betas=8" in text or "as many steps (steps=" in text
@@ -201,7 +201,7 @@ def test_a_default_run_is_not_told_to_be_one(of_too_many_rows):
 def test_a_default_run_taken_for_one_of_given_length_is_noticed(of_too_many_rows, monkeypatch):
     monkeypatch.setattr(convergence, "_is_adaptive", lambda post: post.course.kernel.adapts)
     with pytest.raises(AssertionError):
-        test_a_default_run_is_not_told_to_be_one(of_too_many_rows)
+        test_a_default_run_is_not_advised_to_become_one(of_too_many_rows)
 
 
 def test_constant_quantities_are_fine():
@@ -257,7 +257,7 @@ def test_one_chain():
     assert "The second half of the chain differs from the first: raise tune by 2000 or more." in text
 
 
-def test_slow_chains_are_told_how_much_longer():
+def test_slow_chains_get_the_factor_by_which_to_lengthen():
     repeated = np.repeat(independent(4, 100, seed=1), 10, axis=1)
     post = by_hand(model_of("regression"), TREES, repeated)
     lines = check_convergence(post)
@@ -269,7 +269,7 @@ def test_slow_chains_are_told_how_much_longer():
     assert rhat_and_ess(longer.n_leaves[None])[1][0] > 300.0
 
 
-def test_very_slow_chains_are_not_told_to_draw_on():
+def test_very_slow_chains_are_not_advised_to_continue():
     walk = np.cumsum(np.random.default_rng(5).choice([-1, 1], (4, 2000)), axis=1) // 12 % len(TREES)
     lines = check_convergence(by_hand(model_of("regression"), TREES, np.repeat(walk[:, :200], 10, axis=1)))
     assert any(line.startswith(("The chains move slowly, ", "The chains are in different")) for line in lines)
@@ -319,7 +319,7 @@ def test_one_class_is_fine():
 
 
 def tables():
-    """Splits of every kind: X, y and what TreeModel is told besides."""
+    """Return X, y and further arguments of a model for splits of every kind."""
     rng = np.random.default_rng(3)
     half = pd.DataFrame(
         {
@@ -390,7 +390,7 @@ def test_a_disagreement_about_three_rows_is_seen(n):
 
 @pytest.mark.parametrize("n", [2, 499, 500, 501, 2000])
 def test_distinct_rows_are_chosen_evenly(n):
-    """Of equal rows the first counts; if there are too many, every one has the same chance."""
+    """The first of equal rows counts; if there are too many, they are chosen at even steps."""
     order = np.random.default_rng(0).permutation(n)
     x = np.append(order, order[: n // 2]).astype(float)
     rows, units = distinct_rows(pt.TreeModel(np.column_stack([x, 0.0 * x]), np.arange(len(x)) % 2), 500)
@@ -412,7 +412,7 @@ def test_a_row_left_out_is_noticed(monkeypatch):
         test_a_disagreement_about_three_rows_is_seen(300)
 
 
-def test_rows_that_the_leaf_tells_apart_are_distinct():
+def test_rows_that_the_leaf_distinguishes_are_distinct():
     """Binned columns have equal codes where the regression in the leaf has other values."""
     x = np.arange(40.0)
     X = np.column_stack([x // 10, x])

@@ -280,7 +280,7 @@ def test_fewer_draws_than_chains_is_no_mistake():
 
 
 def problems():
-    """Every leaf and split prior: X, y and what TreeModel is told besides."""
+    """Return X, y and further arguments of a model for every leaf and split prior."""
     X = table()
     rng = np.random.default_rng(3)
     weight, mask = rng.integers(0, 3, 40).astype(float), np.arange(40) % 2 == 0

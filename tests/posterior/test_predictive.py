@@ -68,9 +68,9 @@ def test_density_is_what_one_more_row_adds_to_the_score(leaf, weighted):
                 more = post.node_stats[leaves].copy()
                 more[i] += [1.0, y, -math.lgamma(y + 1.0)] if counts else [1.0, away, away**2]
                 added = leaf.log_tree_score(more, target) - leaf.log_tree_score(post.node_stats[leaves], target)
-                told = frozen(distribution.take(node))
-                told = told.logpmf(y) if counts else told.logpdf(y)
-                assert told == pytest.approx(added, abs=1e-8)
+                of_leaf = frozen(distribution.take(node))
+                log_density = of_leaf.logpmf(y) if counts else of_leaf.logpdf(y)
+                assert log_density == pytest.approx(added, abs=1e-8)
 
 
 @pytest.mark.tenth_a_day
@@ -82,9 +82,9 @@ def test_mixture_is_that_of_the_trees(leaf):
         mean += weight * each.mean()
         second += weight * (each.var() + each.mean() ** 2)
         below += weight * each.cdf(0.4)
-    told_mean, told_variance = Predictive(post).mean_and_variance(X)
-    assert np.allclose(told_mean, mean) and np.allclose(told_mean, post.predict(X))
-    assert np.allclose(told_variance, second - mean**2)
+    own_mean, own_variance = Predictive(post).mean_and_variance(X)
+    assert np.allclose(own_mean, mean) and np.allclose(own_mean, post.predict(X))
+    assert np.allclose(own_variance, second - mean**2)
     assert np.allclose(post.predict_std_new_y(X) ** 2, second - mean**2)
     assert np.allclose(Predictive(post).cdf(X, np.full(7, 0.4)), below)
 

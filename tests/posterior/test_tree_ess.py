@@ -1,4 +1,4 @@
-"""How many draws the trees are worth: independent ones, sticky ones, chains stuck where the posterior is the same."""
+"""Effective sample size of trees: of independent draws, of sticky ones, and of stuck chains of equal posterior."""
 
 import numpy as np
 import pytest

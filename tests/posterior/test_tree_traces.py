@@ -63,7 +63,7 @@ def test_one_tree_has_no_uncertain_cells():
     assert tree_distances(post).names == []
 
 
-def test_labels_that_are_the_same_are_unique_labels():
+def test_equal_labels_get_numbers():
     assert unique_labels(["a", "b", "a", "a"]) == ["a", "b", "a (2)", "a (3)"]
 
 
