@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.model.leaf.distributions import Mixture, NegativeBinomial, StudentT
+from pactree_mcmc.model.leaf.distributions import Mixture
 from pactree_mcmc.model.split_prior.geometry import parts_rows, takes_turns, told
 from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.draws import refuse_by_row
@@ -170,9 +170,9 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
         code = np.searchsorted(scale.high, x).clip(max=scale.n_codes - 1)
         return code, (scale.low[code] <= x) & (x <= scale.high[code])
 
-    def _leaf_distributions(self) -> StudentT | NegativeBinomial:
-        cells = np.arange(self.graph.n_cells)
-        return self.model.leaf.predictive(self.graph.stats, cells, self.model.target)
+    @property
+    def _tree_of_place(self) -> np.ndarray:
+        return np.arange(self.graph.n_cells)
 
     def _mixtures(self, X: np.ndarray) -> Iterator[tuple[np.ndarray, Mixture]]:
         x, codes, is_settled = self._placed(X)

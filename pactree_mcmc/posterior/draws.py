@@ -85,6 +85,11 @@ class DrawnTrees:
         return in_data_units(self.model, self.coded_trees)
 
     @cached_property
+    def _tree_of_place(self) -> np.ndarray:
+        tree = np.repeat(np.arange(self.n_distinct_trees), np.diff(self.coded_trees.offset))
+        return np.where(self.coded_trees.feature == LEAF, tree, -1)
+
+    @cached_property
     def cells(self) -> Cells:
         """The cells and splits of the distinct trees, by number."""
         return number_cells(self.model, self.coded_trees)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..core.checks import Seed, check_count, read_generator
-from ..model.leaf.distributions import Mixture, NegativeBinomial, StudentT
+from ..model.leaf.distributions import Mixture
 from .draws import DrawnTrees
 
 if TYPE_CHECKING:
@@ -92,9 +92,10 @@ class AnyPosterior(ABC):
     def _stats_by_place(self) -> np.ndarray:
         """Statistics (m, n_stats) of the places that a row may reach."""
 
+    @property
     @abstractmethod
-    def _leaf_distributions(self) -> StudentT | NegativeBinomial:
-        """Return the distributions of a new y in the places that a row may reach."""
+    def _tree_of_place(self) -> np.ndarray:
+        """Number (m,) of the tree that a place is a leaf of, -1 for an internal node."""
 
     @abstractmethod
     def _mixtures(self, X: np.ndarray) -> Iterator[tuple[slice | np.ndarray, Mixture]]:

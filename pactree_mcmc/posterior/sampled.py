@@ -11,7 +11,7 @@ from ..core.checks import Seed, check_count, read_generator
 from ..files.store import AnyPath, check_target
 from ..files.write import write_parts
 from ..model.leaf.distributions import Mixture
-from ..tree.arrays import LEAF, add_predictions_into, leaf_values, leaves_reached
+from ..tree.arrays import add_predictions_into, leaf_values, leaves_reached
 from ..tree.drawn import RootKey, root_key
 from ..tree.tree import Tree
 from . import inference_data
@@ -26,8 +26,6 @@ from .trees.support import SplitFrequencies, check_drawn, split_frequencies
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from ..model.leaf.distributions import NegativeBinomial, StudentT
 
 
 class SampledPosterior(DrawnTrees, Posterior):
@@ -105,12 +103,6 @@ class SampledPosterior(DrawnTrees, Posterior):
         out = np.zeros((len(X), by_place.shape[1]))
         add_predictions_into(out, self.distinct_trees, self.weight_of_tree, by_place, X)
         return out
-
-    def _leaf_distributions(self) -> StudentT | NegativeBinomial:
-        trees = self.distinct_trees
-        tree = np.repeat(np.arange(self.n_distinct_trees), np.diff(trees.offset))
-        in_tree = np.where(trees.feature == LEAF, tree, -1)
-        return self.model.leaf.predictive(self.node_stats, in_tree, self.model.target)
 
     def _mixtures(self, X: np.ndarray) -> Iterator[tuple[slice, Mixture]]:
         drawn = np.flatnonzero(self.weight_of_tree)

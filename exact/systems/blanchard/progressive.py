@@ -247,7 +247,8 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
             out[strays] = self._values_by_stage(X[strays])
         return out
 
-    def _leaf_distributions(self) -> Any:
+    @property
+    def _tree_of_place(self) -> Any:
         raise ValueError(
             "the predictive distribution of a cell differs between stages, and the mean over stages keeps only the "
             "means: use pt.progressive_mixture(model), whose draws keep the distribution of their stage, or "
@@ -255,17 +256,17 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
         )
 
     def _mixtures(self, X: np.ndarray) -> Any:
-        return self._leaf_distributions()
+        return self._tree_of_place
 
     def _averages(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
-        return self._leaf_distributions()
+        return self._tree_of_place
 
     def _std_over_trees(self, X: np.ndarray) -> np.ndarray:
-        return self._leaf_distributions()
+        return self._tree_of_place
 
     @property
     def _stats_by_place(self) -> np.ndarray:
-        return self._leaf_distributions()
+        return self._tree_of_place
 
     def kl_to_prior(self) -> float:
         raise ValueError(
@@ -284,7 +285,7 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
             np.any(order.estimation != self.model.target.estimation) for order in self._orders
         )
         if not frozen:
-            self._leaf_distributions()
+            self._tree_of_place  # noqa: B018
         draws = self.sample(n, rng)
         return draws, draws.tree_of_draw[0]
 

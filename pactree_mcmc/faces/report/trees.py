@@ -162,7 +162,7 @@ def _distributions(post: SampledPosterior) -> StudentT | NegativeBinomial | None
     if model.classes_ is not None or not has_values_by_leaf(model) or not model.leaf.has_likelihood:
         return None
     try:
-        distributions = post._leaf_distributions()
+        distributions = model.leaf.predictive(post.node_stats, post._tree_of_place, model.target)
     except ValueError:
         # of several outputs, or a leaf of the caller's own that tells none
         return None

@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ...model import DirichletMultinomial, NormalInverseGamma
-from ...posterior.rows.predictive import Predictive
+from ...posterior.rows.predictive import MixtureOverTrees
 from ...table.validation import read_column
 from .base import BayesianTree, Rows
 from .prior_search import Choice, class_leaves, number_leaves, number_starts
@@ -144,7 +144,7 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
         return self.posterior_.model.classes_
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Predictive probabilities (n, K) of the classes; columns follow ``classes_``."""
+        """MixtureOverTrees probabilities (n, K) of the classes; columns follow ``classes_``."""
         numbers = self._numbers(X)
         if len(self.classes_) == 1:
             # exactly, since a sum over trees is rounded
@@ -235,7 +235,7 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
     @overload
     def predict(self, X: Any, return_std: bool) -> np.ndarray | tuple[np.ndarray, np.ndarray]: ...
     def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """Predictive means (n,) of a new y; with ``return_std`` also its standard deviations (n,).
+        """MixtureOverTrees means (n,) of a new y; with ``return_std`` also its standard deviations (n,).
 
         As in scikit-learn's BayesianRidge the standard deviation is that of a new y, including noise, for posteriors
         `predict_std_new_y`; the disagreement of trees about the mean is ``posterior_.predict_std_over_trees``.
@@ -243,7 +243,7 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
         numbers = self._numbers(X)
         if not return_std:
             return self.posterior_._values(numbers)[:, 0]
-        mean, variance = Predictive(self.posterior_).mean_and_variance(numbers)
+        mean, variance = MixtureOverTrees(self.posterior_).mean_and_variance(numbers)
         return mean, np.sqrt(variance)
 
     def predict_quantiles(self, X: Any, q: Any) -> np.ndarray:
@@ -270,7 +270,7 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
         `SampledPosterior.predict_quantiles` describes the distribution and the cost.
         """
         numbers = self._numbers(X)
-        return Predictive(self.posterior_).quantiles(numbers, q)
+        return MixtureOverTrees(self.posterior_).quantiles(numbers, q)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
         """Ends (n, 2) of the central interval that contains a new y with probability ``coverage``, or more for counts.
@@ -281,4 +281,4 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
             If ``coverage`` is not in (0, 1), or X does not fit.
         """
         numbers = self._numbers(X)
-        return Predictive(self.posterior_).interval(numbers, coverage)
+        return MixtureOverTrees(self.posterior_).interval(numbers, coverage)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.checks import Seed, check_flag
 from ..protocol import AnyPosterior
-from . import predictive
+from . import credible, predictive
 from .attributions import Attributions, attributions_of
 from .certificate import (
     Certificate,
@@ -99,7 +99,7 @@ class AnswersAboutRows(AnyPosterior):
         >>> post.predict_quantiles([[5.0], [50.0]], 0.5).round(1).tolist()
         [0.0, 1.0]
         """
-        return predictive.Predictive(self).quantiles(self.model.columns.numbers(X), q)
+        return predictive.MixtureOverTrees(self).quantiles(self.model.columns.numbers(X), q)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
         """Return the ends (n, 2) of the central interval that contains a new y with probability ``coverage``.
@@ -116,7 +116,91 @@ class AnswersAboutRows(AnyPosterior):
         ValueError
             As for `predict_quantiles`, two of which are the ends; distribution and cost are the same.
         """
-        return predictive.Predictive(self).interval(self.model.columns.numbers(X), coverage)
+        return predictive.MixtureOverTrees(self).interval(self.model.columns.numbers(X), coverage)
+
+    def credible_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Return credible intervals of E(y | x), or of P(y | x): over trees and leaf parameters.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As the model's.
+        coverage : float, default 0.9
+            Posterior probability of each interval, in (0, 1); equal tails.
+
+        Returns
+        -------
+        ndarray of shape (n, 2); (n, K, 2) for classes, (n, d, 2) for several outputs
+            Lower and upper end. Columns of classes follow ``model.classes_``. The interval of counts is for exposure 1,
+            that of times for the mean time, that of `BetaBinomial` for the probability of a success.
+
+        Raises
+        ------
+        ValueError
+            If the leaf is a loss (PacBayesLoss) or a `CustomLeaf` without ``expectation=``, ``coverage`` is out of
+            range, or X does not have the model's columns.
+
+        See Also
+        --------
+        predict_interval : Interval of a new y, which also contains the noise.
+
+        Notes
+        -----
+        Given the tree, the parameters of a leaf have a posterior in closed form: Student's t for a mean, beta for a
+        class probability, gamma for a rate (formulas, section 3). The interval is that of its mixture over trees,
+        computed without random draws; the cost is that of `predict_quantiles`, for each class or output. The class
+        probabilities of `FrozenLaplace` are fixed given the tree, so their intervals are over trees alone. The interval
+        of a `CustomLeaf` is that of 2,000 draws.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x = np.arange(60.0)
+        >>> post = pt.sample(pt.TreeModel(x[:, None], x > 29), 50, tune=50, chains=2, rng=1, kernel="grow-prune")
+        >>> post.credible_interval([[5.0]]).round(1).tolist()
+        [[[0.9, 1.0], [0.0, 0.1]]]
+        """
+        return credible.credible_interval(self, self.model.columns.numbers(X), coverage)
+
+    def draw_expectations(self, X: Any, draws: int = 1000, rng: Seed = None) -> np.ndarray:
+        """Draw E(y | x), or P(y | x), from its posterior over trees and leaf parameters.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As the model's.
+        draws : int, default 1000
+            At least 1.
+        rng : int, SeedSequence, Generator or None
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (draws, n); (draws, n, K) for classes, (draws, n, d) for several outputs
+            The rows of one draw have the same tree and the same leaf parameters, so that differences and averages over
+            rows have the right spread.
+
+        Raises
+        ------
+        ValueError
+            As for `credible_interval`, or if ``draws`` is not positive.
+
+        Notes
+        -----
+        Each draw takes a tree (one of the sampled draws, with replacement; for an exact posterior a new tree), then
+        draws the parameters of its leaves given their rows. Cost O(draws * n * depth).
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x = np.arange(60.0)
+        >>> model = pt.TreeModel(x[:, None], np.where(x > 29, 1.0, 0.0) + 0.1 * np.sin(x))
+        >>> post = pt.sample(model, 50, tune=50, chains=2, rng=1, kernel="grow-prune")
+        >>> drawn = post.draw_expectations([[5.0], [50.0]], 400, rng=1)
+        >>> float((drawn[:, 1] - drawn[:, 0]).mean().round(1))
+        1.0
+        """
+        return credible.draw_expectations(self, self.model.columns.numbers(X), draws, rng)
 
     def predict_std_new_y(self, X: Any) -> np.ndarray:
         """Return the standard deviation (n,) of a new y, noise included: of the mixture that `predict_quantiles`
@@ -130,7 +214,7 @@ class AnswersAboutRows(AnyPosterior):
         ValueError
             If the model is a classification, or X does not have the model's columns.
         """
-        return np.sqrt(predictive.Predictive(self).mean_and_variance(self.model.columns.numbers(X))[1])
+        return np.sqrt(predictive.MixtureOverTrees(self).mean_and_variance(self.model.columns.numbers(X))[1])
 
     def predict_std_over_trees(self, X: Any) -> np.ndarray:
         """Return the standard deviation, over trees, of the prediction of a tree: how much the trees disagree.

@@ -23,26 +23,33 @@ ROUNDING = 1e-11
 """Probability that rounding may leave when the probabilities of thousands of cells are added."""
 
 
-class Predictive:
-    """The distribution of a new y at rows of numbers, as ``model.columns.numbers`` gives them.
+class MixtureOverTrees:
+    """At rows of numbers, a mixture over trees of the distributions in the leaves that a row reaches.
 
     Parameters
     ----------
     post : AnyPosterior
+    distribution : Distributions, optional
+        One for each place. By default those of a new y, as `Leaf.predictive` returns them.
 
     Raises
     ------
     ValueError
-        If the model is a classification, or the posterior does not keep these distributions.
+        If the distributions are those of a new y and the model is a classification, or the posterior does not have
+        the distributions of places.
     """
 
-    def __init__(self, post: AnyPosterior) -> None:
-        if post.model.classes_ is not None:
-            raise ValueError(
-                f"{type(post.model.leaf).__name__} is a leaf of classes, which have no quantiles, intervals or "
-                "standard deviation: predict_proba gives their probabilities, sample_predictive draws labels."
-            )
-        self._post, self._distribution = post, post._leaf_distributions()
+    def __init__(self, post: AnyPosterior, distribution: Any = None) -> None:
+        if distribution is None:
+            if post.model.classes_ is not None:
+                raise ValueError(
+                    f"{type(post.model.leaf).__name__} is a leaf of classes, so a new y has no quantiles, intervals or "
+                    "standard deviation: predict_proba gives class probabilities, credible_interval their intervals, "
+                    "and sample_predictive draws labels."
+                )
+            tree = post._tree_of_place
+            distribution = post.model.leaf.predictive(post._stats_by_place, tree, post.model.target)
+        self._post, self._distribution = post, distribution
         self._by_row = post.model.leaf.x_columns is not None
         # equal distributions of many places count once: a place of each, and the number of that of every place
         table = np.ascontiguousarray(np.column_stack(tuple(self._distribution)))

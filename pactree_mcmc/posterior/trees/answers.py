@@ -8,6 +8,7 @@ from .consensus import ConsensusTree, consensus_of
 from .credible_set import CredibleSet, check_mass, credible_set_of
 from .modes import Modes, modes_of
 from .projection import Projection, projection_of
+from .shapes import Shapes, shapes_of
 from .support import Support, support_of_draws
 
 
@@ -161,6 +162,49 @@ class AnswersAboutTrees(AnyPosterior):
             )
         post = self._as_draws(draws, rng)
         return credible_set_of(post, post.weight_of_tree, mass)
+
+    def shapes(self, most: int = 10, coverage: float = 0.9, *, draws: int = 4000, rng: Seed = 0) -> Shapes:
+        """Return the trees grouped by the features of their splits alone, with intervals of their cuts and leaves.
+
+        Parameters
+        ----------
+        most : int, default 10
+            Largest number of shapes that are described, the most probable ones.
+        coverage : float, default 0.9
+            Probability of the intervals, in (0, 1); equal tails.
+        draws : int, default 4000
+            Number of trees drawn from a posterior that does not consist of draws.
+        rng : int, SeedSequence, Generator or None, default 0
+            Source of randomness for those draws.
+
+        Returns
+        -------
+        Shapes
+            ``.shapes[0]`` is the most probable one; ``.table()`` has the probabilities, ``print`` shows the first.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or there are no draws.
+
+        Notes
+        -----
+        Two trees have the same shape if the same features are split at the same places, whatever the thresholds and
+        the sets of categories. So the posterior of a thousand distinct trees is often that of a few shapes. The
+        interval of a cut is that of the thresholds of the shape's trees. The interval of a leaf is that of the
+        expectation of y, or of a class probability, over the shape's trees and the leaf parameters, as of
+        `credible_interval`. O(nodes of the distinct trees), in plain Python.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x = np.arange(30.0)
+        >>> model = pt.TreeModel(x[:, None], x > 14)
+        >>> post = pt.sample(model, 500, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
+        >>> post.shapes().shapes[0].splits["feature"].tolist()
+        ['x0']
+        """
+        return shapes_of(self._draws_that_predict(draws, rng), most, coverage)
 
     def modes(self, distance: str = "cells", *, most: int = 8, draws: int = 1000, rng: Seed = 0) -> Modes:
         """Return clusters of the trees: their probability, in all and by chain, a typical tree, and how they differ.

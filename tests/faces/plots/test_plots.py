@@ -121,7 +121,7 @@ class Exact(pt.Posterior):
     def _none(self, *args):
         raise NotImplementedError
 
-    _drawn_trees = _leaf_distributions = _mixtures = _averages = _stats_by_place = _std_over_trees = _none
+    _drawn_trees = _tree_of_place = _mixtures = _averages = _stats_by_place = _std_over_trees = _none
     depth_pmf = kl_to_prior = summary = to_arviz = _none
 
 
