@@ -13,8 +13,8 @@ from ..files.store import AnyPath, check_target
 from ..files.write import write_parts
 from ..model.leaf.distributions import Mixture
 from ..model.leaf_words import words_of_cells
-from ..model.marginal_prior import log_marginal_prior
 from ..model.obstacles import unknown_constant
+from ..model.plain import log_marginal_prior
 from ..tree.arrays import LEAF, add_predictions_into, leaf_values, leaves_reached
 from ..tree.drawn import RootKey, root_key
 from ..tree.tree import Tree

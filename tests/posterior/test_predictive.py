@@ -10,8 +10,8 @@ import pytest
 from scipy import stats as distributions
 
 import pactree_mcmc as pt
-from pactree_mcmc.model.leaf import known_variance, normal, shared_variance
 from pactree_mcmc.model.leaf.distributions import Mixture, NegativeBinomial
+from pactree_mcmc.model.leaf.normal import NormalLeaf
 from pactree_mcmc.posterior import predictive as module
 from pactree_mcmc.posterior.predictive import Predictive
 
@@ -291,8 +291,7 @@ class TestPlanted:
     @pytest.mark.slow
     def test_leaf_parameters_not_drawn(self, monkeypatch):
         """Draws given the posterior mean of a leaf instead of a drawn one are too narrow."""
-        for leaf in (known_variance, normal, shared_variance):
-            monkeypatch.setattr(leaf, "drawn_normal", planted_plug_in)
+        monkeypatch.setattr(NormalLeaf, "draw_parameters", planted_plug_in)
         with pytest.raises(AssertionError):
             TestDraws().test_rows_of_a_draw_have_their_joint_distribution()
 
@@ -322,5 +321,5 @@ class TestPlanted:
             test_quantiles_invert_the_distribution(LEAVES[0])
 
 
-def planted_plug_in(rng, mean, kn, sigma2, leaf):
-    return rng.normal(mean[leaf], np.sqrt(sigma2)[leaf])
+def planted_plug_in(leaf, rng, stats, target):
+    return leaf.value(stats, target)[:, 0], np.sqrt(leaf.draw_variance(rng, stats, target))
