@@ -19,7 +19,7 @@ from .evidence import Tempering
 from .sampled import SampledPosterior
 
 if TYPE_CHECKING:
-    from ..model.visits import Visit
+    from ..model.plain import Visit
 
 Sampled = TypeVar("Sampled", bound=SampledPosterior)
 

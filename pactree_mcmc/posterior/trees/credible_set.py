@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.checks import check_number
-from ...model.marginal_prior import log_marginal_prior
+from ...model.plain import log_marginal_prior
 from ...tree.tree import Tree
 
 if TYPE_CHECKING:

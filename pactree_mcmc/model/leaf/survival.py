@@ -1,11 +1,11 @@
-"""Times to an event, some censored, with a constant rate that has a gamma prior (formula sheet, section 3)."""
+"""Times to an event, some censored, with a hazard whose scale has a gamma prior (formula sheet, section 3)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import lgamma, log, log1p
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -14,14 +14,14 @@ from ...core.special import gammaln
 from ...files.encoding import kept
 from ...table.labels import is_missing
 from ...table.words import count_text, figure, figures
-from .base import settle_parameters
-from .by_address import AddressedLeaf
+from .base import Leaf, refuse_rows
+from .distributions import Distributions
 from .gamma import log_gamma_ratio
 from .target import LEAST_VARIANCE, Target
 
 
-class SurvivalLeaf(AddressedLeaf):
-    """Leaf models of possibly censored times whose power ``k`` is exponential."""
+class SurvivalLeaf(Leaf):
+    """Leaf models of possibly censored times whose power ``k`` has an exponential distribution."""
 
     y_columns = 2
     y_names = ("time", "event")
@@ -30,9 +30,9 @@ class SurvivalLeaf(AddressedLeaf):
     k: float = 1.0
 
     def order_of_y(self, names: list[str], columns: list[Any]) -> list[int]:
-        found = super().order_of_y(names, columns)
+        named = super().order_of_y(names, columns)
         if len(names) < 2 or {name.lower() for name in names} >= set(self.y_names):
-            return found
+            return named
         flags = [
             k
             for k, column in enumerate(columns)
@@ -45,20 +45,11 @@ class SurvivalLeaf(AddressedLeaf):
             )
         return [1 - flags[0], flags[0]]
 
-    def _check_y(self, y: np.ndarray) -> None:
-        time, event = y.T
-        if np.any(~(time > 0.0)):
-            row = int(np.argmax(~(time > 0.0)))
-            raise ValueError(f"the time is {time[row]} in row {row}; {type(self).__name__} needs times > 0.")
-        if np.any((event != 0.0) & (event != 1.0)):
-            row = int(np.argmax((event != 0.0) & (event != 1.0)))
-            raise ValueError(
-                f"the event is {event[row]} in row {row}; give 1 where it was seen, 0 where the time is censored."
-            )
-
     def resolve(self, target: Target) -> Self:
-        self._check_y(target.values)
         time, event = target.values.T
+        refuse_rows(~(time > 0.0), "the time", time, f"{type(self).__name__} needs times > 0.")
+        is_flag = (event == 0.0) | (event == 1.0)
+        refuse_rows(~is_flag, "the event", event, "give 1 where it was seen, 0 where the time is censored.")
         shape = 2.0 / self.k if self.shape is None else self.shape
         if not shape > 1.0 / self.k:
             raise ValueError(f"shape={shape} makes the mean time infinite; give shape > {1.0 / self.k:g}.")
@@ -66,20 +57,25 @@ class SurvivalLeaf(AddressedLeaf):
             total, seen = float(target.weights @ time**self.k), float(target.weights @ event)
         if not np.isfinite(total):
             raise ValueError(f"y is too large: its times to the power k={self.k:g} overflow; rescale y.")
-        rate = self.rate
-        if rate is None and total < LEAST_VARIANCE and target.weights.any():
+        if self.rate is None and total < LEAST_VARIANCE and target.weights.any():
             raise ValueError(f"y is too small: its times to the power k={self.k:g} add up to {total:.1g}; rescale y.")
-        if rate is None:
-            rate = shape * (total if total > 0.0 else 1.0) / (seen if seen > 0.0 else 1.0)
-        return replace(self, shape=shape, rate=rate)  # type: ignore[type-var]
+        rate = shape * (total if total > 0.0 else 1.0) / (seen if seen > 0.0 else 1.0)
+        return self.with_defaults(shape=shape, rate=rate)
 
     def _posterior(self, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return shape and rate (m,) of the gamma distribution of lambda in cells with ``stats``."""
         return self.shape + stats[:, 1], self.rate + stats[:, 2]
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         seen, total = sums[0], sums[1]
         ratio = log_gamma_ratio(np.float64(self.shape), np.float64(seen))
         return float(ratio - self.shape * np.log1p(total / self.rate) - seen * np.log(self.rate + total))
+
+    def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
+        # E(t) = E(lambda^(-1/k)) Gamma(1 + 1/k)
+        shape, rate = self._posterior(stats)
+        power = 1.0 / self.k
+        return np.exp(power * np.log(rate) + gammaln(1.0 + power) + gammaln(shape - power) - gammaln(shape))[:, None]
 
     def words(self, stats: np.ndarray, target: Target) -> list[str] | None:
         means, sums = figures(self.value(stats, target)[:, 0].tolist(), 4), stats[:, 1:3].tolist()
@@ -90,27 +86,32 @@ class SurvivalLeaf(AddressedLeaf):
             for mean, (events, _), more in zip(means, sums, at_risk, strict=True)
         ]
 
-    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Lomax:
+    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Distributions:
+        # the k-th power of the time has a Lomax distribution, so the time has a Burr distribution of type XII
         shape, rate = self._posterior(stats)
-        return Lomax(shape, rate, np.full(len(stats), self.k))
+        return Distributions("burr12", np.full(len(stats), self.k), shape, np.zeros(len(stats)), rate ** (1.0 / self.k))
 
-    def draw(
-        self,
-        rng: np.random.Generator,
-        stats: np.ndarray,
-        leaf: np.ndarray,
-        target: Target,
-        rows: np.ndarray | None = None,
-        *regressors: np.ndarray,
-    ) -> np.ndarray:
+    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
         shape, rate = self._posterior(stats)
-        return (rng.exponential(size=len(leaf)) / (rng.gamma(shape) / rate)[leaf]) ** (1.0 / self.k)
+        return (rng.gamma(shape) / rate,)
+
+    def draw_given(
+        self, rng: np.random.Generator, parameters: Sequence[np.ndarray], target: Target, rows: Any, *regressors: Any
+    ) -> np.ndarray:
+        return (rng.exponential(size=len(parameters[0])) / parameters[0]) ** (1.0 / self.k)
 
     def draw_y(
         self, rng: np.random.Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: np.ndarray
     ) -> np.ndarray:
         time = self.draw(rng, stats, leaf, target, rows)
         return np.column_stack([time, np.ones(len(time))])
+
+
+@by_address
+def exponential_score(s: Any, n: int, params: Any) -> float:
+    """Return the score. ``s``: events, total time; ``params``: shape, rate."""
+    shape, rate = params[0], params[1]
+    return lgamma(shape + s[0]) - lgamma(shape) - shape * log1p(s[1] / rate) - s[0] * log(rate + s[1])
 
 
 @kept
@@ -155,72 +156,66 @@ class ExponentialGamma(SurvivalLeaf):
 
     shape: float | None = None
     rate: float | None = None
+    positive = score_parameters = ("shape", "rate")
+    compiled_score = staticmethod(exponential_score)
 
-    def __post_init__(self) -> None:
-        settle_parameters(self, "shape", "rate")
-
-    @property
-    def score_function(self) -> Callable[..., float]:
-        return exponential_score
-
-    def score_params(self, target: Target) -> np.ndarray:
-        return np.array([self.shape, self.rate])
-
-    def statistics(self, y: np.ndarray, regressors: np.ndarray | None) -> np.ndarray:
-        return y[:, ::-1]
+    def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+        time, event = y.T
+        return event, time
 
 
 @by_address
-def exponential_score(s: Any, n: int, params: Any) -> float:
-    """Compiled score. ``s``: events, total time; ``params``: shape, rate."""
-    shape, rate = params[0], params[1]
-    return lgamma(shape + s[0]) - lgamma(shape) - shape * log1p(s[1] / rate) - s[0] * log(rate + s[1])
+def weibull_score(s: Any, n: int, params: Any) -> float:
+    """Return the score. ``s``: events, sum of t^k, sum of log t over the events; ``params``: shape, rate, k."""
+    shape, rate, k = params[0], params[1], params[2]
+    gamma = lgamma(shape + s[0]) - lgamma(shape) - shape * log1p(s[1] / rate) - s[0] * log(rate + s[1])
+    return gamma + s[0] * log(k) + (k - 1.0) * s[2]
 
 
-class Lomax(NamedTuple):
-    """Times whose power has an exponential distribution with a rate that is ``Gamma(shape, rate)``, one distribution
-    for each place.
+@kept
+@dataclass(frozen=True, eq=False)
+class WeibullGamma(SurvivalLeaf):
+    """Weibull times to an event, of known shape ``k``, with ``lambda ~ Gamma(shape, rate)`` integrated out.
+
+    The hazard at time t is ``lambda k t^(k - 1)``: it rises where ``k > 1`` and falls where ``k < 1``. y has two
+    columns as for `ExponentialGamma`, the special case ``k = 1``. Since ``t^k`` is exponential, with d events, ``t``
+    the sum of the ``t_i^k`` and ``l`` the sum of ``log t_i`` over the events, the likelihood of a cell is ``(lambda
+    k)^d exp((k - 1) l) exp(-lambda t)`` (Ibrahim, Chen and Sinha 2001, section 2.1), and
+
+    ``score = d log k + (k - 1) l + log Gamma(shape + d) - log Gamma(shape) + shape log(rate)
+    - (shape + d) log(rate + t)``.
+
+    Predicts the mean time to the event.
+
+    Parameters
+    ----------
+    k : float, default 1.0
+        The shape of the Weibull distribution, > 0.
+    shape, rate : float, optional
+        ``shape`` > 1 / k, so that the mean time is finite. By default set from the data: ``shape = 2 / k`` and ``rate =
+        shape * (total of t^k per event)``.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, a time is not positive, or an event is neither 0 nor 1.
+
+    Examples
+    --------
+    >>> WeibullGamma(k=2.0, shape=2.0, rate=1.0)
+    WeibullGamma(k=2.0, shape=2.0, rate=1.0)
     """
 
-    shape: np.ndarray
-    rate: np.ndarray
-    power: np.ndarray
-    is_whole = False
+    k: float = 1.0
+    shape: float | None = None
+    rate: float | None = None
+    positive = ("k", "shape", "rate")
+    score_parameters = ("shape", "rate", "k")
+    compiled_score = staticmethod(weibull_score)
 
-    def take(self, place: np.ndarray) -> Self:
-        """Return the distributions of some places."""
-        return type(self)(*(part[place] for part in self))
+    def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+        time, event = y.T
+        return event, time**self.k, event * np.log(time)
 
-    def _moment(self, j: float) -> np.ndarray:
-        """Return the expectation of the j-th power of the time, which may be infinite."""
-        r = j / self.power
-        short = self.shape - r
-        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            found = r * np.log(self.rate) + gammaln(1.0 + r) + gammaln(np.maximum(short, 1e-300)) - gammaln(self.shape)
-            return np.where(short > 0.0, np.exp(found), np.inf)
-
-    def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return means and variances; infinite if ``shape`` is small."""
-        mean, square = self._moment(1.0), self._moment(2.0)
-        with np.errstate(invalid="ignore", over="ignore"):
-            return mean, np.where(np.isinf(square), np.inf, square - mean**2)
-
-    def below(self, y: np.ndarray) -> np.ndarray:
-        """Return the probability of at most y."""
-        return -np.expm1(self._log_above(y))
-
-    def above(self, y: np.ndarray) -> np.ndarray:
-        """Return the probability of more than y."""
-        return np.exp(self._log_above(y))
-
-    def _log_above(self, y: np.ndarray) -> np.ndarray:
-        """Return the log probability of more than y. The power of y, which may overflow, is not computed."""
-        with np.errstate(divide="ignore"):
-            log_unit = self.power * np.log(np.maximum(y, 0.0)) - np.log(self.rate)
-        return -self.shape * np.logaddexp(0.0, log_unit)
-
-    def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the quantiles, twice: the inverse of `below`."""
-        nats = -np.log1p(-q) / self.shape
-        y = np.exp((np.log(self.rate) + nats + np.log(-np.expm1(-nats))) / self.power)
-        return y, y
+    def plain_score(self, sums: np.ndarray, target: Target) -> float:
+        return super().plain_score(sums, target) + float(sums[0] * np.log(self.k) + (self.k - 1.0) * sums[2])
