@@ -23,6 +23,7 @@ from ...core.checks import check_number, read_numbers, settle
 from ...core.compile.address import address_of
 from . import codes
 from .codes import LeafRule
+from .distributions import Distributions
 from .target import Target
 
 EXACT_INTEGERS = 1 << 53
@@ -49,6 +50,8 @@ class Leaf:
     separates: ClassVar[bool] = True
     """True if the score of a tree is the sum over its leaves. The exact engine needs this."""
     has_likelihood: ClassVar[bool] = True
+    has_closed_expectation: ClassVar[bool] = True
+    """True if the leaf has an `expectation`; False if it has only draws of it."""
     needs_variance: ClassVar[bool] = True
     """False if the statistics and defaults contain no squares of y, so that the variance of y may overflow."""
     y_columns: Any = 1
@@ -120,6 +123,17 @@ class Leaf:
         ``rows`` and ``regressors`` are those of `draw`.
         """
         raise NotImplementedError
+
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        """Return the posterior of each column of E(y), or of each class probability, in nodes with ``stats``.
+
+        Given the tree, this has a closed form. The arguments are those of `predictive`.
+        """
+        raise ValueError(f"{type(self).__name__} is not a model of y, so E(y) has no posterior.")
+
+    def expectation_given(self, parameters: Sequence[np.ndarray], *regressors: Any) -> np.ndarray:
+        """Return E(y), or the class probabilities, (n, d), given the parameters, as `draw_given` takes them."""
+        return parameters[0].reshape(len(parameters[0]), -1)
 
     # statistics
 
@@ -245,6 +259,16 @@ class Leaf:
         """
         parameters = self.draw_parameters(rng, stats, target)
         return self.draw_given(rng, [part[leaf] for part in parameters], target, rows, *regressors)
+
+    def draw_expectation(
+        self, rng: np.random.Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, *regressors: np.ndarray
+    ) -> np.ndarray:
+        """Draw the parameters of the leaves of one tree given their rows, and return E(y) in them, (n, d).
+
+        The arguments are those of `draw`.
+        """
+        parameters = self.draw_parameters(rng, stats, target)
+        return self.expectation_given([part[leaf] for part in parameters], *regressors)
 
     def draw_y(
         self, rng: np.random.Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: np.ndarray

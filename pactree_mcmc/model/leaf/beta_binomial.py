@@ -86,6 +86,9 @@ class BetaBinomial(Leaf):
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Distributions:
         return Distributions("bernoulli", self.value(stats, target)[:, 0], is_whole=True)
 
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        return [Distributions("beta", self.a + stats[:, 1], self.b + stats[:, 2])]
+
     def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
         return (rng.beta(self.a + stats[:, 1], self.b + stats[:, 2]),)
 

@@ -14,6 +14,7 @@ from ...core.compile.jit import jit
 from ...files.encoding import kept
 from . import codes
 from .base import Leaf, check_positive
+from .distributions import Constant, Distributions
 from .gamma import log_fractions, log_gamma_ratio, scalar_stirling_rest, stirling_rest
 from .target import Target
 
@@ -129,6 +130,11 @@ class DirichletMultinomial(ClassLeaf):
         of_class = log_gamma_ratio(np.take_along_axis(counts, y[:, None], axis=1)[:, 0], weight)
         return np.where(weight == 1.0, once, of_class - log_gamma_ratio(counts.sum(axis=1), weight))
 
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        counts = stats + self._alpha(target)
+        others = counts.sum(axis=1, keepdims=True) - counts
+        return [Distributions("beta", *pair) for pair in zip(counts.T, others.T, strict=True)]
+
     def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
         alpha = self._alpha(target)
         return (np.array([rng.dirichlet(counts + alpha) for counts in stats]),)
@@ -229,6 +235,9 @@ class FrozenLaplace(ClassLeaf):
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         counts = stats[:, : target.n_classes] + self.pseudocount
         return counts / counts.sum(axis=1, keepdims=True)
+
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        return [Constant(column) for column in self.value(stats, target).T]
 
     def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
         return (self.value(stats, target),)

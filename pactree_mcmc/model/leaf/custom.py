@@ -93,6 +93,10 @@ class CustomLeaf(Leaf):
     draw : function, optional
         ``draw(rng, stats, leaf)`` -> new y (n,) or (n, d): draws the parameters of each of the leaves given their sums
         ``stats`` (m, k), then a y in leaf ``leaf[i]`` for each i < n.
+    expectation : function, optional
+        ``expectation(rng, stats, leaf)`` -> E(y), (n,) or (n, d), or class probabilities (n, K): draws the parameters
+        of each of the leaves as ``draw`` does, then returns the expectation in leaf ``leaf[i]`` for each i < n.
+        `credible_interval` and `draw_expectations` need it.
 
     Raises
     ------
@@ -128,6 +132,7 @@ class CustomLeaf(Leaf):
     """
 
     needs_variance = False
+    has_closed_expectation = False
 
     def __init__(
         self,
@@ -146,6 +151,7 @@ class CustomLeaf(Leaf):
         cdf: Callable[..., np.ndarray] | None = None,
         log_density: Callable[..., np.ndarray] | None = None,
         draw: Callable[..., np.ndarray] | None = None,
+        expectation: Callable[..., np.ndarray] | None = None,
     ) -> None:
         self._score = _python_function(score)
         check_flag("classes", classes)
@@ -154,7 +160,7 @@ class CustomLeaf(Leaf):
         self.y_columns = check_count("y_columns", y_columns)
         self.x_columns = read_x_columns("x_columns", x_columns)
         given = {"stats": stats, "log_score": log_score, "predict": predict, "variance": variance}
-        self._given = {**given, "cdf": cdf, "log_density": log_density, "draw": draw}
+        self._given = {**given, "cdf": cdf, "log_density": log_density, "draw": draw, "expectation": expectation}
         for which, function in self._given.items():
             if function is not None and not callable(function):
                 raise TypeError(f"{which} is {in_words(function)}; give a function.")
@@ -174,7 +180,7 @@ class CustomLeaf(Leaf):
         check_calls(self._score, len(self._params) > 0, self._given, self.x_columns is not None)
 
     def gives(self, which: str) -> bool:
-        """Return True if the leaf has a function "predict", "variance", "cdf", "log_density" or "draw"."""
+        """Return True if the leaf has the function ``which``, such as "predict" or "draw"."""
         return self._given[which] is not None
 
     def _need(self, which: str, use: str) -> Callable[..., Any]:
@@ -269,6 +275,16 @@ class CustomLeaf(Leaf):
         shapes = [(len(leaf),), (len(leaf), self.y_columns)] if self.y_columns > 1 else [(len(leaf),)]
         if drawn.shape not in shapes:
             raise ValueError(f"draw= of {self!r} returned shape {drawn.shape} for {len(leaf)} new y.")
+        return drawn
+
+    def draw_expectation(
+        self, rng: np.random.Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, *regressors: np.ndarray
+    ) -> np.ndarray:
+        function = self._need("expectation", "an interval or a draw of E(y)")
+        drawn = np.asarray(function(rng, self.sums_of(stats).copy(), leaf, *(x.copy() for x in regressors)), np.float64)
+        drawn = drawn[:, None] if drawn.ndim == 1 else drawn
+        if drawn.ndim != 2 or len(drawn) != len(leaf) or (self.is_classifier and drawn.shape[1] != target.n_classes):
+            raise ValueError(f"expectation= of {self!r} returned shape {drawn.shape} for {len(leaf)} rows.")
         return drawn
 
     def check(self, y: Any, X: Any = None, *, cells: int = 50, rng: Any = 0) -> None:

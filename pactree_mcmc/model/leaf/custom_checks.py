@@ -22,6 +22,7 @@ CALLS = {
     "cdf": "stats, y",
     "log_density": "stats, y",
     "draw": "rng, stats, leaf",
+    "expectation": "rng, stats, leaf",
 }
 """Arguments of each function, before the rows of X if the leaf has ``x_columns``."""
 TOLERANCE = 1e-9

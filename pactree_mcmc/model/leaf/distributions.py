@@ -229,6 +229,25 @@ def draw_poisson(rng: np.random.Generator, rate: np.ndarray) -> np.ndarray:
     return np.where(rate < LARGEST_RATE, counts, np.rint(rng.normal(rate, np.sqrt(rate))))
 
 
+class Constant(Distributions):
+    """Distributions of one value each."""
+
+    def __init__(self, value: np.ndarray) -> None:
+        super().__init__("constant", value)
+
+    def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.parameters[0], np.zeros(len(self.parameters[0]))
+
+    def below(self, y: np.ndarray) -> np.ndarray:
+        return (y >= self.parameters[0]).astype(np.float64)
+
+    def above(self, y: np.ndarray) -> np.ndarray:
+        return (y < self.parameters[0]).astype(np.float64)
+
+    def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
+        return self.parameters[0], self.parameters[0]
+
+
 class StudentT(Distributions):
     """Student t distributions; normal ones if ``df`` is infinite, which is everywhere or nowhere."""
 

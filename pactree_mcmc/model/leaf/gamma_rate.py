@@ -95,6 +95,13 @@ class GammaGamma(Leaf):
         shape, rate = self._posterior(stats)
         return Distributions("betaprime", np.full(len(stats), self.k), shape, np.zeros(len(stats)), rate)
 
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        shape, rate = self._posterior(stats)
+        return [Distributions("invgamma", shape, np.zeros(len(stats)), self.k * rate)]
+
+    def expectation_given(self, parameters: Sequence[np.ndarray], *regressors: Any) -> np.ndarray:
+        return (self.k / parameters[0])[:, None]
+
     def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
         shape, rate = self._posterior(stats)
         return (rng.gamma(shape) / rate,)

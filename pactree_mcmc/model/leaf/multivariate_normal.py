@@ -15,6 +15,7 @@ from ...core.compile.address import by_address
 from ...core.special import gammaln
 from ...files.encoding import kept
 from .base import Leaf
+from .distributions import Distributions, StudentT
 from .target import Target, check_variance
 
 
@@ -155,6 +156,15 @@ class MultivariateNormal(Leaf):
             f"y has {self.outputs} outputs, which have no quantiles, intervals or standard deviation: "
             "sample_predictive draws them jointly."
         )
+
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        kn, mean, scale = self._posterior(stats[:, 1:])
+        df = self.nu0 + stats[:, 1] - self.outputs + 1.0
+        spread = np.sqrt(np.diagonal(scale, axis1=1, axis2=2) / (kn * df)[:, None])
+        return [StudentT(df, self.m0[j] + mean[:, j], spread[:, j]) for j in range(self.outputs)]
+
+    def expectation_given(self, parameters: Sequence[np.ndarray], *regressors: Any) -> np.ndarray:
+        return self.m0 + parameters[0]
 
     def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
         d, (kn, mean, scale) = self.outputs, self._posterior(stats[:, 1:])

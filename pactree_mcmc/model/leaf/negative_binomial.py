@@ -104,6 +104,14 @@ class NegativeBinomialBeta(Leaf):
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         return self.predictive(stats, np.empty(0), target).mean_and_variance()[0][:, None]
 
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        r, a, b = self.predictive(stats, np.empty(0), target)
+        # the odds (1 - p) / p have a beta prime distribution
+        return [Distributions("betaprime", b, a, np.zeros(len(stats)), r)]
+
+    def expectation_given(self, parameters: Sequence[np.ndarray], *regressors: Any) -> np.ndarray:
+        return (self.dispersion * parameters[0])[:, None]
+
     def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
         _, a, b = self.predictive(stats, np.empty(0), target)
         # gammas whose ratio has the distribution of (1 - p) / p: a probability p may round to 0 or 1

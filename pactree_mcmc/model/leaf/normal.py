@@ -16,7 +16,7 @@ from ...files.encoding import kept
 from . import codes
 from .base import Leaf
 from .codes import ROUNDING
-from .distributions import StudentT
+from .distributions import Distributions, StudentT
 from .gamma import log_gamma_ratio
 from .target import Target
 
@@ -156,6 +156,10 @@ class NormalInverseGamma(_UnknownVariance):
         _, kn, an, bn = self._posterior(stats, target)
         return StudentT(2.0 * an, self.value(stats, target)[:, 0], np.sqrt(bn * (kn + 1.0) / (an * kn)))
 
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        _, kn, an, bn = self._posterior(stats, target)
+        return [StudentT(2.0 * an, self.value(stats, target)[:, 0], np.sqrt(bn / (an * kn)))]
+
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         mn, kn, an, bn = self._posterior(stats, target)
         return log_student_density(y - target.center - mn, weight, kn, an, bn)
@@ -260,6 +264,10 @@ class NormalKnownVariance(NormalLeaf):
         scale = np.sqrt(self.sigma2 * (1.0 + 1.0 / (self.k0 + stats[:, 0])))
         return StudentT(np.full(len(stats), np.inf), self.value(stats, target)[:, 0], scale)
 
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        scale = np.sqrt(self.sigma2 / (self.k0 + stats[:, 0]))
+        return [StudentT(np.full(len(stats), np.inf), self.value(stats, target)[:, 0], scale)]
+
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         spread, half = 1.0 + weight / (self.k0 + stats[:, 0]), np.asarray(weight) / 2.0
         apart = y - target.center - self.mean_from_center(stats, target)
@@ -334,14 +342,23 @@ class NormalSharedVariance(_UnknownVariance):
     def for_one_tree(self, rng: np.random.Generator) -> NormalKnownVariance:
         return self.given(self.b0 / rng.gamma(self.a0))
 
-    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> StudentT:
-        # the variance is integrated out given the tree, so that the one drawn with the tree is not needed
+    def _variance(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray]:
+        """Return shape and rate (m,) of the posterior of the variance, given the tree of which a node is a leaf."""
         leaf, out = tree >= 0, np.zeros((2, len(tree)))
         for i, amount in enumerate((stats[:, 0], self.misfit(stats, target))):
             out[i] = np.bincount(tree[leaf], weights=amount[leaf])[tree]
-        an, bn = self.a0 + out[0] / 2.0, self.b0 + out[1] / 2.0
+        return self.a0 + out[0] / 2.0, self.b0 + out[1] / 2.0
+
+    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> StudentT:
+        # the variance is integrated out given the tree, so that the one drawn with the tree is not needed
+        an, bn = self._variance(stats, tree, target)
         scale = np.sqrt(bn / an * (1.0 + 1.0 / (self.k0 + stats[:, 0])))
         return StudentT(2.0 * an, self.value(stats, target)[:, 0], scale)
+
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        an, bn = self._variance(stats, tree, target)
+        scale = np.sqrt(bn / an / (self.k0 + stats[:, 0]))
+        return [StudentT(2.0 * an, self.value(stats, target)[:, 0], scale)]
 
     def draw_variance(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> np.ndarray:
         an = self.a0 + stats[:, 0].sum() / 2.0

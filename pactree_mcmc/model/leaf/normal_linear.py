@@ -172,6 +172,12 @@ class NormalLinear(Leaf):
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> LinearDistributions:
         return LinearDistributions(self, stats)
 
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        return [LinearDistributions(self, stats, noise=0.0)]
+
+    def expectation_given(self, parameters: Sequence[np.ndarray], *regressors: Any) -> np.ndarray:
+        return self.m0 + (parameters[0] * self._basis(*regressors)).sum(axis=1, keepdims=True)
+
     def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
         given = self._posterior(stats[:, 1:])
         sigma = np.sqrt(given.bn / rng.gamma(given.an))
@@ -199,18 +205,21 @@ class Posterior(NamedTuple):
 
 
 class LinearDistributions(Distributions):
-    """Student t distributions of a new y in cells with ``stats`` (m, n_stats), given the row."""
+    """Student t distributions of a new y in cells with ``stats`` (m, n_stats), given the row.
 
-    def __init__(self, leaf: NormalLinear, stats: np.ndarray) -> None:
+    With ``noise`` 0 instead of 1 they are those of the mean of y.
+    """
+
+    def __init__(self, leaf: NormalLinear, stats: np.ndarray, noise: float = 1.0) -> None:
         super().__init__("t", *stats.T)
-        self.leaf, self.stats = leaf, stats
+        self.leaf, self.stats, self.noise = leaf, stats, noise
 
     def take(self, place: np.ndarray) -> Self:
-        return type(self)(self.leaf, self.stats[place])
+        return type(self)(self.leaf, self.stats[place], self.noise)
 
     def at(self, regressors: np.ndarray) -> StudentT:
         """Return the distributions at the regressors (m, c) of a row each."""
         given, basis = self.leaf._posterior(self.stats[:, 1:]), self.leaf._basis(regressors)
         widened = (basis * np.linalg.solve(given.precision, basis[:, :, None])[:, :, 0]).sum(axis=1)
         location = self.leaf.m0 + (given.mean * basis).sum(axis=1)
-        return StudentT(2.0 * given.an, location, np.sqrt(given.bn / given.an * (1.0 + widened)))
+        return StudentT(2.0 * given.an, location, np.sqrt(given.bn / given.an * (self.noise + widened)))

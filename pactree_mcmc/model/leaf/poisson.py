@@ -16,7 +16,7 @@ from ...files.encoding import kept
 from ...table.words import count_text, figure, figures
 from . import codes
 from .base import Leaf, check_positive, refuse_rows
-from .distributions import NegativeBinomial, draw_poisson
+from .distributions import Distributions, NegativeBinomial, draw_poisson
 from .gamma import HALF_LOG_TWO_PI, divergence, scalar_divergence, scalar_stirling_rest, stirling_rest
 from .target import Target
 
@@ -143,6 +143,10 @@ class PoissonGamma(Leaf):
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> NegativeBinomial:
         return NegativeBinomial(self.shape + stats[:, 1], self.rate + stats[:, 0])
+
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        scale = 1.0 / (self.rate + stats[:, 0])
+        return [Distributions("gamma", self.shape + stats[:, 1], np.zeros(len(stats)), scale)]
 
     def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
         return (rng.gamma(self.shape + stats[:, 1]) / (self.rate + stats[:, 0]),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import lgamma, log, log1p
@@ -90,6 +91,15 @@ class SurvivalLeaf(Leaf):
         # the k-th power of the time has a Lomax distribution, so the time has a Burr distribution of type XII
         shape, rate = self._posterior(stats)
         return Distributions("burr12", np.full(len(stats), self.k), shape, np.zeros(len(stats)), rate ** (1.0 / self.k))
+
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        # the mean time is Gamma(1 + 1 / k) times the power -1 / k of a rate that has a gamma posterior
+        shape, rate = self._posterior(stats)
+        scale = math.gamma(1.0 + 1.0 / self.k) * rate ** (1.0 / self.k)
+        return [Distributions("gengamma", shape, np.full(len(stats), -self.k), np.zeros(len(stats)), scale)]
+
+    def expectation_given(self, parameters: Sequence[np.ndarray], *regressors: Any) -> np.ndarray:
+        return (math.gamma(1.0 + 1.0 / self.k) * parameters[0] ** (-1.0 / self.k))[:, None]
 
     def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
         shape, rate = self._posterior(stats)

@@ -21,11 +21,19 @@ if TYPE_CHECKING:
     from ..protocol import AnyPosterior
 
 
+DRAWS = 2000
+"""Number of draws behind the interval of a leaf model whose expectation has no posterior in closed form."""
+
+
 def credible_interval(post: AnyPosterior, X: np.ndarray, coverage: float) -> np.ndarray:
     """Return the ends (n, 2) or (n, d, 2) of intervals at rows of numbers; see `Posterior.credible_interval`."""
     coverage = check_number("coverage", coverage, "a probability 0 < coverage < 1", 1e-15, 1.0 - 1e-15)
     refuse_loss(post.model)
-    outputs = post.model.leaf.expectation(post._stats_by_place, post._tree_of_place, post.model.target)
+    leaf = post.model.leaf
+    if not leaf.has_closed_expectation:
+        drawn = draw_expectations(post, X, DRAWS, 0)
+        return np.moveaxis(np.quantile(drawn, [0.5 - coverage / 2.0, 0.5 + coverage / 2.0], axis=0), 0, -1)
+    outputs = leaf.expectation(post._stats_by_place, post._tree_of_place, post.model.target)
     ends = np.stack([MixtureOverTrees(post, output).interval(X, coverage) for output in outputs], axis=1)
     return ends[:, 0] if len(outputs) == 1 and post.model.classes_ is None else ends
 

@@ -49,11 +49,12 @@ class Shape(NamedTuple):
         """Return the shape as indented text, with an interval for each cut and each leaf."""
         lines: list[str] = []
         leaves = dict(iter(self.leaves.groupby("node", sort=False)))
+        is_binary = self.tree.classes is not None and len(self.tree.classes) == 2
         todo = [("", "")]
         for node in range(2 * len(self.splits) + 1):
             here, below = todo.pop()
             if node in leaves:
-                lines.append(here + _leaf_text(leaves[node]))
+                lines.append(here + _leaf_text(leaves[node], is_binary))
                 continue
             lines.append(here + str(self.splits.loc[node, "words"]))
             todo += [(below + "`-- no:  ", below + "    "), (below + "|-- yes: ", below + "|   ")]
@@ -273,14 +274,12 @@ def _cut_text(columns: Columns, k: int, lower: float, cut: float, upper: float) 
     return f"{ends[1]} [{ends[0]}, {ends[2]}]" if lower < upper else ends[1]
 
 
-def _leaf_text(leaf: pd.DataFrame) -> str:
-    """Return the lines of one leaf in ``Shape.leaves`` as text."""
+def _leaf_text(leaf: pd.DataFrame, is_binary: bool) -> str:
+    """Return the lines of one leaf in ``Shape.leaves`` as text; of two classes the more probable one."""
     rows = f"({figure(float(leaf['rows'].iloc[0]), 3)} rows)"
     if "mean" not in leaf:
         return f"leaf {rows}"
-    shown = leaf.iloc[:1] if len(leaf) == 1 else leaf
-    if leaf["output"].dtype == object and len(leaf) == 2:
-        shown = leaf.sort_values("mean", ascending=False).iloc[:1]
+    shown = leaf.loc[[leaf["mean"].idxmax()]] if is_binary else leaf
     texts = []
     for output, mean, lower, upper in shown[["output", "mean", "lower", "upper"]].itertuples(index=False):
         ends = figures((mean, lower, upper), 3)
