@@ -70,7 +70,9 @@ class AnswersAboutTrees(AnyPosterior):
         """
         return support_of_draws(self._as_draws(draws, rng), min_probability)
 
-    def consensus_tree(self, min_support: float = 0.5, *, draws: int = 1000, rng: Seed = 0) -> ConsensusTree:
+    def consensus_tree(
+        self, min_support: float = 0.5, *, join_cuts: bool = True, draws: int = 1000, rng: Seed = 0
+    ) -> ConsensusTree:
         """Return the tree of the majority cells: those that more than half of all trees have, nested in one another.
 
         Parameters
@@ -78,9 +80,13 @@ class AnswersAboutTrees(AnyPosterior):
         min_support : float, default 0.5
             Cells are kept whose probability exceeds this, in [0.5, 1]. At 1 only the cells that all trees have are
             kept.
+        join_cuts : bool, default True
+            Join cells that trees reach by the same sides of the same features, whatever the cuts. Such a cell has an
+            interval in brackets for each cut that varies, with probability 0.9 among the trees that have it. With False
+            only cells with exactly the same training rows are the same.
         draws : int, default 1000
             Number of trees drawn from a posterior that does not consist of draws. The support of an exact posterior is
-            exact; its draws give the words.
+            exact for cells that are not joined; its draws give the words.
         rng : int, SeedSequence, Generator or None, default 0
             Source of randomness for those draws.
 
@@ -97,6 +103,7 @@ class AnswersAboutTrees(AnyPosterior):
         Notes
         -----
         Two cells that are each in more than half of the trees are both in some tree, so they are nested or disjoint.
+        If cuts are joined, conditions and rows are those of the most probable tree that has the cell.
         The cost is that of `support`.
 
         Examples
@@ -109,7 +116,7 @@ class AnswersAboutTrees(AnyPosterior):
         ['all rows', 'x0 <= 14.5', 'x0 > 14.5']
         """
         post = self._as_draws(draws, rng)
-        return consensus_of(post, self._cell_probability(post), min_support)
+        return consensus_of(post, self._cell_probability(post), min_support, join_cuts)
 
     def credible_set(self, mass: float = 0.95, *, draws: int = 1000, rng: Seed = 0) -> CredibleSet:
         """Return the set of the most probable trees with posterior probability ``mass`` in all.

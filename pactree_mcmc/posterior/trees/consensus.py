@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...core.bits import codes_go_left
-from ...core.checks import Seed, check_choice, check_count, check_number, check_type
+from ...core.checks import Seed, check_choice, check_count, check_flag, check_number, check_type
 from ...model.leaf_words import lines_of_cells
 from ...table.words import count_text
 from ...tree.arrays import leaf_values
@@ -18,11 +18,17 @@ from ..protocol import AnyPosterior
 from ..rows.training import training_points
 from .cells import rows_looked_at
 from .distances import KINDS, distances_between
+from .joined import Groups, ancestors_of_groups, exact_groups, join_cells
 from .paths import ALL_ROWS, Condition, conditions_in_words, path_to
-from .support import check_drawn, most_probable_nodes
+from .shapes import cut_text, weighted_quantiles
+from .support import check_drawn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from ...table.columns import Columns
+
+    Cuts = dict[tuple[int, bool], tuple[float, float]]
 
 CERTAIN = 1e-9
 """Largest rounding error of a probability of 1."""
@@ -99,22 +105,28 @@ class ConsensusTree(NamedTuple):
         return self.format()
 
 
-def consensus_of(post: DrawnTrees, probability: np.ndarray, min_support: float) -> ConsensusTree:
-    """Return the tree of cells with a ``probability`` (n_cells,) above ``min_support``; see `Posterior.consensus_tree`.
+def consensus_of(
+    post: DrawnTrees, probability: np.ndarray, min_support: float, join_cuts: bool = True
+) -> ConsensusTree:
+    """Return the majority tree, given the ``probability`` (n_cells,) of exact cells; see `Posterior.consensus_tree`.
 
-    Two cells that each have a probability above one half are both in some tree, so they are nested or disjoint.
+    Two groups of cells that each have a probability above one half are both in some tree, so they are nested or
+    disjoint there.
     """
     min_support = check_number("min_support", min_support, "a number 0.5..1", 0.5, 1.0)
+    check_flag("join_cuts", join_cuts)
     needed = min(min_support, 1.0 - CERTAIN)
-    chosen = np.union1d([0], np.flatnonzero(probability > needed)).astype(np.int64)
-    nodes = most_probable_nodes(post)[chosen]
+    groups = join_cells(post, probability, needed) if join_cuts else exact_groups(post, probability)
+    chosen = np.union1d([0], np.flatnonzero(groups.probability > needed)).astype(np.int64)
+    nodes = _most_probable_nodes(post, groups.of_node, chosen)
     units = rows_looked_at(post.model)[0]
     inside = np.array([rows_of_node(post, node, units) for node in nodes.tolist()])
-    parent = _parents(inside)
-    trees_with = post.cells.holders(chosen)
-    paths = [_path(post, trees_with, chosen, int(parent[i]), i) for i in range(1, len(chosen))]
-    words, above = [ALL_ROWS], _conditions_above(parent, paths)
-    words += [conditions_in_words(post.model.columns, path, above[i]) for i, path in enumerate(paths, 1)]
+    parent = _parents(ancestors_of_groups(post, groups.of_node, chosen))
+    paths = [_path(post, groups.of_node, chosen, int(parent[i]), i, nodes) for i in range(1, len(chosen))]
+    above = _conditions_above(parent, paths)
+    cuts = [_cut_intervals(post, groups, chosen, int(parent[i]), i) for i in range(1, len(chosen))]
+    columns = post.model.columns
+    words = [ALL_ROWS, *(_words(columns, paths[i], above[i + 1], cuts[i]) for i in range(len(paths)))]
     order = _preorder(parent, _places(parent, [[], *paths], inside, post.model.units.codes[:, units]))
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
@@ -126,16 +138,24 @@ def consensus_of(post: DrawnTrees, probability: np.ndarray, min_support: float) 
         below[up[i]] += rows[i]
     return ConsensusTree(
         [words[i] for i in order],
-        np.concatenate([[1.0], probability[chosen[order[1:]]]]),
+        np.concatenate([[1.0], groups.probability[chosen[order[1:]]]]),
         rows,
         np.where(below > 0.0, np.maximum(rows - below, 0.0), 0.0),
         up,
         depth,
         np.asarray(model.leaf.value(stats, model.target)) if has_values_by_leaf(model) else None,
         model.classes_,
-        [tuple(word) for word in post.cells.key[chosen[order]].tolist()],
+        [tuple(word) for word in post.cells.key[post.cells.of_node[nodes[order]]].tolist()],
         lines_of_cells(model, stats, MOST_CLASSES),
     )
+
+
+def _most_probable_nodes(post: DrawnTrees, of_node: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Return the node (m,), counted over all trees, of each group in the most probable tree that has it."""
+    log_posterior = (post.log_prior_of_tree + post.log_score_of_tree)[post.cells.tree_of_node]
+    order = np.argsort(-log_posterior, kind="stable")
+    present, first = np.unique(of_node[order], return_index=True)
+    return order[first[np.searchsorted(present, chosen)]]
 
 
 def rows_of_node(post: DrawnTrees, node: int, units: np.ndarray) -> np.ndarray:
@@ -148,12 +168,13 @@ def rows_of_node(post: DrawnTrees, node: int, units: np.ndarray) -> np.ndarray:
     return inside
 
 
-def _parents(inside: np.ndarray) -> np.ndarray:
-    """Return the smallest set that contains each of nested or disjoint sets (m, rows); -1 for that of all rows."""
-    size, parent = inside.sum(axis=1), np.full(len(inside), -1)
-    for i in range(1, len(inside)):
-        contains = (inside[:, inside[i]].all(axis=1)) & (size > size[i])
-        parent[i] = min(np.flatnonzero(contains).tolist(), key=lambda j: size[j])
+def _parents(is_above: np.ndarray) -> np.ndarray:
+    """Return the lowest group above each group, given which (m, m) are above; -1 for that of all rows."""
+    n_above, parent = is_above.sum(axis=1), np.full(len(is_above), -1)
+    for i in range(1, len(is_above)):
+        # a group above i has fewer groups above it than i, so that no circle can arise
+        candidates = [j for j in np.flatnonzero(is_above[i]).tolist() if n_above[j] < n_above[i]]
+        parent[i] = max(candidates, key=lambda j: n_above[j], default=0)
     return parent
 
 
@@ -169,25 +190,66 @@ def _conditions_above(parent: np.ndarray, paths: list[list[Condition]]) -> list[
     return out
 
 
-def _path(post: DrawnTrees, trees_with: np.ndarray, chosen: np.ndarray, parent: int, child: int) -> list[Condition]:
-    """Return the conditions from a cell to one in it, in the most probable tree that has both.
+def _path(
+    post: DrawnTrees, of_node: np.ndarray, chosen: np.ndarray, parent: int, child: int, nodes: np.ndarray
+) -> list[Condition]:
+    """Return the conditions from a group to one below it, in the most probable tree that has both.
 
-    If no tree drawn has both, return the conditions from the root.
+    If no tree drawn has both, return the conditions from the root to ``nodes[child]``.
     """
-    log_posterior = np.where(
-        trees_with[parent] & trees_with[child], post.log_prior_of_tree + post.log_score_of_tree, -np.inf
-    )
-    tree = int(np.argmax(log_posterior))
-    if log_posterior[tree] == -np.inf:
-        node, above = int(most_probable_nodes(post)[chosen[child]]), -1
-        tree = int(post.cells.tree_of_node[node])
+    pairs = _nodes_of_both(post, of_node, int(chosen[parent]), int(chosen[child]))
+    tree_of_node = post.cells.tree_of_node
+    if not pairs:
+        node, above = int(nodes[child]), -1
     else:
-        start, stop = post.coded_trees.offset[tree : tree + 2].tolist()
-        of_node = post.cells.of_node[start:stop]
-        # a split that separates no rows repeats the cell: the path begins below the last one
-        node = start + int(np.flatnonzero(of_node == chosen[child])[0])
-        above = start + int(np.flatnonzero(of_node == chosen[parent])[-1])
-    return [c for at, c in path_to(post.distinct_trees, post.node_between, tree, node) if at >= above]
+        log_posterior = post.log_prior_of_tree + post.log_score_of_tree
+        above, node = max(pairs, key=lambda pair: log_posterior[tree_of_node[pair[1]]])
+    path = path_to(post.distinct_trees, post.node_between, int(tree_of_node[node]), node)
+    return [condition for at, condition in path if at >= above]
+
+
+def _nodes_of_both(post: DrawnTrees, of_node: np.ndarray, parent: int, child: int) -> list[tuple[int, int]]:
+    """Return the nodes of two groups in each tree that has both, the first above the second."""
+    tree_of_node = post.cells.tree_of_node
+    # a split that separates no rows repeats the cell: the path begins below the last one
+    last = {int(tree_of_node[node]): node for node in np.flatnonzero(of_node == parent).tolist()}
+    first = {int(tree_of_node[node]): node for node in np.flatnonzero(of_node == child).tolist()[::-1]}
+    return [(last[t], first[t]) for t in sorted(last.keys() & first.keys()) if last[t] < first[t]]
+
+
+def _cut_intervals(post: DrawnTrees, groups: Groups, chosen: np.ndarray, parent: int, child: int) -> Cuts:
+    """Return the 90 % interval of each cut between two groups, by feature and side, if the trees differ in it."""
+    if not (groups.is_joined[chosen[child]] or groups.is_joined[chosen[parent]]):
+        return {}
+    values: dict[tuple[int, bool], list[tuple[float, float]]] = {}
+    for above, node in _nodes_of_both(post, groups.of_node, int(chosen[parent]), int(chosen[child])):
+        tree = int(post.cells.tree_of_node[node])
+        tightest: dict[tuple[int, bool], float] = {}
+        for at, condition in path_to(post.distinct_trees, None, tree, node):
+            if at >= above and condition.categories < 0 and np.isfinite(condition.threshold):
+                side, pick = (condition.feature, condition.left), min if condition.left else max
+                tightest[side] = pick(condition.threshold, tightest.get(side, condition.threshold))
+        for side, threshold in tightest.items():
+            values.setdefault(side, []).append((threshold, float(post.weight_of_tree[tree])))
+    out = {}
+    for side, pairs in values.items():
+        lower, _, upper = weighted_quantiles(*np.array(pairs).T, coverage=0.9)
+        if lower < upper:
+            out[side] = (lower, upper)
+    return out
+
+
+def _words(columns: Columns, path: list[Condition], above: list[Condition], cuts: Cuts) -> str:
+    """Return the conditions of a path as text, each cut with its interval."""
+    texts = []
+    for k in dict.fromkeys(condition.feature for condition in path):
+        of_feature = [condition for condition in path if condition.feature == k]
+        text = conditions_in_words(columns, of_feature, above)
+        ends = [cuts[k, left] for left in (False, True) if (k, left) in cuts]
+        texts.append(
+            text + "".join(f" [{cut_text(columns, k, low)}, {cut_text(columns, k, high)}]" for low, high in ends)
+        )
+    return ", ".join(texts)
 
 
 def _places(parent: np.ndarray, paths: list[list[Condition]], inside: np.ndarray, codes: np.ndarray) -> np.ndarray:

@@ -215,7 +215,8 @@ def _splits(
             line |= {"words": words, "agreement": mass[best]}
         elif not np.isnan(trees.threshold[nodes[0, j]]):
             lower, cut, upper = weighted_quantiles(trees.threshold[nodes[:, j]], weight, coverage)
-            words = f"{columns.names[k]} <= {_cut_text(columns, k, lower, cut, upper)}"
+            ends = f" [{cut_text(columns, k, lower)}, {cut_text(columns, k, upper)}]" if lower < upper else ""
+            words = f"{columns.names[k]} <= {cut_text(columns, k, cut)}{ends}"
             line |= {"cut": cut, "lower": lower, "upper": upper, "words": words}
         lines.append(line)
     names = ["node", "depth", "feature", "cut", "lower", "upper", "words", "agreement"]
@@ -265,13 +266,9 @@ def _depths(feature: np.ndarray) -> list[int]:
     return out
 
 
-def _cut_text(columns: Columns, k: int, lower: float, cut: float, upper: float) -> str:
-    """Return a cut with its interval as text: ``14.8 [14.2, 15.1]``."""
-    if columns.kind(k).is_plain:
-        ends = figures((lower, cut, upper), 4)
-    else:
-        ends = [value_text(x, columns.kind(k)) for x in (lower, cut, upper)]
-    return f"{ends[1]} [{ends[0]}, {ends[2]}]" if lower < upper else ends[1]
+def cut_text(columns: Columns, k: int, cut: float) -> str:
+    """Return a cut of an ordered feature as short text."""
+    return figure(cut, 4) if columns.kind(k).is_plain else value_text(cut, columns.kind(k))
 
 
 def _leaf_text(leaf: pd.DataFrame, is_binary: bool) -> str:
