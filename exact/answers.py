@@ -42,24 +42,24 @@ def log_sums(graph: CellGraph, bar: Bar | None = None) -> np.ndarray:
 
 
 def best_sums(graph: CellGraph) -> np.ndarray:
-    """Returns the log weight of the best tree below each slot, (n_slots,)."""
+    """Return the log weight of the best tree below each slot, (n_slots,)."""
     return inside(pack_graph(graph), Best(np.zeros(graph.n_slots))).value
 
 
 def log_sum(graph: CellGraph) -> float:
-    """Returns the log of the sum of the weights of all trees, nats."""
+    """Return the log of the sum of the weights of all trees, nats."""
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     return float(log_sums(graph)[0])
 
 
 def best_log_weight(graph: CellGraph) -> float:
-    """Returns the log weight of the best tree, nats."""
+    """Return the log weight of the best tree, nats."""
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     return float(best_sums(graph)[0])
 
 
 def occurrences(graph: CellGraph, log_inside: np.ndarray | None = None) -> Occurrences:
-    """Returns the expected numbers of times that each slot and each split occurs in a tree drawn by weight."""
+    """Return the expected numbers of times that each slot and each split occurs in a tree drawn by weight."""
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     if log_inside is not None:
         log_inside = read_numbers("log_inside", log_inside)
@@ -69,7 +69,7 @@ def occurrences(graph: CellGraph, log_inside: np.ndarray | None = None) -> Occur
 
 
 def count_trees(graph: CellGraph) -> int:
-    """Number of trees of positive weight, exact.
+    """Return the exact number of trees of positive weight.
 
     The trees are counted modulo as many primes just below 2^31 as the logarithm of their number, in floating point,
     requires; the residues are combined by the Chinese remainder theorem. Time: a pass over the graph for every 9
@@ -81,7 +81,7 @@ def count_trees(graph: CellGraph) -> int:
     if log_count == -np.inf:
         return 0
     count, modulus, prime = 0, 1, LARGEST_PRIME + 1
-    # a prime more than needed covers the rounding of log_count
+    # one prime more than necessary covers the rounding of log_count
     while math.log(modulus) < log_count + 20.0:
         prime = _prime_below(prime)
         residue = inside(packed, Residue(np.empty(graph.n_slots, dtype=np.uint64), np.uint64(prime))).value[0]  # type: ignore[arg-type]
@@ -91,7 +91,7 @@ def count_trees(graph: CellGraph) -> int:
 
 
 def _prime_below(n: int) -> int:
-    """The largest prime below ``n`` <= 2^31."""
+    """Return the largest prime below ``n`` <= 2^31."""
     divisors = np.arange(3, math.isqrt(n) + 1, 2)
     candidate = n - 1 - n % 2
     while not np.all(candidate % divisors):
@@ -100,7 +100,7 @@ def _prime_below(n: int) -> int:
 
 
 def size_distribution(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> np.ndarray:
-    """Returns the distribution of the number of leaves, entry m is P(m leaves), to within 2e-14.
+    """Return the distribution of the number of leaves, entry m is P(m leaves), to within 2e-14.
 
     Polynomials over the probable part of the graph, with tails truncated where they do not matter at the root.
     """
@@ -129,7 +129,7 @@ def size_distribution(graph: CellGraph, log_inside: np.ndarray, occurs: Occurren
 
 
 def depth_distribution(graph: CellGraph, log_inside: np.ndarray, deepest: int) -> np.ndarray:
-    """Returns the distribution of the depth, entry d is P(depth d), of trees of at most ``deepest`` levels.
+    """Return the distribution of the depth, entry d is P(depth d), of trees of at most ``deepest`` levels.
 
     The tail below 1e-13 is truncated.
 
@@ -148,7 +148,7 @@ def depth_distribution(graph: CellGraph, log_inside: np.ndarray, deepest: int) -
 def mean_products(
     graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences, worth: np.ndarray, banned: np.ndarray, p: int
 ) -> np.ndarray:
-    """Returns posterior means (m,) of ``worth[j]``, in [0, 1], to the power of the number of leaves.
+    """Return posterior means (m,) of ``worth[j]``, in [0, 1], to the power of the number of leaves.
 
     The product is 0 if the tree splits on the feature ``banned[j]`` of ``p``, -1 for none.
     """
@@ -167,7 +167,7 @@ def mean_products(
 
 
 def _spare(occurs: np.ndarray) -> np.ndarray:
-    """Returns the mass that each slot's distribution may lose so that, weighted by occurrence, all lose `LOSS`."""
+    """Return the mass that each slot's distribution may lose so that, weighted by occurrence, all lose `LOSS`."""
     with np.errstate(divide="ignore"):
         return LOSS / len(occurs) / occurs
 
@@ -178,13 +178,13 @@ class MeanAndVariance(NamedTuple):
     mean: float | np.ndarray
     """float, or (m,) for m functions."""
     variance: float | np.ndarray
-    """Likewise."""
+    """float, or (m,), as the mean."""
 
 
 def mean_and_variance(
     graph: CellGraph, log_inside: np.ndarray, of_leaf: np.ndarray, of_split: np.ndarray
 ) -> MeanAndVariance:
-    """Of m functions that add ``of_leaf`` (n_cells, m) over leaves and ``of_split`` (n_edges or 0, m) over splits."""
+    """Return moments of sums of ``of_leaf`` (n_cells, m) over leaves and ``of_split`` (n_edges or 0, m) over splits."""
     packed, m = pack_graph(graph), of_leaf.shape[1]
     at_once = max(1, COLUMN_BYTES // (16 * graph.n_slots))
     means, variances = [], []
@@ -192,20 +192,20 @@ def mean_and_variance(
         columns = slice(first, first + at_once)
         leaf, split = (np.ascontiguousarray(a[:, columns]) for a in (of_leaf, of_split))
         empty = np.empty((graph.n_slots, leaf.shape[1]))
-        found = inside(packed, Moments(empty, np.empty_like(empty), leaf, split, log_inside))
-        means.append(found.mean[0].copy())
-        variances.append(found.variance[0].copy())
+        moments = inside(packed, Moments(empty, np.empty_like(empty), leaf, split, log_inside))
+        means.append(moments.mean[0].copy())
+        variances.append(moments.variance[0].copy())
     return MeanAndVariance(np.concatenate(means), np.concatenate(variances))
 
 
 def most_leaves(graph: CellGraph) -> np.ndarray:
-    """Leaves of the largest tree below each slot, (n_slots,) float64, splits of weight zero included; -inf: none."""
+    """Return the leaves of the largest tree below each slot, (n_slots,) float64, or -inf; splits of weight 0 count."""
     one = np.where(graph.log_stop > -np.inf, 1.0, -np.inf)
     return best_sums(with_terms(graph, log_stop=one, log_split=0.0, log_rule=0.0))
 
 
 def hull_by_size(graph: CellGraph) -> Hull:
-    """Returns the vertices of the upper hull of the points (leaves, log weight) of the trees below each slot.
+    """Return the vertices of the upper hull of the points (leaves, log weight) of the trees below each slot.
 
     At the root they are the best trees for every penalty alpha per leaf, and include the best one for every penalty
     that is concave in the number of leaves; ``grow_trees`` returns the tree of any vertex.
@@ -249,7 +249,7 @@ def best_by_size(
     gain: np.ndarray | None = None,
     max_count: int | None = None,
 ) -> BestBySize:
-    """Returns the largest log weight of a tree for each number of leaves up to ``max_leaves``, and each count.
+    """Return the largest log weight of a tree for each number of leaves up to ``max_leaves``, and each count.
 
     Parameters
     ----------
@@ -258,8 +258,8 @@ def best_by_size(
     max_leaves : int
         Largest number of leaves of the whole tree, >= 1; a cell at depth d keeps sizes up to ``max_leaves - d``.
     counts, gain : arrays of shape (n_slots, n_options), optional
-        What a leaf adds to the count of the tree (int64, >= 0) and to its log weight (float64), for each of the options
-        that a leaf has, such as its labels.
+        Terms that a leaf adds to the count of the tree (int64, >= 0) and to its log weight (float64), for each of its
+        options, such as its labels.
     max_count : int, optional
         Largest count kept. Default: the largest possible.
 
@@ -305,17 +305,17 @@ def best_by_size(
 
 
 def _read_options(graph: CellGraph, counts: Any, gain: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Check what leaves may add to the count and to the weight."""
+    """Check the terms that leaves may add to the count and to the weight."""
     if counts is None and gain is None:
         return None, None
     if counts is None or gain is None:
-        raise ValueError("of counts and gain only one is given; give both, or none.")
+        raise ValueError("of counts and gain only one is given; give both, or neither.")
     counts, gain = read_array("counts", counts), read_numbers("gain", gain)
     for name, array in (("counts", counts), ("gain", gain)):
         if array.ndim != 2 or len(array) != graph.n_slots or array.shape != counts.shape or array.size == 0:
             raise ValueError(f"{name} has shape {array.shape}; give ({graph.n_slots}, n_options), both alike.")
     if counts.dtype.kind not in "iu" or counts.min() < 0 or counts.max() >= 1 << 31:
-        raise ValueError("counts must hold integers 0..2147483647, what each option adds.")
+        raise ValueError("counts must hold integers 0..2147483647, the terms that options add.")
     if np.isnan(gain).any() or np.isposinf(gain).any():
-        raise ValueError("gain holds NaN or +inf; give finite numbers, or -inf for what may not be.")
+        raise ValueError("gain holds NaN or +inf; give finite numbers, or -inf for options that are not allowed.")
     return np.ascontiguousarray(counts, dtype=np.int64), np.ascontiguousarray(gain)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.posterior.inference_data import ess
+from pactree_mcmc.posterior.ess import ess
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.table.words import figure
 from pactree_mcmc.tree.drawn import key_words, root_key
@@ -30,7 +30,7 @@ class Row(NamedTuple):
     quantity: str
     exact: float
     sampled: float
-    """NaN where the run did not estimate it."""
+    """NaN if the run did not estimate it."""
     mc_error: float
     """Monte-Carlo standard error of ``sampled``."""
     z: float
@@ -55,7 +55,7 @@ class Comparison:
         return max((abs(row.z) for row in self.rows if math.isfinite(row.z)), default=0.0)
 
     def to_frame(self) -> pd.DataFrame:
-        """The table as a pandas DataFrame indexed by quantity."""
+        """Return the table as a pandas DataFrame indexed by quantity."""
         import pandas as pd
 
         return pd.DataFrame(self.rows).set_index("quantity")
@@ -118,9 +118,9 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
 
     Notes
     -----
-    The variance of the draws is not used, because it depends on the error itself: a run that has seen a rare event too
-    seldom would report too small an error. The z of a rare event is still not normal. A run of 1,000 effective draws
-    sees an event of probability 0.001 once on average and at least five times in 1 of 270 runs, which is z = 4.
+    The variance of the draws is not used, because it depends on the error itself: a run with too few occurrences of a
+    rare event would report too small an error. The z of a rare event is still not normal. In 1,000 effective draws an
+    event of probability 0.001 occurs once on average, and at least five times in 1 of 270 runs (z = 4).
 
     Raises
     ------
@@ -150,7 +150,7 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
 
 
 def _instead(truth: Any, sampled: Any) -> str:
-    """Returns advice for two posteriors of the wrong kinds."""
+    """Return advice for two posteriors of the wrong kinds."""
     exact_ones = [isinstance(one, ExactPosterior) for one in (truth, sampled)]
     sampled_ones = [isinstance(one, SampledPosterior) for one in (truth, sampled)]
     if all(sampled_ones):
@@ -192,12 +192,12 @@ def _predictions(truth: ExactPosterior, sampled: SampledPosterior, X: Any, cap: 
     std = truth._std_over_trees(table).reshape(exact.shape)
     for i in range(len(table)):
         for j in range(max(exact.shape[1] - 1, 1)):
-            what = "mean" if model.classes_ is None else f"P(y = {model.classes_[j]})"
-            yield _row(f"predictive {what}, row {i}", exact[i, j], by_draw[:, :, i, j], std[i, j] ** 2, cap)
+            name = "mean" if model.classes_ is None else f"P(y = {model.classes_[j]})"
+            yield _row(f"predictive {name}, row {i}", exact[i, j], by_draw[:, :, i, j], std[i, j] ** 2, cap)
 
 
 def training_rows(model: Any, n: int) -> np.ndarray:
-    """Up to ``n`` distinct training rows as numbers, spread over the units; each value is one of its code's."""
+    """Return up to ``n`` distinct training rows as numbers, evenly spaced; each value is one with the same code."""
     units = model.units
     chosen = np.unique(np.linspace(0, units.n_units - 1, min(n, units.n_units)).astype(int))
     return model.unit_numbers(chosen)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.checks import Seed, check_count, check_number
-from pactree_mcmc.posterior.space.paths import Condition, conditions_in_words
-from pactree_mcmc.posterior.space.support import CELL, SPLIT, Support, likely, split_keys, with_split
-from pactree_mcmc.posterior.summaries.credible_set import CredibleSet, check_mass, credible_set_of
-from pactree_mcmc.posterior.summaries.exploring import ExploresTrees
+from pactree_mcmc.posterior.trees.answers import AnswersAboutTrees
+from pactree_mcmc.posterior.trees.credible_set import CredibleSet, check_mass, credible_set_of
+from pactree_mcmc.posterior.trees.paths import Condition, conditions_in_words
+from pactree_mcmc.posterior.trees.support import CELL, SPLIT, Support, likely, split_keys, with_split
 from pactree_mcmc.tree.tree import Tree
 
 from .graph.boxes import unpack_cuts
@@ -22,6 +22,7 @@ from .recursion.row_paths import path_probabilities
 from .recursion.row_sets import RowSets, Ways, row_sets
 
 if TYPE_CHECKING:
+    from pactree_mcmc.posterior.draws import DrawnTrees
     from pactree_mcmc.posterior.sampled import SampledPosterior
 
     from .recursion.inside_outside import Occurrences
@@ -51,7 +52,7 @@ class PartsOfTrees(NamedTuple):
     """(n_splits,): the most probable edge of the graph that makes this partition."""
 
 
-class ExploresGraph(ExploresTrees):
+class ExploresGraph(AnswersAboutTrees):
     """Methods that explore trees by the graph of cells."""
 
     graph: CellGraph
@@ -70,9 +71,6 @@ class ExploresGraph(ExploresTrees):
 
         @abstractmethod
         def _grown(self, semiring: Any, wanted: Any, rng: Seed = None) -> SampledPosterior: ...
-
-        @abstractmethod
-        def _values(self, X: np.ndarray) -> np.ndarray: ...
 
     def support(self, min_probability: float = 0.05, *, draws: int = 1000, rng: Seed = 0) -> Support:
         """Returns the cells and splits of the trees, with their exact probabilities.
@@ -225,7 +223,7 @@ class ExploresGraph(ExploresTrees):
         last = np.array([place.get(tuple(key), -1) for key in post.cells.key[cell].tolist()], dtype=np.int64)
         return path_probabilities(self.graph, self.log_inside, self._row_sets.of_cell, parent, last)
 
-    def _cell_probability(self, post: SampledPosterior) -> np.ndarray:
+    def _cell_probability(self, post: DrawnTrees) -> np.ndarray:
         of_key = dict(zip(map(tuple, self._row_sets.key.tolist()), self._parts_of_trees.of_cell.tolist(), strict=True))
         return np.array([of_key[tuple(key)] for key in post.cells.key.tolist()])
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from pactree_mcmc.core.checks import Seed, check_count, read_numbers
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.posterior.divergence import as_divergence
+from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.sampled import SampledPosterior
+from pactree_mcmc.posterior.trees.divergence import as_divergence
 from pactree_mcmc.tree.drawn import RootKey, ordered_key
 from pactree_mcmc.tree.tree import Tree
 
@@ -96,11 +97,11 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return float(self._best.log_prior_of_tree[0] + self._best.log_score_of_tree[0])
 
     def map_tree(self) -> Tree:
-        """The most probable tree."""
+        """Return the most probable tree."""
         return self._best.distinct_tree(0)
 
     def best_trees(self, k: int) -> BestTrees:
-        """Returns the ``k`` most probable trees, best first, or fewer if there are not as many.
+        """Return the ``k`` most probable trees, best first, or fewer if there are not as many.
 
         Parameters
         ----------
@@ -128,7 +129,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return BestTrees(trees, draws.log_prior_of_tree + draws.log_score_of_tree)
 
     def best_log_joint_by_size(self, max_leaves: int) -> np.ndarray:
-        """Returns the log joint probability of the best tree of each size, nats.
+        """Return the log joint probability of the best tree of each size, nats.
 
         Parameters
         ----------
@@ -160,7 +161,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return out
 
     def best_tree_of_size(self, n_leaves: int) -> Tree:
-        """Returns the most probable tree with ``n_leaves`` leaves.
+        """Return the most probable tree with ``n_leaves`` leaves.
 
         Raises
         ------
@@ -180,15 +181,15 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
     _size_limit: int
 
     def _sizes(self, max_leaves: int) -> BestBySize:
-        """Coefficients for at least ``max_leaves`` leaves, or as many as the largest tree has."""
-        kept = self._largest_sizes
-        if kept is None or (self._size_limit < max_leaves and self._size_limit == kept.wide[0]):
+        """Return the coefficients for at least ``max_leaves`` leaves, or for all sizes of trees."""
+        sizes = self._largest_sizes
+        if sizes is None or (self._size_limit < max_leaves and self._size_limit == sizes.wide[0]):
             self._largest_sizes, self._size_limit = best_by_size(self.graph, max_leaves), max_leaves
         assert self._largest_sizes is not None
         return self._largest_sizes
 
     def n_leaves_pmf(self) -> np.ndarray:
-        """Distribution of the number of leaves; entry m is P(m leaves), exact to about 1e-13."""
+        """Return the distribution of the number of leaves; entry m is P(m leaves), exact to about 1e-13."""
         return self._n_leaves_pmf.copy()
 
     @cached_property
@@ -196,11 +197,11 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return size_distribution(self.graph, self.log_inside, self._occurrences)
 
     def depth_pmf(self) -> np.ndarray:
-        """Distribution of the depth; entry d is P(the deepest leaf has depth d)."""
+        """Return the distribution of the depth; entry d is P(the deepest leaf has depth d)."""
         return depth_distribution(self.graph, self.log_inside, int(self.model.prior_tables.depth_limit))
 
     def feature_inclusion(self) -> np.ndarray:
-        """Probability (p,) that a tree splits on each feature at least once."""
+        """Return the probability (p,) that a tree splits on each feature at least once."""
         p = self.model.n_features
         never = mean_products(
             by_feature(self.model, self.graph), self.log_inside, self._occurrences, np.ones(p), np.arange(p), p
@@ -208,19 +209,19 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return 1.0 - never.clip(0.0, 1.0)
 
     def expected_splits(self) -> np.ndarray:
-        """Mean number (p,) of splits of a tree on each feature; one pass from the root down."""
+        """Return the mean number (p,) of splits of a tree on each feature; one pass from the root down."""
         feature = by_feature(self.model, self.graph).feature
         return np.bincount(feature, weights=self._occurrences.split, minlength=self.model.n_features)
 
     def mean_and_variance(self, of_leaf: Any = None, of_split: Any = None) -> MeanAndVariance:
-        """Returns posterior mean and variance of functions that are sums over the leaves and the splits of a tree.
+        """Return posterior mean and variance of functions that are sums over the leaves and the splits of a tree.
 
         Parameters
         ----------
         of_leaf : array of shape (n_cells,) or (n_cells, m), optional
-            What each cell of ``graph`` adds as a leaf. Default: nothing.
+            Value that each cell of ``graph`` adds as a leaf. Default: 0.
         of_split : array of shape (n_edges,) or (n_edges, m), optional
-            What each split of ``graph`` adds. Default: nothing.
+            Value that each split of ``graph`` adds. Default: 0.
 
         Returns
         -------
@@ -230,7 +231,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         Raises
         ------
         ValueError
-            If a shape does not fit, a value is not finite, or neither is given.
+            If a shape does not fit, a value is not finite, or both are omitted.
 
         Notes
         -----
@@ -263,10 +264,10 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         split = np.empty((0, m)) if split is None else split
         if leaf.shape[1] != split.shape[1]:
             raise ValueError(f"of_leaf has {leaf.shape[1]} columns and of_split {split.shape[1]}; give as many.")
-        found = mean_and_variance(self.graph, self.log_inside, leaf, split)
+        moments = mean_and_variance(self.graph, self.log_inside, leaf, split)
         if np.ndim(of_leaf) == 2 or np.ndim(of_split) == 2:
-            return found
-        return MeanAndVariance(*(float(np.asarray(moment)[0]) for moment in found))
+            return moments
+        return MeanAndVariance(*(float(np.asarray(moment)[0]) for moment in moments))
 
     @cached_property
     def _occurrences(self) -> Occurrences:
@@ -277,7 +278,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return likeliest_tree(self.graph, self._occurrences.split)
 
     def root_split_pmf(self) -> dict[RootKey, float]:
-        """Distribution of the root split, as a dictionary of probabilities.
+        """Return the distribution of the root split, as a dictionary of probabilities.
 
         Keys are None (no split), (feature, threshold), or (feature, frozenset of the categories going left). A feature
         with missing values adds their side, "missing left" or "missing right"; the threshold is None if the split
@@ -293,7 +294,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return self.name_root_pmf(stop, np.exp(log_fraction - self.log_inside[0]))
 
     def name_root_pmf(self, stop: float, fraction: np.ndarray) -> dict[RootKey, float]:
-        """Returns the dictionary of `root_split_pmf` from the probability of each split of the root cell."""
+        """Return the dictionary of `root_split_pmf` from the probability of each split of the root cell."""
         graph, model = self.graph, self.model
         out: dict[RootKey, float] = {None: stop}
         for e, probability in enumerate(fraction.tolist()):
@@ -308,7 +309,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return out
 
     def cell_probabilities(self) -> CellProbabilities:
-        """Returns leaf and split probabilities of every cell of ``graph``."""
+        """Return leaf and split probabilities of every cell of ``graph``."""
         return CellProbabilities(*(values.copy() for values in self._cell_probabilities))
 
     @cached_property
@@ -319,7 +320,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return CellProbabilities(np.add.reduceat(leaf, first), np.add.reduceat(occurs - leaf, first))
 
     def kl_to_prior(self) -> float:
-        """Returns the Kullback-Leibler divergence from the prior over trees, nats.
+        """Return the Kullback-Leibler divergence from the prior over trees, nats.
 
         It is the posterior mean of the score minus the log of the prior mean of the likelihood. The prior is divided by
         its mass, the same sum with zero scores, which is not one under LeafPenalty, nor under a conditioned process if
@@ -335,7 +336,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return self._occurrences.split.copy()
 
     def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior:
-        """Independent draws as a SampledPosterior of one chain.
+        """Return independent draws as a SampledPosterior of one chain.
 
         Parameters
         ----------
@@ -353,7 +354,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return self._grown(LogSum(self.log_inside, np.empty(0)), wanted, rng)
 
     def _grown(self, semiring: Any, wanted: Any, rng: Seed = None) -> SampledPosterior:
-        """The trees that the semiring chooses, as draws of one chain."""
+        """Return the trees that the semiring chooses, as draws of one chain."""
         return as_draws(self.model, self.graph, grow(self.model, self.graph, semiring, wanted, rng))
 
     def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
@@ -361,23 +362,8 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return draws, draws.tree_of_draw[0]
 
     def summary(self) -> pd.DataFrame:
-        """Returns a DataFrame of log_evidence, n_leaves, and the number of leaves and log joint of the most probable
-        tree.
-        """
-        import pandas as pd
-
-        pmf = self.n_leaves_pmf()
-        mean = pmf @ np.arange(len(pmf))
-        rows = {
-            "log_evidence": self.log_evidence,
-            "n_leaves (mean)": mean,
-            "n_leaves (sd)": float(np.sqrt(max(float(pmf @ np.arange(len(pmf)) ** 2 - mean**2), 0.0))),
-            "best tree: leaves": self.map_tree().n_leaves,
-            "best tree: log joint": self.map_log_joint,
-            "cells": self.graph.n_cells,
-            "splits": self.graph.n_edges,
-        }
-        return pd.DataFrame({"value": rows})
+        """Return a DataFrame of log_evidence, n_leaves, leaves and log joint of the best tree, cells and splits."""
+        return summary_table(self, self.graph, {"best tree: log joint": self.map_log_joint})
 
     def __repr__(self) -> str:
         return (
@@ -386,8 +372,24 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         )
 
 
+def summary_table(post: Posterior, graph: CellGraph, more: dict[str, float] | None = None) -> pd.DataFrame:
+    """Return the table of the main quantities of an exact posterior, with ``more`` rows."""
+    import pandas as pd
+
+    pmf = post.n_leaves_pmf()
+    mean = pmf @ np.arange(len(pmf))
+    rows = {
+        "log_evidence": post.log_evidence,
+        "n_leaves (mean)": mean,
+        "n_leaves (sd)": float(np.sqrt(max(float(pmf @ np.arange(len(pmf)) ** 2 - mean**2), 0.0))),
+        "best tree: leaves": post.map_tree().n_leaves,
+    }
+    sizes = {"cells": graph.n_cells, "splits": graph.n_edges}
+    return pd.DataFrame({"value": rows | (more or {}) | sizes})
+
+
 def _columns(name: str, values: Any, length: int) -> np.ndarray | None:
-    """Values as (length, m) float64, None for None."""
+    """Return values as (length, m) float64, None for None."""
     if values is None:
         return None
     array = read_numbers(name, values)

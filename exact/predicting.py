@@ -1,24 +1,25 @@
 """Methods of exact posteriors that predict.
 
-The prediction at a row is the sum over the cells that contain it of the probability that the cell is a leaf, times what
-the cell predicts. If each way from the root to a cell sends a row there, or none does, the cells of all rows are found
-in one pass. Under local cuts this holds for rows that are equal to a training row, since the threshold between two
-values depends on the other rows of the cell. Of other rows the probability mass is sent down the graph.
+The prediction at a row is a sum over the cells that contain it: the probability that the cell is a leaf, times its
+prediction. If every path from the root to a cell sends a row there, or none does, one pass over the graph gives the
+cells of all rows. Under local cuts this holds for rows that are equal to a training row, since the threshold between
+two values depends on the other rows of the cell. For other rows the probability flows down the graph.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.model.leaf.distributions import Mixture, NegativeBinomial, StudentT
+from pactree_mcmc.model.leaf.distributions import Mixture
 from pactree_mcmc.model.split_prior.geometry import parts_rows, takes_turns, told
 from pactree_mcmc.posterior.base import Posterior
-from pactree_mcmc.posterior.predictive import BLOCK, ROUNDING, refuse_by_row, spread, spread_by_row
+from pactree_mcmc.posterior.draws import refuse_by_row
+from pactree_mcmc.posterior.rows.predictive import BLOCK, ROUNDING, mean_and_square_by_row, std_over_trees
 from pactree_mcmc.table.coding import DyadicScale, Scale
 
 from .graph.packed import WithPackedGraph
@@ -44,7 +45,7 @@ class Placed(NamedTuple):
     codes: np.ndarray
     """(n, q) int64; -1 for a category that is unknown."""
     settled: np.ndarray
-    """(n,) bool: True for a row that all ways to a cell send there, or none does."""
+    """(n,) bool: True for a row that all paths to a cell send there, or none does."""
 
 
 class PredictsFromGraph(WithPackedGraph, Posterior):
@@ -59,7 +60,7 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
 
     @abstractmethod
     def cell_probabilities(self) -> CellProbabilities:
-        """Returns leaf and split probabilities of every cell of ``graph``."""
+        """Return leaf and split probabilities of every cell of ``graph``."""
 
     @cached_property
     def cell_values(self) -> np.ndarray:
@@ -69,7 +70,7 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
 
     @cached_property
     def _router(self) -> Router:
-        """The data that determine to which side of a split a row goes."""
+        """The data that determine the side of a split to which a row goes."""
         model = self.model
         local = told(parts_rows, model.split_prior)
         lows = [s.low if local and isinstance(s, Scale) else np.empty(0) for s in model.scales]
@@ -80,7 +81,7 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
 
     @cached_property
     def _paths(self) -> DyadicPaths | TreePaths:
-        """Prediction on a fixed design."""
+        """Function that predicts, on a fixed design."""
         return self._paths_to(self.cell_values)
 
     def _paths_to(self, by_cell: np.ndarray) -> DyadicPaths | TreePaths:
@@ -89,17 +90,16 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
         return kind(self.model, self.graph, sum_paths(self.graph, leaf, split, by_cell))
 
     @property
-    def _stats_by_place(self) -> np.ndarray:  # type: ignore[override]
+    def _stats_by_place(self) -> np.ndarray:
         return self.graph.stats
 
     def _values(self, X: np.ndarray) -> np.ndarray:
         if self.model.leaf.x_columns is not None:
-            return self._values_by_row(X)[0]
+            return mean_and_square_by_row(self, X)[0]
         return self._paths(X) if is_fixed_design(self.model) else self._averages(X, self.cell_values)
 
-    def _averages(self, X: np.ndarray, by_cell: np.ndarray) -> np.ndarray:
-        """Returns the posterior means (n, d) of the values (n_cells, d) of the cells that rows of numbers reach."""
-        by_cell = np.ascontiguousarray(by_cell)
+    def _averages(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
+        by_cell = np.ascontiguousarray(by_place)
         if is_fixed_design(self.model):
             return self._paths_to(by_cell)(X)
         x, codes, settled = self._placed(X)
@@ -114,22 +114,22 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
 
     @cached_property
     def _asked(self) -> np.ndarray:
-        """Coordinates that a split of the graph asks."""
+        """Coordinates that the splits of the graph use."""
         return np.unique(self.graph.feature)
 
     def _averages_by_cells(self, codes: np.ndarray, by_cell: np.ndarray) -> np.ndarray:
-        """Returns `_averages` of settled rows with ``codes`` of the coordinates asked: one pass over the graph."""
+        """Return `_averages` of settled rows, given ``codes`` of the coordinates that splits use, in one pass."""
         leaf = self.cell_probabilities().leaf
-        out, found = np.zeros((len(codes), by_cell.shape[1])), np.zeros(len(codes))
+        out, total = np.zeros((len(codes), by_cell.shape[1])), np.zeros(len(codes))
         for members in self._members(codes):
-            add_cells_into(out, found, *members, leaf, by_cell)
+            add_cells_into(out, total, *members, leaf, by_cell)
         empty = self._empty_cell
         if empty is not None:
-            out += (1.0 - found).clip(0.0)[:, None] * by_cell[empty]
+            out += (1.0 - total).clip(0.0)[:, None] * by_cell[empty]
         return out
 
     def _members(self, codes: np.ndarray) -> Iterator[Members]:
-        """The settled rows with these codes in each cell that has training rows."""
+        """Yield the settled rows with these codes in each cell that has training rows."""
         whole = np.zeros((len(self._router.nominal), len(codes)), dtype=np.int64)
         whole[self._asked] = codes.T
         return rows_of_cells(self.graph, self._ways, whole, self._router.nominal)
@@ -141,26 +141,26 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
         return int(np.argmax(empty)) if empty.any() else None
 
     def _placed(self, X: np.ndarray) -> Placed:
-        """Rows of numbers (n, p) by coordinate, with their codes."""
+        """Return rows of numbers (n, p) by coordinate, with their codes."""
         X = self.model.columns.in_coordinates(X)
-        codes, known = np.zeros(X.shape, dtype=np.int64), np.ones(X.shape, dtype=np.bool_)
+        codes, is_settled = np.zeros(X.shape, dtype=np.int64), np.ones(X.shape, dtype=np.bool_)
         for c, scale in enumerate(self.model.scales):
             x = X[:, c]
             if self._router.nominal[c]:
-                codes[:, c], known[:, c] = x, x >= 0.0
+                codes[:, c], is_settled[:, c] = x, x >= 0.0
             elif isinstance(scale, DyadicScale):
-                codes[:, c], known[:, c] = scale.encode(x), ~np.isnan(x)
+                codes[:, c], is_settled[:, c] = scale.encode(x), ~np.isnan(x)
             elif self._router.local:
-                codes[:, c], known[:, c] = self._local_codes(c, scale, x)
+                codes[:, c], is_settled[:, c] = self._local_codes(c, scale, x)
             else:
-                codes[:, c], known[:, c] = np.searchsorted(scale.cuts, x), ~np.isnan(x)
-        settled: np.ndarray = np.all(known[:, self._asked], axis=1)
+                codes[:, c], is_settled[:, c] = np.searchsorted(scale.cuts, x), ~np.isnan(x)
+        settled: np.ndarray = np.all(is_settled[:, self._asked], axis=1)
         if self._router.local and len(self._asked) > 1:
             settled &= is_among(codes[:, self._asked], self.model.units.codes[self._asked].T)
         return Placed(X, codes, settled)
 
     def _local_codes(self, c: int, scale: Scale, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Codes of numbers under local cuts, and True for those that lie within the training values of the code.
+        """Return codes of numbers under local cuts, and True for those within the training values of the code.
 
         If there is one coordinate, its cuts lie between neighbouring codes, and each number has a code.
         """
@@ -170,9 +170,9 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
         code = np.searchsorted(scale.high, x).clip(max=scale.n_codes - 1)
         return code, (scale.low[code] <= x) & (x <= scale.high[code])
 
-    def _leaf_distributions(self) -> StudentT | NegativeBinomial:
-        cells = np.arange(self.graph.n_cells)
-        return self.model.leaf.predictive(self.graph.stats, cells, self.model.target)
+    @property
+    def _tree_of_place(self) -> np.ndarray:
+        return np.arange(self.graph.n_cells)
 
     def _mixtures(self, X: np.ndarray) -> Iterator[tuple[np.ndarray, Mixture]]:
         x, codes, is_settled = self._placed(X)
@@ -186,7 +186,7 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
             yield others[first : first + n], as_mixture(ends, n)
 
     def _blocks(self, codes: np.ndarray) -> Iterator[slice]:
-        """Consecutive settled rows with about `BLOCK` cells in all."""
+        """Yield consecutive settled rows with about `BLOCK` cells in all."""
         n_cells = np.zeros(len(codes), dtype=np.int64)
         for members in self._members(codes):
             n_cells += np.bincount(members.row, minlength=len(codes))
@@ -198,54 +198,23 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
             first = last
 
     def _ends_by_cells(self, codes: np.ndarray) -> Ends:
-        """The cells of settled rows with these codes, and their probabilities as leaves."""
+        """Return the cells of settled rows with these codes, and their probabilities as leaves."""
         leaf, cells, rows = self.cell_probabilities().leaf, [], []
         for members in self._members(codes):
             cell = np.repeat(members.cell, np.diff(members.first))
             cells.append(cell[leaf[cell] > 0.0])
             rows.append(members.row[leaf[cell] > 0.0])
         if self._empty_cell is not None:
-            found = np.bincount(np.concatenate(rows), leaf[np.concatenate(cells)], len(codes))
-            rows.append(np.flatnonzero(1.0 - found > ROUNDING))
+            total = np.bincount(np.concatenate(rows), leaf[np.concatenate(cells)], len(codes))
+            rows.append(np.flatnonzero(1.0 - total > ROUNDING))
             cells.append(np.full(len(rows[-1]), self._empty_cell))
-            weight = np.concatenate([leaf[np.concatenate(cells[:-1])], (1.0 - found)[rows[-1]]])
+            weight = np.concatenate([leaf[np.concatenate(cells[:-1])], (1.0 - total)[rows[-1]]])
             return Ends(np.concatenate(cells), np.concatenate(rows), weight)
         cell = np.concatenate(cells)
         return Ends(cell, np.concatenate(rows), leaf[cell])
 
-    def predict_std_over_trees(self, X: Any) -> np.ndarray:
-        """Returns the standard deviation, over all trees, of the prediction of a tree: how much the trees disagree.
-
-        It includes neither the noise nor the uncertainty of the mean of a leaf; for the standard deviation of a new y
-        see `predict_std_new_y`.
-
-        Parameters
-        ----------
-        X : table of shape (n, p)
-            As the model's.
-
-        Returns
-        -------
-        ndarray of shape (n,), or (n, K) for class probabilities
-            Standard deviation of the predictive mean of the leaf, or of its class probabilities.
-
-        Raises
-        ------
-        ValueError
-            If X does not fit the model's columns.
-
-        Notes
-        -----
-        A row is in exactly one leaf, so the square of its value is again a sum over leaves: one downward pass, as for
-        `predict`. Values are taken relative to that of the root; accurate to about 1e-8 of their range.
-        """
-        return self._std_over_trees(self.model.columns.numbers(X))
-
     def _std_over_trees(self, X: np.ndarray) -> np.ndarray:
-        """Return the standard deviation over all trees of the predictions at rows of numbers."""
-        if self.model.leaf.x_columns is not None:
-            return spread_by_row(*self._values_by_row(X))
-        return spread(self.model, partial(self._averages, X), self.cell_values)
+        return std_over_trees(self, X, lambda: self.cell_values)
 
 
 def as_mixture(ends: Ends, n: int) -> Mixture:

@@ -8,9 +8,9 @@ import numpy as np
 
 from pactree_mcmc.core.checks import check_count, check_type
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.posterior.divergence import as_divergence
 from pactree_mcmc.posterior.evidence import prior_mass
 from pactree_mcmc.posterior.sampled import SampledPosterior
+from pactree_mcmc.posterior.trees.divergence import as_divergence
 
 from .graph.cells import CellGraph, build_graph
 from .graph.limits import Limit, check_cells
@@ -36,7 +36,7 @@ class VisitedPosterior(ExactPosterior):
     log_evidence_bound : float
         Upper bound of it, nats; infinite if none is known.
     no_bound : str or None
-        Why `solve` with a budget found no upper bound; None where it did, or was not asked.
+        Reason why `solve` with a budget has no upper bound; None if it has one, or without a budget.
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class VisitedPosterior(ExactPosterior):
         return None if whole == math.inf else math.exp(min(0.0, self.log_evidence - whole))
 
     def kl_to_prior(self) -> float:
-        """Returns the divergence from the prior over all trees, nats.
+        """Return the divergence from the prior over all trees, nats.
 
         Raises
         ------
         ValueError
-            If the mass of the prior is not known, as under LeafPenalty: it requires the sum over all trees.
+            If the mass of the prior is unknown, as under LeafPenalty: it requires the sum over all trees.
         """
         log_mass = prior_mass(self.model).log_mass
         if log_mass is None:
@@ -83,7 +83,7 @@ class VisitedPosterior(ExactPosterior):
 
 
 def visited(post: SampledPosterior, grow: int = 0, *, max_cells: int = 20_000_000) -> VisitedPosterior:
-    """Returns the posterior over all trees that consist of cells and splits of drawn trees.
+    """Return the posterior over all trees that consist of cells and splits of drawn trees.
 
     A thousand draws may be a thousand different trees, but most of their cells recur. Far more trees consist of the
     same cells and splits, and the recursions of the exact engine sum over all of them. This gives a lower bound of the
@@ -102,8 +102,9 @@ def visited(post: SampledPosterior, grow: int = 0, *, max_cells: int = 20_000_00
     Returns
     -------
     VisitedPosterior
-        It has all methods of `ExactPosterior`, for these trees: the k most probable trees, odds between trees, root and
-        inclusion probabilities, predictions, draws and so on. ``log_evidence`` never exceeds that of all trees.
+        Posterior with all methods of `ExactPosterior`, for these trees: the most probable trees, odds between trees,
+        root and inclusion probabilities, predictions, draws and so on. ``log_evidence`` never exceeds that of all
+        trees.
 
     Raises
     ------
@@ -118,7 +119,7 @@ def visited(post: SampledPosterior, grow: int = 0, *, max_cells: int = 20_000_00
     -----
     Formula sheet, section 12.4. The splits of every visited cell are counted once, for R(split | cell): time O(cells
     times p times their rows), and for ``grow=2`` memory for all their splits. For a fixed design the sum is over all
-    trees, as in `solve`, which is as fast.
+    trees, as in `solve`.
 
     Examples
     --------
@@ -144,6 +145,6 @@ def visited(post: SampledPosterior, grow: int = 0, *, max_cells: int = 20_000_00
 
 
 def whole(model: TreeModel, graph: CellGraph) -> VisitedPosterior:
-    """Returns the posterior over all trees as a `VisitedPosterior`."""
+    """Return the posterior over all trees as a `VisitedPosterior`."""
     log_evidence = VisitedPosterior(model, graph).log_evidence
     return VisitedPosterior(model, graph, log_evidence, log_evidence)

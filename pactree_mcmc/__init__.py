@@ -63,16 +63,14 @@ from .model.split_prior.designs import Contexts, context_tree, contexts, dyadic_
 from .posterior.base import Posterior
 from .posterior.ess import ConvergenceWarning
 from .posterior.joining import posterior_from_trees
+from .posterior.rows.attributions import Attributions
 from .posterior.sampled import SampledPosterior
-from .posterior.space.distances import TreeDistances
-from .posterior.space.support import SplitFrequencies, Support
-from .posterior.space.tree_ess import TreeEss
-from .posterior.summaries.attributions import Attributions
-from .posterior.summaries.consensus import ConsensusTree
-from .posterior.summaries.credible_set import CredibleSet
-from .posterior.summaries.modes import Mode, Modes
-from .posterior.summaries.projection import Projection
-from .posterior.typical import typical_tree
+from .posterior.trees.consensus import ConsensusTree, typical_tree
+from .posterior.trees.credible_set import CredibleSet
+from .posterior.trees.distances import TreeDistances, TreeEss
+from .posterior.trees.modes import Mode, Modes
+from .posterior.trees.projection import Projection
+from .posterior.trees.support import SplitFrequencies, Support
 from .smc.progressive import ProgressiveSample, progressive_mixture
 from .tree.tree import Tree, check_tree
 

@@ -10,7 +10,7 @@ from pictures import matrix
 from report import Control, Part, picture
 
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.inference_data import ess
+from pactree_mcmc.posterior.ess import ess
 from pactree_mcmc.tree.drawn import root_key
 
 FALSE_ALARM = 1e-3

@@ -18,7 +18,7 @@ from scipy.stats import norm
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.kernel import STEPS, WEIGHTS
-from pactree_mcmc.posterior.inference_data import ess
+from pactree_mcmc.posterior.ess import ess
 from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.moves.test_planted_bugs import change_proposals, prunable_nodes_of_the_old_tree
 from tests.mcmc.planting import Bug, plant

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.posterior.inference_data import ess
+from pactree_mcmc.posterior.ess import ess
 from pactree_mcmc.tree.drawn import root_key
 
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from pactree_mcmc.core.checks import check_choice, check_count
 from pactree_mcmc.model import BranchingProcess, FrozenLaplace, TreeModel
 from pactree_mcmc.model.split_prior.designs import dyadic_tree, kd_tree
-from pactree_mcmc.model.tree_prior.base import DEPTH_CEILING
+from pactree_mcmc.model.tree_prior import DEPTH_CEILING
 from pactree_mcmc.posterior.sampled import fractions
 from pactree_mcmc.table.validation import read_data
 

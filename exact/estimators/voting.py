@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from pactree_mcmc.core.checks import check_choice, check_count, check_number, read_numbers
 from pactree_mcmc.model.split_prior.base import MAX_LEVELS
 from pactree_mcmc.model.split_prior.designs import box_around, dyadic_tree, kd_tree
-from pactree_mcmc.model.tree_prior.base import DEPTH_CEILING
-from pactree_mcmc.posterior.divergence import as_divergence
+from pactree_mcmc.model.tree_prior import DEPTH_CEILING
+from pactree_mcmc.posterior.trees.divergence import as_divergence
 from pactree_mcmc.table.validation import read_data
 from pactree_mcmc.tree.tree import Tree
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.posterior.space.cells import number_words, rows_looked_at
+from pactree_mcmc.posterior.trees.cells import number_words, rows_looked_at
 
 from ..graph.boxes import sends_left
 

@@ -1,4 +1,4 @@
-"""A cell in plain form: its merged rows and its box. The engines have their own, faster forms."""
+"""A cell in plain form: its merged rows and its box. The engines have faster forms of it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Split(NamedTuple):
 
     feature: int
     cut: int
-    """Largest code going left; -1: none."""
+    """Largest code that goes left; -1 if no code does."""
     categories: int
-    """Bits of the categories going left, -1 for an ordered feature."""
+    """Bits of the categories that go left; -1 for an ordered feature."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,31 +39,31 @@ class PlainCell:
     """Node of the fixed tree, for a fixed design."""
 
     def span(self, feature: int) -> tuple[int, int]:
-        """First code of an ordered coordinate in the box and the last plus one, by both coordinates of its feature."""
+        """Return the first code of an ordered coordinate in the box and the last plus one."""
         both = [feature, self.columns.twin[feature]]
         return int(self.low[both].max()), int(self.high[both].min())
 
     def codes(self, feature: int) -> np.ndarray:
-        """Codes of ``feature`` of the units in the cell."""
+        """Return the codes of ``feature`` of the units in the cell."""
         return self.units.codes[feature, self.index].astype(np.int64)
 
     @property
     def rows(self) -> np.ndarray:
-        """Rows merged in each unit of the cell."""
+        """Number of rows of each unit of the cell."""
         return self.units.rows[self.index & self.units.rows_all].astype(np.int64)
 
     @property
     def n_rows(self) -> int:
-        """Training rows in the cell."""
+        """Number of training rows in the cell."""
         return int(self.rows.sum())
 
     def rows_by_code(self, feature: int) -> tuple[np.ndarray, np.ndarray]:
-        """Distinct codes of ``feature`` in the cell, ascending, and the rows that have them."""
+        """Return the distinct codes of ``feature`` in the cell, ascending, and the number of rows of each."""
         present, where = np.unique(self.codes(feature), return_inverse=True)
         return present, np.bincount(where, weights=self.rows, minlength=len(present)).astype(np.int64)
 
     def stats(self, n_stats: int) -> np.ndarray:
-        """Additive statistics (n_stats,) of the cell."""
+        """Return the statistics (n_stats,) of the cell."""
         units = self.units
         weight = units.weight[self.index & units.weight_all]
         if units.counts:
@@ -76,22 +76,17 @@ class PlainCell:
 
     def split(self, by: Split, nodes: tuple[int, int] = (0, 0)) -> tuple[PlainCell, PlainCell]:
         """Return the two children."""
-        left, k = self.goes_left(by), by.feature
-        ends = {"left": (self.low.copy(), self.high.copy()), "right": (self.low.copy(), self.high.copy())}
-        if by.categories >= 0:
-            ends["left"][0][k] &= by.categories
-            ends["right"][0][k] &= ~by.categories
-        else:
-            ends["left"][1][k] = ends["right"][0][k] = by.cut + 1
-        deeper = self.depth + 1
-        return (
-            replace(
-                self, index=self.index[left], low=ends["left"][0], high=ends["left"][1], depth=deeper, node=nodes[0]
-            ),
-            replace(
-                self, index=self.index[~left], low=ends["right"][0], high=ends["right"][1], depth=deeper, node=nodes[1]
-            ),
-        )
+        goes_left, k = self.goes_left(by), by.feature
+        children = []
+        for is_left, rows, node in ((True, goes_left, nodes[0]), (False, ~goes_left, nodes[1])):
+            low, high = self.low.copy(), self.high.copy()
+            if by.categories >= 0:
+                low[k] &= by.categories if is_left else ~by.categories
+            else:
+                (high if is_left else low)[k] = by.cut + 1
+            deeper = self.depth + 1
+            children.append(replace(self, index=self.index[rows], low=low, high=high, depth=deeper, node=node))
+        return children[0], children[1]
 
 
 def root_cell(units: Units, columns: Columns, n_codes: np.ndarray) -> PlainCell:
@@ -103,5 +98,5 @@ def root_cell(units: Units, columns: Columns, n_codes: np.ndarray) -> PlainCell:
 
 
 def bits(mask: int) -> list[int]:
-    """Positions of the bits set in ``mask``, ascending."""
+    """Return the positions of the bits set in ``mask``, ascending."""
     return [j for j in range(int(mask).bit_length()) if mask >> j & 1]

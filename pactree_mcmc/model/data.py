@@ -14,7 +14,7 @@ from ..files.encoding import kept
 from ..table.labels import refuse_missing
 from ..table.reader import Table, is_frame
 from .leaf.base import Leaf
-from .leaf.dirichlet import DirichletMultinomial
+from .leaf.classes import DirichletMultinomial
 from .leaf.normal import NormalInverseGamma
 from .leaf.target import Target
 
@@ -29,15 +29,15 @@ class Units(NamedTuple):
     codes: np.ndarray
     """(p, U) unsigned: the code of each feature."""
     counts: bool
-    """Whether the statistics are weights by label (else: weight and two moments)."""
+    """True if the statistics are weights by label, False if they are the weight and moments."""
     label: np.ndarray
-    """(U,) uint16 for counts: which statistic the unit adds to; else one dummy."""
+    """(U,) uint16 for counts: number of the statistic that the unit adds to; else one dummy."""
     weight: np.ndarray
     """(U,) float64, or (1,) when all are equal: read at ``u & weight_all``."""
     weight_all: int
     """-1 when ``weight`` has an entry for each unit, 0 when one entry serves all."""
     moments: np.ndarray
-    """(2, U) float64 for moments: the second and third statistic; else (2, 1)."""
+    """(k, U) float64 for moments: the statistics but the first; else (2, 1)."""
     rows: np.ndarray
     """(U,) int32 rows merged in the unit, or (1,) when all are 1: read at ``u & rows_all``."""
     rows_all: int
@@ -48,7 +48,7 @@ class Units(NamedTuple):
         return self.codes.shape[1]
 
     def take(self, order: np.ndarray) -> Units:
-        """The units in another order."""
+        """Return the units in another order."""
         return self._replace(
             codes=np.ascontiguousarray(self.codes[:, order]),
             label=self.label[order] if self.counts else self.label,
@@ -86,12 +86,11 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
     if kind not in "fiub":
         raise ValueError(f"{type(leaf).__name__} needs numbers; y holds {labels.dtype} labels.")
     with np.errstate(over="ignore"):
-        needs_variance = not isinstance(leaf, Leaf) or leaf.needs_variance
-        return number_target(labels.astype(np.float64), weight, mask, needs_variance), leaf
+        return number_target(labels.astype(np.float64), weight, mask, leaf.needs_variance), leaf
 
 
 def _read_labels(y: Any, n: int, leaf: Any) -> np.ndarray:
-    """Numbers or labels (n,) of which all are known; (n, d) where the leaf has d columns of y."""
+    """Return numbers or labels (n,), or (n, d) if the leaf has d columns of y, after a check that none is missing."""
     columns = leaf.y_columns if isinstance(leaf, Leaf) else 1
     labels = _named_columns(y, leaf) if columns > 1 else None
     labels = read_array("y", y) if labels is None else labels
@@ -107,12 +106,9 @@ def _read_labels(y: Any, n: int, leaf: Any) -> np.ndarray:
     if len(labels) != n:
         raise ValueError(f"X has {n} rows and y has {len(labels)}; give as many.")
     kind = labels.dtype.kind
-    if kind == "V":
-        raise ValueError(f"y holds records of dtype {labels.dtype}; give real numbers or labels.")
-    if kind == "c":
-        raise ValueError("y is complex; give real numbers or labels.")
-    if kind in "mM":
-        raise ValueError(f"y has dtype {labels.dtype}; give real numbers or labels.")
+    if kind in "VcmM":
+        what = {"V": f"holds records of dtype {labels.dtype}", "c": "is complex"}.get(kind, f"has dtype {labels.dtype}")
+        raise ValueError(f"y {what}; give real numbers or labels.")
     if kind not in "fiub" and not _all_strings(labels):
         labels = _plain_objects(labels)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
@@ -168,7 +164,7 @@ def _class_target(labels: np.ndarray, weight: np.ndarray | None, mask: np.ndarra
 
 
 def _numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sorted distinct labels, and the place of each label among them."""
+    """Return the sorted distinct labels, and the place of each label among them."""
     if labels.dtype.kind in "iu" and int(labels.max()) - int(labels.min()) < 1 << 16:
         least = labels.min()
         away = (labels - least).astype(np.int64)
@@ -242,7 +238,7 @@ def read_mask(estimation: Any, n: int) -> np.ndarray | None:
 
 
 class Merged(NamedTuple):
-    """The units of a table and where its rows went."""
+    """The units of a table, and the unit of each row."""
 
     units: Units
     unit_of_row: np.ndarray | None
@@ -269,7 +265,7 @@ def _labels(leaf: Leaf, target: Target) -> np.ndarray:
 
 
 def summed_units(codes: np.ndarray, group: np.ndarray | None, leaf: Leaf, target: Target) -> Units:
-    """Units with ``codes`` (p, U) and the sums of the rows that ``group`` (n,) puts in each; None: row i is unit i."""
+    """Return units with ``codes`` (p, U) and the sums over the rows of each ``group`` (n,); None: row i is unit i."""
     label = _labels(leaf, target)
     weight, moments = (target.weight, np.zeros((2, 1))) if leaf.is_classifier else leaf.moments(target)
     if group is None:
@@ -289,7 +285,7 @@ def summed_units(codes: np.ndarray, group: np.ndarray | None, leaf: Leaf, target
 
 @jit
 def first_rows(group: np.ndarray, n_groups: int) -> np.ndarray:
-    """First row of each group, (n_groups,) int32; groups are numbered by first occurrence."""
+    """Return the first row of each group, (n_groups,) int32; groups are numbered by first occurrence."""
     out = np.empty(n_groups, dtype=np.int32)
     n = 0
     for i in range(len(group)):
@@ -301,7 +297,7 @@ def first_rows(group: np.ndarray, n_groups: int) -> np.ndarray:
 
 @jit
 def group_rows_into(group: np.ndarray, codes: np.ndarray, label: np.ndarray) -> int:
-    """Number the classes of equal rows by first occurrence into ``group`` (n,); return how many.
+    """Number the classes of equal rows by first occurrence into ``group`` (n,); return their number.
 
     A hash table of leading rows, at most two thirds full; rows are compared, so hashes may collide.
     """

@@ -1,8 +1,7 @@
-"""Which tree priors, splits and leaves both engines know, and what of them may be changed by a subclass.
+"""The tree priors, split priors and leaf models that both engines have, and what of them a subclass may change.
 
-Each part exists in two forms: plainly, as methods of its class, and compiled, selected by the code of its class. For a
-part that has only the plain form, or a plain form that differs from the compiled one, compiled code would silently
-compute something else.
+Each part exists in two forms: plainly, as methods of its class, and compiled, selected by the code of its class. If a
+part has only the plain form, or a plain form that differs from the compiled one, compiled code computes something else.
 """
 
 from __future__ import annotations
@@ -11,29 +10,22 @@ from typing import Any
 
 from .leaf.base import Leaf
 from .leaf.beta_binomial import BetaBinomial
+from .leaf.classes import DirichletMultinomial, FrozenLaplace, PacBayesLoss
 from .leaf.custom import CustomLeaf
-from .leaf.dirichlet import DirichletMultinomial
-from .leaf.exponential import ExponentialGamma
-from .leaf.frozen_laplace import FrozenLaplace
 from .leaf.gamma_rate import GammaGamma
-from .leaf.known_variance import NormalKnownVariance
 from .leaf.multivariate_normal import MultivariateNormal
 from .leaf.negative_binomial import NegativeBinomialBeta
-from .leaf.normal import NormalInverseGamma
+from .leaf.normal import NormalInverseGamma, NormalKnownVariance, NormalSharedVariance
 from .leaf.normal_linear import NormalLinear
-from .leaf.pac_bayes_loss import PacBayesLoss
 from .leaf.poisson import PoissonGamma
-from .leaf.shared_variance import NormalSharedVariance
-from .leaf.weibull import WeibullGamma
+from .leaf.survival import ExponentialGamma, WeibullGamma
 from .split_prior.base import SplitPrior
 from .split_prior.custom_splits import CustomSplits
 from .split_prior.dyadic_cuts import DyadicCuts
 from .split_prior.fixed_tree import FixedTree
 from .split_prior.grid_cuts import GridCuts
 from .split_prior.local_cuts import LocalCuts
-from .tree_prior.branching_process import BranchingProcess
-from .tree_prior.chipman import ChipmanPrior
-from .tree_prior.leaf_penalty import LeafPenalty
+from .tree_prior import BranchingProcess, ChipmanPrior, LeafPenalty
 
 TREE_PRIORS = (BranchingProcess, ChipmanPrior, LeafPenalty)
 SPLIT_PRIORS = (LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits)
@@ -43,7 +35,9 @@ LEAVES = (
     *(ExponentialGamma, WeibullGamma, GammaGamma, NegativeBinomialBeta, BetaBinomial, MultivariateNormal, NormalLinear),
     CustomLeaf,
 )
-FREE = frozenset({"resolve", "value", "predictive", "log_density", "log_density_left_out", "draw"})
+FREE = frozenset(
+    {"resolve", "value", "predictive", "log_density", "log_density_left_out", "draw", "draw_parameters", "draw_given"}
+)
 """Methods of a leaf that have no compiled form."""
 
 
@@ -63,15 +57,10 @@ def _check(part: Any, known: tuple[type, ...], name: str) -> None:
         raise TypeError(
             f"{name} is a {type(part).__name__}, which has no compiled form; give {', '.join(most)} or {last}."
         )
-    fields = getattr(base, "__dataclass_fields__", {})
+    free = FREE | set(getattr(base, "__dataclass_fields__", {}))
     for cls in lineage[: lineage.index(base)]:
         for changed in vars(cls):
-            if (
-                hasattr(base, changed)
-                and not changed.startswith("__")
-                and changed not in FREE
-                and changed not in fields
-            ):
+            if hasattr(base, changed) and not changed.startswith("__") and changed not in free:
                 raise TypeError(
                     f"{name} is a {type(part).__name__}, which changes {changed} of {base.__name__}; compiled code "
                     f"would go on with that of {base.__name__}, so the two would disagree: give a {base.__name__}."

@@ -19,27 +19,45 @@ from ..table.reader import Table
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
 from .cells import PlainCell, Split, root_cell
-from .compiled import Lowered
 from .data import Merged, Units, first_rows, merge_rows, read_target
 from .known import check_known
 from .leaf.base import Leaf
+from .leaf.codes import LeafRule
 from .leaf.target import Target
 from .not_finite import not_finite
 from .obstacles import obstacle_to_certificate
-from .split_prior.base import SplitPrior
+from .plain import Visit, visits
+from .split_prior.base import SplitPrior, SplitRule
 from .split_prior.custom_splits import BoundSplits
 from .split_prior.geometry import has_empty_sides, parts_box, told
 from .split_prior.local_cuts import LocalCuts
-from .tree_prior.base import PriorTables, tables
-from .tree_prior.branching_process import BranchingProcess
-from .tree_prior.chipman import ChipmanPrior
-from .tree_prior.leaf_penalty import LeafPenalty
-from .visits import Visit, visits
+from .tree_prior import BranchingProcess, ChipmanPrior, LeafPenalty, PriorTables, TreePrior, tables
+
+
+class Lowered(NamedTuple):
+    """A model as compiled code takes it: arrays and integer codes."""
+
+    units: Units
+    prior: PriorTables
+    split_prior: SplitRule
+    leaf: LeafRule
+    guess: LeafRule
+    """The leaf rule for tables of scores: that of the leaf, but with a variance that changes rarely."""
+
+    @property
+    def n_weights(self) -> int:
+        """Number of entries of a draw for feature weights: p and two more; 0 if they are not drawn."""
+        return 0 if self.split_prior.is_fixed else self.split_prior.n_turns + 2
+
+    @property
+    def is_fixed(self) -> bool:
+        """True if a run draws trees alone, and neither a variance of the leaves nor feature weights."""
+        return self.leaf.is_fixed and self.split_prior.is_fixed
 
 
 @kept
 class ModelParts(NamedTuple):
-    """A model in the form in which files hold it: checked parts, and the coded data."""
+    """A model in the form in which files contain it: checked parts, and the coded data."""
 
     tree_prior: Any
     split_prior: SplitPrior
@@ -145,9 +163,10 @@ class TreeModel:
     ) -> None:
         self.tree_prior = ChipmanPrior() if tree_prior is None else tree_prior
         self.split_prior = LocalCuts() if split_prior is None else split_prior
-        if isinstance(self.tree_prior, type) or not callable(getattr(type(self.tree_prior), "log_stop", None)):
-            given = in_words(tree_prior)
-            raise TypeError(f"tree_prior is {given}; give BranchingProcess, ChipmanPrior or LeafPenalty.")
+        if not isinstance(self.tree_prior, TreePrior):
+            raise TypeError(
+                f"tree_prior is {in_words(tree_prior)}; give BranchingProcess, ChipmanPrior or LeafPenalty."
+            )
         if not isinstance(self.split_prior, SplitPrior):
             raise TypeError(
                 f"split_prior is {in_words(split_prior)}; give LocalCuts, GridCuts, DyadicCuts, FixedTree or "
@@ -166,11 +185,10 @@ class TreeModel:
         self.leaf = leaf.resolve(self.target)
         self.split_prior.weights(self.n_features)
         self.shape = self.split_prior.shape()
-        if isinstance(self.tree_prior, BranchingProcess):
-            self.tree_prior.check(self.shape)
+        self.tree_prior.check(self.shape)
         if self.columns.twins and told(has_empty_sides, self.split_prior):
             raise ValueError(
-                f"column {self.columns.names[self.columns.twins[0]]!r} has missing values, which trivial ways cannot "
+                f"column {self.columns.names[self.columns.twins[0]]!r} has missing values, which trivial splits cannot "
                 "send either side; fill them in, or give LocalCuts() without trivial=True."
             )
         self.scales = self.split_prior.scales(table, self.columns)
@@ -180,7 +198,6 @@ class TreeModel:
             self._rules.warn_of_root(self.root_cell())
 
     def _regressors_of(self, table: Table, leaf: Leaf) -> np.ndarray | None:
-        """The columns of X that the leaf uses, (n, c)."""
         if leaf.x_columns is None:
             return None
         return np.column_stack([self.columns.ordered_values(table.column(k), k) for k in self._x_places(leaf)])
@@ -189,7 +206,7 @@ class TreeModel:
         return self.columns.ordered_places("x_columns", leaf.x_columns)
 
     def regressors(self, numbers: np.ndarray) -> np.ndarray | None:
-        """Returns the columns (n, c) of rows of numbers (n, p) that the leaf uses; None: it uses none."""
+        """Return the columns (n, c) of rows of numbers (n, p) that the leaf uses, or None if it uses no columns."""
         if self.leaf.x_columns is None:
             return None
         chosen = numbers[:, self._x_places(self.leaf)]
@@ -199,24 +216,24 @@ class TreeModel:
         return np.ascontiguousarray(chosen)
 
     def __getstate__(self) -> dict[str, Any]:
-        # compiled code gets an address in it, which is none in another process
+        # it contains addresses of compiled functions, which are not valid in another process
         return {name: value for name, value in vars(self).items() if name != "lowered"}
 
     @property
     def parts(self) -> ModelParts:
-        """The parts of the model, for `from_parts`."""
+        """Parts of the model, for `from_parts`."""
         return ModelParts(*(getattr(self, name) for name in ModelParts._fields))
 
     @property
     def parts_in_file(self) -> ModelParts:
-        """`parts` in the form that files hold."""
+        """`parts` in the form that files contain."""
         return self.parts._replace(
             leaf=self.leaf.in_file(self.target), split_prior=self.split_prior.in_file(self.scales)
         )
 
     @classmethod
     def from_parts(cls, parts: ModelParts) -> Self:
-        """The model that had these ``parts``, which are not checked again."""
+        """Return the model with these ``parts``, which are not checked again."""
         model = cls.__new__(cls)
         for name, part in parts._asdict().items():
             setattr(model, name, part)
@@ -229,7 +246,7 @@ class TreeModel:
         write_parts({"model": self.parts_in_file}, path)
 
     def _merge(self, table: Table) -> Merged:
-        """Merged rows that no split can separate: by their codes, or by their finest cell before they are coded."""
+        """Merge rows that no split can separate: by their codes, or by their finest cell before they are coded."""
         cells = self.split_prior.finest_cells(table, self.columns)
         if cells is None:
             return merge_rows(encode(table, self.columns, self.scales), self.leaf, self.target)
@@ -241,12 +258,12 @@ class TreeModel:
 
     @property
     def classes_(self) -> np.ndarray | None:
-        """Sorted class labels (K,), None for a regression."""
+        """Sorted class labels (K,); None for a regression."""
         return self.target.classes
 
     @cached_property
     def counted_rows(self) -> np.ndarray:
-        """Rows (m,) that enter the score of a tree: of positive weight, and not in E where E determines the leaves."""
+        """Rows (m,) that enter the score of a tree: of positive weight, and not in E if E determines the leaves."""
         counted = self.target.weights > 0.0
         if self.leaf.uses_estimation and self.target.estimation is not None:
             counted = counted & ~self.target.estimation
@@ -254,29 +271,29 @@ class TreeModel:
 
     @cached_property
     def n_codes(self) -> np.ndarray:
-        """Codes of each coordinate, (q,) int64."""
+        """Number of codes of each coordinate, (q,) int64."""
         return np.array([scale.n_codes for scale in self.scales], dtype=np.int64)
 
     @cached_property
     def natural_depth(self) -> int:
-        """The largest depth that the splits allow."""
+        """Largest depth that the splits allow."""
         return self._rules.natural_depth(self.units.n_units, self.n_codes[: self.n_features])
 
     @cached_property
     def prior_tables(self) -> PriorTables:
-        """The tree prior as tables."""
+        """Tables of the tree prior."""
         return tables(self.tree_prior, self.natural_depth, self.shape)
 
     @cached_property
     def lowered(self) -> Lowered:
-        """The model as compiled code takes it."""
+        """Form of the model for compiled code."""
         check_known(self.tree_prior, self.split_prior, self.leaf)
         rule = self._rules.rule(self.n_codes, self.columns)
         leaf = self.leaf.rule(self.target)
         return Lowered(self.units, self.prior_tables, rule, leaf, leaf)
 
     def unit_numbers(self, chosen: np.ndarray) -> np.ndarray:
-        """Rows of numbers (m, p) with the codes of the units ``chosen`` (m,)."""
+        """Return rows of numbers (m, p) with the codes of the units ``chosen`` (m,)."""
         codes, n_features = self.units.codes[:, chosen].astype(np.int64), self.n_features
         out = np.empty((len(chosen), n_features))
         for k, scale in enumerate(self.scales[:n_features]):
@@ -291,22 +308,20 @@ class TreeModel:
         return out
 
     def certificate_obstacle(self, *, sampled: bool = False) -> str | None:
-        """Returns why posteriors of this model have no certificate: what in the prior may depend on the counted rows.
+        """Return why posteriors of this model have no certificate, or None.
 
-        This is the reason with which `Posterior.certificate` refuses, available before anything is summed or sampled:
-        leaves or splits that depend on counted rows, classes, categories or missing values that only these have,
-        weights, costs of empty leaves.
+        This is the reason with which `Posterior.certificate` refuses: something in the prior may depend on the counted
+        rows, such as leaves, splits, classes, categories, missing values or weights.
 
         Parameters
         ----------
         sampled : bool, default False
-            Whether the certificate is for draws, from which the normalising constant of LeafPenalty is not known;
-            ``exact.solve`` computes it.
+            True for a certificate of draws, which do not determine the normalising constant of LeafPenalty.
 
         Returns
         -------
         str or None
-            The first reason found and what to give instead; None if there is none.
+            The first reason, and what to give instead.
 
         Raises
         ------
@@ -328,11 +343,11 @@ class TreeModel:
         return obstacle_to_certificate(self, bool(sampled))
 
     def root_cell(self) -> PlainCell:
-        """The cell that contains all rows."""
+        """Return the cell that contains all rows."""
         return root_cell(self.units, self.columns, self.n_codes)
 
     def log_posterior(self, tree: Tree, *, feature_weights: Any = None) -> float:
-        """Returns the unnormalised log posterior of ``tree`` in nats: ``log_prior + log_score``.
+        """Return the unnormalised log posterior of ``tree`` in nats: ``log_prior + log_score``.
 
         Raises
         ------
@@ -343,17 +358,17 @@ class TreeModel:
         return prior + self.log_score(tree) if prior > -math.inf else prior
 
     def log_prior(self, tree: Tree, *, feature_weights: Any = None) -> float:
-        """Returns the log prior of ``tree`` in nats, ``-inf`` if it cannot occur; unnormalised under LeafPenalty.
+        """Return the log prior of ``tree`` in nats, ``-inf`` if it cannot occur; unnormalised under LeafPenalty.
 
         Under LocalCuts all thresholds that separate the rows of a cell in the same way are the same split.
 
         Parameters
         ----------
         tree : Tree
-            One that splits on features of X.
+            A tree that splits on features of X.
         feature_weights : array of shape (p,), optional
-            The weights that the prior is given, where the split prior draws them (`DirichletWeights`), >= 0, not all
-            0, as in ``feature_weights`` of a posterior. Needed there for trees with a split, and refused elsewhere.
+            Weights of the features, >= 0, not all 0, as in ``feature_weights`` of a posterior. Needed for trees with a
+            split if the split prior draws the weights (`DirichletWeights`), and refused otherwise.
 
         Raises
         ------
@@ -378,7 +393,7 @@ class TreeModel:
         return float(total)
 
     def _given(self, tree: Tree, feature_weights: Any) -> np.ndarray | None:
-        """Feature weights (p,) that a prior with unknown ones is given; None where it knows them."""
+        """Check feature weights (p,) and return them; None if the split prior does not draw them."""
         drawn = self.split_prior.drawn_weights
         if feature_weights is None:
             if drawn is not None and np.any(tree.feature != LEAF):
@@ -397,7 +412,7 @@ class TreeModel:
         return weight
 
     def log_score(self, tree: Tree) -> float:
-        """Returns the score of ``tree`` in nats, for most leaf models the sum of its leaf scores.
+        """Return the score of ``tree`` in nats, for most leaf models the sum of its leaf scores.
 
         Raises
         ------
@@ -421,37 +436,35 @@ class TreeModel:
         return score
 
     def is_forced(self, cell: PlainCell) -> bool:
-        """Whether a cell must be a leaf: at the depth limit, or without admissible split."""
+        """Return True if a cell must be a leaf: at the depth limit, or without admissible split."""
         if self._is_joint(cell):
             return False
         return cell.depth >= self.prior_tables.depth_limit or not self._rules.admissible(cell).any()
 
     def count_splits(self, cell: PlainCell, feature: int) -> int:
-        """Returns the number of splits of the cell on ``feature``; 0 if it is not admissible."""
+        """Return the number of splits of the cell on ``feature``; 0 if it is not admissible."""
         return self._rules.count_splits(cell, feature)
 
     def draw_split(self, rng: np.random.Generator, cell: PlainCell, log_weight: np.ndarray | None = None) -> Split:
-        """Returns a split of a cell that admits one, drawn from the split prior, by log feature weights (p,) if
-        given.
-        """
+        """Draw a split of a cell from the split prior, by log feature weights (p,) if they are unknown."""
         return self._rules.draw(rng, cell, log_weight)
 
     def log_rule(self, cell: PlainCell, split: Split) -> float:
-        """Returns log R(split | cell); feature weights that are unknown count as equal."""
+        """Return log R(split | cell); feature weights that are unknown count as equal."""
         return self._rules.log_probability(cell, split)
 
     def children(self, cell: PlainCell, split: Split) -> tuple[PlainCell, PlainCell]:
-        """Returns the two children of the cell under ``split``."""
+        """Return the two children of the cell under ``split``."""
         return self._rules.children(cell, split)
 
     def log_split(self, cell: PlainCell) -> float:
-        """Log prior factor of splitting a cell that can be split."""
+        """Return the log prior factor of splitting a cell that can be split."""
         if self._is_joint(cell):
             return 0.0
         return self.tree_prior.log_split(cell.depth, self._node(cell))
 
     def categories_in(self, cell: PlainCell, feature: int) -> int:
-        """Bits of the categories that a nominal split of the cell divides; 0 if any subset is allowed."""
+        """Return the bits of the categories that a nominal split of the cell divides; 0 if any subset is allowed."""
         if told(parts_box, self.split_prior):
             return int(cell.low[feature])
         return 0 if self.shape is not None else sum(1 << int(c) for c in np.unique(cell.codes(feature)))
@@ -469,7 +482,7 @@ class TreeModel:
         return -1 if self.shape is None else cell.node
 
     def visit(self, tree: Tree) -> Iterator[Visit]:
-        """Nodes of ``tree`` in preorder with their cells; a split that the coding lacks is None and not followed."""
+        """Yield the nodes of ``tree`` in preorder. A split that the coding lacks is None and not followed."""
         return visits(self, tree)
 
     def __repr__(self) -> str:

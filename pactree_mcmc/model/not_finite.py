@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from . import TreeModel
 
 MOST_STATS = 12
+"""Largest number of statistics that an error lists."""
 
 
 class NotFinite(ValueError):
@@ -20,7 +21,7 @@ class NotFinite(ValueError):
 
 
 class Answer(NamedTuple):
-    """A split on the way to a cell, in codes, and its answer."""
+    """A split on the path to a cell, in codes, and the side of the cell."""
 
     coordinate: int
     cut: int
@@ -30,7 +31,7 @@ class Answer(NamedTuple):
 
 
 def not_finite(model: TreeModel, answers: Iterable[Answer], what: str, rows: int, stats: Any, score: Any) -> NotFinite:
-    """The error to raise: ``what`` has this score; ``answers`` lead to the cell it is, or belongs to."""
+    """Return the error that ``what`` has a score which is not finite; ``answers`` lead to its cell."""
     path = " and ".join(words(model, answer) for answer in answers)
     numbers = [f"{v:.6g}" for v in np.asarray(stats)[:MOST_STATS].tolist()] + ["..."] * (len(stats) > MOST_STATS)
     cell = f"{path}{'; ' if path else ''}{int(rows)} rows, statistics [{', '.join(numbers)}]"
@@ -41,7 +42,7 @@ def not_finite(model: TreeModel, answers: Iterable[Answer], what: str, rows: int
 
 
 def words(model: TreeModel, answer: Answer) -> str:
-    """An answer as text, such as ``x0 > 2.5``."""
+    """Return an answer as text, such as ``x0 > 2.5``."""
     columns, c = model.columns, answer.coordinate
     k = int(columns.source[c])
     name = columns.names[k]

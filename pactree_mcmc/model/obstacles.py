@@ -1,4 +1,4 @@
-"""Reasons why a model can have no certificate: what in its prior over classifiers may depend on the counted rows."""
+"""Reasons why posteriors of a model have no certificate: the prior may depend on the counted rows."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..table.groups import MAX_CATEGORIES, is_grouped
-from .tree_prior.leaf_penalty import LeafPenalty
+from .tree_prior import LeafPenalty
 
 if TYPE_CHECKING:
     from .model import TreeModel
 
 
 def obstacle_to_certificate(model: TreeModel, sampled: bool) -> str | None:
-    """Returns the first reason why posteriors of the model have no certificate, and what to give instead, or None."""
+    """Return the first reason why posteriors of the model have no certificate, and what to give instead, or None."""
     reason = _of_leaf(model) or model.split_prior.use_of_rows or _of_prior(model) or _of_classes(model)
     return reason or _of_columns(model) or (unknown_constant(model) if sampled else None)
 
 
 def unknown_weights(model: TreeModel) -> str:
-    """What is in the way where the feature weights are unknown."""
+    """Return the reason for models with unknown feature weights."""
     return (
         f"the feature weights are unknown under {model.split_prior.drawn_weights}, and the prior of a tree, a mean "
         "over them, is not computed; give feature_weights= as numbers"
@@ -28,7 +28,7 @@ def unknown_weights(model: TreeModel) -> str:
 
 
 def unknown_constant(model: TreeModel) -> str | None:
-    """Returns why the divergence from the prior cannot be computed from draws, or None."""
+    """Return why the divergence from the prior cannot be computed from draws, or None."""
     if model.split_prior.drawn_weights is not None:
         return unknown_weights(model)
     if not isinstance(model.tree_prior, LeafPenalty):
@@ -67,18 +67,18 @@ def _of_prior(model: TreeModel) -> str | None:
 
 
 def _of_classes(model: TreeModel) -> str | None:
-    known = np.zeros(model.target.n_classes, dtype=np.bool_)
-    known[model.target.values[model.target.estimation]] = True
+    in_e = np.zeros(model.target.n_classes, dtype=np.bool_)
+    in_e[model.target.values[model.target.estimation]] = True
     assert model.classes_ is not None
     classes = model.classes_.tolist()
-    if not known[0]:
+    if not in_e[0]:
         return (
             f"class {classes[0]!r}, the label of a cell without rows of E, occurs only in counted rows; "
             "choose E so that it holds the smallest class"
         )
-    if model.leaf.depends_on_n_classes and not known.all():
+    if model.leaf.depends_on_n_classes and not in_e.all():
         return (
-            f"class {classes[int(np.argmin(known))]!r} occurs only in counted rows, and the number of classes sets the "
+            f"class {classes[int(np.argmin(in_e))]!r} occurs only in counted rows, and the number of classes sets the "
             f"probabilities of every {type(model.leaf).__name__} leaf; choose E so that it holds all classes, leave "
             "the rows of that class out, or give PacBayesLoss"
         )
@@ -87,14 +87,14 @@ def _of_classes(model: TreeModel) -> str | None:
 
 def _of_columns(model: TreeModel) -> str | None:
     units, columns = model.units, model.columns
-    known = units.label < model.target.n_classes
+    in_e = units.label < model.target.n_classes
     for j in np.flatnonzero(columns.is_nominal).tolist():
         if is_grouped(columns.categories[j]):
             return (
                 f"column {columns.names[j]!r} has more than {MAX_CATEGORIES} categories, and the rows of each, counted "
                 f"ones too, decide which are grouped; give at most {MAX_CATEGORIES} groups of your own"
             )
-        missing = np.setdiff1d(np.arange(model.n_codes[j]), units.codes[j, known])
+        missing = np.setdiff1d(np.arange(model.n_codes[j]), units.codes[j, in_e])
         if len(missing):
             categories = columns.categories[j]
             assert categories is not None
@@ -103,7 +103,7 @@ def _of_columns(model: TreeModel) -> str | None:
                 f"category {category!r} of column {name!r} occurs only in counted rows, so the prior over splits of "
                 "the categories depends on them; merge it with another, or choose E so that it holds all"
             )
-    lacks = np.isnan(model.unit_numbers(np.flatnonzero(known)))
+    lacks = np.isnan(model.unit_numbers(np.flatnonzero(in_e)))
     for j in columns.twins:
         if model.n_codes[j] > 1 and not lacks[:, j].any():
             return (

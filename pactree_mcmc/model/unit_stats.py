@@ -1,7 +1,7 @@
-"""What merged rows add to the statistics of the cell that holds them: the one place that adds.
+"""Sums of the statistics of merged rows.
 
-These functions contain whole loops, because compiled code counts references to the arrays it passes to a function,
-which would take longer than the work if it happened in the innermost loop.
+These functions contain whole loops: compiled code counts references to the arrays that it passes to a function, and in
+the innermost loop this would take longer than the sums.
 """
 
 from typing import Any, NamedTuple
@@ -35,7 +35,7 @@ def add_unit(stats: np.ndarray, row: int, units: Any, u: int) -> None:
 
 @jit
 def add_units(stats: np.ndarray, row: int, units: Any, order: np.ndarray, start: int, stop: int) -> None:
-    """Add those of the units ``order[start:stop]``, in this order, to ``stats[row]``."""
+    """Add the statistics of the units ``order[start:stop]``, in this order, to ``stats[row]``."""
     label, weight, weight_all, moments = units.label, units.weight, units.weight_all, units.moments
     if units.counts:
         for i in range(start, stop):
@@ -58,7 +58,7 @@ def add_units(stats: np.ndarray, row: int, units: Any, order: np.ndarray, start:
 
 @jit
 def scatter_units(stats: np.ndarray, to: np.ndarray, units: Any, order: np.ndarray, start: int, stop: int) -> None:
-    """Add those of the units ``order[start:stop]`` to the rows ``to[0], to[1], ...`` of ``stats``."""
+    """Add the statistics of the units ``order[start:stop]`` to the rows ``to[0], to[1], ...`` of ``stats``."""
     label, weight, weight_all, moments = units.label, units.weight, units.weight_all, units.moments
     if units.counts:
         for i in range(start, stop):

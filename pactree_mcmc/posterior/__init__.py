@@ -1,1 +1,1 @@
-"""The methods common to all posteriors, the sampled posterior, and the diagnosis of its draws."""
+"""Posteriors over trees: their protocol, the answers about rows and trees, draws, evidence and convergence."""

@@ -1,18 +1,23 @@
-"""The draws of a sampled posterior as arrays: what each distinct tree is, and what each draw."""
+"""The draws of a sampled posterior as arrays: properties of each distinct tree, and of each draw."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
+from ..core.checks import check_count
 from ..files.calls import Call
 from ..files.encoding import kept
+from ..model.leaf_words import words_of_cells
+from ..model.plain import log_marginal_prior
 from ..tree.arrays import LEAF, TreeArrays, node_depths
 from ..tree.coded import CodedTrees, weight_of_nodes
 from ..tree.drawn import Course, in_data_units, values_between
+from ..tree.tree import Tree
 from .evidence import Tempering
+from .trees.cells import Cells, number_cells
 
 if TYPE_CHECKING:
     from ..model import TreeModel
@@ -22,8 +27,28 @@ BY_TREE |= {"trees": "coded_trees", "stats": "node_stats"}
 """Fields of `Draws` that a posterior has under another name."""
 
 
+def has_values_by_leaf(model: TreeModel) -> bool:
+    """Return True if a leaf predicts the same for all rows in it."""
+    return model.leaf.predicts and model.leaf.x_columns is None
+
+
+def refuse_by_row(model: TreeModel) -> None:
+    """Refuse leaves whose prediction depends on the row."""
+    if model.leaf.x_columns is not None:
+        raise ValueError(
+            f"{model.leaf!r} looks at columns of X, so a leaf does not predict one value; use predict, "
+            "predict_interval and sample_predictive, which take rows."
+        )
+
+
 class DrawnTrees:
-    """The distinct trees of some chains, and which of them each draw is; the arrays of `SampledPosterior`."""
+    """The distinct trees of some chains, and the tree of each draw: the arrays of `SampledPosterior`.
+
+    The functions of `posterior.trees` take one of these.
+    """
+
+    sees_all_rows: ClassVar[bool] = True
+    """True if all trees are from the posterior given all rows."""
 
     def __init__(
         self,
@@ -50,14 +75,24 @@ class DrawnTrees:
         self.tempering, self.course, self.calls = tempering, course, calls
         self.weights_of_draw = weights_of_draw
         if weights_of_draw is not None:
-            drawn = np.bincount(tree_of_draw.ravel(), minlength=len(log_prior))
+            n_drawn = np.bincount(tree_of_draw.ravel(), minlength=len(log_prior))
             total = np.bincount(tree_of_draw.ravel(), weights_of_draw[..., -1].ravel(), minlength=len(log_prior))
-            self.log_prior_of_tree = np.where(drawn > 0, total / np.maximum(drawn, 1), log_prior)
+            self.log_prior_of_tree = np.where(n_drawn > 0, total / np.maximum(n_drawn, 1), log_prior)
 
     @cached_property
     def distinct_trees(self) -> TreeArrays:
         """Each tree that was drawn, once, end to end, with thresholds in the units of X; see ``coded_trees``."""
         return in_data_units(self.model, self.coded_trees)
+
+    @cached_property
+    def _tree_of_place(self) -> np.ndarray:
+        tree = np.repeat(np.arange(self.n_distinct_trees), np.diff(self.coded_trees.offset))
+        return np.where(self.coded_trees.feature == LEAF, tree, -1)
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The cells and splits of the distinct trees, by number."""
+        return number_cells(self.model, self.coded_trees)
 
     @cached_property
     def node_between(self) -> np.ndarray | None:
@@ -77,6 +112,45 @@ class DrawnTrees:
         weight = np.bincount(unit, weights=model.target.weights, minlength=model.units.n_units)
         return weight_of_nodes(self.coded_trees, model.units.codes, weight)
 
+    @cached_property
+    def node_values(self) -> np.ndarray:
+        """Prediction of each node of each distinct tree, (n_nodes, d)."""
+        refuse_by_row(self.model)
+        return np.ascontiguousarray(self.model.leaf.value(self.node_stats, self.model.target))
+
+    @cached_property
+    def log_posterior_of_tree(self) -> np.ndarray:
+        """Log posterior (n_distinct_trees,) of each distinct tree, nats, unnormalised: by it trees have their odds.
+
+        Feature weights that are drawn are integrated out. NaN if a cell of the tree admits some features and not
+        others, since the integral then has no closed form. Cost with such weights: plain Python, the nodes of the
+        trees.
+        """
+        if self.weights_of_draw is None:
+            return self.log_prior_of_tree + self.log_score_of_tree
+        trees = range(self.n_distinct_trees)
+        return self.log_score_of_tree + [log_marginal_prior(self.model, self.distinct_tree(t)) for t in trees]
+
+    def distinct_tree(self, t: int) -> Tree:
+        """Return distinct tree number ``t``, from 0; that of a draw is number ``tree_of_draw[chain, draw]``."""
+        t = check_count("t", t, 0, self.n_distinct_trees - 1)
+        nodes = slice(int(self.distinct_trees.offset[t]), int(self.distinct_trees.offset[t + 1]))
+        feature, threshold, left, right, categories, default_left = (a[nodes] for a in self.distinct_trees[1:])
+        return Tree(
+            feature,
+            threshold,
+            left,
+            right,
+            categories,
+            default_left,
+            value=self.node_values[nodes] if has_values_by_leaf(self.model) else None,
+            columns=self.model.columns,
+            classes=self.model.classes_,
+            rows=self.node_rows[nodes],
+            between=None if self.node_between is None else self.node_between[nodes],
+            words=words_of_cells(self.model, self.node_stats[nodes]),
+        )
+
     @property
     def n_chains(self) -> int:
         """Number of chains."""
@@ -84,7 +158,7 @@ class DrawnTrees:
 
     @property
     def n_draws(self) -> int:
-        """Draws per chain."""
+        """Number of draws per chain."""
         return self.tree_of_draw.shape[1]
 
     @property
@@ -94,7 +168,7 @@ class DrawnTrees:
 
     @property
     def log_prior(self) -> np.ndarray:
-        """Log prior of the tree of each draw, nats (chains, draws); given its feature weights where these are drawn."""
+        """Log prior of the tree of each draw, nats (chains, draws); given its feature weights if these are drawn."""
         if self.weights_of_draw is not None:
             return self.weights_of_draw[..., -1]
         return self.log_prior_of_tree[self.tree_of_draw]
@@ -103,13 +177,13 @@ class DrawnTrees:
     def feature_weights(self) -> np.ndarray | None:
         """Feature weights of each draw (chains, draws, p), fractions of 1, under `DirichletWeights`; else None.
 
-        Those too small for a float are 0.
+        Weights too small for a float are 0.
         """
         return None if self.weights_of_draw is None else self.weights_of_draw[..., :-2]
 
     @property
     def concentration(self) -> np.ndarray | None:
-        """Concentration of the prior of the feature weights of each draw (chains, draws); None where they are given."""
+        """Concentration of the prior of the drawn feature weights of each draw (chains, draws), or None."""
         return None if self.weights_of_draw is None else self.weights_of_draw[..., -2]
 
     @property
@@ -119,7 +193,7 @@ class DrawnTrees:
 
     @property
     def n_leaves(self) -> np.ndarray:
-        """Leaves of the tree of each draw, (chains, draws) int64."""
+        """Number of leaves of the tree of each draw, (chains, draws) int64."""
         return self.n_leaves_of_tree[self.tree_of_draw]
 
     @property
@@ -129,22 +203,22 @@ class DrawnTrees:
 
     @property
     def split_counts(self) -> np.ndarray:
-        """How often the tree of each draw splits on each feature, (chains, draws, p) int64."""
+        """Number of splits of the tree of each draw on each feature, (chains, draws, p) int64."""
         return self.split_counts_of_tree[self.tree_of_draw]
 
     @property
     def root_feature(self) -> np.ndarray:
-        """Feature that the root of each draw splits on, (chains, draws) int64; -1 where the tree has no split."""
+        """Feature that the root of each draw splits on, (chains, draws) int64; -1 if the tree has no split."""
         return self.root_feature_of_tree[self.tree_of_draw]
 
     @cached_property
     def weight_of_tree(self) -> np.ndarray:
-        """Fraction of the draws that each distinct tree is, (n_distinct_trees,)."""
+        """Fraction of the draws with each distinct tree, (n_distinct_trees,)."""
         return np.bincount(self.tree_of_draw.ravel(), minlength=self.n_distinct_trees) / self.tree_of_draw.size
 
     @cached_property
     def n_leaves_of_tree(self) -> np.ndarray:
-        """Leaves of each distinct tree, (n_distinct_trees,) int64."""
+        """Number of leaves of each distinct tree, (n_distinct_trees,) int64."""
         return (np.diff(self.distinct_trees.offset) + 1) // 2
 
     @cached_property
@@ -159,7 +233,7 @@ class DrawnTrees:
 
     @cached_property
     def split_counts_of_tree(self) -> np.ndarray:
-        """How often each distinct tree splits on each feature, (n_distinct_trees, p) int64."""
+        """Number of splits of each distinct tree on each feature, (n_distinct_trees, p) int64."""
         trees, n, p = self.distinct_trees, self.n_distinct_trees, self.model.n_features
         inner = trees.feature != LEAF
         tree = np.repeat(np.arange(n), np.diff(trees.offset))[inner]
@@ -168,7 +242,7 @@ class DrawnTrees:
 
 @kept
 class Draws(NamedTuple):
-    """A sampled posterior apart from its model and what continuing it needs."""
+    """The part of a sampled posterior that files keep beside its model and the states of its chains."""
 
     trees: CodedTrees
     stats: np.ndarray
@@ -186,5 +260,5 @@ class Draws(NamedTuple):
 
 
 def draws_of(posterior: DrawnTrees) -> Draws:
-    """Returns the part of a posterior that files keep."""
+    """Return the part of a posterior that files keep."""
     return Draws(**{name: getattr(posterior, BY_TREE.get(name, name)) for name in Draws._fields})

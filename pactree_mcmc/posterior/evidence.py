@@ -1,6 +1,6 @@
-"""The evidence from the levels of a tempered run: stepping stones, each by Bennett's acceptance ratio.
+"""The evidence from the levels of a tempered run, and of several teams of chains.
 
-And the evidence of several teams of chains, combined and compared.
+A tempered run gives it by stepping stones, each by Bennett's acceptance ratio.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..model import TreeModel
 
 BLOCK_TIMES = 2.0
-"""Length of a block of draws in autocorrelation times, at least."""
+"""Smallest length of a block of draws, in autocorrelation times."""
 FEWEST_BLOCKS = 10
 """Number of blocks of all chains below which no error is reported."""
 MOST_BLOCKS = 100
@@ -31,11 +31,11 @@ MOST_BLOCKS = 100
 FEWEST_STUMPS = 10.0
 """Effective number of stumps at power 0 below which no error is reported."""
 APART = 0.05
-"""Chains are apart if their distance is less probable than this given their own errors."""
+"""Chains are apart if their distance is less probable than this, given their own errors."""
 COVERED = 0.95
-"""Of intervals of two standard errors to both sides."""
+"""Coverage of intervals of two standard errors to both sides."""
 LEAST_ERROR = 1e-6
-"""Smallest standard error of a team's log evidence in their mean, in nats."""
+"""Smallest standard error of the log evidence of a team, in nats."""
 DIFFERENCE_ERRORS, SMALLEST_DIFFERENCE = 4.0, 0.1
 """Standard errors, and nats, by which the log evidences of two teams must differ to be reported."""
 
@@ -57,19 +57,19 @@ class Tempering(NamedTuple):
     log_evidence_se: float | None
     """Plus or minus two of it cover 95 %; None if the draws are too few to estimate it."""
     is_stump: np.ndarray
-    """(chains, draws) bool: whether the tree at the last level had one leaf."""
+    """(chains, draws) bool: True if the tree at the last level has one leaf."""
 
 
 class PriorMass(NamedTuple):
-    """The sum of a prior over all trees, or what is needed to estimate it from draws of the prior."""
+    """The sum of a prior over all trees, or the log prior of the stump, to estimate it from draws of the prior."""
 
     log_mass: float | None
-    """None: to be estimated from how often a tree drawn from the prior is the stump."""
+    """Log of the sum; None if the fraction of stumps among draws of the prior must estimate it."""
     log_stump: float
     """Log prior of the stump, the tree of one leaf."""
 
     def log_from(self, stump_fraction: float) -> float | None:
-        """Log mass, given the fraction of stumps among draws of the prior; None where there is none.
+        """Return the log mass, given the fraction of stumps among draws of the prior; None without stumps.
 
         Examples
         --------
@@ -82,7 +82,7 @@ class PriorMass(NamedTuple):
 
 
 def prior_mass(model: TreeModel) -> PriorMass:
-    """What is known of the mass of the model's prior without looking at cells.
+    """Return the mass of the model's prior, as far as it is known without looking at cells.
 
     Examples
     --------
@@ -99,9 +99,9 @@ def prior_mass(model: TreeModel) -> PriorMass:
 
 
 def evidence_constant(model: TreeModel) -> float:
-    """Nats from the log of a sum over trees, as compiled code weighs them, to the log evidence.
+    """Return the difference, in nats, of the log evidence and the log of a sum over trees with the compiled weights.
 
-    The mass of the prior is taken as one where it is not known.
+    An unknown mass of the prior counts as one.
 
     Examples
     --------
@@ -113,22 +113,11 @@ def evidence_constant(model: TreeModel) -> float:
 
 
 def gather(reports: Sequence[Any], mass: PriorMass) -> Tempering:
-    """Join the reports of chains.
+    """Join the reports of tempered chains, ``LadderReport`` each, with equal numbers of draws and levels.
 
-    Parameters
-    ----------
-    reports : sequence of LadderReport
-        One a chain, with equal numbers of draws and levels.
-    mass : PriorMass
-        Of the prior, the distribution at power 0.
+    ``mass`` is that of the prior, the distribution at power 0. Warn if the evidence is known but the draws are too few
+    to estimate its error.
 
-    Warns
-    -----
-    ConvergenceWarning
-        If the evidence is known but the draws are too few to estimate its error.
-
-    Notes
-    -----
     The evidence is the mean over chains. To first order its log is a mean over draws, of a number that each draw adds
     at all levels together. The error of that mean comes from blocks of draws, each at least twice as long as the
     longest autocorrelation time of that number and of the scores at each level; or from the variance between chains if
@@ -140,8 +129,8 @@ def gather(reports: Sequence[Any], mass: PriorMass) -> Tempering:
     log_evidence = se = None
     log_mass = mass.log_from(float(is_stump.mean())) if is_stump.size else None
     if log_mass is not None and all(report.betas[-1] == 0.0 for report in reports):
-        found = [_ratio_and_gain(report) for report in reports]
-        each, gain, overlap = (np.array(part) for part in zip(*found, strict=True))
+        by_chain = [_ratio_and_gain(report) for report in reports]
+        each, gain, overlap = (np.array(part) for part in zip(*by_chain, strict=True))
         log_evidence = float(log_mean(each)) + log_mass
         if mass.log_mass is None:
             away = is_stump / is_stump.mean() - 1.0
@@ -159,9 +148,10 @@ def gather(reports: Sequence[Any], mass: PriorMass) -> Tempering:
 
 
 def _ratio_and_gain(report: Any) -> tuple[float, np.ndarray, float]:
-    """Log evidence of a chain less the log mass of the prior, and how far each draw (draws,) moves it, times draws.
+    """Return the log evidence of a chain less the log mass of the prior, and the effect of each draw on it.
 
-    Last, how much the two levels overlap that do so least, in [0, 1].
+    The effects (draws,) are the derivatives by the weight of each draw. Last comes the smallest overlap of two
+    neighbouring levels, in [0, 1].
     """
     total, gain, least = 0.0, np.zeros(len(report.scores)), 1.0
     for i, step in enumerate(-np.diff(report.betas)):
@@ -178,54 +168,46 @@ def _ratio_and_gain(report: Any) -> tuple[float, np.ndarray, float]:
 def _error(
     each: np.ndarray, gain: np.ndarray, overlap: float, scores: np.ndarray, is_stump: np.ndarray | None
 ) -> float | None:
-    """Standard error of the mean of ``each`` (chains,), whose draws add ``gain`` (chains, draws); None if unknown."""
+    """Return the standard error of the mean of ``each`` (chains,), given effects ``gain`` (chains, draws), or None."""
     chains, draws = gain.shape
     if draws < FEWEST_PER_CHAIN:
         _not_stated(draws, f"{draws} draws a chain are too few to see how they depend on each other", 10.0)
         return None
-    watched = np.concatenate([gain[None], np.moveaxis(scores, 2, 0)])
-    times = autocorrelation_times(watched)
+    times = autocorrelation_times(np.concatenate([gain[None], np.moveaxis(scores, 2, 0)]))
     slowest = int(np.argmax(times))
     time = float(times[slowest])
     length = math.ceil(BLOCK_TIMES * time)
     n_blocks = min(draws // length, math.ceil(MOST_BLOCKS / chains))
     if chains * n_blocks < FEWEST_BLOCKS:
-        what = "what they add to the evidence depends" if slowest == 0 else f"scores at level {slowest - 1} depend"
-        why = f"{what} on each other over {time:.0f} of {draws} draws a chain"
+        dependent = "their terms of the evidence depend" if slowest == 0 else f"scores at level {slowest - 1} depend"
+        why = f"{dependent} on each other over {time:.0f} of {draws} draws a chain"
         _not_stated(draws, why, FEWEST_BLOCKS * length / (chains * draws))
         return None
     if gain.size * overlap < FEWEST_BLOCKS * time:
-        why = (
-            f"two neighbouring levels overlap by {overlap:.1g} only, and its draws depend on each other over {time:.0f}"
-        )
+        why = f"two neighbouring levels overlap by {overlap:.1g} only, and draws depend on each other over {time:.0f}"
         _not_stated(draws, f"{why} draws; more betas= help most", FEWEST_BLOCKS * time / (gain.size * overlap))
         return None
     if is_stump is not None:
         time_of_stumps = float(autocorrelation_times(is_stump[None].astype(float))[0])
         worth = is_stump.sum() / time_of_stumps
         if worth < FEWEST_STUMPS:
-            why = f"{is_stump.sum()} stumps at the last level, worth {worth:.1f} independent ones, for the prior's mass"
+            n_stumps = f"{is_stump.sum()} stumps at the last level, worth {worth:.1f} independent ones"
+            why = f"{n_stumps}, are too few to estimate the mass of the prior"
             _not_stated(draws, why, FEWEST_STUMPS / worth)
             return None
     means = np.add.reduceat(gain, np.arange(n_blocks) * draws // n_blocks, axis=1)
     means /= np.diff(np.append(np.arange(n_blocks) * draws // n_blocks, draws))
-    # neighbouring blocks share what an autocorrelation of geometric decay leaves over
+    # covariance of neighbouring blocks if the autocorrelation decays geometrically
     shared = (time - 1.0 / time) * n_blocks / (2.0 * draws)
     within = float(((means - means.mean(axis=1, keepdims=True)) ** 2).sum()) / (1.0 - max(shared, 0.0))
     return pooled_error(each, within, n_blocks)
 
 
 def pooled_error(each: np.ndarray, within: float, n_blocks: int) -> float:
-    """Returns the standard error of the mean of ``each`` (chains,), such that plus or minus two of it cover 95 %.
+    """Return the standard error of the mean of ``each`` (chains,), such that plus or minus two of it cover 95 %.
 
-    Parameters
-    ----------
-    each : ndarray of shape (chains,)
-        One estimate a chain, each the mean of as many blocks.
-    within : float
-        Sum of squares of the blocks about the mean of their chain.
-    n_blocks : int
-        Blocks a chain, >= 1; with one block there must be two chains.
+    Each estimate is the mean of ``n_blocks`` >= 1 blocks; with one block there must be two chains. ``within`` is the
+    sum of squares of the blocks about the mean of their chain.
 
     Examples
     --------
@@ -244,7 +226,7 @@ def pooled_error(each: np.ndarray, within: float, n_blocks: int) -> float:
 
 
 def _not_stated(draws: int, why: str, times: float) -> None:
-    """Warn that no error is reported, and why."""
+    """Warn that the evidence has no standard error, and why."""
     more = max(math.ceil(1.5 * times * draws), draws + 1)
     warn(
         f"log_evidence has no standard error: {why}; give about draws={more}, or a larger proposals=.",
@@ -253,12 +235,10 @@ def _not_stated(draws: int, why: str, times: float) -> None:
 
 
 def log_ratio(high: np.ndarray, low: np.ndarray) -> float:
-    """Log ratio of the normalisers of two distributions, from draws of both (Bennett 1976, equal numbers of draws).
+    """Return the log ratio of the normalisers of two distributions, from as many draws of each (Bennett 1976).
 
-    Parameters
-    ----------
-    high, low : ndarray of shape (n,)
-        Log density of the first distribution relative to the second, at draws of the first and of the second.
+    ``high`` and ``low`` (n,) are the log densities of the first distribution relative to the second, at draws of the
+    first and of the second.
 
     Examples
     --------
@@ -278,11 +258,7 @@ def combined_evidence(evidences: np.ndarray) -> tuple[float, float | None]:
 
     A random-effects mean (DerSimonian and Laird 1986): if the teams differ by more than their errors explain, the
     weights become more equal and the error covers the difference, |difference| / 2 for two teams far apart.
-
-    Parameters
-    ----------
-    evidences : ndarray of shape (teams, 2)
-        Log evidence, and its standard error or NaN.
+    ``evidences`` (teams, 2) has each log evidence, and its standard error or NaN.
 
     Examples
     --------
@@ -294,7 +270,7 @@ def combined_evidence(evidences: np.ndarray) -> tuple[float, float | None]:
         return float(values[0]), float(errors[0]) if np.isfinite(errors[0]) else None
     if not np.isfinite(errors).all():
         return float(values.mean()), None
-    # an error is 0 if all weights are equal, as those of trees that the graph contains completely
+    # an error is 0 if all weights are equal, as if the graph contains all trees
     errors = np.maximum(errors, LEAST_ERROR)
     weights = errors**-2.0
     mean = (weights * values).sum() / weights.sum()
@@ -308,7 +284,7 @@ def combined_evidence(evidences: np.ndarray) -> tuple[float, float | None]:
 
 
 def evidences_differ(evidences: np.ndarray | None) -> list[str]:
-    """Return a line of a warning if the evidences of two teams differ by more than their errors explain, else none."""
+    """Return a line of a warning if the evidences of two teams differ by more than their errors explain, else []."""
     if evidences is None or len(evidences) < 2 or not np.isfinite(evidences).all():
         return []
     low, high = evidences[[np.argmin(evidences[:, 0]), np.argmax(evidences[:, 0])]]
@@ -316,5 +292,5 @@ def evidences_differ(evidences: np.ndarray | None) -> list[str]:
         return []
     return [
         f"the log evidence is {low[0]:.2f} +- {low[1]:.2f} by one half of the chains and {high[0]:.2f} +- "
-        f"{high[1]:.2f} by the other half, which tuned apart: one half has lost part of the posterior"
+        f"{high[1]:.2f} by the other half, which tuned separately: one half has lost part of the posterior"
     ]

@@ -1,4 +1,4 @@
-"""Interface to ArviZ: draws as InferenceData (ArviZ 0.x) or a DataTree (1.x), effective sample size, R-hat, summary."""
+"""Interface to ArviZ: draws as InferenceData (ArviZ 0.x) or a DataTree (1.x); the summary of a run."""
 
 from __future__ import annotations
 
@@ -12,34 +12,35 @@ import numpy as np
 from ..core.checks import Seed, check_choice, check_flag, read_generator
 from ..files.calls import Call
 from ..tree.coded import route_into
-from .convergence import features_judged, verdict, weights_judged
-from .left_out import log_densities, log_likelihoods
-from .predictive import draw_new_y, refuse_loss
-from .space.support import frequency_by_chain, most_probable_nodes, words_of_node
-from .space.tree_ess import distances_from, draw_words, focal_draws
+from .convergence import feature_indicators, feature_weights, verdict
+from .draws import DrawnTrees
+from .ess import ess, rhat
+from .rows.left_out import log_densities, log_likelihoods
+from .rows.predictive import draw_new_y, refuse_loss
+from .trees.distances import distances_from, draw_words, focal_draws, tree_ess_of
+from .trees.support import frequency_by_chain, most_probable_nodes, split_frequencies, words_of_node
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .sampled import SampledPosterior
-
-FEWEST_DRAWS = 4
 LONGEST_ATTR = 8000
-"""Characters of an attribute: files refuse long ones."""
+"""Largest number of characters of an attribute: HDF5 files refuse longer ones."""
 MOST_CELLS, MOST_FOCAL = 20, 12
-"""Cells, and focal trees, of which there are traces."""
-DIMS = {"support": ["cell"], "tree_distance": ["focal"]}
-DIMS |= {
-    "split_counts": ["feature"],
-    "feature_weights": ["feature"],
-    "acceptance_rate": ["move"],
-    "proposals": ["move"],
+"""Largest numbers of cells, and of focal trees, with a trace."""
+MIN_FREQUENCY = 0.1
+"""Smallest frequency of the cells in the average standard deviation of a summary."""
+NAMES_BY_DIM = {
+    "cell": ("support",),
+    "focal": ("tree_distance",),
+    "feature": ("split_counts", "feature_weights"),
+    "move": ("acceptance_rate", "proposals"),
+    "row": ("y", "class_number", "sample_weight", "estimation"),
 }
-DIMS |= {"y": ["row"], "class_number": ["row"], "sample_weight": ["row"], "estimation": ["row"]}
+DIMS = {name: [dim] for dim, names in NAMES_BY_DIM.items() for name in names}
 
 
 def load_arviz() -> Any:
-    """The ArviZ package, imported without the notice that its last 0.x release prints."""
+    """Import ArviZ without the notice that its last 0.x release prints."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import arviz
@@ -47,73 +48,13 @@ def load_arviz() -> Any:
 
 
 def to_arviz(
-    posterior: SampledPosterior,
+    posterior: DrawnTrees,
     *,
     log_likelihood: bool | Literal["exact"] = False,
     posterior_predictive: bool = False,
     rng: Seed = 0,
 ) -> Any:
-    """The draws for ArviZ.
-
-    Parameters
-    ----------
-    posterior : SampledPosterior
-        Draws of chains, or independent ones.
-    log_likelihood : bool or "exact", default False
-        Add the log density of each row given all other rows, for leave-one-out cross-validation; chains * draws * n
-        numbers. If True they are smoothed for ``arviz.loo``, as the notes say. If "exact" they are not.
-    posterior_predictive : bool, default False
-        Add a new y of each training row from each draw, for ``arviz.plot_ppc``; chains * draws * n numbers.
-    rng : int, SeedSequence, Generator or None, default 0
-        Source of randomness of the new y.
-
-    Returns
-    -------
-    InferenceData (ArviZ 0.x) or DataTree (ArviZ 1.x)
-        ``posterior``: n_leaves, depth, log_prior, log_score (chain, draw), split_counts (chain, draw, feature), and
-        noise_variance (chain, draw) under NormalSharedVariance; feature_weights (chain, draw, feature) and
-        concentration (chain, draw) under DirichletWeights, and log_prior given them; support (chain, draw, cell), 0 or
-        1, whether the tree has each of up to 20 cells whose probability is nearest to one half, and tree_distance
-        (chain, draw, focal), in how many cells the tree differs from each of up to 12 trees drawn.
-        ``sample_stats``: lp, the unnormalised log posterior in nats (chain, draw); acceptance_rate, in [0, 1], and
-        proposals (chain, draw, move), since the previous draw; the rate is 0 if nothing was proposed. Independent draws
-        have neither.
-        ``observed_data``: y (row), labels as given. ``constant_data``: sample_weight, estimation (row), those given.
-        ``log_likelihood``: y (chain, draw, row), on request, of the rows that enter the score: not those of weight
-        zero, nor under FrozenLaplace those of E, which determine the leaves; ``row`` says which rows they are.
-        ``posterior_predictive``: y (chain, draw, row), on request: for the tree of each draw the parameters of its
-        leaves are drawn given their rows, then a y for every training row, of weight 1 and the row's exposure. Labels
-        that are not numbers appear here, and beside y in ``observed_data``, as class_number, their position among the
-        sorted classes.
-
-    Raises
-    ------
-    ValueError
-        If either is asked for and the leaf is a loss, or ``log_likelihood`` and the draws are of a progressive
-        mixture.
-
-    Notes
-    -----
-    The log likelihood is ``log p(y_i | y_-i, T)`` for the tree T of the draw: the difference that row i makes to the
-    score of the tree, with parameters integrated out given the other rows (or frozen on E). So ``1 / p(y_i | y_-i)`` is
-    the mean over draws of ``1 / p(y_i | y_-i, T)``, which ``arviz.loo`` estimates. A row of weight w counts w times:
-    its density is that of y_i observed w times. A variance common to all leaves is integrated out given the other rows
-    of the whole tree. These densities take few values, to which ``arviz.loo`` cannot fit a tail. With True they are
-    therefore multiplied by log-normal noise that leaves the mean over draws of ``1 / p(y_i | y_-i, T)`` as it is. The
-    noise is large if the weights of the draws are uneven or the row determines its leaf, so that ArviZ warns of these
-    rows and not of others. The noise is part of ArviZ's ``p_loo``, which is therefore too large. With fewer than 400
-    draws, ties are broken by differences of 1e-11 and no more.
-
-    Cost O(distinct trees * (units * depth + n * statistics)).
-
-    Examples
-    --------
-    >>> import numpy as np, pactree_mcmc as pt
-    >>> x = np.arange(40.0)
-    >>> post = pt.sample(pt.TreeModel(x[:, None], x > 19), 200, tune=50, chains=2, rng=1)
-    >>> to_arviz(post)["posterior"]["split_counts"].shape
-    (2, 200, 1)
-    """
+    """Return the draws for ArviZ; see `SampledPosterior.to_arviz`."""
     if isinstance(log_likelihood, str):
         check_choice("log_likelihood", log_likelihood, ["exact"])
     else:
@@ -123,13 +64,9 @@ def to_arviz(
     traces, labels = tree_traces(posterior)
     model, groups = posterior.model, _groups(posterior, traces)
     if posterior_predictive:
-        name, found_y, observed = predictive_draws(posterior, rng)
-        groups["posterior_predictive"] = {name: found_y}
+        name, new_y, observed = predictive_draws(posterior, rng)
+        groups["posterior_predictive"] = {name: new_y}
         groups["observed_data"][name] = observed
-    found = None
-    if log_likelihood:
-        by_row = log_densities(posterior)[0] if isinstance(log_likelihood, str) else log_likelihoods(posterior)
-        found = {"log_likelihood": {"y": by_row}}
     coords = {"feature": list(model.columns.names), "move": list(posterior.moves), "row": np.arange(model.n_rows)}
     coords |= labels
     attrs = {
@@ -140,8 +77,9 @@ def to_arviz(
         **_attrs_of_calls(posterior.calls),
     }
     data = _as_arviz(groups, coords, attrs)
-    if found is not None:
-        more = _as_arviz(found, {"row": model.counted_rows}, attrs)
+    if log_likelihood:
+        by_row = log_densities(posterior)[0] if isinstance(log_likelihood, str) else log_likelihoods(posterior)
+        more = _as_arviz({"log_likelihood": {"y": by_row}}, {"row": model.counted_rows}, attrs)
         if hasattr(data, "extend"):
             data.extend(more)
         else:
@@ -150,16 +88,16 @@ def to_arviz(
 
 
 def _attrs_of_calls(calls: tuple[Call, ...]) -> dict[str, str]:
-    """The lines that make the draws again, their seed, and the releases that made them; short enough for a file."""
+    """Return the lines that make the draws again, their seed, and the releases that made them, as short texts."""
     if not calls:
         return {}
     versions = ", ".join(f"{name} {number}" for name, number in calls[-1].versions.items())
-    found = {"calls": "\n".join(call.line for call in calls), "seed": str(calls[0].seed), "versions": versions}
-    return {name: text[:LONGEST_ATTR] for name, text in found.items()}
+    attrs = {"calls": "\n".join(call.line for call in calls), "seed": str(calls[0].seed), "versions": versions}
+    return {name: text[:LONGEST_ATTR] for name, text in attrs.items()}
 
 
 def _as_arviz(groups: dict[str, dict[str, np.ndarray]], coords: dict[str, Any], attrs: dict[str, Any]) -> Any:
-    """Groups as the installed ArviZ holds them, each with all attributes."""
+    """Return groups in the form of the installed ArviZ, each with all attributes."""
     az = load_arviz()
     with warnings.catch_warnings():
         # fewer draws than chains are not an error here
@@ -170,21 +108,21 @@ def _as_arviz(groups: dict[str, dict[str, np.ndarray]], coords: dict[str, Any], 
         return az.from_dict(groups, coords=coords, dims=DIMS, attrs={name: dict(attrs) for name in ("/", *groups)})
 
 
-def tree_traces(posterior: SampledPosterior) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
-    """Traces by which chains of trees can be looked at, each (chains, draws, m), and the labels of what they are of."""
+def tree_traces(posterior: DrawnTrees) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
+    """Return traces (chains, draws, m) of cells and of tree distances, and their labels."""
     if posterior.tree_of_draw.size == 0:
         return {}, {}
     cells = posterior.cells
     probability = frequency_by_chain(posterior).mean(axis=0)
     order = np.argsort(np.abs(probability - 0.5), kind="stable")
     order = order[(probability[order] > 0.0) & (probability[order] < 1.0)]
-    held: list[np.ndarray] = []
+    indicators: list[np.ndarray] = []
     chosen: list[int] = []
     for cell in order.tolist():
-        here = cells.holders(np.array([cell]))[0]
-        # the other side of a split says nothing new
-        if not any(np.array_equal(here, other) for other in held):
-            held.append(here)
+        has_cell = cells.holders(np.array([cell]))[0]
+        # the other side of a split has the same trace
+        if not any(np.array_equal(has_cell, other) for other in indicators):
+            indicators.append(has_cell)
             chosen.append(cell)
         if len(chosen) == MOST_CELLS:
             break
@@ -196,13 +134,13 @@ def tree_traces(posterior: SampledPosterior) -> tuple[dict[str, np.ndarray], dic
     labels = {"focal": [draw_words(posterior, draw) for draw in draws.tolist()]}
     if chosen:
         nodes = most_probable_nodes(posterior)[chosen].tolist()
-        labels["cell"] = told_apart([words_of_node(posterior, node) for node in nodes])
-        traces["support"] = np.moveaxis(np.array(held, dtype=np.int8)[:, posterior.tree_of_draw], 0, -1)
+        labels["cell"] = unique_labels([words_of_node(posterior, node) for node in nodes])
+        traces["support"] = np.moveaxis(np.array(indicators, dtype=np.int8)[:, posterior.tree_of_draw], 0, -1)
     return traces, labels
 
 
-def told_apart(labels: list[str]) -> list[str]:
-    """The labels, each that occurs before with a number behind it."""
+def unique_labels(labels: list[str]) -> list[str]:
+    """Return the labels, with a number behind each that occurred before."""
     seen: dict[str, int] = {}
     out = []
     for label in labels:
@@ -211,8 +149,8 @@ def told_apart(labels: list[str]) -> list[str]:
     return out
 
 
-def _groups(posterior: SampledPosterior, traces: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
-    """All groups but the log likelihood."""
+def _groups(posterior: DrawnTrees, traces: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
+    """Return all groups but the log likelihood."""
     target = posterior.model.target
     y = target.values if target.classes is None else target.classes[target.values]
     groups = {
@@ -228,13 +166,13 @@ def _groups(posterior: SampledPosterior, traces: dict[str, np.ndarray]) -> dict[
     if posterior.moves:
         groups["sample_stats"]["acceptance_rate"] = posterior.accepted / np.maximum(posterior.proposed, 1)
         groups["sample_stats"]["proposals"] = posterior.proposed
-    given = {"sample_weight": target.weight, "estimation": target.estimation}
-    constant = {name: values for name, values in given.items() if values is not None}
+    optional = {"sample_weight": target.weight, "estimation": target.estimation}
+    constant = {name: values for name, values in optional.items() if values is not None}
     return groups | ({"constant_data": constant} if constant else {})
 
 
-def predictive_draws(posterior: SampledPosterior, rng: np.random.Generator) -> tuple[str, np.ndarray, np.ndarray]:
-    """A new y of every training row by each draw: its name, it (chains, draws, n), and what was observed (n,)."""
+def predictive_draws(posterior: DrawnTrees, rng: np.random.Generator) -> tuple[str, np.ndarray, np.ndarray]:
+    """Draw a new y of every training row from each draw; return its name, its values (chains, draws, n), and y (n,)."""
     model = posterior.model
     refuse_loss(model)
     units = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
@@ -253,118 +191,39 @@ def predictive_draws(posterior: SampledPosterior, rng: np.random.Generator) -> t
     return "class_number", y, model.target.values
 
 
-def by_draw(posterior: SampledPosterior) -> dict[str, np.ndarray]:
-    """The scalars n_leaves, depth, log_prior, log_score of each draw, each (chains, draws)."""
+def by_draw(posterior: DrawnTrees) -> dict[str, np.ndarray]:
+    """Return the scalars n_leaves, depth, log_prior, log_score of each draw, each (chains, draws)."""
     names = ("n_leaves", "depth", "log_prior", "log_score")
     return {name: getattr(posterior, name) for name in names}
 
 
-def ess(values: Any) -> float:
-    """Bulk effective sample size of a number drawn by chains (Vehtari et al. 2021).
-
-    Parameters
-    ----------
-    values : array-like of shape (chains, draws)
-        Numbers, or conditions.
-
-    Returns
-    -------
-    float
-        The number of draws when all are equal; NaN with fewer than 4 draws a chain or a value that is not finite.
-
-    Raises
-    ------
-    ValueError
-        If ``values`` has not two dimensions.
-
-    Examples
-    --------
-    >>> ess([[7, 7, 7, 7, 7], [7, 7, 7, 7, 7]])
-    10.0
-    """
-    values = _chains(values)
-    return float(values.size) if values.size and np.ptp(values) == 0.0 else _diagnose("ess", values)
-
-
-def rhat(values: Any) -> float:
-    """Rank-normalised split R-hat of a number drawn by chains (Vehtari et al. 2021).
-
-    As for ``ess``; 1 if all draws are equal, infinite if each chain is constant and not all are equal, NaN with one
-    chain.
-
-    Examples
-    --------
-    >>> rhat([[7, 7, 7, 7, 7], [7, 7, 7, 7, 7]])
-    1.0
-    """
-    values = _chains(values)
-    if values.size and not np.ptp(values, axis=1).any():
-        return 1.0 if np.ptp(values) == 0.0 else math.inf
-    return _diagnose("rhat", values) if len(values) > 1 else math.nan
-
-
-def _chains(values: Any) -> np.ndarray:
-    """The draws as floats; NaN throughout where nothing can be said."""
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 2:
-        raise ValueError(f"values has shape {array.shape}; give (chains, draws).")
-    return array if array.shape[1] >= FEWEST_DRAWS and np.isfinite(array).all() else np.full_like(array, np.nan)
-
-
-def _diagnose(name: str, values: np.ndarray) -> float:
-    if not values.size or np.isnan(values).any():
-        return math.nan
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        return float(getattr(load_arviz(), name)(values))
-
-
-def summary(posterior: SampledPosterior) -> pd.DataFrame:
-    """Returns a table of the scalars and features of the draws, with effective sample size and R-hat.
-
-    Parameters
-    ----------
-    posterior : SampledPosterior
-        Draws of chains, or independent ones.
-
-    Returns
-    -------
-    DataFrame
-        Rows n_leaves, depth, log_prior, log_score, lp (the sum of the last two, nats), then "root feature 'x'" and
-        "inclusion of feature 'x'", as indicators, of the features whose probability lies between 0.02 and 0.98, then
-        "tree distance", in how many cells two draws differ, with the tree effective sample size
-        (``SampledPosterior.tree_ess().frechet``) and the largest R-hat of the distances from focal trees, and where
-        feature weights are drawn "concentration", if it is, and "weight of feature 'x'" of features on which more than
-        0.02 of the trees of some chain split; columns mean, sd, ess_bulk, and rhat, which is infinite if each chain is
-        constant and not all are equal.
-        ``attrs["acceptance"]`` is the accepted fraction of the proposals of each move, 0 if there were none.
-        ``attrs["verdict"]`` is what `check_convergence` finds, as one text, or that it finds nothing, which is no
-        proof. ``attrs["asdsf"]`` and ``attrs["tree_ess"]`` hold what the methods of that name find, as dicts.
-    """
+def summary(posterior: DrawnTrees) -> pd.DataFrame:
+    """Return the table of the scalars, features and trees; see `SampledPosterior.summary`."""
     import pandas as pd
 
     scalars = by_draw(posterior)
     scalars["lp"] = scalars["log_prior"] + scalars["log_score"]
-    judged = features_judged(posterior)
-    for name, by_tree in zip(judged.names, judged.by_tree, strict=True):
+    features = feature_indicators(posterior)
+    for name, by_tree in zip(features.names, features.by_tree, strict=True):
         scalars[name] = by_tree[posterior.tree_of_draw]
-    scalars |= weights_judged(posterior)
+    scalars |= feature_weights(posterior)
     rows = {
         name: (np.mean(values), np.std(values, ddof=1) if values.size > 1 else math.nan, ess(values), rhat(values))
         for name, values in scalars.items()
     }
-    trees, frequencies = posterior.tree_ess(), posterior.asdsf()
+    trees, frequencies = tree_ess_of(posterior), split_frequencies(posterior, MIN_FREQUENCY)
     rows["tree distance"] = trees.mean_distance, trees.sd_distance, trees.frechet, trees.rhat
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["mean", "sd", "ess_bulk", "rhat"], dtype=np.float64)
-    made, kept = posterior.proposed.sum(axis=(0, 1)), posterior.accepted.sum(axis=(0, 1))
-    table.attrs["acceptance"] = dict(zip(posterior.moves, (kept / np.maximum(made, 1)).tolist(), strict=True))
+    proposed, accepted = posterior.proposed.sum(axis=(0, 1)), posterior.accepted.sum(axis=(0, 1))
+    rates = accepted / np.maximum(proposed, 1)
+    table.attrs["acceptance"] = dict(zip(posterior.moves, rates.tolist(), strict=True))
     table.attrs["verdict"] = verdict(posterior)
     table.attrs["asdsf"], table.attrs["tree_ess"] = frequencies._asdict(), trees._asdict()
     return table
 
 
 def as_datasets(inference_data: Any) -> dict[str, Any]:
-    """Groups of InferenceData (ArviZ 0.x) or of a DataTree (1.x) as datasets; "/" has the attributes of the whole."""
+    """Return groups of InferenceData (ArviZ 0.x) or of a DataTree (1.x) as datasets; "/" has the common attributes."""
     import xarray as xr
 
     out = {"/": xr.Dataset(attrs=dict(inference_data.attrs))}

@@ -1,4 +1,4 @@
-"""Sampled posteriors from what was drawn: by chains, or trees given one by one."""
+"""Sampled posteriors from the saved draws of chains, or from single trees."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .evidence import Tempering
 from .sampled import SampledPosterior
 
 if TYPE_CHECKING:
-    from ..model.visits import Visit
+    from ..model.plain import Visit
 
 Sampled = TypeVar("Sampled", bound=SampledPosterior)
 
@@ -31,12 +31,27 @@ def join_chains(
     seconds: float,
     tempering: Tempering | None = None,
     course: Course | None = None,
+) -> SampledPosterior:
+    """Return the draws of chains as a posterior that stores each distinct tree once."""
+    return join_as(SampledPosterior, model, chains, moves, seconds, tempering, course)
+
+
+def join_as(
+    kind: type[Sampled],
+    model: TreeModel,
+    chains: Sequence[Saved],
+    moves: tuple[str, ...],
+    seconds: float,
+    tempering: Tempering | None = None,
+    course: Course | None = None,
     *,
     by_stats: bool = False,
-    kind: type[Sampled] = SampledPosterior,  # type: ignore[assignment]
 ) -> Sampled:
-    """The draws of chains, each distinct tree kept once; ``by_stats``: once for each set of statistics."""
-    # a chain may have saved trees that none of the draws kept of it is
+    """Return the draws of chains as a posterior of the class ``kind``.
+
+    Each distinct tree is stored once, or with ``by_stats`` once for each set of statistics.
+    """
+    # a chain that was cut short may have saved trees after its last draw
     sizes = [int(saved.tree_of_draw.max()) + 1 for saved in chains]
     ends = [np.asarray(saved.tree)["start"][: n + 1] for saved, n in zip(chains, sizes, strict=True)]
     node = np.concatenate([whole(saved.node[: end[-1]]) for saved, end in zip(chains, ends, strict=True)])
@@ -68,7 +83,7 @@ def join_chains(
 def join_independent(
     model: TreeModel, trees: CodedTrees, stats: np.ndarray, log_prior: np.ndarray, log_score: np.ndarray
 ) -> SampledPosterior:
-    """Independent draws as one chain without moves: the trees, and what is known of each of them."""
+    """Return independent draws as one chain without moves, from trees and the statistics and weights of each."""
     number, first = number_trees(trees)
     none = np.zeros((1, trees.n_trees, 0), dtype=np.int64)
     nodes = trees.nodes_of(first)
@@ -78,14 +93,14 @@ def join_independent(
 
 
 def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: Any = None) -> SampledPosterior:
-    """A posterior of trees drawn elsewhere, such as by another program, with all that can be asked of draws.
+    """Return a posterior of trees drawn elsewhere, such as by another program, with all methods of draws.
 
     Parameters
     ----------
     model : TreeModel
         The model whose rows give the trees their statistics, priors and scores.
     trees : sequence of Tree
-        Trees whose splits the model's coding has.
+        Trees with splits of the model's coding.
     tree_of_draw : array-like of shape (chains, draws), optional
         Number of the tree that each draw is; by default each tree is one draw of one chain.
 
@@ -96,10 +111,10 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
     Raises
     ------
     TypeError
-        If ``trees`` holds something else.
+        If an entry of ``trees`` is not a Tree.
     ValueError
-        If there are no trees, a tree splits where the coding has no cut or has prior mass 0, a draw is of a tree that
-        is not there, or the feature weights are unknown.
+        If there are no trees, a tree splits at a value without a cut in the coding or has prior mass 0, a draw has a
+        number that no tree has, or the feature weights are unknown.
 
     Notes
     -----
@@ -119,7 +134,7 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
     if not isinstance(trees, Sequence) or not trees:
         raise ValueError(f"trees is {in_words(trees)}; give a list of at least one Tree.")
     if model.split_prior.drawn_weights is not None:
-        raise ValueError(f"trees alone are no draws: {unknown_weights(model)}.")
+        raise ValueError(f"trees without feature weights are not draws: {unknown_weights(model)}.")
     for tree in trees:
         check_type("an entry of trees", tree, Tree, "a pt.Tree")
     draws = np.arange(len(trees))[None] if tree_of_draw is None else np.asarray(tree_of_draw)
@@ -151,15 +166,15 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
 
 
 def _coded(model: TreeModel, tree: Tree, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Records of the nodes of a tree, and their statistics."""
+    """Return the records of the nodes of a tree, and their statistics."""
     node = np.zeros(tree.n_nodes, dtype=CODED_NODE)
     stats = np.zeros((tree.n_nodes, int(model.leaf.n_stats(model.target))))
     node["feature"], node["categories"], node["right"] = LEAF, -1, tree.right
     inner = tree.feature != LEAF
     node["default_left"] = inner & tree.default_left
-    met = np.zeros(tree.n_nodes, dtype=bool)
+    is_valid = np.zeros(tree.n_nodes, dtype=bool)
     for visit in model.visit(tree):
-        met[visit.number] = visit.split is not None or not inner[visit.number]
+        is_valid[visit.number] = visit.split is not None or not inner[visit.number]
         stats[visit.number] = visit.cell.stats(stats.shape[1])
         if visit.split is not None:
             node["feature"][visit.number], node["categories"][visit.number] = (
@@ -168,16 +183,16 @@ def _coded(model: TreeModel, tree: Tree, number: int) -> tuple[np.ndarray, np.nd
             )
             if visit.split.categories < 0:
                 node["cut"][visit.number], node["upper"][visit.number] = _gap(model, visit)
-    if not met.all():
+    if not is_valid.all():
         raise ValueError(
-            f"tree {number} splits at node {int(np.argmin(met))} where the model's coding has no cut; give trees of "
-            "this model, or cuts among its thresholds."
+            f"tree {number} splits at node {int(np.argmin(is_valid))} at a value without a cut in the model's coding; "
+            "give trees of this model, or cuts among its thresholds."
         )
     return node, stats
 
 
 def _gap(model: TreeModel, visit: Visit) -> tuple[int, int]:
-    """The codes on both sides of a cut, in the cell under local cuts."""
+    """Return the codes on both sides of a cut, in the cell under local cuts."""
     assert visit.split is not None
     cut = visit.split.cut
     if not told(parts_rows, model.split_prior):

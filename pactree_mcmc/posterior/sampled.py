@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,27 +11,24 @@ from ..core.checks import Seed, check_count, read_generator
 from ..files.store import AnyPath, check_target
 from ..files.write import write_parts
 from ..model.leaf.distributions import Mixture
-from ..model.leaf_words import words_of_cells
-from ..model.marginal_prior import log_marginal_prior
-from ..model.obstacles import unknown_constant
-from ..tree.arrays import LEAF, add_predictions_into, leaf_values, leaves_reached
+from ..tree.arrays import add_predictions_into, leaf_values, leaves_reached
 from ..tree.drawn import RootKey, root_key
 from ..tree.tree import Tree
+from . import inference_data
 from .base import Posterior
-from .divergence import as_divergence, same_trees
 from .draws import DrawnTrees, draws_of
 from .evidence import combined_evidence
-from .inference_data import as_datasets, summary, to_arviz
-from .predictive import BLOCK, has_values_by_leaf, refuse_by_row, spread, spread_by_row
-from .summaries.exploring import ExploresDraws
+from .rows.attributions import shapley_values
+from .rows.predictive import BLOCK, mean_and_square_by_row, std_over_trees
+from .trees.distances import TreeDistances, TreeEss, distances_between, tree_ess_of
+from .trees.divergence import kl_of_draws
+from .trees.support import SplitFrequencies, check_drawn, split_frequencies
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..model.leaf.distributions import NegativeBinomial, StudentT
 
-
-class SampledPosterior(DrawnTrees, ExploresDraws, Posterior):
+class SampledPosterior(DrawnTrees, Posterior):
     """Draws of trees: from chains, or independent ones from the exact engine.
 
     Attributes
@@ -42,9 +38,9 @@ class SampledPosterior(DrawnTrees, ExploresDraws, Posterior):
         Each tree that was drawn, once, end to end, in codes; names that end in ``_of_tree`` follow their order.
         ``distinct_trees`` has them with thresholds in the units of X.
     tree_of_draw : ndarray of shape (chains, draws), int64
-        Which distinct tree each draw is.
+        Number of the distinct tree of each draw.
     log_prior_of_tree, log_score_of_tree : ndarray of shape (n_distinct_trees,)
-        Of each distinct tree, nats; ``log_prior`` and ``log_score`` have them by draw. Where feature weights are drawn
+        Of each distinct tree, nats; ``log_prior`` and ``log_score`` have them by draw. If feature weights are drawn
         ``log_prior`` is given those of the draw, and ``log_prior_of_tree`` its mean over the draws of the tree.
     node_stats : ndarray of shape (nodes of all distinct trees, statistics)
         Additive statistics of the rows in each node.
@@ -56,14 +52,14 @@ class SampledPosterior(DrawnTrees, ExploresDraws, Posterior):
     noise_variance : ndarray of shape (chains, draws)
         The variance common to all leaves, under NormalSharedVariance; NaN under other leaves.
     weights_of_draw : ndarray of shape (chains, draws, p + 2), or None
-        What ``feature_weights``, ``concentration`` and ``log_prior`` have, where feature weights are drawn.
+        ``feature_weights``, ``concentration`` and ``log_prior`` side by side, if feature weights are drawn.
     tempering : Tempering or None
         Ladders, swap rates, round trips and scores by level of a tempered run.
     course : Course or None
-        What `resume` needs; None for independent draws and interrupted runs.
+        State that `resume` needs; None for independent draws and interrupted runs.
     calls : tuple of Call
         The calls of `sample` and `resume` that made the draws, with seed and versions: ``post.calls[0].line`` makes
-        them again. Empty of independent draws, and of files of earlier releases.
+        them again. Empty for independent draws, and for files of earlier releases.
     """
 
     @property
@@ -71,13 +67,10 @@ class SampledPosterior(DrawnTrees, ExploresDraws, Posterior):
         """Log evidence in nats: of a tempered run by its ladder, of one that learned whole trees by bridge sampling.
 
         None otherwise, and of runs without a ladder if feature weights are drawn: the learned density is one of trees,
-        not of weights. Of a run whose chains tuned in two teams it is the mean of the evidences by either team,
-        ``post.course.evidences``: see `docs/default.md`.
+        not of weights. If the chains tuned in two teams it is the mean of the evidences by either team,
+        ``post.course.evidences``: see `docs/default.md`. The run estimates it; reading it computes nothing else.
         """
-        if self.tempering is not None:
-            return self.tempering.log_evidence
-        found = None if self.course is None else self.course.evidences
-        return None if found is None else combined_evidence(found)[0]
+        return self._evidence[0]
 
     @property
     def log_evidence_se(self) -> float | None:
@@ -86,49 +79,30 @@ class SampledPosterior(DrawnTrees, ExploresDraws, Posterior):
         Plus or minus two of it cover 95 %: it is multiplied by half the quantile of Student's t for the blocks of
         draws, or chains, that it comes from. It covers the difference between the evidences of two teams.
         """
-        if self.tempering is not None:
-            return self.tempering.log_evidence_se
-        found = None if self.course is None else self.course.evidences
-        return None if found is None else combined_evidence(found)[1]
-
-    @cached_property
-    def log_posterior_of_tree(self) -> np.ndarray:
-        """Log posterior (n_distinct_trees,) of each distinct tree, nats, unnormalised: by it trees have their odds.
-
-        Feature weights that are drawn are integrated out; NaN where a cell of the tree admits some features and not
-        others, since the integral then has no closed form. Cost there: plain Python, the nodes of the trees.
-        """
-        if self.weights_of_draw is None:
-            return self.log_prior_of_tree + self.log_score_of_tree
-        trees = range(self.n_distinct_trees)
-        return self.log_score_of_tree + [log_marginal_prior(self.model, self.distinct_tree(t)) for t in trees]
-
-    @cached_property
-    def node_values(self) -> np.ndarray:
-        """What each node of each distinct tree predicts, (n_nodes, d)."""
-        refuse_by_row(self.model)
-        return np.ascontiguousarray(self.model.leaf.value(self.node_stats, self.model.target))
+        return self._evidence[1]
 
     @property
-    def _stats_by_place(self) -> np.ndarray:  # type: ignore[override]
+    def _evidence(self) -> tuple[float | None, float | None]:
+        """Log evidence and its standard error, None if they were not estimated."""
+        if self.tempering is not None:
+            return self.tempering.log_evidence, self.tempering.log_evidence_se
+        if self.course is None or self.course.evidences is None:
+            return None, None
+        return combined_evidence(self.course.evidences)
+
+    @property
+    def _stats_by_place(self) -> np.ndarray:
         return self.node_stats
 
     def _values(self, X: np.ndarray) -> np.ndarray:
         if self.model.leaf.x_columns is not None:
-            return self._values_by_row(X)[0]
+            return mean_and_square_by_row(self, X)[0]
         return self._averages(X, self.node_values)
 
-    def _averages(self, X: np.ndarray, by_node: np.ndarray) -> np.ndarray:
-        """Means over the draws (n, d) of the values by node (n_nodes, d) that rows of numbers reach."""
-        out = np.zeros((len(X), by_node.shape[1]))
-        add_predictions_into(out, self.distinct_trees, self.weight_of_tree, by_node, X)
+    def _averages(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
+        out = np.zeros((len(X), by_place.shape[1]))
+        add_predictions_into(out, self.distinct_trees, self.weight_of_tree, by_place, X)
         return out
-
-    def _leaf_distributions(self) -> StudentT | NegativeBinomial:
-        trees = self.distinct_trees
-        tree = np.repeat(np.arange(self.n_distinct_trees), np.diff(trees.offset))
-        in_tree = np.where(trees.feature == LEAF, tree, -1)
-        return self.model.leaf.predictive(self.node_stats, in_tree, self.model.target)
 
     def _mixtures(self, X: np.ndarray) -> Iterator[tuple[slice, Mixture]]:
         drawn = np.flatnonzero(self.weight_of_tree)
@@ -141,66 +115,22 @@ class SampledPosterior(DrawnTrees, ExploresDraws, Posterior):
     def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
         return self, rng.choice(self.tree_of_draw.ravel(), size=n)
 
-    def predict_std_over_trees(self, X: Any) -> np.ndarray:
-        """Standard deviation, over the trees drawn, of what the tree predicts: how far trees disagree.
-
-        No spread of a new y, which is `predict_std_new_y`: neither the noise nor what a leaf does not know of its own
-        mean is in it.
-
-        Parameters
-        ----------
-        X : table of shape (n, p)
-            As the model's.
-
-        Returns
-        -------
-        ndarray of shape (n,), or (n, K) for class probabilities
-            Of the leaf's predictive mean, or of its class probabilities; accurate to about 1e-8 of their range.
-
-        Raises
-        ------
-        ValueError
-            If X does not fit the model's columns.
-        """
-        return self._std_over_trees(self.model.columns.numbers(X))
+    def _as_draws(self, draws: int, rng: Seed) -> SampledPosterior:
+        check_count("draws", draws)
+        read_generator(rng)
+        check_drawn(self)
+        return self
 
     def _std_over_trees(self, X: np.ndarray) -> np.ndarray:
-        """As `predict_std_over_trees`, for rows of numbers."""
-        if self.model.leaf.x_columns is not None:
-            return spread_by_row(*self._values_by_row(X))
-        return spread(self.model, partial(self._averages, X), self.node_values)
+        return std_over_trees(self, X, lambda: self.node_values)
 
     def _values_se(self, X: np.ndarray) -> np.ndarray:
-        """Monte-Carlo standard error (n, d) of the mean leaf values, from the spread of the chains."""
+        """Return the Monte-Carlo standard error (n, d) of the mean leaf values, from the spread of the chains."""
         by_chain = np.zeros((self.n_chains, len(X), self.node_values.shape[1]))
         for out, trees in zip(by_chain, self.tree_of_draw, strict=True):
             weight = np.bincount(trees, minlength=self.n_distinct_trees) / self.n_draws
             add_predictions_into(out, self.distinct_trees, weight, self.node_values, X)
         return by_chain.std(axis=0, ddof=1) / np.sqrt(self.n_chains)
-
-    def kl_to_prior(self) -> float:
-        """Divergence from the prior of the distribution of the draws: each tree with its fraction of them.
-
-        Trees that have the same splits are one tree, with whatever leaf values they were drawn.
-
-        Raises
-        ------
-        ValueError
-            Under LeafPenalty, whose constant draws do not determine.
-        """
-        reason = unknown_constant(self.model)
-        if reason is not None:
-            raise ValueError(f"no divergence from the prior: {reason}.")
-        same = same_trees(self.model, self.coded_trees)
-        first, which = np.unique(same, return_index=True, return_inverse=True)[1:]
-        weight = np.bincount(which, weights=self.weight_of_tree)
-        drawn = weight > 0.0
-        weight, log_prior = weight[drawn], self.log_prior_of_tree[first[drawn]]
-        return as_divergence(float(weight @ (np.log(weight) - log_prior)), float(weight @ np.abs(log_prior)))
-
-    def values_by_draw(self, X: Any) -> np.ndarray:
-        """Leaf values (chains, draws, n, d) that rows of ``X`` reach, draw by draw; for few rows."""
-        return self._values_by_draw(self.model.columns.numbers(X))
 
     def _values_by_draw(self, X: np.ndarray) -> np.ndarray:
         model = self.model
@@ -215,7 +145,6 @@ class SampledPosterior(DrawnTrees, ExploresDraws, Posterior):
         return np.bincount(self.n_leaves_of_tree, weights=self.weight_of_tree)
 
     def depth_pmf(self) -> np.ndarray:
-        """Distribution of the depth; entry d is P(the deepest leaf has depth d)."""
         return np.bincount(self.depth_of_tree, weights=self.weight_of_tree)
 
     def feature_inclusion(self) -> np.ndarray:
@@ -230,36 +159,174 @@ class SampledPosterior(DrawnTrees, ExploresDraws, Posterior):
         return out
 
     def map_tree(self) -> Tree:
-        """The drawn tree with the largest posterior, not only the most frequent one.
+        """Return the drawn tree with the largest posterior, which may not be the most frequent one.
 
-        Where feature weights are drawn the log prior is its mean over the draws of the tree, each given its weights.
+        If feature weights are drawn the log prior is its mean over the draws of the tree, each given its weights.
         """
         return self.distinct_tree(int(np.argmax(self.log_prior_of_tree + self.log_score_of_tree)))
 
-    def distinct_tree(self, t: int) -> Tree:
-        """Distinct tree number ``t``, from 0; that of a draw is number ``tree_of_draw[chain, draw]``."""
-        t = check_count("t", t, 0, self.n_distinct_trees - 1)
-        nodes = slice(int(self.distinct_trees.offset[t]), int(self.distinct_trees.offset[t + 1]))
-        feature, threshold, left, right, categories, default_left = (a[nodes] for a in self.distinct_trees[1:])
-        return Tree(
-            feature,
-            threshold,
-            left,
-            right,
-            categories,
-            default_left,
-            value=self.node_values[nodes] if has_values_by_leaf(self.model) else None,
-            columns=self.model.columns,
-            classes=self.model.classes_,
-            rows=self.node_rows[nodes],
-            between=None if self.node_between is None else self.node_between[nodes],
-            words=words_of_cells(self.model, self.node_stats[nodes]),
-        )
-
     def draw_trees(self, n: int, rng: Seed = None) -> list[Tree]:
         chosen = read_generator(rng).choice(self.tree_of_draw.ravel(), size=check_count("n", n, 0))
-        made = {int(t): self.distinct_tree(int(t)) for t in np.unique(chosen)}
-        return [made[int(t)] for t in chosen]
+        tree_of_number = {int(t): self.distinct_tree(int(t)) for t in np.unique(chosen)}
+        return [tree_of_number[int(t)] for t in chosen]
+
+    def kl_to_prior(self) -> float:
+        """Return the divergence from the prior of the distribution of the draws: each tree with its fraction of them.
+
+        Trees that have the same splits are one tree, whatever their leaf values.
+
+        Raises
+        ------
+        ValueError
+            Under LeafPenalty, whose constant draws do not determine.
+        """
+        return kl_of_draws(self)
+
+    def values_by_draw(self, X: Any) -> np.ndarray:
+        """Return the leaf values (chains, draws, n, d) that rows of ``X`` reach, draw by draw; for few rows."""
+        return self._values_by_draw(self.model.columns.numbers(X))
+
+    def shap_by_draw(self, X: Any) -> np.ndarray:
+        """Return the Shapley values (chains, draws, n, p, d) of the predictions, draw by draw; for few rows.
+
+        As in `shap`; with the mean of the tree's leaf values over the training rows they sum to the prediction
+        of the draw.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As the model's.
+
+        Returns
+        -------
+        ndarray of shape (chains, draws, n, p, d)
+
+        Raises
+        ------
+        ValueError
+            If X does not fit the model's columns, there are no draws, or the predictions of a leaf depend on the row.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> stump = pt.Tree([0, -1, -1], [9.5, 0, 0], [1, 0, 0], [2, 0, 0])
+        >>> post = pt.posterior_from_trees(pt.TreeModel(np.arange(20.0)[:, None], np.arange(20) > 9), [stump])
+        >>> post.shap_by_draw([[3.0], [12.0]])[0, 0, :, 0, 1].round(3).tolist()
+        [-0.417, 0.417]
+        """
+        check_drawn(self)
+        X = self.model.columns.numbers(X)
+        return shapley_values(self, X)[self.tree_of_draw]
+
+    def asdsf(self, min_probability: float = 0.1) -> SplitFrequencies:
+        """Return the average standard deviation, between chains, of the frequencies of cells, and its expected value.
+
+        Parameters
+        ----------
+        min_probability : float, default 0.1
+            Cells are used whose frequency in some chain is at least this, in [0, 1].
+
+        Returns
+        -------
+        SplitFrequencies
+            ``asdsf``, ``expected``, ``n_cells``. The first two are similar if the chains agree; ``asdsf`` is many times
+            ``expected`` if the chains are in different modes. Zeros if there are no such cells; ``expected`` is NaN
+            with fewer than 4 draws a chain.
+
+        Raises
+        ------
+        ValueError
+            If ``min_probability`` is out of range or there are no draws.
+
+        Notes
+        -----
+        As in MrBayes, where values below .01 count as good whatever the number of draws (Ronquist et al. 2012).
+        ``expected`` is the mean standard deviation of frequencies that differ by their Monte-Carlo errors alone, given
+        the autocorrelation of each cell's indicator within chains. For a single chain its two halves are compared.
+
+        Examples
+        --------
+        >>> import pactree_mcmc as pt
+        >>> stumps = [pt.Tree([0, -1, -1], [t, 0, 0], [1, 0, 0], [2, 0, 0]) for t in (4.5, 5.5)]
+        >>> model = pt.TreeModel([[float(x)] for x in range(10)], [x > 5 for x in range(10)])
+        >>> stuck = pt.posterior_from_trees(model, stumps, [[0] * 100, [1] * 100]).asdsf()
+        >>> round(stuck.asdsf, 3), round(stuck.expected, 3), stuck.n_cells
+        (0.707, 0.04, 4)
+        """
+        return split_frequencies(self, min_probability)
+
+    def tree_ess(self) -> TreeEss:
+        """Return the effective sample size of the draws as trees, from the distances between them.
+
+        Returns
+        -------
+        TreeEss
+            ``pseudo_min`` and ``pseudo_median``, the smallest and the median effective sample size of the distances
+            from 100 focal trees, draws evenly spaced; ``frechet``, from the autocorrelation of the trees in the space
+            of cells; ``rhat``, the largest R-hat of those distances; ``mean_distance``. NaN with fewer than 4 draws a
+            chain.
+
+        Raises
+        ------
+        ValueError
+            If there are no draws.
+
+        Notes
+        -----
+        Magee, Karcher, Matsen, Minin (2024), where the squared distance of two trees is the number of cells that only
+        one of them has. Both estimates use the split chains and the variance between them (Vehtari et al. 2021), so
+        that chains in different modes have few effective draws even if their log posteriors agree. For independent
+        draws the effective sample size is about their number; the smallest of 100 is a little below it. O(draws *
+        leaves) for each lag, for as many lags as trees remain correlated.
+
+        Examples
+        --------
+        >>> import exact, pactree_mcmc as pt
+        >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(30)], [x % 7 > 2 for x in range(30)]))
+        >>> bool(900 < truth.sample(1000, rng=1).tree_ess().frechet < 1100)
+        True
+        """
+        return tree_ess_of(self)
+
+    def tree_distances(self, draws: Any = None, *, kind: str = "cells") -> TreeDistances:
+        """Return the distances between the trees of some draws.
+
+        Parameters
+        ----------
+        draws : array-like of shape (m,), optional
+            Numbers of draws, chain * n_draws + draw. Default: 400 draws, evenly spaced.
+        kind : {"cells", "partitions", "predictions"}, default "cells"
+            "cells": the number of cells that only one of the two has; its square root is a Euclidean distance.
+            "partitions": variation of information of the leaves as partitions of the training rows, nats.
+            "predictions": root mean square difference of their predictions over the training rows, for classification
+            summed over the classes.
+
+        Returns
+        -------
+        TreeDistances
+            ``matrix`` (m, m) and the ``chain``, ``draw`` and ``tree`` of each.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not one of these, there are no draws, or the leaf predicts nothing and ``kind`` is
+            "predictions".
+
+        Notes
+        -----
+        O(m²) times the leaves of a tree for cells, times the rows for partitions and predictions. If there are more
+        than 2,000 distinct rows, 2,000 of them are used, evenly spaced.
+
+        Examples
+        --------
+        >>> import pactree_mcmc as pt
+        >>> stumps = [pt.Tree([0, -1, -1], [t, 0, 0], [1, 0, 0], [2, 0, 0]) for t in (4.5, 5.5)]
+        >>> model = pt.TreeModel([[float(x)] for x in range(10)], [x > 5 for x in range(10)])
+        >>> post = pt.posterior_from_trees(model, stumps)
+        >>> [float(post.tree_distances(kind=kind).matrix[0, 1].round(3)) for kind in ("cells", "partitions")]
+        [4.0, 0.521]
+        """
+        return distances_between(self, draws, kind)
 
     def to_arviz(
         self,
@@ -268,29 +335,60 @@ class SampledPosterior(DrawnTrees, ExploresDraws, Posterior):
         posterior_predictive: bool = False,
         rng: Seed = 0,
     ) -> Any:
-        """The draws for ArviZ: InferenceData (ArviZ 0.x) or a DataTree (1.x).
-
-        Groups: ``posterior`` (n_leaves, depth, log_prior, log_score, split_counts by feature, support by cell,
-        tree_distance by focal tree; feature_weights and concentration where they are drawn), ``sample_stats``
-        (lp, and by move acceptance_rate and proposals), ``observed_data``, ``constant_data``, and when asked for
-        ``log_likelihood`` and ``posterior_predictive`` (chain, draw, row).
+        """Return the draws for ArviZ: InferenceData (ArviZ 0.x) or a DataTree (1.x).
 
         Parameters
         ----------
         log_likelihood : bool or "exact", default False
-            Add the log density of each row given all other rows, for leave-one-out; chains * draws * n numbers. If True
-            they are smoothed so that ``arviz.loo`` judges them rightly; if "exact" they are not.
+            Add the log density of each row given all other rows, for leave-one-out cross-validation; chains * draws * n
+            numbers. If True they are smoothed for ``arviz.loo``, see the notes; if "exact" they are not.
         posterior_predictive : bool, default False
-            Add a new y of each training row by each draw, for ``arviz.plot_ppc``; as many numbers.
+            Add a new y of each training row from each draw, for ``arviz.plot_ppc``; chains * draws * n numbers.
         rng : int, SeedSequence, Generator or None, default 0
             Source of randomness of the new y.
+
+        Returns
+        -------
+        InferenceData (ArviZ 0.x) or DataTree (ArviZ 1.x)
+            ``posterior``: n_leaves, depth, log_prior, log_score (chain, draw), split_counts (chain, draw, feature);
+            noise_variance (chain, draw) under NormalSharedVariance; feature_weights (chain, draw, feature) and
+            concentration (chain, draw) under DirichletWeights, and log_prior given them; support (chain, draw, cell), 0
+            or 1, of up to 20 cells whose probability is nearest to one half; tree_distance (chain, draw, focal), the
+            number of cells in which the tree differs from each of up to 12 trees drawn.
+            ``sample_stats``: lp, the unnormalised log posterior in nats (chain, draw); acceptance_rate, in [0, 1], and
+            proposals (chain, draw, move), since the previous draw. Independent draws have neither.
+            ``observed_data``: y (row), labels as given. ``constant_data``: sample_weight, estimation (row), those
+            given. ``log_likelihood``: y (chain, draw, row) of the rows that enter the score: not those of weight zero,
+            nor under FrozenLaplace those of E. ``posterior_predictive``: y (chain, draw, row), of weight 1 and the
+            row's exposure. Labels that are not numbers appear here, and beside y in ``observed_data``, as class_number,
+            their position among the sorted classes.
 
         Raises
         ------
         ValueError
             If either is asked for and the leaf is a loss, or ``log_likelihood`` of a progressive mixture.
+
+        Notes
+        -----
+        The log likelihood is ``log p(y_i | y_-i, T)`` for the tree T of the draw, with parameters integrated out given
+        the other rows. So ``1 / p(y_i | y_-i)`` is the mean over draws of ``1 / p(y_i | y_-i, T)``, which ``arviz.loo``
+        estimates. A row of weight w counts w times. These densities take few values, to which ``arviz.loo`` cannot fit
+        a tail. With True they are therefore multiplied by log-normal noise that leaves that mean as it is. The noise is
+        large if the weights of the draws are uneven or the row determines its leaf, so that ArviZ warns of these rows
+        and not of others. It makes ArviZ's ``p_loo`` too large. With fewer than 400 draws only ties are broken.
+        Cost O(distinct trees * (units * depth + n * statistics)).
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x = np.arange(40.0)
+        >>> post = pt.sample(pt.TreeModel(x[:, None], x > 19), 200, tune=50, chains=2, rng=1, kernel="grow-prune")
+        >>> post.to_arviz()["posterior"]["split_counts"].shape
+        (2, 200, 1)
         """
-        return to_arviz(self, log_likelihood=log_likelihood, posterior_predictive=posterior_predictive, rng=rng)
+        return inference_data.to_arviz(
+            self, log_likelihood=log_likelihood, posterior_predictive=posterior_predictive, rng=rng
+        )
 
     def save(self, path: AnyPath, *, log_likelihood: bool = False) -> None:
         """Write the posterior to one file: netCDF (.nc, .nc4, .netcdf), or a Zarr store (.zarr).
@@ -314,7 +412,7 @@ class SampledPosterior(DrawnTrees, ExploresDraws, Posterior):
             leaf that is neither one of the library nor a CustomLeaf. Of a leaf, a split prior or a move of your own the
             file holds a name and some values and no code: `load` asks for it.
         OSError
-            If it cannot be written, such as on a full disk; what was at ``path`` is still there.
+            If it cannot be written, such as on a full disk; a file that was at ``path`` is unchanged.
 
         Notes
         -----
@@ -337,14 +435,28 @@ class SampledPosterior(DrawnTrees, ExploresDraws, Posterior):
             super().save(path, log_likelihood=log_likelihood)
         path = check_target(path)
         parts = {"model": self.model.parts_in_file, "draws": draws_of(self), "course": self.course}
-        write_parts(parts, path, as_datasets(to_arviz(self, log_likelihood=log_likelihood)))
+        write_parts(
+            parts, path, inference_data.as_datasets(inference_data.to_arviz(self, log_likelihood=log_likelihood))
+        )
 
     def summary(self) -> pd.DataFrame:
-        """Table (a DataFrame) of scalars, features at the root and in the tree, and trees: mean, sd, ESS, R-hat.
+        """Return a table of the scalars, features and trees of the draws, with effective sample size and R-hat.
 
-        ``attrs["verdict"]`` says which criteria the draws fail; see `inference_data.summary`.
+        Returns
+        -------
+        DataFrame
+            Rows n_leaves, depth, log_prior, log_score, lp (the sum of the last two, nats), then "root feature 'x'" and
+            "inclusion of feature 'x'", as indicators, of the features whose probability lies between 0.02 and 0.98,
+            then, if feature weights are drawn, "concentration" and "weight of feature 'x'", last "tree distance", the
+            number of cells in which two draws differ, with the tree effective sample size ``tree_ess().frechet`` and
+            the largest R-hat of the distances from focal trees. Columns mean, sd, ess_bulk, and rhat, which is infinite
+            if each chain is constant and not all are equal, and NaN for one chain.
+            ``attrs["acceptance"]`` is the accepted fraction of the proposals of each move, 0 if there were none.
+            ``attrs["verdict"]`` is the text of the convergence criteria that the draws fail, or that they fail none,
+            which proves nothing. ``attrs["asdsf"]`` and ``attrs["tree_ess"]`` are the results of these methods as
+            dicts.
         """
-        return summary(self)
+        return inference_data.summary(self)
 
     def __repr__(self) -> str:
         fraction = self.accepted.sum() / max(self.proposed.sum(), 1)
@@ -354,6 +466,16 @@ class SampledPosterior(DrawnTrees, ExploresDraws, Posterior):
         )
 
 
+def draws_from(posterior: Posterior, draws: int, rng: Seed, *, that_predict: bool = False) -> SampledPosterior:
+    """Return a posterior as draws: itself if it is sampled, else ``draws`` independent ones.
+
+    With ``that_predict`` a posterior whose draws do not have its leaf values is refused.
+    """
+    sampled = posterior._draws_that_predict(draws, rng) if that_predict else posterior._as_draws(draws, rng)
+    assert isinstance(sampled, SampledPosterior)
+    return sampled
+
+
 def fractions(amount: np.ndarray) -> np.ndarray:
-    """Amounts >= 0 over their sum; zeros if there are no others."""
+    """Return amounts >= 0 divided by their sum; zeros if all are zero."""
     return amount / max(amount.sum(), np.finfo(np.float64).tiny)

@@ -9,8 +9,8 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc import certificates as pc
-from pactree_mcmc.posterior.certified import chosen
-from pactree_mcmc.posterior.certified.chosen import PARTS
+from pactree_mcmc.posterior.rows import certificate as chosen
+from pactree_mcmc.posterior.rows.certificate import PARTS
 
 CUTS = pt.GridCuts([[2.5, 4.5, 6.5], [2.5, 4.5, 6.5]])
 

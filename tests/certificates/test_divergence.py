@@ -9,7 +9,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from exact import posterior as exact_posterior
-from pactree_mcmc.posterior.divergence import as_divergence, same_trees
+from pactree_mcmc.posterior.trees.divergence import as_divergence, same_trees
 from pactree_mcmc.tree.arrays import LEAF
 
 FAST = {"kernel": "grow-prune", "chains": 2, "rng": 1}

@@ -9,7 +9,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc import certificates as pc
-from pactree_mcmc.posterior.certified.certificate import losses, refuse_if_seen
+from pactree_mcmc.posterior.rows.certificate import losses, refuse_if_seen
 from pactree_mcmc.tree.arrays import leaf_values
 from tests.problems.drawn import random_problem
 from tests.reference.enumeration import Reference, leaf_of
@@ -211,7 +211,7 @@ def test_refused_with_the_reason(changes, reason):
         refuse_if_seen(model)
     assert (
         str(refusal.value)
-        == f"no certificate: {model.certificate_obstacle()}, or use holdout_certificate on fresh rows."
+        == f"no certificate: {model.certificate_obstacle()}, or use holdout_certificate on held-out rows."
     )
 
 

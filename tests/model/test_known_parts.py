@@ -9,6 +9,7 @@ from pactree_mcmc.model import Leaf, SplitPrior
 from pactree_mcmc.model.known import LEAVES, SPLIT_PRIORS, TREE_PRIORS
 from pactree_mcmc.model.leaf.codes import LeafRule
 from pactree_mcmc.model.leaf.compiled import leaf_score
+from pactree_mcmc.model.tree_prior import TreePrior
 
 X = np.arange(12.0)[:, None]
 Y = np.arange(12) > 5
@@ -60,7 +61,7 @@ class EveryOther(pt.GridCuts):
         return super().count_splits(cell, feature) // 2
 
 
-class Duck:
+class Duck(TreePrior):
     """Nothing of a tree prior but its methods."""
 
     max_depth = 3

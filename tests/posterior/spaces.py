@@ -1,4 +1,4 @@
-"""Small problems all of whose trees can be listed, and plain accounts of what is in a tree."""
+"""Small problems all of whose trees can be listed, and plain functions for the cells and splits of a tree."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ import numpy as np
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.space.cells import rows_looked_at
+from pactree_mcmc.posterior.trees.cells import rows_looked_at
 
 
 def table(n=9, seed=0, missing=False):
@@ -45,7 +45,7 @@ BUILDERS = {
 
 
 class Models(Mapping):
-    """Each is built when it is first asked for: collecting tests compiles nothing."""
+    """Models that are built at first use, so that collecting tests compiles nothing."""
 
     def __init__(self):
         self.built = {}
@@ -66,7 +66,7 @@ MODELS = Models()
 
 
 def all_trees(model):
-    """Every tree and its probability."""
+    """Return every tree and its probability."""
     truth = exact.solve(model)
     best = truth.best_trees(int(truth.n_trees))
     probability = np.exp(best.log_joint - truth.log_evidence)
@@ -75,7 +75,7 @@ def all_trees(model):
 
 
 def parts(model, tree):
-    """The cells that hold rows, as sets of distinct rows, and the splits that part some, as sets of two cells."""
+    """Return the cells with rows, as sets of distinct rows, and the splits that separate some, as sets of two cells."""
     cells = {visit.number: frozenset(visit.cell.index.tolist()) for visit in model.visit(tree)}
     splits = set()
     for node in np.flatnonzero(tree.feature >= 0).tolist():
@@ -86,7 +86,7 @@ def parts(model, tree):
 
 
 def probabilities(model, trees, weight):
-    """Of every cell and every split that occurs."""
+    """Return the probabilities of every cell and every split that occurs."""
     out = {}, {}
     for tree, p in zip(trees, weight, strict=True):
         for found, some in zip(out, parts(model, tree), strict=True):
@@ -96,14 +96,14 @@ def probabilities(model, trees, weight):
 
 
 def key_of(model, cell):
-    """The key by which posteriors know a cell."""
+    """Return the key of a cell."""
     key = rows_looked_at(model)[1]
     word = np.bitwise_xor.reduce(key[sorted(cell)], axis=0)
     return tuple(word.tolist())
 
 
 def keyed(model, cells, splits):
-    """Probabilities by key; the cell of all rows, which every tree has, left out."""
+    """Return probabilities by key, without the cell of all rows, which every tree has."""
     everything = frozenset(range(model.units.n_units))
     out = {key_of(model, cell): p for cell, p in cells.items() if cell != everything}
     for sides, p in splits.items():
@@ -113,13 +113,13 @@ def keyed(model, cells, splits):
 
 
 def independent(truth, chains=4, draws=1000, seed=0):
-    """Independent draws laid out as chains."""
+    """Return independent draws as chains."""
     post = truth.sample(chains * draws, rng=seed)
     return in_chains(post, post.tree_of_draw.reshape(chains, draws))
 
 
 def in_chains(post, tree_of_draw):
-    """The same trees, drawn otherwise."""
+    """Return a posterior of the same trees with other draws."""
     none = np.zeros((*tree_of_draw.shape, 0), dtype=np.int64)
     return pt.SampledPosterior(
         *(post.model, post.coded_trees, post.node_stats, tree_of_draw, post.log_prior_of_tree),

@@ -9,7 +9,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.summaries import attributions
+from pactree_mcmc.posterior.rows import attributions
 
 
 def problem(regression=False):
@@ -46,7 +46,7 @@ def follows_left(tree, node, row):
 
 
 def with_features(tree, row, known, node=0):
-    """What a tree predicts for a row of which only some features are known."""
+    """Return the prediction of a tree for a row of which only some features are known."""
     if tree.feature[node] < 0:
         return tree.value[node]
     left, right = int(tree.left[node]), int(tree.right[node])

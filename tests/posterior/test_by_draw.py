@@ -39,7 +39,7 @@ def post(request):
 
 
 def test_numbers_are_those_of_the_tree_of_each_draw(post):
-    assert post.n_distinct_trees < post.tree_of_draw.size  # else the two cannot be told apart
+    assert post.n_distinct_trees < post.tree_of_draw.size  # else the two have equal shapes
     for name in SCALARS:
         assert getattr(post, name).shape == (post.n_chains, post.n_draws)
     assert post.split_counts.shape == (post.n_chains, post.n_draws, 3)

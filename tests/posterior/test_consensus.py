@@ -5,7 +5,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.summaries import consensus as module
+from pactree_mcmc.posterior.trees import consensus as module
 
 from .spaces import MODELS, all_trees, independent, probabilities
 
@@ -32,7 +32,7 @@ def conditions(words):
 
 
 def holds(model, unit, said):
-    """Whether a distinct row meets one condition, or more joined by commas behind a brace."""
+    """Return True if a distinct row meets one condition, or more joined by commas behind a brace."""
     x = model.unit_numbers(np.array([unit]))[0]
     if "{" not in said:
         return all(_ordered(model, x, part) for part in said.split(", "))
@@ -71,8 +71,8 @@ def check(model, tree, expected):
 def test_exact_consensus_is_that_of_all_trees_listed(name):
     model = MODELS[name]
     truth, trees, probability = all_trees(model)
-    check(model, truth.consensus_tree(), expected_of(model, trees, probability))
-    check(model, truth.consensus_tree(0.8), expected_of(model, trees, probability, 0.8))
+    check(model, truth.consensus_tree(join_cuts=False), expected_of(model, trees, probability))
+    check(model, truth.consensus_tree(0.8, join_cuts=False), expected_of(model, trees, probability, 0.8))
 
 
 @pytest.mark.tenth_a_day
@@ -81,7 +81,7 @@ def test_consensus_of_draws(name):
     model = MODELS[name]
     post = independent(exact.solve(model), chains=2, draws=60)
     trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
-    check(model, post.consensus_tree(), expected_of(model, trees, post.weight_of_tree))
+    check(model, post.consensus_tree(join_cuts=False), expected_of(model, trees, post.weight_of_tree))
 
 
 def test_values_and_rows_are_those_of_leaves():
@@ -93,7 +93,7 @@ def test_values_and_rows_are_those_of_leaves():
 
 
 def test_a_node_may_have_three_children():
-    """Three pieces in every tree, joined in three ways: none of the pairs is in a majority."""
+    """Three pieces in every tree, joined differently in each of three: no pair is in a majority."""
     X = np.array([[float(a), float(b)] for a in range(3) for b in range(4)])
     model = pt.TreeModel(X[:, :1], X[:, 0] > 1, nominal=[0], leaf=pt.DirichletMultinomial(1.0))
 
@@ -130,7 +130,9 @@ def test_three_children_are_in_the_order_of_their_thresholds(order):
 @pytest.mark.planted
 def test_children_in_the_order_of_their_first_conditions(monkeypatch):
     monkeypatch.setattr(
-        module, "_places", lambda parent, ways, *rest: np.array([0.0, *(float(not way[0].left) for way in ways[1:])])
+        module,
+        "_places",
+        lambda parent, paths, *rest: np.array([0.0, *(float(not path[0].left) for path in paths[1:])]),
     )
     found = [middle_first(order) for order in ((0, 1), (1, 0))]
     assert any(said[0] != "x0 <= 9.5" or said[2] != "x0 > 29.5" for said in found)
@@ -147,7 +149,7 @@ def test_rows_in_no_child_are_told():
         return pt.Tree([0, 0, -1, -1, -1], [t, 2.5, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])
 
     post = pt.posterior_from_trees(model, [stump(5.5), other(6.5), other(7.5)])
-    found = post.consensus_tree()
+    found = post.consensus_tree(join_cuts=False)
     assert found.words == ["all rows", "x0 <= 2.5"] and found.rest.tolist() == [9.0, 0.0]
     assert str(found).splitlines()[0] == "all rows (12 rows, 9 rows in no child) False: 0.500, True: 0.500"
 
@@ -158,10 +160,10 @@ def test_a_wrong_parent_would_be_seen(monkeypatch):
     model = pt.TreeModel(x[:, None], x > 5)
     trees = [pt.Tree([0, 0, -1, -1, -1], [5.5, 2.5, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])]
     post = pt.posterior_from_trees(model, trees)
-    check(model, post.consensus_tree(), expected_of(model, trees, [1.0]))
-    monkeypatch.setattr(module, "_parents", lambda inside: np.array([-1] + [0] * (len(inside) - 1)))
+    check(model, post.consensus_tree(join_cuts=False), expected_of(model, trees, [1.0]))
+    monkeypatch.setattr(module, "_parents", lambda is_above: np.array([-1] + [0] * (len(is_above) - 1)))
     with pytest.raises(AssertionError):
-        check(model, post.consensus_tree(), expected_of(model, trees, [1.0]))
+        check(model, post.consensus_tree(join_cuts=False), expected_of(model, trees, [1.0]))
 
 
 @pytest.mark.tenth_a_day
@@ -182,3 +184,53 @@ def test_leaves_that_predict_nothing_or_by_row():
     model = pt.TreeModel(X, X[:, 0], leaf=pt.NormalLinear([1]), tree_prior=pt.ChipmanPrior(max_depth=2))
     tree = exact.solve(model).consensus_tree()
     assert tree.value is None and tree.format().startswith("all rows (30 rows")
+
+
+def stumps(cuts):
+    """A posterior of one tree for each cut of x0, and none of its cells in a majority."""
+    x = np.arange(40.0)
+    trees = [pt.Tree([0, -1, -1], [cut, 0, 0], [1, 0, 0], [2, 0, 0]) for cut in cuts]
+    return pt.posterior_from_trees(pt.TreeModel(x[:, None], x > 19), trees)
+
+
+def test_neighbouring_cuts_are_joined():
+    post = stumps([17.5, 18.5, 19.5, 20.5])
+    assert post.consensus_tree(join_cuts=False).words == ["all rows"]
+    found = post.consensus_tree()
+    assert found.words == ["all rows", "x0 <= 19.5 [17.5, 20.5]", "x0 > 19.5 [17.5, 20.5]"]
+    assert found.support.tolist() == [1.0, 1.0, 1.0] and found.rows.tolist() == [40.0, 20.0, 20.0]
+
+
+def test_cells_are_joined_whatever_the_order_of_the_splits():
+    """Half of the trees split on x0 first, the others on x1; all have the four cells, with different cuts."""
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 10, size=(80, 2)).astype(float)
+    model = pt.TreeModel(X, (X[:, 0] > 4) ^ (X[:, 1] > 4))
+
+    def tree(first, a, b):
+        second = 1 - first
+        return pt.Tree(
+            [first, second, -1, -1, second, -1, -1], [a, b, 0, 0, b, 0, 0], [1, 2, 0, 0, 5, 0, 0], [4, 3, 0, 0, 6, 0, 0]
+        )
+
+    found = pt.posterior_from_trees(model, [tree(0, 4.5, 4.5), tree(0, 3.5, 4.5), tree(1, 4.5, 5.5), tree(1, 3.5, 4.5)])
+    words = found.consensus_tree().words
+    assert len(words) == 5 and all("x0" in text and "x1" in text for text in words[1:])
+    assert found.consensus_tree().support.tolist() == [1.0] * 5
+
+
+@pytest.mark.planted
+def test_cells_that_no_cut_distinguishes_are_joined_once(monkeypatch):
+    """Planted: exact cells are listed beside the group that contains them."""
+    from pactree_mcmc.posterior.trees import joined
+
+    post = stumps([19.5, 19.5, 19.5, 18.5])
+    assert len(post.consensus_tree().words) == 3
+    join = joined.join_cells
+
+    def both(post, probability, least):
+        groups = join(post, probability, least)
+        return groups._replace(probability=np.append(probability, groups.probability[len(probability) :]))
+
+    monkeypatch.setattr(module, "join_cells", both)
+    assert len(post.consensus_tree().words) > 3

@@ -1,4 +1,4 @@
-"""Whether unconverged runs are told from converged ones, and the figures behind it."""
+"""Runs that have not converged are warned of, others are not, and the advice fits."""
 
 import linecache
 import re
@@ -15,14 +15,11 @@ from pactree_mcmc.posterior.convergence import (
     ConvergenceWarning,
     _predictions,
     check_convergence,
-    distinct_rows,
-    training_points,
     warn_if_unconverged,
 )
-from pactree_mcmc.posterior.ess import chains_apart, chains_drift, explained_by_chance, rhat_and_ess
-from pactree_mcmc.posterior.inference_data import ess as arviz_ess
-from pactree_mcmc.posterior.inference_data import rhat as arviz_rhat
-from pactree_mcmc.posterior.left_out import leaf_of_units
+from pactree_mcmc.posterior.ess import ess, rhat, rhat_and_ess
+from pactree_mcmc.posterior.rows.left_out import leaf_of_units
+from pactree_mcmc.posterior.rows.training import distinct_rows, training_points
 from pactree_mcmc.tree.arrays import leaves_reached
 
 pd = pytest.importorskip("pandas")
@@ -34,16 +31,8 @@ STAY = (
 )
 
 
-def chains(rng, shape, stickiness=0.0):
-    """Autocorrelated normal draws."""
-    values = rng.normal(size=shape)
-    for t in range(1, shape[-1]):
-        values[..., t] += stickiness * values[..., t - 1]
-    return values
-
-
 def by_hand(model, trees, tree_of_draw):
-    """A posterior of given trees."""
+    """Return a posterior of these trees."""
     return pt.posterior_from_trees(model, trees, tree_of_draw)
 
 
@@ -71,83 +60,13 @@ def independent(n_chains=4, draws=1000, n_trees=6, seed=0):
 
 
 def warned(post, **options):
-    """Text of the one warning, None without."""
+    """Return the text of the one warning, or None."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warn_if_unconverged(post, **options)
     assert len(caught) <= 1
     assert all(w.category is ConvergenceWarning for w in caught)
     return str(caught[0].message) if caught else None
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("stickiness", [-0.7, 0.0, 0.5, 0.95, 0.999])
-@pytest.mark.parametrize("shape", [(4, 500), (2, 333), (3, 101), (5, 7), (2, 5), (2, 4), (7, 18)])
-def test_figures_equal_those_of_arviz(shape, stickiness):
-    values = chains(np.random.default_rng(len(shape) + shape[1]), (12, *shape), stickiness)
-    values[4:8] = np.round(values[4:8])
-    values[8:] = values[8:] > 0.3
-    rhat, ess = rhat_and_ess(values)
-    for i, drawn in enumerate(values):
-        within_halves = np.ptp(drawn[:, : shape[1] // 2], axis=1).any() or np.ptp(drawn[:, -(shape[1] // 2) :]).any()
-        if within_halves:
-            assert rhat[i] == pytest.approx(arviz_rhat(drawn), rel=1e-9)
-            assert ess[i] == pytest.approx(arviz_ess(drawn), rel=1e-9)
-
-
-def test_figures_of_chains_that_differ_equal_those_of_arviz():
-    rng = np.random.default_rng(1)
-    values = chains(rng, (20, 4, 250), 0.8) + rng.normal(size=(20, 4, 1))
-    values[10:] *= rng.gamma(1.0, size=(10, 4, 1))
-    rhat, ess = rhat_and_ess(values)
-    assert rhat == pytest.approx([arviz_rhat(v) for v in values], rel=1e-9)
-    assert ess == pytest.approx([arviz_ess(v) for v in values], rel=1e-9)
-    assert rhat.min() > 1.01
-
-
-def test_one_chain_is_compared_half_with_half():
-    stats = pytest.importorskip("scipy.stats")
-    values = chains(np.random.default_rng(2), (5, 1, 301), 0.9)
-    rhat, ess = rhat_and_ess(values)
-    for i, drawn in enumerate(values[:, 0]):
-        halves = np.array([drawn[:150], drawn[151:]])
-
-        def plain(v):
-            z = stats.norm.ppf((stats.rankdata(v).reshape(2, 150) - 0.375) / 300.25)
-            within, between = z.var(axis=1, ddof=1).mean(), 150 * z.mean(axis=1).var(ddof=1)
-            return np.sqrt((149 / 150 * within + between / 150) / within)
-
-        assert rhat[i] == pytest.approx(max(plain(halves), plain(np.abs(halves - np.median(halves)))), rel=1e-9)
-        assert ess[i] == pytest.approx(arviz_ess(drawn[None]), rel=1e-9)
-
-
-def test_figures_of_odd_input():
-    values = np.random.default_rng(0).normal(size=(6, 3, 20))
-    values[1] = 7.0
-    values[2] = [[0.0], [1.0], [5.0]]
-    values[3, 0, 3] = np.nan
-    values[4, 1, 0] = -np.inf
-    values[5] = np.arange(3 * 20).reshape(3, 20) % 2
-    rhat, ess = rhat_and_ess(values)
-    assert (rhat[1], ess[1]) == (1.0, 60.0)
-    assert rhat[2] == np.inf
-    assert ess[2] < 10
-    assert np.isnan(rhat[3:5]).all() and np.isnan(ess[3:5]).all()
-    assert rhat[5] < 1.01
-    assert [a.shape for a in rhat_and_ess(np.ones((0, 2, 9)))] == [(0,), (0,)]
-    for few in (np.ones((2, 0, 9)), np.ones((2, 3, 3)), np.ones((2, 3, 0))):
-        assert np.isnan(rhat_and_ess(few)).all()
-
-
-def test_only_the_middle_draw_differs():
-    values = np.zeros((1, 2, 9))
-    values[0, 1, 4] = 1.0
-    assert [float(v[0]) for v in rhat_and_ess(values)] == [1.0, 18.0]
-
-
-def test_figures_want_quantities_chains_and_draws():
-    with pytest.raises(ValueError, match=r"shape \(4, 50\); give \(quantities, chains, draws\)"):
-        rhat_and_ess(np.ones((4, 50)))
 
 
 @pytest.mark.parametrize("kind", ["two classes", "three classes", "regression"])
@@ -177,8 +96,8 @@ def test_one_shifted_chain_is_seen(kind):
     assert header.startswith("the draws may not represent the posterior; wanted: R-hat at most 1.01")
     assert lines[0].startswith("log posterior: R-hat ")
     assert lines[1].startswith("number of leaves: R-hat ")
-    told = [line.split(":")[0] for line in lines]
-    assert told[2] == "depth" and {"root feature 'x0'", "root feature 'x1'"} & set(told[3:5])
+    names = [line.split(":")[0] for line in lines]
+    assert names[2] == "depth" and {"root feature 'x0'", "root feature 'x1'"} & set(names[3:5])
     name = "prediction P(y = " if kind == "three classes" else "prediction at row "
     assert all(line.startswith(name) for line in lines[-5:-2])
     assert "more of" in lines[-2] and lines[-2].endswith("predictions")
@@ -198,22 +117,22 @@ def test_figures_in_the_text_are_those_of_the_draws():
     for line in predictions:
         row = int(line.split(":")[0].removeprefix("prediction at row "))
         assert figures_of(line)[1:] == approximately(predicted[draws, row])
-    worst = max(arviz_rhat(predicted[draws, row]) for row in range(N))
+    worst = max(rhat(predicted[draws, row]) for row in range(N))
     assert figures_of(predictions[0])[1] == pytest.approx(worst, abs=0.01)
 
 
 def figures_of(line):
     """Name, R-hat and ESS in a line of a warning."""
-    name, rhat, ess = re.fullmatch(r"(.*): R-hat ([0-9.]+), ESS ([0-9]+)", line).groups()
-    return name, float(rhat), int(ess)
+    name, of_chains, size = re.fullmatch(r"(.*): R-hat ([0-9.]+), ESS ([0-9]+)", line).groups()
+    return name, float(of_chains), int(size)
 
 
 def approximately(values):
-    return pytest.approx(arviz_rhat(values), abs=0.01), pytest.approx(arviz_ess(values), abs=1.0)
+    return pytest.approx(rhat(values), abs=0.01), pytest.approx(ess(values), abs=1.0)
 
 
 def tree_values(model, tree):
-    """What the tree predicts of the first class, by row."""
+    """Return the predictions of the first class, by row."""
     out = np.empty(N)
     for number, cell, _ in model.visit(tree):
         if tree.feature[number] < 0:
@@ -232,7 +151,7 @@ def test_chains_that_stand_still_apart_are_seen():
 
 
 @pytest.mark.parametrize(
-    ("given", "advice"),
+    ("arguments", "advice"),
     [
         ({}, "stay there: try more chains=, or betas=8."),
         ({"work": 1e6}, "stay there: try more chains=, or betas=8."),
@@ -241,10 +160,10 @@ def test_chains_that_stand_still_apart_are_seen():
         ({"proposals": 10}, STAY),
     ],
 )
-def test_a_run_is_not_told_to_leave_out_what_it_was_not_given(given, advice):
-    """A default run learns nothing of a table that is too large, or by splits that are weighed."""
+def test_advice_names_only_arguments_of_the_call(arguments, advice):
+    """A default run uses the kernel "local" if the table is too large."""
     post = by_hand(model_of("regression"), TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1))
-    post.calls = (call_of(pt.sample, given | {"rng": 1}),)
+    post.calls = (call_of(pt.sample, arguments | {"rng": 1}),)
     assert advice in warned(post)
 
 
@@ -271,8 +190,8 @@ def of_too_many_rows():
     return post
 
 
-def test_a_default_run_is_not_told_to_be_one(of_too_many_rows):
-    """Its kernel is "local" where learning does not pay, and it names steps, which lengthen it, not draws."""
+def test_a_default_run_is_not_advised_to_become_one(of_too_many_rows):
+    """A default run with kernel "local" is advised to make more steps, not draws."""
     text = warned(of_too_many_rows)
     assert "without kernel=" not in text and "raise tune" not in text and " draws (" not in text
     assert "try more chains=, or betas=8" in text or "as many steps (steps=" in text
@@ -280,9 +199,9 @@ def test_a_default_run_is_not_told_to_be_one(of_too_many_rows):
 
 @pytest.mark.planted
 def test_a_default_run_taken_for_one_of_given_length_is_noticed(of_too_many_rows, monkeypatch):
-    monkeypatch.setattr(convergence, "_found_length", lambda post: post.course.kernel.adapts)
+    monkeypatch.setattr(convergence, "_is_adaptive", lambda post: post.course.kernel.adapts)
     with pytest.raises(AssertionError):
-        test_a_default_run_is_not_told_to_be_one(of_too_many_rows)
+        test_a_default_run_is_not_advised_to_become_one(of_too_many_rows)
 
 
 def test_constant_quantities_are_fine():
@@ -338,19 +257,19 @@ def test_one_chain():
     assert "The second half of the chain differs from the first: raise tune by 2000 or more." in text
 
 
-def test_slow_chains_are_told_how_much_longer():
+def test_slow_chains_get_the_factor_by_which_to_lengthen():
     repeated = np.repeat(independent(4, 100, seed=1), 10, axis=1)
     post = by_hand(model_of("regression"), TREES, repeated)
     lines = check_convergence(post)
     figures = [figures_of(line) for line in lines if ": R-hat " in line and not line.startswith("the ")]
-    times = max(max(100.0 * (rhat - 1.0), 400.0 / ess) for _, rhat, ess in figures)
+    times = max(max(100.0 * (of_chains - 1.0), 400.0 / size) for _, of_chains, size in figures)
     asked = int(re.fullmatch(r"Try about [0-9.]+ times as many draws \(draws=([0-9]+)\)\.", lines[-1]).group(1))
     assert 900.0 * times < asked < 1100.0 * times
     longer = by_hand(post.model, TREES, np.repeat(independent(4, asked // 10, seed=2), 10, axis=1))
     assert rhat_and_ess(longer.n_leaves[None])[1][0] > 300.0
 
 
-def test_very_slow_chains_are_not_told_to_draw_on():
+def test_very_slow_chains_are_not_advised_to_continue():
     walk = np.cumsum(np.random.default_rng(5).choice([-1, 1], (4, 2000)), axis=1) // 12 % len(TREES)
     lines = check_convergence(by_hand(model_of("regression"), TREES, np.repeat(walk[:, :200], 10, axis=1)))
     assert any(line.startswith(("The chains move slowly, ", "The chains are in different")) for line in lines)
@@ -362,17 +281,6 @@ def test_a_trend_common_to_all_chains_asks_for_tuning():
     text = warned(by_hand(model_of("two classes"), TREES, np.concatenate([early, late], axis=1)))
     assert "The second halves of the chains differ from the first: raise tune by 1000 or more." in text
     assert "different modes" not in text
-
-
-def test_what_is_apart_and_what_drifts():
-    rng = np.random.default_rng(0)
-    fine, slow = rng.normal(size=(1, 4, 1000)), chains(rng, (1, 4, 1000), 0.99)
-    shifted = fine + np.array([0.0, 0.0, 0.0, 1.0])[:, None]
-    rising = fine + np.linspace(0.0, 2.0, 1000)
-    one_rises = fine[:, :2] + np.linspace(0.0, 1.0, 1000) * np.array([-0.3, 5.0])[:, None]
-    still = np.repeat([[[0.0], [1.0], [1.0], [1.0]]], 1000, axis=2)
-    assert [chains_apart(v) for v in (fine, slow, shifted, rising, still)] == [False, False, True, False, True]
-    assert [chains_drift(v) for v in (fine, shifted, rising, one_rises)] == [False, False, True, False]
 
 
 def test_the_warning_names_the_line_of_the_caller():
@@ -411,7 +319,7 @@ def test_one_class_is_fine():
 
 
 def tables():
-    """Splits of every kind: X, y and what TreeModel is told besides."""
+    """Return X, y and further arguments of a model for splits of every kind."""
     rng = np.random.default_rng(3)
     half = pd.DataFrame(
         {
@@ -482,7 +390,7 @@ def test_a_disagreement_about_three_rows_is_seen(n):
 
 @pytest.mark.parametrize("n", [2, 499, 500, 501, 2000])
 def test_distinct_rows_are_chosen_evenly(n):
-    """Of equal rows the first counts; if there are too many, every one has the same chance."""
+    """The first of equal rows counts; if there are too many, they are chosen at even steps."""
     order = np.random.default_rng(0).permutation(n)
     x = np.append(order, order[: n // 2]).astype(float)
     rows, units = distinct_rows(pt.TreeModel(np.column_stack([x, 0.0 * x]), np.arange(len(x)) % 2), 500)
@@ -491,14 +399,20 @@ def test_distinct_rows_are_chosen_evenly(n):
     assert np.ptp(np.diff(rows)) <= 1
 
 
+def few_rows(model):
+    """Return fifty rows and their units, evenly spaced, though more are distinct."""
+    rows = np.unique(np.linspace(0, model.n_rows - 1, 50).astype(int))
+    return rows, rows if model.unit_of_row is None else model.unit_of_row[rows]
+
+
 @pytest.mark.planted
 def test_a_row_left_out_is_noticed(monkeypatch):
-    monkeypatch.setattr(convergence, "distinct_rows", lambda model, most: convergence._training_units(model, 50))
+    monkeypatch.setattr(convergence, "distinct_rows", lambda model, most: few_rows(model))
     with pytest.raises(AssertionError):
         test_a_disagreement_about_three_rows_is_seen(300)
 
 
-def test_rows_that_the_leaf_tells_apart_are_distinct():
+def test_rows_that_the_leaf_distinguishes_are_distinct():
     """Binned columns have equal codes where the regression in the leaf has other values."""
     x = np.arange(40.0)
     X = np.column_stack([x // 10, x])
@@ -507,48 +421,6 @@ def test_rows_that_the_leaf_tells_apart_are_distinct():
     leaf = pt.NormalLinear([1])
     assert len(distinct_rows(plain, 500)[0]) < 10
     assert distinct_rows(pt.TreeModel(X, np.sin(x), split_prior=rule, leaf=leaf), 500)[0].tolist() == list(range(40))
-
-
-def quantities(rng, n, rho, shift=0.0):
-    """Autocorrelated normal quantities (n, 4 * 1000) by draw, in four chains, one of which is shifted in the first."""
-    values = rng.normal(size=(n, 4, 1000))
-    for t in range(1, 1000):
-        values[..., t] = rho * values[..., t - 1] + np.sqrt(1.0 - rho**2) * values[..., t]
-    values[0, 2] += shift
-    return values.reshape(n, -1)
-
-
-@pytest.mark.parametrize(("rho", "strict"), [(0.0, False), (0.6, True)])
-def test_chance_explains_the_largest_of_many(rho, strict):
-    """Five hundred unrelated quantities of the same distribution in all chains: some exceed 1.01, and are explained."""
-    rng, draws = np.random.default_rng(3), np.arange(4000).reshape(4, 1000)
-    n_strict = n_failed = 0
-    for _ in range(4):
-        values = quantities(rng, 500, rho)
-        rhat, ess = rhat_and_ess(values.reshape(-1, 4, 1000))
-        above = np.flatnonzero(rhat > convergence.MOST_RHAT)
-        n_strict += len(above) > 0
-        n_failed += not explained_by_chance(values, draws, above, convergence.FALSE_ALARMS).all()
-        assert rhat.max() <= convergence.LARGEST_RHAT and ess.min() >= convergence.LEAST_ESS
-    assert (n_strict > 0) == strict and n_failed == 0
-
-
-@pytest.mark.planted
-@pytest.mark.parametrize("shift", [0.5, 0.8])
-def test_chance_does_not_explain_chains_that_differ(shift):
-    """R-hat of about 1.02 and of 1.05 in one of 500 quantities."""
-    rng, draws = np.random.default_rng(4), np.arange(4000).reshape(4, 1000)
-    for _ in range(5):
-        values = quantities(rng, 500, 0.3, shift)
-        rhat, ess = rhat_and_ess(values[:1].reshape(-1, 4, 1000))
-        is_explained = explained_by_chance(values, draws, np.array([0]), convergence.FALSE_ALARMS)[0]
-        assert rhat[0] > convergence.MOST_RHAT and not (is_explained and ess[0] >= convergence.LEAST_ESS)
-
-
-def test_chains_that_stand_still_apart_are_not_chance():
-    still = np.repeat([0.0, 1.0, 1.0, 1.0], 100)[None]
-    draws = np.arange(400).reshape(4, 100)
-    assert not explained_by_chance(still, draws, np.array([0]), 0.01)[0]
 
 
 def test_a_log_posterior_that_is_not_finite_fails_without_an_error():

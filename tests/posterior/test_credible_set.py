@@ -5,7 +5,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.summaries import credible_set as module
+from pactree_mcmc.posterior.trees import credible_set as module
 
 from .spaces import MODELS, all_trees, in_chains, independent, table
 

@@ -39,7 +39,7 @@ BETAS = np.array([1.0, 0.5, 0.2, 0.0])
 LADDERS = 150
 ONE = PriorMass(0.0, -0.7)
 """A normalised prior."""
-TO_BE_TOLD = PriorMass(None, math.log(0.5))
+UNKNOWN_MASS = PriorMass(None, math.log(0.5))
 
 
 def ladder(rng, n, time=1.0, shift=0.0):
@@ -56,7 +56,7 @@ def ladder(rng, n, time=1.0, shift=0.0):
 
 
 def coverage(make, mass, truth, seed, repeats=LADDERS):
-    """How often two standard errors to both sides hold the truth; how often an error is stated."""
+    """Return the coverage of two standard errors to both sides, and the fraction of runs with an error."""
     rng, held = np.random.default_rng(seed), []
     for _ in range(repeats):
         with warnings.catch_warnings():
@@ -93,7 +93,7 @@ def test_two_errors_hold_where_stumps_tell_the_mass():
         one = ladder(rng, 500)
         return [one._replace(is_stump=ndtr(0.6 * lfilter([1.0], [1.0, -0.8], rng.standard_normal(500))) < 0.6)]
 
-    fraction, stated = coverage(make, TO_BE_TOLD, 0.5 + math.log(0.5 / 0.6), 3)
+    fraction, stated = coverage(make, UNKNOWN_MASS, 0.5 + math.log(0.5 / 0.6), 3)
     assert 0.95 - 4.0 * math.sqrt(0.95 * 0.05 / LADDERS) < fraction
     assert stated == 1.0
 
@@ -125,7 +125,7 @@ def test_the_error_of_chains_alone_is_that_of_students_t():
 def test_no_evidence_where_the_ladder_ends_early_or_the_stump_is_not_met():
     short = ladder(np.random.default_rng(4), 50)._replace(betas=np.array([1.0, 0.5, 0.2, 0.1]))
     assert gather([short], ONE).log_evidence is None
-    assert gather([ladder(np.random.default_rng(4), 50)], TO_BE_TOLD).log_evidence is None
+    assert gather([ladder(np.random.default_rng(4), 50)], UNKNOWN_MASS).log_evidence is None
 
 
 def with_stumps(n_stumps):
@@ -138,7 +138,7 @@ def with_stumps(n_stumps):
     [
         ([ladder(np.random.default_rng(4), 3)], ONE, "3 draws a chain are too few"),
         ([ladder(np.random.default_rng(4), 300, 40.0)], ONE, "depends? on each other over .* of 300 draws.*draws="),
-        ([with_stumps(6)], TO_BE_TOLD, "6 stumps at the last level"),
+        ([with_stumps(6)], UNKNOWN_MASS, "6 stumps at the last level"),
         (
             [ladder(np.random.default_rng(4), 200)._replace(scores=np.repeat(BETAS * 2e3, 200).reshape(4, 200).T)],
             ONE,
@@ -196,7 +196,7 @@ POSSIBLE = [(p, q) for p in PRIORS for q in SPLIT_PRIORS if (p, q) not in REFUSE
 
 @pytest.mark.parametrize(("prior", "split_prior"), POSSIBLE)
 def test_the_mass_of_a_prior(prior, split_prior):
-    """What is claimed without looking at cells is the sum over all trees; the fraction of stumps tells the rest."""
+    """The mass known without looking at cells is the sum over all trees; the fraction of stumps gives the rest."""
     model = without_scores(prior, split_prior)
     truth, mass = exact.solve(model), prior_mass(model)
     assert (mass.log_mass is not None) == ((prior, split_prior) in KNOWN)

@@ -5,7 +5,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.posterior import convergence
-from pactree_mcmc.posterior.convergence import check_convergence, features_judged
+from pactree_mcmc.posterior.convergence import check_convergence, feature_indicators
 from tests.posterior.test_convergence import by_hand
 
 N = 40
@@ -34,7 +34,7 @@ def of_counts(*counts, often=ALWAYS[2], rare=ONCE):
 
 
 def judged(post):
-    return features_judged(post).names
+    return feature_indicators(post).names
 
 
 INCLUDED = "inclusion of feature 'x1'"

@@ -6,7 +6,8 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.posterior import inference_data
-from pactree_mcmc.posterior.inference_data import ess, load_arviz, rhat, summary, to_arviz
+from pactree_mcmc.posterior.ess import ess, rhat
+from pactree_mcmc.posterior.inference_data import load_arviz, summary, to_arviz
 
 pd = pytest.importorskip("pandas")
 SCALARS = ["n_leaves", "depth", "log_prior", "log_score"]
@@ -279,7 +280,7 @@ def test_fewer_draws_than_chains_is_no_mistake():
 
 
 def problems():
-    """Every leaf and split prior: X, y and what TreeModel is told besides."""
+    """Return X, y and further arguments of a model for every leaf and split prior."""
     X = table()
     rng = np.random.default_rng(3)
     weight, mask = rng.integers(0, 3, 40).astype(float), np.arange(40) % 2 == 0
@@ -359,54 +360,6 @@ def test_arviz_reads_it(data):
     assert list(rows.index) == SCALARS
     assert len(az.summary(data)) == len(SCALARS) + 3 + data["posterior"]["cell"].size + data["posterior"]["focal"].size
     assert np.isfinite(az.ess(data, var_names=["n_leaves"])["n_leaves"])
-
-
-def test_ess_and_rhat_of_constants():
-    assert ess(np.ones((3, 20))) == 60.0
-    assert rhat(np.ones((3, 20))) == 1.0
-
-
-@pytest.mark.parametrize("values", [np.arange(6.0).reshape(2, 3), np.ones((2, 1)), np.ones((2, 0)), np.ones((0, 9))])
-def test_ess_and_rhat_of_few_draws_are_nan(values):
-    assert np.isnan(ess(values))
-    assert np.isnan(rhat(values))
-
-
-def test_ess_and_rhat_of_values_that_are_not_finite_are_nan():
-    values = np.random.default_rng(0).normal(size=(2, 50))
-    values[0, 3] = -np.inf
-    assert np.isnan(ess(values))
-    assert np.isnan(rhat(values))
-
-
-def test_ess_and_rhat_of_independent_draws():
-    values = np.random.default_rng(0).normal(size=(4, 1000))
-    assert 3000 < ess(values) < 5000
-    assert rhat(values) == pytest.approx(1.0, abs=0.01)
-    assert isinstance(ess(values), float)
-    assert isinstance(rhat(values), float)
-
-
-def test_ess_and_rhat_of_chains_that_stand_still_apart():
-    values = np.repeat([[0.0], [1.0], [5.0]], 50, axis=1)
-    assert ess(values) < 10
-    assert rhat(values) == np.inf
-
-
-def test_one_chain_has_an_ess_but_no_rhat():
-    values = np.random.default_rng(0).normal(size=(1, 400))
-    assert 250 < ess(values) < 600
-    assert np.isnan(rhat(values))
-
-
-def test_ess_of_a_condition():
-    assert 300 < ess(np.random.default_rng(0).random((2, 400)) < 0.3) < 1200
-
-
-def test_ess_and_rhat_want_chains_and_draws():
-    for function in (ess, rhat):
-        with pytest.raises(ValueError, match=r"shape \(5,\); give \(chains, draws\)"):
-            function(np.arange(5))
 
 
 def test_summary(sampled):

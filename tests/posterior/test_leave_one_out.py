@@ -8,8 +8,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior import left_out
 from pactree_mcmc.posterior.inference_data import load_arviz, to_arviz
+from pactree_mcmc.posterior.rows import left_out
 
 N = 14
 PRIOR = pt.ChipmanPrior(0.9, 0.7, max_depth=2)
@@ -22,7 +22,7 @@ def table(n=N, seed=0):
 
 
 def problems():
-    """Every leaf with a likelihood, its parameters given: y, leaf, and what TreeModel is told besides."""
+    """Return y, leaf and further arguments of a model for every leaf with a likelihood, with all parameters."""
     rng = np.random.default_rng(1)
     X = table()
     label, number = (X[:, 0] > 1) ^ (rng.random(N) < 0.2), X[:, 0] + rng.normal(size=N)

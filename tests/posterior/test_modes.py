@@ -5,7 +5,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.summaries.modes import cluster, medoids
+from pactree_mcmc.posterior.trees.modes import cluster, medoids
 
 from .spaces import MODELS, independent
 from .test_tree_ess import stuck_in_two_modes

@@ -10,10 +10,10 @@ import pytest
 from scipy import stats as distributions
 
 import pactree_mcmc as pt
-from pactree_mcmc.model.leaf import known_variance, normal, shared_variance
 from pactree_mcmc.model.leaf.distributions import Mixture, NegativeBinomial
-from pactree_mcmc.posterior import predictive as module
-from pactree_mcmc.posterior.predictive import Predictive
+from pactree_mcmc.model.leaf.normal import NormalLeaf
+from pactree_mcmc.posterior.rows import predictive as module
+from pactree_mcmc.posterior.rows.predictive import MixtureOverTrees
 
 LEAVES = [
     pt.NormalInverseGamma(m0=0.3, k0=0.5, a0=2.0, b0=1.5),
@@ -47,7 +47,7 @@ def frozen(distribution):
 
 def by_tree(post, X):
     """The weight of each tree drawn, and the distributions, as scipy has them, of the leaves that rows reach in it."""
-    distribution = Predictive(post)._distribution
+    distribution = MixtureOverTrees(post)._distribution
     for t, weight in enumerate(post.weight_of_tree):
         yield weight, frozen(distribution.take(post.distinct_trees.offset[t] + post.distinct_tree(t).apply(X)))
 
@@ -57,7 +57,7 @@ def by_tree(post, X):
 @pytest.mark.parametrize("leaf", NUMBERS, ids=named)
 def test_density_is_what_one_more_row_adds_to_the_score(leaf, weighted):
     post, _ = sampled(leaf, weighted)
-    target, distribution = post.model.target, Predictive(post)._distribution
+    target, distribution = post.model.target, MixtureOverTrees(post)._distribution
     counts = isinstance(leaf, pt.PoissonGamma)
     for t in range(min(post.n_distinct_trees, 20)):
         nodes = np.arange(post.distinct_trees.offset[t], post.distinct_trees.offset[t + 1])
@@ -68,9 +68,9 @@ def test_density_is_what_one_more_row_adds_to_the_score(leaf, weighted):
                 more = post.node_stats[leaves].copy()
                 more[i] += [1.0, y, -math.lgamma(y + 1.0)] if counts else [1.0, away, away**2]
                 added = leaf.log_tree_score(more, target) - leaf.log_tree_score(post.node_stats[leaves], target)
-                told = frozen(distribution.take(node))
-                told = told.logpmf(y) if counts else told.logpdf(y)
-                assert told == pytest.approx(added, abs=1e-8)
+                of_leaf = frozen(distribution.take(node))
+                log_density = of_leaf.logpmf(y) if counts else of_leaf.logpdf(y)
+                assert log_density == pytest.approx(added, abs=1e-8)
 
 
 @pytest.mark.tenth_a_day
@@ -82,11 +82,11 @@ def test_mixture_is_that_of_the_trees(leaf):
         mean += weight * each.mean()
         second += weight * (each.var() + each.mean() ** 2)
         below += weight * each.cdf(0.4)
-    told_mean, told_variance = Predictive(post).mean_and_variance(X)
-    assert np.allclose(told_mean, mean) and np.allclose(told_mean, post.predict(X))
-    assert np.allclose(told_variance, second - mean**2)
+    own_mean, own_variance = MixtureOverTrees(post).mean_and_variance(X)
+    assert np.allclose(own_mean, mean) and np.allclose(own_mean, post.predict(X))
+    assert np.allclose(own_variance, second - mean**2)
     assert np.allclose(post.predict_std_new_y(X) ** 2, second - mean**2)
-    assert np.allclose(Predictive(post).cdf(X, np.full(7, 0.4)), below)
+    assert np.allclose(MixtureOverTrees(post).cdf(X, np.full(7, 0.4)), below)
 
 
 @pytest.mark.parametrize("leaf", LEAVES, ids=named)
@@ -96,7 +96,7 @@ def test_quantiles_invert_the_distribution(leaf):
     found = post.predict_quantiles(X, q)
     assert np.all(np.diff(found, axis=1) > 0.0)
     for j, fraction in enumerate(q):
-        assert np.allclose(Predictive(post).cdf(X, found[:, j]), fraction, rtol=1e-6, atol=1e-9)
+        assert np.allclose(MixtureOverTrees(post).cdf(X, found[:, j]), fraction, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.slow
@@ -137,7 +137,7 @@ def test_far_modes():
     q = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
     found = post.predict_quantiles(x[:, None], q)
     for j, fraction in enumerate(q):
-        assert np.allclose(Predictive(post).cdf(x[:, None], found[:, j]), fraction, atol=1e-7)
+        assert np.allclose(MixtureOverTrees(post).cdf(x[:, None], found[:, j]), fraction, atol=1e-7)
 
 
 def test_large_counts():
@@ -153,7 +153,7 @@ def test_large_counts():
 
 def test_infinite_variance():
     post, X = sampled(pt.NormalInverseGamma(a0=1e-3, b0=1.0))
-    lone = Predictive(post)
+    lone = MixtureOverTrees(post)
     lone._distribution = lone._distribution._replace(df=np.full_like(lone._distribution.df, 1.5))
     assert np.all(np.isinf(lone.mean_and_variance(X)[1]))
     lone._distribution.df[post.distinct_trees.feature < 0] = 5.0
@@ -171,7 +171,7 @@ class TestDraws:
         edges = post.predict_quantiles(X, np.arange(1, 10) / 10)
         for i in range(len(X)):
             ends = np.unique(edges[i])
-            below = np.array([Predictive(post).cdf(X[[i]], np.array([e]))[0] for e in ends])
+            below = np.array([MixtureOverTrees(post).cdf(X[[i]], np.array([e]))[0] for e in ends])
             expected = np.diff(np.concatenate([[0.0], below, [1.0]]))
             place = np.searchsorted(ends, drawn[:, i])
             kept = expected > 1e-3
@@ -291,8 +291,7 @@ class TestPlanted:
     @pytest.mark.slow
     def test_leaf_parameters_not_drawn(self, monkeypatch):
         """Draws given the posterior mean of a leaf instead of a drawn one are too narrow."""
-        for leaf in (known_variance, normal, shared_variance):
-            monkeypatch.setattr(leaf, "drawn_normal", planted_plug_in)
+        monkeypatch.setattr(NormalLeaf, "draw_parameters", planted_plug_in)
         with pytest.raises(AssertionError):
             TestDraws().test_rows_of_a_draw_have_their_joint_distribution()
 
@@ -311,16 +310,16 @@ class TestPlanted:
 
     def test_equal_weights(self, monkeypatch):
         """Every distribution of a row alike, whatever the fraction of its trees."""
-        merged = Predictive._merged
+        merged = MixtureOverTrees._merged
 
         def plant(self, mix):
             found = merged(self, mix)
             return found._replace(weight=1.0 / np.repeat(np.diff(found.first), np.diff(found.first)))
 
-        monkeypatch.setattr(Predictive, "_merged", plant)
+        monkeypatch.setattr(MixtureOverTrees, "_merged", plant)
         with pytest.raises(AssertionError):
             test_quantiles_invert_the_distribution(LEAVES[0])
 
 
-def planted_plug_in(rng, mean, kn, sigma2, leaf):
-    return rng.normal(mean[leaf], np.sqrt(sigma2)[leaf])
+def planted_plug_in(leaf, rng, stats, target):
+    return leaf.value(stats, target)[:, 0], np.sqrt(leaf.draw_variance(rng, stats, target))

@@ -5,7 +5,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.summaries.projection import grow_summary, kept_by
+from pactree_mcmc.posterior.trees.projection import explained_by, grow_summary
 
 from .spaces import MODELS, independent
 
@@ -14,7 +14,7 @@ NAMES = [name for name in MODELS if name not in ("a row counts twice",)]
 
 
 def r2_by_hand(values, leaf, weight):
-    """Of a function (m, d) of rows: the variance that the means in leaves keep."""
+    """Return the variance of a function (m, d) of rows that the means in leaves explain."""
     mean = np.average(values, axis=0, weights=weight)
     total = (weight[:, None] * (values - mean) ** 2).sum()
     left = 0.0
@@ -55,10 +55,10 @@ def best_stump(model, mean, weight):
     for c, is_nominal in enumerate(model.columns.is_nominal[model.columns.source]):
         codes = model.units.codes[c].astype(int)
         present = np.unique(codes)
-        ways = [codes <= code for code in present[:-1]]
+        splits = [codes <= code for code in present[:-1]]
         if is_nominal:
-            ways = [(bits >> codes) & 1 == 1 for bits in range(1, 1 << int(present.max()))]
-        for left in ways:
+            splits = [(bits >> codes) & 1 == 1 for bits in range(1, 1 << int(present.max()))]
+        for left in splits:
             if left.any() and not left.all():
                 best = max(best, r2_by_hand(mean, left, weight))
     return best
@@ -99,7 +99,7 @@ def test_projecting_the_draws_on_their_own_leaves_would_be_seen():
     """Fractions as of the mean, not as of the draw."""
     rng = np.random.default_rng(0)
     values, part = rng.normal(size=(3, 8, 2)), np.repeat(np.eye(2), 4, axis=0)
-    fraction, means = kept_by(values, part, np.ones(8))
+    fraction, means = explained_by(values, part, np.ones(8))
     assert fraction == pytest.approx([r2_by_hand(v, np.repeat([0, 1], 4), np.ones(8)) for v in values])
     assert fraction != pytest.approx(np.repeat(fraction[:1], 3))
     assert means == pytest.approx(values.reshape(3, 2, 4, 2).mean(axis=2))
@@ -138,3 +138,13 @@ def test_ties_do_not_depend_on_the_order_of_the_rows():
     units, f = np.arange(model.units.n_units), np.zeros((model.units.n_units, 1))
     node, of_row = grow_summary(model, units, f, np.ones(len(units)), 4)
     assert len(node) == 1 and not of_row.any()
+
+
+def test_summaries_print_in_few_lines():
+    x = np.arange(30.0)
+    model = pt.TreeModel(x[:, None], x > 14)
+    tree = pt.Tree([0, -1, -1], [14.5, 0, 0], [1, 0, 0], [2, 0, 0])
+    post = pt.posterior_from_trees(model, [tree], [[0] * 300] * 4)
+    small, values = repr(post.project(2)), repr(post.shap(x[:, None]))
+    assert small.startswith("Projection(2 leaves, R2 1.000)\nx0 <= 14.5 (30 rows)") and small.count("\n") == 3
+    assert values == "Attributions(30 rows, 1 features, 2 outputs, intervals of 0.9)"

@@ -8,8 +8,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.posterior.convergence import check_convergence
-from pactree_mcmc.posterior.ess import ConvergenceWarning
-from pactree_mcmc.posterior.inference_data import rhat
+from pactree_mcmc.posterior.ess import ConvergenceWarning, rhat
 
 N = 60
 NAMES = ["left", "twin", "other", "copy"]
@@ -21,7 +20,7 @@ STAY = (
 
 
 def model():
-    """Columns 0 and 1 are the same, so are 2 and 3: trees that split on the one or the other tell y alike."""
+    """Columns 0 and 1 are the same, so are 2 and 3: trees that split on the one or the other predict y equally."""
     pd = pytest.importorskip("pandas")
     x = np.arange(float(N))
     z = x * 7 % N
@@ -45,7 +44,7 @@ def mixing(n_trees, draws=1000, seed=0):
 @pytest.mark.planted
 @pytest.mark.parametrize("sticky", [False, True], ids=["to the end", "nearly"])
 def test_different_roots_of_equal_posterior_are_named(sticky):
-    """The log posterior, leaves, depth and predictions are the same in all draws: only the root tells."""
+    """The log posterior, leaves, depth and predictions are the same in all draws: only the root differs."""
     trees = [tree(0, 2), tree(1, 2)]
     stuck = np.repeat([[0], [0], [1], [1]], 1000, axis=1)
     if sticky:
@@ -120,7 +119,7 @@ def truth():
 
 
 def false_alarms(truth, runs, draws, rng=1):
-    """How many of the runs of four chains of independent draws are warned of, and how many quantities were judged."""
+    """Return the number of runs of four chains of independent draws with a warning, and of quantities checked."""
     post = truth.sample(4 * draws * 20, rng=rng)
     pool, rng, alarms = post.tree_of_draw.ravel(), np.random.default_rng(rng), 0
     for _ in range(runs):
@@ -149,5 +148,5 @@ def test_the_sampler_warns_of_a_root_that_does_not_move():
         pt.sample(
             of, 200, tune=50, chains=4, rng=1, kernel="grow-prune", start=[tree(0, 2), tree(1, 2)] * 2, progress=False
         )
-    told = [str(w.message) for w in caught if w.category is ConvergenceWarning]
-    assert len(told) == 1 and "root feature 'left': R-hat inf" in told[0]
+    messages = [str(w.message) for w in caught if w.category is ConvergenceWarning]
+    assert len(messages) == 1 and "root feature 'left': R-hat inf" in messages[0]

@@ -1,4 +1,4 @@
-"""Cells and splits: those of all trees listed, those of trees counted by hand, and how well chains know them."""
+"""Cells and splits: those of all trees listed, those of trees counted by hand, and their Monte-Carlo errors."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import exact
 import pactree_mcmc as pt
 from exact.exploring import ExploresGraph
 from pactree_mcmc.posterior.ess import rhat_and_ess
-from pactree_mcmc.posterior.space.cells import Cells, number_cells
+from pactree_mcmc.posterior.trees.cells import Cells, number_cells
 from tests.problems.trees import mask_of
 
 from .spaces import MODELS, all_trees, in_chains, independent, keyed, probabilities, table
@@ -83,7 +83,7 @@ def test_wrong_numbers_of_cells_would_be_seen(monkeypatch, bug):
     right = number_cells
 
     def wrong(post):
-        cells = right(post)
+        cells = right(post.model, post.coded_trees)
         if bug == "nodes count":
             held = cells.of_node >= 0
             ends = np.cumsum(np.bincount(cells.tree_of_node[held], minlength=post.n_distinct_trees))
@@ -98,7 +98,7 @@ def test_wrong_numbers_of_cells_would_be_seen(monkeypatch, bug):
 
 
 def test_the_same_partition_is_the_same_split():
-    """Turned categories, another threshold between the same rows, another feature that parts them alike."""
+    """Exchanged categories, another threshold between the same rows, another feature that separates them equally."""
     X = np.array([[0, 0, 5.0], [1, 0, 6.0], [0, 1, 9.0], [1, 1, 8.0]])
     model = pt.TreeModel(X, [0, 1, 0, 1], nominal=[0])
     leaf = {"left": [1, 0, 0], "right": [2, 0, 0]}
@@ -113,7 +113,7 @@ def test_the_same_partition_is_the_same_split():
 
 
 def test_a_split_below_another_cell_is_another_split():
-    """Both part the rows of the right side at 2.5, but not the same cell."""
+    """Both separate the rows of the right side at 2.5, but not the same cell."""
     X = np.arange(6.0)[:, None]
     model = pt.TreeModel(X, X[:, 0] > 2)
     trees = [stump(2.5), pt.Tree([0, -1, 0, -1, -1], [0.5, 0, 2.5, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0])]
@@ -131,9 +131,9 @@ def test_of_many_rows_some_are_looked_at():
     found = post.support(0.0)
     assert (found.n_rows, found.all_rows) == (2000, 5000)
     assert "2000 of 5000" in found.table().attrs["rows"]
-    few = number_cells(post, max_rows=5)
+    few = number_cells(post.model, post.coded_trees, max_rows=5)
     assert (few.n_rows, few.n_splits, few.n_cells) == (5, 2, 5)
-    assert number_cells(post, max_rows=5000).n_splits == 3
+    assert number_cells(post.model, post.coded_trees, max_rows=5000).n_splits == 3
 
 
 def test_words_say_each_feature_once():
@@ -194,7 +194,7 @@ def test_independent_draws_differ_between_chains_as_expected():
 
 
 def test_the_expected_difference_counts_effective_draws():
-    """Each draw nine times over: the frequencies differ by three times as much, and so they should."""
+    """With each draw repeated nine times the frequencies differ by three times as much."""
     post = independent(exact.solve(MODELS["grid, nominal"]), draws=300)
     sticky = in_chains(post, np.repeat(post.tree_of_draw, 9, axis=1)).asdsf(0.0)
     once = post.asdsf(0.0)

@@ -11,7 +11,7 @@ from tests.posterior.test_convergence import by_hand, cut_at, model_of, warned
 
 
 class End:
-    """State of a chain, of which only the team is asked for."""
+    """State of a chain, of which only the team is used."""
 
     def __init__(self, team):
         self.team = team
@@ -89,7 +89,7 @@ def test_evidences_that_differ_are_reported():
     (line,) = evidences_differ(post.course.evidences)
     assert line == (
         "the log evidence is -123.41 +- 0.10 by one half of the chains and -122.10 +- 0.08 by the other half, which "
-        "tuned apart: one half has lost part of the posterior"
+        "tuned separately: one half has lost part of the posterior"
     )
     found = check_convergence(post)
     assert len(found) == 2 and found[1] == line == objections(post)[1]
@@ -114,7 +114,7 @@ def test_evidences_that_differ_are_reported():
     ],
 )
 def test_evidences_differ_beyond_their_errors(evidences, is_told):
-    """By more than four standard errors and a tenth of a nat; nothing is said if an error is not known."""
+    """A warning needs more than four standard errors and a tenth of a nat, and known errors."""
     post = of_teams(evidences, teams=(0, 1, 2, 0)[: 1 + len(evidences)])
     assert len(evidences_differ(post.course.evidences)) == len(check_convergence(post)) / 2.0 == is_told
     assert converged(post) != is_told

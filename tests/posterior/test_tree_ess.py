@@ -1,4 +1,4 @@
-"""How many draws the trees are worth: independent ones, sticky ones, chains stuck where the posterior is the same."""
+"""Effective sample size of trees: of independent draws, of sticky ones, and of stuck chains of equal posterior."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,8 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.posterior.convergence import check_convergence
-from pactree_mcmc.posterior.ess import _ess, _halves, rhat_and_ess
-from pactree_mcmc.posterior.space import tree_ess as module
+from pactree_mcmc.posterior.ess import ess_of_chains, rhat_and_ess, split_chains
+from pactree_mcmc.posterior.trees import distances as module
 
 from .spaces import MODELS, in_chains, independent
 
@@ -60,19 +60,19 @@ def test_frechet_ess_is_that_of_the_vectors_of_cells(draws, stay):
     """The autocovariances are those of the 0/1 vectors, summed over cells; the rest is as for one number."""
     post = sticky(independent(exact.solve(MODELS["local, regression"]), chains=3, draws=draws), stay)
     vectors = post.cells.holders(np.arange(post.cells.n_cells))[:, post.tree_of_draw].astype(float)
-    halves = np.concatenate([_halves(v[None]) for v in vectors])
+    halves = np.concatenate([split_chains(v[None]) for v in vectors])
     n = halves.shape[2]
     centred = halves - halves.mean(axis=2, keepdims=True)
     covariance = np.array([(centred[:, :, : n - lag] * centred[:, :, lag:]).sum() for lag in range(n)]) / n / 6
     between = halves.mean(axis=2).var(axis=1, ddof=1).sum()
     assert post.tree_ess().frechet == pytest.approx(module.ess_from(covariance[None], np.array([between]), 6)[0])
     one = np.moveaxis(vectors[post.cells.frequencies(post.weight_of_tree) < 1.0][:1], 0, 0)
-    if np.ptp(_halves(one)[0], axis=1).any():
-        direct = _halves(one)
+    if np.ptp(split_chains(one)[0], axis=1).any():
+        direct = split_chains(one)
         mean = direct - direct.mean(axis=2, keepdims=True)
         alone = np.array([(mean[0, :, : n - lag] * mean[0, :, lag:]).sum() for lag in range(n)]) / n / 6
         spread = direct.mean(axis=2).var(axis=1, ddof=1)
-        assert module.ess_from(alone[None], spread, 6) == pytest.approx(_ess(direct))
+        assert module.ess_from(alone[None], spread, 6) == pytest.approx(ess_of_chains(direct))
 
 
 def mirrored():

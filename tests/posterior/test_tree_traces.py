@@ -5,8 +5,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.convergence import trees_judged
-from pactree_mcmc.posterior.inference_data import load_arviz, told_apart, tree_traces
+from pactree_mcmc.posterior.convergence import tree_distances
+from pactree_mcmc.posterior.inference_data import load_arviz, tree_traces, unique_labels
 
 from .spaces import MODELS, independent, parts
 
@@ -60,11 +60,11 @@ def test_one_tree_has_no_uncertain_cells():
     post = pt.posterior_from_trees(pt.TreeModel(x[:, None], x > 4), [pt.Tree([-1], [0], [0], [0])], [[0] * 50] * 2)
     assert list(tree_traces(post)[0]) == ["tree_distance"]
     assert "support" not in post.to_arviz()["posterior"]
-    assert trees_judged(post).names == []
+    assert tree_distances(post).names == []
 
 
-def test_labels_that_are_the_same_are_told_apart():
-    assert told_apart(["a", "b", "a", "a"]) == ["a", "b", "a (2)", "a (3)"]
+def test_equal_labels_get_numbers():
+    assert unique_labels(["a", "b", "a", "a"]) == ["a", "b", "a (2)", "a (3)"]
 
 
 def test_what_is_nearly_always_as_far_is_not_judged():
@@ -72,6 +72,6 @@ def test_what_is_nearly_always_as_far_is_not_judged():
     stumps = [pt.Tree([0, -1, -1], [t, 0, 0], [1, 0, 0], [2, 0, 0]) for t in (4.5, 5.5)]
     model, draws = pt.TreeModel(x[:, None], x > 5), np.zeros((4, 1000), dtype=int)
     draws[:, :20] = 1
-    assert trees_judged(pt.posterior_from_trees(model, stumps, draws)).names == []
+    assert tree_distances(pt.posterior_from_trees(model, stumps, draws)).names == []
     draws[2, :21] = 1
-    assert len(trees_judged(pt.posterior_from_trees(model, stumps, draws)).names) == 2
+    assert len(tree_distances(pt.posterior_from_trees(model, stumps, draws)).names) == 2

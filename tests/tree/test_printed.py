@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.model.prior_draws import draw_prior
+from pactree_mcmc.model.plain import draw_prior
 from pactree_mcmc.table import words as words_module
 from pactree_mcmc.table.kinds import DAY, TIME, UTC
 from pactree_mcmc.table.words import digits_that_separate, figure, figures, shortest_between, threshold_text

@@ -5,7 +5,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 import pactree_mcmc as pt
-from pactree_mcmc.model.prior_draws import draw_prior
+from pactree_mcmc.model.plain import draw_prior
 from pactree_mcmc.tree import export
 
 

@@ -14,7 +14,7 @@ from scipy.stats import norm
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.kernel import STEPS, read_kernel
-from pactree_mcmc.posterior.inference_data import ess
+from pactree_mcmc.posterior.ess import ess
 
 FALSE_ALARM = 1e-4
 MOST_ERROR = 0.006

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,12 +15,12 @@ from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.tree.drawn import RootKey
 from pactree_mcmc.tree.tree import Tree
 
-from ...answers import mean_products, occurrences, size_distribution
+from ...answers import depth_distribution, mean_products, occurrences, size_distribution
 from ...graph.boxes import unpack_cuts
 from ...graph.cells import CellGraph, Intractable, build_graph, by_feature, refuse_not_finite
 from ...graph.limits import check_cells
 from ...graph.packed import WithPackedGraph, pack_graph
-from ...posterior import ExactPosterior
+from ...posterior import ExactPosterior, summary_table
 from ...predicting import CellProbabilities, Placed
 from ...recursion.draws import DrawsIndependently, as_draws
 from ...recursion.flow import Router, average_rows
@@ -29,6 +29,9 @@ from ...recursion.paths import is_fixed_design
 from ...semirings.algebras import LogSum
 from .global_splitting import check_global, splitting_graph
 from .stages import Examples, Stages, root_pmf, route, sum_stages, unroll
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 VALUES_AT_ONCE = 1 << 20
 
@@ -244,7 +247,8 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
             out[strays] = self._values_by_stage(X[strays])
         return out
 
-    def _leaf_distributions(self) -> Any:
+    @property
+    def _tree_of_place(self) -> Any:
         raise ValueError(
             "the predictive distribution of a cell differs between stages, and the mean over stages keeps only the "
             "means: use pt.progressive_mixture(model), whose draws keep the distribution of their stage, or "
@@ -252,10 +256,23 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
         )
 
     def _mixtures(self, X: np.ndarray) -> Any:
-        return self._leaf_distributions()
+        return self._tree_of_place
 
-    def _averages(self, X: np.ndarray, by_cell: np.ndarray) -> np.ndarray:
-        return self._leaf_distributions()
+    def _averages(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
+        return self._tree_of_place
+
+    def _std_over_trees(self, X: np.ndarray) -> np.ndarray:
+        return self._tree_of_place
+
+    @property
+    def _stats_by_place(self) -> np.ndarray:
+        return self._tree_of_place
+
+    def kl_to_prior(self) -> float:
+        raise ValueError(
+            "the divergence from the prior of the mean over stages is unknown, since a tree has another probability in "
+            "each stage: use exact.solve(model)."
+        )
 
     def _as_draws(self, draws: int, rng: Any) -> SampledPosterior:
         return self.sample(check_count("draws", draws), rng)
@@ -268,7 +285,7 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
             np.any(order.estimation != self.model.target.estimation) for order in self._orders
         )
         if not frozen:
-            self._leaf_distributions()
+            self._tree_of_place  # noqa: B018
         draws = self.sample(n, rng)
         return draws, draws.tree_of_draw[0]
 
@@ -299,14 +316,20 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
     def n_leaves_pmf(self) -> np.ndarray:
         """Distribution of the number of leaves, the mean over the stages; entry m is P(m leaves)."""
         # the empty leaf beside the stage counts as one more
-        distributions = []
+        by_order = []
         for i in range(len(self._orders)):
             stages, log_inside, occurs = self._summed(i)
-            distributions.append(size_distribution(stages.graph, log_inside, occurs)[1:])
-        out = np.zeros(max(len(distribution) for distribution in distributions))
-        for distribution in distributions:
-            out[: len(distribution)] += distribution / len(distributions)
-        return out
+            by_order.append(size_distribution(stages.graph, log_inside, occurs)[1:])
+        return _mean_of_pmfs(by_order)
+
+    def depth_pmf(self) -> np.ndarray:
+        """Distribution of the depth, the mean over the stages; entry d is P(the deepest leaf has depth d)."""
+        # the split that chooses the stage counts as one more level
+        deepest, by_order = int(self.model.prior_tables.depth_limit) + 1, []
+        for i in range(len(self._orders)):
+            stages, log_inside, _ = self._summed(i)
+            by_order.append(depth_distribution(stages.graph, log_inside, deepest)[1:])
+        return _mean_of_pmfs(by_order)
 
     def feature_inclusion(self) -> np.ndarray:
         """Probability (p,) that a tree splits on each feature at least once, the mean over the stages."""
@@ -368,11 +391,23 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
         score = np.add.reduceat(np.where(is_leaf, self.graph.score[nodes[:, CELL]], 0.0), offset[:-1])
         return Grown(nodes, offset, grown.log_prior - stages.graph.log_rule[chosen], score)
 
+    def summary(self) -> pd.DataFrame:
+        """DataFrame of log_evidence, n_leaves, the number of leaves of the most probable tree, cells and splits."""
+        return summary_table(self, self.graph)
+
     def __repr__(self) -> str:
         return (
             f"ProgressiveMixture({self.stage_log_evidence.shape[1]} stages, {len(self._orders)} orders, "
             f"{self.graph.n_cells} cells, {self.graph.n_edges} splits)"
         )
+
+
+def _mean_of_pmfs(pmfs: list[np.ndarray]) -> np.ndarray:
+    """Return the mean of distributions of different lengths."""
+    out = np.zeros(max(len(pmf) for pmf in pmfs))
+    for pmf in pmfs:
+        out[: len(pmf)] += pmf / len(pmfs)
+    return out
 
 
 def _in_order(model: TreeModel, order: Order) -> Examples:

@@ -9,7 +9,8 @@ import numpy as np
 
 from ...core.checks import check_count
 from ...posterior.base import Posterior
-from ...posterior.inference_data import by_draw, ess, rhat
+from ...posterior.ess import ess, rhat
+from ...posterior.inference_data import by_draw
 from ...posterior.sampled import SampledPosterior
 from . import style
 from .style import ERRORS, MOST_CHAINS, color_of

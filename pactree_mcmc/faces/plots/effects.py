@@ -9,8 +9,8 @@ import numpy as np
 
 from ...core.checks import Seed, check_count, check_number, read_generator
 from ...posterior.base import Posterior
-from ...posterior.predictive import has_values_by_leaf
-from ...posterior.summaries.attributions import Attributions, attributions_of
+from ...posterior.draws import has_values_by_leaf
+from ...posterior.rows.attributions import Attributions, attributions_of
 from ...table.kinds import NUMBER
 from ...table.words import figure, figures, value_text
 from ...tree.arrays import leaf_values, leaves_reached

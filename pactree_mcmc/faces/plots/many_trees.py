@@ -11,11 +11,10 @@ import numpy as np
 from ...core.checks import Seed, check_choice, check_count, check_number, check_type
 from ...posterior.base import Posterior
 from ...posterior.sampled import SampledPosterior
-from ...posterior.space.cells import rows_looked_at
-from ...posterior.space.distances import KINDS, TreeDistances, row_counts, spaced
-from ...posterior.space.scaling import classical_scaling
-from ...posterior.summaries.consensus import ConsensusTree
-from ...posterior.summaries.modes import Mode, Modes
+from ...posterior.trees.cells import rows_looked_at
+from ...posterior.trees.consensus import ConsensusTree
+from ...posterior.trees.distances import KINDS, TreeDistances, classical_scaling, row_counts, spaced
+from ...posterior.trees.modes import Mode, Modes
 from ...table.words import count_text
 from ...tree.arrays import LEAF
 from ...tree.coded import leaves_of_units

@@ -11,7 +11,7 @@ import numpy as np
 from ...core.checks import check_type
 from ...model import TreeModel
 from ...posterior.base import Posterior
-from ...posterior.inference_data import ess
+from ...posterior.ess import ess
 from ...posterior.sampled import SampledPosterior
 
 if TYPE_CHECKING:

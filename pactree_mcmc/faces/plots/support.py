@@ -11,7 +11,7 @@ from ...core.checks import check_count, check_number, check_type
 from ...posterior.base import Posterior
 from ...posterior.ess import FEWEST_PER_CHAIN, autocorrelation_times
 from ...posterior.sampled import SampledPosterior
-from ...posterior.space.support import Support
+from ...posterior.trees.support import Support
 from . import style
 from .style import ERRORS, MOST_CHAINS, color_of
 

@@ -12,13 +12,12 @@ from ...files.calls import versions
 from ...model.leaf_words import lines_of_cells
 from ...posterior.base import Posterior
 from ...posterior.convergence import check_convergence, verdict
-from ...posterior.predictive import has_values_by_leaf
+from ...posterior.draws import has_values_by_leaf
 from ...posterior.sampled import SampledPosterior
-from ...posterior.space.distances import spaced
-from ...posterior.space.paths import condition_of, conditions_in_words, path_to
-from ...posterior.space.scaling import classical_scaling
-from ...posterior.space.support import words_of_node
-from ...posterior.summaries.credible_set import CredibleSet
+from ...posterior.trees.credible_set import CredibleSet
+from ...posterior.trees.distances import classical_scaling, spaced
+from ...posterior.trees.paths import condition_of, conditions_in_words, path_to
+from ...posterior.trees.support import words_of_node
 from ...tree.arrays import LEAF
 from ...tree.export import MOST_CLASSES
 from . import words

@@ -12,11 +12,11 @@ import numpy as np
 
 from ...model.leaf.distributions import NegativeBinomial, StudentT
 from ...model.leaf_words import words_of_cells
+from ...posterior.draws import has_values_by_leaf
 from ...posterior.ess import rhat_and_ess_by_tree
-from ...posterior.predictive import has_values_by_leaf
-from ...posterior.space.cells import rows_looked_at
-from ...posterior.space.distances import row_counts, spaced
-from ...posterior.summaries.credible_set import CredibleSet
+from ...posterior.trees.cells import rows_looked_at
+from ...posterior.trees.credible_set import CredibleSet
+from ...posterior.trees.distances import row_counts, spaced
 from ...table.kinds import NUMBER
 from ...table.words import digits_of_range, figure, threshold_text
 from ...tree.arrays import LEAF
@@ -314,7 +314,7 @@ def _distributions(post: SampledPosterior) -> StudentT | NegativeBinomial | None
     if model.classes_ is not None or not has_values_by_leaf(model) or not model.leaf.has_likelihood:
         return None
     try:
-        distributions = post._leaf_distributions()
+        distributions = model.leaf.predictive(post.node_stats, post._tree_of_place, model.target)
     except ValueError:
         # of several outputs, or a leaf of the caller's own without distributions
         return None

@@ -31,8 +31,9 @@ from ...mcmc.sampling import sample
 from ...model import LocalCuts, TreeModel
 from ...model.data import number_target
 from ...model.leaf.base import Leaf
-from ...posterior.convergence import objections, training_points
+from ...posterior.convergence import objections
 from ...posterior.ess import ConvergenceWarning
+from ...posterior.rows.training import training_points
 from ...posterior.sampled import SampledPosterior, fractions
 from ...table.labels import refuse_missing
 from ...table.reader import Table, frame_of, holds_categories, is_frame

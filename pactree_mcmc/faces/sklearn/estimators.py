@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ...model import DirichletMultinomial, NormalInverseGamma
-from ...posterior.predictive import Predictive
+from ...posterior.rows.predictive import MixtureOverTrees
 from ...table.validation import read_column
 from .base import BayesianTree, Rows
 from .prior_search import Choice, class_leaves, number_leaves, number_starts
@@ -242,7 +242,7 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
         numbers = self._numbers(X)
         if not return_std:
             return self.posterior_._values(numbers)[:, 0]
-        mean, variance = Predictive(self.posterior_).mean_and_variance(numbers)
+        mean, variance = MixtureOverTrees(self.posterior_).mean_and_variance(numbers)
         return mean, np.sqrt(variance)
 
     def predict_quantiles(self, X: Any, q: Any) -> np.ndarray:
@@ -268,7 +268,7 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
         -----
         `SampledPosterior.predict_quantiles` describes the distribution and the cost.
         """
-        return Predictive(self.posterior_).quantiles(self._numbers(X), q)
+        return MixtureOverTrees(self.posterior_).quantiles(self._numbers(X), q)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
         """Return the ends (n, 2) of the central interval that contains a new y with probability ``coverage``.
@@ -280,4 +280,4 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
         ValueError
             If ``coverage`` is not in (0, 1), or X does not fit.
         """
-        return Predictive(self.posterior_).interval(self._numbers(X), coverage)
+        return MixtureOverTrees(self.posterior_).interval(self._numbers(X), coverage)

@@ -21,7 +21,7 @@ from ...mcmc.sampling import sample
 from ...model import ChipmanPrior, DirichletMultinomial, LocalCuts, NormalInverseGamma, TreeModel
 from ...model.leaf.compiled import add_scores_into
 from ...posterior.ess import ConvergenceWarning
-from ...posterior.left_out import leaf_of_units, rows_left_out
+from ...posterior.rows.left_out import leaf_of_units, rows_left_out
 from ...posterior.sampled import SampledPosterior
 from ...tree.arrays import LEAF, node_depths
 
@@ -125,7 +125,7 @@ def left_out(post: SampledPosterior, power: float) -> float:
     mean = log_mean(-left.gained, axis=0)
     log_w = np.minimum(-left.gained, mean + 0.5 * np.log(len(left.gained)))
     each = logsumexp(log_w + left.density, axis=0) - logsumexp(log_w, axis=0)
-    return float(np.average(each, weights=left.count))
+    return float(np.average(each, weights=left.weight))
 
 
 def class_leaves(n_classes: int) -> list[DirichletMultinomial]:

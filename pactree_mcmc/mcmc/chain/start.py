@@ -15,7 +15,7 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...files.encoding import kept
 from ...model import TreeModel
-from ...model.prior_draws import draw_prior
+from ...model.plain import draw_prior
 from ...posterior.joining import join_chains
 from ...tree.arrays import LEAF
 from ...tree.tree import Tree

@@ -10,7 +10,7 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.codes import SHARED_NORMAL
-from ...model.leaf.of_numbers import squares_about_mean
+from ...model.leaf.normal import squares_about_mean
 from .lists import is_leaf
 from .records import NONE, SCAN
 from .terms import next_node, score_node, subtree_log_score

@@ -1,107 +1,160 @@
-"""The base class of leaf models: additive statistics of a cell, a score, predictions."""
+"""The base class of leaf models.
+
+A leaf model is a declaration of four things:
+
+- the *statistics*: what each row adds to the sums of its cell (`Leaf.statistics`);
+- the *score* of these sums, plainly (`Leaf.plain_score`) and compiled (`Leaf.compiled_score`, the function beside it);
+- the *distribution* of a new y given the sums (`Leaf.predictive`), and its mean (`Leaf.value`);
+- *draws*: of the parameters given the sums (`Leaf.draw_parameters`), and of y given the parameters
+  (`Leaf.draw_given`).
+
+This class derives everything else from them. `survival.py` contains two leaves to copy.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from ...core.checks import check_number, read_numbers, settle
+from ...core.compile.address import address_of
+from . import codes
 from .codes import LeafRule
+from .distributions import Distributions
 from .target import Target
+
+EXACT_INTEGERS = 1 << 53
+"""Integers up to which a float64 contains all of them."""
 
 
 class Leaf:
-    """Base class of leaf models. A subclass needs a score code and an entry in `known` and in the tests' table of
-    leaves.
+    """Base class of leaf models.
+
+    A cell has its weight as first statistic, then the sums of `statistics` over its rows, each row as often as it
+    weighs. The compiled score is called by its address, so that a new leaf model needs no recompilation. It sees the
+    sums without the weight. Leaf models whose score has a code (`codes`) see all statistics instead.
     """
 
-    kind: ClassVar[int]
-    is_classifier: ClassVar[bool]
+    kind: Any = codes.BY_ADDRESS
+    positive: ClassVar[tuple[str, ...]] = ()
+    """Parameters that must be positive and finite."""
+    finite: ClassVar[tuple[str, ...]] = ()
+    """Parameters that must be finite."""
+    is_classifier: Any = False
     uses_estimation: ClassVar[bool] = False
     depends_on_n_classes: ClassVar[bool] = True
-    """Whether the prediction of a cell depends on the number of classes, including those that none of its rows has."""
+    """True if the prediction of a cell depends on the number of classes, including those that none of its rows has."""
     separates: ClassVar[bool] = True
-    """Whether the score of a tree is the sum over its leaves; the exact engine needs it."""
+    """True if the score of a tree is the sum over its leaves. The exact engine needs this."""
     has_likelihood: ClassVar[bool] = True
+    has_closed_expectation: ClassVar[bool] = True
+    """True if the leaf has an `expectation`; False if it has only draws of it."""
     needs_variance: ClassVar[bool] = True
-    """False if the statistics and defaults hold no squares of y, so that the variance of y may overflow."""
-    y_columns: int = 1
+    """False if the statistics and defaults contain no squares of y, so that the variance of y may overflow."""
+    y_columns: Any = 1
+    """Number of columns of y, which has shape (n,) if there is one."""
     y_names: tuple[str, ...] = ()
     """Names of the columns of y, by which a frame is read."""
-    """Number of columns of y, which has shape (n,) if there is one."""
     x_columns: Any = None
-    """Names or indices of the columns of X that the leaf uses; None: none."""
-    predicts: bool = True
-    """Whether it has a `value`."""
-    weighs_rows: bool = True
+    """Names or indices of the columns of X that the leaf uses, or None."""
+    predicts: Any = True
+    """True if the leaf has a `value`."""
+    weighs_rows: Any = True
     """True if the `weight` of a cell is the weight of its rows, False if it is that of their exposures."""
+    compiled_score: Any = None
+    """Score in nats of the sums of a cell as a function to compile: ``(s, n)``, or ``(s, n, params)``."""
+    score_parameters: ClassVar[tuple[str, ...]] = ()
+    """Parameters that the compiled score reads as ``params[0], ...``."""
+
+    def __post_init__(self) -> None:
+        for name in self.finite:
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), "a finite number")
+        for name in self.positive:
+            # None is the default of parameters that are set from the data
+            if getattr(self, name) is not None or getattr(type(self), name) is not None:
+                check_positive(name, getattr(self, name))
+                settle(self, name, float(getattr(self, name)))
+
+    # what a leaf model declares
 
     def resolve(self, target: Target) -> Self:
-        """Returns the leaf model with every parameter set, from the data where it was not given."""
+        """Return the leaf model with every parameter set. Parameters that are None are set from the data."""
         return self
 
-    def n_stats(self, target: Target) -> int:
-        """Returns the number of statistics of a cell."""
-        return 3
+    def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+        """Return what rows with ``y`` (n,) or (n, d) add to the sums of their cell: k arrays (n,).
 
-    def labels(self, target: Target) -> np.ndarray:
-        """Which statistic each row adds its weight to, (n,) int32, when the statistics are counts."""
-        raise NotImplementedError
-
-    def moments(self, target: Target) -> tuple[np.ndarray | None, np.ndarray]:
-        """Weight (n,) of each row, None when all are 1, and its two moments (2, n), when they are not counts."""
-        raise NotImplementedError
-
-    def params(self, target: Target) -> np.ndarray:
-        """Parameters in the layout of the compiled score."""
-        raise NotImplementedError
-
-    def log_score(self, stats: np.ndarray, target: Target) -> float:
-        """Returns the score of one cell, nats, without compiled code."""
-        raise NotImplementedError
-
-    def log_tree_score(self, stats: np.ndarray, target: Target) -> float:
-        """Returns the score, nats, of a tree whose nonempty leaves have ``stats`` (m, n_stats), without compiled
-        code.
+        ``target`` contains what else the rows have, such as regressors.
         """
-        return float(sum(self.log_score(cell, target) for cell in stats))
+        raise NotImplementedError
 
-    def order_of_y(self, names: list[str], columns: list[Any]) -> list[int]:
-        """Return the places of the columns of y in a frame, found by their names, or all of them as they are."""
-        lower = [name.lower() for name in names]
-        if self.y_names and set(self.y_names) <= set(lower):
-            return [lower.index(name) for name in self.y_names]
-        return list(range(len(names)))
+    def plain_score(self, sums: np.ndarray, target: Target) -> float:
+        """Return the score in nats of a cell that has weight, without compiled code."""
+        raise NotImplementedError
 
-    def for_one_tree(self, rng: np.random.Generator) -> Leaf:
-        """Returns the leaf model with the parameters common to all leaves of a tree drawn from their prior."""
-        return self
+    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Any:
+        """Return the `Distributions` of a new y of weight and exposure 1 in nodes with ``stats`` (m, n_stats).
 
-    def weight(self, stats: np.ndarray) -> np.ndarray:
-        """Weight (m,) of the rows of cells with ``stats`` (m, n_stats); their number where none has a weight."""
-        return stats[:, 0]
-
-    def words(self, stats: np.ndarray, target: Target) -> list[str] | None:
-        """Return the predictions of cells with ``stats`` (m, n_stats) as text; None if `value` says all of them."""
-        return None
+        The parameters of the leaf are integrated out. ``tree`` (m,) is the number of the tree that a node is a leaf of,
+        -1 for an inner node. Leaves of classes have `value` instead.
+        """
+        raise NotImplementedError
 
     def value(self, stats: np.ndarray, target: Target, *regressors: np.ndarray) -> np.ndarray:
-        """Returns the predictions of cells with ``stats`` (m, n_stats): class probabilities (m, K) or means (m, d).
+        """Return the predictions of cells with ``stats`` (m, n_stats): class probabilities (m, K) or means (m, d).
 
         A leaf with ``x_columns`` also takes the regressors (m, c) of the row that each cell predicts.
         """
         raise NotImplementedError
 
-    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
-        """Log predictive density (m,) of ``y`` (m,), observed ``weight`` times, in cells with ``stats`` (m, n_stats).
+    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+        """Draw the parameters of the leaves of one tree given their rows: arrays (m, ...)."""
+        raise ValueError(f"{type(self).__name__} is not a model of y; there is nothing to draw.")
 
-        This is the difference that a row of this weight makes to the score of the cell.
+    def draw_given(
+        self, rng: np.random.Generator, parameters: Sequence[np.ndarray], target: Target, rows: Any, *regressors: Any
+    ) -> np.ndarray:
+        """Draw y (n,) given the parameters, of which each array now has an entry for each y.
+
+        ``rows`` and ``regressors`` are those of `draw`.
         """
         raise NotImplementedError
 
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        """Return the posterior of each column of E(y), or of each class probability, in nodes with ``stats``.
+
+        Given the tree, this has a closed form. The arguments are those of `predictive`.
+        """
+        raise ValueError(f"{type(self).__name__} is not a model of y, so E(y) has no posterior.")
+
+    def expectation_given(self, parameters: Sequence[np.ndarray], *regressors: Any) -> np.ndarray:
+        """Return E(y), or the class probabilities, (n, d), given the parameters, as `draw_given` takes them."""
+        return parameters[0].reshape(len(parameters[0]), -1)
+
+    # statistics
+
+    def n_stats(self, target: Target) -> int:
+        """Return the number of statistics of a cell."""
+        some = None if target.regressors is None else target.regressors[:1]
+        return 1 + len(self.statistics(target.values[:1], target._replace(regressors=some)))
+
+    def labels(self, target: Target) -> np.ndarray:
+        """Return the number of the statistic that each row adds its weight to, (n,), if the statistics are counts."""
+        raise NotImplementedError
+
+    def moments(self, target: Target) -> tuple[np.ndarray | None, np.ndarray]:
+        """Return the weight (n,) of each row, None if all are 1, and its weighted statistics (k, n)."""
+        sums = np.array(self.statistics(target.values, target), dtype=np.float64, order="C")
+        if target.weight is not None:
+            sums *= target.weight
+        return target.weight, sums
+
     def row_stats(self, target: Target) -> np.ndarray:
-        """Returns what each row adds to the statistics of its cell, (n, n_stats)."""
+        """Return what each row adds to the statistics of its cell, (n, n_stats)."""
         if not self.is_classifier:
             weight, moments = self.moments(target)
             return np.column_stack([np.ones(len(target.values)) if weight is None else weight, *moments])
@@ -109,8 +162,70 @@ class Leaf:
         out[np.arange(len(out)), self.labels(target)] = target.weights
         return out
 
+    def added(self, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
+        """Return what ``y``, observed ``weight`` times, adds to cells if it replaces the y of rows, (n, n_stats)."""
+        weight = np.broadcast_to(np.asarray(weight, dtype=np.float64), len(y))
+        return weight[:, None] * np.column_stack([np.ones(len(y)), *self.statistics(y, target)])
+
+    def weight(self, stats: np.ndarray) -> np.ndarray:
+        """Return the weight (m,) of the rows of cells with ``stats`` (m, n_stats)."""
+        return stats[:, 0]
+
+    def sums_of(self, stats: np.ndarray) -> np.ndarray:
+        """Return the statistics (..., k) that the score of a cell sees."""
+        return stats[..., 1:] if self.kind == codes.BY_ADDRESS and not self.is_classifier else stats
+
+    # scores
+
+    def score_params(self, target: Target) -> np.ndarray:
+        """Return the parameters of the compiled score. If there are none, the function takes two arguments."""
+        return np.array([getattr(self, name) for name in self.score_parameters])
+
+    def params(self, target: Target) -> np.ndarray:
+        """Return the parameters in the layout of `compiled.leaf_score`."""
+        own = np.asarray(self.score_params(target), dtype=np.float64)
+        address = address_of(self.compiled_score, len(own) > 0)
+        if not 0 < address < EXACT_INTEGERS:
+            raise RuntimeError(f"the compiled score lies at address {address}, which a float64 does not hold exactly.")
+        return np.array([address, 0.0 if self.is_classifier else 1.0, len(own) > 0, *own], dtype=np.float64)
+
+    def lookup(self, target: Target) -> np.ndarray:
+        """Return functions (r, m) of the weights 0, ..., m - 1 that the score needs; (1, 1) if none are tabulated."""
+        return np.zeros((1, 1))
+
+    def rule(self, target: Target) -> LeafRule:
+        """Return the leaf model as compiled code takes it."""
+        return LeafRule(self.kind, self.params(target), self.n_stats(target), self.lookup(target))
+
+    def scores(self, stats: np.ndarray, target: Target) -> np.ndarray:
+        """Return the compiled scores (m,) of cells with ``stats`` (m, n_stats), for scores by address."""
+        out = np.zeros(len(stats))
+        codes.add_addressed_scores_into(
+            out, self.params(target), np.ascontiguousarray(stats, dtype=np.float64), len(out)
+        )
+        return out
+
+    def log_score(self, stats: np.ndarray, target: Target) -> float:
+        """Return the score in nats of one cell with ``stats`` (n_stats,), without compiled code."""
+        if not self.weight(stats[None])[0] > 0.0:
+            return 0.0
+        return float(self.plain_score(self.sums_of(stats), target))
+
+    def log_tree_score(self, stats: np.ndarray, target: Target) -> float:
+        """Return the score in nats of a tree whose nonempty leaves have ``stats`` (m, n_stats)."""
+        return float(sum(self.log_score(cell, target) for cell in stats))
+
+    # densities of rows
+
+    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
+        """Return the log predictive density (m,) of ``y`` (m,), observed ``weight`` times, in cells with ``stats``.
+
+        This is the difference that a row of this weight makes to the score of the cell.
+        """
+        return self.scores(stats + self.added(y, target, weight), target) - self.scores(stats, target)
+
     def log_density_left_out(self, others: np.ndarray, node: np.ndarray, target: Target) -> np.ndarray:
-        """Returns the log density (n,) of every row given all other rows and the tree.
+        """Return the log density (n,) of every row given all other rows and the tree.
 
         This is the difference that the row makes to the score of the tree. ``others`` (n, n_stats) are the statistics
         of a row's leaf without the row, ``node`` (n,) is the number of the leaf.
@@ -126,13 +241,7 @@ class Leaf:
         every = self.log_density(others + self.row_stats(target), target.values, target, target.weights)
         return every - self.log_density_left_out(others, node, target)
 
-    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Any:
-        """Distributions of a new y of weight and exposure 1 in the nodes ``stats`` (m, n_stats), parameters integrated
-        out.
-
-        ``tree`` (m,) is the number of the tree that a node is a leaf of, -1 inside. Class leaves have `value`.
-        """
-        raise NotImplementedError
+    # draws
 
     def draw(
         self,
@@ -141,35 +250,71 @@ class Leaf:
         leaf: np.ndarray,
         target: Target,
         rows: np.ndarray | None = None,
+        *regressors: np.ndarray,
     ) -> np.ndarray:
-        """New y (n,) in leaves of one tree: the parameters of each given its rows, then the data given these.
+        """Draw y (n,) in leaves of one tree: the parameters of each leaf given its rows, then y given the parameters.
 
         ``stats`` (m, n_stats) are the statistics of the leaves, zeros for leaves without rows; ``leaf`` (n,) is the
         leaf of each y; ``rows`` (n,) is the training row to which each y belongs, None for new rows.
         """
-        raise ValueError(f"{type(self).__name__} is not a model of y; there is nothing to draw.")
+        parameters = self.draw_parameters(rng, stats, target)
+        return self.draw_given(rng, [part[leaf] for part in parameters], target, rows, *regressors)
+
+    def draw_expectation(
+        self, rng: np.random.Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, *regressors: np.ndarray
+    ) -> np.ndarray:
+        """Draw the parameters of the leaves of one tree given their rows, and return E(y) in them, (n, d).
+
+        The arguments are those of `draw`.
+        """
+        parameters = self.draw_parameters(rng, stats, target)
+        return self.expectation_given([part[leaf] for part in parameters], *regressors)
 
     def draw_y(
         self, rng: np.random.Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: np.ndarray
     ) -> np.ndarray:
-        """`draw` for training rows, in the columns in which y is given."""
+        """Draw y for training rows, in the columns in which y is given."""
         return self.draw(rng, stats, leaf, target, rows)
 
-    def in_file(self, target: Target) -> Any:
-        """Returns the contents of a file about the leaf model."""
+    def for_one_tree(self, rng: np.random.Generator) -> Leaf:
+        """Return the leaf model given a draw, from the prior, of the parameters that all leaves of a tree share."""
         return self
 
-    def rule(self, target: Target) -> LeafRule:
-        """The model as compiled code takes it."""
-        return LeafRule(self.kind, self.params(target), self.n_stats(target), self.lookup(target))
+    # input and output
 
-    def lookup(self, target: Target) -> np.ndarray:
-        """Functions (r, m) of the weights 0, ..., m - 1 that the score needs; (1, 1) where none are tabulated."""
-        return np.zeros((1, 1))
+    def with_defaults(self, **defaults: Any) -> Self:
+        """Return the leaf model with ``defaults`` in place of None. A function gets the leaf as set so far."""
+        out = self
+        for name, default in defaults.items():
+            if getattr(out, name) is None:
+                out = replace(out, **{name: default(out) if callable(default) else default})  # type: ignore[type-var]
+        return out
+
+    def order_of_y(self, names: list[str], columns: list[Any]) -> list[int]:
+        """Return the places of the columns of y in a frame, found by their names, or all of them as they are."""
+        lower = [name.lower() for name in names]
+        if self.y_names and set(self.y_names) <= set(lower):
+            return [lower.index(name) for name in self.y_names]
+        return list(range(len(names)))
+
+    def words(self, stats: np.ndarray, target: Target) -> list[str] | None:
+        """Return the predictions of cells with ``stats`` (m, n_stats) as text, or None if `value` says all of them."""
+        return None
+
+    def in_file(self, target: Target) -> Any:
+        """Return what a file stores of the leaf model."""
+        return self
+
+
+def refuse_rows(bad: np.ndarray, what: str, values: np.ndarray, wanted: str) -> None:
+    """Refuse rows (n,) of y if some are ``bad``. The error names the first: ``what`` is its value, give ``wanted``."""
+    if np.any(bad):
+        row = int(np.argmax(bad))
+        raise ValueError(f"{what} is {values[row].tolist()} in row {row}; {wanted}")
 
 
 def check_positive(name: str, value: Any, *, entries: bool = False) -> None:
-    """Refuse a parameter that is not positive and finite; it may be an array when it has ``entries``."""
+    """Refuse a parameter that is not positive and finite. It may be an array if it has ``entries``."""
     array = read_numbers(name, value)
     if array.ndim > entries:
         raise ValueError(f"{name} has shape {array.shape}; give one number{' or a row of them' * entries}.")
@@ -180,17 +325,3 @@ def check_positive(name: str, value: Any, *, entries: bool = False) -> None:
         raise ValueError(
             f"{name}={np.atleast_1d(array)[np.atleast_1d(bad)][0]} is out of range; give finite {name} > 0."
         )
-
-
-def check_finite(name: str, value: float | None) -> None:
-    """Refuse a parameter that is given but not finite."""
-    if value is not None:
-        check_number(name, value, "a finite number")
-
-
-def settle_parameters(leaf: Leaf, *names: str) -> None:
-    """Refuse those that are given and not positive; those given become floats."""
-    for name in names:
-        if getattr(leaf, name) is not None:
-            check_positive(name, getattr(leaf, name))
-            settle(leaf, name, float(getattr(leaf, name)))

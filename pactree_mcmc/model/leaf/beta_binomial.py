@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import lgamma
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from ...core.compile.address import by_address
 from ...core.special import gammaln
 from ...files.encoding import kept
-from .base import settle_parameters
-from .by_address import AddressedLeaf
+from .base import Leaf, refuse_rows
+from .distributions import Distributions
 from .gamma import log_gamma_ratio
 from .target import Target
 
 
+@by_address
+def beta_binomial_score(s: Any, n: int, params: Any) -> float:
+    """Return the score. ``s``: successes, failures, sum of the log binomial coefficients; ``params``: a, b."""
+    a, b = params[0], params[1]
+    each = lgamma(a + s[0]) - lgamma(a) + lgamma(b + s[1]) - lgamma(b)
+    return s[2] + each - (lgamma(a + b + s[0] + s[1]) - lgamma(a + b))
+
+
 @kept
 @dataclass(frozen=True, eq=False)
-class BetaBinomial(AddressedLeaf):
+class BetaBinomial(Leaf):
     """Successes among trials, with their probability ``p ~ Beta(a, b)`` integrated out.
 
     y has two columns, (n, 2): successes, and trials. With S successes and F failures in a cell, and ``c`` the sum of
@@ -53,94 +61,44 @@ class BetaBinomial(AddressedLeaf):
     b: float = 1.0
     y_columns = 2
     y_names = ("successes", "trials")
-
-    def __post_init__(self) -> None:
-        settle_parameters(self, "a", "b")
+    positive = score_parameters = ("a", "b")
+    compiled_score = staticmethod(beta_binomial_score)
 
     def resolve(self, target: Target) -> Self:
         successes, trials = target.values.T
         bad = (successes < 0) | (successes > trials) | np.any(target.values != np.floor(target.values), axis=1)
-        if np.any(bad):
-            row = int(np.argmax(bad))
-            raise ValueError(
-                f"y is {target.values[row].tolist()} in row {row}; give counts: successes, and at least as many trials."
-            )
+        refuse_rows(bad, "y", target.values, "give counts: successes, and at least as many trials.")
         return self
 
-    @property
-    def score_function(self) -> Callable[..., float]:
-        return beta_binomial_score
-
-    def score_params(self, target: Target) -> np.ndarray:
-        return np.array([self.a, self.b])
-
-    def statistics(self, y: np.ndarray, regressors: np.ndarray | None) -> np.ndarray:
+    def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
         successes, trials = y.T
         failures = trials - successes
-        return np.column_stack(
-            [successes, failures, gammaln(trials + 1.0) - gammaln(successes + 1.0) - gammaln(failures + 1.0)]
-        )
+        return successes, failures, gammaln(trials + 1.0) - gammaln(successes + 1.0) - gammaln(failures + 1.0)
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         each = log_gamma_ratio(np.array([self.a, self.b]), sums[:2])
         return float(sums[2] + each.sum() - log_gamma_ratio(np.float64(self.a + self.b), sums[:2].sum()))
 
-    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Trial:
+    def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         successes, failures = self.a + stats[:, 1], self.b + stats[:, 2]
-        return Trial(successes / (successes + failures))
+        return (successes / (successes + failures))[:, None]
 
-    def value(self, stats: np.ndarray, target: Target, *regressors: np.ndarray) -> np.ndarray:
-        return self.predictive(stats, np.empty(0), target).chance[:, None]
+    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Distributions:
+        return Distributions("bernoulli", self.value(stats, target)[:, 0], is_whole=True)
 
-    def draw(
-        self,
-        rng: np.random.Generator,
-        stats: np.ndarray,
-        leaf: np.ndarray,
-        target: Target,
-        rows: np.ndarray | None = None,
-        *regressors: np.ndarray,
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        return [Distributions("beta", self.a + stats[:, 1], self.b + stats[:, 2])]
+
+    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+        return (rng.beta(self.a + stats[:, 1], self.b + stats[:, 2]),)
+
+    def draw_given(
+        self, rng: np.random.Generator, parameters: Sequence[np.ndarray], target: Target, rows: Any, *regressors: Any
     ) -> np.ndarray:
-        chance = rng.beta(self.a + stats[:, 1], self.b + stats[:, 2])
-        trials = np.ones(len(leaf)) if rows is None else target.values[rows, 1]
-        return rng.binomial(trials.astype(np.int64), chance[leaf]).astype(np.float64)
+        trials = np.ones(len(parameters[0])) if rows is None else target.values[rows, 1]
+        return rng.binomial(trials.astype(np.int64), parameters[0]).astype(np.float64)
 
     def draw_y(
         self, rng: np.random.Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: np.ndarray
     ) -> np.ndarray:
         return np.column_stack([self.draw(rng, stats, leaf, target, rows), target.values[rows, 1]])
-
-
-@by_address
-def beta_binomial_score(s: Any, n: int, params: Any) -> float:
-    """Compiled score. ``s``: successes, failures, sum of the log binomial coefficients; ``params``: a, b."""
-    a, b = params[0], params[1]
-    each = lgamma(a + s[0]) - lgamma(a) + lgamma(b + s[1]) - lgamma(b)
-    return s[2] + each - (lgamma(a + b + s[0] + s[1]) - lgamma(a + b))
-
-
-class Trial(NamedTuple):
-    """Single trials, one distribution for each place."""
-
-    chance: np.ndarray
-    is_whole = True
-
-    def take(self, place: np.ndarray) -> Self:
-        """Return the distributions of some places."""
-        return type(self)(self.chance[place])
-
-    def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return means and variances."""
-        return self.chance, self.chance * (1.0 - self.chance)
-
-    def below(self, y: np.ndarray) -> np.ndarray:
-        """Return the probability of at most y."""
-        return 1.0 - self.above(y)
-
-    def above(self, y: np.ndarray) -> np.ndarray:
-        """Return the probability of more than y."""
-        return np.where(y < 0.0, 1.0, np.where(y < 1.0, self.chance, 0.0))
-
-    def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the two values that y takes."""
-        return np.zeros_like(self.chance), np.ones_like(self.chance)

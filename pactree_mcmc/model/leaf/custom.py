@@ -20,20 +20,17 @@ from ...core.checks import (
 )
 from ...files.encoding import kept
 from .base import Leaf
-from .by_address import AddressedLeaf
-from .custom_checks import check_calls, check_predictions
+from .custom_checks import MOST_ROWS, TOLERANCE, check_calls, check_predictions, check_scores
+from .distributions import Distributions
 from .target import Target
 
-TOLERANCE = 1e-9
-"""Of a score, relative to its size, by which its plain and its compiled form may differ."""
 FEW_CELLS = 4
-MOST_ROWS = 1000
-"""Rows on which a check looks at."""
+"""Number of cells on which a leaf is checked when a model is built."""
 
 
 @kept
 class LeafOutline(NamedTuple):
-    """What a file says of a leaf that is not of this library: enough to know it again."""
+    """Contents of a file about a leaf from outside the library, by which the leaf is recognised."""
 
     name: str
     classes: bool
@@ -46,7 +43,7 @@ class LeafOutline(NamedTuple):
     """(m,): their scores."""
 
 
-class CustomLeaf(AddressedLeaf):
+class CustomLeaf(Leaf):
     """Your own leaf model, for both engines, without recompiling the library.
 
     The score of a cell is a function of sums over its rows: ``score(s, n)`` takes the ``n`` sums ``s[0], ..., s[n-1]``
@@ -96,6 +93,10 @@ class CustomLeaf(AddressedLeaf):
     draw : function, optional
         ``draw(rng, stats, leaf)`` -> new y (n,) or (n, d): draws the parameters of each of the leaves given their sums
         ``stats`` (m, k), then a y in leaf ``leaf[i]`` for each i < n.
+    expectation : function, optional
+        ``expectation(rng, stats, leaf)`` -> E(y), (n,) or (n, d), or class probabilities (n, K): draws the parameters
+        of each of the leaves as ``draw`` does, then returns the expectation in leaf ``leaf[i]`` for each i < n.
+        `credible_interval` and `draw_expectations` need it.
 
     Raises
     ------
@@ -131,6 +132,7 @@ class CustomLeaf(AddressedLeaf):
     """
 
     needs_variance = False
+    has_closed_expectation = False
 
     def __init__(
         self,
@@ -149,6 +151,7 @@ class CustomLeaf(AddressedLeaf):
         cdf: Callable[..., np.ndarray] | None = None,
         log_density: Callable[..., np.ndarray] | None = None,
         draw: Callable[..., np.ndarray] | None = None,
+        expectation: Callable[..., np.ndarray] | None = None,
     ) -> None:
         self._score = _python_function(score)
         check_flag("classes", classes)
@@ -157,7 +160,7 @@ class CustomLeaf(AddressedLeaf):
         self.y_columns = check_count("y_columns", y_columns)
         self.x_columns = read_x_columns("x_columns", x_columns)
         given = {"stats": stats, "log_score": log_score, "predict": predict, "variance": variance}
-        self._given = {**given, "cdf": cdf, "log_density": log_density, "draw": draw}
+        self._given = {**given, "cdf": cdf, "log_density": log_density, "draw": draw, "expectation": expectation}
         for which, function in self._given.items():
             if function is not None and not callable(function):
                 raise TypeError(f"{which} is {in_words(function)}; give a function.")
@@ -177,30 +180,27 @@ class CustomLeaf(AddressedLeaf):
         check_calls(self._score, len(self._params) > 0, self._given, self.x_columns is not None)
 
     def gives(self, which: str) -> bool:
-        """Whether a function was given: "predict", "variance", "cdf", "log_density" or "draw"."""
+        """Return True if the leaf has the function ``which``, such as "predict" or "draw"."""
         return self._given[which] is not None
 
-    def _need(self, which: str, of: str) -> Callable[..., Any]:
+    def _need(self, which: str, use: str) -> Callable[..., Any]:
         function = self._given[which]
         if function is None:
-            raise ValueError(f"{self!r} has no {which}, which {of} needs; give CustomLeaf({which}=...).")
+            raise ValueError(f"{self!r} has no {which}, which {use} needs; give CustomLeaf({which}=...).")
         return function
 
-    # what the score is made of
-
     @property
-    def score_function(self) -> Callable[..., float]:
+    def compiled_score(self) -> Callable[..., float]:  # type: ignore[override]
         return self._score
 
     def score_params(self, target: Target | None) -> np.ndarray:
         return self._params
 
-    def statistics(self, y: np.ndarray, regressors: np.ndarray | None) -> np.ndarray:
-        found = self._need("stats", "a model")(y.copy(), *_copies(regressors))
-        own = np.asarray(found, dtype=np.float64)
+    def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+        own = np.asarray(self._need("stats", "a model")(y.copy(), *_copies(target.regressors)), dtype=np.float64)
         if own.ndim != 2 or own.shape[0] != len(y) or own.shape[1] == 0:
             raise ValueError(f"stats= of {self!r} returned shape {own.shape} for {len(y)} rows; return (n, k), k >= 1.")
-        return own
+        return own.T
 
     def plain_score(self, sums: np.ndarray, target: Target | None) -> float:
         own = self._given["log_score"]
@@ -227,23 +227,13 @@ class CustomLeaf(AddressedLeaf):
             return super().added(y, target, weight)
         return np.eye(target.n_classes)[y] * np.broadcast_to(np.asarray(weight, dtype=np.float64), len(y))[:, None]
 
-    def row_stats(self, target: Target) -> np.ndarray:
-        return Leaf.row_stats(self, target)
-
     def resolve(self, target: Target) -> Self:
-        self._check(target, np.random.default_rng(0), FEW_CELLS)
+        check_scores(self, target, np.random.default_rng(0), FEW_CELLS)
         return self
-
-    # what it predicts
 
     @property
     def predicts(self) -> bool:  # type: ignore[override]
-        """Whether it has a `value`."""
         return self.is_classifier or self._given["predict"] is not None
-
-    def sums_of(self, stats: np.ndarray) -> np.ndarray:
-        """The sums (m, k) in the statistics of cells, as the functions get them."""
-        return stats if self.is_classifier else stats[:, 1:]
 
     def value(self, stats: np.ndarray, target: Target, regressors: np.ndarray | None = None) -> np.ndarray:
         if self.is_classifier and self._given["predict"] is None:
@@ -287,7 +277,15 @@ class CustomLeaf(AddressedLeaf):
             raise ValueError(f"draw= of {self!r} returned shape {drawn.shape} for {len(leaf)} new y.")
         return drawn
 
-    # whether it is one
+    def draw_expectation(
+        self, rng: np.random.Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, *regressors: np.ndarray
+    ) -> np.ndarray:
+        function = self._need("expectation", "an interval or a draw of E(y)")
+        drawn = np.asarray(function(rng, self.sums_of(stats).copy(), leaf, *(x.copy() for x in regressors)), np.float64)
+        drawn = drawn[:, None] if drawn.ndim == 1 else drawn
+        if drawn.ndim != 2 or len(drawn) != len(leaf) or (self.is_classifier and drawn.shape[1] != target.n_classes):
+            raise ValueError(f"expectation= of {self!r} returned shape {drawn.shape} for {len(leaf)} rows.")
+        return drawn
 
     def check(self, y: Any, X: Any = None, *, cells: int = 50, rng: Any = 0) -> None:
         """Compare the plain and compiled forms of the leaf on random cells of some data; raise an error if they
@@ -321,7 +319,7 @@ class CustomLeaf(AddressedLeaf):
         a *marginal likelihood*: its exponential must sum or integrate to one over all y for evidences to be meaningful.
         """
         target = self._target(y, X)
-        self._check(target, read_generator(rng), check_count("cells", cells))
+        check_scores(self, target, read_generator(rng), check_count("cells", cells))
         check_predictions(self, target)
 
     def _target(self, y: Any, X: Any) -> Target:
@@ -338,48 +336,8 @@ class CustomLeaf(AddressedLeaf):
         regressors = None if X is None else _some_rows("X", read_numbers("X", X))
         return Target(values, None, None, None, 0.0, 1.0, regressors)
 
-    def _check(self, target: Target, rng: np.random.Generator, n_cells: int) -> None:
-        n = len(target.values)
-        own = self.added(target.values, target)
-        if not np.isfinite(own).all():
-            row = int(np.argmax(~np.isfinite(own).all(axis=1)))
-            raise ValueError(f"stats= of {self!r} is {own[row, 1:].tolist()} in row {row}; return finite numbers.")
-        self._check_additive(target, own, rng)
-        zero = np.zeros(own.shape[1] - (not self.is_classifier))
-        empty = self.plain_score(zero, target)
-        if not abs(empty) <= TOLERANCE:
-            raise ValueError(f"{self!r} scores {empty} for a cell without rows, sums {zero.tolist()}; it must be 0.")
-        sizes = np.minimum(rng.geometric(1.0 / (1.0 + min(n, MOST_ROWS) / 4.0), n_cells), n)
-        cells = np.array([own[rng.choice(n, size, replace=False)].sum(axis=0) for size in sizes])
-        for stats, compiled in zip(cells, self.scores(cells, target), strict=True):
-            plain = self.log_score(stats, target)
-            if not np.isfinite(plain) or not np.isfinite(compiled):
-                raise ValueError(
-                    f"{self!r} scores {compiled}, and plainly {plain}, for a cell with sums "
-                    f"{self.sums_of(stats[None])[0].tolist()}; a score must be finite, and may raise no exception."
-                )
-            if not abs(plain - compiled) <= TOLERANCE * max(1.0, abs(plain)):
-                raise ValueError(
-                    f"{self!r} scores {compiled} for a cell with sums {self.sums_of(stats[None])[0].tolist()}, and "
-                    f"plainly {plain}: both must be the same function."
-                )
-
-    def _check_additive(self, target: Target, own: np.ndarray, rng: np.random.Generator) -> None:
-        n = len(target.values)
-        for size in {1, max(n // 2, 1)}:
-            rows = np.sort(rng.choice(n, size, replace=False))
-            regressors = None if target.regressors is None else target.regressors[rows]
-            alone = self.added(target.values[rows], target._replace(regressors=regressors))
-            if alone.shape[1] != own.shape[1] or not np.array_equal(alone, own[rows]):
-                raise ValueError(
-                    f"stats= of {self!r} gives other numbers for {size} of the rows than for all {n}: what a row adds "
-                    "must not depend on the other rows, or the sums are not additive."
-                )
-
-    # in files and in other processes
-
     def outline(self, target: Target) -> LeafOutline:
-        """What a file says of the leaf: its scores of some cells of the data, by which it is known again."""
+        """Return what a file stores of the leaf: among it the scores of some cells, by which it is recognised."""
         own = self.added(target.values, target)
         n = len(own)
         cells = np.array([own[:1].sum(axis=0), own[: n // 2 + 1].sum(axis=0), own[::2].sum(axis=0), own.sum(axis=0)])
@@ -390,7 +348,7 @@ class CustomLeaf(AddressedLeaf):
     in_file = outline
 
     def mismatch(self, outline: LeafOutline, target: Target) -> str | None:
-        """In what the leaf is another one than a file says; None: in nothing."""
+        """Return how the leaf differs from that of a file, or None."""
         for what in ("name", "classes", "y_columns"):
             mine = self.is_classifier if what == "classes" else getattr(self, what)
             if mine != getattr(outline, what):
@@ -400,8 +358,8 @@ class CustomLeaf(AddressedLeaf):
         if not np.array_equal(self._params, outline.params):
             return f"its params are {self._params.tolist()}, those of the file's leaf {outline.params.tolist()}"
         mine = self.outline(target)
-        for what, found, kept_ in (("stats", mine.stats, outline.stats), ("scores", mine.scores, outline.scores)):
-            if found.shape != kept_.shape or not np.allclose(found, kept_, rtol=TOLERANCE, atol=TOLERANCE):
+        for what, ours, stored in (("stats", mine.stats, outline.stats), ("scores", mine.scores, outline.scores)):
+            if ours.shape != stored.shape or not np.allclose(ours, stored, rtol=TOLERANCE, atol=TOLERANCE):
                 return f"its {what} of the file's data are not those of the file's leaf"
         return None
 
@@ -418,58 +376,51 @@ class CustomLeaf(AddressedLeaf):
         return f"CustomLeaf({self.name}{params})"
 
 
-class CustomDistributions:
-    """Distributions of a new y in cells with ``stats`` (m, n_stats), as `distributions` has them."""
+class CustomDistributions(Distributions):
+    """Distributions of a new y in cells with ``stats`` (m, n_stats), by the functions of a leaf."""
 
     def __init__(
         self, leaf: CustomLeaf, target: Target, stats: np.ndarray, regressors: np.ndarray | None = None
     ) -> None:
+        super().__init__(leaf.name, *stats.T, is_whole=leaf.whole)
         self.leaf, self.target, self.stats, self.regressors = leaf, target, stats, regressors
-        self.is_whole = leaf.whole
-
-    def __iter__(self) -> Any:
-        return iter(self.stats.T)
 
     def take(self, place: np.ndarray) -> CustomDistributions:
-        """Those of some places."""
         return CustomDistributions(self.leaf, self.target, self.stats[place])
 
     def at(self, regressors: np.ndarray) -> CustomDistributions:
-        """Each at the regressors (m, c) of a row."""
+        """Return the distributions at the regressors (m, c) of a row each."""
         return CustomDistributions(self.leaf, self.target, self.stats, regressors)
 
-    def _of(self, which: str, of: str, *more: np.ndarray) -> np.ndarray:
-        function = self.leaf._need(which, of)
-        found = np.asarray(function(self.leaf.sums_of(self.stats).copy(), *more, *_copies(self.regressors)))
-        if found.shape != (len(self.stats),):
-            raise ValueError(f"{which}= of {self.leaf!r} returned shape {found.shape} for {len(self.stats)} cells.")
-        return found.astype(np.float64)
+    def _of(self, which: str, use: str, *more: np.ndarray) -> np.ndarray:
+        function = self.leaf._need(which, use)
+        out = np.asarray(function(self.leaf.sums_of(self.stats).copy(), *more, *_copies(self.regressors)))
+        if out.shape != (len(self.stats),):
+            raise ValueError(f"{which}= of {self.leaf!r} returned shape {out.shape} for {len(self.stats)} cells.")
+        return out.astype(np.float64)
 
     def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
-        """Means and variances."""
         return self.leaf.value(self.stats, self.target, self.regressors)[:, 0], self.variance()
 
     def variance(self) -> np.ndarray:
-        """Variances."""
+        """Return variances (m,)."""
         return self._of("variance", "a standard deviation")
 
     def below(self, y: np.ndarray) -> np.ndarray:
-        """Return the probability of at most y."""
         return self._of("cdf", "a quantile or an interval", y)
 
     def above(self, y: np.ndarray) -> np.ndarray:
-        """Return the probability of more than y."""
         return 1.0 - self.below(y)
 
     def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ends of the data, from which a search begins."""
+        # the ends of the data, from which a search begins
         y = self.target.values
         return np.full(len(self.stats), y.min()), np.full(len(self.stats), y.max())
 
 
 @functools.lru_cache(maxsize=64)
 def _again(parts: bytes) -> CustomLeaf:
-    """The leaf that was pickled; the same one for the same bytes, so that its score is compiled once a process."""
+    """Return the leaf that was pickled: the same object for the same bytes, so that its score is compiled once."""
     return CustomLeaf(**cloudpickle.loads(parts))
 
 
@@ -478,7 +429,7 @@ def _copies(array: np.ndarray | None) -> list[np.ndarray]:
 
 
 def _python_function(score: Any) -> Callable[..., float]:
-    """The Python function of what numba made of it, or itself."""
+    """Return the Python function behind a compiled one, or the function itself."""
     for inside in ("_pyfunc", "py_func"):
         score = getattr(score, inside, score)
     if not callable(score) or not hasattr(score, "__code__"):
@@ -487,7 +438,7 @@ def _python_function(score: Any) -> Callable[..., float]:
 
 
 def read_x_columns(argument: str, x_columns: Any) -> list | None:
-    """Columns of X by name or index; None: none."""
+    """Check columns of X, by name or index, and return them as a list; None stays None."""
     if x_columns is None:
         return None
     if isinstance(x_columns, str) or not isinstance(x_columns, Sequence | np.ndarray) or len(x_columns) == 0:
@@ -499,7 +450,7 @@ def read_x_columns(argument: str, x_columns: Any) -> list | None:
 
 
 def _some_rows(name: str, array: np.ndarray) -> np.ndarray:
-    """The first ``MOST_ROWS`` rows of an array that has rows."""
+    """Return the first ``MOST_ROWS`` rows of an array."""
     if array.ndim == 0:
         raise ValueError(f"{name} is one value; give an array with an entry for each row.")
     return array[:MOST_ROWS]

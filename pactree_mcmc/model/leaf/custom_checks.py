@@ -1,4 +1,4 @@
-"""Checks of what a leaf of somebody's own predicts: how its functions are called, and what its score determines."""
+"""Checks of a `CustomLeaf`: the calls of its functions, its scores and its predictions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .by_address import AddressedLeaf
+from .base import Leaf
 from .target import Target
 
 if TYPE_CHECKING:
@@ -22,14 +22,19 @@ CALLS = {
     "cdf": "stats, y",
     "log_density": "stats, y",
     "draw": "rng, stats, leaf",
+    "expectation": "rng, stats, leaf",
 }
-"""Arguments with which each function is called, before a row of X where the leaf has ``x_columns``."""
+"""Arguments of each function, before the rows of X if the leaf has ``x_columns``."""
+TOLERANCE = 1e-9
+"""Largest difference of the plain and the compiled score, relative to the score."""
+MOST_ROWS = 1000
+"""Largest number of rows that a check uses."""
 APART = 1e-6
-"""Of a probability, by which a distribution function and the score may differ."""
+"""Largest difference of a probability by the distribution function and by the score."""
 LEAST_RESOLVED = 1e-4
 """Change of an integral by halving the panels above which it is not compared."""
 MOST_WHOLE = 5000
-"""Integers between two quantiles, of which a probability is summed."""
+"""Largest number of integers between two quantiles over which a probability is summed."""
 PANELS, NODES = 8, 20
 
 
@@ -55,7 +60,7 @@ def check_calls(score: Callable[..., Any], has_params: bool, given: dict[str, An
 
 
 def _takes(function: Any, call: str) -> bool:
-    """Whether a function can be called so, as far as can be seen."""
+    """Return True if a function can be called with these arguments, or has no signature."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -67,8 +72,49 @@ def _takes(function: Any, call: str) -> bool:
     return True
 
 
+def check_scores(leaf: CustomLeaf, target: Target, rng: np.random.Generator, n_cells: int) -> None:
+    """Refuse statistics that are not additive, and a compiled score that is not the plain one, on random cells."""
+    n = len(target.values)
+    own = leaf.added(target.values, target)
+    if not np.isfinite(own).all():
+        row = int(np.argmax(~np.isfinite(own).all(axis=1)))
+        raise ValueError(f"stats= of {leaf!r} is {own[row, 1:].tolist()} in row {row}; return finite numbers.")
+    _check_additive(leaf, target, own, rng)
+    zero = np.zeros(own.shape[1] - (not leaf.is_classifier))
+    empty = leaf.plain_score(zero, target)
+    if not abs(empty) <= TOLERANCE:
+        raise ValueError(f"{leaf!r} scores {empty} for a cell without rows, sums {zero.tolist()}; it must be 0.")
+    sizes = np.minimum(rng.geometric(1.0 / (1.0 + min(n, MOST_ROWS) / 4.0), n_cells), n)
+    cells = np.array([own[rng.choice(n, size, replace=False)].sum(axis=0) for size in sizes])
+    for stats, compiled in zip(cells, leaf.scores(cells, target), strict=True):
+        plain = leaf.log_score(stats, target)
+        if not np.isfinite(plain) or not np.isfinite(compiled):
+            raise ValueError(
+                f"{leaf!r} scores {compiled}, and plainly {plain}, for a cell with sums "
+                f"{leaf.sums_of(stats[None])[0].tolist()}; a score must be finite, and may raise no exception."
+            )
+        if not abs(plain - compiled) <= TOLERANCE * max(1.0, abs(plain)):
+            raise ValueError(
+                f"{leaf!r} scores {compiled} for a cell with sums {leaf.sums_of(stats[None])[0].tolist()}, and "
+                f"plainly {plain}: both must be the same function."
+            )
+
+
+def _check_additive(leaf: CustomLeaf, target: Target, own: np.ndarray, rng: np.random.Generator) -> None:
+    n = len(target.values)
+    for size in {1, max(n // 2, 1)}:
+        rows = np.sort(rng.choice(n, size, replace=False))
+        regressors = None if target.regressors is None else target.regressors[rows]
+        alone = leaf.added(target.values[rows], target._replace(regressors=regressors))
+        if alone.shape[1] != own.shape[1] or not np.array_equal(alone, own[rows]):
+            raise ValueError(
+                f"stats= of {leaf!r} gives other numbers for {size} of the rows than for all {n}: what a row adds "
+                "must not depend on the other rows, or the sums are not additive."
+            )
+
+
 def check_predictions(leaf: CustomLeaf, target: Target) -> None:
-    """Refuse predictions, densities and distribution functions that are none, or not those of the score."""
+    """Refuse predictions, densities and distribution functions that are invalid or differ from those of the score."""
     whole_cell = leaf.added(target.values, target).sum(axis=0)
     cells = np.tile(whole_cell, (len(target.values), 1))
     if leaf.gives("log_density"):
@@ -93,7 +139,7 @@ def _first(regressors: np.ndarray | None) -> np.ndarray | None:
 
 def _check_density(leaf: CustomLeaf, cells: np.ndarray, target: Target) -> None:
     given = leaf.log_density(cells, target.values, target)
-    gained = AddressedLeaf.log_density(leaf, cells, target.values, target)
+    gained = Leaf.log_density(leaf, cells, target.values, target)
     good = np.abs(given - gained) <= 1e-6 * np.maximum(1.0, np.abs(gained))
     if not np.all(good):
         row = int(np.argmin(good))
@@ -150,4 +196,4 @@ def _integral(leaf: CustomLeaf, cell: np.ndarray, low: float, high: float, panel
 
 def _densities(leaf: CustomLeaf, cell: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
     with np.errstate(all="ignore"):
-        return np.exp(AddressedLeaf.log_density(leaf, np.tile(cell, (len(y), 1)), y, target))
+        return np.exp(Leaf.log_density(leaf, np.tile(cell, (len(y), 1)), y, target))

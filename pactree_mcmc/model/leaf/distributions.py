@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, Self
+import copy
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ...core.special import betainc, betaincc, gammainc, gammaincc, ndtr, ndtri, stdtr, stdtrit
+from ...core.special import betainc, betaincc, gammainc, gammaincc
 
 MOST_STEPS = 140
 """Steps of the search for a quantile: a little more than twice the 64 halvings of all floats to one."""
@@ -24,26 +26,54 @@ rate.
 LARGEST = np.finfo(np.float64).max
 
 
-class Distributions(Protocol):
-    """Distributions of a new y, one for each of k places of a table."""
+class Distributions:
+    """Distributions of a new y, one for each of k places of a table.
 
-    is_whole: bool
-    """True if y is an integer."""
+    Parameters
+    ----------
+    family : str
+        Name of a distribution in scipy.stats.
+    parameters : arrays of shape (k,)
+        Its parameters, as scipy.stats orders them.
+    is_whole : bool
+        True if y is an integer.
+    """
 
-    def take(self, place: np.ndarray) -> Any:
+    def __init__(self, family: str, *parameters: np.ndarray, is_whole: bool = False) -> None:
+        self.family, self.parameters, self.is_whole = family, parameters, is_whole
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter(self.parameters)
+
+    def take(self, place: np.ndarray) -> Self:
         """Return the distributions of some places."""
+        out = copy.copy(self)
+        out.parameters = tuple(part[place] for part in self.parameters)
+        return out
+
+    def _by_scipy(self, name: str, *arguments: Any) -> np.ndarray:
+        # scipy.stats takes longer to import than this library
+        from scipy import stats
+
+        with np.errstate(all="ignore"):
+            return getattr(getattr(stats, self.family), name)(*arguments, *self.parameters)
 
     def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
         """Return means and variances (k,)."""
+        return self._by_scipy("mean"), self._by_scipy("var")
 
     def below(self, y: np.ndarray) -> np.ndarray:
         """Return the probabilities (k,) of at most y (k,)."""
+        return self._by_scipy("cdf", y)
 
     def above(self, y: np.ndarray) -> np.ndarray:
         """Return the probabilities (k,) of more than y (k,), accurate also if they are small."""
+        return self._by_scipy("sf", y)
 
     def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
         """Return two numbers (k,) between which the q-quantile of each distribution lies; good guesses suffice."""
+        y = self._by_scipy("ppf", q) if q <= 0.5 else self._by_scipy("isf", 1.0 - q)
+        return y, y
 
 
 class Mixture(NamedTuple):
@@ -108,16 +138,16 @@ class _Search:
             if step % 2 == 1:
                 is_slow, width = _distance(low, high) > width / 2.0, _distance(low, high)
             y = np.where(is_slow | ~((y > low) & (y < high)), middle, y)
-            found = self.excess(y)
-            reached = found >= 0.0
+            excess = self.excess(y)
+            reached = excess >= 0.0
             # the value at an end that stays twice is halved, so that both ends move (the Illinois rule)
-            above = np.where(reached, found, np.where(side == -1, above / 2.0, above))
-            below = np.where(reached, np.where(side == 1, below / 2.0, below), found)
+            above = np.where(reached, excess, np.where(side == -1, above / 2.0, above))
+            below = np.where(reached, np.where(side == 1, below / 2.0, below), excess)
             side = np.where(reached, 1, -1)
             low, high = np.where(is_open & ~reached, y, low), np.where(is_open & reached, y, high)
             if not self._distributions.is_whole:
                 # in a gap between components every number is a quantile
-                low = np.where(is_open & reached & (found <= ROUNDING), high, low)
+                low = np.where(is_open & reached & (excess <= ROUNDING), high, low)
         return high
 
     def _inside(self, y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -176,7 +206,7 @@ def _distance(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def _interpolated(low: np.ndarray, high: np.ndarray, below: np.ndarray, above: np.ndarray) -> np.ndarray:
-    """Return the zero (m,) of a line through two points, by log |y| unless it crosses y = 0; NaN if there is none."""
+    """Return the zero (m,) of a line through two points, by log |y| unless it crosses y = 0; NaN if it has no zero."""
     part = -below / (above - below)
     ratio = high / low
     return np.where(ratio > 0.0, low * ratio**part, low + part * (high - low))
@@ -199,74 +229,67 @@ def draw_poisson(rng: np.random.Generator, rate: np.ndarray) -> np.ndarray:
     return np.where(rate < LARGEST_RATE, counts, np.rint(rng.normal(rate, np.sqrt(rate))))
 
 
-class StudentT(NamedTuple):
-    """Student t distributions, one for each place; normal if ``df`` is infinite, which is everywhere or nowhere."""
+class Constant(Distributions):
+    """Distributions of one value each."""
 
-    df: np.ndarray
-    location: np.ndarray
-    scale: np.ndarray
-    is_whole = False
-
-    def take(self, place: np.ndarray) -> Self:
-        """Return the distributions of some places."""
-        return type(self)(*(part[place] for part in self))
+    def __init__(self, value: np.ndarray) -> None:
+        super().__init__("constant", value)
 
     def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return means and variances; a variance is infinite if ``df`` is at most 2."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            widening = np.where(self.df > 2.0, self.df / (self.df - 2.0), np.inf)
-        return self.location, self.scale**2 * np.where(np.isinf(self.df), 1.0, widening)
+        return self.parameters[0], np.zeros(len(self.parameters[0]))
 
     def below(self, y: np.ndarray) -> np.ndarray:
-        """Return the probability of at most y."""
-        with np.errstate(over="ignore"):
-            z = (y - self.location) / self.scale
-        return ndtr(z) if np.isinf(self.df).all() else stdtr(self.df, z)
+        return (y >= self.parameters[0]).astype(np.float64)
 
     def above(self, y: np.ndarray) -> np.ndarray:
-        """Return the probability of more than y."""
-        return self._replace(location=-self.location).below(-y)
+        return (y < self.parameters[0]).astype(np.float64)
 
     def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the quantiles, twice."""
-        tail = min(q, 1.0 - q)
-        z = ndtri(tail) if np.isinf(self.df).all() else stdtrit(self.df, tail)
-        y = self.location + self.scale * (z if q <= 0.5 else -z)
-        return y, y
+        return self.parameters[0], self.parameters[0]
 
 
-class NegativeBinomial(NamedTuple):
-    """Counts at exposure 1 whose rate is ``Gamma(shape, rate)``, one distribution for each place."""
+class StudentT(Distributions):
+    """Student t distributions; normal ones if ``df`` is infinite, which is everywhere or nowhere."""
 
-    shape: np.ndarray
-    rate: np.ndarray
-    is_whole = True
+    def __init__(self, df: np.ndarray, location: np.ndarray, scale: np.ndarray) -> None:
+        super().__init__("t", df, location, scale)
 
-    def take(self, place: np.ndarray) -> Self:
-        """Return the distributions of some places."""
-        return type(self)(*(part[place] for part in self))
+    def _by_scipy(self, name: str, *arguments: Any) -> np.ndarray:
+        if np.isinf(self.parameters[0]).all():
+            return Distributions("norm", *self.parameters[1:])._by_scipy(name, *arguments)
+        return super()._by_scipy(name, *arguments)
 
     def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return means and variances."""
-        mean = self.shape / self.rate
-        return mean, mean * (1.0 + 1.0 / self.rate)
+        # with at most one degree of freedom there is no mean: the point of symmetry stands for it
+        return self.parameters[1], self._by_scipy("var")
+
+
+class NegativeBinomial(Distributions):
+    """Counts at exposure 1 whose rate has the distribution ``Gamma(shape, rate)``.
+
+    SciPy takes the probability ``rate / (1 + rate)`` instead of the rate, so that the digits of a large rate are lost.
+    """
+
+    def __init__(self, shape: np.ndarray, rate: np.ndarray) -> None:
+        super().__init__("nbinom", shape, rate, is_whole=True)
+
+    def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
+        shape, rate = self.parameters
+        return shape / rate, shape / rate * (1.0 + 1.0 / rate)
 
     def below(self, y: np.ndarray) -> np.ndarray:
-        """Return the probability of at most y."""
-        more, fraction = np.maximum(np.floor(y), 0.0) + 1.0, self.rate / (1.0 + self.rate)
-        found = np.where(
-            more < LARGEST_COUNT, betainc(self.shape, more, fraction), gammainc(self.shape, self.rate * more)
-        )
-        return np.where(y < 0.0, 0.0, found)
+        shape, rate = self.parameters
+        more = np.maximum(np.floor(y), 0.0) + 1.0
+        tail = np.where(more < LARGEST_COUNT, betainc(shape, more, rate / (1.0 + rate)), gammainc(shape, rate * more))
+        return np.where(y < 0.0, 0.0, tail)
 
     def above(self, y: np.ndarray) -> np.ndarray:
-        """Return the probability of more than y."""
-        more, fraction = np.maximum(np.floor(y), 0.0) + 1.0, self.rate / (1.0 + self.rate)
-        of_few = betainc(more, self.shape, 1.0 / (1.0 + self.rate))
-        found = np.where(self.rate > 1.0, of_few, betaincc(self.shape, more, fraction))
-        found = np.where(more < LARGEST_COUNT, found, gammaincc(self.shape, self.rate * more))
-        return np.where(y < 0.0, 1.0, found)
+        shape, rate = self.parameters
+        more = np.maximum(np.floor(y), 0.0) + 1.0
+        of_few = betainc(more, shape, 1.0 / (1.0 + rate))
+        tail = np.where(rate > 1.0, of_few, betaincc(shape, more, rate / (1.0 + rate)))
+        tail = np.where(more < LARGEST_COUNT, tail, gammaincc(shape, rate * more))
+        return np.where(y < 0.0, 1.0, tail)
 
     def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return bounds of the quantiles."""
         return count_bracket(self, q)

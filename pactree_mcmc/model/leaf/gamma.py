@@ -1,4 +1,4 @@
-"""Log gamma functions and their like where plain differences would cancel, on arrays."""
+"""Log gamma functions and the like in forms without cancellation, on arrays and for compiled code."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ...core.compile.jit import jit
 from ...core.special import gammaln, xlogy
 
 FAR = 16.0
-"""From here on the series below is exact to the last bit."""
+"""Least x for which the series below is exact to the last bit."""
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
 def stirling_rest(x: np.ndarray) -> np.ndarray:
-    """What Stirling's formula leaves of log gamma: ``lgamma(x) - [(x - 1/2) log x - x + log(2 pi) / 2]``, x > 0."""
+    """Return the error of Stirling's formula, ``lgamma(x) - [(x - 1/2) log x - x + log(2 pi) / 2]``, for x > 0."""
     x = np.asarray(x, dtype=np.float64)
     far = np.maximum(x, FAR)
     z = 1.0 / far**2
@@ -28,13 +28,13 @@ def stirling_rest(x: np.ndarray) -> np.ndarray:
 
 
 def log_gamma_ratio(x: np.ndarray, step: np.ndarray) -> np.ndarray:
-    """``lgamma(x + step) - lgamma(x)`` for x > 0 and step >= 0, however large."""
+    """Return ``lgamma(x + step) - lgamma(x)`` for x > 0 and step >= 0, however large."""
     rest = stirling_rest(x + step) - stirling_rest(x)
     return (x - 0.5) * np.log1p(step / x) + step * np.log(x + step) - step + rest
 
 
 def log_fractions(parts: np.ndarray) -> np.ndarray:
-    """Log of each part's fraction of the sum of all, parts (K,) > 0; accurate for a fraction close to one."""
+    """Return the log of each part's fraction of the sum, parts (K,) > 0; accurate for a fraction close to one."""
     others = parts.sum() - parts
     largest = int(np.argmax(parts))
     others[largest] = np.delete(parts, largest).sum()
@@ -42,7 +42,7 @@ def log_fractions(parts: np.ndarray) -> np.ndarray:
 
 
 def divergence(s: np.ndarray, m: np.ndarray) -> np.ndarray:
-    """``s log(s / m) - s + m`` for s >= 0 and m > 0: what a Poisson log density at s loses against its mean m."""
+    """Return ``s log(s / m) - s + m``, s >= 0 and m > 0, which a Poisson log density at s lacks at mean m."""
     apart = (s - m) / m
     near = np.abs(apart) < 0.5
     return np.where(near, s * np.log1p(np.where(near, apart, 0.0)), xlogy(s, s / m)) - (s - m)
@@ -50,7 +50,7 @@ def divergence(s: np.ndarray, m: np.ndarray) -> np.ndarray:
 
 @jit
 def scalar_stirling_rest(x: float) -> float:
-    """What Stirling's formula leaves of log gamma, as `stirling_rest`."""
+    """Return `stirling_rest` of a number, in compiled code."""
     if x < FAR:
         return lgamma(x) - (x - 0.5) * log(x) + x - HALF_LOG_TWO_PI
     z = 1.0 / (x * x)
@@ -59,6 +59,6 @@ def scalar_stirling_rest(x: float) -> float:
 
 @jit
 def scalar_divergence(s: float, m: float) -> float:
-    """As `divergence`, of two numbers in compiled code."""
+    """Return `divergence` of two numbers, in compiled code."""
     apart = (s - m) / m
     return (s * log1p(apart) if abs(apart) < 0.5 else s * log(s / m)) - (s - m)

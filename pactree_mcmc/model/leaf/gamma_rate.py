@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import lgamma, log, log1p
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from ...core.compile.address import by_address
-from ...core.special import betainc, betaincc, betaincinv, gammaln
+from ...core.special import gammaln
 from ...files.encoding import kept
-from .base import check_positive, settle_parameters
-from .by_address import AddressedLeaf
+from .base import Leaf, refuse_rows
+from .distributions import Distributions
 from .gamma import log_gamma_ratio
 from .target import Target
 
 
+@by_address
+def gamma_score(s: Any, n: int, params: Any) -> float:
+    """Return the score. ``s``: weight, sum of y, sum of log y; ``params``: shape, rate, k."""
+    shape, rate, k = params[0], params[1], params[2]
+    gamma = lgamma(shape + k * s[0]) - lgamma(shape) - shape * log1p(s[1] / rate) - k * s[0] * log(rate + s[1])
+    return gamma + (k - 1.0) * s[2] - s[0] * lgamma(k)
+
+
 @kept
 @dataclass(frozen=True, eq=False)
-class GammaGamma(AddressedLeaf):
+class GammaGamma(Leaf):
     """Positive y with distribution ``Gamma(k, lambda)``, k known, and ``lambda ~ Gamma(shape, rate)`` integrated out.
 
     For amounts whose standard deviation is proportional to their mean, such as costs or rainfall: within a leaf it is
@@ -55,32 +63,19 @@ class GammaGamma(AddressedLeaf):
     shape: float | None = None
     rate: float | None = None
     needs_variance = False
-
-    def __post_init__(self) -> None:
-        check_positive("k", self.k)
-        settle_parameters(self, "k", "shape", "rate")
+    positive = ("k", "shape", "rate")
+    score_parameters = ("shape", "rate", "k")
+    compiled_score = staticmethod(gamma_score)
 
     def resolve(self, target: Target) -> Self:
-        y = target.values
-        if np.any(~(y > 0.0)):
-            row = int(np.argmax(~(y > 0.0)))
-            raise ValueError(f"y is {y[row]} in row {row}; GammaGamma needs y > 0.")
+        refuse_rows(~(target.values > 0.0), "y", target.values, "GammaGamma needs y > 0.")
         shape = 3.0 if self.shape is None else self.shape
         if not shape > 1.0:
             raise ValueError(f"shape={shape} makes the mean of y infinite; give shape > 1.")
-        return replace(
-            self, shape=shape, rate=(shape - 1.0) * target.center / self.k if self.rate is None else self.rate
-        )
+        return self.with_defaults(shape=shape, rate=(shape - 1.0) * target.center / self.k)
 
-    @property
-    def score_function(self) -> Callable[..., float]:
-        return gamma_score
-
-    def score_params(self, target: Target) -> np.ndarray:
-        return np.array([self.shape, self.rate, self.k])
-
-    def statistics(self, y: np.ndarray, regressors: np.ndarray | None) -> np.ndarray:
-        return np.column_stack([np.ones(len(y)), y, np.log(y)])
+    def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+        return np.ones(len(y)), y, np.log(y)
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         n, total, logs = sums
@@ -88,66 +83,30 @@ class GammaGamma(AddressedLeaf):
         rest = self.shape * np.log1p(total / self.rate) + n * self.k * np.log(self.rate + total)
         return float((self.k - 1.0) * logs - n * gammaln(self.k) + ratio - rest)
 
-    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> CompoundGamma:
-        return CompoundGamma(np.full(len(stats), self.k), self.shape + self.k * stats[:, 1], self.rate + stats[:, 2])
+    def _posterior(self, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return shape and rate (m,) of the gamma distribution of lambda in cells with ``stats``."""
+        return self.shape + self.k * stats[:, 1], self.rate + stats[:, 2]
 
-    def draw(
-        self,
-        rng: np.random.Generator,
-        stats: np.ndarray,
-        leaf: np.ndarray,
-        target: Target,
-        rows: np.ndarray | None = None,
-        *regressors: np.ndarray,
+    def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
+        shape, rate = self._posterior(stats)
+        return (self.k * rate / (shape - 1.0))[:, None]
+
+    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Distributions:
+        shape, rate = self._posterior(stats)
+        return Distributions("betaprime", np.full(len(stats), self.k), shape, np.zeros(len(stats)), rate)
+
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        shape, rate = self._posterior(stats)
+        return [Distributions("invgamma", shape, np.zeros(len(stats)), self.k * rate)]
+
+    def expectation_given(self, parameters: Sequence[np.ndarray], *regressors: Any) -> np.ndarray:
+        return (self.k / parameters[0])[:, None]
+
+    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+        shape, rate = self._posterior(stats)
+        return (rng.gamma(shape) / rate,)
+
+    def draw_given(
+        self, rng: np.random.Generator, parameters: Sequence[np.ndarray], target: Target, rows: Any, *regressors: Any
     ) -> np.ndarray:
-        distribution = self.predictive(stats, np.empty(0), target)
-        return rng.gamma(self.k, size=len(leaf)) / (rng.gamma(distribution.shape) / distribution.rate)[leaf]
-
-
-@by_address
-def gamma_score(s: Any, n: int, params: Any) -> float:
-    """Compiled score. ``s``: weight, sum of y, sum of log y; ``params``: shape, rate, k."""
-    shape, rate, k = params[0], params[1], params[2]
-    gamma = lgamma(shape + k * s[0]) - lgamma(shape) - shape * log1p(s[1] / rate) - k * s[0] * log(rate + s[1])
-    return gamma + (k - 1.0) * s[2] - s[0] * lgamma(k)
-
-
-class CompoundGamma(NamedTuple):
-    """``Gamma(k, lambda)`` where ``lambda ~ Gamma(shape, rate)``, one distribution for each place."""
-
-    k: np.ndarray
-    shape: np.ndarray
-    rate: np.ndarray
-    is_whole = False
-
-    def take(self, place: np.ndarray) -> Self:
-        """Return the distributions of some places."""
-        return type(self)(*(part[place] for part in self))
-
-    def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return means and variances; a variance is infinite if ``shape`` is at most 2."""
-        mean = self.k * self.rate / (self.shape - 1.0)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            variance = mean**2 * (self.k + self.shape - 1.0) / (self.k * (self.shape - 2.0))
-        return mean, np.where(self.shape > 2.0, variance, np.inf)
-
-    def below(self, y: np.ndarray) -> np.ndarray:
-        """Return the probability of at most y."""
-        return self._tail(y, (betainc, betaincc))
-
-    def above(self, y: np.ndarray) -> np.ndarray:
-        """Return the probability of more than y."""
-        return self._tail(y, (betaincc, betainc))
-
-    def _tail(self, y: np.ndarray, tails: tuple[Callable[..., np.ndarray], ...]) -> np.ndarray:
-        """Return a tail of the beta distribution of ``y / (y + rate)`` if this is small, else of the rest to one."""
-        with np.errstate(divide="ignore", over="ignore"):
-            unit = np.maximum(y, 0.0) / self.rate
-            small, rest = 1.0 / (1.0 + 1.0 / unit), 1.0 / (1.0 + unit)
-        return np.where(small < 0.5, tails[0](self.k, self.shape, small), tails[1](self.shape, self.k, rest))
-
-    def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the quantiles, twice: ``y / (y + rate)`` has a beta distribution."""
-        fraction, rest = betaincinv(self.k, self.shape, q), betaincinv(self.shape, self.k, 1.0 - q)
-        y = self.rate * np.where(fraction < 0.5, fraction / (1.0 - fraction), (1.0 - rest) / rest)
-        return y, y
+        return rng.gamma(self.k, size=len(parameters[0])) / parameters[0]

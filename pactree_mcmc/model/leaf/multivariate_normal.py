@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import lgamma, log, pi, sqrt
 from typing import Any, Self
 
@@ -14,14 +14,35 @@ from ...core.checks import check_count, read_numbers, settle
 from ...core.compile.address import by_address
 from ...core.special import gammaln
 from ...files.encoding import kept
-from .base import settle_parameters
-from .by_address import AddressedLeaf
+from .base import Leaf
+from .distributions import Distributions, StudentT
 from .target import Target, check_variance
+
+
+@by_address
+def multivariate_normal_score(s: Any, n: int, params: Any) -> float:
+    """Return the score. ``s``: weight, sums of y - m0, their products below and on the diagonal, row by row.
+
+    ``params``: d, k0, nu0, log |S0|, S0 below and on the diagonal.
+    """
+    d, k0, nu, weight = int(params[0]), params[1], params[2], s[0]
+    kn, factor, at, log_determinant = k0 + s[0], np.empty((d, d)), 0, 0.0
+    score = -0.5 * weight * d * log(pi) - 0.5 * d * log(kn / k0)
+    for i in range(d):
+        for j in range(i + 1):
+            total = params[4 + at] + s[1 + d + at] - s[1 + i] * s[1 + j] / kn
+            at += 1
+            for k in range(j):
+                total -= factor[i, k] * factor[j, k]
+            factor[i, j] = sqrt(total) if i == j else total / factor[j, j]
+        log_determinant += 2.0 * log(factor[i, i])
+        score += lgamma(0.5 * (nu + weight - i)) - lgamma(0.5 * (nu - i))
+    return score + 0.5 * nu * params[3] - 0.5 * (nu + weight) * log_determinant
 
 
 @kept
 @dataclass(frozen=True, eq=False)
-class MultivariateNormal(AddressedLeaf):
+class MultivariateNormal(Leaf):
     """Several outputs with a multivariate normal distribution in each leaf, mean and covariance integrated out.
 
     y has d columns, (n, d). ``Sigma ~ InverseWishart(nu0, S0)``, ``mu ~ Normal(m0, Sigma / k0)``. With n rows of mean m
@@ -67,10 +88,12 @@ class MultivariateNormal(AddressedLeaf):
     nu0: float | None = None
     m0: Any = None
     S0: Any = None
+    positive = ("k0", "nu0")
+    compiled_score = staticmethod(multivariate_normal_score)
 
     def __post_init__(self) -> None:
         settle(self, "outputs", check_count("outputs", self.outputs, 2))
-        settle_parameters(self, "k0", "nu0")
+        super().__post_init__()
         d = self.outputs
         if self.nu0 is not None and not self.nu0 > d - 1:
             raise ValueError(f"nu0={self.nu0} is out of range; give nu0 > {d - 1}.")
@@ -85,36 +108,30 @@ class MultivariateNormal(AddressedLeaf):
 
     @property
     def y_columns(self) -> int:  # type: ignore[override]
-        """Columns of y."""
         return self.outputs
 
     def resolve(self, target: Target) -> Self:
         total = target.weights.sum()
         fraction = target.weights / total if total > 0.0 else np.full(len(target.values), 1.0 / len(target.values))
         mean = fraction @ target.values
-        return replace(
-            self,
-            k0=0.25 if self.k0 is None else self.k0,
-            nu0=self.outputs + 2.0 if self.nu0 is None else self.nu0,
-            m0=mean if self.m0 is None else self.m0,
-            S0=np.diag(_variances(target.values, mean, fraction) / 4.0) if self.S0 is None else self.S0,
+        return self.with_defaults(
+            k0=0.25,
+            nu0=self.outputs + 2.0,
+            m0=mean,
+            S0=lambda leaf: np.diag(_variances(target.values, mean, fraction) / 4.0),
         )
-
-    @property
-    def score_function(self) -> Callable[..., float]:
-        return multivariate_normal_score
 
     def score_params(self, target: Target) -> np.ndarray:
         lower = self.S0[np.tril_indices(self.outputs)]
         return np.array([self.outputs, self.k0, self.nu0, np.linalg.slogdet(self.S0)[1], *lower])
 
-    def statistics(self, y: np.ndarray, regressors: np.ndarray | None) -> np.ndarray:
+    def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
         i, j = np.tril_indices(self.outputs)
-        rest = y - self.m0
-        return np.column_stack([np.ones(len(y)), rest, rest[:, i] * rest[:, j]])
+        rest = (y - self.m0).T
+        return np.ones(len(y)), *rest, *(rest[i] * rest[j])
 
     def _posterior(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows' worth (m,), mean less m0 (m, d), and scale matrix (m, d, d) of cells with the sums (m, k)."""
+        """Return kn (m,), mean less m0 (m, d), and scale matrix (m, d, d) of cells with the sums (m, k)."""
         d, (i, j) = self.outputs, np.tril_indices(self.outputs)
         kn, total = self.k0 + sums[:, 0], sums[:, 1 : d + 1]
         scale = np.empty((len(sums), d, d))
@@ -131,7 +148,7 @@ class MultivariateNormal(AddressedLeaf):
         shrunk = d / 2.0 * math.log(self.k0 / kn[0])
         return float(gamma + shrunk + nu / 2.0 * before - (nu + n) / 2.0 * after - n * d / 2.0 * math.log(pi))
 
-    def value(self, stats: np.ndarray, target: Target, *regressors: np.ndarray) -> np.ndarray:
+    def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         return self.m0 + self._posterior(stats[:, 1:])[1]
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Any:
@@ -140,15 +157,16 @@ class MultivariateNormal(AddressedLeaf):
             "sample_predictive draws them jointly."
         )
 
-    def draw(
-        self,
-        rng: np.random.Generator,
-        stats: np.ndarray,
-        leaf: np.ndarray,
-        target: Target,
-        rows: np.ndarray | None = None,
-        *regressors: np.ndarray,
-    ) -> np.ndarray:
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        kn, mean, scale = self._posterior(stats[:, 1:])
+        df = self.nu0 + stats[:, 1] - self.outputs + 1.0
+        spread = np.sqrt(np.diagonal(scale, axis1=1, axis2=2) / (kn * df)[:, None])
+        return [StudentT(df, self.m0[j] + mean[:, j], spread[:, j]) for j in range(self.outputs)]
+
+    def expectation_given(self, parameters: Sequence[np.ndarray], *regressors: Any) -> np.ndarray:
+        return self.m0 + parameters[0]
+
+    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
         d, (kn, mean, scale) = self.outputs, self._posterior(stats[:, 1:])
         # a Wishart matrix as L A A' L', A with roots of chi-squares on its diagonal and normals below it
         chi = rng.chisquare(self.nu0 + stats[:, 1, None] - np.arange(d))
@@ -156,34 +174,19 @@ class MultivariateNormal(AddressedLeaf):
         lower[:, np.arange(d), np.arange(d)] = np.sqrt(chi)
         root = np.linalg.cholesky(scale) @ np.linalg.inv(lower).transpose(0, 2, 1)
         center = mean + (root @ rng.standard_normal((len(stats), d, 1)))[:, :, 0] / np.sqrt(kn)[:, None]
-        noise = (root[leaf] @ rng.standard_normal((len(leaf), d, 1)))[:, :, 0]
-        return self.m0 + center[leaf] + noise
+        return center, root
+
+    def draw_given(
+        self, rng: np.random.Generator, parameters: Sequence[np.ndarray], target: Target, rows: Any, *regressors: Any
+    ) -> np.ndarray:
+        center, root = parameters
+        noise = (root @ rng.standard_normal((len(root), self.outputs, 1)))[:, :, 0]
+        return self.m0 + center + noise
 
 
 def _variances(y: np.ndarray, mean: np.ndarray, fraction: np.ndarray) -> np.ndarray:
-    """Variances (d,) of the columns of y (n, d), rows by ``fraction`` (n,); 1 where a column is constant."""
+    """Return variances (d,) of the columns of y (n, d), rows by ``fraction`` (n,); 1 for a constant column."""
     counted = y[fraction > 0.0]
     # rounding leaves the variance of a constant above zero
     is_constant = (counted == counted[0]).all(axis=0)
     return np.array([check_variance(v) for v in np.where(is_constant, 1.0, fraction @ (y - mean) ** 2).tolist()])
-
-
-@by_address
-def multivariate_normal_score(s: Any, n: int, params: Any) -> float:
-    """Compiled score. ``s``: weight, sums of y - m0, their products below and on the diagonal, row by row.
-
-    ``params``: d, k0, nu0, log |S0|, S0 below and on the diagonal.
-    """
-    d, k0, nu, weight = int(params[0]), params[1], params[2], s[0]
-    kn, factor, at, log_determinant = k0 + s[0], np.empty((d, d)), 0, 0.0
-    score = -0.5 * weight * d * log(pi) - 0.5 * d * log(kn / k0)
-    for i in range(d):
-        for j in range(i + 1):
-            total = params[4 + at] + s[1 + d + at] - s[1 + i] * s[1 + j] / kn
-            at += 1
-            for k in range(j):
-                total -= factor[i, k] * factor[j, k]
-            factor[i, j] = sqrt(total) if i == j else total / factor[j, j]
-        log_determinant += 2.0 * log(factor[i, i])
-        score += lgamma(0.5 * (nu + weight - i)) - lgamma(0.5 * (nu - i))
-    return score + 0.5 * nu * params[3] - 0.5 * (nu + weight) * log_determinant

@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import lgamma
 from typing import Any, Self
 
 import numpy as np
 
 from ...core.compile.address import by_address
-from ...core.special import gammaln
+from ...core.special import gammaln, loggamma, psi, zeta
 from ...files.encoding import kept
-from .base import check_positive, settle_parameters
-from .beta_negative_binomial import BetaNegativeBinomial
-from .by_address import AddressedLeaf
-from .distributions import draw_poisson
-from .gamma import log_gamma_ratio
+from .base import Leaf, refuse_rows
+from .distributions import Distributions, count_bracket, draw_poisson
+from .gamma import FAR, HALF_LOG_TWO_PI, log_gamma_ratio, stirling_rest
 from .target import Target
+
+MOST_SUMMED = 128.0
+"""Largest count to which probabilities are summed one by one; an integral costs as much as about so many terms."""
+LEAST_LOG = -600.0
+"""Log probability of the count 0 from which a sum can begin without underflow."""
+STEP, NODES = 0.12, 64
+"""Trapezoid rule along the line: its error is exp(-pi^2 / 2 / 0.12) = 1e-18 for an integrand like a normal density, and
+less for one with poles. The last node is a thousand widths away.
+"""
+HALVINGS = 18
+"""Halvings of an interval of length 120 to one of 5e-4."""
+BLOCK = 2048
+"""Distributions integrated at a time, so that memory stays below 10 MB."""
+
+
+@by_address
+def negative_binomial_score(s: Any, n: int, params: Any) -> float:
+    """Return the score. ``s``: weight, sum of y, sum of the log C; ``params``: a, b, dispersion."""
+    a, b, seen = params[0], params[1], params[2] * s[0]
+    each = lgamma(a + seen) - lgamma(a) + lgamma(b + s[1]) - lgamma(b)
+    return s[2] + each - (lgamma(a + b + seen + s[1]) - lgamma(a + b))
 
 
 @kept
 @dataclass(frozen=True, eq=False)
-class NegativeBinomialBeta(AddressedLeaf):
+class NegativeBinomialBeta(Leaf):
     """Counts of known dispersion r: negative binomial with ``p ~ Beta(a, b)`` integrated out.
 
     For overdispersed counts: at mean m their variance is ``m + m^2 / r``; as r grows they become Poisson. The
@@ -55,62 +74,161 @@ class NegativeBinomialBeta(AddressedLeaf):
     dispersion: float = 1.0
     a: float | None = None
     b: float | None = None
-
-    def __post_init__(self) -> None:
-        check_positive("dispersion", self.dispersion)
-        settle_parameters(self, "dispersion", "a", "b")
+    positive = ("dispersion", "a", "b")
+    score_parameters = ("a", "b", "dispersion")
+    compiled_score = staticmethod(negative_binomial_score)
 
     def resolve(self, target: Target) -> Self:
         y = target.values
-        bad = (y < 0) | (y != np.floor(y))
-        if np.any(bad):
-            row = int(np.argmax(bad))
-            raise ValueError(f"y is {y[row]} in row {row}; NegativeBinomialBeta needs counts 0, 1, 2, ...")
+        refuse_rows((y < 0) | (y != np.floor(y)), "y", y, "NegativeBinomialBeta needs counts 0, 1, 2, ...")
         a = 3.0 if self.a is None else self.a
         if not a > 1.0:
             raise ValueError(f"a={a} makes the mean of y infinite; give a > 1.")
         mean = target.center if target.center > 0.0 else 1.0
-        return replace(self, a=a, b=(a - 1.0) * mean / self.dispersion if self.b is None else self.b)
+        return self.with_defaults(a=a, b=(a - 1.0) * mean / self.dispersion)
 
-    @property
-    def score_function(self) -> Callable[..., float]:
-        return negative_binomial_score
-
-    def score_params(self, target: Target) -> np.ndarray:
-        return np.array([self.a, self.b, self.dispersion])
-
-    def statistics(self, y: np.ndarray, regressors: np.ndarray | None) -> np.ndarray:
-        ways = gammaln(y + self.dispersion) - gammaln(self.dispersion) - gammaln(y + 1.0)
-        return np.column_stack([np.ones(len(y)), y, ways])
+    def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+        log_choices = gammaln(y + self.dispersion) - gammaln(self.dispersion) - gammaln(y + 1.0)
+        return np.ones(len(y)), y, log_choices
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
-        n, total, ways = sums
+        n, total, log_choices = sums
         each = log_gamma_ratio(np.array([self.a, self.b]), np.array([n * self.dispersion, total]))
         whole = log_gamma_ratio(np.float64(self.a + self.b), np.float64(n * self.dispersion + total))
-        return float(ways + each.sum() - whole)
+        return float(log_choices + each.sum() - whole)
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> BetaNegativeBinomial:
         r = np.full(len(stats), self.dispersion)
         return BetaNegativeBinomial(r, self.a + r * stats[:, 1], self.b + stats[:, 2])
 
-    def draw(
-        self,
-        rng: np.random.Generator,
-        stats: np.ndarray,
-        leaf: np.ndarray,
-        target: Target,
-        rows: np.ndarray | None = None,
-        *regressors: np.ndarray,
+    def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
+        return self.predictive(stats, np.empty(0), target).mean_and_variance()[0][:, None]
+
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        r, a, b = self.predictive(stats, np.empty(0), target)
+        # the odds (1 - p) / p have a beta prime distribution
+        return [Distributions("betaprime", b, a, np.zeros(len(stats)), r)]
+
+    def expectation_given(self, parameters: Sequence[np.ndarray], *regressors: Any) -> np.ndarray:
+        return (self.dispersion * parameters[0])[:, None]
+
+    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+        _, a, b = self.predictive(stats, np.empty(0), target)
+        # gammas whose ratio has the distribution of (1 - p) / p: a probability p may round to 0 or 1
+        return (rng.gamma(b) / rng.gamma(a),)
+
+    def draw_given(
+        self, rng: np.random.Generator, parameters: Sequence[np.ndarray], target: Target, rows: Any, *regressors: Any
     ) -> np.ndarray:
-        distribution = self.predictive(stats, np.empty(0), target)
-        # gammas whose ratio has the beta distribution, for a probability may round to 0 or 1
-        odds = rng.gamma(distribution.b) / rng.gamma(distribution.a)
-        return draw_poisson(rng, rng.gamma(self.dispersion, size=len(leaf)) * odds[leaf])
+        return draw_poisson(rng, rng.gamma(self.dispersion, size=len(parameters[0])) * parameters[0])
 
 
-@by_address
-def negative_binomial_score(s: Any, n: int, params: Any) -> float:
-    """Compiled score. ``s``: weight, sum of y, sum of the log C; ``params``: a, b, dispersion."""
-    a, b, seen = params[0], params[1], params[2] * s[0]
-    each = lgamma(a + seen) - lgamma(a) + lgamma(b + s[1]) - lgamma(b)
-    return s[2] + each - (lgamma(a + b + seen + s[1]) - lgamma(a + b))
+class BetaNegativeBinomial(Distributions):
+    """Counts of dispersion r whose probability is ``Beta(a, b)``; SciPy sums their probabilities one by one."""
+
+    def __init__(self, r: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
+        super().__init__("betanbinom", r, a, b, is_whole=True)
+
+    def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
+        r, a, b = self.parameters
+        # the variance is infinite if a is at most 2
+        mean = r * b / (a - 1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = mean * (r + a - 1.0) * ((a + b - 1.0) / (a - 2.0)) / (a - 1.0)
+        return mean, np.where(a > 2.0, variance, np.inf)
+
+    def below(self, y: np.ndarray) -> np.ndarray:
+        return self._both(y)[0]
+
+    def above(self, y: np.ndarray) -> np.ndarray:
+        return self._both(y)[1]
+
+    def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
+        return count_bracket(self, q)
+
+    def _both(self, y: np.ndarray) -> np.ndarray:
+        """Return the probabilities (2, k) of at most y and of more."""
+        r, a, b = self.parameters
+        count = np.floor(y)
+        out = np.repeat([[0.0], [1.0]], len(count), axis=1)
+        log_none = log_gamma_ratio(a, r) - log_gamma_ratio(a + b, r)
+        is_sum = (count <= MOST_SUMMED) & (log_none > LEAST_LOG)
+        some = np.flatnonzero((count >= 0.0) & is_sum)
+        out[:, some] = self.take(some)._summed(count[some], np.exp(log_none[some]))
+        rest = np.flatnonzero((count >= 0.0) & ~is_sum)
+        for start in range(0, len(rest), BLOCK):
+            block = rest[start : start + BLOCK]
+            out[:, block] = self.take(block)._integrated(count[block])
+        return out
+
+    def _summed(self, count: np.ndarray, chance: np.ndarray) -> np.ndarray:
+        """Return both probabilities (2, k) as a sum; ``chance`` (k,) is the probability of the count 0."""
+        r, a, b = self.parameters
+        total = np.zeros(len(count))
+        for j in range(int(count.max(initial=-1.0)) + 1):
+            total += np.where(j <= count, chance, 0.0)
+            chance = chance * ((j + r) / (j + 1.0)) * ((b + j) / (a + b + r + j))
+        total = np.minimum(total, 1.0)
+        return np.array([total, 1.0 - total])
+
+    def _integrated(self, count: np.ndarray) -> np.ndarray:
+        """Return both probabilities (2, k) as an integral along a line in the complex plane.
+
+        With independent gamma variables G of these shapes, the count is at most y exactly if
+        ``log G(a) + log G(y + 1) - log G(r) - log G(b)`` is positive. The moment generating function of this number is
+        ``M(s) = G(a + s) G(y + 1 + s) G(r - s) G(b - s) / (G(a) G(y + 1) G(r) G(b))`` with the gamma function G. Its
+        probability to be on the far side of 0 from its mean is the integral of ``M(s) / (2 pi i s)`` upwards along a
+        vertical line on the right of 0, or downwards on the left. The line goes through the saddle point, so that the
+        integrand does not oscillate near its maximum and the result has a small relative error.
+        """
+        r, a, b = self.parameters
+        up, down = np.array([a, count + 1.0]), np.array([r, b])
+        is_left = (psi(up) - psi(down)).sum(axis=0) > 0.0
+        end = np.where(is_left, -up.min(axis=0), down.min(axis=0))
+        low, high = np.full(len(end), -60.0), np.full(len(end), 60.0)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2.0
+            s = end / (1.0 + np.exp(-middle))
+            slope = (psi(up + s) - psi(down - s)).sum(axis=0) - 1.0 / s
+            is_beyond = (slope > 0.0) != is_left
+            low, high = np.where(is_beyond, low, middle), np.where(is_beyond, middle, high)
+        saddle = end / (1.0 + np.exp(-(low + high) / 2.0))
+        curvature = (zeta(2.0, up + saddle) + zeta(2.0, down - saddle)).sum(axis=0) + 1.0 / saddle**2
+        tail = np.minimum(_integral(up, down, saddle, 1.0 / np.sqrt(curvature)), 1.0)
+        return np.where(is_left, [1.0 - tail, tail], [tail, 1.0 - tail])
+
+
+def _integral(up: np.ndarray, down: np.ndarray, saddle: np.ndarray, width: np.ndarray) -> np.ndarray:
+    """Return the absolute value (k,) of the integral of M(s) / (2 pi i s) for s = saddle + i width sinh(u)."""
+    u = STEP * np.arange(NODES)
+    weight = np.where(u == 0.0, 0.5, np.cosh(u))
+    s = saddle[:, None] + 1j * width[:, None] * np.sinh(u)
+    terms = (np.exp(_log_moment(up[:, :, None], down[:, :, None], s)) / s).real
+    return np.abs(terms @ weight) * width * (STEP / np.pi)
+
+
+def _log_moment(up: np.ndarray, down: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """Return log M(s) by Stirling's formula, in which the terms proportional to s log x are added up first."""
+    total = s * np.log(up[0] / down[0] * (up[1] / down[1]))
+    for x, moved in ((up[0], s), (up[1], s), (down[0], -s), (down[1], -s)):
+        total = total + (x - 0.5 + moved) * _log1p(moved / x) + _complex_rest(x + moved) - stirling_rest(x)
+    return total
+
+
+def _log1p(z: np.ndarray) -> np.ndarray:
+    """Return log(1 + z) of complex z; NumPy's own loses digits if z is small."""
+    return 0.5 * np.log1p(z.real * (2.0 + z.real) + z.imag**2) + 1j * np.arctan2(z.imag, 1.0 + z.real)
+
+
+def _complex_rest(z: np.ndarray) -> np.ndarray:
+    """Return `stirling_rest` of complex z with a positive real part.
+
+    Near 0 or for small |z| the function itself is computed.
+    """
+    w = 1.0 / z**2
+    out = (1.0 / 12.0 - w * (1.0 / 360.0 - w * (1.0 / 1260.0 - w * (1.0 / 1680.0 - w / 1188.0)))) / z
+    near = np.abs(z) < FAR
+    if near.any():
+        some = z[near]
+        out[near] = loggamma(some) - (some - 0.5) * np.log(some) + some - HALF_LOG_TWO_PI
+    return out

@@ -1,8 +1,9 @@
-"""Normal y, mean and variance of each leaf integrated out (formula sheet, section 3)."""
+"""Normal y: mean and variance of each leaf integrated out, or a variance that is known or shared by all leaves."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import lgamma, log, pi
 from typing import Any, Self
@@ -13,18 +14,84 @@ from ...core.compile.jit import jit
 from ...core.special import gammaln
 from ...files.encoding import kept
 from . import codes
-from .base import check_finite, settle_parameters
-from .distributions import StudentT
-from .gamma import (
-    log_gamma_ratio,
-)
-from .of_numbers import MomentLeaf, drawn_normal, misfit, with_normal_defaults
+from .base import Leaf
+from .codes import ROUNDING
+from .distributions import Distributions, StudentT
+from .gamma import log_gamma_ratio
 from .target import Target
+
+
+class NormalLeaf(Leaf):
+    """Base class of leaf models for normal y: the statistics are the weight and two moments about the center of y.
+
+    ``mu ~ Normal(m0, sigma2 / k0)`` in each leaf.
+    """
+
+    finite = ("m0",)
+    m0: float | None
+    k0: float | None
+
+    def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+        apart = y - target.center
+        return apart, np.square(apart)
+
+    def n_stats(self, target: Target) -> int:
+        return 3
+
+    @staticmethod
+    def spread(stats: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return weight, mean (from the center) and sum of squares about the mean of cells with ``stats`` (..., 3)."""
+        n = stats[..., 0]
+        mean = np.divide(stats[..., 1], n, out=np.zeros_like(n), where=n > 0)
+        scatter = stats[..., 2] - stats[..., 1] * mean
+        return n, mean, np.where(scatter > ROUNDING * stats[..., 2], scatter, 0.0)
+
+    def misfit(self, stats: np.ndarray, target: Target) -> np.ndarray:
+        """Return the squares about the means of cells, and of the means about m0 as far as k0 weighs them, (m,)."""
+        n, mean, scatter = self.spread(stats)
+        return scatter + self.k0 * n * (mean - (self.m0 - target.center)) ** 2 / (self.k0 + n)
+
+    def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
+        n, mean, _ = self.spread(stats)
+        apart = self.m0 - target.center
+        # from m0 or from the center, whichever weighs more, so that digits in common are not lost
+        from_center = target.center + (self.k0 * apart + n * mean) / (self.k0 + n)
+        return np.where(n >= self.k0, from_center, self.m0 + n * (mean - apart) / (self.k0 + n))[:, None]
+
+    def mean_lookup(self, n: np.ndarray) -> list[np.ndarray]:
+        """Return, for the weights ``n``, 1 / n and the weight of the mean's squared distance from m0."""
+        return [np.divide(1.0, n, out=np.zeros_like(n), where=n > 0), n * (self.k0 / (self.k0 + n))]
+
+    def draw_variance(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> np.ndarray:
+        """Draw the variance of y in each leaf given its rows, (m,)."""
+        raise NotImplementedError
+
+    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+        sigma2 = self.draw_variance(rng, stats, target)
+        return rng.normal(self.value(stats, target)[:, 0], np.sqrt(sigma2 / (self.k0 + stats[:, 0]))), np.sqrt(sigma2)
+
+    def draw_given(
+        self, rng: np.random.Generator, parameters: Sequence[np.ndarray], target: Target, rows: Any, *regressors: Any
+    ) -> np.ndarray:
+        return rng.normal(*parameters)
+
+
+class _UnknownVariance(NormalLeaf):
+    """Base class of leaf models with the prior ``sigma2 ~ InverseGamma(a0, b0)``."""
+
+    positive = ("k0", "a0", "b0")
+    a0: float | None
+    b0: float | None
+
+    def resolve(self, target: Target) -> Self:
+        return self.with_defaults(
+            m0=target.center, k0=0.25, a0=1.5, b0=lambda leaf: leaf.a0 * target.prior_variance / 4.0
+        )
 
 
 @kept
 @dataclass(frozen=True, eq=False)
-class NormalInverseGamma(MomentLeaf):
+class NormalInverseGamma(_UnknownVariance):
     """Normal y, mean and variance of each leaf integrated out (Chipman et al. 1998, mean-variance shift).
 
     ``sigma2 ~ InverseGamma(a0, b0)``, ``mu ~ Normal(m0, sigma2 / k0)``. Predicts the posterior mean.
@@ -54,13 +121,6 @@ class NormalInverseGamma(MomentLeaf):
     b0: float | None = None
     kind = codes.NORMAL
 
-    def __post_init__(self) -> None:
-        check_finite("m0", self.m0)
-        settle_parameters(self, "k0", "a0", "b0")
-
-    def resolve(self, target: Target) -> Self:
-        return with_normal_defaults(self, target)
-
     def params(self, target: Target) -> np.ndarray:
         constant = self.a0 * math.log(self.b0) - math.lgamma(self.a0)
         return np.array([self.m0 - target.center, self.k0, self.a0, self.b0, constant])
@@ -72,7 +132,7 @@ class NormalInverseGamma(MomentLeaf):
         constant = self.a0 * math.log(self.b0) - math.lgamma(self.a0)
         shrinkage = np.log(self.k0 / (self.k0 + n)) / 2.0
         rest = constant + gammaln(self.a0 + n / 2.0) + shrinkage - n / 2.0 * math.log(2.0 * math.pi)
-        return np.array([rest, *self.mean_lookup(n, self.k0)])
+        return np.array([rest, *self.mean_lookup(n)])
 
     def _posterior(self, stats: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         n, mean, scatter = self.spread(stats)
@@ -81,9 +141,9 @@ class NormalInverseGamma(MomentLeaf):
         bn = self.b0 + scatter / 2.0 + self.k0 * n * (mean - m0) ** 2 / (2.0 * kn)
         return (self.k0 * m0 + n * mean) / kn, kn, self.a0 + n / 2.0, bn
 
-    def log_score(self, stats: np.ndarray, target: Target) -> float:
-        _, kn, _, bn = self._posterior(stats, target)
-        half = stats[0] / 2.0
+    def plain_score(self, sums: np.ndarray, target: Target) -> float:
+        _, kn, _, bn = self._posterior(sums, target)
+        half = sums[0] / 2.0
         return float(
             log_gamma_ratio(self.a0, half)
             - self.a0 * np.log1p((bn - self.b0) / self.b0)
@@ -92,34 +152,28 @@ class NormalInverseGamma(MomentLeaf):
             - half * np.log(2.0 * np.pi)
         )
 
-    def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
-        return self.shrunk(stats, self.m0, self.k0, target)[:, None]
-
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> StudentT:
         _, kn, an, bn = self._posterior(stats, target)
         return StudentT(2.0 * an, self.value(stats, target)[:, 0], np.sqrt(bn * (kn + 1.0) / (an * kn)))
+
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        _, kn, an, bn = self._posterior(stats, target)
+        return [StudentT(2.0 * an, self.value(stats, target)[:, 0], np.sqrt(bn / (an * kn)))]
 
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         mn, kn, an, bn = self._posterior(stats, target)
         return log_student_density(y - target.center - mn, weight, kn, an, bn)
 
-    def draw(
-        self,
-        rng: np.random.Generator,
-        stats: np.ndarray,
-        leaf: np.ndarray,
-        target: Target,
-        rows: np.ndarray | None = None,
-    ) -> np.ndarray:
-        _, kn, an, bn = self._posterior(stats, target)
-        return drawn_normal(rng, self.value(stats, target)[:, 0], kn, bn / rng.gamma(an), leaf)
+    def draw_variance(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> np.ndarray:
+        _, _, an, bn = self._posterior(stats, target)
+        return bn / rng.gamma(an)
 
 
 def log_student_density(apart: np.ndarray, weight: Any, kn: np.ndarray, an: np.ndarray, bn: np.ndarray) -> np.ndarray:
-    """Log density of a y observed ``weight`` times, ``apart`` from the posterior mean; mean, variance integrated out.
+    """Return the log density of a y observed ``weight`` times, at a distance ``apart`` from the posterior mean.
 
-    The variance is ``InverseGamma(an, bn)``, the mean has ``kn`` rows' worth of precision; of weight 1 a Student t
-    distribution.
+    Mean and variance are integrated out: the variance is ``InverseGamma(an, bn)``, the mean has precision ``kn`` in
+    units of the reciprocal variance. For weight 1 this is the density of a Student t distribution.
     """
     spread, half = (kn + weight) / kn, np.asarray(weight) / 2.0
     return (
@@ -132,9 +186,9 @@ def log_student_density(apart: np.ndarray, weight: Any, kn: np.ndarray, an: np.n
 
 @jit
 def normal_score(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Compiled score.
+    """Return the score.
 
-    ``params``: m0 (from the centre), k0, a0, b0, a0 log b0 - lgamma(a0); ``lookup``: all terms but that of bn, then
+    ``params``: m0 (from the center), k0, a0, b0, a0 log b0 - lgamma(a0); ``lookup``: all terms but that of bn, then
     what `misfit` needs.
     """
     n, k0 = stats[row, 0], params[1]
@@ -145,3 +199,224 @@ def normal_score(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row:
     if lookup.shape[1] > 1:
         return score + lookup[0, np.int64(n)]
     return score + params[4] + lgamma(an) + 0.5 * log(k0 / (k0 + n)) - 0.5 * n * log(2.0 * pi)
+
+
+def known_normal_params(sigma2: float, m0: float, k0: float, a0: float = 0.0, b0: float = 0.0) -> np.ndarray:
+    """Return the parameters of the compiled score given the variance; ``m0`` is from the center of y."""
+    return np.array([sigma2, m0, k0, a0, b0, math.log(2.0 * math.pi * sigma2), 0.5 / sigma2])
+
+
+@kept
+@dataclass(frozen=True, eq=False)
+class NormalKnownVariance(NormalLeaf):
+    """Normal y with known variance ``sigma2`` and ``mu ~ Normal(m0, sigma2 / k0)`` integrated out.
+
+    Predicts the posterior mean.
+
+    Parameters
+    ----------
+    sigma2, m0, k0 : float, optional
+        By default set from the data: ``sigma2 = var(y) / 4``, ``m0`` the mean of y, ``k0 = 1/4``.
+
+    Raises
+    ------
+    ValueError
+        If sigma2 or k0 is not positive and finite, or m0 is not finite; in a model, if ``sigma2`` is left
+        out and the variance of y is below 1e-290.
+
+    Examples
+    --------
+    >>> NormalKnownVariance(sigma2=1.0, m0=0.0, k0=0.5)
+    NormalKnownVariance(sigma2=1.0, m0=0.0, k0=0.5)
+    """
+
+    sigma2: float | None = None
+    m0: float | None = None
+    k0: float | None = None
+    kind = codes.KNOWN_NORMAL
+    positive = ("sigma2", "k0")
+
+    def resolve(self, target: Target) -> Self:
+        return self.with_defaults(sigma2=lambda leaf: target.prior_variance / 4.0, m0=target.center, k0=0.25)
+
+    def params(self, target: Target) -> np.ndarray:
+        return known_normal_params(self.sigma2, self.m0 - target.center, self.k0)
+
+    def lookup(self, target: Target) -> np.ndarray:
+        n = target.whole_weights(3)
+        if n is None:
+            return super().lookup(target)
+        return np.array([np.log(self.k0 / (self.k0 + n)) / 2.0, *self.mean_lookup(n)])
+
+    def plain_score(self, sums: np.ndarray, target: Target) -> float:
+        n = sums[0]
+        return float(
+            np.log(self.k0 / (self.k0 + n)) / 2.0
+            - n / 2.0 * np.log(2.0 * np.pi * self.sigma2)
+            - self.misfit(sums, target) / (2.0 * self.sigma2)
+        )
+
+    def mean_from_center(self, stats: np.ndarray, target: Target) -> np.ndarray:
+        """Return posterior means (m,) less the center: y is compared with them without the leading digits in common."""
+        return (self.k0 * (self.m0 - target.center) + stats[:, 1]) / (self.k0 + stats[:, 0])
+
+    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> StudentT:
+        scale = np.sqrt(self.sigma2 * (1.0 + 1.0 / (self.k0 + stats[:, 0])))
+        return StudentT(np.full(len(stats), np.inf), self.value(stats, target)[:, 0], scale)
+
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        scale = np.sqrt(self.sigma2 / (self.k0 + stats[:, 0]))
+        return [StudentT(np.full(len(stats), np.inf), self.value(stats, target)[:, 0], scale)]
+
+    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
+        spread, half = 1.0 + weight / (self.k0 + stats[:, 0]), np.asarray(weight) / 2.0
+        apart = y - target.center - self.mean_from_center(stats, target)
+        misfit = half * apart**2 / (self.sigma2 * spread)
+        return -half * np.log(2.0 * np.pi * self.sigma2) - 0.5 * np.log(spread) - misfit
+
+    def draw_variance(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> np.ndarray:
+        return np.full(len(stats), self.sigma2)
+
+
+@jit
+def known_normal_score(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
+    """Return the score.
+
+    ``params``: sigma2, m0 (from the center), k0, and at 5 log(2 pi sigma2), 1 / (2 sigma2); ``lookup``:
+    0.5 log(k0 / (k0 + n)), then what `misfit` needs.
+    """
+    n, k0 = stats[row, 0], params[2]
+    if n <= 0.0:
+        return 0.0
+    shrinkage = lookup[0, np.int64(n)] if lookup.shape[1] > 1 else 0.5 * log(k0 / (k0 + n))
+    return shrinkage - 0.5 * n * params[5] - params[6] * misfit(params[1], k0, lookup, stats, row)
+
+
+@kept
+@dataclass(frozen=True, eq=False)
+class NormalSharedVariance(_UnknownVariance):
+    """Normal y with one unknown variance for all leaves (Chipman et al. 1998, mean shift).
+
+    ``sigma2 ~ InverseGamma(a0, b0)``, ``mu ~ Normal(m0, sigma2 / k0)`` in each leaf. The means are integrated out;
+    ``sigma2`` is drawn by a Gibbs step within the run, once a draw, and its trace is ``noise_variance`` in the ArviZ
+    output. In the score of a tree sigma2 is integrated out. Predicts the posterior mean.
+
+    The score of a tree is not a sum over leaves, so ``exact.solve`` refuses it; for a given sigma2 use
+    ``NormalKnownVariance(sigma2, m0, k0)``.
+
+    Parameters
+    ----------
+    m0, k0, a0, b0 : float, optional
+        By default set from the data: ``m0`` the mean of y; ``k0 = 1/4`` and ``a0 = 3/2``; ``b0 = a0 * var(y) / 4``,
+        which assumes that the tree explains about three quarters of the variance of y.
+
+    Raises
+    ------
+    ValueError
+        If k0, a0 or b0 is not positive and finite, or m0 is not finite; in a model, if ``b0`` is left
+        out and the variance of y is below 1e-290.
+
+    Examples
+    --------
+    >>> NormalSharedVariance(m0=0.0, k0=1.0, a0=2.0, b0=1.0).b0
+    1.0
+    """
+
+    m0: float | None = None
+    k0: float | None = None
+    a0: float | None = None
+    b0: float | None = None
+    kind = codes.SHARED_NORMAL
+    separates = False
+
+    def params(self, target: Target) -> np.ndarray:
+        return known_normal_params(self.b0 / self.a0, self.m0 - target.center, self.k0, self.a0, self.b0)
+
+    def lookup(self, target: Target) -> np.ndarray:
+        return self.given(1.0).lookup(target)
+
+    def given(self, sigma2: float) -> NormalKnownVariance:
+        """Return the leaf model given the variance."""
+        return NormalKnownVariance(float(sigma2), self.m0, self.k0)
+
+    def for_one_tree(self, rng: np.random.Generator) -> NormalKnownVariance:
+        return self.given(self.b0 / rng.gamma(self.a0))
+
+    def _variance(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray]:
+        """Return shape and rate (m,) of the posterior of the variance, given the tree of which a node is a leaf."""
+        leaf, out = tree >= 0, np.zeros((2, len(tree)))
+        for i, amount in enumerate((stats[:, 0], self.misfit(stats, target))):
+            out[i] = np.bincount(tree[leaf], weights=amount[leaf])[tree]
+        return self.a0 + out[0] / 2.0, self.b0 + out[1] / 2.0
+
+    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> StudentT:
+        # the variance is integrated out given the tree, so that the one drawn with the tree is not needed
+        an, bn = self._variance(stats, tree, target)
+        scale = np.sqrt(bn / an * (1.0 + 1.0 / (self.k0 + stats[:, 0])))
+        return StudentT(2.0 * an, self.value(stats, target)[:, 0], scale)
+
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        an, bn = self._variance(stats, tree, target)
+        scale = np.sqrt(bn / an / (self.k0 + stats[:, 0]))
+        return [StudentT(2.0 * an, self.value(stats, target)[:, 0], scale)]
+
+    def draw_variance(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> np.ndarray:
+        an = self.a0 + stats[:, 0].sum() / 2.0
+        bn = self.b0 + self.misfit(stats, target).sum() / 2.0
+        return np.full(len(stats), bn / rng.gamma(an))
+
+    def log_tree_score(self, stats: np.ndarray, target: Target) -> float:
+        n, misfit = stats[:, 0], self.misfit(stats, target).sum()
+        bn = self.b0 + misfit / 2.0
+        return float(
+            np.log(self.k0 / (self.k0 + n)).sum() / 2.0
+            + log_gamma_ratio(self.a0, n.sum() / 2.0)
+            - self.a0 * math.log1p(misfit / 2.0 / self.b0)
+            - n.sum() / 2.0 * math.log(bn)
+            - n.sum() / 2.0 * math.log(2.0 * math.pi)
+        )
+
+    def log_density_left_out(self, others: np.ndarray, node: np.ndarray, target: Target) -> np.ndarray:
+        # the variance is integrated out given the other rows of the whole tree
+        weight, own = target.weights, self.row_stats(target)
+        leaves = np.array([np.bincount(node, weights=part) for part in own.T]).T
+        elsewhere = sums_of_others(self.misfit(leaves, target))[node]
+        an = self.a0 + (sums_of_others(leaves[:, 0])[node] + others[:, 0]) / 2.0
+        bn = self.b0 + (elsewhere + self.misfit(others, target)) / 2.0
+        apart = target.values - target.center - self.given(1.0).mean_from_center(others, target)
+        return log_student_density(apart, weight, self.k0 + others[:, 0], an, bn)
+
+    def log_influence(self, others: np.ndarray, node: np.ndarray, target: Target) -> np.ndarray:
+        # given the posterior mean of the variance's reciprocal, which one row hardly changes
+        leaves = np.array([np.bincount(node, weights=part) for part in self.row_stats(target).T]).T
+        an = self.a0 + leaves[:, 0].sum() / 2.0
+        known = self.given((self.b0 + self.misfit(leaves, target).sum() / 2.0) / an)
+        return known.log_influence(others, node, target)
+
+
+def sums_of_others(values: np.ndarray) -> np.ndarray:
+    """Return the sum of all ``values`` (m,) but each, without taking a difference."""
+    before = np.concatenate([[0.0], np.cumsum(values[:-1])])
+    behind = np.concatenate([np.cumsum(values[:0:-1])[::-1], [0.0]])
+    return before + behind
+
+
+@jit
+def squares_about_mean(total: float, squares: float, mean: float) -> float:
+    """Return the squares about the mean from the sums of y and of its squares; 0 if they are due to rounding."""
+    scatter = squares - total * mean
+    return scatter if scatter > ROUNDING * squares else 0.0
+
+
+@jit
+def misfit(m0: float, k0: float, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
+    """Return the squares about the mean, and of the mean about m0 as far as k0 weighs it.
+
+    Last rows of ``lookup``: 1 / n, n k0 / (k0 + n).
+    """
+    n, total = stats[row, 0], stats[row, 1]
+    if lookup.shape[1] > 1:
+        mean, weight = total * lookup[1, np.int64(n)], lookup[2, np.int64(n)]
+    else:
+        mean, weight = total / n, n * (k0 / (k0 + n))
+    return squares_about_mean(total, stats[row, 2], mean) + weight * (mean - m0) * (mean - m0)

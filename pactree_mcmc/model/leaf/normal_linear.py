@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import lgamma, log, log1p, pi, sqrt
 from typing import Any, NamedTuple, Self
 
@@ -13,17 +13,43 @@ import numpy as np
 from ...core.checks import read_numbers, settle
 from ...core.compile.address import by_address
 from ...files.encoding import kept
-from .base import check_finite, settle_parameters
-from .by_address import AddressedLeaf
+from .base import Leaf
 from .custom import read_x_columns
-from .distributions import StudentT
+from .distributions import Distributions, StudentT
 from .gamma import log_gamma_ratio
 from .target import Target
 
 
+@by_address
+def linear_score(s: Any, n: int, params: Any) -> float:
+    """Return the score. ``s``: F'F below and on the diagonal, row by row, F'r, r'r; ``params``: q, a0, b0, k0, k1."""
+    q, a0, b0 = int(params[0]), params[1], params[2]
+    factor, solved = np.empty((q, q)), np.empty(q)
+    at, misfit, log_determinant = 0, s[n - 1], 0.0
+    first = q * (q + 1) // 2
+    for i in range(q):
+        own = s[first + i]
+        for j in range(i + 1):
+            total = s[at] + (0.0 if i != j else params[3] if i == 0 else params[4])
+            at += 1
+            for k in range(j):
+                total -= factor[i, k] * factor[j, k]
+            factor[i, j] = sqrt(total) if i == j else total / factor[j, j]
+            if j < i:
+                own -= factor[i, j] * solved[j]
+        solved[i] = own / factor[i, i]
+        misfit -= solved[i] * solved[i]
+        log_determinant += 2.0 * log(factor[i, i]) - log(params[3] if i == 0 else params[4])
+    if misfit < 0.0:
+        misfit = 0.0
+    half = 0.5 * s[0]
+    gamma = lgamma(a0 + half) - lgamma(a0) - a0 * log1p(0.5 * misfit / b0)
+    return gamma - half * log(2.0 * pi * (b0 + 0.5 * misfit)) - 0.5 * log_determinant
+
+
 @kept
 @dataclass(frozen=True, eq=False)
-class NormalLinear(AddressedLeaf):
+class NormalLinear(Leaf):
     """A linear regression of y on some columns of X in each leaf; coefficients and variance integrated out.
 
     Within a leaf ``y = m0 + c0 + c1 z1 + ... + noise``, where z are the chosen columns, standardised by their means and
@@ -77,11 +103,13 @@ class NormalLinear(AddressedLeaf):
     b0: float | None = None
     centers: Any = None
     scales: Any = None
+    finite = ("m0",)
+    positive = ("k0", "k1", "a0", "b0")
+    compiled_score = staticmethod(linear_score)
 
     def __post_init__(self) -> None:
         settle(self, "columns", read_x_columns("columns", self.columns))
-        check_finite("m0", self.m0)
-        settle_parameters(self, "k0", "k1", "a0", "b0")
+        super().__post_init__()
         for name in ("centers", "scales"):
             if getattr(self, name) is not None:
                 values = read_numbers(name, getattr(self, name))
@@ -93,41 +121,34 @@ class NormalLinear(AddressedLeaf):
 
     @property
     def x_columns(self) -> Sequence[Any]:  # type: ignore[override]
-        """The columns."""
         return self.columns
 
     def resolve(self, target: Target) -> Self:
-        a0 = 1.5 if self.a0 is None else self.a0
         spread = target.regressors.std(axis=0)
-        return replace(
-            self,
-            m0=target.center if self.m0 is None else self.m0,
-            k0=0.25 if self.k0 is None else self.k0,
-            k1=1.0 if self.k1 is None else self.k1,
-            a0=a0,
-            b0=a0 * target.prior_variance / 4.0 if self.b0 is None else self.b0,
-            centers=target.regressors.mean(axis=0) if self.centers is None else self.centers,
-            scales=np.where(spread > 0.0, spread, 1.0) if self.scales is None else self.scales,
+        return self.with_defaults(
+            m0=target.center,
+            k0=0.25,
+            k1=1.0,
+            a0=1.5,
+            b0=lambda leaf: leaf.a0 * target.prior_variance / 4.0,
+            centers=target.regressors.mean(axis=0),
+            scales=np.where(spread > 0.0, spread, 1.0),
         )
-
-    @property
-    def score_function(self) -> Callable[..., float]:
-        return linear_score
 
     def score_params(self, target: Target) -> np.ndarray:
         return np.array([len(self.columns) + 1.0, self.a0, self.b0, self.k0, self.k1])
 
     def _basis(self, regressors: np.ndarray) -> np.ndarray:
-        """Rows (n, q) of 1 and the columns, from their means and by their scales."""
+        """Return rows (n, q) of 1 and the standardised columns."""
         return np.column_stack([np.ones(len(regressors)), (regressors - self.centers) / self.scales])
 
-    def statistics(self, y: np.ndarray, regressors: np.ndarray | None) -> np.ndarray:
-        basis, rest = self._basis(regressors), y - self.m0
-        i, j = np.tril_indices(basis.shape[1])
-        return np.column_stack([basis[:, i] * basis[:, j], basis * rest[:, None], rest**2])
+    def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+        basis, rest = self._basis(target.regressors).T, y - self.m0
+        i, j = np.tril_indices(len(basis))
+        return *(basis[i] * basis[j]), *(basis * rest), rest**2
 
     def _posterior(self, sums: np.ndarray) -> Posterior:
-        """Of cells with the sums (m, k)."""
+        """Return the posterior in cells with the sums (m, k)."""
         q = len(self.columns) + 1
         lower, n_products = np.tril_indices(q), q * (q + 1) // 2
         precision = np.empty((len(sums), q, q))
@@ -139,11 +160,11 @@ class NormalLinear(AddressedLeaf):
         return Posterior(mean, precision, self.a0 + sums[:, 0] / 2.0, self.b0 + misfit / 2.0)
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
-        found, half = self._posterior(sums[None]), sums[0] / 2.0
+        given, half = self._posterior(sums[None]), sums[0] / 2.0
         log_prior = (math.log(self.k0) + len(self.columns) * math.log(self.k1)) / 2.0
-        ratio = log_gamma_ratio(np.float64(self.a0), np.float64(half)) - self.a0 * np.log1p(found.bn[0] / self.b0 - 1.0)
-        rest = half * np.log(found.bn[0]) + half * math.log(2.0 * pi)
-        return float(ratio - rest + log_prior - np.linalg.slogdet(found.precision[0])[1] / 2.0)
+        ratio = log_gamma_ratio(np.float64(self.a0), np.float64(half)) - self.a0 * np.log1p(given.bn[0] / self.b0 - 1.0)
+        rest = half * np.log(given.bn[0]) + half * math.log(2.0 * pi)
+        return float(ratio - rest + log_prior - np.linalg.slogdet(given.precision[0])[1] / 2.0)
 
     def value(self, stats: np.ndarray, target: Target, *regressors: np.ndarray) -> np.ndarray:
         return self.m0 + (self._posterior(stats[:, 1:]).mean * self._basis(*regressors)).sum(axis=1, keepdims=True)
@@ -151,78 +172,54 @@ class NormalLinear(AddressedLeaf):
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> LinearDistributions:
         return LinearDistributions(self, stats)
 
-    def draw(
-        self,
-        rng: np.random.Generator,
-        stats: np.ndarray,
-        leaf: np.ndarray,
-        target: Target,
-        rows: np.ndarray | None = None,
-        *regressors: np.ndarray,
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        return [LinearDistributions(self, stats, noise=0.0)]
+
+    def expectation_given(self, parameters: Sequence[np.ndarray], *regressors: Any) -> np.ndarray:
+        return self.m0 + (parameters[0] * self._basis(*regressors)).sum(axis=1, keepdims=True)
+
+    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+        given = self._posterior(stats[:, 1:])
+        sigma = np.sqrt(given.bn / rng.gamma(given.an))
+        upper = np.linalg.cholesky(given.precision).transpose(0, 2, 1)
+        off = np.linalg.solve(upper, rng.standard_normal((*given.mean.shape, 1)))[:, :, 0]
+        return given.mean + sigma[:, None] * off, sigma
+
+    def draw_given(
+        self, rng: np.random.Generator, parameters: Sequence[np.ndarray], target: Target, rows: Any, *regressors: Any
     ) -> np.ndarray:
-        found = self._posterior(stats[:, 1:])
+        coefficients, sigma = parameters
         basis = self._basis(*regressors) if rows is None else self._basis(target.regressors[rows])
-        sigma = np.sqrt(found.bn / rng.gamma(found.an))
-        upper = np.linalg.cholesky(found.precision).transpose(0, 2, 1)
-        off = np.linalg.solve(upper, rng.standard_normal((*found.mean.shape, 1)))[:, :, 0]
-        drawn = found.mean + sigma[:, None] * off
-        return self.m0 + (drawn[leaf] * basis).sum(axis=1) + sigma[leaf] * rng.standard_normal(len(leaf))
+        return self.m0 + (coefficients * basis).sum(axis=1) + sigma * rng.standard_normal(len(sigma))
 
 
 class Posterior(NamedTuple):
-    """Of the coefficients and the variance in m cells."""
+    """Posterior of the coefficients and the variance in m cells."""
 
     mean: np.ndarray
     """(m, q)."""
     precision: np.ndarray
-    """(m, q, q): times 1 / sigma2."""
+    """(m, q, q): the precision of the coefficients, divided by 1 / sigma2."""
     an: np.ndarray
     bn: np.ndarray
 
 
-class LinearDistributions(NamedTuple):
-    """Student t distributions of a new y in cells with ``stats`` (m, n_stats), once the row is known."""
+class LinearDistributions(Distributions):
+    """Student t distributions of a new y in cells with ``stats`` (m, n_stats), given the row.
 
-    leaf: NormalLinear
-    stats: np.ndarray
+    With ``noise`` 0 instead of 1 they are those of the mean of y.
+    """
 
-    def __iter__(self) -> Any:
-        return iter(self.stats.T)
+    def __init__(self, leaf: NormalLinear, stats: np.ndarray, noise: float = 1.0) -> None:
+        super().__init__("t", *stats.T)
+        self.leaf, self.stats, self.noise = leaf, stats, noise
 
     def take(self, place: np.ndarray) -> Self:
-        """Those of some places."""
-        return type(self)(self.leaf, self.stats[place])
+        return type(self)(self.leaf, self.stats[place], self.noise)
 
     def at(self, regressors: np.ndarray) -> StudentT:
-        """Each at the regressors (m, c) of a row."""
-        found, basis = self.leaf._posterior(self.stats[:, 1:]), self.leaf._basis(regressors)
-        widened = (basis * np.linalg.solve(found.precision, basis[:, :, None])[:, :, 0]).sum(axis=1)
-        location = self.leaf.m0 + (found.mean * basis).sum(axis=1)
-        return StudentT(2.0 * found.an, location, np.sqrt(found.bn / found.an * (1.0 + widened)))
-
-
-@by_address
-def linear_score(s: Any, n: int, params: Any) -> float:
-    """Compiled score. ``s``: F'F below and on the diagonal, row by row, F'r, r'r; ``params``: q, a0, b0, k0, k1."""
-    q, a0, b0 = int(params[0]), params[1], params[2]
-    factor, solved = np.empty((q, q)), np.empty(q)
-    at, misfit, log_determinant = 0, s[n - 1], 0.0
-    first = q * (q + 1) // 2
-    for i in range(q):
-        own = s[first + i]
-        for j in range(i + 1):
-            total = s[at] + (0.0 if i != j else params[3] if i == 0 else params[4])
-            at += 1
-            for k in range(j):
-                total -= factor[i, k] * factor[j, k]
-            factor[i, j] = sqrt(total) if i == j else total / factor[j, j]
-            if j < i:
-                own -= factor[i, j] * solved[j]
-        solved[i] = own / factor[i, i]
-        misfit -= solved[i] * solved[i]
-        log_determinant += 2.0 * log(factor[i, i]) - log(params[3] if i == 0 else params[4])
-    if misfit < 0.0:
-        misfit = 0.0
-    half = 0.5 * s[0]
-    gamma = lgamma(a0 + half) - lgamma(a0) - a0 * log1p(0.5 * misfit / b0)
-    return gamma - half * log(2.0 * pi * (b0 + 0.5 * misfit)) - 0.5 * log_determinant
+        """Return the distributions at the regressors (m, c) of a row each."""
+        given, basis = self.leaf._posterior(self.stats[:, 1:]), self.leaf._basis(regressors)
+        widened = (basis * np.linalg.solve(given.precision, basis[:, :, None])[:, :, 0]).sum(axis=1)
+        location = self.leaf.m0 + (given.mean * basis).sum(axis=1)
+        return StudentT(2.0 * given.an, location, np.sqrt(given.bn / given.an * (self.noise + widened)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import lgamma, log, log1p
 from typing import Any, Self
 
@@ -14,22 +15,15 @@ from ...core.special import gammaln
 from ...files.encoding import kept
 from ...table.words import count_text, figure, figures
 from . import codes
-from .base import check_positive, settle_parameters
-from .distributions import NegativeBinomial, draw_poisson
-from .gamma import (
-    HALF_LOG_TWO_PI,
-    divergence,
-    scalar_divergence,
-    scalar_stirling_rest,
-    stirling_rest,
-)
-from .of_numbers import MomentLeaf
+from .base import Leaf, check_positive, refuse_rows
+from .distributions import Distributions, NegativeBinomial, draw_poisson
+from .gamma import HALF_LOG_TWO_PI, divergence, scalar_divergence, scalar_stirling_rest, stirling_rest
 from .target import Target
 
 
 @kept
 @dataclass(frozen=True, eq=False)
-class PoissonGamma(MomentLeaf):
+class PoissonGamma(Leaf):
     """Counts y with rate ``lambda ~ Gamma(shape, rate)`` times the exposure, integrated out.
 
     Predicts the posterior mean rate per unit of exposure.
@@ -57,26 +51,24 @@ class PoissonGamma(MomentLeaf):
     exposure: Any = None
     kind = codes.POISSON
 
+    positive = ("shape", "rate")
+
     def __post_init__(self) -> None:
-        settle_parameters(self, "shape", "rate")
+        super().__post_init__()
         if self.exposure is not None:
             check_positive("exposure", self.exposure, entries=True)
 
     def resolve(self, target: Target) -> Self:
         y = target.values
-        if np.any((y < 0) | (y != np.floor(y))):
-            row = int(np.argmax((y < 0) | (y != np.floor(y))))
-            raise ValueError(f"y is {y[row]} in row {row}; PoissonGamma needs counts 0, 1, 2, ...")
+        refuse_rows((y < 0) | (y != np.floor(y)), "y", y, "PoissonGamma needs counts 0, 1, 2, ...")
         if self.exposure is not None and np.shape(self.exposure) != (len(y),):
             raise ValueError(f"exposure has shape {np.shape(self.exposure)}; y has {len(y)} rows: one each.")
         total, exposed = float((target.weights * y).sum()), float((target.weights * self._exposure(target)).sum())
         shape = 1.0 if self.shape is None else self.shape
-        rate = self.rate if self.rate is not None else (shape * exposed / total if total > 0 and exposed > 0 else shape)
-        return replace(self, shape=shape, rate=rate)
+        return self.with_defaults(shape=shape, rate=shape * exposed / total if total > 0 and exposed > 0 else shape)
 
     @property
     def weighs_rows(self) -> bool:  # type: ignore[override]
-        """True without exposures."""
         return self.exposure is None
 
     def words(self, stats: np.ndarray, target: Target) -> list[str] | None:
@@ -105,16 +97,20 @@ class PoissonGamma(MomentLeaf):
         mean = float(fraction @ (y / e))
         return mean if mean > 0.0 and float(fraction @ (y / e - mean) ** 2) < 0.01 * mean**2 else 0.0
 
-    def moments(self, target: Target) -> tuple[np.ndarray | None, np.ndarray]:
-        y, w, e, reference = target.values, target.weights, self._exposure(target), self._reference(target)
-        plain = target.weight is None and self.exposure is None
+    def n_stats(self, target: Target) -> int:
+        return 3
+
+    def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+        e, reference = self._exposure(target), self._reference(target)
         if reference > 0.0:
             some = np.maximum(y, 1.0)
             peak = np.where(y > 0.0, -HALF_LOG_TWO_PI - 0.5 * np.log(some) - stirling_rest(some), 0.0)
-            constant = peak - divergence(y, e * reference)
-        else:
-            constant = y * np.log(e) - gammaln(y + 1.0)
-        return None if plain else w * e, np.array([w * y, w * constant])
+            return y, peak - divergence(y, e * reference)
+        return y, y * np.log(e) - gammaln(y + 1.0)
+
+    def moments(self, target: Target) -> tuple[np.ndarray | None, np.ndarray]:
+        weight, sums = super().moments(target)
+        return weight if self.exposure is None else target.weights * self._exposure(target), sums
 
     def params(self, target: Target) -> np.ndarray:
         reference = self._reference(target)
@@ -124,8 +120,8 @@ class PoissonGamma(MomentLeaf):
             constant = self.shape * math.log(self.rate) - math.lgamma(self.shape)
         return np.array([self.shape, self.rate, constant, reference, float(stirling_rest(self.shape))])
 
-    def log_score(self, stats: np.ndarray, target: Target) -> float:
-        exposed, count, constant = stats
+    def plain_score(self, sums: np.ndarray, target: Target) -> float:
+        exposed, count, constant = sums
         shape, rate, reference = self.shape + count, self.rate + exposed, self._reference(target)
         if reference > 0.0:
             apart = divergence(shape, rate * reference) - divergence(self.shape, self.rate * reference)
@@ -148,22 +144,22 @@ class PoissonGamma(MomentLeaf):
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> NegativeBinomial:
         return NegativeBinomial(self.shape + stats[:, 1], self.rate + stats[:, 0])
 
-    def draw(
-        self,
-        rng: np.random.Generator,
-        stats: np.ndarray,
-        leaf: np.ndarray,
-        target: Target,
-        rows: np.ndarray | None = None,
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        scale = 1.0 / (self.rate + stats[:, 0])
+        return [Distributions("gamma", self.shape + stats[:, 1], np.zeros(len(stats)), scale)]
+
+    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+        return (rng.gamma(self.shape + stats[:, 1]) / (self.rate + stats[:, 0]),)
+
+    def draw_given(
+        self, rng: np.random.Generator, parameters: Sequence[np.ndarray], target: Target, rows: Any, *regressors: Any
     ) -> np.ndarray:
-        rate = rng.gamma(self.shape + stats[:, 1]) / (self.rate + stats[:, 0])
-        exposure = 1.0 if rows is None else self._exposure(target)[rows]
-        return draw_poisson(rng, rate[leaf] * exposure)
+        return draw_poisson(rng, parameters[0] * (1.0 if rows is None else self._exposure(target)[rows]))
 
 
 @jit
 def poisson_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Compiled score.
+    """Return the score.
 
     ``params``: shape, rate, constant, reference rate or 0, Stirling rest of the shape; ``stats``: exposure, count, sum
     of w (y log e - lgamma(y + 1)), or of the log densities at the reference rate.

@@ -9,13 +9,13 @@ import numpy as np
 from ...files.encoding import kept
 
 MOST_LOOKED_UP = 4_000_000
-"""Entries a table of functions of the weight may have."""
+"""Largest number of entries of a table of functions of the weight."""
 LEAST_VARIANCE = 1e-290
-"""Variance of y of which parts can be taken."""
+"""Least variance of y of which fractions are accurate."""
 
 
 def check_variance(variance: float) -> float:
-    """Refuse a variance of y so small that a float hardly holds it: a prior set by it would be of another size."""
+    """Refuse a variance of y so small that its rounding would change the size of a prior that is set by it."""
     if variance < LEAST_VARIANCE:
         raise ValueError(f"y is too small: its variance is {variance:.1g}; rescale y.")
     return variance
@@ -34,21 +34,15 @@ class Target(NamedTuple):
     estimation: np.ndarray | None
     """(n,) bool, True for the rows of E; None: no such split."""
     center: float
-    """Weighted mean of y, subtracted before moments are summed; 0 for classes, and where y has columns."""
+    """Weighted mean of y, subtracted before moments are summed; 0 for classes, and if y has columns."""
     variance: float
-    """Weighted variance of y; 1 where y is constant or a class."""
+    """Weighted variance of y; 1 if y is constant or a class."""
     regressors: np.ndarray | None = None
-    """(n, c) float64: the columns of X that the leaf looks at; None: none."""
+    """(n, c) float64: the columns of X that the leaf uses, or None."""
 
     @property
     def prior_variance(self) -> float:
-        """`variance`, for priors that are set by it.
-
-        Raises
-        ------
-        ValueError
-            If it is too small for that.
-        """
+        """`variance`, for priors that are set by it. A variance that is too small for this raises a ValueError."""
         return check_variance(self.variance)
 
     @property
@@ -57,7 +51,7 @@ class Target(NamedTuple):
         return 0 if self.classes is None else len(self.classes)
 
     def whole_weights(self, n_functions: int) -> np.ndarray | None:
-        """0, 1, ... up to the sum of the weights; None if they are no whole numbers, or too many to tabulate."""
+        """Return 0, 1, ... up to the sum of the weights, or None if they are not integers or too large to tabulate."""
         weight = self.weights
         if np.any(weight != np.floor(weight)) or (weight.sum() + 1.0) * n_functions > MOST_LOOKED_UP:
             return None

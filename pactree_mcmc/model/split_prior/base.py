@@ -1,9 +1,8 @@
-"""What a split prior is: which splits a cell admits, and how likely each is (formula sheet, section 2)."""
+"""The base class of split priors: the splits of a cell and their probabilities (formula sheet, section 2)."""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from ...table.columns import Columns
 from ...table.reader import Table
 from ...tree.arrays import LEAF
 from ..cells import PlainCell, Split
-from ..tree_prior.base import FixedShape
+from ..tree_prior import FixedShape
 from .dirichlet_weights import DirichletWeights, read_dirichlet
 
 LOCAL, LOCAL_TRIVIAL, GRID, DYADIC, CYCLIC, FIXED = range(6)
@@ -29,7 +28,7 @@ FEATURE = np.dtype(
         ("weight", np.float64),
         ("n_codes", np.int64),
         ("nominal", np.bool_),
-        ("twin", np.int64),  # the other coordinate of the same feature, itself where there is none
+        ("twin", np.int64),  # the other coordinate of the same feature, itself if there is none
         ("turn", np.int64),  # place among the features, by which cyclic splits choose
         ("ends", np.int64),  # where the values of its codes begin in `SplitRule.ends`
     ],
@@ -44,7 +43,7 @@ class SplitRule(NamedTuple):
     kind: int
     """One of the codes of this module."""
     min_leaf: int
-    """Rows each side of a local cut needs."""
+    """Smallest number of rows on each side of a local cut."""
     feature: np.recarray
     """(q,) records of dtype FEATURE: the coordinates."""
     n_turns: int
@@ -52,102 +51,106 @@ class SplitRule(NamedTuple):
     design: np.recarray
     """(m,) records of dtype DESIGN: the fixed tree in preorder, so that the left child of node i is i + 1."""
     weigh: int
-    """Address of the weight of a split (see `weights`); 0 where all ways of a feature are equally likely."""
+    """Address of the weight of a split (see `weights`); 0 if the splits on a feature are equally likely."""
     joint: bool
-    """Whether splits of all features are weighed together; else a feature is drawn by its weight first."""
+    """True if the splits on all features are weighted together, False if a feature is drawn by its weight first."""
     by_depth: bool
-    """Whether the weight looks at the depth, which then is part of what a cell is."""
+    """True if the weight depends on the depth, so that cells of different depths are different."""
     params: np.ndarray
-    """(1 + m,) float64: a zero, and what the weight reads."""
+    """(1 + m,) float64: a zero, and the parameters of the weight."""
     ends: np.ndarray
     """(2, m) float64: smallest and largest value of each code, features end to end; one dummy without weights."""
     dirichlet: np.ndarray
-    """(2,): `DirichletWeights.numbers` of weights that are drawn; (0,) where they are given."""
+    """(2,): `DirichletWeights.numbers` if feature weights are drawn; else (0,)."""
 
     @property
     def is_fixed(self) -> bool:
-        """Whether the feature weights stay as they are throughout a run."""
+        """True if the feature weights do not change during a run."""
         return len(self.dirichlet) == 0
 
 
 class SplitPrior:
-    """A split prior: its geometry, which splits a cell has, by a code that both engines know; its weights, uniform
-    within a feature, or by a function (`CustomSplits`).
+    """Base class of split priors.
+
+    A split prior has a geometry, the splits of each cell, by a code that both engines know. The splits on a feature are
+    equally likely, or weighted by a function (`CustomSplits`).
     """
 
     kind: int
     min_leaf: int = 1
     needs_depth: bool = False
-    """Whether trees would be infinite without a depth limit."""
+    """True if trees would be infinite without a depth limit."""
     is_even: bool = True
-    """Whether all ways of a feature in a cell are equally likely."""
+    """True if all splits on a feature in a cell are equally likely."""
 
     @property
     def use_of_rows(self) -> str | None:
-        """How the prior depends on the rows of X, and what to give instead; None: it does not."""
+        """Text that says how the prior depends on the rows of X and what to give instead; None if it does not."""
         return None
 
-    @abstractmethod
     def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
-        """Cut points of each coordinate."""
+        """Return the cut points of each coordinate."""
+        raise NotImplementedError
 
-    @abstractmethod
+    # a prior whose splits depend on the cut points of a model has the next three once it is bound to a model
+
     def count_splits(self, cell: PlainCell, feature: int) -> int:
-        """How many splits on ``feature`` the cell has; 0 when it is not admissible."""
+        """Return the number of splits of the cell on ``feature``; 0 if the feature is not admissible."""
+        raise NotImplementedError
 
-    @abstractmethod
     def admits(self, cell: PlainCell, split: Split) -> bool:
-        """Whether ``split`` is one of the splits on its feature."""
+        """Return True if ``split`` is one of the splits on its feature."""
+        raise NotImplementedError
 
-    @abstractmethod
     def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
-        """One of the ways of an admissible ``feature``, uniformly."""
+        """Draw one of the splits on an admissible ``feature`` by their weights."""
+        raise NotImplementedError
 
     def mass(self, cell: PlainCell, feature: int) -> float:
-        """Sum of the weights of the ways of ``feature``, by which R divides: their number where all weigh the same."""
+        """Return the sum of the weights of the splits on ``feature``, their number if they are equally likely."""
         return float(self.count_splits(cell, feature))
 
     def weights(self, p: int) -> np.ndarray:
-        """Feature weights (p,), not normalised; equal where they are drawn."""
+        """Return feature weights (p,), not normalised; equal ones if they are drawn."""
         return read_weights(getattr(self, "feature_weights", None), p)
 
     @property
     def drawn_weights(self) -> DirichletWeights | None:
-        """The prior of feature weights that are unknown; None where they are given or equal."""
+        """Prior of feature weights that are unknown; None if they are given or equal."""
         return read_dirichlet(getattr(self, "feature_weights", None))
 
     def coordinate_weights(self, columns: Columns) -> np.ndarray:
-        """Weights (q,) of the coordinates: two of the same feature have half of its weight each."""
+        """Return the weights (q,) of the coordinates: two of the same feature have half of its weight each."""
         weight = self.weights(columns.n_features)[columns.source]
         return np.where(columns.twin == np.arange(len(weight)), weight, weight / 2.0)
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
-        """No tree can be deeper, for want of splits."""
+        """Return a depth below which no cell has splits."""
         return int(min((n_codes - 1).sum(), 1 << 62))
 
     def fewest_splits(self, columns: Columns) -> int:
-        """How many splits in a row every way down from the root is sure to find."""
+        """Return a number of splits that every path from the root has, if no tree prior stops it."""
         return 0
 
     def finest_cells(self, table: Table, columns: Columns) -> np.ndarray | None:
-        """Number of the finest cell of each row (n,), where it is known without coding the row; else None."""
+        """Return the number of the finest cell of each row (n,), or None if it depends on the codes of the row."""
         return None
 
     def shape(self) -> FixedShape | None:
-        """Shape of the fixed tree, None when splits are free."""
+        """Return the shape of the fixed tree, or None for other priors."""
         return None
 
     def children(self, cell: PlainCell, split: Split) -> tuple[PlainCell, PlainCell]:
-        """The two cells ``split`` makes."""
+        """Return the two children of the cell."""
         return cell.split(split)
 
     def admissible(self, cell: PlainCell) -> np.ndarray:
-        """Weight of each coordinate (q,), 0 where it is not admissible in the cell."""
+        """Return the weight of each coordinate (q,), 0 if it is not admissible in the cell."""
         weight = self.coordinate_weights(cell.columns)
         return np.array([w if w > 0.0 and self.count_splits(cell, k) > 0 else 0.0 for k, w in enumerate(weight)])
 
     def log_probability(self, cell: PlainCell, split: Split, given: np.ndarray | None = None) -> float:
-        """Log R(split | cell); ``given`` (p,) feature weights where they are unknown."""
+        """Return log R(split | cell), for the feature weights ``given`` (p,) if they are unknown."""
         weight = self.admissible(cell)
         if given is not None:
             weight = weight * given[cell.columns.source]
@@ -157,7 +160,7 @@ class SplitPrior:
         return math.log(weight[k]) - math.log(weight.sum()) - math.log(self.mass(cell, k))
 
     def draw(self, rng: np.random.Generator, cell: PlainCell, log_given: np.ndarray | None = None) -> Split:
-        """A split of a cell that admits one, from R; ``log_given`` (p,): logs of weights that are unknown."""
+        """Draw a split of a cell from R, for the log feature weights ``log_given`` (p,) if they are unknown."""
         weight = self.admissible(cell)
         if log_given is not None:
             log_weight = np.where(weight > 0.0, log_given[cell.columns.source], -np.inf)
@@ -165,19 +168,19 @@ class SplitPrior:
         return self.draw_split_of(rng, cell, int(rng.choice(len(weight), p=weight / weight.sum())))
 
     def bind(self, scales: list[AnyScale]) -> SplitPrior:
-        """The prior with its own cut points, if it has any, expressed in codes."""
+        """Return the prior with its own cut points, if it has any, expressed in codes."""
         return self
 
     def in_file(self, scales: list[AnyScale]) -> Any:
-        """What a file says of it: itself, if it holds no code."""
+        """Return what a file stores of the prior."""
         return self
 
     def with_min_leaf(self, rows: int) -> SplitPrior:
-        """The same for other numbers of rows that each side needs."""
+        """Return the prior with another smallest number of rows on each side."""
         return replace(self, min_leaf=rows)  # type: ignore[type-var]
 
     def rule(self, n_codes: np.ndarray, columns: Columns) -> SplitRule:
-        """The prior as compiled code takes it."""
+        """Return the prior as compiled code takes it."""
         feature = np.empty(len(n_codes), dtype=FEATURE).view(np.recarray)
         feature.weight, feature.n_codes = self.coordinate_weights(columns), n_codes
         feature.nominal = columns.is_nominal[columns.source]
@@ -188,30 +191,22 @@ class SplitPrior:
         return SplitRule(*geometry, 0, False, False, np.zeros(1), np.zeros((2, 1)), dirichlet)
 
     def design(self) -> np.recarray:
-        """Records of the fixed tree; one dummy when there is none."""
+        """Return the records of the fixed tree; one dummy for other priors."""
         return np.full(1, LEAF, dtype=np.int64).astype(DESIGN).view(np.recarray)
 
 
-class BoxSplitPrior(SplitPrior):
-    """Split priors that look at the cell's box alone."""
-
-    def _width(self, cell: PlainCell, feature: int) -> int:
-        low, high = cell.span(feature)
-        return high - low
-
-
 def read_weights(feature_weights: Any, p: int) -> np.ndarray:
-    """Check feature weights and return them as float64 (p,)."""
-    if feature_weights is None or read_dirichlet(feature_weights) is not None:
-        return np.ones(p)
+    """Check feature weights and return them as float64 (p,); ones if they are equal or drawn."""
     weight = check_weights(feature_weights)
+    if len(weight) == 0:
+        return np.ones(p)
     if weight.shape != (p,):
         raise ValueError(f"feature_weights has shape {weight.shape}; X has {p} columns: give shape ({p},).")
     return weight
 
 
 def check_weights(feature_weights: Any) -> np.ndarray:
-    """Refuse feature weights that cannot fit any table; an empty array where they are equal or drawn."""
+    """Check feature weights and return them as float64; an empty array if they are equal or drawn."""
     if feature_weights is None or read_dirichlet(feature_weights) is not None:
         return np.empty(0)
     weight = read_numbers("feature_weights", feature_weights)

@@ -33,7 +33,7 @@ KEPT_CUTS = 8
 
 @kept
 class SplitsOutline(NamedTuple):
-    """What a file stores of splits that are weighted by a function from outside the library."""
+    """Contents of a file about splits that are weighted by a function from outside the library."""
 
     name: str
     of: Any
@@ -148,12 +148,10 @@ class CustomSplits(SplitPrior):
 
     @property
     def kind(self) -> int:  # type: ignore[override]
-        """Code of the geometry."""
         return self.of.kind
 
     @property
     def min_leaf(self) -> int:  # type: ignore[override]
-        """Smallest number of rows on each side."""
         return self.of.min_leaf
 
     @property
@@ -180,21 +178,8 @@ class CustomSplits(SplitPrior):
             bound.examine(bound.of_whole(k))
         return bound
 
-    # what a cell has is known once it is bound to a model's cut points
-
-    def count_splits(self, cell: PlainCell, feature: int) -> int:
-        raise NotImplementedError("weights are known once the prior is bound to a model")
-
-    def admits(self, cell: PlainCell, split: Split) -> bool:
-        raise NotImplementedError("weights are known once the prior is bound to a model")
-
-    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
-        raise NotImplementedError("weights are known once the prior is bound to a model")
-
-    # whether it is one
-
     def check(self, X: Any, *, nominal: Any = None, cells: int = 50, rng: Any = 0) -> None:
-        """Compares the compiled weight with the plain one on random cells of some data, and checks its values.
+        """Compare the compiled weight with the plain one on random cells of some data, and check its values.
 
         Parameters
         ----------
@@ -231,20 +216,18 @@ class CustomSplits(SplitPrior):
                 present, count = np.unique(codes[k, rows], return_counts=True)
                 bound.examine(bound.of_codes(k, present, count, depth))
 
-    # in files and in other processes
-
     def in_file(self, scales: list[AnyScale]) -> SplitsOutline:
-        """Returns what a file stores of the prior: among it the weights of some cuts, which identify it."""
-        bound, found = self.bind(scales), []
+        """Return what a file stores of the prior: among it the weights of some cuts, which identify it."""
+        bound, weights = self.bind(scales), []
         for k in range(len(scales)):
             cuts = list(bound.of_whole(k))
             if cuts:
                 some = np.unique(np.linspace(0, len(cuts) - 1, KEPT_CUTS).astype(int))
-                found += [bound.weigh(cuts[i]) for i in some]
-        return SplitsOutline(self.name, self.of, self.over, self.by_depth, self.params, np.array(found))
+                weights += [bound.weigh(cuts[i]) for i in some]
+        return SplitsOutline(self.name, self.of, self.over, self.by_depth, self.params, np.array(weights))
 
     def mismatch(self, outline: SplitsOutline, scales: list[AnyScale]) -> str | None:
-        """Returns how the prior differs from that of a file, or None."""
+        """Return how the prior differs from that of a file, or None."""
         for what in ("name", "over", "by_depth"):
             if getattr(self, what) != getattr(outline, what):
                 return f"its {what} is {getattr(self, what)!r}, that of the file {getattr(outline, what)!r}"
@@ -275,7 +258,7 @@ class CustomSplits(SplitPrior):
 
 
 class BoundSplits(SplitPrior):
-    """Weighted splits whose cuts are known in codes."""
+    """Weighted splits with their cuts in codes."""
 
     is_even = False
 
@@ -315,26 +298,20 @@ class BoundSplits(SplitPrior):
     def _params(self) -> np.ndarray:
         return np.concatenate([[0.0], self.splits.params])
 
-    # the cuts of a cell
-
     def of_codes(self, k: int, present: np.ndarray, rows: np.ndarray, depth: int = 0) -> Iterator[Cut]:
-        """Yields the cuts on a feature with codes ``present`` in a cell, each in ``rows`` rows; one for a nominal
-        feature.
-        """
+        """Yield the cuts on a feature in a cell with codes ``present``, each in ``rows`` rows; one if it is nominal."""
         ends, depth = self.ends[k], depth if self.splits.by_depth else 0
         if np.isnan(ends).any():
-            ways = float((1 << (len(present) - 1)) - 1) if len(present) else 0.0
-            if ways > 0.0:
-                yield Cut(k, True, *(math.nan,) * 7, 0, ways, depth)
+            n_splits = float((1 << (len(present) - 1)) - 1) if len(present) else 0.0
+            if n_splits > 0.0:
+                yield Cut(k, True, *(math.nan,) * 7, 0, n_splits, depth)
             return
         if len(present) == 0:
             return
         is_grid = self.kind == GRID
         codes = np.arange(present[0], present[-1] + 1) if is_grid else present
-        below = np.cumsum(rows)
-        use = np.arange(len(codes) - 1)
-        if not is_grid:
-            use = use[(below[:-1] >= self.min_leaf) & (below[-1] - below[:-1] >= self.min_leaf)]
+        rows = np.ones(len(codes)) if is_grid else rows
+        below, use = np.cumsum(rows), self._places(rows)
         for number, j in enumerate(use):
             a, b = float(ends[1, codes[j]]), float(ends[0, codes[j + 1]])
             middle = a / 2.0 + b / 2.0
@@ -344,24 +321,29 @@ class BoundSplits(SplitPrior):
             yield Cut(k, False, at, a, b, low, high, *sides, number, float(len(use)), depth)
 
     def of_whole(self, k: int) -> Iterator[Cut]:
-        """The cuts of a feature in a cell that holds all its codes, enough rows having each, at depths that count."""
+        """Yield the cuts of a feature in a cell with all its codes, each in enough rows, at one or two depths."""
         n = self.values[k].n_codes
         for depth in range(2 if self.splits.by_depth else 1):
             yield from self.of_codes(k, np.arange(n), np.full(n, float(self.min_leaf)), depth)
 
     def _codes(self, cell: PlainCell, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Codes of a feature that its splits of a cell part, and the rows that have each."""
+        """Return the codes of a feature that splits of a cell can separate, and the rows that have each."""
         if self.kind != GRID:
             return cell.rows_by_code(k)
         inside = np.array(bits(cell.low[k])) if cell.high[k] < 0 else np.arange(*cell.span(k))
         return inside, np.ones(len(inside))
 
+    def _places(self, rows: np.ndarray) -> np.ndarray:
+        """Return the places of the codes, each in ``rows`` rows, above which there can be a cut."""
+        below = np.cumsum(rows)
+        return np.flatnonzero((below[:-1] >= self.min_leaf) & (below[-1] - below[:-1] >= self.min_leaf))
+
     def _weights(self, cell: PlainCell, k: int) -> np.ndarray:
-        """Weights of the cuts of a feature in a cell, ascending; the one weight of all parts of a nominal feature."""
+        """Return the weights of the cuts of a feature in a cell, ascending; one weight if the feature is nominal."""
         return np.array([self.weigh(cut) for cut in self.of_codes(k, *self._codes(cell, k), cell.depth)])
 
     def weigh(self, cut: Cut) -> float:
-        """Plain weight of a cut, checked; 1 of parts where it cancels, as the feature is drawn first."""
+        """Return the plain weight of a cut after a check; 1 if it cancels, as a nominal feature is drawn first."""
         if cut.nominal and self.splits.over == "feature":
             return 1.0
         weight = plain_weight(self.splits.weight, cut, self.splits.params)
@@ -370,7 +352,7 @@ class BoundSplits(SplitPrior):
         return weight
 
     def examine(self, cuts: Iterator[Cut]) -> None:
-        """Refuse a weight whose compiled form is another, or that looks at the depth without saying so."""
+        """Refuse a weight whose compiled form differs, or that depends on the depth without ``by_depth``."""
         address, some = self._address, list(cuts)
         some = [some[i] for i in np.unique(np.linspace(0, len(some) - 1, MOST_CUTS).astype(int))] if some else []
         for cut in some:
@@ -390,19 +372,17 @@ class BoundSplits(SplitPrior):
 
     def warn_of_root(self, root: PlainCell) -> None:
         """Warn if the cell of all rows has splits and each of them, on features that are drawn, weighs 0."""
-        used, found = self.weights(len(self.ends)), False
+        used, has_cuts = self.weights(len(self.ends)), False
         for k in np.flatnonzero(used > 0.0).tolist():
             for cut in self.of_codes(k, *self._codes(root, k), root.depth):
                 if self.weigh(cut) > 0.0:
                     return
-                found = True
-        if found:
+                has_cuts = True
+        if has_cuts:
             warn(
                 f"under {self.splits!r} every split of the root weighs 0, so that the only tree is a single leaf; "
                 "check what the weight reads: under GridCuts cut.below and cut.above are the threshold."
             )
-
-    # what a split prior says
 
     def count_splits(self, cell: PlainCell, feature: int) -> int:
         weight = self._weights(cell, feature)
@@ -420,17 +400,14 @@ class BoundSplits(SplitPrior):
         return self.of.admits(cell, split) and self._weight_of(cell, split) > 0.0
 
     def _weight_of(self, cell: PlainCell, split: Split) -> float:
-        """Weight of a split that the geometry admits."""
+        """Return the weight of a split that the geometry admits."""
         k = split.feature
         weight = self._weights(cell, k)
         if cell.high[k] < 0:
             return float(weight.sum())
         codes, rows = self._codes(cell, k)
-        below = int((codes <= split.cut).sum())
-        left = np.cumsum(rows)[:-1]
-        enough = (left >= self.min_leaf) & (rows.sum() - left >= self.min_leaf) if self.kind != GRID else left > 0
-        number = int(enough[: below - 1].sum()) if below > 0 else -1
-        return float(weight[number]) if 0 <= number < len(weight) and enough[below - 1] else 0.0
+        same = self._places(rows) == int((codes <= split.cut).sum()) - 1
+        return float(weight[same].sum())
 
     def admissible(self, cell: PlainCell) -> np.ndarray:
         weight = self.coordinate_weights(cell.columns)
@@ -438,23 +415,19 @@ class BoundSplits(SplitPrior):
         return np.where(mass > 0.0, weight * (mass if self.splits.over == "cell" else 1.0), 0.0)
 
     def log_probability(self, cell: PlainCell, split: Split, given: np.ndarray | None = None) -> float:
-        known = super().log_probability(cell, split, given)
-        return known + math.log(self._weight_of(cell, split)) if known > -math.inf else known
+        log_r = super().log_probability(cell, split, given)
+        return log_r + math.log(self._weight_of(cell, split)) if log_r > -math.inf else log_r
 
     def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
         if cell.high[feature] < 0:
             return self.of.draw_split_of(rng, cell, feature)
         weight = self._weights(cell, feature)
         codes, rows = self._codes(cell, feature)
-        cuts = codes[:-1]
-        if self.kind != GRID:
-            left = np.cumsum(rows)[:-1]
-            cuts = cuts[(left >= self.min_leaf) & (rows.sum() - left >= self.min_leaf)]
-        return Split(feature, int(rng.choice(cuts, p=weight / weight.sum())), -1)
+        return Split(feature, int(rng.choice(codes[self._places(rows)], p=weight / weight.sum())), -1)
 
 
 def _ends(scale: AnyScale) -> np.ndarray:
-    """Smallest and largest value (2, n_codes) of each code; NaN for a nominal feature."""
+    """Return the smallest and largest value (2, n_codes) of each code; NaN for a nominal feature."""
     assert isinstance(scale, Scale)
     if len(scale.low):
         return np.array([scale.low, scale.high])
@@ -464,12 +437,12 @@ def _ends(scale: AnyScale) -> np.ndarray:
 
 
 def _as_text(of: Any) -> tuple[str, list]:
-    """All that a dataclass holds."""
+    """Return the fields of a dataclass in a form that can be compared."""
     encoded = CODEC.encode(of)
     return encoded.text, [(name, array.tolist()) for name, array in sorted(encoded.arrays.items())]
 
 
 @functools.lru_cache(maxsize=64)
 def _again(parts: bytes) -> CustomSplits:
-    """The prior that was pickled; the same one for the same bytes, so that its weight is compiled once a process."""
+    """Return the prior that was pickled: the same object for the same bytes, so that its weight is compiled once."""
     return CustomSplits(**cloudpickle.loads(parts))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,10 +16,8 @@ from ...table.reader import Table
 from ...tree.arrays import LEAF
 from ...tree.tree import Tree
 from .. import DyadicCuts, FixedTree
-from ..tree_prior.base import DEPTH_CEILING
+from ..tree_prior import DEPTH_CEILING
 
-MEDIAN, MIDPOINT = range(2)
-CYCLING, WIDEST = range(2)
 MOST_NODES = 1 << 27
 
 
@@ -53,7 +53,7 @@ def kd_tree(X: Any, depth: int, *, y: Any = None, rule: str = "median", coordina
 
     Notes
     -----
-    Time O(n depth), times p with ``coordinate="widest"``; memory 16 bytes a row beside a copy of X. See Nguyen and
+    Time O(n (p + log n) depth). See Nguyen and
     Kpotufe 2018; formula sheet, section 2.
 
     Examples
@@ -66,18 +66,50 @@ def kd_tree(X: Any, depth: int, *, y: Any = None, rule: str = "median", coordina
     check_count("depth", depth)
     if depth > DEPTH_CEILING:
         raise ValueError(f"depth={depth} is out of range; give at most {DEPTH_CEILING}.")
-    rules, coordinates = {"median": MEDIAN, "midpoint": MIDPOINT}, {"cycling": CYCLING, "widest": WIDEST}
-    rule, coordinate = check_choice("rule", rule, rules), check_choice("coordinate", coordinate, coordinates)
+    check_choice("rule", rule, ("median", "midpoint"))
+    check_choice("coordinate", coordinate, ("cycling", "widest"))
     x = _ordered_numbers(X, "a KD tree")
-    label = _labels(y, len(x), X)
     with np.errstate(over="ignore"):
         spread = x.std(axis=0)
     unit = np.where((spread > 0.0) & np.isfinite(spread), spread, 1.0)
-    return FixedTree(Tree(*grow_kd(x, label, unit, int(depth), rules[rule], coordinates[coordinate])))
+
+    @functools.cache
+    def ranks(k: int) -> tuple[np.ndarray, np.ndarray]:
+        order = np.argsort(x[:, k]).astype(np.int32)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(x))
+        return order, rank
+
+    def ordered(cells: _Cells, chosen: np.ndarray) -> np.ndarray:
+        # sorting integers that contain cell and rank is an order of magnitude faster than sorting by two keys
+        out, cell = np.zeros(len(chosen)), np.repeat(np.arange(len(cells.sizes)), cells.sizes)
+        for k in np.unique(chosen[chosen != LEAF]).tolist():
+            here, (order, rank) = chosen == k, ranks(k)
+            out[here] = x[order[np.sort(cell[here] * len(x) + rank[cells.rows[here]]) % len(x)], k]
+        return out
+
+    def split(level: int, cells: _Cells) -> _Splits:
+        m, p = len(cells.first), x.shape[1]
+        feature, widest, low, high = np.full(m, LEAF), np.full(m, -1.0), np.zeros(m), np.zeros(m)
+        for k in [(level + j) % p for j in range(p)] if coordinate == "cycling" else range(p):
+            value = x[cells.rows, k]
+            lowest, highest = np.minimum.reduceat(value, cells.first), np.maximum.reduceat(value, cells.first)
+            # rows that differ count more than equal ones, even if their range rounds to 0
+            width = 0.0 if coordinate == "cycling" else highest / unit[k] - lowest / unit[k]
+            is_wider = (lowest < highest) & (width > widest)
+            feature, widest = np.where(is_wider, k, feature), np.where(is_wider, width, widest)
+            low, high = np.where(is_wider, lowest, low), np.where(is_wider, highest, high)
+            if coordinate == "cycling" and np.all(widest == 0.0):
+                break
+        chosen = np.repeat(feature, cells.sizes)
+        threshold = _median_cuts(ordered(cells, chosen), cells) if rule == "median" else _halfway(low, high)
+        return _Splits(feature, threshold, x[cells.rows, chosen] <= np.repeat(threshold, cells.sizes))
+
+    return FixedTree(_grow(_labels(y, len(x), X), int(depth), split))
 
 
 def _ordered_numbers(X: Any, what: str) -> np.ndarray:
-    """The table as float64 (n, p), every column of it ordered."""
+    """Return the table as float64 (n, p) if every column is ordered."""
     columns = learn_columns(Table(X), None)
     if columns.is_nominal.any():
         name = columns.names[int(np.argmax(columns.is_nominal))]
@@ -86,7 +118,7 @@ def _ordered_numbers(X: Any, what: str) -> np.ndarray:
 
 
 def _labels(y: Any, n: int, X: Any) -> np.ndarray:
-    """Return class numbers (n,) int64; without labels every row has its own, so that no two are alike."""
+    """Return class numbers (n,) int64; without labels every row has its own, so that no two are equal."""
     if y is None:
         return np.arange(n)
     labels = read_labels(y, X)
@@ -98,153 +130,104 @@ def _labels(y: Any, n: int, X: Any) -> np.ndarray:
         raise ValueError("y holds labels that cannot be sorted; give numbers or strings.") from error
 
 
-@jit
-def grow_kd(
-    x: np.ndarray, label: np.ndarray, unit: np.ndarray, depth: int, rule: int, coordinate: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Feature, threshold, left and right of the nodes in preorder; ``unit`` (p,) measures ranges."""
-    n = len(x)
-    most = 2 * n - 1 if depth >= 40 else min(2 * n - 1, (1 << (depth + 1)) - 1)
-    feature, threshold = np.full(most, LEAF, dtype=np.int32), np.zeros(most)
-    left, right = np.zeros(most, dtype=np.int32), np.zeros(most, dtype=np.int32)
-    order, value = np.arange(n), np.empty(n)
-    # waiting cells: range of the rows, depth, and the parent of a right child
-    first, behind = np.empty(depth + 2, dtype=np.int64), np.empty(depth + 2, dtype=np.int64)
-    level, parent = np.empty(depth + 2, dtype=np.int64), np.empty(depth + 2, dtype=np.int64)
-    first[0], behind[0], level[0], parent[0] = 0, n, 0, -1
-    waiting, m = 1, 0
-    while waiting > 0:
-        waiting -= 1
-        start, stop, here = first[waiting], behind[waiting], level[waiting]
-        if parent[waiting] >= 0:
-            right[parent[waiting]] = m
-        k = np.int64(-1)
-        if here < depth and not _is_pure(label, order, start, stop):
-            k = _coordinate(x, order, start, stop, here, unit, coordinate)
-        if k >= 0:
-            for i in range(start, stop):
-                value[i] = x[order[i], k]
-            if rule == MEDIAN:
-                middle, cut = _median_cut(value, order, start, stop)
-            else:
-                middle, cut = _middle_cut(value, order, start, stop)
-            feature[m], threshold[m], left[m] = k, cut, m + 1
-            first[waiting], behind[waiting], level[waiting], parent[waiting] = middle, stop, here + 1, m
-            waiting += 1
-            first[waiting], behind[waiting], level[waiting], parent[waiting] = start, middle, here + 1, -1
-            waiting += 1
-        m += 1
-    return feature[:m], threshold[:m], left[:m], right[:m]
+class _Cells(NamedTuple):
+    """Cells of one level whose rows are not all alike, m of them."""
+
+    rows: np.ndarray
+    """Rows of the table, cell after cell."""
+    first: np.ndarray
+    """(m,): place in ``rows`` where each cell begins."""
+    sizes: np.ndarray
+    """(m,)."""
 
 
-@jit
-def _is_pure(label: np.ndarray, order: np.ndarray, start: int, stop: int) -> bool:
-    """Whether all rows of a range have one label; so it is where there is one row, or none."""
-    for i in range(start + 1, stop):
-        if label[order[i]] != label[order[start]]:
-            return False
-    return True
+class _Splits(NamedTuple):
+    """Splits of m cells."""
+
+    feature: np.ndarray
+    """(m,); LEAF for a cell that is not split."""
+    threshold: np.ndarray
+    is_left: np.ndarray
+    """True for each entry of `_Cells.rows` that goes left."""
 
 
-@jit
-def _coordinate(
-    x: np.ndarray, order: np.ndarray, start: int, stop: int, depth: int, unit: np.ndarray, coordinate: int
-) -> int:
-    """The feature to halve; -1 if all rows are equal."""
-    p, best, widest = x.shape[1], -1, 0.0
-    for j in range(p):
-        k = (depth + j) % p if coordinate == CYCLING else j
-        low = high = x[order[start], k]
-        for i in range(start + 1, stop):
-            low, high = min(low, x[order[i], k]), max(high, x[order[i], k])
-            if coordinate == CYCLING and low < high:
-                return k
-        if high / unit[k] - low / unit[k] > widest or (best < 0 and high > low):
-            best, widest = k, high / unit[k] - low / unit[k]
-    return best
+def _grow(label: np.ndarray, depth: int, split: Callable[[int, _Cells], _Splits]) -> Tree:
+    """Return the tree over rows with class numbers ``label`` (n,), grown level by level.
 
-
-@jit
-def _median_cut(value: np.ndarray, order: np.ndarray, start: int, stop: int) -> tuple[int, float]:
-    """Part a range at the cut nearest its middle; where the right side begins, and the threshold."""
-    middle = (start + stop) // 2
-    _select(value, order, start, stop, middle)
-    pivot, largest = value[middle], value[start]
-    for i in range(start + 1, middle):
-        largest = max(largest, value[i])
-    if largest < pivot and middle > start:
-        return middle, _halfway(largest, pivot)
-    below = _gather_left(value, order, start, stop, pivot, False)
-    upto = _gather_left(value, order, below, stop, pivot, True)
-    if upto == stop or (below > start and start + stop - 2 * below <= 2 * upto - start - stop):
-        return below, _between(value, start, below, stop)
-    return upto, _between(value, start, upto, stop)
-
-
-@jit
-def _middle_cut(value: np.ndarray, order: np.ndarray, start: int, stop: int) -> tuple[int, float]:
-    """Part a range at the middle between its smallest and largest value."""
-    low = high = value[start]
-    for i in range(start + 1, stop):
-        low, high = min(low, value[i]), max(high, value[i])
-    cut = _halfway(low, high)
-    return _gather_left(value, order, start, stop, cut, True), cut
-
-
-@jit
-def _between(value: np.ndarray, start: int, middle: int, stop: int) -> float:
-    """Threshold midway between the largest value on the left and the smallest on the right."""
-    a, b = value[start], value[middle]
-    for i in range(start, middle):
-        a = max(a, value[i])
-    for i in range(middle, stop):
-        b = min(b, value[i])
-    return _halfway(a, b)
-
-
-@jit
-def _halfway(a: float, b: float) -> float:
-    """A threshold that parts ``a < b``, their midpoint if there are numbers between."""
-    cut = a / 2.0 + b / 2.0
-    return cut if a <= cut < b else a
-
-
-@jit
-def _gather_left(value: np.ndarray, order: np.ndarray, start: int, stop: int, pivot: float, equal: bool) -> int:
-    """Bring the values below ``pivot`` (or ``equal`` to it) to the front of the range; where the others begin."""
-    place = start
-    for i in range(start, stop):
-        if value[i] < pivot or (equal and value[i] == pivot):
-            value[i], value[place] = value[place], value[i]
-            order[i], order[place] = order[place], order[i]
-            place += 1
-    return place
-
-
-@jit
-def _select(value: np.ndarray, order: np.ndarray, start: int, stop: int, middle: int) -> None:
-    """Hoare's selection: put at ``middle`` the value that belongs there, no larger ones before, no smaller behind."""
-    low, high = start, stop - 1
-    while low < high:
-        a, b, c = value[low], value[(low + high) // 2], value[high]
-        pivot = max(min(a, b), min(max(a, b), c))
-        i, j = low, high
-        while i <= j:
-            while value[i] < pivot:
-                i += 1
-            while value[j] > pivot:
-                j -= 1
-            if i <= j:
-                value[i], value[j] = value[j], value[i]
-                order[i], order[j] = order[j], order[i]
-                i += 1
-                j -= 1
-        if middle <= j:
-            high = j
-        elif middle >= i:
-            low = i
+    A cell whose rows have one label, or that has no rows, is a leaf. So is one at ``depth``.
+    """
+    rows, sizes = np.arange(len(label)), np.array([len(label)])
+    features, thresholds, lefts, n_nodes = [], [], [], 1
+    for level in range(depth + 1):
+        feature, threshold = np.full(len(sizes), LEAF, dtype=np.int32), np.zeros(len(sizes))
+        left = np.zeros(len(sizes), dtype=np.int64)
+        cells, is_open = _open_cells(label, rows, sizes)
+        if level < depth and is_open.any():
+            splits = split(level, cells)
+            is_split = splits.feature != LEAF
+            is_open[is_open] = is_split
+            feature[is_open], threshold[is_open] = splits.feature[is_split], splits.threshold[is_split]
+            left[is_open] = n_nodes + 2 * np.arange(is_split.sum())
+            # the rows of the cells that are split: cell after cell, those that go left first
+            cell, stays = np.repeat(np.arange(len(is_split)), cells.sizes), np.repeat(is_split, cells.sizes)
+            child = (2 * cell + ~splits.is_left)[stays]
+            rows = cells.rows[stays][np.argsort(child, kind="stable")]
+            sizes = np.bincount(child, minlength=2 * len(is_split)).reshape(-1, 2)[is_split].ravel()
         else:
-            return
+            sizes = sizes[:0]
+        features.append(feature)
+        thresholds.append(threshold)
+        lefts.append(left)
+        n_nodes += len(sizes)
+        if len(sizes) == 0:
+            break
+    return _in_preorder(features, thresholds, lefts)
+
+
+def _open_cells(label: np.ndarray, rows: np.ndarray, sizes: np.ndarray) -> tuple[_Cells, np.ndarray]:
+    """Return the cells that contain different labels, and a mask of them."""
+    filled = np.flatnonzero(sizes)
+    first = (np.cumsum(sizes) - sizes)[filled]
+    is_open = np.zeros(len(sizes), dtype=np.bool_)
+    labels = label[rows]
+    is_open[filled] = np.minimum.reduceat(labels, first) < np.maximum.reduceat(labels, first)
+    some = sizes[is_open]
+    return _Cells(rows[np.repeat(is_open, sizes)], np.cumsum(some) - some, some), is_open
+
+
+def _in_preorder(features: list[np.ndarray], thresholds: list[np.ndarray], lefts: list[np.ndarray]) -> Tree:
+    """Return the tree of nodes that are listed level by level; a right child is behind its left sibling."""
+    ends = np.cumsum([len(level) for level in features])
+    feature, threshold, left = np.concatenate(features), np.concatenate(thresholds), np.concatenate(lefts)
+    inner = np.flatnonzero(feature != LEAF)
+    levels = np.split(inner, np.searchsorted(inner, ends))
+    sizes, place = np.ones(len(feature), dtype=np.int64), np.zeros(len(feature), dtype=np.int64)
+    for nodes in reversed(levels):
+        sizes[nodes] += sizes[left[nodes]] + sizes[left[nodes] + 1]
+    for nodes in levels:
+        place[left[nodes]] = place[nodes] + 1
+        place[left[nodes] + 1] = place[left[nodes]] + sizes[left[nodes]]
+    order = np.argsort(place)
+    children = np.zeros((2, len(feature)), dtype=np.int64)
+    children[:, place[inner]] = place[left[inner]], place[left[inner] + 1]
+    return Tree(feature[order], threshold[order], *children)
+
+
+def _median_cuts(value: np.ndarray, cells: _Cells) -> np.ndarray:
+    """Return the threshold (m,) of the cut of each cell nearest the middle of its values, which ascend."""
+    cell = np.repeat(np.arange(len(cells.sizes)), cells.sizes)
+    middle = value[cells.first + cells.sizes // 2]
+    below = np.add.reduceat(value < middle[cell], cells.first, dtype=np.int64)
+    most = np.add.reduceat(value <= middle[cell], cells.first, dtype=np.int64)
+    is_below = (most == cells.sizes) | ((below > 0) & (cells.sizes - 2 * below <= 2 * most - cells.sizes))
+    cut = cells.first + np.maximum(np.where(is_below, below, most), 1)
+    return _halfway(value[cut - 1], value[np.minimum(cut, len(value) - 1)])
+
+
+def _halfway(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return thresholds that separate ``a < b``: their midpoints if there are numbers between."""
+    cut = a / 2.0 + b / 2.0
+    return np.where((a <= cut) & (cut < b), cut, a)
 
 
 def dyadic_tree(X: Any, depth: int, *, y: Any = None, bounds: Any = None) -> FixedTree:
@@ -274,7 +257,7 @@ def dyadic_tree(X: Any, depth: int, *, y: Any = None, bounds: Any = None) -> Fix
 
     Notes
     -----
-    Time O(n depth); memory 12 bytes a value beside a copy of X. See Nguyen and Kpotufe 2018, section 3.3.
+    Time O(n depth). See Nguyen and Kpotufe 2018, section 3.3.
 
     Examples
     --------
@@ -298,69 +281,23 @@ def dyadic_tree(X: Any, depth: int, *, y: Any = None, bounds: Any = None) -> Fix
     if len(cuts.bounds) != p:
         raise ValueError(f"bounds has {len(cuts.bounds)} rows; X has {p} columns: one each.")
     box = np.asarray(cuts.bounds, dtype=np.float64)
-    return FixedTree(Tree(*grow_dyadic(np.ascontiguousarray(x.T), _labels(y, n, X), box, int(depth))))
+    code = np.zeros((p, n), dtype=np.int64)  # the halves in which a row lies, a bit each
+
+    def split(level: int, cells: _Cells) -> _Splits:
+        k = level % p
+        fraction = (2.0 * code[k, cells.rows[cells.first]] + 1.0) / (2 << (level // p))
+        threshold = box[k, 0] * (1.0 - fraction) + box[k, 1] * fraction  # as `DyadicScale` computes it
+        is_left = x[cells.rows, k] <= np.repeat(threshold, cells.sizes)
+        code[k, cells.rows] = 2 * code[k, cells.rows] + ~is_left
+        return _Splits(np.full(len(threshold), k), threshold, is_left)
+
+    return FixedTree(_grow(_labels(y, n, X), int(depth), split))
 
 
 def box_around(x: np.ndarray) -> np.ndarray:
     """Lower and upper end (p, 2) of each column; a constant one gets a wider end."""
     low, high = x.min(axis=0), x.max(axis=0)
     return np.column_stack([low, np.where(low < high, high, low + np.maximum(1.0, np.abs(low)))])
-
-
-@jit
-def grow_dyadic(
-    x: np.ndarray, label: np.ndarray, box: np.ndarray, depth: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Feature, threshold, left and right of the nodes in preorder, over columns ``x`` (p, n) in the ``box`` (p, 2).
-
-    Thresholds are those of `DyadicScale`.
-    """
-    p, n = x.shape
-    feature, threshold = np.empty(2 * n, dtype=np.int32), np.empty(2 * n)
-    right = np.empty(2 * n, dtype=np.int32)
-    order, code = np.arange(n), np.zeros((p, n), dtype=np.uint32)  # a code is the halves taken so far, a bit each
-    todo = np.empty((depth + 2, 4), dtype=np.int64)  # first row, behind the last, depth, parent if a right child
-    todo[0, 0], todo[0, 1], todo[0, 2], todo[0, 3] = 0, n, 0, -1
-    n_todo, m = 1, 0
-    while n_todo > 0:
-        n_todo -= 1
-        start, stop, here, parent = todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3]
-        if parent >= 0:
-            right[parent] = m
-        if m == len(feature):
-            feature, threshold, right = _doubled(feature), _doubled(threshold), _doubled(right)
-        feature[m], threshold[m], right[m] = LEAF, 0.0, 0
-        if here < depth and not _is_pure(label, order, start, stop):
-            k = here % p
-            fraction = (2.0 * code[k, order[start]] + 1.0) / (np.int64(2) << (here // p))
-            feature[m], threshold[m] = k, box[k, 0] * (1.0 - fraction) + box[k, 1] * fraction
-            middle = start
-            for i in range(start, stop):
-                row = order[i]
-                if x[k, row] <= threshold[m]:
-                    code[k, row] = code[k, row] * 2
-                    order[i], order[middle] = order[middle], row
-                    middle += 1
-                else:
-                    code[k, row] = code[k, row] * 2 + 1
-            todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3] = middle, stop, here + 1, m
-            n_todo += 1
-            todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3] = start, middle, here + 1, -1
-            n_todo += 1
-        m += 1
-    left = np.zeros(m, dtype=np.int32)
-    for i in range(m):
-        if feature[i] != LEAF:
-            left[i] = i + 1
-    return feature[:m], threshold[:m], left, right[:m]
-
-
-@jit
-def _doubled(a: np.ndarray) -> np.ndarray:
-    out = np.empty(2 * len(a), dtype=a.dtype)
-    for i in range(len(a)):
-        out[i] = a[i]
-    return out
 
 
 class Contexts(NamedTuple):

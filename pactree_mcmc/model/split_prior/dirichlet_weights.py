@@ -21,7 +21,7 @@ LEAST, MOST = 1e-6, 1e6
 class DirichletWeights:
     """Unknown feature weights, ``s ~ Dirichlet(a/p, ..., a/p)``: trees that split on few of many features.
 
-    To be given as ``feature_weights=`` of a split prior. The feature of a split is drawn with probabilities s among the
+    Give it as ``feature_weights=`` of a split prior. The feature of a split is drawn with probabilities s among the
     features on which the cell can be split. The smaller the concentration ``a``, the fewer features have splits: if p
     is large, K splits are on about ``a log(1 + K/a)`` different features. s, and ``a`` if it is not given, are drawn by
     Gibbs steps between the proposals.
@@ -75,12 +75,12 @@ class DirichletWeights:
             raise ValueError("rho is the scale of an unknown concentration; give concentration or rho, not both.")
 
     def numbers(self, p: int) -> np.ndarray:
-        """Returns numbers (2,) for compiled code: the concentration, 0 if it is unknown, and rho."""
+        """Return numbers (2,) for compiled code: the concentration, 0 if it is unknown, and rho."""
         rho = float(p) if self.rho is None else float(self.rho)
         return np.array([0.0 if self.concentration is None else float(self.concentration), rho])
 
     def concentrations(self, p: int) -> np.ndarray:
-        """Returns the values that the concentration can have, all of the same prior probability."""
+        """Return the values that the concentration can have, all of the same prior probability."""
         a, rho = self.numbers(p)
         if a > 0.0:
             return np.array([a])
@@ -88,7 +88,7 @@ class DirichletWeights:
         return rho * below / (1.0 - below)
 
     def draw(self, rng: np.random.Generator, p: int) -> np.ndarray:
-        """Returns log weights (p,) drawn from the prior."""
+        """Return log weights (p,) drawn from the prior."""
         values = self.concentrations(p)
         a = float(values[rng.integers(len(values)) if len(values) > 1 else 0])
         # Gamma(a/p) as Gamma(a/p + 1) times a power of a uniform number: it may lie below all floats
@@ -97,9 +97,7 @@ class DirichletWeights:
 
 
 def read_dirichlet(feature_weights: Any) -> DirichletWeights | None:
-    """Returns the prior of unknown weights that ``feature_weights`` names, or None if the weights are given or
-    equal.
-    """
+    """Return the prior of unknown weights that ``feature_weights`` names, or None if weights are given or equal."""
     if isinstance(feature_weights, DirichletWeights):
         return feature_weights
     if not isinstance(feature_weights, str):

@@ -13,12 +13,12 @@ from ...table.coding import LARGEST, AnyScale, DyadicScale
 from ...table.columns import Columns
 from ...table.reader import Table
 from ..cells import PlainCell, Split
-from .base import CYCLIC, DYADIC, MAX_LEVELS, BoxSplitPrior, check_weights
+from .base import CYCLIC, DYADIC, MAX_LEVELS, SplitPrior, check_weights
 
 
 @kept
 @dataclass(frozen=True, eq=False)
-class DyadicCuts(BoxSplitPrior):
+class DyadicCuts(SplitPrior):
     """The midpoint of the cell's box along a coordinate (Scott 2004; Nguyen and Kpotufe 2018).
 
     Free: any coordinate split fewer than ``levels`` times on the way down, by weight. Cyclic: coordinate
@@ -74,7 +74,6 @@ class DyadicCuts(BoxSplitPrior):
 
     @property
     def kind(self) -> int:  # type: ignore[override]
-        """Code of the compiled form."""
         return CYCLIC if self.cyclic else DYADIC
 
     @property
@@ -113,7 +112,8 @@ class DyadicCuts(BoxSplitPrior):
     def count_splits(self, cell: PlainCell, feature: int) -> int:
         if self.cyclic and cell.columns.source[feature] != cell.depth % cell.columns.n_features:
             return 0
-        return int(self._width(cell, feature) >= 2)
+        low, high = cell.span(feature)
+        return int(high - low >= 2)
 
     def admits(self, cell: PlainCell, split: Split) -> bool:
         return split.cut == sum(cell.span(split.feature)) // 2 - 1

@@ -1,4 +1,4 @@
-"""The fixed design: every node's split is that of a given tree (formula sheet, section 2)."""
+"""The fixed design: the split of every node is that of a given tree (formula sheet, section 2)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...tree.arrays import LEAF
 from ...tree.routing import depths_between
 from ...tree.tree import Tree, check_tree
 from ..cells import PlainCell, Split
-from ..tree_prior.base import FixedShape
+from ..tree_prior import FixedShape
 from .base import DESIGN, FIXED, SplitPrior
 
 ROWS_AT_ONCE = 1 << 16
@@ -73,7 +73,7 @@ class FixedTree(SplitPrior):
 
     @classmethod
     def from_sklearn(cls, fitted: Any) -> Self:
-        """The design of a fitted scikit-learn tree.
+        """Return the design of a fitted scikit-learn tree.
 
         Raises
         ------
@@ -83,7 +83,7 @@ class FixedTree(SplitPrior):
         return cls(Tree.from_sklearn(fitted))
 
     def split_probabilities(self, X: Any, rho: float = 0.95) -> np.ndarray:
-        """Split probabilities by node that pay for the choice of each split: ``rho`` times R under local cuts.
+        """Return split probabilities by node that pay for the choice of each split: ``rho`` times R under local cuts.
 
         A tree fitted to the data has splits picked among many. With these probabilities its prunings weigh, up to a
         factor, what they weigh among all trees with local cuts, so that no more is believed than the data say.
@@ -93,12 +93,12 @@ class FixedTree(SplitPrior):
         X : table of shape (n, p)
             The rows by which the splits were picked. Features that the tree splits by categories are nominal.
         rho : float, default 0.95
-            Split probability of a cell, split apart; in [0, 1).
+            Split probability of a cell before the choice of the split, in [0, 1).
 
         Returns
         -------
         ndarray of shape (n_nodes,)
-            For ``BranchingProcess(rho)``; 0 in leaves and joint nodes, and where no split parts the rows.
+            For ``BranchingProcess(rho)``; 0 in leaves, joint nodes, and nodes whose split does not separate rows.
 
         Raises
         ------
@@ -135,9 +135,9 @@ class FixedTree(SplitPrior):
         bounds = np.searchsorted(leaf[order], [np.arange(tree.n_nodes), end])
         values = count_values(ranks, *bounds)
         nominal = columns.is_nominal
-        ways = np.where(nominal, np.exp2(np.maximum(values - 1, 0)) - 1.0, np.maximum(values - 1, 0))
-        asked = ways[np.arange(tree.n_nodes), np.maximum(tree.feature, 0)]
-        usable = (ways > 0.0).sum(axis=1)
+        n_splits = np.where(nominal, np.exp2(np.maximum(values - 1, 0)) - 1.0, np.maximum(values - 1, 0))
+        asked = n_splits[np.arange(tree.n_nodes), np.maximum(tree.feature, 0)]
+        usable = (n_splits > 0.0).sum(axis=1)
         splits = (tree.feature != LEAF) & ~self.joint & (asked > 0.0)
         return np.where(splits, rho / np.maximum(usable * asked, 1.0), 0.0)
 
@@ -170,7 +170,7 @@ class FixedTree(SplitPrior):
         return out
 
     def finest_cells(self, table: Table, columns: Columns) -> np.ndarray:
-        """Leaf of the tree that each row (n,) lies in."""
+        """Return the leaf of the tree that contains each row (n,)."""
         routes, out = self.tree.routes(), np.empty(table.n_rows, dtype=np.uint32)
         for start in range(0, table.n_rows, ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)
@@ -204,16 +204,10 @@ class FixedTree(SplitPrior):
     def count_splits(self, cell: PlainCell, feature: int) -> int:
         return int(self.tree.feature[cell.node] == feature)
 
-    def admits(self, cell: PlainCell, split: Split) -> bool:
-        raise NotImplementedError("the design knows its splits once it is bound to a model")
-
-    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
-        raise NotImplementedError("the design knows its splits once it is bound to a model")
-
 
 @dataclass(frozen=True, eq=False)
 class _BoundFixedTree(FixedTree):
-    """A fixed tree whose splits are known in codes, one for each node."""
+    """A fixed tree with its splits in codes, one for each node."""
 
     asked: Any = None
     """Records (n_nodes,) of dtype DESIGN."""
@@ -240,7 +234,7 @@ class _BoundFixedTree(FixedTree):
 
 @jit
 def count_values(ranks: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
-    """Distinct values (m, p) of the ``ranks`` (p, n) of each feature in each of m ranges of rows."""
+    """Count the distinct values (m, p) of the ``ranks`` (p, n) of each feature in each of m ranges of rows."""
     p = ranks.shape[0]
     out = np.zeros((len(start), p), dtype=np.int64)
     for k in range(p):

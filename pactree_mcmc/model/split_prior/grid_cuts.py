@@ -13,12 +13,12 @@ from ...table.coding import AnyScale, Scale, given_scale, nominal_scale, quantil
 from ...table.columns import Columns, learn_columns
 from ...table.reader import Table
 from ..cells import PlainCell, Split, bits
-from .base import GRID, BoxSplitPrior, check_weights
+from .base import GRID, SplitPrior, check_weights
 
 
 @kept
 @dataclass(frozen=True, eq=False)
-class GridCuts(BoxSplitPrior):
+class GridCuts(SplitPrior):
     """Cuts from a fixed list per feature: any that lies strictly inside the cell's box, data or no data.
 
     Nominal features: the box holds a set of categories, and every split of it is equally likely.
@@ -69,14 +69,14 @@ class GridCuts(BoxSplitPrior):
     def from_table(
         cls, X: Any, cuts: int, *, nominal: Any = None, missing: str = "error", feature_weights: Any = None
     ) -> Self:
-        """At most ``cuts`` quantiles of each feature of another table, such as the rows of E.
+        """Return GridCuts at quantiles of another table, such as the rows of E.
 
         Parameters
         ----------
         X : table of shape (m, p)
             With the columns of the model's X.
         cuts : int
-            Cuts a feature, >= 1.
+            Largest number of quantiles of each feature, >= 1.
         nominal, missing, feature_weights
             As for TreeModel and GridCuts. With ``missing="branch"`` quantiles are those of the values that are known.
 
@@ -130,7 +130,8 @@ class GridCuts(BoxSplitPrior):
     def count_splits(self, cell: PlainCell, feature: int) -> int:
         if cell.high[feature] < 0:
             return max((1 << (len(bits(cell.low[feature])) - 1)) - 1, 0) if cell.low[feature] else 0
-        return self._width(cell, feature) - 1
+        low, high = cell.span(feature)
+        return high - low - 1
 
     def admits(self, cell: PlainCell, split: Split) -> bool:
         k = split.feature

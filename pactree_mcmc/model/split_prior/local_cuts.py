@@ -1,7 +1,8 @@
-"""The ways a feature parts the points in the cell (formula sheet, section 2)."""
+"""Cuts between the points in the cell (formula sheet, section 2)."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,16 +20,16 @@ from .base import LOCAL, LOCAL_TRIVIAL, SplitPrior, check_weights
 @kept
 @dataclass(frozen=True, eq=False)
 class LocalCuts(SplitPrior):
-    """The ways a feature parts the points in the cell, all equally likely (Blanchard 1999, section 5).
+    """Splits that separate the points in the cell in different ways, all equally likely (Blanchard 1999, section 5).
 
-    A feature is chosen by weight among those that can part the cell's points, then one of its ways uniformly: a cut
-    midway between neighbouring values in the cell, or, for a nominal feature, one of the ``2^(m-1) - 1`` splits of the
-    m categories present. All rows of X count as points, those of E and those of weight zero too.
+    A feature is drawn by weight among those that can split the points in the cell, then one of its splits uniformly: a
+    cut midway between neighbouring values in the cell, or, for a nominal feature, one of the ``2^(m-1) - 1`` splits of
+    the m categories present. All rows of X count as points, those of E and those of weight zero too.
 
     Parameters
     ----------
     trivial : bool, default False
-        True adds the two trivial ways, everything left and everything right: ``I + 1`` ways for I distinct values
+        True adds the two trivial splits, everything left and everything right: ``I + 1`` splits for I distinct values
         (one for an empty cell), every feature always admissible. The tree prior then needs a ``max_depth``.
     min_leaf : int, default 1
         Rows of X that each side needs, >= 1; 1 when ``trivial``. Rows count one each, merged or not and whatever
@@ -68,12 +69,10 @@ class LocalCuts(SplitPrior):
 
     @property
     def kind(self) -> int:  # type: ignore[override]
-        """Code of the compiled form."""
         return LOCAL_TRIVIAL if self.trivial else LOCAL
 
     @property
     def needs_depth(self) -> bool:  # type: ignore[override]
-        """Trivial ways never run out."""
         return self.trivial
 
     @property
@@ -113,16 +112,14 @@ class LocalCuts(SplitPrior):
         return len(self._cuts(cell, feature)) + 2 * self.trivial
 
     def _partitions(self, cell: PlainCell, feature: int) -> int:
-        """Partitions of the categories present with enough rows on both sides, by dynamic programming over rows."""
+        """Count the partitions of the categories present with enough rows on both sides."""
         _, rows = cell.rows_by_code(feature)
-        counts = {0: 1}
+        # number of subsets without the first category by their number of rows
+        counts = Counter({0: 1})
         for r in rows[1:].tolist():
-            longer = dict(counts)
-            for total, ways in counts.items():
-                longer[total + r] = longer.get(total + r, 0) + ways
-            counts = longer
+            counts.update({total + r: n_subsets for total, n_subsets in counts.items()})
         least, most = self.min_leaf, int(rows.sum()) - self.min_leaf
-        return sum(ways for total, ways in counts.items() if least <= total <= most)
+        return sum(n_subsets for total, n_subsets in counts.items() if least <= total <= most)
 
     def admits(self, cell: PlainCell, split: Split) -> bool:
         if self.trivial:
@@ -133,11 +130,11 @@ class LocalCuts(SplitPrior):
     def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
         nominal = self._is_nominal(cell, feature)
         if self.trivial:
-            way = int(rng.integers(self.count_splits(cell, feature)))
-            if way < 2:
+            number = int(rng.integers(self.count_splits(cell, feature)))
+            if number < 2:
                 every = int(cell.units.codes[feature].max())
                 whole = Split(feature, every, (2 << every) - 1 if nominal else -1)
-                return whole if way == 0 else Split(feature, -1, 0 if nominal else -1)
+                return whole if number == 0 else Split(feature, -1, 0 if nominal else -1)
         if not nominal:
             return Split(feature, int(rng.choice(self._cuts(cell, feature))), -1)
         present = cell.rows_by_code(feature)[0]

@@ -22,7 +22,7 @@ class Cut(NamedTuple):
     feature: int
     """Column of X."""
     nominal: bool
-    """Whether the feature is nominal. One weight is for all its splits, and the fields on values and rows are NaN."""
+    """True for a nominal feature. One weight is for all its splits, and the fields on values and rows are NaN."""
     at: float
     """The threshold: rows of at most this value go left."""
     below: float
@@ -34,15 +34,15 @@ class Cut(NamedTuple):
     high: float
     """Under LocalCuts the largest value in the cell, under GridCuts the upper end of its box, inf if it is open."""
     left: float
-    """Rows of X going left; NaN under GridCuts, whose splits do not look at rows."""
+    """Number of rows of X that go left; NaN under GridCuts, whose splits do not depend on rows."""
     right: float
-    """Rows of X going right; NaN under GridCuts."""
+    """Number of rows of X that go right; NaN under GridCuts."""
     number: int
     """Number of the split among those on the feature, from 0 at the lowest threshold."""
     n_splits: float
     """Number of splits of the cell on the feature; those of a nominal one that leave too few rows count too."""
     depth: int
-    """Depth of the cell where ``by_depth`` is set, else 0."""
+    """Depth of the cell if ``by_depth`` is set, else 0."""
 
 
 FEATURE, NOMINAL, AT, BELOW, ABOVE, LOW, HIGH, ROWS_LEFT, ROWS_RIGHT, NUMBER, N_SPLITS, DEPTH = range(12)
@@ -51,13 +51,13 @@ N_FIELDS = len(Cut._fields)
 
 
 def weight_address(function: Callable[..., float], with_params: bool) -> int:
-    """Returns the address of a weight, which is compiled on first use."""
+    """Return the address of a weight, which is compiled on first use."""
     return address_of(_of_numbers(function, with_params), with_params)
 
 
 @functools.lru_cache(maxsize=256)
 def _of_numbers(function: Callable[..., float], with_params: bool) -> Callable[..., float]:
-    """Returns a weight as a function of the numbers of a cut."""
+    """Return a weight as a function of the numbers of a cut."""
     if not COMPILES:
         if with_params:
             return lambda s, n, params: plain_weight(function, cut_of(s), params)
@@ -78,14 +78,14 @@ def _of_numbers(function: Callable[..., float], with_params: bool) -> Callable[.
 
 
 def cut_of(s: np.ndarray) -> Cut:
-    """Returns a cut from its numbers."""
+    """Return a cut from its numbers."""
     at, below, above, low, high, left, right = (float(x) for x in s[2:9])
     ends = (at, below, above, low, high, left, right)
     return Cut(int(s[0]), bool(s[1] > 0.0), *ends, int(s[9]), float(s[10]), int(s[11]))
 
 
 def plain_weight(function: Callable[..., float], cut: Cut, params: np.ndarray) -> float:
-    """Returns the weight of a cut, by plain Python; NaN if it raises an exception."""
+    """Return the weight of a cut, by plain Python; NaN if it raises an exception."""
     try:
         with np.errstate(all="ignore"):
             return float(function(cut, np.array(params)) if len(params) else function(cut))
@@ -95,27 +95,26 @@ def plain_weight(function: Callable[..., float], cut: Cut, params: np.ndarray) -
 
 
 @jit
-def new_cut(rule: SplitRule, k: int, ways: float, depth: int) -> np.ndarray:
-    """Returns the numbers (1, N_FIELDS) of a cut on feature ``k`` that all its cuts, or nominal splits, have in
-    common.
-    """
+def new_cut(rule: SplitRule, k: int, n_splits: float, depth: int) -> np.ndarray:
+    """Return the numbers (1, N_FIELDS) that all cuts, or nominal splits, on feature ``k`` have in common."""
     out = np.full((1, N_FIELDS), math.nan)
     out[0, FEATURE], out[0, NOMINAL] = rule.feature[k].turn, rule.feature[k].nominal
-    out[0, NUMBER], out[0, N_SPLITS], out[0, DEPTH] = 0.0, ways, depth if rule.by_depth else 0
+    out[0, NUMBER], out[0, N_SPLITS], out[0, DEPTH] = 0.0, n_splits, depth if rule.by_depth else 0
     return out
 
 
 @jit
 def set_ends(rule: SplitRule, out: np.ndarray, k: int, first: int, last: int) -> None:
-    """Sets the ends of a cell whose codes go from ``first`` to ``last``."""
+    """Set the ends of a cell whose codes go from ``first`` to ``last``."""
     of = rule.feature[k].ends
     out[0, LOW], out[0, HIGH] = rule.ends[0, of + first], rule.ends[1, of + last]
 
 
 @jit
 def weight_behind(rule: SplitRule, out: np.ndarray, k: int, cut: int, upper: int, number: int) -> float:
-    """Returns the weight of cut ``number``, between codes ``cut`` and ``upper``; the rows on either side are set
-    before.
+    """Return the weight of cut ``number``, between codes ``cut`` and ``upper``.
+
+    ``out`` already contains the numbers of rows on either side.
     """
     of = rule.feature[k].ends
     below, above = rule.ends[1, of + cut], rule.ends[0, of + upper]
@@ -127,7 +126,7 @@ def weight_behind(rule: SplitRule, out: np.ndarray, k: int, cut: int, upper: int
 
 @jit
 def weight_of(rule: SplitRule, cut: np.ndarray) -> float:
-    """Returns the weight of a cut by its numbers; an invalid one stops the run."""
+    """Return the weight of a cut by its numbers; an invalid one stops the run."""
     weight = weight_at(rule.weigh, cut, rule.params)
     if not (weight >= 0.0 and weight <= LARGEST_WEIGHT):
         raise ValueError(
@@ -138,7 +137,7 @@ def weight_of(rule: SplitRule, cut: np.ndarray) -> float:
 
 @jit
 def weight_at(address: int, cut: np.ndarray, params: np.ndarray) -> float:
-    """Returns the weight of a cut by its numbers, unchecked."""
+    """Return the weight of a cut by its numbers, without a check."""
     zero, one, n = np.int64(0), np.int64(1), np.int64(N_FIELDS)
     if len(params) > 1:
         return call_at_with(address, cut, zero, zero, n, params, one)
@@ -146,6 +145,6 @@ def weight_at(address: int, cut: np.ndarray, params: np.ndarray) -> float:
 
 
 @jit
-def weight_of_part(rule: SplitRule, k: int, ways: float, depth: int) -> float:
-    """Returns the weight of each split on a nominal feature; 1 if the feature is drawn first, as it then cancels."""
-    return weight_of(rule, new_cut(rule, k, ways, depth)) if rule.joint and ways > 0.0 else 1.0
+def weight_of_part(rule: SplitRule, k: int, n_splits: float, depth: int) -> float:
+    """Return the weight of each split on a nominal feature; 1 if the feature is drawn first, as it then cancels."""
+    return weight_of(rule, new_cut(rule, k, n_splits, depth)) if rule.joint and n_splits > 0.0 else 1.0

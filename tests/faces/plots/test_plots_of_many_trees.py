@@ -16,7 +16,7 @@ from pactree_mcmc.faces.plots import (
     style,
     support,
 )
-from pactree_mcmc.posterior.space.scaling import classical_scaling
+from pactree_mcmc.posterior.trees.distances import classical_scaling
 from tests.faces.plots.posteriors import LEAF, problem, some, stump, twice
 
 

@@ -12,7 +12,7 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.faces.sklearn import base as _estimator_base
 from pactree_mcmc.faces.sklearn import prior_search
-from pactree_mcmc.posterior.left_out import rows_left_out
+from pactree_mcmc.posterior.rows.left_out import rows_left_out
 
 KINDS = (pt.BayesianTreeClassifier, pt.BayesianTreeRegressor)
 CLASSIFIER, REGRESSOR = KINDS

@@ -15,7 +15,7 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.core.compile import address
 from pactree_mcmc.core.compile.cache import watching
-from pactree_mcmc.model.leaf import by_address
+from pactree_mcmc.model.leaf import base
 from tests.problems.leaves import classes_score, own_classes, own_poisson, poisson_score
 
 RNG = np.random.default_rng(1)
@@ -297,7 +297,7 @@ class TestCheck:
         def wrong(function, with_params):
             return address.address_of(other, with_params)
 
-        monkeypatch.setattr(by_address, "address_of", wrong)
+        monkeypatch.setattr(base, "address_of", wrong)
         with pytest.raises(ValueError, match="both must be the same function"):
             OWN.check(COUNTS)
         with pytest.raises(ValueError, match="both must be the same function"):

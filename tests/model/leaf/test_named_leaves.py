@@ -142,7 +142,7 @@ def test_the_distribution_of_a_new_y_is_the_mean_over_the_parameter(name):
         wanted = posterior_mean(name, lambda p, y=y: given(p).cdf(y), rows) / whole
         assert distribution.below(np.array([y]))[0] == pytest.approx(wanted, abs=1e-8)
     mean, variance = (found[0] for found in distribution.mean_and_variance())
-    assert model.leaf.value(stats_, model.target)[0, 0] == mean
+    assert model.leaf.value(stats_, model.target)[0, 0] == pytest.approx(mean, rel=1e-12)
     first = posterior_mean(name, lambda p: given(p).mean(), rows) / whole
     assert mean == pytest.approx(first, rel=1e-6)
     square = posterior_mean(name, lambda p: given(p).var() + given(p).mean() ** 2, rows) / whole

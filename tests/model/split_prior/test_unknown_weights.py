@@ -10,8 +10,7 @@ from scipy.stats import beta
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.files.write import write_parts
-from pactree_mcmc.model.marginal_prior import log_marginal_prior
-from pactree_mcmc.model.prior_draws import draw_prior
+from pactree_mcmc.model.plain import draw_prior, log_marginal_prior
 from pactree_mcmc.posterior.convergence import check_convergence
 from pactree_mcmc.posterior.draws import draws_of
 from pactree_mcmc.posterior.ess import autocorrelation_times

@@ -8,7 +8,7 @@ import numpy as np
 from ....core.compile.jit import jit
 from ....model import Lowered
 from ....model.leaf.codes import BY_ADDRESS, LAPLACE, LOSS, NORMAL, POISSON
-from ....model.leaf.of_numbers import squares_about_mean
+from ....model.leaf.normal import squares_about_mean
 from ....model.split_prior.geometry import least_rows, parts_box
 from ...state.records import DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS
 from ...state.tree import ChainState

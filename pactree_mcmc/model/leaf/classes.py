@@ -1,0 +1,341 @@
+"""Leaf models of classes: Dirichlet-multinomial, probabilities frozen on a part of the rows, and a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log1p, sqrt
+from typing import Any, Self
+
+import numpy as np
+
+from ...core.checks import check_number, settle
+from ...core.compile.jit import jit
+from ...files.encoding import kept
+from . import codes
+from .base import Leaf, check_positive
+from .distributions import Constant, Distributions
+from .gamma import log_fractions, log_gamma_ratio, scalar_stirling_rest, stirling_rest
+from .target import Target
+
+TABLE_BLOCK = 1 << 15
+"""Entries of the table of scores that are computed at a time."""
+
+
+class ClassLeaf(Leaf):
+    """Base class of leaf models for classes: the statistics are the weights by class."""
+
+    is_classifier = True
+
+    def n_stats(self, target: Target) -> int:
+        return target.n_classes * (2 if self.splits_sample(target) else 1)
+
+    def weight(self, stats: np.ndarray) -> np.ndarray:
+        return stats.sum(axis=1)
+
+    def splits_sample(self, target: Target) -> bool:
+        """Return True if E and S have statistics of their own."""
+        return self.uses_estimation and target.estimation is not None
+
+    def labels(self, target: Target) -> np.ndarray:
+        if not self.splits_sample(target):
+            return target.values
+        return target.values + target.n_classes * ~target.estimation
+
+    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
+        return weight * np.log(np.take_along_axis(self.value(stats, target), y[:, None], axis=1)[:, 0])
+
+    def draw_given(
+        self, rng: np.random.Generator, parameters: Sequence[np.ndarray], target: Target, rows: Any, *regressors: Any
+    ) -> np.ndarray:
+        # the parameters are the class probabilities (n, K)
+        at_most = parameters[0].cumsum(axis=1)
+        return (rng.random(len(at_most))[:, None] >= (at_most / at_most[:, -1:])[:, :-1]).sum(axis=1)
+
+
+@kept
+@dataclass(frozen=True, eq=False)
+class DirichletMultinomial(ClassLeaf):
+    """Classes with a Dirichlet prior on their probabilities, integrated out (Chipman et al. 1998).
+
+    Predicts ``(n_i + alpha) / (n + K alpha)``.
+
+    Parameters
+    ----------
+    alpha : float or array of shape (K,), default 1.0
+        Prior counts, > 0; an array follows the sorted classes.
+
+    Raises
+    ------
+    ValueError
+        If an entry is not positive and finite, or their number is not K.
+
+    Examples
+    --------
+    >>> DirichletMultinomial(2.5)
+    DirichletMultinomial(alpha=2.5)
+    """
+
+    alpha: Any = 1.0
+    kind = codes.DIRICHLET
+
+    def __post_init__(self) -> None:
+        check_positive("alpha", self.alpha, entries=True)
+
+    def resolve(self, target: Target) -> Self:
+        if np.ndim(self.alpha) and np.shape(self.alpha) != (target.n_classes,):
+            raise ValueError(
+                f"alpha has shape {np.shape(self.alpha)}; y has {target.n_classes} classes: one entry each."
+            )
+        return self
+
+    def _alpha(self, target: Target) -> np.ndarray:
+        return np.broadcast_to(np.asarray(self.alpha, dtype=np.float64), target.n_classes)
+
+    def params(self, target: Target) -> np.ndarray:
+        alpha = self._alpha(target)
+        return np.concatenate([[alpha.sum(), stirling_rest(alpha.sum())], alpha, stirling_rest(alpha)])
+
+    def lookup(self, target: Target) -> np.ndarray:
+        alpha = self._alpha(target)
+        n = target.whole_weights(len(alpha) + 1)
+        if n is None:
+            return super().lookup(target)
+        # what is linear in n cancels between classes and total; without it the entries are small, so their errors are
+        x = np.append(alpha, alpha.sum())[:, None]
+        before, out = stirling_rest(x), np.empty((len(x), len(n)))
+        for first in range(0, len(n), TABLE_BLOCK):
+            some = n[first : first + TABLE_BLOCK]
+            rest = stirling_rest(x + some) - before
+            part = (x - 0.5) * np.log1p(some / x) + some * np.log((x + some) / (n[-1] + alpha.sum())) + rest
+            out[:, first : first + TABLE_BLOCK] = part
+        return out
+
+    def plain_score(self, sums: np.ndarray, target: Target) -> float:
+        alpha = self._alpha(target)
+        total = alpha.sum()
+        each = (alpha - 0.5) * np.log1p(sums / alpha) + stirling_rest(alpha + sums) - stirling_rest(alpha)
+        rest = stirling_rest(total + sums.sum()) - stirling_rest(total)
+        whole = (total - 0.5) * np.log1p(sums.sum() / total) + rest
+        return float((sums * log_fractions(alpha + sums) + each).sum() - whole)
+
+    def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
+        counts = stats + self._alpha(target)
+        return counts / counts.sum(axis=1, keepdims=True)
+
+    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
+        weight = np.broadcast_to(weight, len(y))
+        once = super().log_density(stats, y, target)
+        counts = stats + self._alpha(target)
+        of_class = log_gamma_ratio(np.take_along_axis(counts, y[:, None], axis=1)[:, 0], weight)
+        return np.where(weight == 1.0, once, of_class - log_gamma_ratio(counts.sum(axis=1), weight))
+
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        counts = stats + self._alpha(target)
+        others = counts.sum(axis=1, keepdims=True) - counts
+        return [Distributions("beta", *pair) for pair in zip(counts.T, others.T, strict=True)]
+
+    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+        alpha = self._alpha(target)
+        return (np.array([rng.dirichlet(counts + alpha) for counts in stats]),)
+
+
+@jit
+def dirichlet_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
+    """Return the score; ``params``: sum of alpha, its Stirling rest, alpha of each class, their Stirling rests."""
+    n_classes, total = stats.shape[1], 0.0
+    for i in range(n_classes):
+        total += stats[row, i]
+    if total <= 0.0:
+        return 0.0
+    whole = params[0] + total
+    score = params[1] - scalar_stirling_rest(whole) - (params[0] - 0.5) * log1p(total / params[0])
+    for i in range(n_classes):
+        n, alpha = stats[row, i], params[2 + i]
+        if n > 0.0:
+            others = whole - (alpha + n)
+            if others < alpha + n:
+                others = 0.0
+                for j in range(n_classes):
+                    if j != i:
+                        others += params[2 + j] + stats[row, j]
+            score += (alpha - 0.5) * log1p(n / alpha) - n * log1p(others / (alpha + n))
+            score += scalar_stirling_rest(alpha + n) - params[2 + n_classes + i]
+    return score
+
+
+@jit
+def counts_score(log_rising: np.ndarray, stats: np.ndarray, row: int) -> float:
+    """Return the score by ``lookup``, for whole numbers; rows by class, then of the total."""
+    total, score = np.int64(0), 0.0
+    for i in range(stats.shape[1]):
+        count = np.int64(stats[row, i])
+        total += count
+        score += log_rising[i, count]
+    return score - log_rising[stats.shape[1], total]
+
+
+@jit
+def add_counts_scores_into(out: np.ndarray, log_rising: np.ndarray, stats: np.ndarray, n: int) -> None:
+    """Add `counts_score` of the first ``n`` rows of ``stats`` to ``out``."""
+    if stats.shape[1] != 2:
+        for row in range(n):
+            out[row] += counts_score(log_rising, stats, row)
+        return
+    first, second, whole = log_rising[0], log_rising[1], log_rising[2]
+    for row in range(n):
+        a, b = np.int64(stats[row, 0]), np.int64(stats[row, 1])
+        out[row] += first[a] + second[b] - whole[a + b]
+
+
+@kept
+@dataclass(frozen=True, eq=False)
+class FrozenLaplace(ClassLeaf):
+    """Class probabilities frozen on the estimation rows E, scored on the rest S (Blanchard 1999, section 3).
+
+    Predicts ``(n_i + a) / (n + K a)`` with the counts of E. Needs ``estimation=`` in the model.
+
+    Parameters
+    ----------
+    pseudocount : float, default 1.0
+        The a above, > 0.
+
+    Raises
+    ------
+    ValueError
+        If the pseudocount is not positive and finite.
+
+    Examples
+    --------
+    >>> FrozenLaplace()
+    FrozenLaplace(pseudocount=1.0)
+    """
+
+    pseudocount: float = 1.0
+    kind = codes.LAPLACE
+    uses_estimation = True
+    positive = ("pseudocount",)
+
+    def resolve(self, target: Target) -> Self:
+        if target.estimation is None:
+            raise ValueError("FrozenLaplace needs estimation=: a boolean mask (n,) of the rows that freeze the leaves.")
+        if not target.estimation.any():
+            raise ValueError(
+                "the estimation mask selects no row; FrozenLaplace would learn nothing: mark some as True."
+            )
+        return self
+
+    def params(self, target: Target) -> np.ndarray:
+        return np.array([float(self.pseudocount)])
+
+    def plain_score(self, sums: np.ndarray, target: Target) -> float:
+        tested = sums[target.n_classes :]
+        return float((tested * log_fractions(sums[: target.n_classes] + self.pseudocount)).sum())
+
+    def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
+        counts = stats[:, : target.n_classes] + self.pseudocount
+        return counts / counts.sum(axis=1, keepdims=True)
+
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        return [Constant(column) for column in self.value(stats, target).T]
+
+    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+        return (self.value(stats, target),)
+
+
+@jit
+def laplace_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
+    """Return the score; ``params``: pseudocount; ``stats``: weights of E by class, then of S by class."""
+    n_classes = stats.shape[1] // 2
+    total, score = 0.0, 0.0
+    for i in range(n_classes):
+        total += stats[row, i] + params[0]
+    for i in range(n_classes):
+        b, part = stats[row, n_classes + i], stats[row, i] + params[0]
+        if b > 0.0:
+            others = total - part
+            if others < part:
+                others = 0.0
+                for j in range(n_classes):
+                    if j != i:
+                        others += stats[row, j] + params[0]
+            score -= b * log1p(others / part)
+    return score
+
+
+@kept
+@dataclass(frozen=True, eq=False)
+class PacBayesLoss(ClassLeaf):
+    """Gibbs score ``-lambda1 * errors - lambda2 * sqrt(n)`` of a fixed label (Nguyen and Kpotufe 2018).
+
+    The label of a cell is the majority class of its rows (of its rows in E if ``estimation=`` is given; errors and n
+    are then counted on S); ties and empty cells get the smallest class. Predicts the label, so that averages over trees
+    are votes.
+
+    Parameters
+    ----------
+    lambda1 : float
+        Cost of an error in nats, >= 0.
+    lambda2 : float, default 0.0
+        Coefficient of the square root of the number of rows of a leaf, nats, >= 0.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is negative or not finite.
+
+    Examples
+    --------
+    >>> PacBayesLoss(1.0)
+    PacBayesLoss(lambda1=1.0, lambda2=0.0)
+    """
+
+    lambda1: float
+    lambda2: float = 0.0
+    kind = codes.LOSS
+    uses_estimation = True
+    depends_on_n_classes = False
+    has_likelihood = False
+
+    def __post_init__(self) -> None:
+        for name in ("lambda1", "lambda2"):
+            settle(self, name, check_number(name, getattr(self, name), "a finite number >= 0", 0.0))
+
+    def resolve(self, target: Target) -> Self:
+        if target.estimation is not None and not target.estimation.any():
+            raise ValueError(
+                "the estimation mask selects no row; PacBayesLoss would have no labels: mark some as True."
+            )
+        return self
+
+    def params(self, target: Target) -> np.ndarray:
+        return np.array([self.lambda1, self.lambda2, target.n_classes], dtype=np.float64)
+
+    def plain_score(self, sums: np.ndarray, target: Target) -> float:
+        label = int(np.argmax(sums[: target.n_classes]))
+        counted = sums[-target.n_classes :]
+        return float(-self.lambda1 * np.delete(counted, label).sum() - self.lambda2 * np.sqrt(counted.sum()))
+
+    def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
+        return np.eye(target.n_classes)[np.argmax(stats[:, : target.n_classes], axis=1)]
+
+    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
+        raise ValueError("PacBayesLoss is a loss, not a likelihood; there is no log_likelihood.")
+
+
+@jit
+def loss_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
+    """Return the score.
+
+    ``params``: lambda1, lambda2, number of classes; ``stats``: weights by class, those of E before those of S if apart.
+    """
+    n_classes = np.int64(params[2])
+    label, best = 0, stats[row, 0]
+    for i in range(1, n_classes):
+        if stats[row, i] > best:
+            label, best = i, stats[row, i]
+    counted = stats.shape[1] - n_classes
+    errors = 0.0
+    for i in range(n_classes):
+        errors += stats[row, counted + i] if i != label else 0.0
+    return -params[0] * errors - params[1] * sqrt(errors + stats[row, counted + label])

@@ -1,0 +1,231 @@
+"""Times to an event, some censored, with a hazard whose scale has a gamma prior (formula sheet, section 3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import lgamma, log, log1p
+from typing import Any, Self
+
+import numpy as np
+
+from ...core.compile.address import by_address
+from ...core.special import gammaln
+from ...files.encoding import kept
+from ...table.labels import is_missing
+from ...table.words import count_text, figure, figures
+from .base import Leaf, refuse_rows
+from .distributions import Distributions
+from .gamma import log_gamma_ratio
+from .target import LEAST_VARIANCE, Target
+
+
+class SurvivalLeaf(Leaf):
+    """Leaf models of possibly censored times whose power ``k`` has an exponential distribution."""
+
+    y_columns = 2
+    y_names = ("time", "event")
+    shape: float | None
+    rate: float | None
+    k: float = 1.0
+
+    def order_of_y(self, names: list[str], columns: list[Any]) -> list[int]:
+        named = super().order_of_y(names, columns)
+        if len(names) < 2 or {name.lower() for name in names} >= set(self.y_names):
+            return named
+        flags = [
+            k
+            for k, column in enumerate(columns)
+            if all(is_missing(x) or x in (0, 1) for x in np.asarray(column).tolist())
+        ]
+        if len(names) > 2 or len(flags) != 1:
+            raise ValueError(
+                f"y has the columns {', '.join(map(repr, names))}; name two of them 'time' and 'event', or give two "
+                "columns of which only the event consists of True and False, or 0 and 1."
+            )
+        return [1 - flags[0], flags[0]]
+
+    def resolve(self, target: Target) -> Self:
+        time, event = target.values.T
+        refuse_rows(~(time > 0.0), "the time", time, f"{type(self).__name__} needs times > 0.")
+        is_flag = (event == 0.0) | (event == 1.0)
+        refuse_rows(~is_flag, "the event", event, "give 1 where it was seen, 0 where the time is censored.")
+        shape = 2.0 / self.k if self.shape is None else self.shape
+        if not shape > 1.0 / self.k:
+            raise ValueError(f"shape={shape} makes the mean time infinite; give shape > {1.0 / self.k:g}.")
+        with np.errstate(over="ignore"):
+            total, seen = float(target.weights @ time**self.k), float(target.weights @ event)
+        if not np.isfinite(total):
+            raise ValueError(f"y is too large: its times to the power k={self.k:g} overflow; rescale y.")
+        if self.rate is None and total < LEAST_VARIANCE and target.weights.any():
+            raise ValueError(f"y is too small: its times to the power k={self.k:g} add up to {total:.1g}; rescale y.")
+        rate = shape * (total if total > 0.0 else 1.0) / (seen if seen > 0.0 else 1.0)
+        return self.with_defaults(shape=shape, rate=rate)
+
+    def _posterior(self, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return shape and rate (m,) of the gamma distribution of lambda in cells with ``stats``."""
+        return self.shape + stats[:, 1], self.rate + stats[:, 2]
+
+    def plain_score(self, sums: np.ndarray, target: Target) -> float:
+        seen, total = sums[0], sums[1]
+        ratio = log_gamma_ratio(np.float64(self.shape), np.float64(seen))
+        return float(ratio - self.shape * np.log1p(total / self.rate) - seen * np.log(self.rate + total))
+
+    def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
+        # E(t) = E(lambda^(-1/k)) Gamma(1 + 1/k)
+        shape, rate = self._posterior(stats)
+        power = 1.0 / self.k
+        return np.exp(power * np.log(rate) + gammaln(1.0 + power) + gammaln(shape - power) - gammaln(shape))[:, None]
+
+    def words(self, stats: np.ndarray, target: Target) -> list[str] | None:
+        means, sums = figures(self.value(stats, target)[:, 0].tolist(), 4), stats[:, 1:3].tolist()
+        # the sum of another power of the times is not the time at risk
+        at_risk = [f", time at risk {figure(total, 4)}" if self.k == 1.0 else "" for _, total in sums]
+        return [
+            f"mean {mean}, {count_text(events, 'event')}{more}"
+            for mean, (events, _), more in zip(means, sums, at_risk, strict=True)
+        ]
+
+    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Distributions:
+        # the k-th power of the time has a Lomax distribution, so the time has a Burr distribution of type XII
+        shape, rate = self._posterior(stats)
+        return Distributions("burr12", np.full(len(stats), self.k), shape, np.zeros(len(stats)), rate ** (1.0 / self.k))
+
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        # the mean time is Gamma(1 + 1 / k) times the power -1 / k of a rate that has a gamma posterior
+        shape, rate = self._posterior(stats)
+        scale = math.gamma(1.0 + 1.0 / self.k) * rate ** (1.0 / self.k)
+        return [Distributions("gengamma", shape, np.full(len(stats), -self.k), np.zeros(len(stats)), scale)]
+
+    def expectation_given(self, parameters: Sequence[np.ndarray], *regressors: Any) -> np.ndarray:
+        return (math.gamma(1.0 + 1.0 / self.k) * parameters[0] ** (-1.0 / self.k))[:, None]
+
+    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+        shape, rate = self._posterior(stats)
+        return (rng.gamma(shape) / rate,)
+
+    def draw_given(
+        self, rng: np.random.Generator, parameters: Sequence[np.ndarray], target: Target, rows: Any, *regressors: Any
+    ) -> np.ndarray:
+        return (rng.exponential(size=len(parameters[0])) / parameters[0]) ** (1.0 / self.k)
+
+    def draw_y(
+        self, rng: np.random.Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: np.ndarray
+    ) -> np.ndarray:
+        time = self.draw(rng, stats, leaf, target, rows)
+        return np.column_stack([time, np.ones(len(time))])
+
+
+@by_address
+def exponential_score(s: Any, n: int, params: Any) -> float:
+    """Return the score. ``s``: events, total time; ``params``: shape, rate."""
+    shape, rate = params[0], params[1]
+    return lgamma(shape + s[0]) - lgamma(shape) - shape * log1p(s[1] / rate) - s[0] * log(rate + s[1])
+
+
+@kept
+@dataclass(frozen=True, eq=False)
+class ExponentialGamma(SurvivalLeaf):
+    """Exponential times to an event with ``lambda ~ Gamma(shape, rate)`` integrated out; some may be censored.
+
+    y has two columns, (n, 2): the time, and 1 if the event occurred then, or 0 if the time is censored. A censored row
+    contributes the survival probability ``exp(-lambda t)``, a row with an event the density ``lambda exp(-lambda t)``.
+    So a cell with d events in total time t has the likelihood ``lambda^d exp(-lambda t)``, which with the gamma prior
+    gives (Gelman et al. 2013, section 2.6)
+
+    ``score = log Gamma(shape + d) - log Gamma(shape) + shape log(rate) - (shape + d) log(rate + t)``.
+
+    Predicts the mean time to the event. `predict_interval` and `sample_predictive` are for the uncensored time.
+
+    Parameters
+    ----------
+    shape, rate : float, optional
+        ``shape`` > 1, so that the mean time is finite. By default set from the data: ``shape = 2`` and ``rate = shape *
+        (total time per event)``, so that the prior mean of the rate is the rate of all rows.
+
+    Raises
+    ------
+    ValueError
+        If shape or rate is out of range, a time is not positive, or an event is neither 0 nor 1.
+
+    Notes
+    -----
+    The variance of a new time (`predict_std_new_y`) is infinite in cells where ``shape`` plus the number of events is
+    at most 2.
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> time, seen = [1.0, 2.0, 0.5, 9.0, 8.0, 9.0], [1, 1, 1, 1, 0, 0]
+    >>> leaf = pt.ExponentialGamma(shape=2.0, rate=4.0)
+    >>> model = pt.TreeModel([[0.0], [0.0], [0.0], [1.0], [1.0], [1.0]], np.column_stack([time, seen]), leaf=leaf)
+    >>> pt.sample(model, 100, tune=10, chains=2, rng=1).predict([[0.0], [1.0]]).shape
+    (2,)
+    """
+
+    shape: float | None = None
+    rate: float | None = None
+    positive = score_parameters = ("shape", "rate")
+    compiled_score = staticmethod(exponential_score)
+
+    def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+        time, event = y.T
+        return event, time
+
+
+@by_address
+def weibull_score(s: Any, n: int, params: Any) -> float:
+    """Return the score. ``s``: events, sum of t^k, sum of log t over the events; ``params``: shape, rate, k."""
+    shape, rate, k = params[0], params[1], params[2]
+    gamma = lgamma(shape + s[0]) - lgamma(shape) - shape * log1p(s[1] / rate) - s[0] * log(rate + s[1])
+    return gamma + s[0] * log(k) + (k - 1.0) * s[2]
+
+
+@kept
+@dataclass(frozen=True, eq=False)
+class WeibullGamma(SurvivalLeaf):
+    """Weibull times to an event, of known shape ``k``, with ``lambda ~ Gamma(shape, rate)`` integrated out.
+
+    The hazard at time t is ``lambda k t^(k - 1)``: it rises where ``k > 1`` and falls where ``k < 1``. y has two
+    columns as for `ExponentialGamma`, the special case ``k = 1``. Since ``t^k`` is exponential, with d events, ``t``
+    the sum of the ``t_i^k`` and ``l`` the sum of ``log t_i`` over the events, the likelihood of a cell is ``(lambda
+    k)^d exp((k - 1) l) exp(-lambda t)`` (Ibrahim, Chen and Sinha 2001, section 2.1), and
+
+    ``score = d log k + (k - 1) l + log Gamma(shape + d) - log Gamma(shape) + shape log(rate)
+    - (shape + d) log(rate + t)``.
+
+    Predicts the mean time to the event.
+
+    Parameters
+    ----------
+    k : float, default 1.0
+        The shape of the Weibull distribution, > 0.
+    shape, rate : float, optional
+        ``shape`` > 1 / k, so that the mean time is finite. By default set from the data: ``shape = 2 / k`` and ``rate =
+        shape * (total of t^k per event)``.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, a time is not positive, or an event is neither 0 nor 1.
+
+    Examples
+    --------
+    >>> WeibullGamma(k=2.0, shape=2.0, rate=1.0)
+    WeibullGamma(k=2.0, shape=2.0, rate=1.0)
+    """
+
+    k: float = 1.0
+    shape: float | None = None
+    rate: float | None = None
+    positive = ("k", "shape", "rate")
+    score_parameters = ("shape", "rate", "k")
+    compiled_score = staticmethod(weibull_score)
+
+    def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+        time, event = y.T
+        return event, time**self.k, event * np.log(time)
+
+    def plain_score(self, sums: np.ndarray, target: Target) -> float:
+        return super().plain_score(sums, target) + float(sums[0] * np.log(self.k) + (self.k - 1.0) * sums[2])

@@ -1,0 +1,201 @@
+"""Trees in the cells of a model, without compiled code: visits, draws from the prior, and the prior of a tree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..core.special import gammaln
+from ..table.coding import Scale
+from ..tree.arrays import LEAF
+from ..tree.tree import Tree, check_tree
+from .cells import PlainCell, Split
+from .split_prior.geometry import parts_rows, told
+from .tree_prior import BranchingProcess, LeafPenalty
+
+if TYPE_CHECKING:
+    from .model import TreeModel
+    from .split_prior.dirichlet_weights import DirichletWeights
+
+MAX_TRIES = 100_000
+"""Number of trees that are drawn from a conditioned prior until one is admissible."""
+
+
+class Visit(NamedTuple):
+    """A node of a tree with its cell, and its split in the codes of the model."""
+
+    number: int
+    cell: PlainCell
+    split: Split | None
+
+
+def visits(model: TreeModel, tree: Tree) -> Iterator[Visit]:
+    """Yield the nodes of ``tree`` in preorder. A split that the coding lacks is None and not followed."""
+    check_tree(tree, model.n_features)
+    todo = [(0, model.root_cell())]
+    while todo:
+        number, cell = todo.pop()
+        if tree.feature[number] == LEAF:
+            yield Visit(number, cell, None)
+            continue
+        split = coded_split(model, tree, number, cell)
+        yield Visit(number, cell, split)
+        if split is not None:
+            left, right = model.children(cell, split)
+            todo += [(int(tree.right[number]), right), (int(tree.left[number]), left)]
+
+
+def coded_split(model: TreeModel, tree: Tree, node: int, cell: PlainCell) -> Split | None:
+    """Return the split of an inner node in codes, as a split of its cell, or None if the coding lacks it."""
+    k, categories = int(tree.feature[node]), int(tree.categories[node])
+    if (categories >= 0) != model.columns.is_nominal[k]:
+        return None
+    if categories >= 0:
+        return Split(k, -1, categories & ((1 << int(model.n_codes[k])) - 1))
+    threshold, c = float(tree.threshold[node]), int(model.columns.coordinate(k, tree.default_left[node]))
+    scale = model.scales[c]
+    if np.isnan(threshold) and k not in model.columns.twins:
+        # no training row lacks the value: all of them go to the side of known values
+        threshold = -np.inf if tree.default_left[node] else np.inf
+    cut = scale.cut_of(threshold)
+    if cut is None and isinstance(scale, Scale) and told(parts_rows, model.split_prior):
+        # a threshold among the values of one code parts nothing in a cell that lacks the code
+        code = int(np.searchsorted(scale.low, threshold, side="right")) - 1
+        cut = None if code in cell.codes(c) else code
+    return None if cut is None else Split(c, cut, -1)
+
+
+class Grown(NamedTuple):
+    """A tree and the cells of its leaves."""
+
+    tree: Tree
+    leaves: list[PlainCell]
+
+
+def grow(model: TreeModel, decide: Callable[[PlainCell], Split | None]) -> Grown:
+    """Return the tree that splits each cell by the split that ``decide`` returns; None makes the cell a leaf."""
+    nodes: list[list] = []
+    leaves = []
+    todo: list[tuple[PlainCell, int]] = [(model.root_cell(), -1)]
+    while todo:
+        cell, right_of = todo.pop()
+        here = len(nodes)
+        if right_of >= 0:
+            nodes[right_of][3] = here
+        split = decide(cell)
+        if split is None:
+            nodes.append([LEAF, 0.0, 0, 0, -1, False, (np.nan, np.nan)])
+            leaves.append(cell)
+            continue
+        left, right = model.children(cell, split)
+        default_left, c, columns = 2 * left.n_rows >= cell.n_rows, split.feature, model.columns
+        threshold, categories, between = _in_data_units(model, cell, split, default_left)
+        if columns.twin[c] != c:
+            default_left = c < columns.n_features
+        nodes.append([columns.source[c], threshold, here + 1, 0, categories, default_left, between])
+        todo += [(right, here), (left, -1)]
+    features, thresholds, lefts, rights, masks, defaults, between = zip(*nodes, strict=True)
+    arrays = (features, thresholds, lefts, rights, masks, defaults)
+    known = between if told(parts_rows, model.split_prior) else None
+    return Grown(Tree(*arrays, columns=model.columns, classes=model.classes_, between=known), leaves)
+
+
+def _in_data_units(
+    model: TreeModel, cell: PlainCell, split: Split, default_left: bool
+) -> tuple[float, int, tuple[float, float]]:
+    """Return the threshold, the category bits and the values beside the threshold as a tree stores them."""
+    unknown = np.nan, np.nan
+    k = split.feature
+    local = told(parts_rows, model.split_prior)
+    if split.categories >= 0:
+        present = sum(1 << int(c) for c in np.unique(cell.codes(k)))
+        if not local:
+            cut_to_box = model.shape is None and cell.low[k]
+            return 0.0, split.categories & int(cell.low[k]) if cut_to_box else split.categories, unknown
+        absent = ((1 << int(model.n_codes[k])) - 1) & ~present
+        return 0.0, (split.categories & present) | (absent if default_left else 0), unknown
+    cut, upper = split.cut, split.cut + 1
+    if local:
+        codes = np.unique(cell.codes(k))
+        below, above = codes[codes <= cut], codes[codes > cut]
+        cut = int(below[-1]) if len(below) else -1
+        cut, upper = (cut, int(above[0])) if len(above) else (int(model.n_codes[k]) - 1, int(model.n_codes[k]))
+    here, scale = (np.array([cut]), np.array([upper])), model.scales[k]
+    low, high = scale.between(*here)[0].tolist()
+    return float(scale.threshold(*here)[0]), -1, (low, high)
+
+
+def draw_prior(model: TreeModel, rng: np.random.Generator) -> Grown | None:
+    """Return a tree from the prior, or None if the prior is not a branching process or rejection finds no tree.
+
+    A conditioned process is drawn by rejecting trees that are too deep or reach cells without admissible split. Unknown
+    feature weights are drawn with each try.
+    """
+    prior = model.tree_prior
+    if isinstance(prior, LeafPenalty):
+        return None
+    conditioned = isinstance(prior, BranchingProcess) and prior.conditioned
+
+    class TooFar(Exception):
+        pass
+
+    def decide(cell: PlainCell) -> Split | None:
+        forced = model.is_forced(cell)
+        if forced and not conditioned:
+            return None
+        if rng.random() >= np.exp(model.log_split(cell)):
+            return None
+        if forced:
+            raise TooFar
+        return model.draw_split(rng, cell, log_weight)
+
+    drawn = model.split_prior.drawn_weights
+    for _ in range(MAX_TRIES if conditioned else 1):
+        log_weight = None if drawn is None else drawn.draw(rng, model.n_features)
+        try:
+            return grow(model, decide)
+        except TooFar:
+            continue
+    return None
+
+
+def log_marginal_prior(model: TreeModel, tree: Tree) -> float:
+    """Return the log prior of ``tree`` in nats. Feature weights that are unknown are integrated out.
+
+    If every cell that is split admits every feature with all of its weight, the features of the splits are a
+    Dirichlet-multinomial draw: the weights give ``Gamma(a) / Gamma(a + n)`` times the product over features of
+    ``Gamma(a/p + n_k) / Gamma(a/p)``, averaged over an unknown ``a`` (Linero 2018). A cell that admits only one feature
+    does not count. The result is NaN if a cell admits some features but not all, since the integral then has no such
+    form. If the weights are not unknown it is that of `TreeModel.log_prior`.
+    """
+    drawn = model.split_prior.drawn_weights
+    if drawn is None:
+        return model.log_prior(tree)
+    equal = model.log_prior(tree, feature_weights=np.ones(model.n_features))
+    if equal == -math.inf:
+        return equal
+    counts, n_chosen = np.zeros(model.n_features), 0
+    for number, cell, split in model.visit(tree):
+        if tree.feature[number] == LEAF or split is None:
+            continue
+        source = model.columns.source
+        admitted = np.bincount(source, weights=model.split_prior.admissible(cell), minlength=model.n_features)
+        if np.count_nonzero(admitted) == 1:
+            continue
+        if np.any(admitted < 1.0):
+            return math.nan
+        counts[source[split.feature]] += 1.0
+        n_chosen += 1
+    return equal + n_chosen * math.log(model.n_features) + log_dirichlet_multinomial(drawn, counts)
+
+
+def log_dirichlet_multinomial(drawn: DirichletWeights, counts: np.ndarray) -> float:
+    """Return the log probability of a sequence of features with ``counts`` (p,), unknown weights integrated out."""
+    p, n = len(counts), counts.sum()
+    a = drawn.concentrations(p)[:, None]
+    each = (gammaln(a / p + counts) - gammaln(a / p)).sum(axis=1)
+    log_terms = each + gammaln(a[:, 0]) - gammaln(a[:, 0] + n)
+    return float(np.logaddexp.reduce(log_terms) - math.log(len(a)))

@@ -1,0 +1,316 @@
+"""Tree priors: the factors log_split and log_stop of a node (formula sheet, section 1)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.checks import BELOW_ONE, check_count, check_flag, check_number, read_numbers, settle
+from ..core.compile.jit import jit
+from ..files.encoding import kept
+
+DEPTH_CEILING = 4_095
+"""Depth at which a tree without ``max_depth`` stops; no tree reaches it."""
+
+FACTORS = np.dtype(
+    [
+        ("log_split", np.float64),  # of splitting a cell that can be split; -inf at the depth limit
+        ("log_stop", np.float64),  # of stopping there
+        ("log_forced", np.float64),  # of stopping in a cell that cannot be split, or at the depth limit
+    ]
+)
+
+
+class PriorTables(NamedTuple):
+    """A tree prior as compiled code takes it; entry ``i`` is a depth, or a node of the fixed tree if ``by_node``."""
+
+    table: np.recarray
+    """Records of dtype FACTORS."""
+    by_node: bool
+    depth_limit: int
+    """Depth at which every node stops."""
+    empty_bonus: float
+    """Added to the stop factor of a cell without rows."""
+    log_constant: float
+    """Added once a tree: minus the log normaliser."""
+
+
+class FixedShape(NamedTuple):
+    """Shape of a fixed tree, for priors whose factors differ from node to node.
+
+    A *joint* node is part of the split of its parent, which has more than two children: it is split whenever it is
+    reached, is never a leaf, and adds no depth.
+    """
+
+    depth: np.ndarray
+    """(m,) int64: number of ancestors that are not joint."""
+    left: np.ndarray
+    right: np.ndarray
+    is_leaf: np.ndarray
+    joint: np.ndarray
+    """(m,) bool."""
+
+    def inner(self, limit: int) -> np.ndarray:
+        """Return which nodes (m,) of a tree no deeper than ``limit`` can be split."""
+        return ~self.is_leaf & (self.joint | (self.depth < limit))
+
+
+class TreePrior:
+    """Base class of tree priors: factors of nodes, one or many, by depth and by number in the fixed tree.
+
+    A node without number has -1. The prior of a tree is the product of the factors of its nodes times the exponential
+    of `log_constant`.
+    """
+
+    max_depth: int | None
+
+    def __post_init__(self) -> None:
+        if self.max_depth is not None:
+            check_count("max_depth", self.max_depth, 0, DEPTH_CEILING, or_none=True)
+
+    def log_split(self, depth: Any, node: Any) -> Any:
+        """Return the log factor of splitting a node that can be split."""
+        raise NotImplementedError
+
+    def log_stop(self, depth: Any, node: Any, *, forced: bool, empty: bool) -> Any:
+        """Return the log factor of a leaf; ``forced`` if it cannot be split or lies at ``max_depth``."""
+        raise NotImplementedError
+
+    def log_constant(self, shape: FixedShape | None) -> float:
+        """Return minus the log of the sum that normalises the prior; 0 if it is normalised, or never is."""
+        return 0.0
+
+    def log_mass(self, n_splits: int, shape: FixedShape | None) -> float | None:
+        """Return the log of the sum of the prior over all trees, or None if it depends on the cells.
+
+        ``n_splits`` is that of `SplitPrior.fewest_splits`.
+        """
+        return 0.0
+
+    def check(self, shape: FixedShape | None) -> None:
+        """Refuse parameters that do not fit the splits."""
+
+
+def tables(prior: TreePrior, natural_depth: int, shape: FixedShape | None) -> PriorTables:
+    """Return ``prior`` as tables, for trees no deeper than ``natural_depth``, the depth that the splits allow."""
+    limit = min(natural_depth, DEPTH_CEILING if prior.max_depth is None else prior.max_depth)
+    joint: np.ndarray | bool
+    if shape is None:
+        depth, inner, joint = np.arange(limit + 1), np.arange(limit + 1) < limit, False
+        node = np.full(limit + 1, -1)
+    else:
+        depth, inner, joint = shape.depth, shape.inner(limit), shape.joint
+        node = np.arange(len(depth))
+    table = np.empty(len(depth), dtype=FACTORS).view(np.recarray)
+    table.log_split = np.where(joint, 0.0, np.where(inner, prior.log_split(depth, node), -np.inf))
+    table.log_forced = np.where(joint, -np.inf, prior.log_stop(depth, node, forced=True, empty=False))
+    free = prior.log_stop(depth, node, forced=False, empty=False)
+    table.log_stop = np.where(inner & ~np.asarray(joint), free, table.log_forced)
+    empty_bonus = prior.log_stop(0, 0, forced=True, empty=True) - prior.log_stop(0, 0, forced=True, empty=False)
+    return PriorTables(table, shape is not None, limit, float(empty_bonus), prior.log_constant(shape))
+
+
+@kept
+@dataclass(frozen=True, eq=False)
+class BranchingProcess(TreePrior):
+    """A branching process: a node splits with probability rho (Blanchard 1999, sections 4 and 6).
+
+    Stopped (the default): a node at ``max_depth``, or in a cell without admissible split, is a leaf with
+    probability one. Conditioned: the unstopped process given that no node is deeper than ``max_depth``; every leaf
+    has the factor ``1 - rho``, and the prior is divided by ``z``: ``z_0 = 1 - rho``, ``z_{j+1} = (1 - rho) + rho
+    z_j^2``. If a cell may have no admissible split the conditioned prior has mass below one: the evidence is the sum
+    over trees of this prior times the score, in both engines, and is not divided by that mass.
+
+    Parameters
+    ----------
+    rho : float or array-like, default 0.5
+        Probability of a split, in [0, 1). An array is by depth: entry j for depth j, at least ``max_depth`` entries
+        (one more when conditioned, whose deepest leaves have a factor too). With a ``FixedTree`` it is by node, in
+        preorder; entries of joint nodes are not used.
+    max_depth : int or None, default 10
+        Largest depth of a leaf. None: limited only by the splits; a conditioned process then needs rho <= 1/2.
+    conditioned : bool, default False
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> BranchingProcess(rho=0.4, max_depth=3)
+    BranchingProcess(rho=0.4, max_depth=3, conditioned=False)
+    """
+
+    rho: Any = 0.5
+    max_depth: int | None = 10
+    conditioned: bool = False
+
+    def __post_init__(self) -> None:
+        rho = read_numbers("rho", self.rho)
+        if rho.ndim > 1 or rho.size == 0:
+            raise ValueError(f"rho has shape {rho.shape}; give a number or a one-dimensional array.")
+        bad = ~((rho >= 0.0) & (rho < 1.0))
+        if bad.any():
+            raise ValueError(f"rho={np.atleast_1d(rho)[np.atleast_1d(bad)][0]} is out of range; give 0 <= rho < 1.")
+        super().__post_init__()
+        check_flag("conditioned", self.conditioned)
+        if self.conditioned and self.max_depth is None and (rho.ndim or rho > 0.5):
+            raise ValueError("a conditioned process without max_depth needs one rho <= 1/2; give max_depth.")
+
+    def check(self, shape: FixedShape | None) -> None:
+        rho = np.asarray(self.rho)
+        if rho.ndim == 0:
+            return
+        if shape is not None and len(rho) != len(shape.depth):
+            raise ValueError(f"rho has {len(rho)} entries; the fixed tree has {len(shape.depth)} nodes: one a node.")
+        if shape is not None:
+            return
+        if self.max_depth is None:
+            raise ValueError("rho by depth needs a max_depth: give max_depth, or one rho.")
+        if len(rho) < self.max_depth + self.conditioned:
+            raise ValueError(
+                f"rho has {len(rho)} entries; max_depth={self.max_depth} needs {self.max_depth + self.conditioned}."
+            )
+
+    def _rho(self, depth: Any, node: Any) -> Any:
+        rho = np.asarray(self.rho, dtype=np.float64)
+        if rho.ndim == 0:
+            return np.broadcast_to(rho, np.shape(depth))
+        index = np.where(np.asarray(node) >= 0, node, depth)
+        return np.where(index < len(rho), rho[np.minimum(index, len(rho) - 1)], 0.0)
+
+    def log_split(self, depth: Any, node: Any) -> Any:
+        with np.errstate(divide="ignore"):
+            return np.log(self._rho(depth, node))
+
+    def log_stop(self, depth: Any, node: Any, *, forced: bool, empty: bool) -> Any:
+        return np.zeros(np.shape(depth)) if forced and not self.conditioned else np.log1p(-self._rho(depth, node))
+
+    def log_constant(self, shape: FixedShape | None) -> float:
+        if not self.conditioned or self.max_depth is None:
+            return 0.0
+        if shape is None or (np.ndim(self.rho) == 0 and not shape.joint.any()):
+            z = 1.0 - float(self._rho(self.max_depth, -1))
+            for depth in range(self.max_depth - 1, -1, -1):
+                rho = float(self._rho(depth, -1))
+                z = (1.0 - rho) + rho * z * z
+            return -math.log(z)
+        return -math.log(self._mass_by_node(shape))
+
+    def log_mass(self, n_splits: int, shape: FixedShape | None) -> float | None:
+        if not self.conditioned or (self.max_depth is not None and n_splits >= self.max_depth):
+            return 0.0
+        return None if shape is None else math.log(self._mass_by_node(shape)) + self.log_constant(shape)
+
+    def _mass_by_node(self, shape: FixedShape) -> float:
+        """Return ``z`` of the root of the fixed tree."""
+        rho = self._rho(shape.depth, np.arange(len(shape.depth)))
+        inner = shape.inner(DEPTH_CEILING if self.max_depth is None else self.max_depth)
+        return float(mass_of_root(np.array(rho), shape.joint, inner, shape.left, shape.right))
+
+
+@jit
+def mass_of_root(rho: np.ndarray, joint: np.ndarray, inner: np.ndarray, left: np.ndarray, right: np.ndarray) -> float:
+    """Return the mass of the prunings of a fixed tree under an unstopped process.
+
+    ``z = (1 - rho) + rho z_left z_right``; of a joint node ``z = z_left z_right``.
+    """
+    z = np.empty(len(rho))
+    for i in range(len(rho) - 1, -1, -1):
+        below = z[left[i]] * z[right[i]] if inner[i] else 0.0
+        z[i] = below if joint[i] else (1.0 - rho[i]) + rho[i] * below
+    return z[0]
+
+
+@kept
+@dataclass(frozen=True)
+class ChipmanPrior(TreePrior):
+    """Split probability ``alpha (1 + depth)^(-beta)`` (Chipman, George and McCulloch 1998).
+
+    A node at ``max_depth``, or in a cell without admissible split, is a leaf with probability one.
+
+    Parameters
+    ----------
+    alpha : float, default 0.95
+        Split probability of the root, in [0, 1).
+    beta : float, default 2.0
+        How fast the split probability decreases with depth, >= 0.
+    max_depth : int or None, default None
+        Largest depth of a leaf; None: limited only by the splits.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> ChipmanPrior(alpha=0.95, beta=1.0)
+    ChipmanPrior(alpha=0.95, beta=1.0, max_depth=None)
+    """
+
+    alpha: float = 0.95
+    beta: float = 2.0
+    max_depth: int | None = None
+
+    def __post_init__(self) -> None:
+        settle(self, "alpha", check_number("alpha", self.alpha, "0 <= alpha < 1", 0.0, BELOW_ONE))
+        settle(self, "beta", check_number("beta", self.beta, "a finite beta >= 0", 0.0))
+        super().__post_init__()
+
+    def log_split(self, depth: Any, node: Any) -> Any:
+        return (math.log(self.alpha) if self.alpha > 0.0 else -math.inf) - self.beta * np.log1p(depth)
+
+    def log_stop(self, depth: Any, node: Any, *, forced: bool, empty: bool) -> Any:
+        return np.zeros(np.shape(depth)) if forced else np.log1p(-self.alpha * (1.0 + depth) ** -self.beta)
+
+
+@kept
+@dataclass(frozen=True)
+class LeafPenalty(TreePrior):
+    """Prior weight ``exp(-cost * n_leaves)`` of a tree (Nguyen and Kpotufe 2018); not normalised.
+
+    Parameters
+    ----------
+    cost : float, default 1.0
+        Penalty per leaf in nats, >= 0. The paper's theory takes three times the depth of the fixed tree.
+    max_depth : int or None, default None
+        Largest depth of a leaf; None: limited only by the splits.
+    empty_cost : float or None, default None
+        Penalty of a leaf whose cell has no rows; None: ``cost``. The paper uses 0 in practice.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> LeafPenalty(cost=2.0)
+    LeafPenalty(cost=2.0, max_depth=None, empty_cost=None)
+    """
+
+    cost: float = 1.0
+    max_depth: int | None = None
+    empty_cost: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("cost", "empty_cost"):
+            value = getattr(self, name)
+            if value is not None or name == "cost":
+                settle(self, name, check_number(name, value, "a finite number >= 0", 0.0))
+        super().__post_init__()
+
+    def log_split(self, depth: Any, node: Any) -> Any:
+        return np.zeros(np.shape(depth))
+
+    def log_stop(self, depth: Any, node: Any, *, forced: bool, empty: bool) -> Any:
+        cost = self.empty_cost if empty and self.empty_cost is not None else self.cost
+        return np.full(np.shape(depth), -float(cost))
+
+    def log_mass(self, n_splits: int, shape: FixedShape | None) -> float | None:
+        return None

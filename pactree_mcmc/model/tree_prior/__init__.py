@@ -1,1 +1,0 @@
-"""Tree priors: the probability that a node splits."""

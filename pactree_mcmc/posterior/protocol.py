@@ -1,0 +1,130 @@
+"""The protocol of posteriors over trees: the methods on which all other answers are built.
+
+The functions of this package take an `AnyPosterior`, or the `DrawnTrees` that its method ``_as_draws`` returns.
+`Posterior` in `base` adds one method for each of these functions. So a new answer is a function in a file of its own,
+and a method of `Posterior` that calls it. `SampledPosterior`, `exact.ExactPosterior` and `exact.ProgressiveMixture` are
+the posteriors.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ..core.checks import Seed, check_count, read_generator
+from ..model.leaf.distributions import Mixture
+from .draws import DrawnTrees
+
+if TYPE_CHECKING:
+    from ..model import TreeModel
+    from ..tree.drawn import RootKey
+    from ..tree.tree import Tree
+
+
+class AnyPosterior(ABC):
+    """Base class of all posteriors: what each of them computes in its own way.
+
+    A *place* is a node of a drawn tree, or a cell of the exact engine. ``X`` are rows of numbers, as
+    ``model.columns.numbers`` returns them.
+    """
+
+    model: TreeModel
+    sees_all_rows: ClassVar[bool] = True
+    """True if all trees are from the posterior given all rows."""
+
+    @property
+    @abstractmethod
+    def log_evidence(self) -> float | None:
+        """Log of the sum over all trees of prior times likelihood, in nats; None if it was not estimated."""
+
+    @abstractmethod
+    def n_leaves_pmf(self) -> np.ndarray:
+        """Return the distribution of the number of leaves; entry m is P(m leaves)."""
+
+    @abstractmethod
+    def depth_pmf(self) -> np.ndarray:
+        """Return the distribution of the depth; entry d is P(the deepest leaf has depth d)."""
+
+    @abstractmethod
+    def feature_inclusion(self) -> np.ndarray:
+        """Return the probability (p,) that a tree splits on each feature at least once."""
+
+    @abstractmethod
+    def root_split_pmf(self) -> dict[RootKey, float]:
+        """Return the distribution of the root split, as a dictionary of probabilities.
+
+        Keys are None (no split), (feature, threshold), or (feature, frozenset of the categories going left). A feature
+        with missing values adds their side, "missing left" or "missing right"; the threshold is None if the split
+        separates missing from known values.
+        """
+
+    @abstractmethod
+    def map_tree(self) -> Tree:
+        """Return the most probable tree."""
+
+    @abstractmethod
+    def draw_trees(self, n: int, rng: Seed = None) -> list[Tree]:
+        """Draw ``n`` trees from the posterior."""
+
+    @abstractmethod
+    def kl_to_prior(self) -> float:
+        """Return the Kullback-Leibler divergence of the posterior from the prior over trees, nats.
+
+        Raises
+        ------
+        ValueError
+            If it cannot be computed; the message says why.
+        """
+
+    @abstractmethod
+    def _values(self, X: np.ndarray) -> np.ndarray:
+        """Return the posterior mean (n, d) of the predictions at the rows."""
+
+    @abstractmethod
+    def _std_over_trees(self, X: np.ndarray) -> np.ndarray:
+        """Return the standard deviation over trees of the predictions at the rows, (n,) or (n, K)."""
+
+    @property
+    @abstractmethod
+    def _stats_by_place(self) -> np.ndarray:
+        """Statistics (m, n_stats) of the places that a row may reach."""
+
+    @property
+    @abstractmethod
+    def _tree_of_place(self) -> np.ndarray:
+        """Number (m,) of the tree that a place is a leaf of, -1 for an internal node."""
+
+    @abstractmethod
+    def _mixtures(self, X: np.ndarray) -> Iterator[tuple[slice | np.ndarray, Mixture]]:
+        """Yield numbers of some rows, with the places that these rows reach and their probabilities.
+
+        Each row comes once; about ``predictive.BLOCK`` places come at a time.
+        """
+
+    @abstractmethod
+    def _averages(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
+        """Return the posterior means (n, d) of the values (m, d) of the places that rows reach."""
+
+    @abstractmethod
+    def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[DrawnTrees, np.ndarray]:
+        """Return draws that predict with their own statistics, and ``n`` numbers of distinct trees among them."""
+
+    def _as_draws(self, draws: int, rng: Seed) -> DrawnTrees:
+        """Return the posterior as draws: its own, or ``draws`` independent ones."""
+        return self._drawn_trees(check_count("draws", draws), read_generator(rng))[0]
+
+    def _draws_that_predict(self, draws: int, rng: Seed) -> DrawnTrees:
+        """Return `_as_draws`, or refuse if the draws do not have the leaf values of the posterior."""
+        return self._as_draws(draws, rng)
+
+    def _cell_probability(self, post: DrawnTrees) -> np.ndarray:
+        """Return the probability of each cell of the draws ``post``."""
+        return post.cells.frequencies(post.weight_of_tree)
+
+    @property
+    def _mean_at(self) -> Any:
+        """Function from distinct rows (m,) of the model to the posterior mean (m, d); None if draws must give it."""
+        return None

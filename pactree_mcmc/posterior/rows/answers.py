@@ -1,0 +1,505 @@
+"""The questions about rows that every posterior answers, each by one function."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+
+from ...core.checks import Seed, check_flag
+from ..protocol import AnyPosterior
+from . import credible, predictive
+from .attributions import Attributions, attributions_of
+from .certificate import (
+    Certificate,
+    ChosenCertificate,
+    HoldoutCertificate,
+    certify,
+    certify_chosen,
+    certify_holdout,
+)
+from .interactions import interactions_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class AnswersAboutRows(AnyPosterior):
+    """Methods that take rows; one half of `Posterior`.
+
+    If the posterior does not consist of draws and an answer needs some, ``draws`` trees are drawn with ``rng``.
+    """
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return predictive class probabilities.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            With the columns of the model; columns of a frame are taken by name. A category not seen in training follows
+            the branch of the majority of the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Columns follow ``model.classes_``.
+
+        Raises
+        ------
+        ValueError
+            If the model is a regression, or X does not have the model's columns.
+        """
+        if self.model.classes_ is None:
+            raise ValueError(f"{type(self.model.leaf).__name__} is a regression; use predict.")
+        return self._values(self.model.columns.numbers(X))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most probable labels (n,), or predictive means (n,) of a regression; (n, d) for several outputs.
+
+        Raises
+        ------
+        ValueError
+            If X does not fit the model's columns.
+        """
+        values = self._values(self.model.columns.numbers(X))
+        if self.model.classes_ is None:
+            return values[:, 0] if values.shape[1] == 1 else values
+        return self.model.classes_[np.argmax(values, axis=1)]
+
+    def predict_quantiles(self, X: Any, q: Any) -> np.ndarray:
+        """Return quantiles of a new y, for regressions and counts.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As the model's.
+        q : float or array-like of shape (m,)
+            Probabilities in (0, 1).
+
+        Returns
+        -------
+        ndarray of shape (n, m); (n,) for a single number q
+            Integers for counts: the smallest y such that a count (at exposure 1) is at most y with probability q.
+
+        Raises
+        ------
+        ValueError
+            If the model is a classification, q is out of range, or X does not have the model's columns.
+
+        Notes
+        -----
+        The distribution of a new y is a mixture over trees of the predictive distribution of the leaf that the row
+        reaches, for a row of weight 1: Student's t, normal if the variance is known, negative binomial for counts. The
+        quantile of this mixture is computed without random draws, to about twelve digits, and exactly for counts. The
+        cost of a row is the number of leaves that may contain it, times 10 to 40 steps, and at most 140. Rows in the
+        same leaves are computed once, with 2^19 leaf distributions in memory at a time.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x = np.arange(60.0)
+        >>> model = pt.TreeModel(x[:, None], np.where(x > 29, 1.0, 0.0) + 0.01 * np.sin(x))
+        >>> post = pt.sample(model, 50, tune=50, chains=2, rng=1, kernel="grow-prune")
+        >>> post.predict_quantiles([[5.0], [50.0]], 0.5).round(1).tolist()
+        [0.0, 1.0]
+        """
+        return predictive.MixtureOverTrees(self).quantiles(self.model.columns.numbers(X), q)
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Return the ends (n, 2) of the central interval that contains a new y with probability ``coverage``.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As the model's.
+        coverage : float, default 0.9
+            In (0, 1); the rest is divided equally between both sides. For counts the probability is at least this.
+
+        Raises
+        ------
+        ValueError
+            As for `predict_quantiles`, two of which are the ends; distribution and cost are the same.
+        """
+        return predictive.MixtureOverTrees(self).interval(self.model.columns.numbers(X), coverage)
+
+    def credible_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Return credible intervals of E(y | x), or of P(y | x): over trees and leaf parameters.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As the model's.
+        coverage : float, default 0.9
+            Posterior probability of each interval, in (0, 1); equal tails.
+
+        Returns
+        -------
+        ndarray of shape (n, 2); (n, K, 2) for classes, (n, d, 2) for several outputs
+            Lower and upper end. Columns of classes follow ``model.classes_``. The interval of counts is for exposure 1,
+            that of times for the mean time, that of `BetaBinomial` for the probability of a success.
+
+        Raises
+        ------
+        ValueError
+            If the leaf is a loss (PacBayesLoss) or a `CustomLeaf` without ``expectation=``, ``coverage`` is out of
+            range, or X does not have the model's columns.
+
+        See Also
+        --------
+        predict_interval : Interval of a new y, which also contains the noise.
+
+        Notes
+        -----
+        Given the tree, the parameters of a leaf have a posterior in closed form: Student's t for a mean, beta for a
+        class probability, gamma for a rate (formulas, section 3). The interval is that of its mixture over trees,
+        computed without random draws; the cost is that of `predict_quantiles`, for each class or output. The class
+        probabilities of `FrozenLaplace` are fixed given the tree, so their intervals are over trees alone. The interval
+        of a `CustomLeaf` is that of 2,000 draws.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x = np.arange(60.0)
+        >>> post = pt.sample(pt.TreeModel(x[:, None], x > 29), 50, tune=50, chains=2, rng=1, kernel="grow-prune")
+        >>> post.credible_interval([[5.0]]).round(1).tolist()
+        [[[0.9, 1.0], [0.0, 0.1]]]
+        """
+        return credible.credible_interval(self, self.model.columns.numbers(X), coverage)
+
+    def draw_expectations(self, X: Any, draws: int = 1000, rng: Seed = None) -> np.ndarray:
+        """Draw E(y | x), or P(y | x), from its posterior over trees and leaf parameters.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As the model's.
+        draws : int, default 1000
+            At least 1.
+        rng : int, SeedSequence, Generator or None
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (draws, n); (draws, n, K) for classes, (draws, n, d) for several outputs
+            The rows of one draw have the same tree and the same leaf parameters, so that differences and averages over
+            rows have the right spread.
+
+        Raises
+        ------
+        ValueError
+            As for `credible_interval`, or if ``draws`` is not positive.
+
+        Notes
+        -----
+        Each draw takes a tree (one of the sampled draws, with replacement; for an exact posterior a new tree), then
+        draws the parameters of its leaves given their rows. Cost O(draws * n * depth).
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x = np.arange(60.0)
+        >>> model = pt.TreeModel(x[:, None], np.where(x > 29, 1.0, 0.0) + 0.1 * np.sin(x))
+        >>> post = pt.sample(model, 50, tune=50, chains=2, rng=1, kernel="grow-prune")
+        >>> drawn = post.draw_expectations([[5.0], [50.0]], 400, rng=1)
+        >>> float((drawn[:, 1] - drawn[:, 0]).mean().round(1))
+        1.0
+        """
+        return credible.draw_expectations(self, self.model.columns.numbers(X), draws, rng)
+
+    def interactions(
+        self,
+        min_probability: float = 0.05,
+        *,
+        most: int = 20,
+        coverage: float = 0.9,
+        draws: int = 1000,
+        rng: Seed = 0,
+    ) -> pd.DataFrame:
+        """Return the pairs of features that interact: how probably, and how strongly.
+
+        Parameters
+        ----------
+        min_probability : float, default 0.05
+            Smallest probability that is listed, in [0, 1].
+        most : int, default 20
+            Largest number of pairs that are listed, the most probable ones.
+        coverage : float, default 0.9
+            Probability of the intervals, in (0, 1); equal tails.
+        draws : int, default 1000
+            Number of trees drawn from a posterior that does not consist of draws.
+        rng : int, SeedSequence, Generator or None, default 0
+            Source of randomness for those draws, and for the leaf parameters.
+
+        Returns
+        -------
+        DataFrame
+            One line for each pair, the most probable first: ``feature`` and ``other``, their names; ``probability``
+            that a tree splits on one of them below the other; ``strength``, the standard deviation over training rows
+            of the part of the prediction that is due to both together, in units of y or of a probability, with its
+            interval ``lower`` to ``upper`` over trees and leaf parameters; ``H``, the strength relative to the joint
+            effect of both features, in [0, 1] up to sampling error. Leaves that use columns of the row have no
+            strengths.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or there are no draws.
+
+        Notes
+        -----
+        The strength is that of Friedman and Popescu (2008), from partial dependences at 40 training rows, for 200 draws
+        of a tree and its leaf parameters. If y has several classes or outputs it is the root mean square over them.
+        O(200 * 1,600 * depth) for each pair.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> X = np.random.default_rng(0).integers(0, 4, size=(200, 3)).astype(float)
+        >>> model = pt.TreeModel(X, ((X[:, 0] > 1) & (X[:, 1] > 1)) * 1.0 + 0.1 * np.sin(np.arange(200)))
+        >>> post = pt.sample(model, 200, tune=200, chains=2, rng=1, kernel="grow-prune", progress=False)
+        >>> post.interactions()[["feature", "other"]].iloc[0].tolist()
+        ['x0', 'x1']
+        """
+        return interactions_of(self._draws_that_predict(draws, rng), min_probability, most, coverage, rng)
+
+    def predict_std_new_y(self, X: Any) -> np.ndarray:
+        """Return the standard deviation (n,) of a new y, noise included: of the mixture that `predict_quantiles`
+        describes.
+
+        Infinite if the predictive distribution of a leaf has no variance, as can happen with ``a0`` of at most 1 and
+        few rows in the leaf. `predict_std_over_trees` is the part due to disagreement between trees.
+
+        Raises
+        ------
+        ValueError
+            If the model is a classification, or X does not have the model's columns.
+        """
+        return np.sqrt(predictive.MixtureOverTrees(self).mean_and_variance(self.model.columns.numbers(X))[1])
+
+    def predict_std_over_trees(self, X: Any) -> np.ndarray:
+        """Return the standard deviation, over trees, of the prediction of a tree: how much the trees disagree.
+
+        It includes neither the noise nor the uncertainty of the mean of a leaf; for the standard deviation of a new y
+        see `predict_std_new_y`. Over the trees drawn, or for an exact posterior over all trees.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As the model's.
+
+        Returns
+        -------
+        ndarray of shape (n,), or (n, K) for class probabilities
+            Of the leaf's predictive mean, or of its class probabilities; accurate to about 1e-8 of their range.
+
+        Raises
+        ------
+        ValueError
+            If X does not fit the model's columns, or the posterior is an exact progressive mixture.
+
+        Notes
+        -----
+        A row is in exactly one leaf, so the square of its value is again a mean over leaves: the cost is that of
+        `predict`.
+        """
+        return self._std_over_trees(self.model.columns.numbers(X))
+
+    def sample_predictive(self, X: Any, draws: int = 1000, rng: Seed = None) -> np.ndarray:
+        """Draw a new y for each row from the posterior predictive distribution.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As the model's.
+        draws : int, default 1000
+            At least 1.
+        rng : int, SeedSequence, Generator or None
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (draws, n)
+            Labels of ``model.classes_``; float64 for a regression, integers at exposure 1 under PoissonGamma.
+
+        Raises
+        ------
+        ValueError
+            If ``draws`` is not positive, the leaf is a loss (PacBayesLoss), or X does not have the model's columns.
+
+        Notes
+        -----
+        Each draw takes a tree (one of the sampled draws, with replacement; for an exact posterior a new tree), draws
+        the parameters of its leaves given their rows, then a y for each row given these. So the rows of a draw are
+        drawn jointly, as is needed for sums over rows, and each row by itself has the mixture distribution that
+        `predict_quantiles` describes. Cost O(draws * n * depth); memory O(n) in addition to the result.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x = np.arange(60.0)
+        >>> post = pt.sample(pt.TreeModel(x[:, None], x > 29), 50, tune=50, chains=2, rng=1, kernel="grow-prune")
+        >>> post.sample_predictive([[5.0], [50.0]], 400, rng=1).mean(axis=0).round(1).tolist()
+        [0.0, 1.0]
+        """
+        return predictive.sample_new_y(self, self.model.columns.numbers(X), draws, rng)
+
+    def shap(self, X: Any, coverage: float = 0.9, *, draws: int = 1000, rng: Seed = 0) -> Attributions:
+        """Return Shapley values: the contribution of each feature to each prediction, with its uncertainty.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As the model's.
+        coverage : float, default 0.9
+            Of the intervals over the draws; in (0, 1).
+        draws : int, default 1000
+            Number of trees drawn from a posterior that does not consist of draws.
+        rng : int, SeedSequence, Generator or None, default 0
+            Source of randomness for those draws.
+
+        Returns
+        -------
+        Attributions
+            ``mean``, ``lower``, ``upper`` (n, p, d), of class probabilities (d of them, in the order of
+            ``model.classes_``) or of means of y; ``base`` (d,), to which the means of the features add up to the
+            prediction; ``importance`` (p, d), the mean absolute contribution, with its interval.
+
+        Raises
+        ------
+        ValueError
+            If X does not fit the model's columns, ``coverage`` is out of range, there are no draws, or the predictions
+            of a leaf depend on the row.
+
+        Notes
+        -----
+        Exact Shapley values of every tree drawn, for the path-dependent value function of TreeSHAP (Lundberg et al.
+        2020): a split on an omitted feature sends a row to both sides, in the proportions of the training rows
+        (``Tree.rows``, with their weights) in the two children, one half each below an empty node. Intervals are those
+        of the contributions in single trees, with equal tails; they do not include the uncertainty of the mean of a
+        leaf. O(nodes * depth²) for a tree and a row, some 100,000 of these a second.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x = np.arange(40)
+        >>> X = np.column_stack([x // 20, x % 2]).astype(float)
+        >>> stump = pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])
+        >>> post = pt.posterior_from_trees(pt.TreeModel(X, X[:, 0] * 2.0 + 1.0), [stump])
+        >>> shap = post.shap(X[-1:])
+        >>> shap.base.round(2).tolist(), shap.mean[0, :, 0].round(2).tolist(), post.predict(X[-1:]).round(2).tolist()
+        ([2.0], [0.99, 0.0], [2.99])
+        """
+        post = self._draws_that_predict(draws, rng)
+        return attributions_of(post, self.model.columns.numbers(X), coverage)
+
+    def certificate(self, delta: float = 0.05) -> Certificate:
+        """Return PAC-Bayes bounds on the risk of a tree drawn from the posterior and on that of ``predict``.
+
+        The counted rows are those not selected by ``estimation=`` (S). The posterior may depend on them, but not the
+        prior: splits, leaf values and tree prior must be determined by the other rows (E) or by none. What the caller
+        gave (cuts, bounds, a fixed tree, parameters of the prior, the choice of E) is assumed to satisfy this.
+
+        Parameters
+        ----------
+        delta : float, default 0.05
+            Probability, over the counted rows, that one of the bounds fails; in (0, 1).
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        ValueError
+            If delta is out of range, or the prior may depend on counted rows: the message says how, and what to give.
+            `TreeModel.certificate_obstacle` returns the same reason before anything is sampled.
+
+        Notes
+        -----
+        Risk, divergence and tandem loss are exact: for an exact posterior over all its trees, for draws over the
+        distinct trees drawn, weighted by their frequencies; so the bounds hold whether or not the chains converged.
+
+        A constant ``sample_weight`` of the counted rows is a power of their likelihood, or a factor of lambda: it
+        changes the posterior, which is closer to the prior below 1, but each row still counts once.
+
+        Cost: that of predicting the counted rows. Formula sheet, section 9.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x, E = np.arange(400.0), np.arange(400) % 2 == 0
+        >>> leaf, cuts = pt.PacBayesLoss(5.0), pt.GridCuts([np.arange(50.0, 400.0, 50.0)])
+        >>> model = pt.TreeModel(x[:, None], x > 150, leaf=leaf, split_prior=cuts, estimation=E)
+        >>> post = pt.sample(model, 200, tune=50, chains=2, rng=1, kernel="grow-prune")
+        >>> bool(post.certificate(0.05).vote.value < 0.2)
+        True
+        """
+        return certify(self, delta)
+
+    @overload
+    def holdout_certificate(self, X: Any, y: Any, delta: float = 0.05) -> HoldoutCertificate: ...
+
+    @overload
+    def holdout_certificate(
+        self, X: Any, y: Any, delta: float = 0.05, *, choose: Literal[False], n_trees: int = 200, rng: Seed = 0
+    ) -> HoldoutCertificate: ...
+
+    @overload
+    def holdout_certificate(
+        self, X: Any, y: Any, delta: float = 0.05, *, choose: Literal[True], n_trees: int = 200, rng: Seed = 0
+    ) -> ChosenCertificate: ...
+
+    def holdout_certificate(
+        self, X: Any, y: Any, delta: float = 0.05, *, choose: bool = False, n_trees: int = 200, rng: Seed = 0
+    ) -> HoldoutCertificate | ChosenCertificate:
+        """Return bounds on the risk of a drawn tree and of ``predict`` from held-out rows, or the best bound.
+
+        For any classification model. The posterior must not depend on these rows, which cannot be checked. With
+        ``choose`` the rows are counted and choose as well: among the posterior as fitted, each tree of a sample of it,
+        and votes of these trees with weights that make a bound small. The posterior is the prior of the PAC-Bayes
+        bounds, so the better it was fitted to other rows, the smaller is the divergence in the bounds.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            Held-out rows.
+        y : array-like of shape (n,)
+            Labels; one that the model does not know counts as an error.
+        delta : float, default 0.05
+            Probability, over these rows, that one of the bounds fails; in (0, 1).
+        choose : bool, default False
+            If True, return the certificate of choice.
+        n_trees : int, default 200
+            With ``choose``: trees drawn from the posterior.
+        rng : None, int, SeedSequence or Generator, default 0
+            With ``choose``: source of randomness of the draw.
+
+        Returns
+        -------
+        HoldoutCertificate, or ChosenCertificate if ``choose``
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range, the model is a regression, or X and y do not fit.
+
+        Notes
+        -----
+        Cost: that of ``predict_proba``; with ``choose`` some hundred passes over trees times rows. Binomial tail
+        inversion for ``predict`` (Langford 2005), Chernoff's bound for a drawn tree; half of delta each. With
+        ``choose`` half of delta is for ``predict`` and a twelfth for each of six alternatives.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x = np.arange(400.0)
+        >>> model = pt.TreeModel(x[:200, None] * 2, x[:200] > 75)
+        >>> post = pt.sample(model, 200, tune=50, chains=2, rng=1, kernel="grow-prune")
+        >>> bool(post.holdout_certificate(x[1::2, None], x[1::2] > 150).vote.value < 0.1)
+        True
+        >>> post.holdout_certificate(x[1::2, None], x[1::2] > 150, choose=True).chosen
+        'as fitted'
+        """
+        if check_flag("choose", choose):
+            return certify_chosen(self, X, y, delta, n_trees, rng)
+        return certify_holdout(self, X, y, delta)

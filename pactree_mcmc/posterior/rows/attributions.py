@@ -1,0 +1,261 @@
+"""Shapley values of trees: the contribution of each feature to a prediction, exactly, draw by draw.
+
+A tree with the features S alone is evaluated as in path-dependent TreeSHAP (Lundberg et al., *From local explanations
+to global understanding with explainable AI for trees*, Nature Machine Intelligence 2 (2020)): a split on a feature of S
+sends the row to one side, a split on another feature sends it to both sides, in the proportions of the training rows
+in the two children. A leaf with value v whose path splits on the features k = 1..d then contributes
+
+    v * prod_{k in S} o_k * prod_{k not in S} z_k,
+
+with o_k = 1 if the row meets all conditions on k and 0 otherwise, and z_k the product of the fractions of training
+rows that follow the splits on k. By the multilinear extension of Owen (*Multilinear extensions of games*, Management
+Science 18 (1972)) the Shapley value of feature j is
+
+    sum over leaves of  v (o_j - z_j) * integral_0^1 prod_{k != j} (t o_k + (1 - t) z_k) dt,
+
+a polynomial of degree d - 1 in t, which ceil(d / 2) Gauss-Legendre nodes integrate without error. All factors are in
+[0, 1], so nothing is divided and nothing cancels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ...core.checks import check_number
+from ...core.compile.jit import jit
+from ...tree.arrays import LEAF, TreeArrays, number_goes_left
+from ..trees.support import check_drawn
+
+if TYPE_CHECKING:
+    from ..draws import DrawnTrees
+
+AT_ONCE = 1 << 24
+"""Number of Shapley values in memory at a time."""
+
+
+class Attributions(NamedTuple):
+    """Shapley values of the predictions for some rows, averaged over the draws, and their spread.
+
+    The d outputs are the class probabilities, in the order of ``model.classes_``, or the means of a regression.
+    ``base`` and the values of all features sum to the prediction: ``mean.sum(axis=1) + base`` is that of the draws.
+    """
+
+    mean: np.ndarray
+    """(n, p, d) mean over the draws of the contribution of each feature to the prediction for each row."""
+    lower: np.ndarray
+    """(n, p, d) lower end of the interval that holds ``coverage`` of the draws, with equal tails."""
+    upper: np.ndarray
+    """(n, p, d) upper end."""
+    base: np.ndarray
+    """(d,) prediction without any feature, averaged over the draws: of a tree, the mean of its leaf values over the
+    training rows."""
+    base_lower: np.ndarray
+    """(d,) lower end of its interval."""
+    base_upper: np.ndarray
+    """(d,) upper end."""
+    importance: np.ndarray
+    """(p, d) mean over the rows of the absolute contribution in a tree, averaged over the draws."""
+    importance_lower: np.ndarray
+    """(p, d) lower end of its interval."""
+    importance_upper: np.ndarray
+    """(p, d) upper end."""
+    coverage: float
+    """Coverage of the intervals, in (0, 1)."""
+
+    def __repr__(self) -> str:
+        n, p, d = self.mean.shape
+        return f"Attributions({n} rows, {p} features, {d} outputs, intervals of {self.coverage:g})"
+
+
+def attributions_of(post: DrawnTrees, X: np.ndarray, coverage: float) -> Attributions:
+    """Return Shapley values for rows of numbers; see `Posterior.shap`."""
+    coverage = check_number("coverage", coverage, "a number between 0 and 1", 0.0, 1.0)
+    check_drawn(post)
+    ends = [0.5 - coverage / 2.0, 0.5 + coverage / 2.0]
+    draws = post.tree_of_draw.ravel()
+    n, (p, d) = len(X), (post.model.n_features, post.node_values.shape[1])
+    mean, lower, upper = np.zeros((n, p, d)), np.zeros((n, p, d)), np.zeros((n, p, d))
+    size = np.zeros((post.n_distinct_trees, p, d))
+    base = tree_means(post)
+    for rows, values in _blocks(post, X):
+        size += np.abs(values).sum(axis=1)
+        mean[rows] = np.tensordot(post.weight_of_tree, values, 1)
+        lower[rows], upper[rows] = np.quantile(values[draws], ends, axis=0)
+    size /= max(n, 1)
+    base_ends, size_ends = (np.quantile(numbers[draws], ends, axis=0) for numbers in (base, size))
+    return Attributions(
+        mean,
+        lower,
+        upper,
+        post.weight_of_tree @ base,
+        base_ends[0],
+        base_ends[1],
+        np.tensordot(post.weight_of_tree, size, 1),
+        size_ends[0],
+        size_ends[1],
+        coverage,
+    )
+
+
+def _blocks(post: DrawnTrees, X: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield slices of the rows and their Shapley values by distinct tree, (n_trees, rows, p, d)."""
+    size_of_row = post.tree_of_draw.size * post.model.n_features * post.node_values.shape[1]
+    step = max(AT_ONCE // max(size_of_row, 1), 1)
+    for start in range(0, len(X), step):
+        yield slice(start, start + step), shapley_values(post, X[start : start + step])
+
+
+def shapley_values(post: DrawnTrees, X: np.ndarray) -> np.ndarray:
+    """Return Shapley values (n_trees, n, p, d) for rows of numbers (n, p), by distinct tree."""
+    trees, value = post.distinct_trees, post.node_values
+    out = np.zeros((post.n_distinct_trees, *X.shape, value.shape[1]))
+    deepest = int(post.depth_of_tree.max(initial=0))
+    nodes, weights = gauss_legendre((deepest + 1) // 2)
+    add_shapley_values_into(out, trees, value, fractions_of_rows(post), np.ascontiguousarray(X), nodes, weights)
+    return out
+
+
+def gauss_legendre(most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return nodes and weights (most + 1, most) of the rules with 1, ..., ``most`` nodes on [0, 1]."""
+    nodes, weights = np.zeros((most + 1, max(most, 1))), np.zeros((most + 1, max(most, 1)))
+    for m in range(1, most + 1):
+        x, w = np.polynomial.legendre.leggauss(m)
+        nodes[m, :m], weights[m, :m] = (x + 1.0) / 2.0, w / 2.0
+    return nodes, weights
+
+
+def fractions_of_rows(post: DrawnTrees) -> np.ndarray:
+    """Return the fraction (n_nodes,) of the training rows of its parent in each node; one half below empty nodes.
+
+    Rows count with their weights, as in ``Tree.rows``. Roots have 1.
+    """
+    trees, rows = post.distinct_trees, post.node_rows
+    out = np.ones(len(rows))
+    first = np.repeat(trees.offset[:-1], np.diff(trees.offset))
+    inner = np.flatnonzero(trees.feature != LEAF)
+    sides = first[inner] + trees.left[inner], first[inner] + trees.right[inner]
+    total = rows[sides[0]] + rows[sides[1]]
+    for side in sides:
+        out[side] = np.where(total > 0.0, rows[side] / np.where(total > 0.0, total, 1.0), 0.5)
+    return out
+
+
+def tree_means(post: DrawnTrees) -> np.ndarray:
+    """Return the mean (n_trees, d) of the leaf values of each distinct tree over the training rows."""
+    trees, fraction = post.distinct_trees, fractions_of_rows(post)
+    reach = np.ones(len(fraction))
+    _multiply_down(reach, trees, fraction)
+    part = np.where(trees.feature == LEAF, reach, 0.0)[:, None] * post.node_values
+    return np.add.reduceat(part, trees.offset[:-1])
+
+
+@jit
+def _multiply_down(reach: np.ndarray, trees: TreeArrays, fraction: np.ndarray) -> None:
+    """Write into ``reach`` (n_nodes,) the product of the fractions on the path to each node."""
+    for t in range(len(trees.offset) - 1):
+        start = trees.offset[t]
+        for i in range(start, trees.offset[t + 1]):
+            if trees.feature[i] != LEAF:
+                for child in (start + trees.left[i], start + trees.right[i]):
+                    reach[child] = reach[i] * fraction[child]
+
+
+@jit
+def add_shapley_values_into(
+    out: np.ndarray,
+    trees: TreeArrays,
+    value: np.ndarray,
+    fraction: np.ndarray,
+    X: np.ndarray,
+    nodes: np.ndarray,
+    weights: np.ndarray,
+) -> None:
+    """Add to ``out`` (n_trees, n, p, d) the Shapley values for rows ``X`` (n, p), by tree.
+
+    ``value`` (n_nodes, d), ``fraction`` (n_nodes,) of the parent's rows; ``nodes`` and ``weights`` of `gauss_legendre`.
+    """
+    deepest = 2 * (len(nodes) - 1) + 1
+    # the path to a node, by depth: number of features, the features, o and z of each, and the side of the row
+    count, left = np.zeros(deepest + 1, dtype=np.int64), np.zeros(deepest + 1, dtype=np.bool_)
+    feature, met = np.zeros((deepest + 1, deepest + 1), dtype=np.int64), np.zeros((deepest + 1, deepest + 1))
+    absent = np.zeros((deepest + 1, deepest + 1))
+    before, integral = np.empty(deepest + 2), np.empty(deepest + 1)
+    depth, parent = np.zeros(len(trees.feature), dtype=np.int64), np.zeros(len(trees.feature), dtype=np.int64)
+    for t in range(len(trees.offset) - 1):
+        start = trees.offset[t]
+        for here in range(start, trees.offset[t + 1]):
+            if trees.feature[here] != LEAF:
+                for child in (start + trees.left[here], start + trees.right[here]):
+                    depth[child], parent[child] = depth[here] + 1, here
+        for i in range(len(X)):
+            # nodes are in preorder, so the path to the parent is still stored
+            for here in range(start, trees.offset[t + 1]):
+                level = depth[here]
+                if level > 0:
+                    up = parent[here]
+                    follows = left[level - 1] == (here == start + trees.left[up])
+                    _extend_path(count, feature, met, absent, level, trees.feature[up], follows, fraction[here])
+                if trees.feature[here] != LEAF:
+                    left[level] = number_goes_left(trees, here, X[i, trees.feature[here]])
+                    continue
+                n = count[level]
+                _integrate(integral, before, met[level], absent[level], n, nodes, weights)
+                for a in range(n):
+                    gain = (met[level, a] - absent[level, a]) * integral[a]
+                    for j in range(value.shape[1]):
+                        out[t, i, feature[level, a], j] += gain * value[here, j]
+
+
+@jit
+def _extend_path(
+    count: np.ndarray,
+    feature: np.ndarray,
+    met: np.ndarray,
+    absent: np.ndarray,
+    level: int,
+    k: int,
+    follows: bool,
+    fraction: float,
+) -> None:
+    """Store the path to a node at ``level``: that to its parent, and the condition on feature ``k``."""
+    n, at = count[level - 1], -1
+    for a in range(n):
+        feature[level, a], met[level, a] = feature[level - 1, a], met[level - 1, a]
+        absent[level, a] = absent[level - 1, a]
+        if feature[level, a] == k:
+            at = a
+    if at < 0:
+        feature[level, n], met[level, n], absent[level, n] = k, 1.0, 1.0
+        at, n = n, n + 1
+    count[level] = n
+    if not follows:
+        met[level, at] = 0.0
+    absent[level, at] *= fraction
+
+
+@jit
+def _integrate(
+    integral: np.ndarray,
+    before: np.ndarray,
+    met: np.ndarray,
+    absent: np.ndarray,
+    n: int,
+    nodes: np.ndarray,
+    weights: np.ndarray,
+) -> None:
+    """Write into ``integral[j]``, j < n, the integral of the product over k != j of t met[k] + (1 - t) absent[k]."""
+    m = (n + 1) // 2
+    for a in range(n):
+        integral[a] = 0.0
+    for q in range(m):
+        t = nodes[m, q]
+        before[0] = 1.0
+        for a in range(n):
+            before[a + 1] = before[a] * (t * met[a] + (1.0 - t) * absent[a])
+        behind = weights[m, q]
+        for a in range(n - 1, -1, -1):
+            integral[a] += before[a] * behind
+            behind *= t * met[a] + (1.0 - t) * absent[a]

@@ -1,0 +1,355 @@
+"""Certificates of a posterior: PAC-Bayes bounds from training rows, bounds from held-out rows, and the best of these.
+
+The counted rows are those of S. The prior over classifiers - tree prior, splits, leaf values - must be a function of
+the rows of E alone; the posterior may depend on S in any way, also through parameters such as ``lambda1`` chosen on S.
+
+The loss of a tree at a row is one minus the probability its leaf gives to the row's label: 0 or 1 under PacBayesLoss,
+the probability of a wrong label drawn from the leaf under FrozenLaplace. Its posterior mean is one minus
+``predict_proba``, so the risk of a drawn tree and the tandem loss are exact from the predictions. ``predict`` errs only
+if that mean is at least 1/2, hence all bounds on the vote hold for ``predict``.
+
+The side to which a tree sends a category that no row has depends on the rows of S. The certificate holds nevertheless:
+it bounds the loss that counts every such row as an error, which is no smaller, and is the same on the rows of S.
+
+The certificate of choice is the smallest of several bounds. There the posterior was fitted to rows E and is the prior.
+The rows S, which the caller gives, choose among classifiers and are counted. Each alternative is a bound that holds,
+with its part of delta, simultaneously for all choices that S may make within it. So all hold simultaneously, and the
+smallest one is valid. The parts are fixed: they are the cost of the choice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...certificates import vote_bounds
+from ...certificates.bound import Bound, check_delta
+from ...certificates.holdout import holdout, holdout_gibbs
+from ...certificates.inversions import binomial_tail_inversion
+from ...certificates.pac_bayes_bounds import pac_bayes_kl, pac_bayes_lambda, vote_cantelli, vote_factor_two, vote_tandem
+from ...certificates.vote_weights import Weighed, descend_weights, gibbs_weights, weigh
+from ...core.checks import Seed, check_count, differ, read_labels
+from ...tree.tree import Tree
+
+if TYPE_CHECKING:
+    from ...model import TreeModel
+    from ..protocol import AnyPosterior
+
+AS_FITTED, ONE_TREE, FACTOR_TWO = "as fitted", "one tree", "factor two"
+TANDEM, CANTELLI, SPLIT_KL, COIN_BETTING = "tandem", "Chebyshev-Cantelli", "split kl", "coin betting"
+PARTS = {AS_FITTED: 1 / 2} | dict.fromkeys((ONE_TREE, FACTOR_TWO, TANDEM, CANTELLI, SPLIT_KL, COIN_BETTING), 1 / 12)
+"""Part of delta of each alternative."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """PAC-Bayes bounds on the risks of a posterior, which hold simultaneously with probability 1 - delta.
+
+    Attributes
+    ----------
+    n : int
+        Counted rows.
+    delta : float
+    risk : float
+        Empirical risk of a tree drawn from the posterior.
+    tandem_loss : float
+        Empirical tandem loss of two independent trees.
+    kl : float
+        Divergence from the prior, nats.
+    gibbs, relaxed : Bound
+        Risk of a drawn tree, by the inverse of the divergence and relaxed.
+    factor_two, tandem, cantelli : Bound
+        Risk of ``predict``.
+    """
+
+    n: int
+    delta: float
+    risk: float
+    tandem_loss: float
+    kl: float
+    gibbs: Bound
+    relaxed: Bound
+    factor_two: Bound
+    tandem: Bound
+    cantelli: Bound
+
+    @property
+    def vote(self) -> Bound:
+        """The smallest bound on the risk of ``predict``, which is valid since all hold simultaneously."""
+        return min((self.factor_two, self.tandem, self.cantelli), key=lambda bound: bound.raw)
+
+    def __str__(self) -> str:
+        head = f"{self.n} counted rows, risk {self.risk:.4f}, tandem loss {self.tandem_loss:.4f}, KL {self.kl:.3f} nats"
+        bounds = (self.gibbs, self.relaxed, self.factor_two, self.tandem, self.cantelli)
+        lines = [f"    {bound.name}: {bound.value:.4f}" for bound in bounds]
+        return "\n".join([head, f"all with probability {1.0 - self.delta:g}:", *lines])
+
+
+class Counted(NamedTuple):
+    """The rows of S, merged."""
+
+    X: np.ndarray
+    """(u, p) rows as numbers."""
+    label: np.ndarray
+    """(u,) int64: class of each row."""
+    rows: np.ndarray
+    """(u,) int64: number of merged rows."""
+
+
+class Losses(NamedTuple):
+    """Empirical losses of a posterior on the counted rows."""
+
+    n: int
+    risk: float
+    tandem: float
+
+
+def certify(post: AnyPosterior, delta: float) -> Certificate:
+    """Return the certificate of a posterior; see `Posterior.certificate`."""
+    delta = check_delta(delta)
+    refuse_if_seen(post.model)
+    n, risk, tandem = losses(post)
+    kl = post.kl_to_prior()
+    half = delta / 2.0
+    return Certificate(
+        n,
+        delta,
+        risk,
+        tandem,
+        kl,
+        pac_bayes_kl(risk, kl, n, half),
+        pac_bayes_lambda(risk, kl, n, half),
+        vote_factor_two(risk, kl, n, half),
+        vote_tandem(tandem, kl, n, half),
+        vote_cantelli(risk, tandem, kl, n, delta),
+    )
+
+
+def losses(post: AnyPosterior) -> Losses:
+    """Return the empirical risk of a drawn tree and the tandem loss on the rows of S, exact for the posterior."""
+    counted = counted_rows(post.model)
+    probability = np.take_along_axis(post._values(counted.X), counted.label[:, None], axis=1)[:, 0]
+    loss, n = np.clip(1.0 - probability, 0.0, 1.0), int(counted.rows.sum())
+    return Losses(n, float(counted.rows @ loss / n), float(counted.rows @ loss**2 / n))
+
+
+def counted_rows(model: TreeModel) -> Counted:
+    """Return the rows of S, with values that every split of a box prior sends to the side of the row."""
+    units, k = model.units, model.target.n_classes
+    chosen = np.flatnonzero(units.label >= k)
+    rows = units.rows[chosen & units.rows_all].astype(np.int64)
+    return Counted(model.unit_numbers(chosen), units.label[chosen].astype(np.int64) - k, rows)
+
+
+def refuse_if_seen(model: TreeModel) -> None:
+    """Refuse a model whose prior over classifiers may depend on the rows that would be counted.
+
+    Raises
+    ------
+    ValueError
+        With the reason and what to give instead.
+    """
+    reason = model.certificate_obstacle()
+    if reason is not None:
+        raise ValueError(f"no certificate: {reason}, or use holdout_certificate on held-out rows.")
+
+
+@dataclass(frozen=True)
+class HoldoutCertificate:
+    """Bounds on the risks of a posterior from held-out rows, which hold simultaneously with probability 1 - delta.
+
+    Attributes
+    ----------
+    n, errors : int
+        Rows, and errors of ``predict`` on them.
+    delta : float
+    gibbs : Bound
+        Risk of a tree drawn from the posterior.
+    vote : Bound
+        Risk of ``predict``.
+    """
+
+    n: int
+    errors: int
+    delta: float
+    gibbs: Bound
+    vote: Bound
+
+    def __str__(self) -> str:
+        return f"{self.n} held-out rows, {self.errors} errors of the vote\n{self.vote}\n{self.gibbs}"
+
+
+def refuse_regression(post: AnyPosterior) -> np.ndarray:
+    """Return the classes of a classification, and refuse a regression."""
+    classes = post.model.classes_
+    if classes is None:
+        raise ValueError(
+            f"{type(post.model.leaf).__name__} is a regression; certificates are for losses in [0, 1]: "
+            "give a classification model."
+        )
+    return classes
+
+
+def certify_holdout(post: AnyPosterior, X: Any, y: Any, delta: float) -> HoldoutCertificate:
+    """Return the certificate of a posterior over classification trees from held-out rows."""
+    delta, classes = check_delta(delta), refuse_regression(post)
+    numbers, labels = _read_rows(post, X, y)
+    probability, n = post._values(numbers), len(numbers)
+    errors = int(np.sum(differ(classes[np.argmax(probability, axis=1)], labels)))
+    of_label = (probability * ~differ(labels[:, None], classes[None, :])).sum(axis=1)
+    risk = float(np.clip(1.0 - of_label, 0.0, 1.0).mean())
+    return HoldoutCertificate(n, errors, delta, holdout_gibbs(risk, n, delta / 2.0), holdout(errors, n, delta / 2.0))
+
+
+def _read_rows(post: AnyPosterior, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows as numbers (n, p), and their labels (n,)."""
+    labels, numbers = read_labels(y, X), post.model.columns.numbers(X)
+    n = len(numbers)
+    if labels.shape != (n,) or n == 0:
+        raise ValueError(f"X has {n} rows and y has shape {labels.shape}; give one label a row, at least one.")
+    return numbers, labels
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenCertificate:
+    """The smallest of several bounds on the risk of a classifier, which hold simultaneously with probability 1 - delta.
+
+    Attributes
+    ----------
+    n : int
+        Counted rows.
+    delta : float
+    bounds : dict of str to Bound
+        Bound of each alternative, with its part of delta: the posterior "as fitted", whose predictions do not depend on
+        the counted rows; "one tree" of those drawn; and votes of these trees, their weights chosen for the bound:
+        "factor two", "tandem", "Chebyshev-Cantelli", "split kl", "coin betting".
+    paid : dict of str to float
+        Cost in nats of the choice, for each alternative: minus the log of its part of delta.
+    gibbs : Bound
+        Risk of a tree drawn with the weights of "factor two", with the same part of delta.
+    chosen : str
+        The alternative with the smallest bound, which `predict` follows.
+    trees : list of Tree
+        The distinct trees that were drawn from the posterior.
+    weights : dict of str to ndarray of shape (n_trees,)
+        Weights of the trees in each alternative but "as fitted", in which they are the prior.
+    """
+
+    n: int
+    delta: float
+    bounds: dict[str, Bound]
+    paid: dict[str, float]
+    gibbs: Bound
+    chosen: str
+    trees: list[Tree] = field(repr=False)
+    weights: dict[str, np.ndarray] = field(repr=False)
+    _posterior: AnyPosterior = field(repr=False)
+
+    @property
+    def vote(self) -> Bound:
+        """The smallest bound: that on the risk of `predict`."""
+        return self.bounds[self.chosen]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels (n,) of rows, by the alternative ``chosen``: the classifier that is certified."""
+        return self.predict_as(self.chosen, X)
+
+    def predict_as(self, alternative: str, X: Any) -> np.ndarray:
+        """Labels (n,) of rows by any of the alternatives.
+
+        Raises
+        ------
+        ValueError
+            If the alternative is unknown, or X does not fit the model's columns.
+        """
+        if alternative not in self.bounds:
+            raise ValueError(f"alternative={alternative!r} is unknown; give one of {list(self.bounds)}.")
+        classes, numbers = refuse_regression(self._posterior), self._posterior.model.columns.numbers(X)
+        if alternative == AS_FITTED:
+            return classes[np.argmax(self._posterior._values(numbers), axis=1)]
+        weight = self.weights[alternative]
+        votes = np.zeros((len(numbers), len(classes)))
+        for t in np.flatnonzero(weight):
+            votes[np.arange(len(numbers)), _labels_of(self.trees[t], numbers)] += weight[t]
+        return classes[np.argmax(votes, axis=1)]
+
+    def __str__(self) -> str:
+        head = f"{self.n} counted rows, {len(self.trees)} trees; all with probability {1.0 - self.delta:g}:"
+        lines = [
+            f"  {'*' if name == self.chosen else ' '} {name}: {bound.value:.4f} with {PARTS[name]:.3g} of delta"
+            for name, bound in self.bounds.items()
+        ]
+        return "\n".join([head, *lines])
+
+
+def certify_chosen(post: AnyPosterior, X: Any, y: Any, delta: float, n_trees: int, rng: Seed) -> ChosenCertificate:
+    """Return the certificate of choice from rows that the posterior was not fitted to."""
+    classes, delta, n_trees = refuse_regression(post), check_delta(delta), check_count("n_trees", n_trees)
+    numbers, labels = _read_rows(post, X, y)
+    n = len(numbers)
+    trees, prior = _distinct(post.draw_trees(n_trees, rng))
+    wrong = np.array([differ(classes[_labels_of(tree, numbers)], labels) for tree in trees], dtype=np.uint8)
+    part = {name: delta * fraction for name, fraction in PARTS.items()}
+    errors = int(np.sum(differ(classes[np.argmax(post._values(numbers), axis=1)], labels)))
+    bounds = {AS_FITTED: holdout(errors, n, part[AS_FITTED])}
+    bounds[ONE_TREE], best = _one_tree(wrong, prior, part[ONE_TREE])
+    weights = {AS_FITTED: prior, ONE_TREE: np.eye(len(trees))[best]}
+    votes = _votes(wrong, prior, part)
+    for name, (bound, weighed) in votes.items():
+        bounds[name], weights[name] = bound, weighed.weight
+    drawn = votes[FACTOR_TWO][1]
+    gibbs = pac_bayes_kl(drawn.risk, drawn.kl, n, part[FACTOR_TWO])
+    chosen = min(bounds, key=lambda name: bounds[name].raw)
+    paid = {name: -math.log(fraction) for name, fraction in PARTS.items()}
+    return ChosenCertificate(n, delta, bounds, paid, gibbs, chosen, trees, weights, post)
+
+
+def _distinct(drawn: list[Tree]) -> tuple[list[Tree], np.ndarray]:
+    """Return the distinct trees among those drawn, and the fraction of the draws with each."""
+    place: dict[Tree, int] = {}
+    counts = np.bincount([place.setdefault(tree, len(place)) for tree in drawn])
+    return list(place), counts / counts.sum()
+
+
+def _labels_of(tree: Tree, numbers: np.ndarray) -> np.ndarray:
+    """Return the numbers of the classes that a tree predicts for rows of numbers."""
+    assert tree.value is not None
+    return np.asarray(np.argmax(tree.value, axis=1)[tree.routes().leaves(numbers)])
+
+
+def _one_tree(wrong: np.ndarray, prior: np.ndarray, delta: float) -> tuple[Bound, int]:
+    """Return the smallest bound on the risk of a single tree, each with its prior's part of delta, and that tree."""
+    errors, n = wrong.sum(axis=1).astype(np.int64), wrong.shape[1]
+    # a tree cannot have the smallest bound if another has at most as many errors and at least its prior
+    order = np.lexsort((-prior, errors))
+    best, at, most = math.inf, 0, 0.0
+    for t in order:
+        if prior[t] > most:
+            most = float(prior[t])
+            raw = binomial_tail_inversion(int(errors[t]), n, math.log(delta) + math.log(prior[t]))
+            if raw < best:
+                best, at = raw, int(t)
+    terms = {"empirical risk": errors[at] / n, "errors": float(errors[at]), "n": float(n)}
+    return Bound("one tree, binomial tail", best, delta, terms | {"-log prior": -math.log(prior[at])}), at
+
+
+def _votes(wrong: np.ndarray, prior: np.ndarray, part: dict[str, float]) -> dict[str, tuple[Bound, Weighed]]:
+    """Return the bounds on weighted votes, each at the weights that make it small."""
+    n = wrong.shape[1]
+    formula: dict[str, Callable[[float, float, float], Bound]] = {
+        FACTOR_TWO: lambda risk, tandem, kl: vote_factor_two(risk, kl, n, part[FACTOR_TWO]),
+        TANDEM: lambda risk, tandem, kl: vote_tandem(tandem, kl, n, part[TANDEM]),
+        CANTELLI: lambda risk, tandem, kl: vote_cantelli(risk, tandem, kl, n, part[CANTELLI]),
+        SPLIT_KL: lambda risk, tandem, kl: vote_bounds.vote_split_kl(risk, tandem, kl, n, part[SPLIT_KL]),
+        COIN_BETTING: lambda risk, tandem, kl: vote_bounds.vote_coin_betting(risk, tandem, kl, n, part[COIN_BETTING]),
+    }
+    starts, out = [weigh(prior, prior, wrong), gibbs_weights(prior, wrong, part[FACTOR_TWO])], {}
+    for name, bound in formula.items():
+        weighed = descend_weights(bound, prior, wrong, starts)
+        out[name] = bound(weighed.risk, weighed.tandem, weighed.kl), weighed
+        starts.append(weighed)
+    return out

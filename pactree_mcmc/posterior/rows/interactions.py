@@ -1,0 +1,121 @@
+"""Interactions of features: the probability that one is split on below the other, and how strong their interaction is.
+
+The strength is that of Friedman and Popescu (*Predictive learning via rule ensembles*, Annals of Applied Statistics 2
+(2008), section 8.1). With the partial dependences F_j, F_k and F_jk of a tree, each with mean zero over the rows,
+
+    I_jk = F_jk - F_j - F_k,        strength = sd(I_jk),        H = sd(I_jk) / sd(F_jk),
+
+in the units of y or of a probability. A tree that never splits on one of the two below the other has I_jk = 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...core.checks import check_count, check_number, read_generator
+from ...tree.arrays import LEAF, leaf_values
+from ..draws import has_values_by_leaf
+from .training import training_points
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ...core.checks import Seed
+    from ..draws import DrawnTrees
+
+N_POINTS = 40
+"""Number of training rows at which partial dependences are evaluated, and over which they average."""
+N_TREES = 200
+"""Number of draws of trees and leaf parameters for which strengths are computed."""
+
+
+def interactions_of(post: DrawnTrees, min_probability: float, most: int, coverage: float, rng: Seed) -> pd.DataFrame:
+    """Return the pairs of features that trees split on together; see `Posterior.interactions`."""
+    import pandas as pd
+
+    min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
+    most = check_count("most", most)
+    coverage = check_number("coverage", coverage, "a probability 0 < coverage < 1", 1e-15, 1.0 - 1e-15)
+    probability = pair_probabilities(post)
+    first, second = np.triu_indices(len(probability), 1)
+    order = np.argsort(-probability[first, second], kind="stable")
+    order = order[probability[first, second][order] > max(min_probability, 0.0)][:most]
+    pairs = np.column_stack([first, second])[order]
+    names = np.array(post.model.columns.names, dtype=object)
+    table = {
+        "feature": names[pairs[:, 0]],
+        "other": names[pairs[:, 1]],
+        "probability": probability[pairs[:, 0], pairs[:, 1]],
+    }
+    if has_values_by_leaf(post.model):
+        strength, h = _strengths(post, pairs, read_generator(rng))
+        ends = np.quantile(strength, [0.5 - coverage / 2.0, 0.5 + coverage / 2.0], axis=1)
+        table |= {"strength": strength.mean(axis=1), "lower": ends[0], "upper": ends[1], "H": h.mean(axis=1)}
+    return pd.DataFrame(table)
+
+
+def pair_probabilities(post: DrawnTrees) -> np.ndarray:
+    """Return the probability (p, p) that a tree splits on one of two features below the other; 0 on the diagonal."""
+    trees, weight = post.distinct_trees, post.weight_of_tree
+    feature, right = trees.feature.tolist(), trees.right.tolist()
+    out = np.zeros((post.model.n_features, post.model.n_features))
+    for t, base in enumerate(trees.offset[:-1].tolist()):
+        pairs: set[tuple[int, int]] = set()
+        todo: list[tuple[int, frozenset[int]]] = [(base, frozenset())]
+        while todo:
+            node, above = todo.pop()
+            k = feature[node]
+            if k == LEAF:
+                continue
+            pairs.update((min(j, k), max(j, k)) for j in above if j != k)
+            todo += [(node + 1, above | {k}), (base + right[node], above | {k})]
+        for j, k in pairs:
+            out[j, k] += weight[t]
+    return np.minimum(out + out.T, 1.0)
+
+
+def _strengths(post: DrawnTrees, pairs: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return strength and H (m, draws) of the interaction of ``pairs`` (m, 2), for draws of trees and leaf values."""
+    drawn = rng.choice(post.n_distinct_trees, N_TREES, p=post.weight_of_tree / post.weight_of_tree.sum())
+    points = training_points(post.model, N_POINTS)[1]
+    values = [_drawn_values(post, t, rng) for t in drawn.tolist()]
+    offset = np.concatenate([[0], np.cumsum([len(v) for v in values])])
+    nodes = post.coded_trees.nodes_of(drawn)
+    trees = type(post.distinct_trees)(offset, *(column[nodes] for column in post.distinct_trees[1:]))
+    value = np.ascontiguousarray(np.concatenate(values))
+
+    def dependence(features: list[int]) -> np.ndarray:
+        """Return the centred partial dependence (draws, points, d) on some features."""
+        X = np.repeat(points[None], len(points), axis=0)
+        X[:, :, features] = points[:, None, features]
+        found = leaf_values(trees, value, X.reshape(-1, X.shape[2]))
+        mean = found.reshape(len(drawn), len(points), len(points), -1).mean(axis=2)
+        return mean - mean.mean(axis=1, keepdims=True)
+
+    alone = {k: dependence([k]) for k in np.unique(pairs).tolist()}
+    strength, h = np.empty((len(pairs), N_TREES)), np.empty((len(pairs), N_TREES))
+    for i, (j, k) in enumerate(pairs.tolist()):
+        both = dependence([j, k])
+        rest, whole = (_sd(part) for part in (both - alone[j] - alone[k], both))
+        # sums of the same leaf values in another order differ in the last digits
+        strength[i] = np.where(rest > 1e-12 * np.maximum(whole, np.abs(value).max()), rest, 0.0)
+        h[i] = np.divide(strength[i], whole, out=np.zeros(N_TREES), where=whole > 0.0)
+    return strength, h
+
+
+def _drawn_values(post: DrawnTrees, t: int, rng: np.random.Generator) -> np.ndarray:
+    """Return predictions (n_nodes, d) of the nodes of tree ``t``, leaf parameters drawn if the leaf is a model of y."""
+    model, nodes = post.model, slice(int(post.coded_trees.offset[t]), int(post.coded_trees.offset[t + 1]))
+    out = post.node_values[nodes].copy()
+    leaves = np.flatnonzero(post.coded_trees.feature[nodes] == LEAF)
+    if model.leaf.has_likelihood and model.leaf.has_closed_expectation:
+        stats = post.node_stats[nodes][leaves]
+        out[leaves] = model.leaf.draw_expectation(rng, stats, np.arange(len(leaves)), model.target)
+    return out
+
+
+def _sd(component: np.ndarray) -> np.ndarray:
+    """Return the standard deviation (draws,) over points, the root mean square over outputs, of centred components."""
+    return np.sqrt((component**2).mean(axis=(1, 2)))

@@ -1,0 +1,153 @@
+"""Leave-one-out: the density of each row given all other rows and a tree (formula sheet, section 12.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ...core.compile.jit import jit
+from ...core.special import logsumexp, ndtri
+from ...tree.coded import route_into
+
+if TYPE_CHECKING:
+    from ..draws import DrawnTrees
+
+PARTS = 2.0
+"""Weight of the spread of a row's weights in the noise.
+
+Measured on four clean tables of 400 rows. At 2 az.loo names 0 to 5 rows, all with an effective sample size below a
+quarter of the draws. At 1 it names 14 rows of one table, most with an effective sample size near the number of draws.
+"""
+LEAST_VARIANCE, OF_TIES = 1e-4, 1e-22
+"""Least log variance of the noise, and that with few draws: ArviZ 1 refuses a tail with a single value."""
+FEWEST_DRAWS = 400
+"""Number of draws below which effective sample sizes and Pareto shapes are unreliable, so that only ties are broken.
+
+Vehtari et al. (2021) recommend as many.
+"""
+
+
+def log_likelihoods(posterior: DrawnTrees) -> np.ndarray:
+    """Return the log densities of `log_densities`, smoothed by `smooth_into`, for ArviZ."""
+    density, influence = (part.reshape(-1, part.shape[-1]) for part in log_densities(posterior))
+    smooth_into(density, influence)
+    return density.reshape(*posterior.tree_of_draw.shape, density.shape[-1])
+
+
+def log_densities(posterior: DrawnTrees) -> tuple[np.ndarray, np.ndarray]:
+    """Return log density and log influence (chains, draws, m) of each counted row given all others and the tree, nats.
+
+    Raises
+    ------
+    ValueError
+        If the draws are of a progressive mixture or the leaf is a loss.
+    """
+    if not posterior.sees_all_rows:
+        raise ValueError(
+            f"the draws of a {type(posterior).__name__} are of many stages, not of the posterior given all rows; "
+            "call to_arviz without log_likelihood=True, or sample(model)."
+        )
+    model = posterior.model
+    if not model.leaf.has_likelihood:
+        name = type(model.leaf).__name__
+        raise ValueError(f"{name} is a loss, not a likelihood; call to_arviz without log_likelihood=True.")
+    trees, which = np.unique(posterior.tree_of_draw.ravel(), return_inverse=True)
+    counted = model.counted_rows
+    out = np.empty((2, len(trees), len(counted)))
+    for i, (_, others, node) in enumerate(_others_by_tree(posterior, trees)):
+        out[0, i] = model.leaf.log_density_left_out(others, node, model.target)[counted]
+        out[1, i] = model.leaf.log_influence(others, node, model.target)[counted]
+    shape = (*posterior.tree_of_draw.shape, len(counted))
+    return out[0, which.ravel()].reshape(shape), out[1, which.ravel()].reshape(shape)
+
+
+def smooth_into(density: np.ndarray, influence: np.ndarray) -> None:
+    """Smooth the log densities (draws, m) of rows left out in place, so that a Pareto tail can be fitted to them.
+
+    The importance weights of a row are ``1 / density``. They take one value for each leaf that the row is in, so the
+    largest of them are tied or a few far values, and the shape of a Pareto tail says nothing about their variance.
+    Every weight is therefore multiplied by log-normal noise of mean 1 whose log variance is the sum of two parts:
+
+    * the log influence of the row on its leaf. So the noise is that of the likelihood given leaf parameters drawn with
+      the tree, whose mean and whose reciprocal's mean have this product;
+    * ``PARTS log(S / ESS)`` with the effective sample size ESS of the S weights of the row. So weights of several times
+      the mean do not stand out if they are rare enough to leave ESS near S, and do if they are not.
+
+    The noise is a permutation of normal quantiles, the same in every call. At the end all weights of a row are
+    multiplied by one number, so that their mean, the leave-one-out density, is unchanged.
+    """
+    draws = len(density)
+    scores = ndtri((np.arange(draws) + 0.5) / draws)
+    rng = np.random.default_rng(0)
+    for i in range(density.shape[1]):
+        log_weight = -density[:, i]
+        log_mean = logsumexp(log_weight)
+        log_ratio = np.log(draws) + logsumexp(2.0 * log_weight) - 2.0 * log_mean
+        variance = np.maximum(influence[:, i], 0.0) + max(PARTS * log_ratio, LEAST_VARIANCE)
+        if draws < FEWEST_DRAWS:
+            variance[:] = OF_TIES
+        log_weight += np.sqrt(variance) * rng.permutation(scores) - variance / 2.0
+        density[:, i] = logsumexp(log_weight) - log_mean - log_weight
+
+
+class LeftOut(NamedTuple):
+    """Rows left out one by one: weight one of each row, or all its weight if that is less."""
+
+    gained: np.ndarray
+    """(draws, m): score of the tree with the row minus that without, nats."""
+    density: np.ndarray
+    """(draws, m): log density of its y, nats."""
+    weight: np.ndarray
+    """(m,): weight of the row."""
+
+
+def rows_left_out(posterior: DrawnTrees, power: float, most: int) -> LeftOut:
+    """Leave out up to ``most`` rows, evenly spaced; the weights of the model are ``power`` times those of the rows."""
+    model, flat = posterior.model, posterior.tree_of_draw.ravel()
+    target, own = model.target, model.leaf.row_stats(model.target)
+    rows = np.unique(np.linspace(0, model.n_rows - 1, min(model.n_rows, most)).astype(np.int64))
+    once = np.minimum(target.weights / power, 1.0)
+    rest = own * (1.0 - power * once / np.maximum(target.weights, np.finfo(np.float64).tiny))[:, None]
+    trees, which = np.unique(flat, return_inverse=True)
+    out = np.empty((2, len(trees), len(rows)))
+    for i, (_, others, _) in enumerate(_others_by_tree(posterior, trees)):
+        for j, weight in enumerate((power * once, 1.0)):
+            out[j, i] = model.leaf.log_density(others + rest, target.values, target, weight)[rows]
+    return LeftOut(out[0, which], out[1, which], target.weights[rows])
+
+
+def _others_by_tree(posterior: DrawnTrees, which: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Yield of each tree its number, the statistics (n, s) of the other rows in a row's leaf, and the leaves (n,)."""
+    model, offset = posterior.model, posterior.coded_trees.offset
+    own = model.leaf.row_stats(model.target)
+    for t, leaf in leaf_of_units(posterior, which):
+        node = (leaf if model.unit_of_row is None else leaf[model.unit_of_row]) - offset[t]
+        yield t, stats_of_others(own, node, int(offset[t + 1] - offset[t])), node
+
+
+def leaf_of_units(posterior: DrawnTrees, which: Iterable[int]) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield of each tree its number, and the leaf (U,) of each unit, counted over all trees; the array is reused."""
+    trees, codes = posterior.coded_trees, posterior.model.units.codes
+    units, leaf = np.arange(codes.shape[1]), np.empty(codes.shape[1], dtype=np.int64)
+    for t in which:
+        route_into(leaf, trees, int(t), codes, units)
+        yield int(t), leaf
+
+
+@jit
+def stats_of_others(own: np.ndarray, node: np.ndarray, n_nodes: int) -> np.ndarray:
+    """Sum ``own`` (n, s) over the other rows of the ``node`` (n,) of each row, by additions only: (n, s)."""
+    n, n_stats = own.shape
+    out, before = np.empty((n, n_stats)), np.zeros((n_nodes, n_stats))
+    for i in range(n):
+        for j in range(n_stats):
+            out[i, j] = before[node[i], j]
+            before[node[i], j] += own[i, j]
+    behind = np.zeros((n_nodes, n_stats))
+    for i in range(n - 1, -1, -1):
+        for j in range(n_stats):
+            out[i, j] += behind[node[i], j]
+            behind[node[i], j] += own[i, j]
+    return out

@@ -1,0 +1,220 @@
+"""The distribution of a new y: a mixture, over trees, of the distributions in the leaves that a row reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from ...core.checks import Seed, check_count, check_number, read_generator, read_numbers
+from ...model.leaf.distributions import Mixture
+from ...tree.arrays import LEAF
+
+if TYPE_CHECKING:
+    from ...model import TreeModel
+    from ..draws import DrawnTrees
+    from ..protocol import AnyPosterior
+
+BLOCK = 1 << 19
+"""Number of leaf distributions in a mixture at a time."""
+ROUNDING = 1e-11
+"""Probability that rounding may leave when the probabilities of thousands of cells are added."""
+
+
+class MixtureOverTrees:
+    """At rows of numbers, a mixture over trees of the distributions in the leaves that a row reaches.
+
+    Parameters
+    ----------
+    post : AnyPosterior
+    distribution : Distributions, optional
+        One for each place. By default those of a new y, as `Leaf.predictive` returns them.
+
+    Raises
+    ------
+    ValueError
+        If the distributions are those of a new y and the model is a classification, or the posterior does not have
+        the distributions of places.
+    """
+
+    def __init__(self, post: AnyPosterior, distribution: Any = None) -> None:
+        if distribution is None:
+            if post.model.classes_ is not None:
+                raise ValueError(
+                    f"{type(post.model.leaf).__name__} is a leaf of classes, so a new y has no quantiles, intervals or "
+                    "standard deviation: predict_proba gives class probabilities, credible_interval their intervals, "
+                    "and sample_predictive draws labels."
+                )
+            tree = post._tree_of_place
+            distribution = post.model.leaf.predictive(post._stats_by_place, tree, post.model.target)
+        self._post, self._distribution = post, distribution
+        self._by_row = post.model.leaf.x_columns is not None
+        # equal distributions of many places count once: a place of each, and the number of that of every place
+        table = np.ascontiguousarray(np.column_stack(tuple(self._distribution)))
+        by_bytes = table.view(np.dtype((np.void, table.shape[1] * table.itemsize))).reshape(-1)
+        self._first, number = np.unique(by_bytes, return_index=True, return_inverse=True)[1:]
+        self._number = number.reshape(-1)
+
+    def mean_and_variance(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean (n,) and variance (n,) of a new y at rows of X; infinite if a distribution has no variance."""
+        center = self._post.model.target.center
+        if self._by_row:
+            return self._mean_and_variance_by_row(X, center)
+        mean, variance = self._distribution.mean_and_variance()
+        endless = np.isinf(variance)
+        square = np.where(endless, 0.0, variance) + (mean - center) ** 2
+        out = self._post._averages(X, np.column_stack([mean - center, square, endless]))
+        spread = np.maximum(out[:, 1] - out[:, 0] ** 2, 0.0)
+        return center + out[:, 0], np.where(out[:, 2] > ROUNDING, np.inf, spread)
+
+    def quantiles(self, X: np.ndarray, q: Any) -> np.ndarray:
+        """Return quantiles (n, len(q)) of a new y at rows of X, for probabilities ``q`` in (0, 1); (n,) for one q."""
+        fractions = read_numbers("q", q)
+        if fractions.ndim > 1 or not np.all((fractions > 0.0) & (fractions < 1.0)):
+            raise ValueError(
+                f"q={fractions.tolist()} is out of range; give probabilities 0 < q < 1, a number or a row."
+            )
+        out = np.empty((len(X), fractions.size))
+        for rows, mix in self._post._mixtures(X):
+            mixture_of_row: Any = slice(None)
+            if self._by_row:
+                distribution = self._distributions_at(X[rows], mix)
+            else:
+                mix, mixture_of_row = _distinct(self._merged(mix))
+                distribution = self._distribution.take(self._first[mix.place])
+            for j, fraction in enumerate(fractions.ravel().tolist()):
+                out[rows, j] = mix.quantile(distribution, fraction)[mixture_of_row]
+        return out[:, 0] if fractions.ndim == 0 else out
+
+    def interval(self, X: np.ndarray, coverage: Any) -> np.ndarray:
+        """Return the ends (n, 2) of the central interval."""
+        coverage = check_number("coverage", coverage, "a probability 0 < coverage < 1", 1e-15, 1.0 - 1e-15)
+        return self.quantiles(X, [(1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0])
+
+    def cdf(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return the probability (n,) that a new y at each row of X is at most ``y`` (n,)."""
+        out = np.empty(len(y))
+        for rows, mix in self._post._mixtures(X):
+            distribution = self._distributions_at(X[rows], mix) if self._by_row else self._distribution.take(mix.place)
+            out[rows] = mix.mean(distribution.below(mix.by_distribution(y[rows])))
+        return out
+
+    def _distributions_at(self, X: np.ndarray, mix: Mixture) -> Any:
+        """Return the distributions of a mixture, of leaves that use columns of the row."""
+        regressors, distributions = self._post.model.regressors(X), cast(Any, self._distribution.take(mix.place))
+        assert regressors is not None
+        return distributions.at(np.repeat(regressors, np.diff(mix.first), axis=0))
+
+    def _mean_and_variance_by_row(self, X: np.ndarray, center: float) -> tuple[np.ndarray, np.ndarray]:
+        mean, variance = np.empty(len(X)), np.empty(len(X))
+        for rows, mix in self._post._mixtures(X):
+            each, spread = self._distributions_at(X[rows], mix).mean_and_variance()
+            mean[rows] = mix.mean(each - center)
+            variance[rows] = mix.mean(spread + (each - center) ** 2) - mean[rows] ** 2
+        return center + mean, np.maximum(variance, 0.0)
+
+    def _merged(self, mix: Mixture) -> Mixture:
+        """Merge equal distributions of a row; their numbers increase in each row, and the weights sum to one."""
+        row = np.repeat(np.arange(len(mix.first) - 1), np.diff(mix.first))
+        key, at = np.unique(row * len(self._first) + self._number[mix.place], return_inverse=True)
+        weight, row = np.bincount(at, weights=mix.weight), key // len(self._first)
+        total = np.bincount(row, weights=weight)
+        first = np.searchsorted(row, np.arange(len(mix.first)))
+        return Mixture(key % len(self._first), weight / total[row], first)
+
+
+def _distinct(mix: Mixture) -> tuple[Mixture, np.ndarray]:
+    """Return each distinct mixture once, and the number of that of each row."""
+    seen: dict[bytes, int] = {}
+    bounds = mix.first.tolist()
+    number = np.empty(len(bounds) - 1, dtype=np.int64)
+    firsts: list[int] = []
+    for i, (start, stop) in enumerate(pairwise(bounds)):
+        key = mix.place[start:stop].tobytes() + mix.weight[start:stop].tobytes()
+        number[i] = seen.setdefault(key, len(seen))
+        if number[i] == len(firsts):
+            firsts.append(i)
+    size = np.diff(mix.first)[firsts]
+    first = np.concatenate([[0], np.cumsum(size)])
+    entries = np.repeat(mix.first[firsts] - first[:-1], size) + np.arange(first[-1])
+    return Mixture(mix.place[entries], mix.weight[entries], first), number
+
+
+def mean_and_square_by_row(post: AnyPosterior, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and mean square (n, d), over trees, of the predictions of leaves that use columns of the row."""
+    leaf, target, regressors = post.model.leaf, post.model.target, post.model.regressors(X)
+    assert regressors is not None
+    numbers, means, squares = [np.empty(0, dtype=np.int64)], [], []
+    for rows, mix in post._mixtures(X):
+        numbers.append(np.arange(len(X))[rows])
+        at = np.repeat(numbers[-1], np.diff(mix.first))
+        value = leaf.value(post._stats_by_place[mix.place], target, regressors[at])
+        means.append(np.column_stack([mix.mean(column) for column in value.T]))
+        squares.append(np.column_stack([mix.mean(column) for column in value.T**2]))
+    order = np.argsort(np.concatenate(numbers))
+    return np.concatenate(means)[order], np.concatenate(squares)[order]
+
+
+def std_over_trees(post: AnyPosterior, X: np.ndarray, value: Callable[[], np.ndarray]) -> np.ndarray:
+    """Return the standard deviation over trees of the predictions at rows of numbers; (n,) for a single mean.
+
+    A row is in one leaf of a tree, so the square of its prediction is a mean over leaves, too. ``value`` returns the
+    predictions (m, d) of all places, unless leaves use columns of the row.
+    """
+    if post.model.leaf.x_columns is not None:
+        mean, square = mean_and_square_by_row(post, X)
+    else:
+        by_place = value()
+        by_place = by_place - by_place[0]
+        mean, square = np.split(post._averages(X, np.hstack([by_place, by_place**2])), 2, axis=1)
+    std = np.sqrt(np.maximum(square - mean**2, 0.0))
+    return std[:, 0] if std.shape[1] == 1 and post.model.classes_ is None else std
+
+
+def refuse_loss(model: TreeModel) -> None:
+    """Refuse a loss, which has no distribution of y."""
+    if not model.leaf.has_likelihood:
+        raise ValueError(
+            f"{type(model.leaf).__name__} is a loss, not a model of y, so no y can be drawn. predict_proba gives "
+            "the votes for each class; DirichletMultinomial has labels to draw."
+        )
+
+
+def sample_new_y(post: AnyPosterior, X: np.ndarray, draws: int, rng: Seed) -> np.ndarray:
+    """Draw a new y for each row of numbers from each of ``draws`` trees; see `Posterior.sample_predictive`."""
+    model, draws, rng = post.model, check_count("draws", draws), read_generator(rng)
+    refuse_loss(model)
+    drawn, trees = post._drawn_trees(draws, rng)
+    regressors = () if model.leaf.x_columns is None else (model.regressors(X),)
+
+    def leaves_in(t: int) -> np.ndarray:
+        return drawn.coded_trees.offset[t] + drawn.distinct_tree(t).routes().leaves(X)
+
+    y = draw_new_y(drawn, trees, leaves_in, rng, regressors=regressors)
+    return y if model.classes_ is None else model.classes_[y]
+
+
+def draw_new_y(
+    post: DrawnTrees,
+    trees: np.ndarray,
+    leaves_in: Callable[[int], np.ndarray],
+    rng: np.random.Generator,
+    rows: np.ndarray | None = None,
+    regressors: tuple[Any, ...] = (),
+) -> np.ndarray:
+    """Draw a new y (m, n[, d]), labels by number, for each row from each of the ``trees`` (m,), given by number.
+
+    ``leaves_in`` returns the nodes (n,) that the rows reach in a tree, counted over all trees. ``rows`` (n,) are the
+    training rows whose exposure the y have; None for new rows.
+    """
+    model, arrays = post.model, post.coded_trees
+    out = []
+    for t in trees.tolist():
+        nodes = slice(int(arrays.offset[t]), int(arrays.offset[t + 1]))
+        is_leaf = arrays.feature[nodes] == LEAF
+        number = np.cumsum(is_leaf) - 1
+        leaf = number[leaves_in(t) - nodes.start]
+        out.append(model.leaf.draw(rng, post.node_stats[nodes][is_leaf], leaf, model.target, rows, *regressors))
+    return np.array(out, dtype=np.float64 if model.classes_ is None else np.int64)

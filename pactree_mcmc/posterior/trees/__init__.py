@@ -1,0 +1,1 @@
+"""Answers about trees: cells and splits, distances, one tree for many, clusters, credible sets, divergence."""

@@ -1,0 +1,306 @@
+"""The questions about trees that every posterior answers, each by one function."""
+
+from __future__ import annotations
+
+from ...core.checks import Seed
+from ..protocol import AnyPosterior
+from .consensus import ConsensusTree, consensus_of
+from .credible_set import CredibleSet, check_mass, credible_set_of
+from .modes import Modes, modes_of
+from .projection import Projection, projection_of
+from .shapes import Shapes, shapes_of
+from .support import Support, support_of_draws
+
+
+class AnswersAboutTrees(AnyPosterior):
+    """Methods that describe the trees; one half of `Posterior`.
+
+    If the posterior does not consist of draws and an answer needs some, ``draws`` trees are drawn with ``rng``.
+    """
+
+    def support(self, min_probability: float = 0.05, *, draws: int = 1000, rng: Seed = 0) -> Support:
+        """Return the cells and splits of the trees, with their probabilities and Monte-Carlo errors.
+
+        A cell is the set of training rows of a node, a split the unordered partition of a cell in two: a nominal split
+        with its sides exchanged, or another threshold between the same rows, is the same split. Cells are to decision
+        trees what clades are to phylogenies.
+
+        Parameters
+        ----------
+        min_probability : float, default 0.05
+            Smallest probability that is listed, in [0, 1]. With 0 all that occur in draws are listed.
+        draws : int, default 1000
+            Number of trees drawn from a posterior without draws or exact probabilities of cells, such as an exact
+            progressive mixture.
+        rng : int, SeedSequence, Generator or None, default 0
+            Source of randomness for those draws.
+
+        Returns
+        -------
+        Support
+            Arrays by cell and split; ``.table()`` is the DataFrame. For an exact posterior the probabilities are exact;
+            with fewer than 4 draws a chain R-hat, effective sample size and error are NaN.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or there are no draws.
+
+        Notes
+        -----
+        R-hat, effective sample size and Monte-Carlo error are those of the indicator of the cell (formula sheet,
+        section 12.5). The words describe the path in the most probable tree that has the cell; for an exact posterior
+        they are built from the most probable split that leads to each cell on the path.
+        If there are more than 2,000 distinct rows, 2,000 of them are used, evenly spaced: cells that differ only in
+        other rows count as one, and cells without any of these rows are not counted; ``Support.n_rows`` and
+        ``table().attrs["rows"]`` have the number used.
+        O(rows * depth) a distinct tree, and O(draws * log(draws)) a cell.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x = np.arange(30.0)
+        >>> model = pt.TreeModel(x[:, None], x > 14)
+        >>> post = pt.sample(model, 500, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
+        >>> print(post.support(0.5).table()[["kind", "words", "rows"]].to_string(index=False))
+         kind                words  rows
+         cell           x0 <= 14.5  15.0
+         cell            x0 > 14.5  15.0
+        split all rows: x0 <= 14.5  30.0
+        """
+        return support_of_draws(self._as_draws(draws, rng), min_probability)
+
+    def consensus_tree(
+        self, min_support: float = 0.5, *, join_cuts: bool = True, draws: int = 1000, rng: Seed = 0
+    ) -> ConsensusTree:
+        """Return the tree of the majority cells: those that more than half of all trees have, nested in one another.
+
+        Parameters
+        ----------
+        min_support : float, default 0.5
+            Cells are kept whose probability exceeds this, in [0.5, 1]. At 1 only the cells that all trees have are
+            kept.
+        join_cuts : bool, default True
+            Join cells that trees reach by the same sides of the same features, whatever the cuts. Such a cell has an
+            interval in brackets for each cut that varies, with probability 0.9 among the trees that have it. With False
+            only cells with exactly the same training rows are the same.
+        draws : int, default 1000
+            Number of trees drawn from a posterior that does not consist of draws. The support of an exact posterior is
+            exact for cells that are not joined; its draws give the words.
+        rng : int, SeedSequence, Generator or None, default 0
+            Source of randomness for those draws.
+
+        Returns
+        -------
+        ConsensusTree
+            ``.format()`` prints it.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or there are no draws.
+
+        Notes
+        -----
+        Two cells that are each in more than half of the trees are both in some tree, so they are nested or disjoint.
+        If cuts are joined, conditions and rows are those of the most probable tree that has the cell.
+        The cost is that of `support`.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x = np.arange(30.0)
+        >>> model = pt.TreeModel(x[:, None], x > 14)
+        >>> post = pt.sample(model, 500, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
+        >>> post.consensus_tree().words
+        ['all rows', 'x0 <= 14.5', 'x0 > 14.5']
+        """
+        post = self._as_draws(draws, rng)
+        return consensus_of(post, self._cell_probability(post), min_support, join_cuts)
+
+    def credible_set(self, mass: float = 0.95, *, draws: int = 1000, rng: Seed = 0) -> CredibleSet:
+        """Return the set of the most probable trees with posterior probability ``mass`` in all.
+
+        Parameters
+        ----------
+        mass : float, default 0.95
+            Posterior probability of the set, in (0, 1).
+        draws : int, default 1000
+            For an exact posterior, the largest number of trees that are listed: if this many of the most probable trees
+            have the mass, the set is exact; otherwise it is estimated from this many draws.
+        rng : int, SeedSequence, Generator or None, default 0
+            Source of randomness for those draws.
+
+        Returns
+        -------
+        CredibleSet
+            Has ``tree in set``, ``set.level(tree)`` and ``set.tree(i)``; a tree can also be a fitted scikit-learn tree.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range, there are no draws, they are from a progressive mixture, or feature weights
+            are unknown and a tree drawn has a cell that admits some features and not others.
+
+        Notes
+        -----
+        If feature weights are unknown they are integrated out, in closed form (a Dirichlet-multinomial probability
+        of the features split on) if every cell that is split admits all features, or only one.
+
+        Trees are ordered by their log posteriors, which are exact for any tree; only the posterior probability of all
+        trees above a given one is estimated from draws, with the Monte-Carlo error of a fraction. Under `LeafPenalty`
+        log posteriors are known up to a constant, which does not change the order.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x = np.arange(30.0)
+        >>> model = pt.TreeModel(x[:, None], x > 14)
+        >>> post = pt.sample(model, 500, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
+        >>> likely = post.credible_set(0.9)
+        >>> post.map_tree() in likely, pt.Tree([-1], [0], [0], [0]) in likely
+        (True, False)
+        """
+        mass = check_mass(mass)
+        if not self.sees_all_rows:
+            raise ValueError(
+                f"the trees of a {type(self).__name__} are of many stages, each with odds of its own, and have no "
+                "common credible set; use exact.solve or sample."
+            )
+        post = self._as_draws(draws, rng)
+        return credible_set_of(post, post.weight_of_tree, mass)
+
+    def shapes(self, most: int = 10, coverage: float = 0.9, *, draws: int = 4000, rng: Seed = 0) -> Shapes:
+        """Return the trees grouped by the features of their splits alone, with intervals of their cuts and leaves.
+
+        Parameters
+        ----------
+        most : int, default 10
+            Largest number of shapes that are described, the most probable ones.
+        coverage : float, default 0.9
+            Probability of the intervals, in (0, 1); equal tails.
+        draws : int, default 4000
+            Number of trees drawn from a posterior that does not consist of draws.
+        rng : int, SeedSequence, Generator or None, default 0
+            Source of randomness for those draws.
+
+        Returns
+        -------
+        Shapes
+            ``.shapes[0]`` is the most probable one; ``.table()`` has the probabilities, ``print`` shows the first.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or there are no draws.
+
+        Notes
+        -----
+        Two trees have the same shape if the same features are split at the same places, whatever the thresholds and
+        the sets of categories. So the posterior of a thousand distinct trees is often that of a few shapes. The
+        interval of a cut is that of the thresholds of the shape's trees. The interval of a leaf is that of the
+        expectation of y, or of a class probability, over the shape's trees and the leaf parameters, as of
+        `credible_interval`. O(nodes of the distinct trees), in plain Python.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x = np.arange(30.0)
+        >>> model = pt.TreeModel(x[:, None], x > 14)
+        >>> post = pt.sample(model, 500, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
+        >>> post.shapes().shapes[0].splits["feature"].tolist()
+        ['x0']
+        """
+        return shapes_of(self._draws_that_predict(draws, rng), most, coverage)
+
+    def modes(self, distance: str = "cells", *, most: int = 8, draws: int = 1000, rng: Seed = 0) -> Modes:
+        """Return clusters of the trees: their probability, in all and by chain, a typical tree, and how they differ.
+
+        Parameters
+        ----------
+        distance : {"cells", "partitions", "predictions"}, default "cells"
+            As of `SampledPosterior.tree_distances`.
+        most : int, default 8
+            Largest number of clusters, 1 to 50.
+        draws : int, default 1000
+            Number of trees drawn from a posterior that does not consist of draws.
+        rng : int, SeedSequence, Generator or None, default 0
+            Source of randomness for those draws.
+
+        Returns
+        -------
+        Modes
+            The largest first; a single one if the trees do not form clusters. ``.format()`` prints them.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range, there are no draws, or the leaf predicts nothing and ``distance`` is
+            "predictions".
+
+        Notes
+        -----
+        Clusters around medoids of 400 draws, evenly spaced. A larger number of clusters is chosen if their mean
+        silhouette (Kaufman and Rousseeuw 1990) is at least 0.25 and exceeds that of fewer clusters by 0.05, and each
+        has at least 5 % of the draws; every draw is then assigned to the nearest medoid. They are clusters, not local
+        maxima: a large cluster may contain several of these.
+
+        Examples
+        --------
+        Two columns that predict y equally well, and trees that split on the one or the other:
+
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x = np.arange(40)
+        >>> X = np.column_stack([x, (x + (x == 19) - (x == 20)) % 40]).astype(float)
+        >>> stumps = [pt.Tree([k, -1, -1], [19.5, 0, 0], [1, 0, 0], [2, 0, 0]) for k in (0, 1)]
+        >>> post = pt.posterior_from_trees(pt.TreeModel(X, x > 19), stumps, [[0] * 50, [1] * 50])
+        >>> [mode.by_chain.tolist() for mode in post.modes().modes]
+        [[1.0, 0.0], [0.0, 1.0]]
+        """
+        as_draws = self._draws_that_predict if distance == "predictions" else self._as_draws
+        return modes_of(as_draws(draws, rng), distance, most)
+
+    def project(self, max_leaves: int = 4, *, draws: int = 1000, rng: Seed = 0) -> Projection:
+        """Return a small tree whose predictions are close to the posterior mean, and how much of it the tree explains.
+
+        Parameters
+        ----------
+        max_leaves : int, default 4
+            Largest number of leaves of the small tree, >= 1.
+        draws : int, default 1000
+            Number of trees drawn from a posterior that does not consist of draws, for the posterior of R² and of the
+            leaves.
+        rng : int, SeedSequence, Generator or None, default 0
+            Source of randomness for those draws.
+
+        Returns
+        -------
+        Projection
+            The tree, its R², and the posteriors of R² and of the values of the leaves; ``.table()`` has the leaves with
+            their intervals.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range, there are no draws, or the leaf predicts nothing.
+
+        Notes
+        -----
+        The tree is grown by least squares on the posterior mean at the training rows, best split first, with the
+        model's own cuts; its prior probability may be zero. At the root the best splits on up to 8 features are tried.
+        The predictions of each draw are then projected on its leaves, so that the variation of R² and of the leaves is
+        that of the posterior (Woody, Carvalho, Murray 2021, sections 2 and 3). For classification all class
+        probabilities are projected together. If there are more than 2,000 distinct rows, 2,000 of them are used, evenly
+        spaced. O(rows * distinct trees * (depth + leaves)).
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x = np.arange(60.0)
+        >>> model = pt.TreeModel(x[:, None], np.where(x < 20, 0.0, np.where(x < 40, 3.0, 4.0)) + 0.1 * np.sin(x))
+        >>> post = pt.sample(model, 500, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
+        >>> small = post.project(2)
+        >>> print(small.tree.split(0), round(small.r2, 2))
+        x0 <= 19.5 0.94
+        """
+        return projection_of(self._draws_that_predict(draws, rng), max_leaves, self._mean_at)

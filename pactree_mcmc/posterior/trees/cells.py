@@ -1,0 +1,188 @@
+"""The cells and splits of drawn trees, by number (formula sheet, section 12.5).
+
+A cell is the set of training rows of a node; a split is the unordered partition of a cell in two. So a nominal split
+with its sides exchanged is the same split, and so is one with another threshold, or another feature, that divides the
+rows in the same way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ...core.compile.jit import jit
+from ...tree.arrays import LEAF
+from ...tree.coded import CodedTrees
+
+if TYPE_CHECKING:
+    from ...model import TreeModel
+
+MAX_ROWS = 2000
+"""Largest number of distinct rows by which cells are distinguished."""
+
+
+class Cells(NamedTuple):
+    """The distinct cells and splits of the distinct trees of a posterior, numbered by first occurrence."""
+
+    of_node: np.ndarray
+    """(n_nodes,) int64: the cell of each node of ``coded_trees``; -1 for a node without rows, which is not a cell."""
+    split_of_node: np.ndarray
+    """(n_nodes,) int64: the split of each node; -1 for leaves and nodes whose rows all go to one side."""
+    tree_of_node: np.ndarray
+    """(n_nodes,) int64."""
+    key: np.ndarray
+    """(n_cells, 2) uint64: hash of the rows in each cell, the same in every posterior of the model."""
+    sides: np.ndarray
+    """(n_splits, 2) int64: the two cells into which each split divides its cell."""
+    parted: np.ndarray
+    """(n_splits,) int64: the cell that each split divides."""
+    offset: np.ndarray
+    """(n_trees + 1,) int64: tree t has the cells member[offset[t]:offset[t + 1]]."""
+    member: np.ndarray
+    """Cells by tree, each once a tree, ascending."""
+    n_rows: int
+    """Number of distinct rows by which cells are distinguished."""
+    all_rows: int
+    """Number of distinct rows of the model; if it is larger, cells that differ only in rows not used count as one."""
+
+    @property
+    def n_cells(self) -> int:
+        """Number of distinct cells."""
+        return len(self.key)
+
+    @property
+    def n_splits(self) -> int:
+        """Number of distinct splits."""
+        return len(self.sides)
+
+    def holders(self, which: np.ndarray, *, splits: bool = False) -> np.ndarray:
+        """Return which distinct trees have each of the cells (or splits) ``which`` (m,): (m, n_trees) bool."""
+        of_node, n = (self.split_of_node, self.n_splits) if splits else (self.of_node, self.n_cells)
+        place = np.full(n + 1, -1)
+        place[which] = np.arange(len(which))
+        out = np.zeros((len(which), len(self.offset) - 1), dtype=np.bool_)
+        row = place[of_node]
+        out[row[row >= 0], self.tree_of_node[row >= 0]] = True
+        return out
+
+    def frequencies(self, weight: np.ndarray, *, splits: bool = False) -> np.ndarray:
+        """Sum ``weight`` (..., n_trees) over the trees that have each cell (or split): (..., n_cells)."""
+        if splits:
+            tree, member = self.tree_of_node, self.split_of_node
+            tree, member = tree[member >= 0], member[member >= 0]
+        else:
+            tree, member = np.repeat(np.arange(len(self.offset) - 1), np.diff(self.offset)), self.member
+        n = self.n_splits if splits else self.n_cells
+        rows = weight.reshape(-1, weight.shape[-1])
+        out = np.array([np.bincount(member, weights=row[tree], minlength=n) for row in rows]).reshape(len(rows), n)
+        return out.reshape(*weight.shape[:-1], n)
+
+
+def number_cells(model: TreeModel, trees: CodedTrees, max_rows: int = MAX_ROWS) -> Cells:
+    """Number the cells and splits of distinct trees.
+
+    At most ``max_rows`` distinct rows are used, evenly spaced. Cells are distinguished by the exclusive or of 128
+    random bits a row, so two different cells of a posterior count as one with a probability below 1e-26.
+    O(rows * depth) a tree.
+    """
+    units, key = rows_looked_at(model, max_rows)
+    word = hash_nodes(trees, model.units.codes, units, key)
+    of_node, first = number_words(word)
+    tree_of_node = np.repeat(np.arange(trees.n_trees), np.diff(trees.offset))
+    inner = np.flatnonzero(trees.feature != LEAF)
+    sides = of_node[np.column_stack([inner + 1, trees.offset[tree_of_node[inner]] + trees.right[inner]])]
+    sides.sort(axis=1)
+    # a side that is empty has number -1, the lowest
+    parts = sides[:, 0] >= 0
+    split_of_node = np.full(len(of_node), -1, dtype=np.int64)
+    split_of_node[inner[parts]], first_split = number_words(sides[parts].astype(np.uint64) + np.uint64(1))
+    offset, member = _by_tree(tree_of_node, of_node, trees.n_trees)
+    parted = of_node[inner[parts]][first_split]
+    chosen = sides[parts][first_split]
+    n_units = model.units.n_units
+    return Cells(of_node, split_of_node, tree_of_node, word[first], chosen, parted, offset, member, len(units), n_units)
+
+
+def rows_looked_at(model: TreeModel, max_rows: int = MAX_ROWS) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct rows (m,) by which cells are distinguished, evenly spaced, and their random words (m, 2)."""
+    n = model.units.n_units
+    units = np.unique(np.linspace(0, n - 1, min(n, max_rows)).astype(np.int64))
+    key = np.random.default_rng(20_261_123).integers(1, 1 << 63, size=(n, 2), dtype=np.uint64)
+    return units, np.ascontiguousarray(key[units])
+
+
+def _by_tree(tree: np.ndarray, cell: np.ndarray, n_trees: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the position of the first cell of each tree, and the cells, ascending, each once a tree."""
+    held = cell >= 0
+    n = int(cell.max(initial=0)) + 1
+    both = tree[held] * n + cell[held]
+    both.sort()
+    # np.unique hashes, which takes ten times as long for the millions of cells of large trees
+    both = both[np.append(True, both[1:] != both[:-1])] if len(both) else both
+    return np.searchsorted(both, np.arange(n_trees + 1) * n), both % n
+
+
+@jit
+def hash_nodes(trees: CodedTrees, codes: np.ndarray, units: np.ndarray, key: np.ndarray) -> np.ndarray:
+    """Return the exclusive or (n_nodes, 2) of the ``key`` (m, 2) of the ``units`` (m,) in each node."""
+    n = len(units)
+    word = np.zeros((len(trees.feature), 2), dtype=np.uint64)
+    order, start, stop = np.empty(n, dtype=np.int64), np.empty(1, dtype=np.int64), np.empty(1, dtype=np.int64)
+    for t in range(len(trees.offset) - 1):
+        base, end = trees.offset[t], trees.offset[t + 1]
+        if end - base > len(start):
+            start, stop = np.empty(end - base, dtype=np.int64), np.empty(end - base, dtype=np.int64)
+        for i in range(n):
+            order[i] = i
+        start[0], stop[0] = 0, n
+        for node in range(end - base):
+            here = base + node
+            if trees.feature[here] == LEAF:
+                for i in range(start[node], stop[node]):
+                    word[here, 0] ^= key[order[i], 0]
+                    word[here, 1] ^= key[order[i], 1]
+                continue
+            k, cut, mask = trees.feature[here], trees.cut[here], trees.categories[here]
+            middle = start[node]
+            for i in range(start[node], stop[node]):
+                moved = order[i]
+                code = np.int64(codes[k, units[moved]])
+                left = code <= cut if mask < 0 else (mask >> code) & 1 == 1
+                order[i] = order[middle]
+                order[middle] = moved
+                middle += 1 if left else 0
+            right = trees.right[here]
+            start[node + 1], stop[node + 1] = start[node], middle
+            start[right], stop[right] = middle, stop[node]
+        for node in range(end - base - 1, -1, -1):
+            here = base + node
+            if trees.feature[here] != LEAF:
+                for j in range(2):
+                    word[here, j] = word[here + 1, j] ^ word[base + trees.right[here], j]
+    return word
+
+
+@jit
+def number_words(word: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Number pairs of words (m, 2) by first occurrence, -1 for two zeros; return numbers (m,) and first positions."""
+    room = 16
+    while room < 2 * len(word):
+        room *= 2
+    table, first = np.full(room, -1, dtype=np.int64), np.empty(len(word), dtype=np.int64)
+    number, n = np.full(len(word), -1, dtype=np.int64), 0
+    for i in range(len(word)):
+        if word[i, 0] == 0 and word[i, 1] == 0:
+            continue
+        mixed = word[i, 0] * np.uint64(0x9E3779B97F4A7C15) + word[i, 1] * np.uint64(0xC2B2AE3D27D4EB4F)
+        at = np.int64(mixed >> np.uint64(20)) & (room - 1)
+        while table[at] >= 0:
+            other = first[table[at]]
+            if word[other, 0] == word[i, 0] and word[other, 1] == word[i, 1]:
+                break
+            at = (at + 1) & (room - 1)
+        if table[at] < 0:
+            table[at], first[n] = n, i
+            n += 1
+        number[i] = table[at]
+    return number, first[:n].copy()

@@ -1,0 +1,154 @@
+"""The smallest set of trees with a given posterior probability, and the level of any tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.checks import check_number
+from ...model.plain import log_marginal_prior
+from ...tree.tree import Tree
+
+if TYPE_CHECKING:
+    from ..draws import DrawnTrees
+
+NO_CLOSED_FORM = (
+    "a cell admits some features and not others, and its prior, a mean over unknown feature weights, has no closed form"
+)
+TIE = 1e-9
+"""Log posteriors that differ by less than this, relative to their size or to one nat, count as equal: rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class CredibleSet:
+    """The most probable trees with posterior probability ``mass`` in all.
+
+    Trees are ordered by their log posterior, which the model gives for any tree up to one constant, so their odds are
+    exact. The draws estimate the posterior probability of all trees above a given one, by the fraction of the draws
+    whose tree is more probable. So a tree has a level whether or not it was drawn.
+
+    Attributes
+    ----------
+    mass : float
+        Posterior probability of the set, in (0, 1).
+    log_posterior : ndarray of shape (m,)
+        Log prior plus log score of the trees in the set, nats, the most probable first.
+    log_odds : ndarray of shape (m,)
+        Log odds of each tree against the first, nats.
+    weight : ndarray of shape (m,)
+        Fraction of the draws with each tree; its posterior probability if ``exact``.
+    exact : bool
+        True if weights are probabilities and all trees of the set are listed; otherwise only those drawn are.
+    """
+
+    mass: float
+    log_posterior: np.ndarray
+    weight: np.ndarray
+    exact: bool
+    _post: DrawnTrees
+    _number: np.ndarray
+    _ranked: tuple[np.ndarray, np.ndarray]
+
+    @property
+    def log_odds(self) -> np.ndarray:
+        """Log odds (m,) of each tree against the most probable one drawn, nats."""
+        return self.log_posterior - self.log_posterior[0]
+
+    def tree(self, i: int) -> Tree:
+        """Return tree number ``i``, from 0, the most probable first.
+
+        Raises
+        ------
+        ValueError
+            If the set lists no such tree.
+        """
+        if not 0 <= int(i) < len(self):
+            raise ValueError(f"the set lists {len(self)} trees; i={i}; give 0..{len(self) - 1}.")
+        return self._post.distinct_tree(int(self._number[int(i)]))
+
+    def level(self, tree: Any) -> float:
+        """Return the posterior probability of all trees more probable than ``tree``: 0 for the best, 1 for the
+        impossible.
+
+        Parameters
+        ----------
+        tree : Tree, or a fitted scikit-learn tree
+            Over the model's columns; it need not have been drawn. Of a scikit-learn tree only the splits count.
+
+        Returns
+        -------
+        float
+            In [0, 1]. The tree is in a credible set if its level is below the mass of the set. A tree of prior mass
+            zero has level 1: one that splits at a threshold outside the cuts of a grid, that puts fewer than
+            ``min_leaf`` rows in a leaf, is too deep, or has a threshold on a nominal column. A lower bound if ``exact``
+            and the tree is less probable than all that are listed.
+
+        Raises
+        ------
+        ValueError
+            If it is not a tree, splits on a column that X lacks, or, if feature weights are unknown, has a cell that
+            admits some features and not others.
+
+        Examples
+        --------
+        >>> import exact, pactree_mcmc as pt
+        >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(30)], [x >= 15 for x in range(30)]))
+        >>> likely = truth.credible_set(0.9)
+        >>> stump, single = truth.map_tree(), pt.Tree([-1], [0], [0], [0])
+        >>> likely.level(stump), stump in likely, single in likely
+        (0.0, True, False)
+        """
+        tree = tree if isinstance(tree, Tree) else Tree.from_sklearn(tree)
+        model = self._post.model
+        log_prior = log_marginal_prior(model, tree)
+        if np.isnan(log_prior):
+            raise ValueError(f"the tree has no level: {NO_CLOSED_FORM}.")
+        return 1.0 if log_prior == -np.inf else self.level_at(log_prior + model.log_score(tree))
+
+    def level_at(self, log_posterior: float) -> float:
+        """Return the fraction of the posterior in trees of a larger ``log_posterior`` (nats, as the model gives it)."""
+        return fraction_above(*self._ranked, log_posterior)
+
+    def __contains__(self, tree: Any) -> bool:
+        return self.level(tree) < self.mass
+
+    def __len__(self) -> int:
+        return len(self._number)
+
+    def __iter__(self) -> Iterator[Tree]:
+        return (self.tree(i) for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        listed = "all its trees" if self.exact else "trees drawn"
+        return f"CredibleSet(mass={self.mass}, {len(self)} {listed}, log odds 0 to {self.log_odds[-1]:.2f})"
+
+
+def credible_set_of(post: DrawnTrees, weight: np.ndarray, mass: float, *, exact: bool = False) -> CredibleSet:
+    """Return the set, from trees and their ``weight`` (n_distinct_trees,); see `Posterior.credible_set`."""
+    log_posterior, drawn = post.log_posterior_of_tree, np.flatnonzero(weight > 0.0)
+    unknown = int(np.isnan(log_posterior[drawn]).sum())
+    if unknown:
+        raise ValueError(
+            f"{unknown} of the {len(drawn)} trees drawn have no place in an order of trees: {NO_CLOSED_FORM}. Give "
+            "feature_weights= as numbers, or drop features that few cells can be split on."
+        )
+    order = drawn[np.argsort(-log_posterior[drawn], kind="stable")]
+    ranked = log_posterior[order], np.concatenate([[0.0], np.cumsum(weight[order])])
+    inside = np.array([fraction_above(*ranked, value) < mass for value in ranked[0].tolist()])
+    chosen = order[inside]
+    return CredibleSet(mass, log_posterior[chosen], weight[chosen], exact, post, chosen, ranked)
+
+
+def check_mass(mass: Any) -> float:
+    """Check that a mass is a number strictly between 0 and 1."""
+    number = check_number("mass", mass, "a number between 0 and 1", 0.0, 1.0)
+    return check_number("mass", number, "a number between 0 and 1", np.nextafter(0.0, 1.0), np.nextafter(1.0, 0.0))
+
+
+def fraction_above(falling: np.ndarray, weight_above: np.ndarray, log_posterior: float) -> float:
+    """Return the weight of trees with a larger log posterior; ``weight_above`` (m + 1,) sums it by ``falling`` (m,)."""
+    bound = log_posterior + TIE * max(1.0, abs(log_posterior))
+    return float(min(weight_above[np.searchsorted(-falling, -bound, side="left")], 1.0))

@@ -1,0 +1,285 @@
+"""The posterior mean projected on one small tree, and how much of it the tree explains.
+
+After Woody, Carvalho, Murray, *Model interpretation through lower-dimensional posterior summarization*, Journal of
+Computational and Graphical Statistics 30 (2021).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...core.checks import check_count, check_number
+from ...model.split_prior.base import LOCAL, LOCAL_TRIVIAL
+from ...tree.arrays import LEAF
+from ...tree.coded import CODED_NODE, from_records, weight_of_nodes
+from ...tree.drawn import in_data_units, values_between
+from ...tree.tree import Tree
+from .cells import rows_looked_at
+from .distances import row_counts, values_at
+from .paths import conditions_in_words, path_to
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ...model import TreeModel
+    from ..draws import DrawnTrees
+
+AT_ONCE = 1 << 22
+"""Largest number of predictions computed at a time."""
+N_ROOTS = 8
+"""Largest number of features whose best split is tried at the root."""
+GAIN = 1e-12
+"""Smallest reduction of the sum of squares by a split, relative to the total."""
+
+
+class Projection(NamedTuple):
+    """A small tree that summarises the posterior."""
+
+    tree: Tree
+    """Tree whose nodes predict the mean, over up to 2,000 distinct training rows, of the posterior mean.
+
+    The rows of a node are all training rows in it.
+    """
+    r2: float
+    """Fraction of the variance of the posterior mean, over training rows, that the tree explains."""
+    r2_draws: np.ndarray
+    """(chains, draws): the same fraction for the predictions of each draw, projected on the same leaves."""
+    leaf: np.ndarray
+    """(L,) int64: the nodes of ``tree`` that are leaves."""
+    leaf_draws: np.ndarray
+    """(chains, draws, L, d): mean of each draw's predictions over the rows of each leaf."""
+    words: list[str]
+    """(L,) the conditions that lead to each leaf."""
+
+    def table(self, coverage: float = 0.9) -> pd.DataFrame:
+        """Return the leaves with their values and intervals of posterior probability ``coverage``, as a DataFrame.
+
+        Parameters
+        ----------
+        coverage : float, default 0.9
+            In (0, 1); equal tails.
+
+        Returns
+        -------
+        DataFrame
+            Columns words, rows, output (the class, or the number of the output), value, lower, upper.
+
+        Raises
+        ------
+        ValueError
+            If ``coverage`` is out of range.
+        """
+        import pandas as pd
+
+        coverage = check_number("coverage", coverage, "a number between 0 and 1", 0.0, 1.0)
+        flat = self.leaf_draws.reshape(-1, *self.leaf_draws.shape[2:])
+        lower, upper = np.quantile(flat, [0.5 - coverage / 2.0, 0.5 + coverage / 2.0], axis=0)
+        assert self.tree.value is not None
+        assert self.tree.rows is not None
+        n, d = lower.shape
+        labels = range(d) if self.tree.classes is None else self.tree.classes.tolist()
+        return pd.DataFrame(
+            {
+                "words": np.repeat(np.array(self.words, dtype=object), d),
+                "rows": np.repeat(self.tree.rows[self.leaf], d),
+                "output": [*labels] * n,
+                "value": self.tree.value[self.leaf].ravel(),
+                "lower": lower.ravel(),
+                "upper": upper.ravel(),
+            }
+        )
+
+    def __repr__(self) -> str:
+        return f"Projection({self.tree.n_leaves} leaves, R2 {self.r2:.3f})\n{self.tree.format()}"
+
+
+def projection_of(post: DrawnTrees, max_leaves: int, mean: Any) -> Projection:
+    """Return the projection on a tree of at most ``max_leaves`` leaves; see `Posterior.project`.
+
+    ``mean`` returns the posterior mean (m, d) at distinct rows (m,) of the model; None for the mean of the draws.
+    """
+    max_leaves = check_count("max_leaves", max_leaves, 1)
+    model = post.model
+    if not model.leaf.predicts:
+        raise ValueError(f"{type(model.leaf).__name__} predicts nothing; a projection needs predictions.")
+    units = rows_looked_at(model)[0]
+    weight = row_counts(model, units)
+    f = _mean_of(post, units) if mean is None else mean(units)
+    node, of_row = grow_summary(model, units, f, weight, max_leaves)
+    leaf = np.flatnonzero(node["feature"] == LEAF)
+    part = np.eye(len(node))[of_row][:, leaf] * weight[:, None]
+    r2, values = np.empty(post.n_distinct_trees), np.empty((post.n_distinct_trees, len(leaf), f.shape[1]))
+    step = max(AT_ONCE // max(f.size, 1), 1)
+    for start in range(0, post.n_distinct_trees, step):
+        trees = np.arange(start, min(start + step, post.n_distinct_trees))
+        r2[trees], values[trees] = explained_by(values_at(post, trees, units), part, weight)
+    tree = _as_tree(model, node, of_row, f, weight)
+    draws = post.tree_of_draw
+    paths = [[c for _, c in path_to(tree.arrays, tree.between, 0, int(i))] for i in leaf]
+    words = [conditions_in_words(model.columns, path) for path in paths]
+    return Projection(tree, float(explained_by(f[None], part, weight)[0][0]), r2[draws], leaf, values[draws], words)
+
+
+def _mean_of(post: DrawnTrees, units: np.ndarray) -> np.ndarray:
+    """Return the mean (m, d) of the predictions of the draws at distinct rows."""
+    drawn = np.flatnonzero(post.weight_of_tree)
+    step = max(AT_ONCE // max(len(units), 1), 1)
+    chunks = [drawn[start : start + step] for start in range(0, len(drawn), step)]
+    return np.sum([np.tensordot(post.weight_of_tree[c], values_at(post, c, units), 1) for c in chunks], axis=0)
+
+
+def explained_by(values: np.ndarray, part: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the fraction (k,) of the variance of functions (k, m, d) that leaves explain, and means (k, L, d) in
+    leaves.
+
+    ``part`` (m, L) has the weight of the row in its leaf, ``weight`` (m,) that of all. A constant is explained wholly.
+    """
+    in_leaf = part.sum(axis=0)
+    centred = values - np.tensordot(values, weight, (1, 0))[:, None] / weight.sum()
+    means = np.einsum("kmd,ml->kld", centred, part, optimize=True) / in_leaf[:, None]
+    total = np.einsum("kmd,m->k", centred**2, weight)
+    explained = np.einsum("kld,l->k", means**2, in_leaf)
+    whole = np.einsum("kmd,m->k", values**2, weight)
+    constant = total <= 1e-20 * whole
+    fraction = np.where(constant, 1.0, explained / np.where(constant, 1.0, total)).clip(0.0, 1.0)
+    return fraction, means + np.tensordot(values, weight, (1, 0))[:, None] / weight.sum()
+
+
+def grow_summary(
+    model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarray, max_leaves: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Grow a tree of least squares for a function (m, d) of distinct rows.
+
+    Starting from the best split of each of several features at the root, the split that lowers the sum of squares most
+    is added again and again; the best of these trees is returned: records of its nodes in preorder, dtype CODED_NODE,
+    and the node in which each row ends.
+    """
+    least = GAIN * float((weight[:, None] * (f - np.average(f, axis=0, weights=weight)) ** 2).sum())
+    roots = sorted(_splits(model, units, f, weight), key=lambda split: -split.gain)[:N_ROOTS]
+    roots = [root for root in roots if root.gain > least]
+    if not roots or max_leaves == 1:
+        return _as_records([np.arange(len(units))], {}, weight)
+    grown = [_grown(model, units, f, weight, max_leaves, root, least) for root in roots]
+    return _as_records(*max(grown, key=lambda tree: tree[0])[1:], weight)
+
+
+def _grown(
+    model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarray, max_leaves: int, root: _Split, least: float
+) -> tuple[float, list[np.ndarray], dict[int, tuple[_Split, int, int]]]:
+    """Return the total reduction of the sum of squares, the rows of each node, and the splits with their children."""
+    members, gain = [np.arange(len(units))], 0.0
+    below: dict[int, tuple[_Split, int, int]] = {}
+    heap = [(-root.gain, 0, root)]
+    while heap and len(below) + 1 < max_leaves:
+        _, number, split = heappop(heap)
+        gain += split.gain
+        below[number] = (split, len(members), len(members) + 1)
+        members += [members[number][split.left], members[number][~split.left]]
+        for child in below[number][1:]:
+            here = members[child]
+            best = max(_splits(model, units[here], f[here], weight[here]), key=lambda s: s.gain, default=None)
+            if best is not None and best.gain > least:
+                heappush(heap, (-best.gain, child, best))
+    return gain, members, below
+
+
+def _as_records(
+    members: list[np.ndarray], below: dict[int, tuple[_Split, int, int]], weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the nodes in preorder, and the leaf of each row."""
+    order, todo = [], [0]
+    while todo:
+        number = todo.pop()
+        order.append(number)
+        todo += below[number][:0:-1] if number in below else ()
+    node, of_row = np.zeros(len(order), dtype=CODED_NODE), np.empty(len(weight), dtype=np.int64)
+    node["feature"], node["categories"] = LEAF, -1
+    for place, number in enumerate(order):
+        if number not in below:
+            of_row[members[number]] = place
+            continue
+        split = below[number][0]
+        node["feature"][place], node["cut"][place], node["upper"][place] = split.coordinate, split.cut, split.upper
+        node["categories"][place], node["right"][place] = split.categories, order.index(below[number][2])
+        node["default_left"][place] = 2.0 * weight[members[number]][split.left].sum() >= weight[members[number]].sum()
+    return node, of_row
+
+
+class _Split(NamedTuple):
+    gain: float
+    coordinate: int
+    cut: int
+    upper: int
+    categories: int
+    left: np.ndarray
+
+
+def _splits(model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarray) -> Iterator[_Split]:
+    """Yield for each coordinate the split of rows that lowers the sum of squares of ``f`` (m, d) most."""
+    nominal = model.columns.is_nominal[model.columns.source]
+    centred = (f - np.average(f, axis=0, weights=weight)) * weight[:, None]
+    for c in range(len(nominal)):
+        code = model.units.codes[c, units].astype(np.int64)
+        present, where = np.unique(code, return_inverse=True)
+        if len(present) < 2:
+            continue
+        size = np.bincount(where, weights=weight)
+        sums = np.column_stack([np.bincount(where, weights=column) for column in centred.T])
+        order = np.arange(len(present))
+        if nominal[c]:
+            # in the order of the means of f, along the direction in which they vary most
+            order = np.argsort(_along_main_axis(sums / size[:, None], size), kind="stable")
+        left_size, left_sum = np.cumsum(size[order])[:-1], np.cumsum(sums[order], axis=0)[:-1]
+        gain = (left_sum**2).sum(axis=1) * (1.0 / left_size + 1.0 / (size.sum() - left_size))
+        i = int(np.argmax(gain))
+        left = np.isin(where, order[: i + 1])
+        if not nominal[c]:
+            yield _Split(float(gain[i]), c, int(present[i]), _next_code(model, present, i), -1, left)
+            continue
+        mask = int(np.bitwise_or.reduce(np.int64(1) << present[order[: i + 1]]))
+        if 2.0 * left_size[i] >= size.sum():
+            every = (1 << int(model.n_codes[c])) - 1
+            mask |= every & ~int(np.bitwise_or.reduce(np.int64(1) << present))
+        yield _Split(float(gain[i]), c, 0, 0, mask, left)
+
+
+def _next_code(model: TreeModel, present: np.ndarray, i: int) -> int:
+    """Return the code right of the cut behind ``present[i]``: under local cuts the next one in the cell."""
+    return int(present[i + 1]) if model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL) else int(present[i]) + 1
+
+
+def _along_main_axis(means: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Return means (k, d) along the direction of largest variance; its largest entry is positive."""
+    if means.shape[1] == 1:
+        return means[:, 0]
+    axis = np.linalg.svd(means * np.sqrt(size)[:, None], full_matrices=False)[2][0]
+    return means @ axis * np.sign(axis[np.argmax(np.abs(axis))])
+
+
+def _as_tree(model: TreeModel, node: np.ndarray, of_row: np.ndarray, f: np.ndarray, weight: np.ndarray) -> Tree:
+    """Return the tree in the units of X, its nodes with the weighted means of ``f``."""
+    rows = np.bincount(of_row, weights=weight, minlength=len(node))
+    sums = np.column_stack([np.bincount(of_row, weights=weight * column, minlength=len(node)) for column in f.T])
+    for i in range(len(node) - 1, -1, -1):
+        if node["feature"][i] != LEAF:
+            rows[i] = rows[i + 1] + rows[node["right"][i]]
+            sums[i] = sums[i + 1] + sums[node["right"][i]]
+    coded = from_records(node, np.array([0, len(node)]))
+    _, feature, threshold, left, right, categories, default_left = in_data_units(model, coded)
+    return Tree(
+        feature,
+        threshold,
+        left,
+        right,
+        categories,
+        default_left,
+        value=sums / rows[:, None],
+        columns=model.columns,
+        classes=model.classes_,
+        rows=weight_of_nodes(coded, model.units.codes, row_counts(model, np.arange(model.units.n_units))),
+        between=values_between(model, coded),
+    )

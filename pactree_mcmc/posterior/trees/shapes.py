@@ -1,0 +1,285 @@
+"""Trees grouped by shape: by the features of their splits, whatever the cuts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ...core.checks import check_count, check_number
+from ...table.columns import Columns
+from ...table.words import figure, figures, value_text
+from ...tree.arrays import LEAF
+from ...tree.words import one_of
+from ..rows.credible import credible_interval_of_nodes, output_names
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ...tree.tree import Tree
+    from ..draws import DrawnTrees
+
+
+class Shape(NamedTuple):
+    """All trees that split on the same features at the same places."""
+
+    probability: float
+    """Posterior probability of the shape."""
+    by_chain: np.ndarray
+    """(chains,) the probability estimated from each chain."""
+    n_trees: int
+    """Number of distinct trees drawn that have the shape."""
+    tree: Tree
+    """The most probable of these trees."""
+    splits: pd.DataFrame
+    """One line for each split in preorder; the index is the node, counted in preorder.
+
+    ``depth``; ``feature``, its name; ``cut``, the median of the thresholds, with the interval ``lower`` to ``upper``
+    (NaN for a split of categories or of missing values); ``words``, the condition of the left side; ``agreement``, the
+    probability of the most probable set of categories given the shape (1 for a threshold).
+    """
+    leaves: pd.DataFrame
+    """One line for each leaf and output: ``node``, ``rows`` (mean number), ``output`` (class or name of the output),
+    ``mean`` and the credible interval ``lower`` to ``upper`` of the expectation of y, or of the class probability.
+    Without the last three columns if a leaf does not predict one value for all of its rows.
+    """
+
+    def format(self) -> str:
+        """Return the shape as indented text, with an interval for each cut and each leaf."""
+        lines: list[str] = []
+        leaves = dict(iter(self.leaves.groupby("node", sort=False)))
+        is_binary = self.tree.classes is not None and len(self.tree.classes) == 2
+        todo = [("", "")]
+        for node in range(2 * len(self.splits) + 1):
+            here, below = todo.pop()
+            if node in leaves:
+                lines.append(here + _leaf_text(leaves[node], is_binary))
+                continue
+            lines.append(here + str(self.splits.loc[node, "words"]))
+            todo += [(below + "`-- no:  ", below + "    "), (below + "|-- yes: ", below + "|   ")]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.format()
+
+
+class Shapes(NamedTuple):
+    """The most probable shapes of the trees of a posterior, the most probable first."""
+
+    shapes: list[Shape]
+    of_draw: np.ndarray
+    """(chains, draws) int64: number of the shape of each draw, -1 if it is not among ``shapes``."""
+    n_shapes: int
+    """Number of different shapes among all draws."""
+    coverage: float
+    """Probability of each interval."""
+
+    def table(self) -> pd.DataFrame:
+        """Return the probabilities as a DataFrame.
+
+        Returns
+        -------
+        DataFrame
+            Columns probability, trees (distinct ones drawn), leaves, features, and "chain 0" and so on.
+        """
+        import pandas as pd
+
+        columns = {
+            "probability": [shape.probability for shape in self.shapes],
+            "trees": [shape.n_trees for shape in self.shapes],
+            "leaves": [shape.tree.n_leaves for shape in self.shapes],
+            "features": [", ".join(dict.fromkeys(shape.splits["feature"])) for shape in self.shapes],
+        }
+        by_chain = np.array([shape.by_chain for shape in self.shapes])
+        return pd.DataFrame(columns | {f"chain {c}": column for c, column in enumerate(by_chain.T)})
+
+    def format(self) -> str:
+        """Return the most probable shape as text, and the probabilities of the others."""
+        first, more = self.shapes[0], self.shapes[1:6]
+        coverage = f"{100.0 * self.coverage:g} %"
+        lines = [f"most probable shape: probability {first.probability:.3f}, {coverage} intervals in brackets"]
+        lines += [first.format()]
+        if more:
+            others = ", ".join(f"{shape.probability:.3f}" for shape in more)
+            lines.append(f"next shapes: {others}; {self.n_shapes} shapes in all")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.format()
+
+
+class ShapeNumbers(NamedTuple):
+    """Shapes of the distinct trees of a posterior, by number."""
+
+    of_tree: np.ndarray
+    """(n_distinct_trees,) int64, numbered by first occurrence."""
+    nodes: list[np.ndarray]
+    """Nodes of each distinct tree, counted over all trees, in the order of its shape."""
+    left_categories: dict[int, int]
+    """Bits of the categories on the left side of each nominal split, among those that the splits above admit."""
+
+
+def shapes_of(post: DrawnTrees, most: int, coverage: float) -> Shapes:
+    """Return the shapes of the trees drawn; see `Posterior.shapes`."""
+    most = check_count("most", most)
+    coverage = check_number("coverage", coverage, "a probability 0 < coverage < 1", 1e-15, 1.0 - 1e-15)
+    numbers = number_shapes(post)
+    probability = np.bincount(numbers.of_tree, weights=post.weight_of_tree)
+    order = np.argsort(-probability, kind="stable")[:most]
+    rank = np.full(len(probability), -1)
+    rank[order] = np.arange(len(order))
+    of_draw = rank[numbers.of_tree][post.tree_of_draw]
+    shapes = []
+    for i, number in enumerate(order.tolist()):
+        trees = np.flatnonzero((numbers.of_tree == number) & (post.weight_of_tree > 0.0))
+        by_chain = (of_draw == i).mean(axis=1)
+        shapes.append(_shape(post, numbers, trees, float(probability[number]), by_chain, coverage))
+    return Shapes(shapes, of_draw, int((probability > 0.0).sum()), coverage)
+
+
+def number_shapes(post: DrawnTrees) -> ShapeNumbers:
+    """Number the shapes of the distinct trees.
+
+    Nodes are in preorder. The left side of a split of categories is the one with the first category of the cell, so
+    that a split with its sides exchanged has the same shape.
+    """
+    trees, columns = post.distinct_trees, post.model.columns
+    feature, right, categories = trees.feature.tolist(), trees.right.tolist(), trees.categories.tolist()
+    is_missing = (np.isnan(trees.threshold) & (trees.categories < 0)).tolist()
+    every = {k: (1 << len(labels)) - 1 for k, labels in enumerate(columns.categories) if labels is not None}
+    seen: dict[tuple, int] = {}
+    number, nodes, left_categories = [], [], {}
+    for base in trees.offset[:-1].tolist():
+        key, order = [], []
+        todo: list[tuple[int, dict[int, int]]] = [(base, every)]
+        while todo:
+            node, admitted = todo.pop()
+            k = feature[node]
+            key.append((k, k != LEAF and is_missing[node]))
+            order.append(node)
+            if k == LEAF:
+                continue
+            yes, no = (node + 1, admitted), (base + right[node], admitted)
+            if categories[node] >= 0:
+                left, rest = admitted[k] & categories[node], admitted[k] & ~categories[node]
+                yes, no = (yes[0], admitted | {k: left}), (no[0], admitted | {k: rest})
+                if rest and (not left or rest & -rest < left & -left):
+                    yes, no, left = no, yes, rest
+                left_categories[node] = left
+            todo += [no, yes]
+        number.append(seen.setdefault(tuple(key), len(seen)))
+        nodes.append(np.array(order))
+    return ShapeNumbers(np.array(number), nodes, left_categories)
+
+
+def _shape(
+    post: DrawnTrees,
+    numbers: ShapeNumbers,
+    trees: np.ndarray,
+    probability: float,
+    by_chain: np.ndarray,
+    coverage: float,
+) -> Shape:
+    """Return the shape that the distinct ``trees`` (m,) have."""
+    nodes = np.array([numbers.nodes[t] for t in trees.tolist()])
+    weight = post.weight_of_tree[trees] / post.weight_of_tree[trees].sum()
+    best = int(trees[np.argmax(post.log_prior_of_tree[trees] + post.log_score_of_tree[trees])])
+    splits = _splits(post, numbers, nodes, weight, coverage)
+    return Shape(
+        probability, by_chain, len(trees), post.distinct_tree(best), splits, _leaves(post, nodes, weight, coverage)
+    )
+
+
+def _splits(
+    post: DrawnTrees, numbers: ShapeNumbers, nodes: np.ndarray, weight: np.ndarray, coverage: float
+) -> pd.DataFrame:
+    """Return the table ``Shape.splits``; ``nodes`` (m, n_nodes) are those of trees with ``weight`` (m,)."""
+    import pandas as pd
+
+    trees, columns = post.distinct_trees, post.model.columns
+    feature = trees.feature[nodes[0]]
+    depth = _depths(feature)
+    lines = []
+    for j in np.flatnonzero(feature != LEAF).tolist():
+        k = int(feature[j])
+        line = {"node": j, "depth": depth[j], "feature": columns.names[k], "cut": np.nan, "lower": np.nan}
+        line |= {"upper": np.nan, "words": f"{columns.names[k]} is missing", "agreement": 1.0}
+        if columns.categories[k] is not None:
+            mass: dict[int, float] = defaultdict(float)
+            for node, w in zip(nodes[:, j].tolist(), weight.tolist(), strict=True):
+                mass[numbers.left_categories[node]] += w
+            best = max(mass, key=lambda mask: mass[mask])
+            agreed = "" if mass[best] > 0.995 else f" ({mass[best]:.2f})"
+            words = columns.names[k] + one_of(columns.label_set(k, best)) + agreed
+            line |= {"words": words, "agreement": mass[best]}
+        elif not np.isnan(trees.threshold[nodes[0, j]]):
+            lower, cut, upper = weighted_quantiles(trees.threshold[nodes[:, j]], weight, coverage)
+            ends = f" [{cut_text(columns, k, lower)}, {cut_text(columns, k, upper)}]" if lower < upper else ""
+            words = f"{columns.names[k]} <= {cut_text(columns, k, cut)}{ends}"
+            line |= {"cut": cut, "lower": lower, "upper": upper, "words": words}
+        lines.append(line)
+    names = ["node", "depth", "feature", "cut", "lower", "upper", "words", "agreement"]
+    return pd.DataFrame(lines, columns=names).set_index("node")
+
+
+def _leaves(post: DrawnTrees, nodes: np.ndarray, weight: np.ndarray, coverage: float) -> pd.DataFrame:
+    """Return the table ``Shape.leaves``; ``nodes`` (m, n_nodes) are those of trees with ``weight`` (m,)."""
+    import pandas as pd
+
+    model, leaves = post.model, np.flatnonzero(post.distinct_trees.feature[nodes[0]] == LEAF)
+    rows = weight @ post.node_rows[nodes[:, leaves]]
+    if not model.leaf.predicts or model.leaf.x_columns is not None:
+        return pd.DataFrame({"node": leaves, "rows": rows})
+    names = output_names(model)
+    mean = np.einsum("t,tld->ld", weight, post.node_values[nodes[:, leaves]])
+    ends = credible_interval_of_nodes(post, nodes[:, leaves], weight, coverage)
+    return pd.DataFrame(
+        {
+            "node": np.repeat(leaves, len(names)),
+            "rows": np.repeat(rows, len(names)),
+            "output": [*names] * len(leaves),
+            "mean": mean.ravel(),
+            "lower": ends[..., 0].ravel(),
+            "upper": ends[..., 1].ravel(),
+        }
+    )
+
+
+def weighted_quantiles(values: np.ndarray, weight: np.ndarray, coverage: float) -> tuple[float, float, float]:
+    """Return the lower end, the median and the upper end of the central interval of weighted values (m,)."""
+    order = np.argsort(values)
+    below = np.cumsum(weight[order])
+    places = np.searchsorted(below, below[-1] * np.array([0.5 - coverage / 2.0, 0.5, 0.5 + coverage / 2.0]))
+    lower, middle, upper = values[order[np.minimum(places, len(values) - 1)]].tolist()
+    return lower, middle, upper
+
+
+def _depths(feature: np.ndarray) -> list[int]:
+    """Return the depth of each node of a tree in preorder."""
+    out, todo = [], [0]
+    for k in feature.tolist():
+        depth = todo.pop()
+        out.append(depth)
+        if k != LEAF:
+            todo += [depth + 1, depth + 1]
+    return out
+
+
+def cut_text(columns: Columns, k: int, cut: float) -> str:
+    """Return a cut of an ordered feature as short text."""
+    return figure(cut, 4) if columns.kind(k).is_plain else value_text(cut, columns.kind(k))
+
+
+def _leaf_text(leaf: pd.DataFrame, is_binary: bool) -> str:
+    """Return the lines of one leaf in ``Shape.leaves`` as text; of two classes the more probable one."""
+    rows = f"({figure(float(leaf['rows'].iloc[0]), 3)} rows)"
+    if "mean" not in leaf:
+        return f"leaf {rows}"
+    shown = leaf.loc[[leaf["mean"].idxmax()]] if is_binary else leaf
+    texts = []
+    for output, mean, lower, upper in shown[["output", "mean", "lower", "upper"]].itertuples(index=False):
+        ends = figures((mean, lower, upper), 3)
+        name = "" if len(leaf) == 1 else f"{output}: "
+        texts.append(f"{name}{ends[0]} [{ends[1]}, {ends[2]}]")
+    return f"{', '.join(texts)} {rows}"

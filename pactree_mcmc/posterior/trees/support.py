@@ -1,0 +1,222 @@
+"""Frequencies of cells and splits, their Monte-Carlo errors, and their differences between chains."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ...core.checks import check_number, check_type
+from ..ess import FEWEST_PER_CHAIN, autocorrelation_times, rhat_and_ess_by_tree
+from .paths import condition_of, conditions_in_words, path_to
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..draws import DrawnTrees
+
+CELL, SPLIT = "cell", "split"
+
+
+class Support(NamedTuple):
+    """The cells and splits of a posterior over trees, cells first, each kind by decreasing probability.
+
+    A cell is the set of training rows of a node; that of all rows, which every tree has, is not listed. A split is the
+    partition of a cell in two, whichever feature and threshold make it.
+    """
+
+    kind: np.ndarray
+    """(m,) "cell" or "split"."""
+    words: list[str]
+    """The conditions on the path to the cell; for a split followed by a colon and its condition."""
+    probability: np.ndarray
+    """(m,) probability that a tree has it."""
+    by_chain: np.ndarray
+    """(m, chains): the probability estimated from each chain; no columns if it is exact."""
+    rhat: np.ndarray
+    """(m,) R-hat of its indicator; 1 if the probability is exact."""
+    ess: np.ndarray
+    """(m,) bulk effective sample size of its indicator; infinite if the probability is exact."""
+    mcse: np.ndarray
+    """(m,) Monte-Carlo standard error of the probability; 0 if it is exact."""
+    rows: np.ndarray
+    """(m,) training rows in the cell, or in the cell that is split; a row counts as often as its weight says."""
+    key: list[tuple[int, ...]]
+    """Keys that are equal for the same cell or split in all posteriors of the model."""
+    by_tree: np.ndarray
+    """(m, n_distinct_trees) bool: True if the tree has it; no columns if the probability is exact."""
+    n_rows: int
+    """Number of distinct rows by which cells are distinguished."""
+    all_rows: int
+    """Number of distinct rows of the model."""
+
+    def table(self, beside: Support | None = None) -> pd.DataFrame:
+        """Return the numbers as a DataFrame, one line for each cell or split.
+
+        Parameters
+        ----------
+        beside : Support, optional
+            Of another posterior of the same model, such as the exact one: its probabilities are added as the column
+            ``beside``, NaN where it does not list the cell, and ``z``, the difference over the Monte-Carlo errors of
+            both.
+
+        Returns
+        -------
+        DataFrame
+            Columns kind, words, rows, probability, mcse, ess, rhat, and "chain 0" and so on.
+
+        Raises
+        ------
+        TypeError
+            If ``beside`` is not a Support.
+
+        Examples
+        --------
+        >>> import exact, pactree_mcmc as pt
+        >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(30)], [x >= 15 for x in range(30)]))
+        >>> both = truth.sample(1000, rng=1).support().table(beside=truth.support())
+        >>> bool(both["z"].abs().max() < 4)
+        True
+        """
+        import pandas as pd
+
+        numbers = {name: getattr(self, name) for name in ("rows", "probability", "mcse", "ess", "rhat")}
+        by_chain = {f"chain {c}": column for c, column in enumerate(self.by_chain.T)}
+        out = pd.DataFrame({"kind": self.kind, "words": self.words} | numbers | by_chain)
+        out.attrs["rows"] = f"cells are distinguished by {self.n_rows} of {self.all_rows} distinct rows"
+        if beside is not None:
+            check_type("beside", beside, Support, "what support() of another posterior of the model returns")
+            place = {key: i for i, key in enumerate(beside.key)}
+            # an absent cell has the number behind the last one
+            number = [place.get(key, len(beside.key)) for key in self.key]
+            other, error = (np.append(values, np.nan)[number] for values in (beside.probability, beside.mcse))
+            out["beside"] = other
+            with np.errstate(divide="ignore", invalid="ignore"):
+                gap = self.probability - other
+                out["z"] = np.where(np.abs(gap) < 1e-12, 0.0, gap / np.hypot(self.mcse, error))
+        return out
+
+
+def support_of_draws(post: DrawnTrees, min_probability: float) -> Support:
+    """Return the cells and splits that draws have with at least ``min_probability``; see `Posterior.support`."""
+    min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
+    cells, nodes = post.cells, []
+    by_tree, by_chain = [], []
+    key: list[tuple[int, ...]] = []
+    words: list[str] = []
+    for splits in (False, True):
+        frequency = frequency_by_chain(post, splits=splits)
+        which = likely(frequency.mean(axis=0), min_probability, 0 if splits else 1)
+        nodes.append(most_probable_nodes(post, splits=splits)[which])
+        by_tree.append(cells.holders(which, splits=splits))
+        by_chain.append(frequency[:, which])
+        key += (
+            split_keys(cells.key[cells.sides[which]]) if splits else [tuple(word) for word in cells.key[which].tolist()]
+        )
+        words += [words_of_node(post, node, split=splits) for node in nodes[-1].tolist()]
+    is_held, frequencies = np.vstack(by_tree), np.hstack(by_chain)
+    rhat, ess = rhat_and_ess_by_tree(is_held, post.tree_of_draw)
+    probability = frequencies.mean(axis=0)
+    return Support(
+        np.repeat([CELL, SPLIT], [len(of_kind) for of_kind in nodes]),
+        words,
+        probability,
+        frequencies.T,
+        rhat,
+        ess,
+        np.sqrt(np.maximum(probability * (1.0 - probability), 0.0) / ess),
+        post.node_rows[np.concatenate(nodes)],
+        key,
+        is_held,
+        cells.n_rows,
+        cells.all_rows,
+    )
+
+
+def check_drawn(post: DrawnTrees) -> None:
+    """Check that a posterior has draws."""
+    if post.tree_of_draw.size == 0:
+        raise ValueError("the posterior has no draws; sample at least one.")
+
+
+def frequency_by_chain(post: DrawnTrees, *, splits: bool = False) -> np.ndarray:
+    """Return the fraction (chains, n_cells) of the draws of each chain that have each cell, or split."""
+    counts = [np.bincount(chain, minlength=post.n_distinct_trees) for chain in post.tree_of_draw]
+    return post.cells.frequencies(np.array(counts, dtype=np.float64), splits=splits) / post.n_draws
+
+
+def likely(probability: np.ndarray, least: float, first: int) -> np.ndarray:
+    """Return the numbers from ``first`` on of positive probability >= ``least``, the most probable first."""
+    numbers = first + np.flatnonzero((probability[first:] >= least) & (probability[first:] > 0.0))
+    return numbers[np.argsort(-probability[numbers], kind="stable")]
+
+
+def split_keys(sides: np.ndarray) -> list[tuple[int, ...]]:
+    """Return the keys of splits, given those (m, 2, 2) of their sides in any order."""
+    return [(*min(one, other), *max(one, other)) for one, other in sides.tolist()]
+
+
+def most_probable_nodes(post: DrawnTrees, *, splits: bool = False) -> np.ndarray:
+    """Return the node (n_cells,), counted over all trees, of each cell (or split) in the most probable tree with it."""
+    cells = post.cells
+    of_node, n = (cells.split_of_node, cells.n_splits) if splits else (cells.of_node, cells.n_cells)
+    log_posterior = post.log_prior_of_tree + post.log_score_of_tree
+    order = np.argsort(-log_posterior[cells.tree_of_node], kind="stable")
+    order = order[of_node[order] >= 0]
+    present, first = np.unique(of_node[order], return_index=True)
+    assert len(present) == n
+    return order[first]
+
+
+def words_of_node(post: DrawnTrees, node: int, *, split: bool = False) -> str:
+    """Return the conditions on the path to a node, counted over all trees, and with ``split`` its split."""
+    trees, between, columns = post.distinct_trees, post.node_between, post.model.columns
+    tree = int(post.cells.tree_of_node[node])
+    above = [condition for _, condition in path_to(trees, between, tree, node)]
+    path = conditions_in_words(columns, above)
+    return (
+        with_split(path, conditions_in_words(columns, [condition_of(trees, between, node)], above)) if split else path
+    )
+
+
+def with_split(path: str, split: str) -> str:
+    """Return a split in words, given its condition and the path to its cell."""
+    return f"{path}: {split}"
+
+
+class SplitFrequencies(NamedTuple):
+    """Differences between chains in the frequencies of cells."""
+
+    asdsf: float
+    """Average over the cells of the standard deviation of their frequencies between chains."""
+    expected: float
+    """Expected value of ``asdsf`` if the chains differ by their Monte-Carlo errors alone."""
+    n_cells: int
+    """Number of cells in the average."""
+
+
+def split_frequencies(post: DrawnTrees, min_probability: float) -> SplitFrequencies:
+    """Return the average standard deviation of split frequencies; see `SampledPosterior.asdsf`."""
+    min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
+    check_drawn(post)
+    draws = post.tree_of_draw
+    if len(draws) == 1:
+        half = draws.shape[1] // 2
+        draws = np.array([draws[0, :half], draws[0, -half:]]) if half else np.repeat(draws, 2, axis=0)
+    counts = np.array([np.bincount(chain, minlength=post.n_distinct_trees) for chain in draws], dtype=np.float64)
+    frequency = post.cells.frequencies(counts) / draws.shape[1]
+    used = likely(frequency.max(axis=0), min_probability, 1)
+    if len(used) == 0:
+        return SplitFrequencies(0.0, 0.0, 0)
+    deviation = frequency[:, used].std(axis=0, ddof=1)
+    if draws.shape[1] < FEWEST_PER_CHAIN:
+        return SplitFrequencies(float(deviation.mean()), math.nan, len(used))
+    time = np.empty(len(used))
+    for i, is_held in enumerate(post.cells.holders(used)):
+        time[i] = autocorrelation_times(is_held[draws][None].astype(np.float64))[0]
+    mean, chains = frequency[:, used].mean(axis=0), len(draws)
+    variance = mean * (1.0 - mean) * np.minimum(time / draws.shape[1], 1.0)
+    # mean of the standard deviation of ``chains`` standard normal numbers
+    shrink = math.sqrt(2.0 / (chains - 1)) * math.exp(math.lgamma(chains / 2) - math.lgamma((chains - 1) / 2))
+    return SplitFrequencies(float(deviation.mean()), float((shrink * np.sqrt(variance)).mean()), len(used))

@@ -1,0 +1,156 @@
+"""Credible intervals of E(y | x) and P(y | x): coverage of the truth, exact and sampled, every leaf, bad input."""
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.model.leaf.base import Leaf
+
+N = 60
+RNG = np.random.default_rng(3)
+X = np.column_stack([RNG.integers(0, 5, N), RNG.integers(0, 4, N)]).astype(float)
+PRIOR = {"tree_prior": pt.ChipmanPrior(0.9, 1.0, max_depth=2)}
+LEAVES = {
+    "normal": (pt.NormalInverseGamma(m0=0.0, k0=0.5, a0=3.0, b0=2.0), RNG.normal(size=N)),
+    "known variance": (pt.NormalKnownVariance(1.0, m0=0.0, k0=0.3), RNG.normal(size=N)),
+    "classes": (pt.DirichletMultinomial(1.0), RNG.integers(0, 3, N)),
+    "counts": (pt.PoissonGamma(2.0, 0.5), RNG.poisson(3.0, N)),
+    "spread counts": (pt.NegativeBinomialBeta(2.0, a=4.0, b=3.0), RNG.poisson(3.0, N)),
+    "proportions": (pt.BetaBinomial(2.0, 2.0), np.column_stack([RNG.integers(0, 4, N), np.full(N, 5)])),
+    "times": (pt.ExponentialGamma(3.0, 2.0), np.column_stack([RNG.exponential(size=N), np.ones(N)])),
+    "Weibull times": (
+        pt.WeibullGamma(2.0, shape=3.0, rate=2.0),
+        np.column_stack([RNG.exponential(size=N), np.ones(N)]),
+    ),
+    "amounts": (pt.GammaGamma(2.0, shape=4.0, rate=2.0), RNG.gamma(2.0, size=N)),
+    "several outputs": (
+        pt.MultivariateNormal(2, k0=0.5, nu0=6.0, m0=[0.0, 0.0], S0=np.eye(2)),
+        RNG.normal(size=(N, 2)),
+    ),
+    "regression": (pt.NormalLinear([0], k0=0.5, k1=1.0, m0=0.0, a0=3.0, b0=2.0), RNG.normal(size=N)),
+}
+
+
+def simulated(model, rng):
+    """Return y from the model, and E(y | x), (n, d), given the tree and parameters that were drawn for it."""
+    tree, target, leaf = pt.simulate(model, rng=rng)[0], model.target, model.leaf
+    number = tree.apply(X)
+    y, truth = np.array(target.values), None
+    for node in np.unique(number):
+        rows = np.flatnonzero(number == node)
+        parameters = leaf.draw_parameters(rng, np.zeros((1, leaf.n_stats(target))), target)
+        parameters = [np.repeat(part, len(rows), axis=0) for part in parameters]
+        more = () if target.regressors is None else (target.regressors[rows],)
+        expected = leaf.expectation_given(parameters, *more)
+        truth = np.empty((N, expected.shape[1])) if truth is None else truth
+        truth[rows] = expected
+        values = leaf.draw_given(rng, parameters, target, rows, *more)
+        if y.ndim == 2 and values.ndim == 1:
+            y[rows, 0] = values
+        else:
+            y[rows] = values
+    return y, truth
+
+
+def coverage_of(name, tables, seed):
+    """Return the fraction of expectations inside 90 % intervals, over tables simulated from the model."""
+    leaf, y = LEAVES[name]
+    model, rng, inside = pt.TreeModel(X, y, leaf=leaf, **PRIOR), np.random.default_rng(seed), []
+    while len(inside) < tables:
+        y, truth = simulated(model, rng)
+        if model.classes_ is not None and len(np.unique(y)) < 3:
+            continue
+        ends = exact.solve(pt.TreeModel(X, y, leaf=leaf, **PRIOR)).credible_interval(X)
+        ends = ends if ends.ndim == 3 else ends[:, None]
+        inside.append(np.mean((ends[..., 0] <= truth) & (truth <= ends[..., 1])))
+    return np.mean(inside), np.std(inside) / np.sqrt(tables)
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_coverage(name):
+    fraction, error = coverage_of(name, 60, 1)
+    assert abs(fraction - 0.9) < 0.02 + 3.0 * error, (fraction, error)
+
+
+@pytest.mark.planted
+def test_intervals_over_trees_alone_are_too_narrow(monkeypatch):
+    """Planted: the interval of the leaf means, without the posterior of the mean of a leaf."""
+    leaf = pt.NormalInverseGamma
+    monkeypatch.setattr(leaf, "expectation", lambda self, stats, tree, target: [Point(self.value(stats, target)[:, 0])])
+    from pactree_mcmc.model.leaf.distributions import Constant as Point
+
+    fraction, error = coverage_of("normal", 30, 1)
+    assert fraction < 0.8 - 3.0 * error
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_draws_have_the_same_distribution(name):
+    leaf, y = LEAVES[name]
+    truth = exact.solve(pt.TreeModel(X, y, leaf=leaf, **PRIOR))
+    drawn = truth.draw_expectations(X[:4], 4000, rng=2)
+    ends = truth.credible_interval(X[:4], 0.8)
+    inside = (drawn[..., None] >= ends[None]).mean(axis=0)
+    assert np.allclose(inside[..., 0], 0.9, atol=0.03)
+    assert np.allclose(inside[..., 1], 0.1, atol=0.03)
+
+
+def test_draws_with_a_variance_that_leaves_share():
+    leaf = pt.NormalSharedVariance(m0=0.0, k0=0.5, a0=3.0, b0=2.0)
+    post = pt.sample(pt.TreeModel(X, RNG.normal(size=N), leaf=leaf, **PRIOR), 100, tune=20, chains=2, rng=1)
+    drawn, ends = post.draw_expectations(X[:3], 4000, rng=1), post.credible_interval(X[:3], 0.8)
+    assert np.allclose((drawn < ends[:, 0]).mean(axis=0), 0.1, atol=0.03)
+    assert np.allclose((drawn > ends[:, 1]).mean(axis=0), 0.1, atol=0.03)
+
+
+def test_exact_and_sampled_intervals_agree():
+    leaf, y = LEAVES["classes"]
+    model = pt.TreeModel(X, y, leaf=leaf, **PRIOR)
+    sampled = pt.sample(model, 2000, tune=200, chains=2, rng=1, kernel="local", progress=False)
+    assert np.abs(exact.solve(model).credible_interval(X) - sampled.credible_interval(X)).max() < 0.02
+
+
+def test_class_probabilities_that_are_frozen_vary_with_the_tree_alone():
+    mask = np.arange(N) % 2 == 0
+    model = pt.TreeModel(X, LEAVES["classes"][1], leaf=pt.FrozenLaplace(), estimation=mask, **PRIOR)
+    truth = exact.solve(model)
+    ends, mean = truth.credible_interval(X), truth.predict_proba(X)
+    assert ends.shape == (N, 3, 2)
+    assert np.all((ends[..., 0] <= mean + 0.2) & (mean - 0.2 <= ends[..., 1]))
+
+
+def own_leaf(**functions):
+    return pt.CustomLeaf(
+        lambda s, n: -0.5 * s[1],
+        stats=lambda y: np.column_stack([np.ones_like(y), y * y]),
+        predict=lambda stats: np.zeros(len(stats)),
+        **functions,
+    )
+
+
+def test_a_leaf_of_the_callers_own():
+    leaf = own_leaf(expectation=lambda rng, stats, leaf: rng.normal(size=len(stats))[leaf])
+    truth = exact.solve(pt.TreeModel(X, RNG.normal(size=N), leaf=leaf, **PRIOR))
+    assert np.allclose(truth.credible_interval(X[:2], 0.9), [-1.645, 1.645], atol=0.2)
+
+
+def test_refused():
+    truth = exact.solve(pt.TreeModel(X, RNG.normal(size=N), leaf=own_leaf(), **PRIOR))
+    with pytest.raises(ValueError, match="has no expectation"):
+        truth.credible_interval(X)
+    loss = exact.solve(pt.TreeModel(X, LEAVES["classes"][1], leaf=pt.PacBayesLoss(1.0), **PRIOR))
+    with pytest.raises(ValueError, match="is a loss"):
+        loss.credible_interval(X)
+    post = exact.solve(pt.TreeModel(X, LEAVES["counts"][1], leaf=pt.PoissonGamma(), **PRIOR))
+    with pytest.raises(ValueError, match="coverage"):
+        post.credible_interval(X, 1.5)
+    with pytest.raises(ValueError, match="draws"):
+        post.draw_expectations(X, 0)
+
+
+def test_every_leaf_has_an_expectation():
+    """A new leaf model must declare the posterior of its expectation, or say that it has none."""
+    from pactree_mcmc.model.known import LEAVES as known
+
+    without = {leaf.__name__ for leaf in known if leaf.expectation is Leaf.expectation}
+    assert without == {"PacBayesLoss", "CustomLeaf"}

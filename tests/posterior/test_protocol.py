@@ -1,0 +1,61 @@
+"""Every posterior answers every question of `Posterior`, or says why it cannot."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+
+X = np.random.default_rng(0).integers(0, 3, (40, 2)).astype(float)
+MODEL = pt.TreeModel(
+    X, X[:, 0] + 0.1 * X[:, 1], tree_prior=pt.ChipmanPrior(0.7, 1.0, 3), leaf=pt.NormalKnownVariance(1.0)
+)
+LABELS = pt.TreeModel(X, X[:, 0] > 0, tree_prior=pt.ChipmanPrior(0.7, 1.0, 3))
+ARGUMENTS = {"X": X[:2], "y": X[:2, 0] > 0, "q": 0.5, "n": 3}
+UNKNOWN_OF_STAGES = {
+    *("predict_quantiles", "predict_interval", "predict_std_new_y", "predict_std_over_trees", "sample_predictive"),
+    *("project", "shap", "credible_set", "kl_to_prior"),
+}
+"""Questions whose answer differs between the stages of a progressive mixture, of which only means are kept."""
+QUESTIONS = [name for name, _ in inspect.getmembers(pt.Posterior, inspect.isfunction) if not name.startswith("_")]
+POSTERIORS = {
+    "sampled": lambda model: exact.solve(model).sample(100, rng=1),
+    "exact": exact.solve,
+    "visited": lambda model: exact.visited(exact.solve(model).sample(100, rng=1)),
+    "mixture": exact.progressive_mixture,
+}
+
+
+def ask(post, question):
+    """Return the answer of a posterior to one question."""
+    method = getattr(post, question)
+    return method(**{name: value for name, value in ARGUMENTS.items() if name in inspect.signature(method).parameters})
+
+
+@pytest.fixture(scope="module", params=POSTERIORS)
+def posteriors(request):
+    """A regression and a classification by name of the kind of posterior."""
+    return request.param, [POSTERIORS[request.param](model) for model in (MODEL, LABELS)]
+
+
+@pytest.mark.parametrize("question", sorted({*QUESTIONS} - {"save", "report", "certificate", "predict_proba"}))
+def test_every_question_has_an_answer(posteriors, question):
+    kind, (regression, classification) = posteriors
+    post = classification if question == "holdout_certificate" else regression
+    if kind == "mixture" and question in UNKNOWN_OF_STAGES:
+        with pytest.raises(ValueError, match="stage"):
+            ask(post, question)
+    else:
+        assert ask(post, question) is not None
+
+
+def test_the_depth_of_a_mixture_is_that_of_its_draws():
+    mixture = exact.progressive_mixture(LABELS, orders=2, rng=1)
+    depths, drawn = mixture.depth_pmf(), mixture.sample(20_000, rng=1).depth_pmf()
+    assert depths.sum() == pytest.approx(1.0)
+    assert drawn == pytest.approx(depths[: len(drawn)], abs=0.015)
+    assert list(mixture.summary().index) == [
+        *("log_evidence", "n_leaves (mean)", "n_leaves (sd)", "best tree: leaves", "cells", "splits")
+    ]
