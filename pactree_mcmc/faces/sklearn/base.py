@@ -33,6 +33,7 @@ from ...model.data import number_target
 from ...model.leaf.base import Leaf
 from ...posterior.convergence import objections
 from ...posterior.ess import ConvergenceWarning
+from ...posterior.rows.predictive import sample_new_y
 from ...posterior.rows.training import training_points
 from ...posterior.sampled import SampledPosterior, fractions
 from ...table.labels import refuse_missing
@@ -421,4 +422,4 @@ class BayesianTree(BaseEstimator):
         ValueError
             If ``draws`` is not positive, the leaf is a loss, or X does not fit.
         """
-        return self.posterior_._new_y(self._numbers(X), draws, rng)
+        return sample_new_y(self.posterior_, self._numbers(X), draws, rng)
