@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log1p, sqrt
 from typing import Any, Self
 
 import numpy as np
+from numpy.random import Generator
 
 from ...core.checks import check_number, settle
 from ...core.compile.jit import jit
 from ...files.encoding import kept
 from . import codes
-from .base import Leaf, check_positive
+from .base import Draws, Leaf, check_positive
 from .gamma import log_fractions, log_gamma_ratio, scalar_stirling_rest, stirling_rest
 from .target import Target
 
@@ -22,15 +22,12 @@ TABLE_BLOCK = 1 << 15
 
 
 class ClassLeaf(Leaf):
-    """Base class of leaf models for classes: the statistics are the weights by class."""
+    """Base class of leaf models for classes: the statistics are the weights by class, in E and in S if these differ."""
 
     is_classifier = True
 
     def n_stats(self, target: Target) -> int:
         return target.n_classes * (2 if self.splits_sample(target) else 1)
-
-    def weight(self, stats: np.ndarray) -> np.ndarray:
-        return stats.sum(axis=1)
 
     def splits_sample(self, target: Target) -> bool:
         """Return True if E and S have statistics of their own."""
@@ -44,9 +41,7 @@ class ClassLeaf(Leaf):
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         return weight * np.log(np.take_along_axis(self.value(stats, target), y[:, None], axis=1)[:, 0])
 
-    def draw_given(
-        self, rng: np.random.Generator, parameters: Sequence[np.ndarray], target: Target, rows: Any, *regressors: Any
-    ) -> np.ndarray:
+    def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         # the parameters are the class probabilities (n, K)
         at_most = parameters[0].cumsum(axis=1)
         return (rng.random(len(at_most))[:, None] >= (at_most / at_most[:, -1:])[:, :-1]).sum(axis=1)
@@ -129,7 +124,7 @@ class DirichletMultinomial(ClassLeaf):
         of_class = log_gamma_ratio(np.take_along_axis(counts, y[:, None], axis=1)[:, 0], weight)
         return np.where(weight == 1.0, once, of_class - log_gamma_ratio(counts.sum(axis=1), weight))
 
-    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
         alpha = self._alpha(target)
         return (np.array([rng.dirichlet(counts + alpha) for counts in stats]),)
 
@@ -230,7 +225,7 @@ class FrozenLaplace(ClassLeaf):
         counts = stats[:, : target.n_classes] + self.pseudocount
         return counts / counts.sum(axis=1, keepdims=True)
 
-    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
         return (self.value(stats, target),)
 
 
