@@ -97,9 +97,9 @@ def new_values(model, stats, prediction, noise, rng):
         return rng.negative_binomial(leaf.shape + stats[:, 1], rate / (rate + 1.0))
     if not leaf.separates:
         return rng.normal(prediction, np.sqrt(noise * (1.0 + 1.0 / (leaf.k0 + stats[:, 0]))))
-    distribution = leaf.predictive(stats, np.arange(len(stats)), target)
-    around = rng.normal(size=len(stats)) if np.isinf(distribution.df).all() else rng.standard_t(distribution.df)
-    return distribution.location + distribution.scale * around
+    df, location, scale = leaf.predictive(stats, np.arange(len(stats)), target).parameters
+    around = rng.normal(size=len(stats)) if np.isinf(df).all() else rng.standard_t(df)
+    return location + scale * around
 
 
 def replicate(names, template, engine, rng):

@@ -59,7 +59,7 @@ class Units(NamedTuple):
 
 
 def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimation: Any) -> tuple[Target, Leaf]:
-    """Check y, weights and the estimation mask; choose the leaf model when none is given."""
+    """Check y, weights and the estimation mask; choose the leaf model if there is none."""
     labels = _read_labels(y, n, leaf)
     kind = labels.dtype.kind
     chosen = leaf is not None
@@ -246,7 +246,7 @@ class Merged(NamedTuple):
 
 
 def merge_rows(codes: np.ndarray, leaf: Leaf, target: Target) -> Merged:
-    """Merge rows with equal codes (and equal label, when the statistics are counts), adding their statistics."""
+    """Merge rows with equal codes (and equal label, if the statistics are counts) and add their statistics."""
     n = codes.shape[1]
     group = np.empty(n, dtype=np.int32)
     n_units = group_rows_into(group, codes, _labels(leaf, target))

@@ -49,11 +49,11 @@ def check_known(tree_prior: Any, split_prior: SplitPrior, leaf: Leaf | None) -> 
         _check(leaf, LEAVES, "leaf")
 
 
-def _check(part: Any, known: tuple[type, ...], name: str) -> None:
+def _check(part: Any, classes: tuple[type, ...], name: str) -> None:
     lineage = type(part).__mro__
-    base = next((cls for cls in lineage if cls in known), None)
+    base = next((cls for cls in lineage if cls in classes), None)
     if base is None:
-        *most, last = (cls.__name__ for cls in known)
+        *most, last = (cls.__name__ for cls in classes)
         raise TypeError(
             f"{name} is a {type(part).__name__}, which has no compiled form; give {', '.join(most)} or {last}."
         )

@@ -379,7 +379,7 @@ class TreeModel:
         -----
         Plain NumPy, independent of both engines; O(n p) per level of the tree.
         """
-        total, given = self.prior_tables.log_constant, self._given(tree, feature_weights)
+        total, weights = self.prior_tables.log_constant, self._read_feature_weights(tree, feature_weights)
         for number, cell, split in self.visit(tree):
             if tree.feature[number] == LEAF:
                 total += self._log_stop(cell)
@@ -387,12 +387,12 @@ class TreeModel:
                 return -math.inf
             else:
                 total += self.log_split(cell)
-                total += self._rules.log_probability(cell, split, given)
+                total += self._rules.log_probability(cell, split, weights)
             if total == -math.inf:
                 return total
         return float(total)
 
-    def _given(self, tree: Tree, feature_weights: Any) -> np.ndarray | None:
+    def _read_feature_weights(self, tree: Tree, feature_weights: Any) -> np.ndarray | None:
         """Check feature weights (p,) and return them; None if the split prior does not draw them."""
         drawn = self.split_prior.drawn_weights
         if feature_weights is None:

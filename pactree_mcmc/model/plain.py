@@ -99,8 +99,8 @@ def grow(model: TreeModel, decide: Callable[[PlainCell], Split | None]) -> Grown
         todo += [(right, here), (left, -1)]
     features, thresholds, lefts, rights, masks, defaults, between = zip(*nodes, strict=True)
     arrays = (features, thresholds, lefts, rights, masks, defaults)
-    known = between if told(parts_rows, model.split_prior) else None
-    return Grown(Tree(*arrays, columns=model.columns, classes=model.classes_, between=known), leaves)
+    ends = between if told(parts_rows, model.split_prior) else None
+    return Grown(Tree(*arrays, columns=model.columns, classes=model.classes_, between=ends), leaves)
 
 
 def _in_data_units(

@@ -197,7 +197,7 @@ def test_nominal_features_and_cuts_of_another_table():
             "DirichletMultinomial learns leaf values",
         ),
         ({"leaf": pt.PacBayesLoss(1.0), "estimation": None}, "PacBayesLoss learns leaf values from every row"),
-        ({"split_prior": pt.LocalCuts()}, "LocalCuts has the splits that part the rows"),
+        ({"split_prior": pt.LocalCuts()}, "LocalCuts has the splits that separate the rows"),
         ({"split_prior": pt.GridCuts(4)}, r"GridCuts\(4\) takes quantiles of all rows"),
         ({"split_prior": pt.DyadicCuts(2)}, "DyadicCuts without bounds takes the range of all rows"),
         ({"estimation": np.ones(600, dtype=bool)}, "holds every row, so none is left to count"),

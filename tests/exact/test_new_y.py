@@ -224,10 +224,10 @@ class TestPlanted:
         def wrong(self, stats, tree, target):
             distribution = right(self, stats, tree, target)
             if leaf == "poisson":
-                return type(distribution)(distribution.shape * 1e6, distribution.rate * 1e6)
-            return distribution._replace(
-                df=np.full_like(distribution.df, np.inf),
-                scale=distribution.scale / np.sqrt(1.0 + 1.0 / (1.0 + stats[:, 0])),
+                return type(distribution)(*(1e6 * part for part in distribution.parameters))
+            df, location, scale = distribution.parameters
+            return type(distribution)(
+                np.full_like(df, np.inf), location, scale / np.sqrt(1.0 + 1.0 / (1.0 + stats[:, 0]))
             )
 
         monkeypatch.setattr(kind, "predictive", wrong)

@@ -62,7 +62,7 @@ class EveryOther(pt.GridCuts):
 
 
 class Duck(TreePrior):
-    """Nothing of a tree prior but its methods."""
+    """A tree prior of one's own."""
 
     max_depth = 3
 
@@ -108,9 +108,9 @@ STRANGE = {
 
 @pytest.mark.parametrize("case", STRANGE)
 def test_a_model_of_strange_parts_is_refused(case):
-    parts, told = STRANGE[case]
+    parts, message = STRANGE[case]
     y = np.sin(X[:, 0]) if "parameters" in case else Y
-    with pytest.raises(TypeError, match=told):
+    with pytest.raises(TypeError, match=message):
         pt.TreeModel(X, y, **parts)
 
 

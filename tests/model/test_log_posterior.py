@@ -60,7 +60,7 @@ def test_every_tree_under_splits_of_ones_own(split_prior, seed):
 
 
 def traits(problem, model):
-    """What a problem has of what the generator promises."""
+    """Return the properties of a problem among those that the generator promises."""
     design, prior, weights = problem.split_prior, problem.tree_prior, problem.split_prior.get("weights") or [1.0]
     by = "node" if design["kind"] == "fixed" else "depth"
     found = {

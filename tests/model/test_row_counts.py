@@ -1,4 +1,4 @@
-"""What counts rows counts each row of X once, whatever it weighs: in the plain functions, and in both engines."""
+"""Each row of X counts once, whatever its weight: in the plain functions and in both engines."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def cut(threshold):
 
 @pytest.mark.parametrize("weight", WEIGHTS)
 def test_min_leaf_counts_rows_in_the_plain_functions(weight):
-    """Of three cuts only the one in the middle leaves two rows on both sides."""
+    """Only the middle one of three cuts leaves two rows on both sides."""
     m = model(WEIGHTS[weight])
     assert m.units.n_units == 4
     cell = m.root_cell()

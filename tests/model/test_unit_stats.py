@@ -1,4 +1,4 @@
-"""The statistics that units add: all ways of adding them agree with the definition, to the last bit."""
+"""All functions that add statistics of units agree with the definition, to the last bit."""
 
 import numpy as np
 import pytest

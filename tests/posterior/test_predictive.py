@@ -10,7 +10,7 @@ import pytest
 from scipy import stats as distributions
 
 import pactree_mcmc as pt
-from pactree_mcmc.model.leaf.distributions import Mixture, NegativeBinomial
+from pactree_mcmc.model.leaf.distributions import Mixture, NegativeBinomial, StudentT
 from pactree_mcmc.model.leaf.normal import NormalLeaf
 from pactree_mcmc.posterior.rows import predictive as module
 from pactree_mcmc.posterior.rows.predictive import MixtureOverTrees
@@ -41,8 +41,9 @@ def sampled(leaf, weighted=False):
 def frozen(distribution):
     """The distributions of a table as scipy has them."""
     if isinstance(distribution, NegativeBinomial):
-        return distributions.nbinom(distribution.shape, distribution.rate / (distribution.rate + 1.0))
-    return distributions.t(distribution.df, distribution.location, distribution.scale)
+        shape, rate = distribution.parameters
+        return distributions.nbinom(shape, rate / (rate + 1.0))
+    return distributions.t(*distribution.parameters)
 
 
 def by_tree(post, X):
@@ -154,9 +155,10 @@ def test_large_counts():
 def test_infinite_variance():
     post, X = sampled(pt.NormalInverseGamma(a0=1e-3, b0=1.0))
     lone = MixtureOverTrees(post)
-    lone._distribution = lone._distribution._replace(df=np.full_like(lone._distribution.df, 1.5))
+    df, location, scale = lone._distribution.parameters
+    lone._distribution = StudentT(np.full_like(df, 1.5), location, scale)
     assert np.all(np.isinf(lone.mean_and_variance(X)[1]))
-    lone._distribution.df[post.distinct_trees.feature < 0] = 5.0
+    lone._distribution.parameters[0][post.distinct_trees.feature < 0] = 5.0
     assert np.all(np.isfinite(lone.mean_and_variance(X)[1]))
 
 

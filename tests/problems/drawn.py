@@ -45,7 +45,7 @@ class _TooManyError(Exception):
 
 
 def number_of_trees(problem, limit):
-    """How many trees have positive prior; None when they are more than ``limit``."""
+    """Return the number of trees with positive prior, or None if there are more than ``limit``."""
     known = {}
 
     def count(cell):

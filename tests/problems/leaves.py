@@ -1,6 +1,6 @@
 """Leaves: named ones, random ones, and what the library calls them; a new leaf of the library enters here.
 
-A leaf is told as the naive enumerator takes it, ``{"kind": ..., parameter: value, ...}``.
+A leaf has the form that the naive enumerator takes, ``{"kind": ..., parameter: value, ...}``.
 """
 
 import math
@@ -11,7 +11,7 @@ from scipy import special, stats
 import pactree_mcmc as pt
 
 KINDS = ("dirichlet", "laplace", "nig", "known", "poisson", "loss", "own")
-"""Of random problems, in the order in which they are drawn."""
+"""Kinds in random problems, in the order in which they are drawn."""
 CLASS_KINDS = ("dirichlet", "laplace", "loss")
 """Those of labels."""
 
@@ -65,7 +65,7 @@ def random_leaf(rng, kind, n):
 
 
 def random_y(rng, leaf, n):
-    """What n rows may have for y under a leaf of that kind."""
+    """Return a random y of n rows for a leaf of that kind."""
     if leaf in CLASS_KINDS:
         labels = [[0, 1, 2], ["no", "yes", "maybe"], [False, True], [-3, 10, 7]][int(rng.integers(4))]
         return [labels[i] for i in rng.integers(int(rng.integers(1, len(labels) + 1)), size=n)]

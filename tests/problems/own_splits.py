@@ -49,7 +49,7 @@ WEIGHED = {
     "deep": {"weigh": deep, "over": "cell", "by_depth": True},
     "deep by feature": {"weigh": deep, "by_depth": True},
 }
-"""What a naive split prior says beside its geometry."""
+"""Entries of a naive split prior beside its geometry."""
 
 
 def own_splits(of, given, package=pt):

@@ -33,7 +33,7 @@ def classes(**rest):
 
 
 class Later(Mapping):
-    """What has a name is made when it is first asked for: importing a file of tests computes nothing."""
+    """Mapping of names to values that are made on first use, so that importing a file of tests computes nothing."""
 
     def __init__(self, makers):
         self.makers, self.made = makers, {}

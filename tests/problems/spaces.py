@@ -161,7 +161,7 @@ def case_problem(case, prior, leaf, **changes):
 
 
 def kinds_of(case):
-    """What sort of splits a case has, in words."""
+    """Return the sort of splits of a case, in words."""
     split_prior = SPACES[case][1]
     words = {"trivial": split_prior.get("trivial"), "cyclic": split_prior.get("cyclic")}
     words |= {"few": split_prior.get("min_leaf", 1) > 1, "nominal": bool(SPACES[case][0].get("nominal"))}

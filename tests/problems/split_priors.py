@@ -7,7 +7,7 @@ from tests.problems.trees import library_tree
 from tests.reference.enumeration import LEAF
 
 KINDS = ("local", "grid", "dyadic", "fixed")
-"""Of random problems, in the order in which they are drawn."""
+"""Kinds in random problems, in the order in which they are drawn."""
 OWN_SPLITS = ("own local", "own grid")
 """Split priors of one's own, tried where they are asked for: among all kinds they would change what others draw."""
 

@@ -3,7 +3,7 @@
 from tests.reference.enumeration import count_nodes
 
 KINDS = ("stopped", "conditioned", "chipman", "penalty")
-"""Of random problems, in the order in which they are drawn."""
+"""Kinds in random problems, in the order in which they are drawn."""
 
 PRIORS = {
     "chipman": {"kind": "chipman", "alpha": 0.95, "beta": 1.0},

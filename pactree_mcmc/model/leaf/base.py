@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.random import Generator
 
 from ...core.checks import check_number, read_numbers, settle
 from ...core.compile.address import address_of
@@ -26,6 +27,8 @@ from .codes import LeafRule
 from .distributions import Distributions
 from .target import Target
 
+Draws = Sequence[np.ndarray]
+"""Parameters of leaves: arrays whose first axis is that of the leaves, or of the y in them."""
 EXACT_INTEGERS = 1 << 53
 """Integers up to which a float64 contains all of them."""
 
@@ -34,8 +37,9 @@ class Leaf:
     """Base class of leaf models.
 
     A cell has its weight as first statistic, then the sums of `statistics` over its rows, each row as often as it
-    weighs. The compiled score is called by its address, so that a new leaf model needs no recompilation. It sees the
-    sums without the weight. Leaf models whose score has a code (`codes`) see all statistics instead.
+    weighs. Leaves of classes have the weights by class instead. The compiled score is called by its address, so that a
+    new leaf model needs no recompilation. It sees the sums without the weight. Leaf models whose score has a code
+    (`codes`) see all statistics instead.
     """
 
     kind: Any = codes.BY_ADDRESS
@@ -111,13 +115,11 @@ class Leaf:
         """
         raise NotImplementedError
 
-    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
         """Draw the parameters of the leaves of one tree given their rows: arrays (m, ...)."""
         raise ValueError(f"{type(self).__name__} is not a model of y; there is nothing to draw.")
 
-    def draw_given(
-        self, rng: np.random.Generator, parameters: Sequence[np.ndarray], target: Target, rows: Any, *regressors: Any
-    ) -> np.ndarray:
+    def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         """Draw y (n,) given the parameters, of which each array now has an entry for each y.
 
         ``rows`` and ``regressors`` are those of `draw`.
@@ -131,20 +133,22 @@ class Leaf:
         """
         raise ValueError(f"{type(self).__name__} is not a model of y, so E(y) has no posterior.")
 
-    def expectation_given(self, parameters: Sequence[np.ndarray], *regressors: Any) -> np.ndarray:
+    def expectation_given(self, parameters: Draws, *regressors: Any) -> np.ndarray:
         """Return E(y), or the class probabilities, (n, d), given the parameters, as `draw_given` takes them."""
         return parameters[0].reshape(len(parameters[0]), -1)
 
     # statistics
 
     def n_stats(self, target: Target) -> int:
-        """Return the number of statistics of a cell."""
+        """Return the number of statistics of a cell: the number of classes, or one more than `statistics`."""
+        if self.is_classifier:
+            return target.n_classes
         some = None if target.regressors is None else target.regressors[:1]
         return 1 + len(self.statistics(target.values[:1], target._replace(regressors=some)))
 
     def labels(self, target: Target) -> np.ndarray:
-        """Return the number of the statistic that each row adds its weight to, (n,), if the statistics are counts."""
-        raise NotImplementedError
+        """Return the number of the statistic that each row adds its weight to, (n,), for leaves of classes."""
+        return target.values
 
     def moments(self, target: Target) -> tuple[np.ndarray | None, np.ndarray]:
         """Return the weight (n,) of each row, None if all are 1, and its weighted statistics (k, n)."""
@@ -165,11 +169,13 @@ class Leaf:
     def added(self, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         """Return what ``y``, observed ``weight`` times, adds to cells if it replaces the y of rows, (n, n_stats)."""
         weight = np.broadcast_to(np.asarray(weight, dtype=np.float64), len(y))
+        if self.is_classifier:
+            return weight[:, None] * np.eye(target.n_classes)[y]
         return weight[:, None] * np.column_stack([np.ones(len(y)), *self.statistics(y, target)])
 
     def weight(self, stats: np.ndarray) -> np.ndarray:
         """Return the weight (m,) of the rows of cells with ``stats`` (m, n_stats)."""
-        return stats[:, 0]
+        return stats.sum(axis=1) if self.is_classifier else stats[:, 0]
 
     def sums_of(self, stats: np.ndarray) -> np.ndarray:
         """Return the statistics (..., k) that the score of a cell sees."""
@@ -245,7 +251,7 @@ class Leaf:
 
     def draw(
         self,
-        rng: np.random.Generator,
+        rng: Generator,
         stats: np.ndarray,
         leaf: np.ndarray,
         target: Target,
@@ -261,7 +267,7 @@ class Leaf:
         return self.draw_given(rng, [part[leaf] for part in parameters], target, rows, *regressors)
 
     def draw_expectation(
-        self, rng: np.random.Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, *regressors: np.ndarray
+        self, rng: Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, *regressors: np.ndarray
     ) -> np.ndarray:
         """Draw the parameters of the leaves of one tree given their rows, and return E(y) in them, (n, d).
 
@@ -270,14 +276,12 @@ class Leaf:
         parameters = self.draw_parameters(rng, stats, target)
         return self.expectation_given([part[leaf] for part in parameters], *regressors)
 
-    def draw_y(
-        self, rng: np.random.Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: np.ndarray
-    ) -> np.ndarray:
+    def draw_y(self, rng: Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: Any) -> np.ndarray:
         """Draw y for training rows, in the columns in which y is given."""
         return self.draw(rng, stats, leaf, target, rows)
 
-    def for_one_tree(self, rng: np.random.Generator) -> Leaf:
-        """Return the leaf model given a draw, from the prior, of the parameters that all leaves of a tree share."""
+    def for_one_tree(self, rng: Generator) -> Leaf:
+        """Return the leaf model given a draw of the parameters common to all leaves of a tree from their prior."""
         return self
 
     # input and output

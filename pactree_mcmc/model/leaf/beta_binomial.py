@@ -8,11 +8,12 @@ from math import lgamma
 from typing import Any, Self
 
 import numpy as np
+from numpy.random import Generator
 
 from ...core.compile.address import by_address
 from ...core.special import gammaln
 from ...files.encoding import kept
-from .base import Leaf, refuse_rows
+from .base import Draws, Leaf, refuse_rows
 from .distributions import Distributions
 from .gamma import log_gamma_ratio
 from .target import Target
@@ -89,16 +90,12 @@ class BetaBinomial(Leaf):
     def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
         return [Distributions("beta", self.a + stats[:, 1], self.b + stats[:, 2])]
 
-    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
         return (rng.beta(self.a + stats[:, 1], self.b + stats[:, 2]),)
 
-    def draw_given(
-        self, rng: np.random.Generator, parameters: Sequence[np.ndarray], target: Target, rows: Any, *regressors: Any
-    ) -> np.ndarray:
+    def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         trials = np.ones(len(parameters[0])) if rows is None else target.values[rows, 1]
         return rng.binomial(trials.astype(np.int64), parameters[0]).astype(np.float64)
 
-    def draw_y(
-        self, rng: np.random.Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: np.ndarray
-    ) -> np.ndarray:
+    def draw_y(self, rng: Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: Any) -> np.ndarray:
         return np.column_stack([self.draw(rng, stats, leaf, target, rows), target.values[rows, 1]])

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log1p, sqrt
 from typing import Any, Self
 
 import numpy as np
+from numpy.random import Generator
 
 from ...core.checks import check_number, settle
 from ...core.compile.jit import jit
 from ...files.encoding import kept
 from . import codes
-from .base import Leaf, check_positive
+from .base import Draws, Leaf, check_positive
 from .distributions import Constant, Distributions
 from .gamma import log_fractions, log_gamma_ratio, scalar_stirling_rest, stirling_rest
 from .target import Target
@@ -23,15 +23,12 @@ TABLE_BLOCK = 1 << 15
 
 
 class ClassLeaf(Leaf):
-    """Base class of leaf models for classes: the statistics are the weights by class."""
+    """Base class of leaf models for classes: the statistics are the weights by class, in E and in S if these differ."""
 
     is_classifier = True
 
     def n_stats(self, target: Target) -> int:
         return target.n_classes * (2 if self.splits_sample(target) else 1)
-
-    def weight(self, stats: np.ndarray) -> np.ndarray:
-        return stats.sum(axis=1)
 
     def splits_sample(self, target: Target) -> bool:
         """Return True if E and S have statistics of their own."""
@@ -45,9 +42,7 @@ class ClassLeaf(Leaf):
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         return weight * np.log(np.take_along_axis(self.value(stats, target), y[:, None], axis=1)[:, 0])
 
-    def draw_given(
-        self, rng: np.random.Generator, parameters: Sequence[np.ndarray], target: Target, rows: Any, *regressors: Any
-    ) -> np.ndarray:
+    def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         # the parameters are the class probabilities (n, K)
         at_most = parameters[0].cumsum(axis=1)
         return (rng.random(len(at_most))[:, None] >= (at_most / at_most[:, -1:])[:, :-1]).sum(axis=1)
@@ -135,7 +130,7 @@ class DirichletMultinomial(ClassLeaf):
         others = counts.sum(axis=1, keepdims=True) - counts
         return [Distributions("beta", *pair) for pair in zip(counts.T, others.T, strict=True)]
 
-    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
         alpha = self._alpha(target)
         return (np.array([rng.dirichlet(counts + alpha) for counts in stats]),)
 
@@ -239,7 +234,7 @@ class FrozenLaplace(ClassLeaf):
     def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
         return [Constant(column) for column in self.value(stats, target).T]
 
-    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
         return (self.value(stats, target),)
 
 

@@ -159,9 +159,10 @@ class CustomLeaf(Leaf):
         self.is_classifier, self.whole = bool(classes), bool(whole)
         self.y_columns = check_count("y_columns", y_columns)
         self.x_columns = read_x_columns("x_columns", x_columns)
-        given = {"stats": stats, "log_score": log_score, "predict": predict, "variance": variance}
-        self._given = {**given, "cdf": cdf, "log_density": log_density, "draw": draw, "expectation": expectation}
-        for which, function in self._given.items():
+        functions = {"stats": stats, "log_score": log_score, "predict": predict, "variance": variance}
+        functions |= {"cdf": cdf, "log_density": log_density, "draw": draw, "expectation": expectation}
+        self._functions = functions
+        for which, function in self._functions.items():
             if function is not None and not callable(function):
                 raise TypeError(f"{which} is {in_words(function)}; give a function.")
         if self.is_classifier and (stats is not None or self.y_columns > 1 or self.x_columns is not None):
@@ -177,14 +178,14 @@ class CustomLeaf(Leaf):
         self.name = getattr(self._score, "__name__", "score") if name is None else name
         if not isinstance(self.name, str):
             raise TypeError(f"name is {in_words(name)}; give a string.")
-        check_calls(self._score, len(self._params) > 0, self._given, self.x_columns is not None)
+        check_calls(self._score, len(self._params) > 0, self._functions, self.x_columns is not None)
 
     def gives(self, which: str) -> bool:
         """Return True if the leaf has the function ``which``, such as "predict" or "draw"."""
-        return self._given[which] is not None
+        return self._functions[which] is not None
 
     def _need(self, which: str, use: str) -> Callable[..., Any]:
-        function = self._given[which]
+        function = self._functions[which]
         if function is None:
             raise ValueError(f"{self!r} has no {which}, which {use} needs; give CustomLeaf({which}=...).")
         return function
@@ -203,7 +204,7 @@ class CustomLeaf(Leaf):
         return own.T
 
     def plain_score(self, sums: np.ndarray, target: Target | None) -> float:
-        own = self._given["log_score"]
+        own = self._functions["log_score"]
         with np.errstate(all="ignore"):
             if own is not None:
                 return float(own(sums.copy()))
@@ -213,30 +214,16 @@ class CustomLeaf(Leaf):
                 # as in compiled code, where math.log(-1.0) is NaN
                 return float("nan")
 
-    def labels(self, target: Target) -> np.ndarray:
-        return target.values
-
-    def n_stats(self, target: Target) -> int:
-        return target.n_classes if self.is_classifier else super().n_stats(target)
-
-    def weight(self, stats: np.ndarray) -> np.ndarray:
-        return stats.sum(axis=1) if self.is_classifier else stats[:, 0]
-
-    def added(self, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
-        if not self.is_classifier:
-            return super().added(y, target, weight)
-        return np.eye(target.n_classes)[y] * np.broadcast_to(np.asarray(weight, dtype=np.float64), len(y))[:, None]
-
     def resolve(self, target: Target) -> Self:
         check_scores(self, target, np.random.default_rng(0), FEW_CELLS)
         return self
 
     @property
     def predicts(self) -> bool:  # type: ignore[override]
-        return self.is_classifier or self._given["predict"] is not None
+        return self.is_classifier or self._functions["predict"] is not None
 
     def value(self, stats: np.ndarray, target: Target, regressors: np.ndarray | None = None) -> np.ndarray:
-        if self.is_classifier and self._given["predict"] is None:
+        if self.is_classifier and self._functions["predict"] is None:
             each = [self.log_density(stats, np.full(len(stats), k), target) for k in range(target.n_classes)]
             chances = np.exp(np.column_stack(each))
             return chances / chances.sum(axis=1, keepdims=True)
@@ -250,11 +237,11 @@ class CustomLeaf(Leaf):
 
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         gained = super().log_density(stats, y, target, weight)
-        own = self._given["log_density"]
+        own = self._functions["log_density"]
         if own is None:
             return gained
-        given = np.asarray(own(self.sums_of(stats).copy(), y.copy(), *_copies(target.regressors)), dtype=np.float64)
-        return np.where(np.broadcast_to(weight, len(y)) == 1.0, given, gained)
+        density = np.asarray(own(self.sums_of(stats).copy(), y.copy(), *_copies(target.regressors)), dtype=np.float64)
+        return np.where(np.broadcast_to(weight, len(y)) == 1.0, density, gained)
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> CustomDistributions:
         if self.y_columns > 1:
@@ -364,7 +351,12 @@ class CustomLeaf(Leaf):
         return None
 
     def __reduce__(self) -> tuple:
-        parts = {**self._given, "score": self._score, "params": self._params.tolist(), "classes": self.is_classifier}
+        parts = {
+            **self._functions,
+            "score": self._score,
+            "params": self._params.tolist(),
+            "classes": self.is_classifier,
+        }
         parts |= {"y_columns": self.y_columns, "x_columns": self.x_columns, "whole": self.whole, "name": self.name}
         return _again, (cloudpickle.dumps(parts),)
 

@@ -32,13 +32,12 @@ MOST_ROWS = 1000
 APART = 1e-6
 """Largest difference of a probability by the distribution function and by the score."""
 LEAST_RESOLVED = 1e-4
-"""Change of an integral by halving the panels above which it is not compared."""
+"""Estimated error of an integral above which it is not compared."""
 MOST_WHOLE = 5000
 """Largest number of integers between two quantiles over which a probability is summed."""
-PANELS, NODES = 8, 20
 
 
-def check_calls(score: Callable[..., Any], has_params: bool, given: dict[str, Any], takes_x: bool) -> None:
+def check_calls(score: Callable[..., Any], has_params: bool, functions: dict[str, Any], takes_x: bool) -> None:
     """Refuse functions that cannot be called as a leaf calls them."""
     if not _takes(score, "s, n, params" if has_params else "s, n"):
         if has_params and _takes(score, "s, n"):
@@ -50,7 +49,7 @@ def check_calls(score: Callable[..., Any], has_params: bool, given: dict[str, An
         raise ValueError(
             "score is called as score(s, n), or score(s, n, params) with params=; it takes other arguments."
         )
-    for name, function in given.items():
+    for name, function in functions.items():
         call = CALLS[name] + (", X" if takes_x and name != "log_score" else "")
         if function is not None and not _takes(function, call):
             raise ValueError(
@@ -120,9 +119,9 @@ def check_predictions(leaf: CustomLeaf, target: Target) -> None:
     if leaf.gives("log_density"):
         _check_density(leaf, cells, target)
     if leaf.gives("predict"):
-        given = leaf.value(cells[:1], target, _first(target.regressors))
-        if leaf.is_classifier and (np.any(given < 0.0) or not abs(given.sum() - 1.0) <= 1e-6):
-            raise ValueError(f"predict= of {leaf!r} is {given[0].tolist()}; give probabilities that sum to one.")
+        value = leaf.value(cells[:1], target, _first(target.regressors))
+        if leaf.is_classifier and (np.any(value < 0.0) or not abs(value.sum() - 1.0) <= 1e-6):
+            raise ValueError(f"predict= of {leaf!r} is {value[0].tolist()}; give probabilities that sum to one.")
     if leaf.gives("variance"):
         spread = leaf.predictive(cells, target.values, target).at(target.regressors).variance()
         if not np.all(spread >= 0.0):
@@ -138,12 +137,12 @@ def _first(regressors: np.ndarray | None) -> np.ndarray | None:
 
 
 def _check_density(leaf: CustomLeaf, cells: np.ndarray, target: Target) -> None:
-    given = leaf.log_density(cells, target.values, target)
+    density = leaf.log_density(cells, target.values, target)
     gained = Leaf.log_density(leaf, cells, target.values, target)
-    good = np.abs(given - gained) <= 1e-6 * np.maximum(1.0, np.abs(gained))
+    good = np.abs(density - gained) <= 1e-6 * np.maximum(1.0, np.abs(gained))
     if not np.all(good):
         row = int(np.argmin(good))
-        raise ValueError(f"log_density= of {leaf!r} is {given[row]} for row {row}; by the score it is {gained[row]}.")
+        raise ValueError(f"log_density= of {leaf!r} is {density[row]} for row {row}; by the score it is {gained[row]}.")
 
 
 def _check_rises(leaf: CustomLeaf, cells: np.ndarray, target: Target) -> None:
@@ -160,13 +159,13 @@ def _check_cdf(leaf: CustomLeaf, target: Target) -> None:
     for size in sorted({min(2, n), (n + 1) // 2, n}):
         cell = own[:size].sum(axis=0)
         chances = leaf.predictive(np.tile(cell, (len(ends), 1)), ends, target).below(ends)
-        for low, high, given in zip(ends[:-1], ends[1:], np.diff(chances), strict=True):
-            found = list(_probabilities(leaf, cell, float(low), float(high), target))
-            if found and not any(abs(given - one) <= allowed for one, allowed in found):
+        for low, high, rise in zip(ends[:-1], ends[1:], np.diff(chances), strict=True):
+            by_score = list(_probabilities(leaf, cell, float(low), float(high), target))
+            if by_score and not any(abs(rise - one) <= allowed for one, allowed in by_score):
                 raise ValueError(
-                    f"cdf= of {leaf!r} rises by {given:.9g} from y={low:.6g} to y={high:.6g} in a cell with sums "
-                    f"{leaf.sums_of(cell[None])[0].tolist()}, and by the score it is {found[-1][0]:.9g}: one of them "
-                    "is wrong, or the score is no marginal likelihood."
+                    f"cdf= of {leaf!r} rises by {rise:.9g} from y={low:.6g} to y={high:.6g} in a cell with sums "
+                    f"{leaf.sums_of(cell[None])[0].tolist()}, and by the score it is {by_score[-1][0]:.9g}: one "
+                    "of them is wrong, or the score is not a marginal likelihood."
                 )
 
 
@@ -181,17 +180,15 @@ def _probabilities(
             yield total, APART
     if leaf.whole:
         return
-    coarse, fine = (_integral(leaf, cell, low, high, panels, target) for panels in (PANELS, 2 * PANELS))
-    if np.isfinite(fine) and abs(fine - coarse) <= LEAST_RESOLVED:
-        yield fine, APART + 10.0 * abs(fine - coarse)
+    # scipy.integrate takes longer to import than this library
+    from scipy import integrate
 
+    def density(y: float) -> float:
+        return float(_densities(leaf, cell, np.array([y]), target)[0])
 
-def _integral(leaf: CustomLeaf, cell: np.ndarray, low: float, high: float, panels: int, target: Target) -> float:
-    at, weight = np.polynomial.legendre.leggauss(NODES)
-    edges = np.linspace(low, high, panels + 1)
-    half = np.diff(edges) / 2.0
-    places = ((edges[:-1] + half)[:, None] + half[:, None] * at).ravel()
-    return float(_densities(leaf, cell, places, target) @ (half[:, None] * weight).ravel())
+    total, error = integrate.quad(density, low, high, epsabs=APART / 10.0, epsrel=APART / 10.0, full_output=True)[:2]
+    if np.isfinite(total) and error <= LEAST_RESOLVED:
+        yield total, APART + 10.0 * error
 
 
 def _densities(leaf: CustomLeaf, cell: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:

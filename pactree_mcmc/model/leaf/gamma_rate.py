@@ -8,11 +8,12 @@ from math import lgamma, log, log1p
 from typing import Any, Self
 
 import numpy as np
+from numpy.random import Generator
 
 from ...core.compile.address import by_address
 from ...core.special import gammaln
 from ...files.encoding import kept
-from .base import Leaf, refuse_rows
+from .base import Draws, Leaf, refuse_rows
 from .distributions import Distributions
 from .gamma import log_gamma_ratio
 from .target import Target
@@ -99,14 +100,12 @@ class GammaGamma(Leaf):
         shape, rate = self._posterior(stats)
         return [Distributions("invgamma", shape, np.zeros(len(stats)), self.k * rate)]
 
-    def expectation_given(self, parameters: Sequence[np.ndarray], *regressors: Any) -> np.ndarray:
+    def expectation_given(self, parameters: Draws, *regressors: Any) -> np.ndarray:
         return (self.k / parameters[0])[:, None]
 
-    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
         shape, rate = self._posterior(stats)
         return (rng.gamma(shape) / rate,)
 
-    def draw_given(
-        self, rng: np.random.Generator, parameters: Sequence[np.ndarray], target: Target, rows: Any, *regressors: Any
-    ) -> np.ndarray:
+    def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         return rng.gamma(self.k, size=len(parameters[0])) / parameters[0]

@@ -9,12 +9,13 @@ from math import lgamma, log, pi, sqrt
 from typing import Any, Self
 
 import numpy as np
+from numpy.random import Generator
 
 from ...core.checks import check_count, read_numbers, settle
 from ...core.compile.address import by_address
 from ...core.special import gammaln
 from ...files.encoding import kept
-from .base import Leaf
+from .base import Draws, Leaf
 from .distributions import Distributions, StudentT
 from .target import Target, check_variance
 
@@ -163,10 +164,10 @@ class MultivariateNormal(Leaf):
         spread = np.sqrt(np.diagonal(scale, axis1=1, axis2=2) / (kn * df)[:, None])
         return [StudentT(df, self.m0[j] + mean[:, j], spread[:, j]) for j in range(self.outputs)]
 
-    def expectation_given(self, parameters: Sequence[np.ndarray], *regressors: Any) -> np.ndarray:
+    def expectation_given(self, parameters: Draws, *regressors: Any) -> np.ndarray:
         return self.m0 + parameters[0]
 
-    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
         d, (kn, mean, scale) = self.outputs, self._posterior(stats[:, 1:])
         # a Wishart matrix as L A A' L', A with roots of chi-squares on its diagonal and normals below it
         chi = rng.chisquare(self.nu0 + stats[:, 1, None] - np.arange(d))
@@ -176,9 +177,7 @@ class MultivariateNormal(Leaf):
         center = mean + (root @ rng.standard_normal((len(stats), d, 1)))[:, :, 0] / np.sqrt(kn)[:, None]
         return center, root
 
-    def draw_given(
-        self, rng: np.random.Generator, parameters: Sequence[np.ndarray], target: Target, rows: Any, *regressors: Any
-    ) -> np.ndarray:
+    def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         center, root = parameters
         noise = (root @ rng.standard_normal((len(root), self.outputs, 1)))[:, :, 0]
         return self.m0 + center + noise

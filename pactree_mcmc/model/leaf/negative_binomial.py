@@ -8,11 +8,12 @@ from math import lgamma
 from typing import Any, Self
 
 import numpy as np
+from numpy.random import Generator
 
 from ...core.compile.address import by_address
 from ...core.special import gammaln, loggamma, psi, zeta
 from ...files.encoding import kept
-from .base import Leaf, refuse_rows
+from .base import Draws, Leaf, refuse_rows
 from .distributions import Distributions, count_bracket, draw_poisson
 from .gamma import FAR, HALF_LOG_TWO_PI, log_gamma_ratio, stirling_rest
 from .target import Target
@@ -109,17 +110,15 @@ class NegativeBinomialBeta(Leaf):
         # the odds (1 - p) / p have a beta prime distribution
         return [Distributions("betaprime", b, a, np.zeros(len(stats)), r)]
 
-    def expectation_given(self, parameters: Sequence[np.ndarray], *regressors: Any) -> np.ndarray:
+    def expectation_given(self, parameters: Draws, *regressors: Any) -> np.ndarray:
         return (self.dispersion * parameters[0])[:, None]
 
-    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
         _, a, b = self.predictive(stats, np.empty(0), target)
         # gammas whose ratio has the distribution of (1 - p) / p: a probability p may round to 0 or 1
         return (rng.gamma(b) / rng.gamma(a),)
 
-    def draw_given(
-        self, rng: np.random.Generator, parameters: Sequence[np.ndarray], target: Target, rows: Any, *regressors: Any
-    ) -> np.ndarray:
+    def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         return draw_poisson(rng, rng.gamma(self.dispersion, size=len(parameters[0])) * parameters[0])
 
 

@@ -9,12 +9,13 @@ from math import lgamma, log, pi
 from typing import Any, Self
 
 import numpy as np
+from numpy.random import Generator
 
 from ...core.compile.jit import jit
 from ...core.special import gammaln
 from ...files.encoding import kept
 from . import codes
-from .base import Leaf
+from .base import Draws, Leaf
 from .codes import ROUNDING
 from .distributions import Distributions, StudentT
 from .gamma import log_gamma_ratio
@@ -62,17 +63,15 @@ class NormalLeaf(Leaf):
         """Return, for the weights ``n``, 1 / n and the weight of the mean's squared distance from m0."""
         return [np.divide(1.0, n, out=np.zeros_like(n), where=n > 0), n * (self.k0 / (self.k0 + n))]
 
-    def draw_variance(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> np.ndarray:
+    def draw_variance(self, rng: Generator, stats: np.ndarray, target: Target) -> np.ndarray:
         """Draw the variance of y in each leaf given its rows, (m,)."""
         raise NotImplementedError
 
-    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
         sigma2 = self.draw_variance(rng, stats, target)
         return rng.normal(self.value(stats, target)[:, 0], np.sqrt(sigma2 / (self.k0 + stats[:, 0]))), np.sqrt(sigma2)
 
-    def draw_given(
-        self, rng: np.random.Generator, parameters: Sequence[np.ndarray], target: Target, rows: Any, *regressors: Any
-    ) -> np.ndarray:
+    def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         return rng.normal(*parameters)
 
 
@@ -164,7 +163,7 @@ class NormalInverseGamma(_UnknownVariance):
         mn, kn, an, bn = self._posterior(stats, target)
         return log_student_density(y - target.center - mn, weight, kn, an, bn)
 
-    def draw_variance(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> np.ndarray:
+    def draw_variance(self, rng: Generator, stats: np.ndarray, target: Target) -> np.ndarray:
         _, _, an, bn = self._posterior(stats, target)
         return bn / rng.gamma(an)
 
@@ -274,7 +273,7 @@ class NormalKnownVariance(NormalLeaf):
         misfit = half * apart**2 / (self.sigma2 * spread)
         return -half * np.log(2.0 * np.pi * self.sigma2) - 0.5 * np.log(spread) - misfit
 
-    def draw_variance(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> np.ndarray:
+    def draw_variance(self, rng: Generator, stats: np.ndarray, target: Target) -> np.ndarray:
         return np.full(len(stats), self.sigma2)
 
 
@@ -339,7 +338,7 @@ class NormalSharedVariance(_UnknownVariance):
         """Return the leaf model given the variance."""
         return NormalKnownVariance(float(sigma2), self.m0, self.k0)
 
-    def for_one_tree(self, rng: np.random.Generator) -> NormalKnownVariance:
+    def for_one_tree(self, rng: Generator) -> NormalKnownVariance:
         return self.given(self.b0 / rng.gamma(self.a0))
 
     def _variance(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray]:
@@ -360,7 +359,7 @@ class NormalSharedVariance(_UnknownVariance):
         scale = np.sqrt(bn / an / (self.k0 + stats[:, 0]))
         return [StudentT(2.0 * an, self.value(stats, target)[:, 0], scale)]
 
-    def draw_variance(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> np.ndarray:
+    def draw_variance(self, rng: Generator, stats: np.ndarray, target: Target) -> np.ndarray:
         an = self.a0 + stats[:, 0].sum() / 2.0
         bn = self.b0 + self.misfit(stats, target).sum() / 2.0
         return np.full(len(stats), bn / rng.gamma(an))
@@ -390,8 +389,8 @@ class NormalSharedVariance(_UnknownVariance):
         # given the posterior mean of the variance's reciprocal, which one row hardly changes
         leaves = np.array([np.bincount(node, weights=part) for part in self.row_stats(target).T]).T
         an = self.a0 + leaves[:, 0].sum() / 2.0
-        known = self.given((self.b0 + self.misfit(leaves, target).sum() / 2.0) / an)
-        return known.log_influence(others, node, target)
+        leaf = self.given((self.b0 + self.misfit(leaves, target).sum() / 2.0) / an)
+        return leaf.log_influence(others, node, target)
 
 
 def sums_of_others(values: np.ndarray) -> np.ndarray:

@@ -9,11 +9,12 @@ from math import lgamma, log, log1p, pi, sqrt
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.random import Generator
 
 from ...core.checks import read_numbers, settle
 from ...core.compile.address import by_address
 from ...files.encoding import kept
-from .base import Leaf
+from .base import Draws, Leaf
 from .custom import read_x_columns
 from .distributions import Distributions, StudentT
 from .gamma import log_gamma_ratio
@@ -160,11 +161,13 @@ class NormalLinear(Leaf):
         return Posterior(mean, precision, self.a0 + sums[:, 0] / 2.0, self.b0 + misfit / 2.0)
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
-        given, half = self._posterior(sums[None]), sums[0] / 2.0
+        posterior, half = self._posterior(sums[None]), sums[0] / 2.0
         log_prior = (math.log(self.k0) + len(self.columns) * math.log(self.k1)) / 2.0
-        ratio = log_gamma_ratio(np.float64(self.a0), np.float64(half)) - self.a0 * np.log1p(given.bn[0] / self.b0 - 1.0)
-        rest = half * np.log(given.bn[0]) + half * math.log(2.0 * pi)
-        return float(ratio - rest + log_prior - np.linalg.slogdet(given.precision[0])[1] / 2.0)
+        ratio = log_gamma_ratio(np.float64(self.a0), np.float64(half)) - self.a0 * np.log1p(
+            posterior.bn[0] / self.b0 - 1.0
+        )
+        rest = half * np.log(posterior.bn[0]) + half * math.log(2.0 * pi)
+        return float(ratio - rest + log_prior - np.linalg.slogdet(posterior.precision[0])[1] / 2.0)
 
     def value(self, stats: np.ndarray, target: Target, *regressors: np.ndarray) -> np.ndarray:
         return self.m0 + (self._posterior(stats[:, 1:]).mean * self._basis(*regressors)).sum(axis=1, keepdims=True)
@@ -175,19 +178,17 @@ class NormalLinear(Leaf):
     def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
         return [LinearDistributions(self, stats, noise=0.0)]
 
-    def expectation_given(self, parameters: Sequence[np.ndarray], *regressors: Any) -> np.ndarray:
+    def expectation_given(self, parameters: Draws, *regressors: Any) -> np.ndarray:
         return self.m0 + (parameters[0] * self._basis(*regressors)).sum(axis=1, keepdims=True)
 
-    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
-        given = self._posterior(stats[:, 1:])
-        sigma = np.sqrt(given.bn / rng.gamma(given.an))
-        upper = np.linalg.cholesky(given.precision).transpose(0, 2, 1)
-        off = np.linalg.solve(upper, rng.standard_normal((*given.mean.shape, 1)))[:, :, 0]
-        return given.mean + sigma[:, None] * off, sigma
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
+        posterior = self._posterior(stats[:, 1:])
+        sigma = np.sqrt(posterior.bn / rng.gamma(posterior.an))
+        upper = np.linalg.cholesky(posterior.precision).transpose(0, 2, 1)
+        off = np.linalg.solve(upper, rng.standard_normal((*posterior.mean.shape, 1)))[:, :, 0]
+        return posterior.mean + sigma[:, None] * off, sigma
 
-    def draw_given(
-        self, rng: np.random.Generator, parameters: Sequence[np.ndarray], target: Target, rows: Any, *regressors: Any
-    ) -> np.ndarray:
+    def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         coefficients, sigma = parameters
         basis = self._basis(*regressors) if rows is None else self._basis(target.regressors[rows])
         return self.m0 + (coefficients * basis).sum(axis=1) + sigma * rng.standard_normal(len(sigma))
@@ -219,7 +220,7 @@ class LinearDistributions(Distributions):
 
     def at(self, regressors: np.ndarray) -> StudentT:
         """Return the distributions at the regressors (m, c) of a row each."""
-        given, basis = self.leaf._posterior(self.stats[:, 1:]), self.leaf._basis(regressors)
-        widened = (basis * np.linalg.solve(given.precision, basis[:, :, None])[:, :, 0]).sum(axis=1)
-        location = self.leaf.m0 + (given.mean * basis).sum(axis=1)
-        return StudentT(2.0 * given.an, location, np.sqrt(given.bn / given.an * (self.noise + widened)))
+        posterior, basis = self.leaf._posterior(self.stats[:, 1:]), self.leaf._basis(regressors)
+        widened = (basis * np.linalg.solve(posterior.precision, basis[:, :, None])[:, :, 0]).sum(axis=1)
+        location = self.leaf.m0 + (posterior.mean * basis).sum(axis=1)
+        return StudentT(2.0 * posterior.an, location, np.sqrt(posterior.bn / posterior.an * (self.noise + widened)))

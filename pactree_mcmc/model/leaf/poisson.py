@@ -9,13 +9,14 @@ from math import lgamma, log, log1p
 from typing import Any, Self
 
 import numpy as np
+from numpy.random import Generator
 
 from ...core.compile.jit import jit
 from ...core.special import gammaln
 from ...files.encoding import kept
 from ...table.words import count_text, figure, figures
 from . import codes
-from .base import Leaf, check_positive, refuse_rows
+from .base import Draws, Leaf, check_positive, refuse_rows
 from .distributions import Distributions, NegativeBinomial, draw_poisson
 from .gamma import HALF_LOG_TWO_PI, divergence, scalar_divergence, scalar_stirling_rest, stirling_rest
 from .target import Target
@@ -148,12 +149,10 @@ class PoissonGamma(Leaf):
         scale = 1.0 / (self.rate + stats[:, 0])
         return [Distributions("gamma", self.shape + stats[:, 1], np.zeros(len(stats)), scale)]
 
-    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
         return (rng.gamma(self.shape + stats[:, 1]) / (self.rate + stats[:, 0]),)
 
-    def draw_given(
-        self, rng: np.random.Generator, parameters: Sequence[np.ndarray], target: Target, rows: Any, *regressors: Any
-    ) -> np.ndarray:
+    def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         return draw_poisson(rng, parameters[0] * (1.0 if rows is None else self._exposure(target)[rows]))
 
 

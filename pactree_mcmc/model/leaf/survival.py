@@ -9,13 +9,14 @@ from math import lgamma, log, log1p
 from typing import Any, Self
 
 import numpy as np
+from numpy.random import Generator
 
 from ...core.compile.address import by_address
 from ...core.special import gammaln
 from ...files.encoding import kept
 from ...table.labels import is_missing
 from ...table.words import count_text, figure, figures
-from .base import Leaf, refuse_rows
+from .base import Draws, Leaf, refuse_rows
 from .distributions import Distributions
 from .gamma import log_gamma_ratio
 from .target import LEAST_VARIANCE, Target
@@ -98,21 +99,17 @@ class SurvivalLeaf(Leaf):
         scale = math.gamma(1.0 + 1.0 / self.k) * rate ** (1.0 / self.k)
         return [Distributions("gengamma", shape, np.full(len(stats), -self.k), np.zeros(len(stats)), scale)]
 
-    def expectation_given(self, parameters: Sequence[np.ndarray], *regressors: Any) -> np.ndarray:
+    def expectation_given(self, parameters: Draws, *regressors: Any) -> np.ndarray:
         return (math.gamma(1.0 + 1.0 / self.k) * parameters[0] ** (-1.0 / self.k))[:, None]
 
-    def draw_parameters(self, rng: np.random.Generator, stats: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
         shape, rate = self._posterior(stats)
         return (rng.gamma(shape) / rate,)
 
-    def draw_given(
-        self, rng: np.random.Generator, parameters: Sequence[np.ndarray], target: Target, rows: Any, *regressors: Any
-    ) -> np.ndarray:
+    def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         return (rng.exponential(size=len(parameters[0])) / parameters[0]) ** (1.0 / self.k)
 
-    def draw_y(
-        self, rng: np.random.Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: np.ndarray
-    ) -> np.ndarray:
+    def draw_y(self, rng: Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: Any) -> np.ndarray:
         time = self.draw(rng, stats, leaf, target, rows)
         return np.column_stack([time, np.ones(len(time))])
 

@@ -59,5 +59,5 @@ class Target(NamedTuple):
 
     @property
     def weights(self) -> np.ndarray:
-        """Sample weights (n,), ones when none were given."""
+        """Sample weights (n,); ones if there are none."""
         return np.ones(len(self.values)) if self.weight is None else self.weight

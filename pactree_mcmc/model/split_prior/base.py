@@ -149,21 +149,21 @@ class SplitPrior:
         weight = self.coordinate_weights(cell.columns)
         return np.array([w if w > 0.0 and self.count_splits(cell, k) > 0 else 0.0 for k, w in enumerate(weight)])
 
-    def log_probability(self, cell: PlainCell, split: Split, given: np.ndarray | None = None) -> float:
-        """Return log R(split | cell), for the feature weights ``given`` (p,) if they are unknown."""
+    def log_probability(self, cell: PlainCell, split: Split, feature_weights: np.ndarray | None = None) -> float:
+        """Return log R(split | cell), for ``feature_weights`` (p,) if they are unknown."""
         weight = self.admissible(cell)
-        if given is not None:
-            weight = weight * given[cell.columns.source]
+        if feature_weights is not None:
+            weight = weight * feature_weights[cell.columns.source]
         k = split.feature
         if weight[k] == 0.0 or not self.admits(cell, split):
             return -math.inf
         return math.log(weight[k]) - math.log(weight.sum()) - math.log(self.mass(cell, k))
 
-    def draw(self, rng: np.random.Generator, cell: PlainCell, log_given: np.ndarray | None = None) -> Split:
-        """Draw a split of a cell from R, for the log feature weights ``log_given`` (p,) if they are unknown."""
+    def draw(self, rng: np.random.Generator, cell: PlainCell, log_weights: np.ndarray | None = None) -> Split:
+        """Draw a split of a cell from R, for the log feature weights ``log_weights`` (p,) if they are unknown."""
         weight = self.admissible(cell)
-        if log_given is not None:
-            log_weight = np.where(weight > 0.0, log_given[cell.columns.source], -np.inf)
+        if log_weights is not None:
+            log_weight = np.where(weight > 0.0, log_weights[cell.columns.source], -np.inf)
             weight = weight * np.exp(log_weight - log_weight.max())
         return self.draw_split_of(rng, cell, int(rng.choice(len(weight), p=weight / weight.sum())))
 

@@ -170,7 +170,7 @@ class CustomSplits(SplitPrior):
         return self.of.natural_depth(n_units, n_codes)
 
     def with_min_leaf(self, rows: int) -> CustomSplits:
-        return self._with(of=self.of.with_min_leaf(rows))
+        return CustomSplits(**self._arguments | {"of": self.of.with_min_leaf(rows)})
 
     def bind(self, scales: list[AnyScale]) -> BoundSplits:
         bound = BoundSplits(self, scales)
@@ -240,13 +240,13 @@ class CustomSplits(SplitPrior):
             return "its weights differ from those that the file has for some cuts"
         return None
 
-    def _with(self, **changes: Any) -> CustomSplits:
-        parts = {"weight": self.weight, "of": self.of, "params": self.params.tolist(), "over": self.over}
-        return CustomSplits(**{**parts, "by_depth": self.by_depth, "name": self.name, **changes})
+    @property
+    def _arguments(self) -> dict[str, Any]:
+        own = {"weight": self.weight, "of": self.of, "params": self.params.tolist(), "over": self.over}
+        return own | {"by_depth": self.by_depth, "name": self.name}
 
     def __reduce__(self) -> tuple:
-        parts = {"weight": self.weight, "of": self.of, "params": self.params.tolist(), "over": self.over}
-        return _again, (cloudpickle.dumps(parts | {"by_depth": self.by_depth, "name": self.name}),)
+        return _again, (cloudpickle.dumps(self._arguments),)
 
     def __deepcopy__(self, memo: dict) -> CustomSplits:
         return self
@@ -368,7 +368,7 @@ class BoundSplits(SplitPrior):
             if not self.splits.by_depth:
                 deeper = plain_weight(self.splits.weight, cut._replace(depth=3), self.splits.params)
                 if not abs(deeper - plain) <= TOLERANCE * plain:
-                    raise ValueError(f"{self.splits!r} looks at the depth of the cell; give by_depth=True.")
+                    raise ValueError(f"{self.splits!r} depends on the depth of the cell; give by_depth=True.")
 
     def warn_of_root(self, root: PlainCell) -> None:
         """Warn if the cell of all rows has splits and each of them, on features that are drawn, weighs 0."""
@@ -414,8 +414,8 @@ class BoundSplits(SplitPrior):
         mass = np.array([self.mass(cell, k) if w > 0.0 else 0.0 for k, w in enumerate(weight)])
         return np.where(mass > 0.0, weight * (mass if self.splits.over == "cell" else 1.0), 0.0)
 
-    def log_probability(self, cell: PlainCell, split: Split, given: np.ndarray | None = None) -> float:
-        log_r = super().log_probability(cell, split, given)
+    def log_probability(self, cell: PlainCell, split: Split, feature_weights: np.ndarray | None = None) -> float:
+        log_r = super().log_probability(cell, split, feature_weights)
         return log_r + math.log(self._weight_of(cell, split)) if log_r > -math.inf else log_r
 
     def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -33,7 +32,7 @@ def kd_tree(X: Any, depth: int, *, y: Any = None, rule: str = "median", coordina
     y : array-like of shape (n,), optional
         Class labels: a cell whose rows have one label is a leaf too.
     rule : {"median", "midpoint"}, default "median"
-        "median": the cut between two neighbouring values that parts the cell's rows most evenly. "midpoint": the
+        "median": the cut between two neighbouring values that splits the rows of the cell most evenly. "midpoint": the
         middle of the range of the cell's rows.
     coordinate : {"cycling", "widest"}, default "cycling"
         "cycling": feature ``depth mod p``, or the next one in which the cell's rows differ. "widest": the feature
@@ -69,43 +68,7 @@ def kd_tree(X: Any, depth: int, *, y: Any = None, rule: str = "median", coordina
     check_choice("rule", rule, ("median", "midpoint"))
     check_choice("coordinate", coordinate, ("cycling", "widest"))
     x = _ordered_numbers(X, "a KD tree")
-    with np.errstate(over="ignore"):
-        spread = x.std(axis=0)
-    unit = np.where((spread > 0.0) & np.isfinite(spread), spread, 1.0)
-
-    @functools.cache
-    def ranks(k: int) -> tuple[np.ndarray, np.ndarray]:
-        order = np.argsort(x[:, k]).astype(np.int32)
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(x))
-        return order, rank
-
-    def ordered(cells: _Cells, chosen: np.ndarray) -> np.ndarray:
-        # sorting integers that contain cell and rank is an order of magnitude faster than sorting by two keys
-        out, cell = np.zeros(len(chosen)), np.repeat(np.arange(len(cells.sizes)), cells.sizes)
-        for k in np.unique(chosen[chosen != LEAF]).tolist():
-            here, (order, rank) = chosen == k, ranks(k)
-            out[here] = x[order[np.sort(cell[here] * len(x) + rank[cells.rows[here]]) % len(x)], k]
-        return out
-
-    def split(level: int, cells: _Cells) -> _Splits:
-        m, p = len(cells.first), x.shape[1]
-        feature, widest, low, high = np.full(m, LEAF), np.full(m, -1.0), np.zeros(m), np.zeros(m)
-        for k in [(level + j) % p for j in range(p)] if coordinate == "cycling" else range(p):
-            value = x[cells.rows, k]
-            lowest, highest = np.minimum.reduceat(value, cells.first), np.maximum.reduceat(value, cells.first)
-            # rows that differ count more than equal ones, even if their range rounds to 0
-            width = 0.0 if coordinate == "cycling" else highest / unit[k] - lowest / unit[k]
-            is_wider = (lowest < highest) & (width > widest)
-            feature, widest = np.where(is_wider, k, feature), np.where(is_wider, width, widest)
-            low, high = np.where(is_wider, lowest, low), np.where(is_wider, highest, high)
-            if coordinate == "cycling" and np.all(widest == 0.0):
-                break
-        chosen = np.repeat(feature, cells.sizes)
-        threshold = _median_cuts(ordered(cells, chosen), cells) if rule == "median" else _halfway(low, high)
-        return _Splits(feature, threshold, x[cells.rows, chosen] <= np.repeat(threshold, cells.sizes))
-
-    return FixedTree(_grow(_labels(y, len(x), X), int(depth), split))
+    return FixedTree(_grow(_labels(y, len(x), X), int(depth), _KdSplits(x, rule, coordinate)))
 
 
 def _ordered_numbers(X: Any, what: str) -> np.ndarray:
@@ -213,6 +176,53 @@ def _in_preorder(features: list[np.ndarray], thresholds: list[np.ndarray], lefts
     return Tree(feature[order], threshold[order], *children)
 
 
+class _KdSplits:
+    """Splits of the cells of a KD tree over a table (n, p)."""
+
+    def __init__(self, x: np.ndarray, rule: str, coordinate: str) -> None:
+        self.x, self.is_median, self.is_cycling = x, rule == "median", coordinate == "cycling"
+        with np.errstate(over="ignore"):
+            spread = x.std(axis=0)
+        self.unit = np.where((spread > 0.0) & np.isfinite(spread), spread, 1.0)
+        self.ranked: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+
+    def __call__(self, level: int, cells: _Cells) -> _Splits:
+        m, p = len(cells.first), self.x.shape[1]
+        feature, widest, low, high = np.full(m, LEAF), np.full(m, -1.0), np.zeros(m), np.zeros(m)
+        for k in [(level + j) % p for j in range(p)] if self.is_cycling else range(p):
+            value = self.x[cells.rows, k]
+            lowest, highest = np.minimum.reduceat(value, cells.first), np.maximum.reduceat(value, cells.first)
+            # rows that differ count more than equal ones, even if their range rounds to 0
+            width = 0.0 if self.is_cycling else highest / self.unit[k] - lowest / self.unit[k]
+            is_wider = (lowest < highest) & (width > widest)
+            feature, widest = np.where(is_wider, k, feature), np.where(is_wider, width, widest)
+            low, high = np.where(is_wider, lowest, low), np.where(is_wider, highest, high)
+            if self.is_cycling and np.all(widest == 0.0):
+                break
+        threshold = _median_cuts(self._ordered(cells, feature), cells) if self.is_median else _halfway(low, high)
+        value = self.x[cells.rows, np.repeat(feature, cells.sizes)]
+        return _Splits(feature, threshold, value <= np.repeat(threshold, cells.sizes))
+
+    def _ordered(self, cells: _Cells, feature: np.ndarray) -> np.ndarray:
+        """Return the values of the feature of each cell in ascending order, cell after cell."""
+        cell, n = np.repeat(np.arange(len(feature)), cells.sizes), len(self.x)
+        out = np.zeros(len(cell))
+        for k in np.unique(feature[feature != LEAF]).tolist():
+            here, (order, rank) = (feature == k)[cell], self._ranks(k)
+            # sorting integers that contain cell and rank is an order of magnitude faster than sorting by two keys
+            out[here] = self.x[order[np.sort(cell[here] * n + rank[cells.rows[here]]) % n], k]
+        return out
+
+    def _ranks(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows in the order of feature ``k``, and the place of each row in this order."""
+        if k not in self.ranked:
+            order = np.argsort(self.x[:, k]).astype(np.int32)
+            rank = np.empty_like(order)
+            rank[order] = np.arange(len(order))
+            self.ranked[k] = order, rank
+        return self.ranked[k]
+
+
 def _median_cuts(value: np.ndarray, cells: _Cells) -> np.ndarray:
     """Return the threshold (m,) of the cut of each cell nearest the middle of its values, which ascend."""
     cell = np.repeat(np.arange(len(cells.sizes)), cells.sizes)
@@ -295,7 +305,7 @@ def dyadic_tree(X: Any, depth: int, *, y: Any = None, bounds: Any = None) -> Fix
 
 
 def box_around(x: np.ndarray) -> np.ndarray:
-    """Lower and upper end (p, 2) of each column; a constant one gets a wider end."""
+    """Return the lower and upper end (p, 2) of each column; a constant one gets a wider end."""
     low, high = x.min(axis=0), x.max(axis=0)
     return np.column_stack([low, np.where(low < high, high, low + np.maximum(1.0, np.abs(low)))])
 
@@ -338,16 +348,16 @@ def contexts(symbols: Any, depth: int, n_symbols: int) -> Contexts:
            [0, 1]], dtype=uint8), y=array([1, 0, 1], dtype=uint8))
     """
     _check_alphabet(depth, n_symbols)
-    given = read_array("symbols", symbols)
-    if given.ndim != 1 or given.dtype.kind not in "iu":
-        raise ValueError(f"symbols has dtype {given.dtype} and shape {given.shape}; give integers of shape (n,).")
-    if len(given) < depth + 2:
-        raise ValueError(f"symbols holds {len(given)} symbols; depth={depth} needs at least {depth + 2}.")
-    wrong = (given < 0) | (given >= n_symbols)
+    sequence = read_array("symbols", symbols)
+    if sequence.ndim != 1 or sequence.dtype.kind not in "iu":
+        raise ValueError(f"symbols has dtype {sequence.dtype} and shape {sequence.shape}; give integers of shape (n,).")
+    if len(sequence) < depth + 2:
+        raise ValueError(f"symbols holds {len(sequence)} symbols; depth={depth} needs at least {depth + 2}.")
+    wrong = (sequence < 0) | (sequence >= n_symbols)
     if wrong.any():
         i = int(np.argmax(wrong))
-        raise ValueError(f"symbols[{i}] is {given[i]}, outside the alphabet 0..{n_symbols - 1}.")
-    coded = given.astype(np.min_scalar_type(n_symbols - 1))
+        raise ValueError(f"symbols[{i}] is {sequence[i]}, outside the alphabet 0..{n_symbols - 1}.")
+    coded = sequence.astype(np.min_scalar_type(n_symbols - 1))
     back = np.lib.stride_tricks.sliding_window_view(coded[:-1], depth)[:, ::-1]
     return Contexts(np.ascontiguousarray(back), coded[depth:])
 
@@ -403,7 +413,7 @@ def context_tree(depth: int, n_symbols: int) -> FixedTree:
 
 @jit
 def grow_contexts(depth: int, n_symbols: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Feature, threshold, left, right and joint of the nodes of a complete context tree in preorder."""
+    """Return feature, threshold, left, right and joint of the nodes of a complete context tree in preorder."""
     size = np.ones(depth + 1, dtype=np.int64)  # of the tree below a node, by how many symbols it may still ask for
     for r in range(1, depth + 1):
         size[r] = n_symbols - 1 + n_symbols * size[r - 1]

@@ -155,10 +155,10 @@ class FixedTree(SplitPrior):
                 raise ValueError(f"the fixed tree and X disagree on whether column {columns.names[k]!r} is nominal.")
             if self.tree.columns is not None and asked.any() and categories is not None:
                 own = self.tree.columns.categories[k]
-                known = None if own is None else own.tolist()
-                if known != categories.tolist():
+                labels = None if own is None else own.tolist()
+                if labels != categories.tolist():
                     raise ValueError(
-                        f"the fixed tree knows the categories {known} of column {columns.names[k]!r}; "
+                        f"the fixed tree has the categories {labels} of column {columns.names[k]!r}; "
                         f"X holds {categories.tolist()}: give a tree over the same categories."
                     )
             if categories is not None:

@@ -48,17 +48,16 @@ class GridCuts(SplitPrior):
     kind = GRID
 
     def __post_init__(self) -> None:
+        check_weights(self.feature_weights)
         if isinstance(self.cuts, int | np.integer) and not isinstance(self.cuts, bool):
             check_count("cuts", self.cuts)
-            check_weights(self.feature_weights)
             return
-        check_weights(self.feature_weights)
         if not isinstance(self.cuts, list | tuple | np.ndarray) or getattr(self.cuts, "ndim", 1) == 0:
             raise ValueError(f"cuts={in_words(self.cuts)}; give an integer >= 1 or one increasing array a feature.")
-        for k, given in enumerate(self.cuts):
-            points = np.empty(0) if given is None else read_numbers(f"cuts of feature {k}", given)
+        for k, cuts in enumerate(self.cuts):
+            points = np.empty(0) if cuts is None else read_numbers(f"cuts of feature {k}", cuts)
             if points.ndim != 1 or not np.isfinite(points).all():
-                what = in_words(given)
+                what = in_words(cuts)
                 raise ValueError(f"cuts of feature {k} are not a one-dimensional array of finite numbers: {what}.")
             if np.any(points[1:] <= points[:-1]):
                 what = "duplicate" if np.any(np.diff(np.sort(points)) == 0.0) else "unsorted"
@@ -95,9 +94,9 @@ class GridCuts(SplitPrior):
         columns = learn_columns(table, nominal, missing)
         # the second coordinate of a feature with missing values has the same cuts
         scales = cls(cuts).scales(table, columns)[: columns.n_features]
-        known = zip(scales, columns.categories, strict=True)
+        pairs = zip(scales, columns.categories, strict=True)
         return cls(
-            [scale.cuts if isinstance(scale, Scale) and c is None else None for scale, c in known], feature_weights
+            [scale.cuts if isinstance(scale, Scale) and c is None else None for scale, c in pairs], feature_weights
         )
 
     @property

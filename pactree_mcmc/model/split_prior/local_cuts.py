@@ -78,7 +78,7 @@ class LocalCuts(SplitPrior):
     @property
     def use_of_rows(self) -> str:
         return (
-            "LocalCuts has the splits that part the rows of a cell, counted ones too; give GridCuts.from_table "
+            "LocalCuts has the splits that separate the rows of a cell, counted ones too; give GridCuts.from_table "
             "with rows of E, DyadicCuts with bounds, or a FixedTree grown on E"
         )
 

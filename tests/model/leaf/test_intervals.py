@@ -180,6 +180,33 @@ def test_count_quantiles_are_the_least_that_suffice(q):
         assert found == 0.0 or distribution.cdf(found - 1.0) < q * (1.0 + 1e-9)
 
 
+PRECISE = {
+    "betaprime": lambda k, shape, y: [
+        mpmath.betainc(*shapes, 0, end, regularized=True)
+        for shapes, end in (((k, shape), y / (1 + y)), ((shape, k), 1 / (1 + y)))
+    ],
+    "burr12": lambda k, shape, y: [1 - (1 + y**k) ** -shape, (1 + y**k) ** -shape],
+    "t": lambda df, scale, y: [
+        mpmath.betainc(df / 2, 0.5, 0, df / (df + (y / scale) ** 2), regularized=True) / 2 * sign + (sign < 0)
+        for sign in (-1, 1)
+    ],
+}
+"""P(Y <= y) and P(Y > y) of the distributions that SciPy computes, y > 0."""
+
+
+@pytest.mark.parametrize("y", [1e-9, 0.003, 1.0, 40.0, 1e6])
+@pytest.mark.parametrize(
+    ("family", "first", "second"),
+    [("betaprime", 2.0, 5.0), ("betaprime", 0.4, 300.0), ("burr12", 0.8, 3.0), ("t", 5.0, 2.0)],
+)
+def test_tails_by_scipy_are_those_of_arbitrary_precision(family, first, second, y):
+    distribution = of(StudentT, first, 0.0, second) if family == "t" else by_scipy(family, first, second)
+    with mpmath.workdps(60):
+        tails = PRECISE[family](mpmath.mpf(first), mpmath.mpf(second), mpmath.mpf(y))
+    assert distribution.below(np.array([y]))[0] == pytest.approx(float(tails[0]), rel=1e-12, abs=1e-300)
+    assert distribution.above(np.array([y]))[0] == pytest.approx(float(tails[1]), rel=1e-11, abs=1e-300)
+
+
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("q", [1e-9, 0.0005, 0.05, 0.5, 0.95, 0.9995, 1.0 - 1e-9])
 def test_quantiles_of_one_distribution_scale(q, size):

@@ -113,8 +113,9 @@ def test_the_score_is_the_integral_of_the_likelihood(name):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("name", LEAVES)
+@pytest.mark.parametrize("name", ["linear", "linear, from the data"])
 def test_compiled_score_is_the_plain_one(name, weighted):
+    """`pt.testing.check_leaf` takes no leaves that use columns of X."""
     rng = np.random.default_rng(7)
     model = model_of(name, rng.choice([0.0, 0.3, 1.0, 2.5], N) if weighted else None)
     rule = model.leaf.rule(model.target)
@@ -177,10 +178,10 @@ def test_linear_regression_is_a_joint_student_distribution():
         X[row : row + 1]
     )
     gained = leaf.log_density(np.tile(own[rows].sum(axis=0), (N, 1)), REALS, model.target)[row]
-    student = stats.t(distribution.df, distribution.location, distribution.scale)
+    student = stats.t(*distribution.parameters)
     assert student.logpdf(REALS[row]) == pytest.approx(gained, abs=1e-10)
     assert leaf.value(own[rows].sum(axis=0)[None], model.target, X[row : row + 1])[0, 0] == pytest.approx(
-        distribution.location[0]
+        distribution.parameters[1][0]
     )
 
 

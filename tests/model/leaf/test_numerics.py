@@ -118,7 +118,7 @@ def assert_digits(found, true, slack=0.0):
 
 
 def slack_of(model, rows):
-    """What the moments themselves lose where light rows lie beside heavy ones far from the mean of all y.
+    """Return the rounding error of the moments if light rows lie beside heavy ones far from the mean of all y.
 
     The squares about the mean carry the rounding of the squares about the centre.
     """

@@ -294,7 +294,7 @@ class TestWhatIsWrong:
 
 @pytest.mark.slow
 def test_empty_boxes_of_equal_widths_are_not_alike():
-    """Where the cut at 2 weighs nothing, of the empty boxes with one cut inside one cannot be split."""
+    """One of the empty boxes with one cut cannot be split, since the cut at 2 has weight 0."""
     splits = pt.CustomSplits(lambda cut: cut.at != 2.0, pt.GridCuts([[1.0, 2.0, 3.0, 5.0, 7.0]]))
     prior = pt.LeafPenalty(0.5, max_depth=4)
     model = pt.TreeModel([[0.0], [0.0], [9.0]], [0, 0, 1], split_prior=splits, tree_prior=prior)

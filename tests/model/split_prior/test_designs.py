@@ -1,11 +1,14 @@
-"""KD trees and context trees are what their definitions say."""
+"""KD trees, dyadic trees and context trees are what their definitions say; split probabilities of fixed trees."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
+import exact
 import pactree_mcmc as pt
 from pactree_mcmc.tree.arrays import LEAF
+from tests.reference import pac_bayes as naive
 
 
 def _cells(tree, X):
@@ -19,7 +22,7 @@ def _cells(tree, X):
 
 
 def _best_fraction(x):
-    """How evenly a cut can part the values: the smallest possible distance of the left size from the middle."""
+    """Return twice the smallest possible distance of the left size from the middle."""
     sizes = [int((x <= v).sum()) for v in np.unique(x)[:-1]]
     return min(abs(2 * s - len(x)) for s in sizes)
 
@@ -90,7 +93,7 @@ def test_contexts_read_the_sequence_backwards():
 
 
 @pytest.mark.parametrize(("depth", "m"), [(1, 2), (3, 2), (2, 3), (2, 5)])
-def test_a_context_tree_tells_all_contexts_apart(depth, m):
+def test_a_context_tree_has_a_leaf_for_each_context(depth, m):
     design = pt.context_tree(depth, m)
     assert design.tree.n_leaves == m**depth
     contexts = np.array(np.meshgrid(*[range(m)] * depth)).reshape(depth, -1).T
@@ -112,3 +115,111 @@ def test_contexts_refuse():
         pt.context_tree(2, 1)
     with pytest.raises(ValueError, match="give a smaller depth"):
         pt.context_tree(40, 2)
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize("seed", range(20))
+def test_trees_are_those_grown_plainly(seed, labelled):
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(2, 40)), int(rng.integers(1, 4))
+    X = rng.random((n, p)) if seed % 2 else np.vstack([np.zeros(p), np.full(p, 8.0), rng.integers(0, 9, size=(n, p))])
+    y = rng.integers(0, 2, size=len(X))
+    for design, grow in ((pt.dyadic_tree, naive.dyadic), (pt.kd_tree, naive.kd)):
+        tree = design(X, 6, y=y if labelled else None).tree
+        nodes = list(grow(X, y if labelled else range(len(X)), 6).walk())
+        assert tree.feature.tolist() == [node.feature for node in nodes]
+        assert tree.threshold == pytest.approx([node.cut for node in nodes])
+
+
+def test_a_dyadic_tree_has_the_cells_of_dyadic_cuts():
+    """Rows in different cells of the deepest level lie in different leaves, and thresholds agree to the last bit."""
+    rng = np.random.default_rng(2)
+    X, bounds = rng.random((200, 2)) * 1e3, [[0.0, 1e3], [-7.0, 1003.0]]
+    tree = pt.dyadic_tree(X, 8, bounds=bounds).tree
+    model = pt.TreeModel(X, rng.integers(0, 2, size=200), split_prior=pt.DyadicCuts(4, cyclic=True, bounds=bounds))
+    leaf = tree.apply(X)
+    for k in np.unique(leaf):
+        inside = np.unique(model.units.codes[:, model.unit_of_row][:, leaf == k], axis=1)
+        assert np.sum(leaf == k) == 1 or inside.shape[1] == 1
+    for k, scale in enumerate(model.scales):
+        assert all(scale.cut_of(float(t)) is not None for t in tree.threshold[tree.feature == k])
+
+
+def test_values_outside_the_bounds_lie_in_the_outermost_cells():
+    tree = pt.dyadic_tree([[-5.0], [0.1], [0.9], [7.0]], 1, bounds=[[0.0, 1.0]]).tree
+    assert tree.threshold[0] == 0.5
+    assert tree.apply([[-9.0], [0.5], [0.51], [99.0]]).tolist() == [1, 1, 2, 2]
+
+
+def test_constant_columns_and_deep_trees():
+    tree = pt.dyadic_tree(np.column_stack([np.full(4, 3.0), [0.0, 1.0, 2.0, 3.0]]), 62).tree
+    assert tree.n_leaves >= 4 and np.all(np.isfinite(tree.threshold))
+    with pytest.raises(ValueError, match="levels=32: codes would overflow"):
+        pt.dyadic_tree([[0.0], [1.0]], 32)
+
+
+@pytest.mark.parametrize("design", [pt.dyadic_tree, pt.kd_tree])
+def test_bad_input_is_refused(design):
+    X = np.arange(6.0)[:, None]
+    with pytest.raises(ValueError, match="depth=0 is out of range"):
+        design(X, 0)
+    with pytest.raises(ValueError, match=r"y has shape \(5,\); X has 6 rows"):
+        design(X, 2, y=np.zeros(5))
+    with pytest.raises(ValueError, match="contains NaN"):
+        design(X * np.nan, 2)
+
+
+def test_bounds_are_checked():
+    with pytest.raises(ValueError, match="bounds has 2 rows; X has 1 columns"):
+        pt.dyadic_tree([[0.0], [1.0]], 2, bounds=[[0, 1], [0, 1]])
+    with pytest.raises(ValueError, match="give lower < upper"):
+        pt.dyadic_tree([[0.0], [1.0]], 2, bounds=[[1, 1]])
+
+
+def test_a_tree_of_one_sample_weighs_another():
+    """Designs serve TreeModel as any fixed tree does."""
+    rng = np.random.default_rng(4)
+    X, y = rng.random((60, 2)), rng.integers(0, 2, size=60)
+    model = pt.TreeModel(X, y, split_prior=pt.dyadic_tree(X[:30], 4, y=y[:30], bounds=[[0, 1]] * 2))
+    assert np.isfinite(exact.solve(model).log_evidence)
+
+
+def fitted(seed, n=60):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 6, (n, 3)).astype(float)
+    y = rng.integers(0, 2, n)
+    return X, y, pt.FixedTree.from_sklearn(DecisionTreeClassifier(random_state=0).fit(X, y))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_split_probabilities_are_those_of_local_cuts(seed):
+    """The prior of the whole tree under local cuts is the product of its split probabilities."""
+    X, y, design = fitted(seed)
+    rho = 0.6
+    local = pt.TreeModel(X, y, tree_prior=pt.BranchingProcess(rho, max_depth=None))
+    splits = design.split_probabilities(X, rho)[design.tree.feature >= 0]
+    leaves = sum(
+        0.0 if local.is_forced(visit.cell) else np.log(1.0 - rho)
+        for visit in local.visit(design.tree)
+        if visit.split is None
+    )
+    assert np.isclose(np.log(splits).sum() + leaves, local.log_prior(design.tree), rtol=0.0, atol=1e-9)
+
+
+def test_nominal_features_count_their_parts():
+    X = np.array([["a", 0.0], ["b", 1.0], ["c", 0.0], ["d", 1.0]], dtype=object)
+    tree = pt.Tree([0, -1, -1], [0.0, 0.0, 0.0], [1, 0, 0], [2, 0, 0], categories=[3, -1, -1])
+    assert pt.FixedTree(tree).split_probabilities(X, 0.7).tolist() == [0.7 / (2 * 7), 0.0, 0.0]
+
+
+@pytest.mark.parametrize("rho", [-0.1, 1.0, float("nan")])
+def test_rho_out_of_range(rho):
+    X, _, design = fitted(0)
+    with pytest.raises(ValueError, match="out of range"):
+        design.split_probabilities(X, rho)
+
+
+def test_a_table_of_other_width():
+    _, _, design = fitted(0)
+    with pytest.raises(ValueError, match="feature"):
+        design.split_probabilities(np.zeros((3, 1)))

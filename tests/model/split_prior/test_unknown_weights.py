@@ -78,7 +78,7 @@ def traces(post, p):
 
 
 def far(found, expected, extra=0.0):
-    """How far means (q, chains, draws) are off, in standard errors."""
+    """Return the errors of means (q, chains, draws) in standard errors."""
     times = autocorrelation_times(found)
     error = np.sqrt(found.var(axis=(1, 2)) * times / found[0].size + extra**2)
     return np.abs(found.mean(axis=(1, 2)) - expected) / np.maximum(error, 2e-4)
@@ -204,7 +204,7 @@ def test_what_needs_the_weights_is_refused(name):
         call(model_of(DRAWN, **leaf))
 
 
-def test_what_needs_no_weights_is_told():
+def test_answers_that_need_no_weights():
     model = model_of(DRAWN)
     assert model.log_prior(STUMP) == model_of(None).log_prior(STUMP)
     assert model.log_prior(SPLIT, feature_weights=[1, 1, 1]) == model_of(None).log_prior(SPLIT)
