@@ -186,7 +186,7 @@ def test_few_draws_are_not_waited_for(monkeypatch):
 def test_processes_draw_the_same(judged):
     judged(3)
     whole = few()
-    assert whole.course.steps == 6 + 6 + 12 + 12
+    assert whole.course.steps == 6 + 6 + 12 + 12 + 12
     with ProcessPoolExecutor(1, mp_context=SPAWN) as pool:
         judged(3)
         assert_same(few(executor=pool), whole)
