@@ -156,5 +156,6 @@ def test_entries_are_those_a_run_compiles(tmp_path):
     done = run("compiled_from_nothing", env=env)
     seen = done.stdout.split()
     expected = [function.__qualname__ for function in entries(read_kernel("grow-prune"), False)]
-    assert set(seen) == set(expected) - {"grow_as_given"}
+    # that of the root's line is called when the room of a chain is computed
+    assert set(expected) <= set(seen) <= {*expected, "line_levels"}
     assert done.stderr.splitlines()[0] == f"compiling 1 of {len(expected)}, once; later runs find it on disk"
