@@ -35,8 +35,6 @@ N_DRAWS = 400
 COST_FRACTION = 0.1
 """Largest part of the usual work, and of a time limit that has ended, that drawing these trees may take. The weights of
 larger trees would say little about the evidence."""
-ITERATIONS, TOLERANCE = 200, 1e-10
-"""Largest number of iterations for the evidence, and the change in nats at which they end."""
 
 
 def team_evidences(post: Any, limit: float = inf) -> np.ndarray | None:
@@ -45,17 +43,17 @@ def team_evidences(post: Any, limit: float = inf) -> np.ndarray | None:
     Parameters
     ----------
     post : SampledPosterior
-        Draws of a run that learned a density.
+        Draws of a run with a density.
     limit : float, default inf
         Time limit of the run in seconds.
 
     Returns
     -------
     ndarray of shape (teams, 2), or None
-        NaN for an error that too few draws leave unknown. None if the run learned no density of whole trees, if the
+        NaN for an error that too few draws leave unknown. None if the run fitted no density of whole trees, if the
         mass of the prior is not known, if the variance of the leaves or feature weights are drawn, if the root is too
         large a cell, if drawing independent trees would visit too many rows or take too much of the time limit, or if
-        the density of a team contains none of its draws.
+        the density of a team contains none of its draws, or draws only trees that are too large.
     """
     model, course = post.model, post.course
     if course is None or not course.kernel.is_guided or post.tempering is not None or not model.lowered.is_fixed:
@@ -75,7 +73,7 @@ def team_evidences(post: Any, limit: float = inf) -> np.ndarray | None:
         if of_trees is None:
             return None
         of_draws = weigh_draws(chain, post, team)
-        if not np.isfinite(of_draws).any():
+        if not (np.isfinite(of_draws).any() and np.isfinite(of_trees).any()):
             return None
         log_z, se = bridge(of_draws, of_trees)
         out.append((log_z + evidence_constant(model), se))
@@ -108,19 +106,28 @@ def weigh_draws(chain: Chain, post: Any, team: list[int]) -> np.ndarray:
 def bridge(of_draws: np.ndarray, of_trees: np.ndarray) -> tuple[float, float]:
     """Return the log of the evidence and its standard error, NaN if unknown.
 
-    ``of_draws`` (chains, k) and ``of_trees`` (m,) are log weights, of which some of the draws are finite.
+    ``of_draws`` (chains, k) and ``of_trees`` (m,) are log weights, some of each finite.
     """
+    from scipy.optimize import brentq
+
     effective = of_draws.size
     if of_draws.shape[1] >= FEWEST_PER_CHAIN and np.isfinite(of_draws).all():
         effective = of_draws.size / float(autocorrelation_times(of_draws[None])[0])
     s, r = (np.log(n / (effective + len(of_trees))) for n in (effective, len(of_trees)))
-    log_z = float(np.median(of_draws[np.isfinite(of_draws)]))
-    for _ in range(ITERATIONS):
-        above = of_trees - np.logaddexp(s + of_trees, r + log_z)
-        below = -np.logaddexp(s + of_draws, r + log_z)
-        before, log_z = log_z, float(log_mean(above) - log_mean(below))
-        if abs(log_z - before) < TOLERANCE:
-            break
+
+    def terms(log_z: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return log w / (s w + r Z) of the trees, and log 1 / (s w + r Z) of the draws."""
+        return of_trees - np.logaddexp(s + of_trees, r + log_z), -np.logaddexp(s + of_draws, r + log_z)
+
+    def excess(log_z: float) -> float:
+        """Return the log of Z over the right side of its equation, which increases with Z."""
+        above, below = terms(log_z)
+        return float(log_z + log_mean(below) - log_mean(above))
+
+    finite = np.concatenate([weights[np.isfinite(weights)] for weights in (of_draws, of_trees)])
+    # the range of the weights contains Z if all are finite; 50 nats more cover samples of all but one infinite weight
+    log_z = float(brentq(excess, finite.min() - 50.0, finite.max() + 50.0))
+    above, below = terms(log_z)
     above, below = np.exp(above - above.max()), np.exp(below - below.max())
     if below.shape[1] < FEWEST_PER_CHAIN:
         return log_z, np.nan
