@@ -40,7 +40,7 @@ def table(n, p=P):
 
 
 def sampler(X, y):
-    """Local moves on 256 quantile cuts, in a run that finds its own length with little work."""
+    """Local moves on 256 quantile cuts, in an adaptive run with little work."""
     model = pt.TreeModel(X, y, split_prior=pt.GridCuts(256))
     return pt.sample(model, 50, chains=2, rng=0, kernel="local", work=WORK, progress=False)
 

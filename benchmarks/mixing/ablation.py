@@ -31,7 +31,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.snapshot import generator_state
 from pactree_mcmc.mcmc.kernel import WHOLE, read_kernel
 from pactree_mcmc.mcmc.run.task import Plan, run_chain
-from pactree_mcmc.mcmc.schedule import evenly
+from pactree_mcmc.mcmc.schedule import even_indices
 from pactree_mcmc.posterior.convergence import MOST_RHAT, _figures
 from pactree_mcmc.posterior.joining import join_chains
 
@@ -105,7 +105,7 @@ def _rate(learned, weights, seconds, repeat):
     ends = [end._replace(generator=_generator(repeat, c)) for c, end in enumerate(learned.course.ends)]
     results = [run_chain(plan, end, seconds / len(ends)) for end in ends]
     spent, n = time.process_time() - began, min(result.n_draws for result in results)
-    saved = [result.chosen(evenly(n, min(n, JUDGED))).saved for result in results]
+    saved = [result.select(even_indices(n, min(n, JUDGED))).saved for result in results]
     figures = _figures(join_chains(model, saved, kernel.moves, 0.0), 50)
     return float(figures.ess.min()) / spent, float(figures.rhat.max())
 

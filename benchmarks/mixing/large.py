@@ -87,7 +87,7 @@ def sample(model, seed, **how):
 
 
 def line(name, given, model, what, seed, **how):
-    """Run, print a row; of a run that finds its own length another one to compare with, and the warning."""
+    """Run, print a row; of an adaptive run another one to compare with, and the warning."""
     post, wall, cpu = sample(model, seed, **how)
     _, (X, y) = given
     by_chain = predictions_by_chain(post, X)

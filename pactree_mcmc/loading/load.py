@@ -175,7 +175,7 @@ def _draws_so_far(model: TreeModel, run: Unfinished, path: Any) -> SampledPoster
     warn(
         f"{path} is a checkpoint of a run on its way: {least} of {planned} draws a chain; pt.resume(path) finishes it."
     )
-    saved = [result.shortened(least).saved for result in run.results if result is not None]
+    saved = [result.first_draws(least).saved for result in run.results if result is not None]
     post: SampledPosterior = join_chains(model, saved, run.plans[0].kernel.moves, run.seconds)
     post.calls = tuple(call.ended(None) for call in run.plans[0].calls)
     return post

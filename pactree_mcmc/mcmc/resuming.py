@@ -1,11 +1,11 @@
-"""Implementation of `pt.resume`: chains go on where they stopped."""
+"""Implementation of `pt.resume`: continue chains where they stopped."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from ..tree.drawn import SAVED_TREE, Saved
 from .chain.tempering import LadderReport
 from .kernel import complete
 from .moves.base import Move
-from .run.checkpoint import Checkpoint, read_checkpoint_path, read_interval
+from .run.checkpoint import Checkpoint, Unfinished, read_checkpoint_path, read_interval
 from .run.task import Length, Plan, Result
 from .run.workers import Work
 from .sampling import check_executor, run_plans
@@ -37,51 +37,51 @@ def resume(
     leaf: CustomLeaf | None = None,
     split_prior: CustomSplits | None = None,
 ) -> SampledPosterior:
-    """Let the chains of a run go on, to the last bit as if they had never stopped.
+    """Continue the chains of a run, to the last bit as if they had never stopped.
 
     ``resume(sample(model, 500, tune=100, rng=1), 500)`` has the draws of ``sample(model, 1000, tune=100, rng=1)``, in a
-    fresh process too. Draws added to a run that found its own length lie as far apart as its own, or, where steps or
-    time ended it, up to twice as close.
+    new process too. Draws added to an adaptive run lie as far apart as its own, or up to twice as close if steps or
+    time ended it.
 
     Parameters
     ----------
     run : SampledPosterior or path-like
-        From `sample`, `resume` or `load`; or the path of a file of one, or of a checkpoint, whose plan is finished.
+        From `sample`, `resume` or `load`, or the path of its file, or of a checkpoint, whose run is finished.
     draws : int, optional
-        Further draws a chain, >= 1, thinned as before. Left out for a checkpoint, which knows what is missing.
+        Number of further draws per chain, >= 1, thinned as before. Left out for a checkpoint, which determines it.
     executor, progress
         As for `sample`.
     checkpoint, every
-        As for `sample`. A run that is resumed from a checkpoint goes on writing to it, as often as before.
+        As for `sample`. A run that is resumed from a checkpoint continues to write to it, as often as before.
     moves : list of Move, optional
-        The moves of your own that the run's kernel has, where ``run`` comes from a file, which holds their names and
-        none of their code. Others are not looked at.
+        Your own moves in the kernel of the run, if ``run`` is a path. Files contain their names, without code. Moves
+        that the kernel does not have are ignored.
     leaf, split_prior : CustomLeaf, CustomSplits, optional
-        As for `load`, if ``run`` is the path of a file that was written with a leaf, or splits, of your own.
+        As for `load`, if ``run`` is the path of a file that was written with your own leaf or splits.
 
     Returns
     -------
     SampledPosterior
-        With the draws from before and the further ones. A finished run is returned as it is when ``draws`` is left
-        out for its path, so that a script may resume whatever it finds.
+        With the draws from before and the further ones. Without ``draws`` the path of a finished run returns this run,
+        so that a script may resume any file.
 
     Raises
     ------
     ValueError
-        If draws is out of range or missing, the posterior holds independent draws or those of an interrupted run, a
-        file cannot be used, or a move of the kernel is missing or counts other than it did.
+        If draws is out of range or missing, the posterior has independent draws or those of an interrupted run, a file
+        cannot be used, or a move of the kernel is missing or counts other things than before.
     TypeError
-        If ``run`` is neither a SampledPosterior nor a path, or ``moves`` holds what is no Move.
+        If ``run`` is neither a SampledPosterior nor a path, or ``moves`` contains other objects than moves.
 
     Warns
     -----
     UserWarning
-        If a move given for one of the same name has other code, as far as the file shows: the draws from before
-        were made by the other.
+        If a move has the name of one of the run and other code, as far as the file shows. The draws from before were
+        made with that one.
 
     Notes
     -----
-    Cost that of `sample` without tuning; what chains keep of cells is at hand only in part at first.
+    Costs as much as `sample` without tuning. At first only some of the stored values of cells are available.
 
     Examples
     --------
@@ -92,60 +92,53 @@ def resume(
     300
     """
     check_executor(executor)
-    found = _read_moves(moves)
+    if not isinstance(moves, list | tuple) or not all(isinstance(move, Move) for move in moves):
+        raise TypeError(f"moves is {in_words(moves)}; give a list of pt.Move.")
+    options = _Options(executor, progress, checkpoint, every, list(moves))
     if isinstance(run, str | os.PathLike):
-        rest = _rest_of_file(run, draws, executor, progress, checkpoint, every, found, leaf, split_prior)
-        return rest if isinstance(rest, SampledPosterior) else run_plans(*rest)
+        unfinished = load_unfinished(run, leaf, split_prior)
+        if unfinished is not None:
+            return _finish(run, unfinished, draws, options)
+        post = load(run, leaf=leaf, split_prior=split_prior)
+        if not isinstance(post, SampledPosterior):
+            raise ValueError(f"{run} holds a {type(post).__name__}; sample it: pt.sample(pt.load(path)).")
+        return post if draws is None else _continue(post, draws, options)
     for name, part in {"leaf": leaf, "split_prior": split_prior}.items():
         if part is not None:
             raise ValueError(f"{name}= is for the path of a file; a posterior has its {name}.")
     if not isinstance(run, SampledPosterior):
         raise TypeError(f"run is a {type(run).__name__}; give a SampledPosterior, or the path of a file.")
-    return run_plans(*_rest_of_posterior(run, draws, executor, progress, checkpoint, every, found))
+    return _continue(run, draws, options)
 
 
-def _rest_of_file(
-    path: Any,
-    draws: int | None,
-    executor: Executor | None,
-    progress: bool,
-    checkpoint: Any,
-    every: float,
-    moves: list[Move],
-    leaf: CustomLeaf | None,
-    split_prior: CustomSplits | None,
-) -> SampledPosterior | tuple[Work, float]:
-    """Return the rest of the run of a file with its seconds so far, or the posterior if the run is finished."""
-    found = load_unfinished(path, leaf, split_prior)
-    if found is None:
-        post = load(path, leaf=leaf, split_prior=split_prior)
-        if not isinstance(post, SampledPosterior):
-            raise ValueError(f"{path} holds a {type(post).__name__}; sample it: pt.sample(pt.load(path)).")
-        return post if draws is None else _rest_of_posterior(post, draws, executor, progress, checkpoint, every, moves)
-    plans, before = [_with_moves(plan, moves) for plan in found.plans], list(found.results)
+class _Options(NamedTuple):
+    """Arguments of `resume` for runs of all kinds."""
+
+    executor: Executor | None
+    progress: bool
+    checkpoint: Any
+    every: Any
+    moves: list[Move]
+
+
+def _finish(path: Any, run: Unfinished, draws: int | None, options: _Options) -> SampledPosterior:
+    """Finish the run of a checkpoint."""
+    plans = [plan._replace(kernel=complete(plan.kernel, options.moves)) for plan in run.plans]
     if draws is not None:
         raise ValueError(
             f"{path} is a checkpoint of a run on its way to {plans[0].draws} draws; leave draws out, and resume what "
             "is returned for more."
         )
-    if checkpoint is None:
-        target, every = check_target(path, only="netCDF"), found.every
+    if options.checkpoint is None:
+        target, every = check_target(path, only="netCDF"), run.every
     else:
-        target, every = read_checkpoint_path(checkpoint), read_interval(every)
-    written = Checkpoint(target, every, plans, found.seconds)
-    return Work(plans, before, executor, progress, written), found.seconds
+        target, every = read_checkpoint_path(options.checkpoint), read_interval(options.every)
+    file = Checkpoint(target, every, plans, run.seconds)
+    return run_plans(Work(plans, list(run.results), options.executor, options.progress, file), run.seconds)
 
 
-def _rest_of_posterior(
-    post: SampledPosterior,
-    draws: int | None,
-    executor: Executor | None,
-    progress: bool,
-    checkpoint: Any,
-    every: float,
-    moves: list[Move],
-) -> tuple[Work, float]:
-    """Return the task of making further draws, with the seconds so far."""
+def _continue(post: SampledPosterior, draws: int | None, options: _Options) -> SampledPosterior:
+    """Make further draws."""
     if draws is None:
         raise ValueError("draws=None is out of range; give how many further draws a chain, an integer >= 1.")
     check_count("draws", draws)
@@ -155,55 +148,41 @@ def _rest_of_posterior(
             "the posterior holds independent draws, or those of chains interrupted at different draws; there is "
             "nothing to go on from. Give a run that was finished, or the path of its checkpoint."
         )
-    total, kernel = post.n_draws + int(draws), complete(course.kernel, moves)
-    # the run ends with the draws asked for
-    length = None
-    if course.kernel.adapts:
-        length = Length(total, total * course.thin)
+    total, kernel = post.n_draws + int(draws), complete(course.kernel, options.moves)
+    # an adaptive run ends with the requested draws
+    length = Length(total, total * course.thin) if course.kernel.adapts else None
     # a call is recorded only if those before are
     calls = (*post.calls, call_of(resume, {"draws": draws})) if post.calls else ()
     plans = [
         Plan(post.model, total, end.tuned, course.thin, kernel, end.generator, None, None, length, calls)
         for end in course.ends
     ]
-    before: list[Result | None] = [_result(post, c) for c in range(post.n_chains)]
-    written, every = None, read_interval(every)
-    if checkpoint is not None:
-        written = Checkpoint(read_checkpoint_path(checkpoint), every, plans, post.seconds)
-        written.write(before)
-    return Work(plans, before, executor, progress, written), post.seconds
-
-
-def _read_moves(moves: Any) -> list[Move]:
-    """Return the given moves as a list, checked."""
-    if not isinstance(moves, list | tuple) or not all(isinstance(move, Move) for move in moves):
-        raise TypeError(f"moves is {in_words(moves)}; give a list of pt.Move.")
-    return list(moves)
-
-
-def _with_moves(plan: Plan, moves: list[Move]) -> Plan:
-    """Return a plan whose kernel has a user's moves."""
-    return plan._replace(kernel=complete(plan.kernel, moves))
+    results: list[Result | None] = [_result(post, c) for c in range(post.n_chains)]
+    file, every = None, read_interval(options.every)
+    if options.checkpoint is not None:
+        file = Checkpoint(read_checkpoint_path(options.checkpoint), every, plans, post.seconds)
+        file.write(results)
+    return run_plans(Work(plans, results, options.executor, options.progress, file), post.seconds)
 
 
 def _result(post: SampledPosterior, c: int) -> Result:
     """Return the result of one chain of a posterior, with the draws of this chain alone."""
-    chosen, first, number = np.unique(post.tree_of_draw[c], return_index=True, return_inverse=True)
+    numbers, first, number = np.unique(post.tree_of_draw[c], return_index=True, return_inverse=True)
     # trees are numbered by first occurrence, as chains do
     order = np.argsort(first)
-    chosen, rank = chosen[order], np.argsort(order)
+    numbers, rank = numbers[order], np.argsort(order)
     assert post.course is not None
-    trees = post.coded_trees.take(chosen)
-    tree = np.zeros(len(chosen) + 1, dtype=SAVED_TREE).view(np.recarray)
+    trees = post.coded_trees.take(numbers)
+    tree = np.zeros(len(numbers) + 1, dtype=SAVED_TREE).view(np.recarray)
     tree.start = trees.offset
-    tree.log_prior[:-1], tree.log_score[:-1] = post.log_prior_of_tree[chosen], post.log_score_of_tree[chosen]
+    tree.log_prior[:-1], tree.log_score[:-1] = post.log_prior_of_tree[numbers], post.log_score_of_tree[numbers]
     moves = np.stack([post.proposed[c], post.accepted[c]], axis=1)
-    used = np.array([post.n_draws, len(chosen), len(trees.feature)], dtype=np.int64)
-    stats = post.node_stats[post.coded_trees.nodes_of(chosen)]
+    used = np.array([post.n_draws, len(numbers), len(trees.feature)], dtype=np.int64)
+    stats = post.node_stats[post.coded_trees.nodes_of(numbers)]
     saved = Saved(rank[number], post.noise_variance[c], moves, tree, trees.records(), stats, used)
     if post.weights_of_draw is not None:
         saved = saved._replace(weights=post.weights_of_draw[c])
-    ladder, found = None, post.tempering
-    if found is not None:
-        ladder = LadderReport(*(getattr(found, name)[c] for name in LadderReport._fields))
+    ladder, tempering = None, post.tempering
+    if tempering is not None:
+        ladder = LadderReport(*(getattr(tempering, name)[c] for name in LadderReport._fields))
     return Result(saved, ladder, post.course.ends[c])

@@ -255,9 +255,9 @@ def test_round_trips_go_on():
 
 def test_a_shortened_ladder_is_shortened_in_all_it_holds():
     run = ladder_run(5)
-    while not run.finished:
+    while not run.is_finished:
         run.advance(1)
-    short = run.result.shortened(2)
+    short = run.result.first_draws(2)
     assert short.n_draws == len(short.ladder.scores) == len(short.ladder.is_stump) == 2
 
 

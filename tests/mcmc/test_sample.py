@@ -1,8 +1,6 @@
 """pt.sample: reproducible whatever runs the chains, startable anywhere, and clear about what it cannot do."""
 
-import io
 import pickle
-import sys
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 
 import numpy as np
@@ -69,13 +67,6 @@ def test_same_draws_whatever_runs_the_chains(kernel):
         with ThreadPoolExecutor(workers) as pool:
             assert_same_draws(first, draw(kernel=kernel, executor=pool))
     assert_same_draws(first, draw(kernel=kernel, executor=PicklingExecutor()))
-
-
-def test_distinct_trees_are_distinct():
-    """A tree drawn twice, by one chain or two, is kept once."""
-    post = draw(draws=100)
-    assert len({post.distinct_tree(t) for t in range(post.n_distinct_trees)}) == post.n_distinct_trees
-    assert set(post.tree_of_draw.ravel().tolist()) == set(range(post.n_distinct_trees))
 
 
 def test_default_is_its_mixture():
@@ -208,13 +199,6 @@ def test_start_at_given_trees():
     assert {nested_tree(naive, drawn) for drawn in chain_trees(several, 1)} == {best}
 
 
-@pytest.mark.slow
-def test_start_from_the_stump():
-    assert_same_draws(draw(), draw(start="dispersed"))
-    assert_same_draws(draw(start="stump"), draw(start=STUMP))
-    assert_same_draws(draw(start="stump"), draw(start=[STUMP] * 4))
-
-
 def test_grown_start_is_apart():
     """Grown trees fit, and differ by chance."""
     post = draw(draws=1, tune=0, start="grown")
@@ -304,39 +288,3 @@ def test_start_of_the_wrong_type():
     told = refusal((TypeError, ValueError), start=3)
     assert "start" in told
     assert "Tree" in told
-
-
-class Terminal(io.StringIO):
-    """Takes what is written and says that it is a terminal, or not."""
-
-    def __init__(self, shown):
-        super().__init__()
-        self.shown = shown
-
-    def isatty(self):
-        return self.shown
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("shown", [True, False])
-def test_progress_on_a_terminal_only(shown, monkeypatch):
-    terminal = Terminal(shown)
-    monkeypatch.setattr(sys, "stderr", terminal)
-    quiet = draw(draws=300)
-    assert terminal.getvalue() == ""
-    loud = pt.sample(MODEL, 300, tune=3, rng=1, progress=True)
-    assert all((word in terminal.getvalue()) == shown for word in ("draws/s", "acceptance", "leaves"))
-    assert np.array_equal(quiet.log_score, loud.log_score)
-
-
-def test_failure_in_a_chain_is_raised():
-    """An error in a worker reaches the caller as it is."""
-
-    class Broken(Executor):
-        def submit(self, fn, /, *args, **kwargs):
-            future = Future()
-            future.set_exception(RuntimeError("worker lost"))
-            return future
-
-    with pytest.raises(RuntimeError, match="worker lost"):
-        draw(executor=Broken())

@@ -4,7 +4,7 @@ import numpy as np
 
 import pactree_mcmc as pt
 from pactree_mcmc.core.compile.cache import watching
-from pactree_mcmc.mcmc.run.workers import Work, do
+from pactree_mcmc.mcmc.run.workers import Work, draw
 from pactree_mcmc.mcmc.sampling import Plan, chain_seeds, read_kernel
 
 if __name__ == "__main__":
@@ -12,5 +12,5 @@ if __name__ == "__main__":
     model, seen = pt.TreeModel(x, x[:, 0] > 19), []
     with watching(lambda of: seen.append(of._function.__qualname__)):
         plan = Plan(model, 20, 5, 1, read_kernel("grow-prune"), chain_seeds(1, 1)[0], "stump")
-        do(Work([plan], [None], None, True, None))
+        draw(Work([plan], [None], None, True, None))
     print(*seen)

@@ -10,7 +10,7 @@ import numpy as np
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc import sampling, schedule
-from pactree_mcmc.mcmc.run import pilot, workers
+from pactree_mcmc.mcmc.run import workers
 from pactree_mcmc.mcmc.whole import rounds
 
 
@@ -45,7 +45,7 @@ def draw(moment, model):
         with ThreadPoolExecutor(2) as pool:
             return pt.sample(model, rng=1, progress=False, executor=pool)
     if moment == "pilot":
-        said(pilot, "begin")
+        said(workers, "run_first_steps")
         return pt.sample(model, rng=1, progress=False, kernel="local")
     if moment == "tuning":
         said(workers, "wait")
@@ -54,7 +54,7 @@ def draw(moment, model):
         said(workers, "wait")
         return pt.sample(model, 10**7, tune=0, rng=1, progress=False)
     if moment == "judging":
-        said(schedule, "judged", waits=True)
+        said(schedule, "judge_draws", waits=True)
         return pt.sample(model, 300, rng=1, progress=False, kernel="local")
     if moment == "warning":
         said(sampling, "warn_if_unconverged", waits=True)

@@ -30,8 +30,8 @@ from ..state.scratch import MOST_CELLS
 from ..state.splits import Split
 from ..state.terms import next_node, node_log_split, node_log_stop
 from ..state.tree import ChainState
-from ..whole.density.density import known, pick_cell
-from ..whole.density.systematic import sample_ways
+from ..whole.density.density import evaluate_cell, pick_cell
+from ..whole.density.systematic import sample_splits
 from .base import Move
 from .learned import is_drawable
 
@@ -91,8 +91,8 @@ def draw_below(
     if retained != NONE and is_leaf(state, retained):
         retained = np.int64(NONE)
     expected = EXPECTED[level] if level < len(EXPECTED) else 1.0
-    expected *= exp(max(state.stored.guide[known(model, state, node)].log_split, LEAST_LOG))
-    n_chosen, size = sample_ways(rng, model, state, node, expected, retained, chosen), np.int64(1)
+    expected *= exp(max(state.stored.guide[evaluate_cell(model, state, node)].log_split, LEAST_LOG))
+    n_chosen, size = sample_splits(rng, model, state, node, expected, retained, chosen), np.int64(1)
     for j in range(chosen, chosen + n_chosen):
         branch = state.scratch.density.branch[j]
         split = Split(branch.feature, branch.cut, branch.upper, branch.categories, branch.log_rule)

@@ -32,18 +32,10 @@ class Unfinished(NamedTuple):
 
 
 class Checkpoint:
-    """The file of a run, and the time of the next writing.
+    """File of a run, and the time of the next writing.
 
-    Parameters
-    ----------
-    path : Path
-        Path of a netCDF file. A single operation replaces a file, but not the folder of a Zarr store.
-    every : float
-        Seconds between two writings.
-    plans : sequence of Plan
-        Plan of each chain.
-    seconds : float
-        Wall time spent before, in seconds.
+    ``path`` is that of a netCDF file, since a single operation replaces a file, but not the folder of a Zarr store.
+    ``every`` is the interval and ``seconds`` the wall time spent before.
     """
 
     def __init__(self, path: Path, every: float, plans: Sequence[Plan], seconds: float = 0.0) -> None:
@@ -54,7 +46,7 @@ class Checkpoint:
         self.began = self.written = time.perf_counter()
 
     def follow(self, plans: Sequence[Plan]) -> None:
-        """Use the lengths and the tuned kernel of other plans from now on."""
+        """Write the lengths and the tuned kernel of these plans from now on, with the generators of the first ones."""
         self.plans = tuple(new._replace(seed=old.seed) for old, new in zip(self.plans, plans, strict=True))
 
     @property

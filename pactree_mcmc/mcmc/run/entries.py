@@ -1,4 +1,4 @@
-"""The compiled functions that a run calls, made ready as one before its chains move."""
+"""Compiled functions that a run calls, which are compiled or loaded together before its chains move."""
 
 from __future__ import annotations
 
@@ -17,25 +17,18 @@ from ..chain.start import grow_from, root_sums_into, split_root
 from ..edits.grow import grow_as_given
 from ..kernel import LINE_WEIGHTS, STEPS, WEIGHTS, Kernel
 from ..moves.learned import add_saved, sample_trees, weigh_saved
-from ..whole.density.decisions import new_decisions, note_decisions
+from ..whole.density.decisions import new_decisions, record_decisions
 from ..whole.density.graph import join, value_all
 
 INT, NUMBERS, PLACES = types.int64, types.float64[::1], types.int64[::1]
 GROWN, GIVEN = (root_sums_into, split_root, grow_from), (grow_as_given,)
-LEARNING = (
-    note_decisions,
-    sample_trees,
-    join,
-    value_all,
-    add_saved,
-    weigh_saved,
-)
-ALL = (*GROWN, *GIVEN, *(step.run for step in STEPS.values()), *LEARNING, save_draw)
-"""What chains of all kernels call once they are made."""
+OF_DENSITY = (record_decisions, sample_trees, join, value_all, add_saved, weigh_saved)
+ALL = (*GROWN, *GIVEN, *(step.run for step in STEPS.values()), *OF_DENSITY, save_draw)
+"""Functions that chains of all kernels call after `plant_root`."""
 
 
 def make_ready(chain: Chain, grown: bool) -> None:
-    """Compile what the chain will call, or load it, if its kernel is a named one; other kernels' moves one by one."""
+    """Compile or load together the functions of a chain with a named kernel. Moves of other kernels wait for a call."""
     if not FASTER:
         return
     everything = members(chain, ALL)
@@ -46,7 +39,7 @@ def make_ready(chain: Chain, grown: bool) -> None:
 
 
 def make_all_ready(chain: Chain) -> None:
-    """Compile as one what chains of all kernels call, or load it."""
+    """Compile or load together the functions that chains of all kernels call."""
     compile_together(members(chain, ALL))
 
 
@@ -56,7 +49,7 @@ def entries(kernel: Kernel, grown: bool) -> list[Any]:
     ``grown`` is True if starts are grown trees.
     """
     starts = GROWN if grown or kernel.is_guided else GIVEN
-    learning = LEARNING if kernel.is_guided else ()
+    learning = OF_DENSITY if kernel.is_guided else ()
     return [plant_root, *starts, *(step.run for step in kernel.steps), *learning, save_draw]
 
 
@@ -70,7 +63,7 @@ def members(chain: Chain, functions: Iterable[Any]) -> list[Member]:
         split_root: (walk, INT),
         grow_from: (walk, INT),
         grow_as_given: (model, state, INT, INT, INT, INT),
-        note_decisions: (walk, decisions),
+        record_decisions: (walk, decisions),
         sample_trees: (walk, NUMBERS, INT),
         join: (graph, graph),
         value_all: (graph, PLACES),

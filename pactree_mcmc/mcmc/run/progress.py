@@ -17,20 +17,10 @@ SECONDS = 30.0
 
 
 class Progress:
-    """Progress bar, or lines, while its block runs. It announces code that must be compiled first.
+    """Progress bar, or lines, while its block runs, which announces code that must be compiled first.
 
-    Parameters
-    ----------
-    total : int
-        Number of draws to be made, of all chains.
-    shown : bool
-        True if the progress is shown.
-    kernel : Kernel
-        Kernel of the chains.
-    grown : bool
-        True if chains start from grown trees.
-    tune : int, default 0
-        Number of steps of tuning before the draws, of all chains.
+    ``total`` is the number of draws of all chains, and ``tune`` that of the steps of tuning before them. ``grown`` is
+    True if chains start from grown trees.
     """
 
     def __init__(self, total: int, shown: bool, kernel: Kernel, grown: bool, *, tune: int = 0) -> None:
@@ -45,7 +35,7 @@ class Progress:
             dynamic_ncols=True,
             mininterval=0.2,
         )
-        self.began = self.told = time.monotonic()
+        self.began = self.last_line = time.monotonic()
         self.entries = entries(kernel, grown)
         self.n_compiled, self.n_to_compile = 0, 0
         self.compiling, self._lock, self._watching = "", Lock(), ExitStack()
@@ -73,8 +63,8 @@ class Progress:
             self.bar.set_description_str(self.compiling or ("tuning" if is_tuning else "draws"), refresh=False)
             self.bar.set_postfix_str(text, refresh=True)
         now = time.monotonic()
-        if self.lines and now - self.told >= SECONDS:
-            self.told = now
+        if self.lines and now - self.last_line >= SECONDS:
+            self.last_line = now
             what = "tuning, " if is_tuning else ""
             parts = [self.compiling, f"{what}{n} of {total} {unit} after {now - self.began:.0f} s", text]
             print(", ".join(part for part in parts if part), file=sys.stderr, flush=True)

@@ -13,11 +13,11 @@ from typing import Any
 
 from ...core.checks import MOST
 
-LEARNING, TUNING = 0.4, 0.5
-"""Fractions of the time limit after which chains learn no further, and after which tuning ends.
+ROUNDS, TUNING = 0.4, 0.5
+"""Fractions of the time limit after which rounds of tuning end, and after which tuning ends.
 
-Half of the time remains for draws. The tenth in between is for steps at the posterior itself, which the last round of
-learning, of a lower power of the score, may not have been.
+Half of the time remains for draws. The tenth in between is for steps at the posterior itself, since the last round may
+have had a lower power of the score.
 """
 SHORTEST = 1.0
 """Smallest time limit in seconds. A smaller one counts as this, so that even then a small table has its draws."""
@@ -53,10 +53,7 @@ class Stop:
             self.until = self.began + self.seconds
 
     def part(self, fraction: float) -> Stop:
-        """Return a signal of its own with this fraction of the time limit, counted from the same start.
-
-        Until the clock of this signal has started the other one has no limit.
-        """
+        """Return another signal, with this fraction of the time limit from the same start, or none before the start."""
         other = Stop(self.seconds)
         other.began = self.began
         other.until = self.until if self.until == inf else self.began + fraction * self.seconds
@@ -92,10 +89,10 @@ def _with_end(until: float) -> Stop:
 
 
 class Pace:
-    """Number of steps, tuning included, that all chains of a run make before any of them goes on.
+    """Number of steps, tuning included, that all chains of a run make before any of them continues.
 
-    With a time limit, pieces take at most half of the time that is left, by the
-    speed of the piece before, and begin with a single step.
+    With a time limit these pieces of the run begin with a single step. Later ones take at most half of the remaining
+    time, by the speed of the piece before.
 
     Parameters
     ----------
@@ -112,7 +109,7 @@ class Pace:
         self.looked = time.perf_counter()
 
     def skips_tuning(self, done: list[int]) -> bool:
-        """Return True if the steps of tuning that are left are to be left out; ``done``: steps of each chain."""
+        """Return True if the remaining steps of tuning are to be left out, if chains have made ``done`` steps."""
         if min(done) >= self.tune or not self.stop.is_timed or not self._is_over(self.tuning):
             return False
         self.stop.cuts.append(f"the last {self.tune - min(done)} of {self.tune} steps of tuning of each chain")
@@ -120,7 +117,7 @@ class Pace:
         return True
 
     def next_goal(self, done: list[int]) -> int:
-        """Return the steps up to which all chains are to go; not above ``max(done)`` if the run is to end there.
+        """Return the number of steps that all chains are to reach, ``max(done)`` if the run is to end there.
 
         Without a time limit no chain waits for others.
         """

@@ -1,45 +1,194 @@
-"""Running of chains in threads or on an executor, with progress, interruption, checkpoints and lost workers."""
+"""Running of chains in threads or on an executor, with progress, interruption, checkpoints and lost workers.
+
+All tasks of chains go through the loop of `Pool.run`: the rounds of tuning, the first steps of runs without a density,
+what happens between two stretches, and the draws.
+"""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from typing import NamedTuple
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from ...core.warn import warn
 from ...model.not_finite import NotFinite
+from ..chain.draw_store import new_saved, trimmed
+from ..chain.snapshot import Snapshot
+from ..chain.start import may_grow
+from ..kernel import STEP_ROWS
 from .checkpoint import Checkpoint
 from .progress import Progress
-from .stop import Pace, Stop
-from .task import Plan, Result, Run, run_chain, still_to_do
+from .stop import ROUNDS, Pace, Signal, Stop, is_set
+from .task import LENGTHS, PILOT_STEPS, Plan, Result, Run, remaining_plan, run_chain
+
+PILOT_FRACTION = 0.5
+"""Largest part of the work for tuning and the first draws of a run without a density."""
 
 
 class Work(NamedTuple):
-    """Task of all chains of a run."""
+    """Chains of a run: what they are to do, what they have done, and where they run."""
 
     plans: list[Plan]
-    before: list[Result | None]
+    results: list[Result | None]
     """Result of each chain so far, or None if it has none."""
     executor: Executor | None
     progress: bool
     checkpoint: Checkpoint | None
     lost: Mapping[int, Exception] = {}
-    """Errors of chains that were lost before, by number."""
+    """Errors of chains that were lost, by number."""
     stop: Stop = Stop()
     """Time limit of the run. The default has none."""
+    is_complete: bool = True
+    """True unless the run was interrupted or has lost chains."""
+
+    @property
+    def drawn(self) -> list[Result]:
+        """Results of the chains that have one."""
+        return [result for result in self.results if result is not None]
 
 
-class Done(NamedTuple):
-    """Results of the chains of a run."""
+class Pool:
+    """Executor of a run, or threads, for the tasks of its chains.
 
-    results: list[Result]
-    """Results of the chains to be returned, with equally many draws."""
-    complete: bool
-    """True if the run ended by itself, with all draws or by the clock; False if it was interrupted or lost chains."""
+    Tasks end by the signal ``stopped``. It is given at the end of the block, since an interruption leaves unfinished
+    tasks.
+    """
+
+    def __init__(self, work: Work, stopped: Stop) -> None:
+        self.stopped, self.is_local = stopped, work.executor is None
+        self.executor: Executor
+        if work.executor is None:
+            self.executor = ThreadPoolExecutor(min(len(work.plans), n_cores()))
+        else:
+            self.executor = work.executor
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopped.set()
+        if self.is_local:
+            self.executor.shutdown(cancel_futures=True)
+
+    def run(
+        self,
+        chains: Iterable[int],
+        next_task: Callable[[int], tuple | None],
+        store: Callable[[int, Any], None],
+        lost: dict[int, Exception],
+    ) -> None:
+        """Run the tasks of each chain one after another, until ``next_task`` returns None for it.
+
+        A task is a function and its arguments. ``store`` gets the number of the chain and the result of each task, and
+        ``lost`` the errors of chains whose worker died. Errors in threads are raised.
+        """
+        pending: dict[Future, int] = {}
+
+        def submit(c: int) -> None:
+            task = next_task(c)
+            if task is None:
+                return
+            try:
+                pending[self.executor.submit(*task)] = c
+            except RuntimeError as error:
+                # a pool whose worker died takes no more tasks
+                if self.is_local:
+                    raise
+                lost[c] = error
+
+        try:
+            for c in chains:
+                submit(c)
+            while pending:
+                done = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)[0]
+                # in order, so that an executor gets the tasks of a run always in the same order
+                for future in sorted(done, key=lambda future: pending[future]):
+                    c = pending.pop(future)
+                    try:
+                        result = future.result()
+                    except Exception as error:
+                        if self.is_local or isinstance(error, NotFinite):
+                            raise
+                        lost[c] = error
+                    else:
+                        store(c, result)
+                        submit(c)
+        except KeyboardInterrupt:
+            for future in pending:
+                future.cancel()
+            if self.is_local:
+                self.stopped.set()
+                wait(pending)
+            for future, c in pending.items():
+                if future.done() and not future.cancelled() and future.exception() is None:
+                    store(c, future.result())
+            raise
+
+    def map(
+        self, function: Callable[..., Any], arguments: Mapping[int, tuple], lost: dict[int, Exception]
+    ) -> dict[int, Any]:
+        """Return the results of a function of the arguments of each chain and the signal, without lost chains."""
+        results: dict[int, Any] = {}
+        tasks = {c: (function, *args, self.stopped) for c, args in arguments.items()}
+        self.run(arguments, lambda c: tasks.pop(c, None), results.__setitem__, lost)
+        return results
+
+
+@contextmanager
+def tuning_pool(work: Work, steps: int) -> Iterator[tuple[Pool, Progress]]:
+    """Start the clock of a run, and give the pool of its tuning and the display of so many steps of all chains."""
+    first = work.plans[0]
+    try:
+        with Progress(0, work.progress, first.kernel, may_grow(first.start), tune=steps) as progress:
+            if work.executor is None:
+                # compile in the main thread, which an interruption ends at once: a pool would wait for its threads
+                Run(first)
+            work.stop.start()
+            with Pool(work, work.stop.part(ROUNDS)) as pool:
+                yield pool, progress
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_interrupted_early(work)) from None
+
+
+def run_first_steps(plan: Plan, stopped: Signal = None) -> tuple[Snapshot, float]:
+    """Run the first steps of a chain and return its state, and the number of rows that a step visits."""
+    run = Run(plan._replace(tune=min(PILOT_STEPS, plan.tune), draws=0))
+    run.begin()
+    while run.tuned < run.plan.tune and not (run.tuned > 0 and is_set(stopped)):
+        run.advance(1)
+    proposals, rows = run.chain.cost.sum(axis=1)
+    return run.snapshot, float(rows + STEP_ROWS * proposals) / max(run.tuned, 1)
+
+
+def fit_steps(work: Work) -> Work:
+    """Run the first steps of all chains, and set the length of the run by their cost.
+
+    A step gets fewer proposals if the usual number would exceed the work. Chains that an executor loses begin anew.
+    """
+    first, chains = work.plans[0], len(work.plans)
+    with tuning_pool(work, chains * min(PILOT_STEPS, first.tune)) as (pool, _):
+        measured = pool.map(run_first_steps, {c: (plan,) for c, plan in enumerate(work.plans)}, {})
+    if not measured or first.length is None:
+        return work
+    rows, length, kernel = chains * np.mean([rows for _, rows in measured.values()]), first.length, first.kernel
+    part = min(1.0, PILOT_FRACTION * length.work / (rows * (first.tune + length.draws)))
+    block = max(int(part * kernel.block), 1)
+    steps = length.work / (rows * block / kernel.block) - first.tune
+    length = length._replace(steps=length.steps or int(min(max(steps, length.draws), LENGTHS * length.draws)))
+    plans = [plan._replace(kernel=kernel._replace(block=block), length=length) for plan in work.plans]
+    results = [result_without_draws(first, measured[c][0]) if c in measured else None for c in range(chains)]
+    return work._replace(plans=plans, results=results)
+
+
+def result_without_draws(plan: Plan, end: Snapshot) -> Result:
+    """Return the result of a chain in this state that has no draws."""
+    lowered = plan.model.lowered
+    return Result(trimmed(new_saved(0, len(plan.kernel.moves), lowered.leaf.n_stats, lowered.n_weights)), None, end)
 
 
 def n_cores() -> int:
@@ -47,244 +196,210 @@ def n_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def do(work: Work) -> Done:
-    """Run the chains to their ends."""
-    return _in_threads(work) if work.executor is None else _on_executor(work)
+class _InThread:
+    """A chain in this process, which advances block by block. Its result may be read between two blocks."""
+
+    has_begun = True
+
+    def __init__(self, plan: Plan, before: Result | None) -> None:
+        self.before = before
+        self.run = Run(remaining_plan(plan, before), None if before is None else before.end)
+        self.is_finished = self.run.is_finished
+        """True if all draws are made, as seen between two blocks."""
+
+    @property
+    def steps(self) -> int:
+        return self.run.tuned + self.run.n_saved + (0 if self.before is None else self.before.n_draws)
+
+    @property
+    def result(self) -> Result:
+        return self.run.result.behind(self.before)
+
+    def next_task(self, goal: int) -> tuple | None:
+        block = min(self.run.block, goal - self.steps)
+        return (self.run.advance, block) if block > 0 and not self.is_finished else None
+
+    def store(self, run: Run) -> None:
+        self.is_finished = run.is_finished
+
+    def skip_tuning(self) -> None:
+        self.run.tuned = self.run.plan.tune
 
 
-def _on_executor(work: Work) -> Done:
-    """Run each chain as one task, or with a checkpoint as several tasks, each of about its interval."""
-    with _progress(work, 0) as progress:
-        return _tasks(work, progress)
+class _OnExecutor:
+    """A chain whose tasks run elsewhere: one task, or with a checkpoint one for each interval of ``seconds``."""
+
+    def __init__(self, plan: Plan, before: Result | None, seconds: float) -> None:
+        self.plan, self.result, self.seconds = plan, before, seconds
+
+    @property
+    def has_begun(self) -> bool:
+        return self.result is not None
+
+    @property
+    def steps(self) -> int:
+        return 0 if self.result is None else self.result.end.tuned + self.result.n_draws
+
+    @property
+    def is_finished(self) -> bool:
+        return self.result is not None and self.result.n_draws == self.plan.draws
+
+    def next_task(self, goal: int) -> tuple | None:
+        if self.is_finished or self.steps >= goal:
+            return None
+        end = None if self.result is None else self.result.end
+        return run_chain, remaining_plan(self.plan, self.result), end, self.seconds, goal - self.steps
+
+    def store(self, result: Result) -> None:
+        self.result = result.behind(self.result)
+
+    def skip_tuning(self) -> None:
+        self.result = self.result._replace(end=self.result.end._replace(tuned=self.plan.tune))
 
 
-def _tasks(work: Work, progress: Progress) -> Done:
-    """Submit tasks of all chains until the chains are finished, lost, interrupted or out of time."""
-    seconds = math.inf if work.checkpoint is None else work.checkpoint.every
-    work.stop.start()
-    results, lost, pace = list(work.before), dict(work.lost), _pace(work)
-    while True:
-        todo = [c for c, plan in enumerate(work.plans) if c not in lost and not _is_done(plan, results[c])]
-        if not todo:
-            return _without_lost(work, results, lost)
-        steps = [0 if result is None else result.end.tuned + result.n_draws for result in results]
-        left = [c for c in range(len(results)) if c not in lost]
-        if all(results[c] is not None for c in left) and pace.skips_tuning([steps[c] for c in left]):
-            results = [_tuned(plan, result) for plan, result in zip(work.plans, results, strict=True)]
-            continue
-        goal = pace.next_goal([steps[c] for c in left])
-        todo = [c for c in todo if steps[c] < goal]
-        if not todo:
-            return _cut(work, _without_lost(work, results, lost))
-        futures: dict[int, Future] = {}
-        try:
-            for c in todo:
-                plan, end = still_to_do(work.plans[c], results[c]), None if results[c] is None else results[c].end
-                try:
-                    futures[c] = work.executor.submit(run_chain, plan, end, seconds, goal - steps[c])
-                except RuntimeError as error:
-                    # a pool whose worker died takes no more tasks
-                    lost[c] = error
-            for c in list(futures):
-                try:
-                    results[c] = futures[c].result().behind(results[c])
-                except NotFinite:
-                    raise
-                except Exception as error:
-                    lost[c] = error
-                del futures[c]
-                progress.update(_n_draws(results) - _n_draws(work.before))
-        except KeyboardInterrupt:
-            return _interrupted_tasks(work, results, futures)
+class _Drawing:
+    """Chains that make the draws of their plans."""
+
+    def __init__(self, work: Work) -> None:
+        self.work, self.lost = work, dict(work.lost)
+        self.chains: list[Any] = []
+        self.at_checkpoint: dict[int, Result | None] = {}
+        """Results for the checkpoint that is due, by chain. A chain in threads has one between two blocks only."""
+        first, self.n_before, tune = work.plans[0], sum(result.n_draws for result in work.drawn), 0
+        if work.executor is None:
+            tune = len(work.plans) * first.tune - sum(result.end.tuned for result in work.drawn)
+        n_draws = sum(plan.draws for plan in work.plans) - self.n_before
+        self.progress = Progress(n_draws, work.progress, first.kernel, first.start == "grown", tune=tune)
+
+    def run(self) -> Work:
+        """Make the draws, until the chains are finished, lost, interrupted or out of time."""
+        work, pairs = self.work, zip(self.work.plans, self.work.results, strict=True)
+        with self.progress:
+            if work.executor is None:
+                self.chains = [_InThread(plan, result) for plan, result in pairs]
+            else:
+                seconds = math.inf if work.checkpoint is None else work.checkpoint.every
+                self.chains = [_OnExecutor(plan, result, seconds) for plan, result in pairs]
+            work.stop.start()
+            try:
+                with Pool(work, work.stop.part(1.0)) as pool:
+                    self._advance(pool)
+            except KeyboardInterrupt:
+                return self._interrupted()
+        return self._finished()
+
+    def _advance(self, pool: Pool) -> None:
+        """Advance all chains to one goal after another."""
+        first = self.work.plans[0]
+        pace = Pace(self.work.stop, first.tune, first.tune + first.draws)
+        while self.todo:
+            chains = [self.chains[c] for c in self.remaining]
+            steps = [chain.steps for chain in chains]
+            if all(chain.has_begun for chain in chains) and pace.skips_tuning(steps):
+                for chain in chains:
+                    chain.skip_tuning()
+                continue
+            goal = pace.next_goal(steps)
+            if all(self.chains[c].steps >= goal for c in self.todo):
+                return
+            pool.run(self.todo, lambda c, goal=goal: self.chains[c].next_task(goal), self._store, self.lost)
+
+    @property
+    def remaining(self) -> list[int]:
+        """Chains that are not lost."""
+        return [c for c in range(len(self.chains)) if c not in self.lost]
+
+    @property
+    def todo(self) -> list[int]:
+        """Chains that are neither lost nor finished."""
+        return [c for c in self.remaining if not self.chains[c].is_finished]
+
+    def _store(self, c: int, result: Any) -> None:
+        """Store the result of a task, show the progress, and write the checkpoint if it is due."""
+        self.chains[c].store(result)
+        if self.progress.shown:
+            self._show_progress()
+        checkpoint = self.work.checkpoint
+        if checkpoint is None or not (self.at_checkpoint or checkpoint.is_due):
+            return
+        self.at_checkpoint[c] = self.chains[c].result
+        if all(other in self.at_checkpoint for other in self.todo):
+            # chains that are lost or finished are in no block
+            checkpoint.write([self.at_checkpoint.get(i) or chain.result for i, chain in enumerate(self.chains)])
+            self.at_checkpoint = {}
+
+    def _show_progress(self) -> None:
+        """Show the number of draws, in threads also of tuning steps, the acceptance and the mean number of leaves."""
+        if self.work.executor is not None:
+            n_draws = sum(chain.result.n_draws for chain in self.chains if chain.has_begun)
+            self.progress.update(n_draws - self.n_before)
+            return
+        runs = [chain.run for chain in self.chains]
+        n_accepted, n_proposed = np.sum([run.acceptance for run in runs], axis=0)
+        leaves = np.mean([run.n_leaves for run in runs])
+        text = f"acceptance {n_accepted / max(n_proposed, 1):.3f}, leaves {leaves:.1f}"
+        self.progress.update(sum(run.n_done for run in runs), text)
+
+    def _finished(self) -> Work:
+        """Return the finished chains, with a warning about lost ones, and a note of draws that the clock left out."""
+        lost, work = self.lost, self.work
+        if lost:
+            if work.checkpoint is not None:
+                work.checkpoint.write([chain.result for chain in self.chains])
+            errors = "; ".join(f"chain {c}: {type(error).__name__}: {error}" for c, error in sorted(lost.items()))
+            if not self.remaining:
+                error = lost[min(lost)]
+                error.add_note(f"every chain was lost: {errors}")
+                raise error
+            path = None if work.checkpoint is None else str(work.checkpoint.path)
+            rest = "" if path is None else f", and pt.resume({path!r}) finishes the lost"
+            warn(f"{len(lost)} of {len(self.chains)} chains were lost ({errors}); the others are returned{rest}.")
+        out = self._only(self.remaining)._replace(is_complete=not lost)
+        if self.todo:
+            length, n_made = work.plans[0].length, out.drawn[0].n_draws
+            # a later stretch has no promised length
+            if length is not None and n_made < length.draws and length.before == 0:
+                work.stop.cuts.append(f"{length.draws - n_made} of {length.draws} draws of each chain")
+        return out
+
+    def _interrupted(self) -> Work:
+        """Return the draws of an interrupted run, with a warning.
+
+        In threads chains advance side by side, and as many draws as every chain has are returned. On an executor this
+        is so if no chain has finished. Otherwise the finished chains are returned.
+        """
+        work, results = self.work, [chain.result for chain in self.chains]
         if work.checkpoint is not None:
             work.checkpoint.write(results)
+        finished = [c for c, chain in enumerate(self.chains) if chain.is_finished]
+        if finished and work.executor is not None:
+            warn(f"interrupted: {len(finished)} of {len(results)} chains had finished and are returned.")
+            return self._only(finished)._replace(is_complete=False)
+        n = min(0 if result is None else result.n_draws for result in results)
+        if n == 0:
+            raise KeyboardInterrupt(_interrupted_early(work))
+        warn(f"interrupted: {n} of {work.plans[0].draws} draws a chain are returned.")
+        shortened = [result.first_draws(n) for result in results if result is not None]
+        return work._replace(results=shortened, is_complete=False)
+
+    def _only(self, chains: list[int]) -> Work:
+        """Return the work of some chains, with their results."""
+        plans, results = [self.work.plans[c] for c in chains], [self.chains[c].result for c in chains]
+        return self.work._replace(plans=plans, results=results)
 
 
-def _n_draws(results: list[Result | None]) -> int:
-    """Return the number of draws of all chains."""
-    return sum(0 if result is None else result.n_draws for result in results)
+def draw(work: Work) -> Work:
+    """Make the draws of the plans, and return the chains with their results.
+
+    Chains that were lost are left out. All chains have equally many draws.
+    """
+    return _Drawing(work).run()
 
 
-def _progress(work: Work, tune: int) -> Progress:
-    """Return the display of the draws still to be made, and of ``tune`` steps of tuning before them."""
-    left = sum(plan.draws for plan in work.plans) - _n_draws(work.before)
-    return Progress(left, work.progress, work.plans[0].kernel, work.plans[0].start == "grown", tune=tune)
-
-
-def _pace(work: Work) -> Pace:
-    """Return the steps that chains make between two looks at the clock."""
-    plan = work.plans[0]
-    return Pace(work.stop, plan.tune, plan.tune + plan.draws)
-
-
-def _tuned(plan: Plan, result: Result | None) -> Result | None:
-    """Return the result of a chain whose remaining steps of tuning are left out."""
-    return None if result is None else result._replace(end=result.end._replace(tuned=plan.tune))
-
-
-def _cut(work: Work, done: Done) -> Done:
-    """Record the draws that are missing because the time was over. All chains have equally many draws."""
-    length, made = work.plans[0].length, done.results[0].n_draws
-    wanted = length.draws
-    # a later stretch has no promised length
-    if made < wanted and length.before == 0:
-        work.stop.cuts.append(f"{wanted - made} of {wanted} draws of each chain")
-    return done
-
-
-def _is_done(plan: Plan, result: Result | None) -> bool:
-    """Return True if a chain has all draws of its plan."""
-    return result is not None and result.n_draws == plan.draws
-
-
-def _without_lost(work: Work, results: list[Result | None], lost: dict[int, Exception]) -> Done:
-    """Return the finished chains, with a warning about the lost ones."""
-    kept = [result for c, result in enumerate(results) if c not in lost]
-    if lost:
-        what = "; ".join(f"chain {c}: {type(error).__name__}: {error}" for c, error in sorted(lost.items()))
-        if not kept:
-            error = lost[min(lost)]
-            error.add_note(f"every chain was lost: {what}")
-            raise error
-        rest = "" if work.checkpoint is None else f", and pt.resume({str(work.checkpoint.path)!r}) finishes the lost"
-        warn(f"{len(lost)} of {len(results)} chains were lost ({what}); the others are returned{rest}.")
-    return Done(kept, not lost)
-
-
-def _interrupted_tasks(work: Work, results: list[Result | None], futures: dict[int, Future]) -> Done:
-    """Return the finished chains of an interrupted run. ``futures`` are the tasks whose results were not read."""
-    for c, future in futures.items():
-        future.cancel()
-        if future.done() and not future.cancelled() and future.exception() is None:
-            results[c] = future.result().behind(results[c])
-    if work.checkpoint is not None:
-        work.checkpoint.write(results)
-    done = [result for plan, result in zip(work.plans, results, strict=True) if _is_done(plan, result)]
-    made = [result for result in results if result is not None and result.n_draws > 0]
-    if not done and len(made) == len(results):
-        return _shortened(work, made)
-    if not done:
-        raise KeyboardInterrupt(nothing_left("a chain had finished", work))
-    warn(f"interrupted: {len(done)} of {len(results)} chains had finished and are returned.")
-    return Done(done, False)
-
-
-def _in_threads(work: Work) -> Done:
-    ends = [None if result is None else result.end for result in work.before]
-    plans = [still_to_do(plan, result) for plan, result in zip(work.plans, work.before, strict=True)]
-    tune = sum(plan.tune - (0 if end is None else end.tuned) for plan, end in zip(plans, ends, strict=True))
-    with _progress(work, tune) as progress:
-        return _advance(work, [Run(plan, end) for plan, end in zip(plans, ends, strict=True)], progress)
-
-
-def _advance(work: Work, runs: list[Run], progress: Progress) -> Done:
-    """Advance all chains block by block in threads until they are finished, interrupted or out of time."""
-    work.stop.start()
-    pool = ThreadPoolExecutor(min(len(runs), n_cores()))
-    pending: dict[Future, int] = {}
-    looks, pace = _Looks(work, runs), _pace(work)
-    before = [0 if result is None else result.n_draws for result in work.before]
-
-    def steps() -> list[int]:
-        return [run.tuned + made + run.n_saved for run, made in zip(runs, before, strict=True)]
-
-    def submit(c: int) -> None:
-        block = min(runs[c].block, goal - steps()[c])
-        if block > 0 and not runs[c].finished:
-            pending[pool.submit(runs[c].advance, block)] = c
-
-    try:
-        while not all(run.finished for run in runs):
-            if pace.skips_tuning(steps()):
-                for run in runs:
-                    run.tuned = run.plan.tune
-            goal = pace.next_goal(steps())
-            for c in range(len(runs)):
-                submit(c)
-            if not pending:
-                return _cut(work, Done(looks.all(), True))
-            while pending:
-                for future in wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)[0]:
-                    c = pending.pop(future)
-                    future.result()
-                    looks.take(c)
-                    submit(c)
-                looks.write()
-                if progress.shown:
-                    progress.update(*_so_far(runs))
-        return Done(looks.all(), True)
-    except KeyboardInterrupt:
-        for future in pending:
-            future.cancel()
-        wait(pending)
-        return _interrupted(work, looks.all())
-    finally:
-        pool.shutdown(cancel_futures=True)
-        if progress.shown:
-            progress.update(*_so_far(runs))
-
-
-def _so_far(runs: list[Run]) -> tuple[int, str]:
-    """Return the number of draws made, tuning included, and the acceptance and mean number of leaves as text."""
-    kept, made = np.sum([run.acceptance for run in runs], axis=0)
-    leaves = np.mean([run.n_leaves for run in runs])
-    return sum(run.n_done for run in runs), f"acceptance {kept / max(made, 1):.3f}, leaves {leaves:.1f}"
-
-
-class _Looks:
-    """Results of unfinished runs, taken between two blocks when a checkpoint is due."""
-
-    def __init__(self, work: Work, runs: list[Run]) -> None:
-        self.work, self.runs = work, runs
-        self.results = list(work.before)
-        self.missing: set[int] | None = None
-        """Runs whose results the next checkpoint lacks, or None if no checkpoint is due."""
-
-    def _result(self, c: int) -> Result:
-        """Return the result of a run, with the draws made before."""
-        return self.runs[c].result.behind(self.work.before[c])
-
-    def take(self, c: int) -> None:
-        """Take the result of a run between two blocks, if a checkpoint needs it."""
-        if self.work.checkpoint is None:
-            return
-        if self.missing is None and self.work.checkpoint.is_due:
-            self.missing = {other for other, run in enumerate(self.runs) if not run.finished}
-        if self.runs[c].finished or (self.missing is not None and c in self.missing):
-            self.results[c] = self._result(c)
-            if self.missing is not None:
-                self.missing.discard(c)
-
-    def write(self) -> None:
-        """Write the checkpoint that is due, if the results of all runs have been taken."""
-        if self.missing is not None and not self.missing:
-            self.work.checkpoint.write(self.results)
-            self.missing = None
-
-    def all(self) -> list[Result]:
-        """Return the results of all runs, none of which is in a block."""
-        with ThreadPoolExecutor(min(len(self.runs), n_cores())) as pool:
-            return list(pool.map(self._result, range(len(self.runs))))
-
-
-def _interrupted(work: Work, results: list[Result]) -> Done:
-    """Return as many draws as every chain has. Little is lost, since chains advance side by side."""
-    if work.checkpoint is not None:
-        work.checkpoint.write(results)
-    if min(result.n_draws for result in results) == 0:
-        raise KeyboardInterrupt(nothing_left("every chain had a draw", work))
-    return _shortened(work, results)
-
-
-def nothing_left(until: str, work: Work) -> str:
+def _interrupted_early(work: Work) -> str:
     """Return the message of an interruption that leaves no draws."""
-    path = None if work.checkpoint is None else str(work.checkpoint.path)
-    rest = "nothing to return" if path is None else f"pt.resume({path!r}) goes on from what is written there"
+    until = "every chain had a draw" if work.executor is None else "a chain had finished"
+    rest = "nothing to return"
+    if work.checkpoint is not None:
+        rest = f"pt.resume({str(work.checkpoint.path)!r}) goes on from what is written there"
     return f"interrupted before {until}; {rest}"
-
-
-def _shortened(work: Work, results: list[Result]) -> Done:
-    """Return as many draws of every chain as each of them has, with a warning."""
-    least = min(result.n_draws for result in results)
-    warn(f"interrupted: {least} of {work.plans[0].draws} draws a chain are returned.")
-    return Done([result.shortened(least) for result in results], False)

@@ -35,8 +35,8 @@ class Line(NamedTuple):
 class Stored(NamedTuple):
     """Values of cells, in the places that the hashes of the cells determine, and the sums over a line.
 
-    A cell takes the place of another one there (`splits.cell_of`, `density.known`). The numbers of places are powers of
-    two.
+    A cell takes the place of another one there (`splits.cell_of`, `density.evaluate_cell`). The numbers of places are
+    powers of two.
     """
 
     cell: Annotated[np.recarray, CELL, "cells"]

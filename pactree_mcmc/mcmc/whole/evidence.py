@@ -1,4 +1,4 @@
-"""The evidence of a run that learned a density of trees: bridge sampling between its draws and draws of the density.
+"""The evidence of a run with a density of trees: bridge sampling between its draws and draws of the density.
 
 After Meng and Wong, *Simulating ratios of normalizing constants via a simple identity*, Statistica Sinica 6 (1996).
 With weights ``w = pi(T) / g(T)`` of n draws of the chains and m of the density, the evidence Z solves
@@ -25,20 +25,16 @@ from ...posterior.evidence import COVERED, evidence_constant, prior_mass
 from ..chain.chain import Chain
 from ..chain.snapshot import generator_from
 from ..moves.learned import weigh_saved
+from ..run.task import WORK
 from ..state.records import ROWS
 from .density.density import MOST_VALUES
-from .sampling import TREES_PER_CALL, sample_independent, set_density
-from .tasks import density_of
+from .tasks import TREES_PER_CALL, density_of, sample_independent, set_density
 
-N_CHAINED, N_DRAWN = 400, 800
-"""Number of draws of all chains that are weighed, and of trees drawn from the densities of all teams."""
-MOST_ROWS = 1e9
-"""Largest number of rows that the trees of the densities may visit, which takes some four seconds. The weights of
+N_DRAWS = 400
+"""Number of draws of all chains that are weighed. Twice as many trees are drawn from the densities of all teams."""
+COST_FRACTION = 0.1
+"""Largest part of the usual work, and of a time limit that has ended, that drawing these trees may take. The weights of
 larger trees would say little about the evidence."""
-TIME_FRACTION = 0.1
-"""Largest part of a time limit that drawing these trees may take, after it has ended."""
-ITERATIONS, TOLERANCE = 200, 1e-10
-"""Largest number of iterations for the evidence, and the change in nats at which they end."""
 
 
 def team_evidences(post: Any, limit: float = inf) -> np.ndarray | None:
@@ -47,17 +43,17 @@ def team_evidences(post: Any, limit: float = inf) -> np.ndarray | None:
     Parameters
     ----------
     post : SampledPosterior
-        Draws of a run that learned a density.
+        Draws of a run with a density.
     limit : float, default inf
         Time limit of the run in seconds.
 
     Returns
     -------
     ndarray of shape (teams, 2), or None
-        NaN for an error that too few draws leave unknown. None if the run learned no density of whole trees, if the
+        NaN for an error that too few draws leave unknown. None if the run fitted no density of whole trees, if the
         mass of the prior is not known, if the variance of the leaves or feature weights are drawn, if the root is too
         large a cell, if drawing independent trees would visit too many rows or take too much of the time limit, or if
-        the density of a team contains none of its draws.
+        the density of a team contains none of its draws, or draws only trees that are too large.
     """
     model, course = post.model, post.course
     if course is None or not course.kernel.is_guided or post.tempering is not None or not model.lowered.is_fixed:
@@ -72,19 +68,20 @@ def team_evidences(post: Any, limit: float = inf) -> np.ndarray | None:
         chain.take(end.replicas[0].graph)
         if not chain.state.node[0].splittable:
             return None
-        drawn = _drawn(chain, N_DRAWN // len(teams), MOST_ROWS / len(teams), TIME_FRACTION * limit / len(teams))
-        if drawn is None:
+        part = COST_FRACTION / len(teams)
+        of_trees = weigh_trees(chain, 2 * N_DRAWS // len(teams), part * WORK, part * limit)
+        if of_trees is None:
             return None
-        chained = _chained(chain, post, team)
-        if not np.isfinite(chained).any():
+        of_draws = weigh_draws(chain, post, team)
+        if not (np.isfinite(of_draws).any() and np.isfinite(of_trees).any()):
             return None
-        log_z, se = _bridged(chained, drawn)
+        log_z, se = bridge(of_draws, of_trees)
         out.append((log_z + evidence_constant(model), se))
     return np.array(out)
 
 
-def _drawn(chain: Chain, n: int, rows: float, seconds: float) -> np.ndarray | None:
-    """Return the log weights of ``n`` independent trees, None if by the first few they cost too much."""
+def weigh_trees(chain: Chain, n: int, rows: float, seconds: float) -> np.ndarray | None:
+    """Return the log weights of ``n`` independent trees, or None if the cost of the first few is too large for all."""
     before, began = int(chain.state.count[ROWS]), time.perf_counter()
     first = sample_independent(chain, TREES_PER_CALL)
     cost = np.array([int(chain.state.count[ROWS]) - before, time.perf_counter() - began]) * n / len(first)
@@ -93,41 +90,51 @@ def _drawn(chain: Chain, n: int, rows: float, seconds: float) -> np.ndarray | No
     return np.concatenate([first, sample_independent(chain, n - len(first))])
 
 
-def _chained(chain: Chain, post: Any, team: list[int]) -> np.ndarray:
+def weigh_draws(chain: Chain, post: Any, team: list[int]) -> np.ndarray:
     """Return the log weights (chains, k) of draws of a team, evenly spaced, infinite if the density lacks the tree."""
-    each = max(N_CHAINED // post.n_chains, 1)
-    which = np.unique(np.linspace(0, post.n_draws - 1, min(each, post.n_draws)).astype(np.int64))
-    chosen = post.tree_of_draw[np.ix_(team, which)]
-    trees, number = np.unique(chosen, return_inverse=True)
+    n = min(max(N_DRAWS // post.n_chains, 1), post.n_draws)
+    indices = np.unique(np.linspace(0, post.n_draws - 1, n).astype(np.int64))
+    draws = post.tree_of_draw[np.ix_(team, indices)]
+    trees, number = np.unique(draws, return_inverse=True)
     coded, weights, done = post.coded_trees.take(trees), np.empty(len(trees)), 0
     nodes, offset = coded.records().view(np.recarray), coded.offset.astype(np.int64)
     while (done := int(weigh_saved(chain.walk, nodes, offset[:-1], offset[1:], weights, done))) < len(trees):
         chain.enlarge()
-    return weights[number.reshape(chosen.shape)]
+    return weights[number.reshape(draws.shape)]
 
 
-def _bridged(chained: np.ndarray, drawn: np.ndarray) -> tuple[float, float]:
-    """Return the log of the evidence and its standard error, NaN if unknown, by the log weights of both kinds of draws.
+def bridge(of_draws: np.ndarray, of_trees: np.ndarray) -> tuple[float, float]:
+    """Return the log of the evidence and its standard error, NaN if unknown.
 
-    Not all weights of the chains may be infinite.
+    ``of_draws`` (chains, k) and ``of_trees`` (m,) are log weights, some of each finite.
     """
-    effective = chained.size
-    if chained.shape[1] >= FEWEST_PER_CHAIN and np.isfinite(chained).all():
-        effective = chained.size / float(autocorrelation_times(chained[None])[0])
-    s, r = (np.log(n / (effective + len(drawn))) for n in (effective, len(drawn)))
-    log_z = float(np.median(chained[np.isfinite(chained)]))
-    for _ in range(ITERATIONS):
-        above = drawn - np.logaddexp(s + drawn, r + log_z)
-        below = -np.logaddexp(s + chained, r + log_z)
-        before, log_z = log_z, float(log_mean(above) - log_mean(below))
-        if abs(log_z - before) < TOLERANCE:
-            break
+    from scipy.optimize import brentq
+
+    effective = of_draws.size
+    if of_draws.shape[1] >= FEWEST_PER_CHAIN and np.isfinite(of_draws).all():
+        effective = of_draws.size / float(autocorrelation_times(of_draws[None])[0])
+    s, r = (np.log(n / (effective + len(of_trees))) for n in (effective, len(of_trees)))
+
+    def terms(log_z: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return log w / (s w + r Z) of the trees, and log 1 / (s w + r Z) of the draws."""
+        return of_trees - np.logaddexp(s + of_trees, r + log_z), -np.logaddexp(s + of_draws, r + log_z)
+
+    def excess(log_z: float) -> float:
+        """Return the log of Z over the right side of its equation, which increases with Z."""
+        above, below = terms(log_z)
+        return float(log_z + log_mean(below) - log_mean(above))
+
+    finite = np.concatenate([weights[np.isfinite(weights)] for weights in (of_draws, of_trees)])
+    # the range of the weights contains Z if all are finite; 50 nats more cover samples of all but one infinite weight
+    log_z = float(brentq(excess, finite.min() - 50.0, finite.max() + 50.0))
+    above, below = terms(log_z)
     above, below = np.exp(above - above.max()), np.exp(below - below.max())
     if below.shape[1] < FEWEST_PER_CHAIN:
         return log_z, np.nan
-    of_drawn = above.var(ddof=1) / (len(above) * above.mean() ** 2)
-    time = float(autocorrelation_times(below[None])[0])
-    of_chained = time * below.var() / (below.size * below.mean() ** 2)
-    wider = float(stdtrit(max(below.size / time, 1.0), 0.5 + COVERED / 2.0)) / 2.0
-    # trees of another weight may have a probability of 1 / n if none of n draws is one
-    return log_z, max(float(np.sqrt(of_drawn + of_chained * wider**2)), 1.0 / len(drawn))
+    variance = above.var(ddof=1) / (len(above) * above.mean() ** 2)
+    correlation = float(autocorrelation_times(below[None])[0])
+    # the variance of the draws is estimated from few effective ones, so its error covers a t distribution
+    wider = float(stdtrit(max(below.size / correlation, 1.0), 0.5 + COVERED / 2.0)) / 2.0
+    variance += correlation * below.var() / (below.size * below.mean() ** 2) * wider**2
+    # trees of another weight may have a probability of 1 / n if none of n trees is one
+    return log_z, max(float(np.sqrt(variance)), 1.0 / len(of_trees))

@@ -10,13 +10,13 @@ from ...core.compile.pack import pack
 from ...tree.drawn import Saved
 from ..chain.chain import Chain
 from ..chain.snapshot import ARRAYS, Snapshot, generator_from
-from ..moves.learned import add_saved
+from ..moves.learned import add_saved, sample_trees
 from ..run.stop import Signal, is_set
 from ..run.task import Plan, Run
 from ..state.pieces import Graph, new_graph
-from ..state.records import GROWING, ROWS
-from .density.decisions import Decisions, new_decisions, note_decisions, trimmed_decisions
-from .sampling import TREES_PER_CALL, sample_independent, set_density, set_growing
+from ..state.records import GROWING, N_LINKS, N_PIECES, NONE, ROWS
+from .density.decisions import Decisions, joined_decisions, new_decisions, record_decisions
+from .density.graph import with_capacity
 
 MOST_CELLS = 1500
 """Largest number of cells whose decisions a chain records in a round."""
@@ -24,92 +24,125 @@ RECORDED = 100
 """Number of trees whose decisions are recorded, at even steps over the last three quarters of a round."""
 ADDED_DRAWS = 500
 """Largest number of draws of one chain added to the graph between two stretches, at even steps."""
-
-
-class Task(NamedTuple):
-    """What one chain is to do, and with which density and graph. Each function below names the fields it reads."""
-
-    plan: Plan
-    end: Snapshot | None
-    """State of the chain at the start, or None at the start of the run."""
-    density: np.ndarray
-    graph: Graph | None = None
-    """Graph that grows, or None if none does."""
-    room: int = 0
-    """Number of pieces, and of links, by which the graph may grow."""
-    beta: float = 1.0
-    """Power of the score."""
-    tuned: int = 0
-    """Number of tuning steps done at the end of the round."""
-    trees: int = 0
-    """Number of independent trees to be added to the graph."""
-    saved: tuple[Saved, ...] = ()
-    """Draws to be added to the graph."""
+TREES_PER_CALL = 8
+"""Number of trees drawn between two looks at the signal. One tree takes up to 50 ms."""
 
 
 class RoundResult(NamedTuple):
-    """Result of a task. Fields that a task does not compute are empty."""
+    """State of a chain at the end of a round, and what its team needs of the round."""
 
     end: Snapshot
-    rows: int = 0
+    rows: int
     """Number of rows visited."""
-    cost: np.ndarray = np.zeros((2, 0))
+    cost: np.ndarray
     """(2, moves): proposals of each move, and the rows they visited."""
-    decisions: Decisions | None = None
-    graph: Graph | None = None
+    decisions: Decisions
+    graph: Graph | None
+    """Graph with the trees of the round, or None if it did not grow."""
 
 
-def run_round(task: Task, stopped: Signal = None) -> RoundResult:
-    """Run one chain through a round of tuning, or until it is stopped.
+def run_round(
+    plan: Plan,
+    end: Snapshot | None,
+    density: np.ndarray,
+    beta: float,
+    graph: Graph | None = None,
+    room: int = 0,
+    n_trees: int = 0,
+    stopped: Signal = None,
+) -> RoundResult:
+    """Run one chain from ``end``, or from its start, up to the steps of tuning of the plan, or until it is stopped.
 
-    Without ``task.graph`` the decisions of its trees are recorded. With a graph the trees of the chain and independent
-    trees are added to it.
+    The chain draws from the density, with its score to the power ``beta``. Its trees, and ``n_trees`` independent ones,
+    are added to a copy of the graph with room for ``room`` more pieces and links. Without a graph the decisions of its
+    trees are recorded.
     """
-    run = Run(task.plan, task.end)
-    before = int(run.chain.state.count[ROWS])
+    run = Run(plan, end)
+    rows_before = int(run.chain.state.count[ROWS])
     run.begin()
-    set_density(run.chain, task.density, task.beta)
-    graph = None if task.graph is None else set_growing(run.chain, task.graph, task.room)
-    recorded = new_decisions(MOST_CELLS)
-    packed, first, last = pack(recorded), run.tuned, task.tuned
+    set_density(run.chain, density, beta)
+    if graph is not None:
+        graph = set_growing(run.chain, graph, room)
+    decisions = new_decisions(MOST_CELLS)
+    packed, first, last = pack(decisions), run.tuned, plan.tune
     every = max(3 * (last - first) // (4 * RECORDED), 1)
     while run.tuned < last and not is_set(stopped):
         look = min(run.tuned + every, last)
         while run.tuned < look and not is_set(stopped):
             run.advance(min(run.block, look - run.tuned))
         if graph is not None:
-            n = round(task.trees * every / (last - first))
-            sample_independent(run.chain, n, stopped)
+            sample_independent(run.chain, round(n_trees * every / (last - first)), stopped)
         elif 4 * (run.tuned - first) > last - first:
-            note_decisions(run.chain.walk, packed)
+            record_decisions(run.chain.walk, packed)
     set_density(run.chain, None, 1.0)
     run.chain.take(new_graph())
-    rows = int(run.chain.state.count[ROWS]) - before
-    found = trimmed_decisions(recorded)
-    return RoundResult(run.snapshot, rows, run.chain.cost, found, graph)
+    rows = int(run.chain.state.count[ROWS]) - rows_before
+    return RoundResult(run.snapshot, rows, run.chain.cost, joined_decisions([decisions]), graph)
 
 
-def add_draws(task: Task, stopped: Signal = None) -> RoundResult:
-    """Add the draws ``task.saved`` to a copy of the graph, with some independent trees. The chain does not move."""
+def add_draws(
+    plan: Plan, end: Snapshot, room: int, n_trees: int, draws: tuple[Saved, ...], stopped: Signal = None
+) -> Graph:
+    """Return a copy of a chain's graph with draws of several chains and independent trees. The chain does not move."""
     # a generator of its own, so that the chain goes on with the numbers it would have had
-    seed = generator_from(task.end.generator).integers(1 << 62)
-    chain = Chain(task.plan.model.lowered, task.plan.kernel, np.random.default_rng(seed))
-    set_density(chain, task.density, 1.0)
-    graph = set_growing(chain, task.graph, task.room)
-    for saved in task.saved:
+    seed = generator_from(end.generator).integers(1 << 62)
+    chain = Chain(plan.model.lowered, plan.kernel, np.random.default_rng(seed))
+    set_density(chain, density_of(end), 1.0)
+    graph = set_growing(chain, end.replicas[0].graph, room)
+    for saved in draws:
         n = len(saved.tree_of_draw)
-        draws = np.unique(np.linspace(0, n - 1, min(ADDED_DRAWS, n)).astype(np.int64))
-        trees, start = np.unique(saved.tree_of_draw[draws]), np.asarray(saved.tree)["start"]
-        first, last = start[trees], start[trees + 1]
+        indices = np.unique(np.linspace(0, n - 1, min(ADDED_DRAWS, n)).astype(np.int64))
+        trees, start = np.unique(saved.tree_of_draw[indices]), np.asarray(saved.tree)["start"]
         for i in range(0, len(trees), TREES_PER_CALL):
-            part, done = slice(i, i + TREES_PER_CALL), 0
-            while not is_set(stopped) and (
-                (done := int(add_saved(chain.walk, saved.node, first[part], last[part], done))) < len(first[part])
-            ):
-                chain.enlarge()
-    sample_independent(chain, task.trees, stopped)
+            part = trees[i : i + TREES_PER_CALL]
+            first, last, done = start[part], start[part + 1], 0
+            while done < len(part) and not is_set(stopped):
+                done = int(add_saved(chain.walk, saved.node, first, last, done))
+                if done < len(part):
+                    chain.enlarge()
+    sample_independent(chain, n_trees, stopped)
     graph.used[GROWING] = 0
-    return RoundResult(task.end, graph=graph)
+    return graph
+
+
+def sample_independent(chain: Chain, n: int, stopped: Signal = None) -> np.ndarray:
+    """Draw ``n`` trees from the density and return their log weights ``log pi(T) - log g(T)``.
+
+    A growing graph gets the trees. Trees that a signal leaves undrawn have the log weight ``-inf``.
+    """
+    out = np.full(n, -np.inf)
+    for i in range(0, n, TREES_PER_CALL):
+        if is_set(stopped):
+            break
+        part, done = out[i : i + TREES_PER_CALL], 0
+        while (done := int(sample_trees(chain.walk, part, done))) < len(part):
+            chain.enlarge()
+    return out
+
+
+def set_density(chain: Chain, density: np.ndarray | None, beta: float) -> None:
+    """Let a chain draw from a density without a graph, with its score to the power ``beta``.
+
+    None keeps the density and graph of the chain.
+    """
+    state = chain.state
+    if density is not None:
+        state.density[...] = density
+        chain.take(new_graph())
+    state.beta[0] = beta
+    # the stored values of cells depend on the power and on the density
+    state.stored.guide.hash[:] = NONE
+    state.stored.cell.scan[:] = NONE
+    state.stored.cell.ahead[:] = NONE
+
+
+def set_growing(chain: Chain, graph: Graph, room: int) -> Graph:
+    """Let the chain add trees to a copy of ``graph`` with room for ``room`` more pieces and links; return the copy."""
+    n_pieces, n_links = (int(graph.used[i]) + room for i in (N_PIECES, N_LINKS))
+    copy = with_capacity(graph, n_pieces, n_links)
+    copy.used[GROWING] = 1
+    chain.take(copy)
+    return copy
 
 
 def density_of(end: Snapshot) -> np.ndarray:

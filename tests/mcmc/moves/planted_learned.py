@@ -43,7 +43,7 @@ def stops_left_out(right, model, state, top):
     lists = plain_package().module("mcmc.state.lists")
     while node >= 0:
         if lists.is_leaf(state, node) and state.node[node].splittable:
-            total -= state.stored.guide[density.known(model, state, node)].log_stop
+            total -= state.stored.guide[density.evaluate_cell(model, state, node)].log_stop
         node = terms.next_node(state, node, top)
     return total
 
@@ -105,14 +105,16 @@ LEARNED_BUGS = {
     "old tree not weighed": Bug("learned", "box", ((LEARNED, "log_density", zero),)),
     "stops left out": Bug("learned", "box", ((LEARNED, "log_density", stops_left_out),)),
     "R dropped": Bug("learned", "min_leaf_mixed", ((GRAPH, "log_split", split_without_rule),)),
-    "defence forgotten": Bug("learned", "ties", only_within(DENSITY, "log_split", "mixture", learned_alone, GRAPH)),
+    "defence forgotten": Bug(
+        "learned", "ties", only_within(DENSITY, "log_split", "split_probability", learned_alone, GRAPH)
+    ),
     "picked by the tree": Bug("learned", "ties", ((LEARNED, "pick_cell", root_instead),)),
     "candidates": Bug("learned", "four_letters", ((LEARNED, "is_candidate", always),), FEW_LEARNED),
-    "another cell": Bug("learned", "shallow_ties", both("known", guide_of_another_cell), ONE_GUIDE),
+    "another cell": Bug("learned", "shallow_ties", both("evaluate_cell", guide_of_another_cell), ONE_GUIDE),
     "one feature if pure": Bug(
-        "learned", "pure_below", ((DENSITY, "_mix_features", one_feature_if_pure),), leaf="dirichlet"
+        "learned", "pure_below", ((DENSITY, "_evaluate_features", one_feature_if_pure),), leaf="dirichlet"
     ),
-    "another depth": Bug("learned", "trivial_one", both("known", guide_at_another_depth), ONE_GUIDE, "penalty"),
+    "another depth": Bug("learned", "trivial_one", both("evaluate_cell", guide_at_another_depth), ONE_GUIDE, "penalty"),
 }
 
 
@@ -169,10 +171,10 @@ def size_forgotten(right, rng, model, state, node, *rest):
 
 THREE_CELLS = ((SUBGRAPH, "MOST_CELLS", 3),)
 TWO_INTERNAL = tuple((module, "MOST_INTERNAL", 2) for module in (LEARNED, SUBGRAPH))
-GUIDE_OF_ANOTHER = tuple((module, "known", guide_of_another_cell) for module in (DENSITY, SUBGRAPH))
+GUIDE_OF_ANOTHER = tuple((module, "evaluate_cell", guide_of_another_cell) for module in (DENSITY, SUBGRAPH))
 SUBGRAPH_BUGS = {
-    "1/p left out": Bug("subgraph", "three_letters", ((SUBGRAPH, "sample_ways", as_if_sure),)),
-    "split not retained": Bug("subgraph", "three_letters", ((SUBGRAPH, "sample_ways", none_retained),)),
+    "1/p left out": Bug("subgraph", "three_letters", ((SUBGRAPH, "sample_splits", as_if_sure),)),
+    "split not retained": Bug("subgraph", "three_letters", ((SUBGRAPH, "sample_splits", none_retained),)),
     "any offset": Bug("subgraph", "three_letters", ((SYSTEMATIC, "_first_point", any_point),)),
     "left child twice": Bug("subgraph", "three_letters", ((SUBGRAPH, "draw_below", left_twice),)),
     "right side not retained": Bug("subgraph", "three_letters", ((SUBGRAPH, "draw_below", right_side_forgotten),)),
@@ -182,7 +184,7 @@ SUBGRAPH_BUGS = {
     "candidates": Bug("subgraph", "three_letters", ((LEARNED, "is_candidate", always),), FEW_LEARNED),
     "another cell": Bug("subgraph", "three_letters", GUIDE_OF_ANOTHER, ONE_GUIDE),
     "defence forgotten": Bug(
-        "subgraph", "min_leaf_uneven", only_within(SYSTEMATIC, "_first_point", "mixture", without_defence)
+        "subgraph", "min_leaf_uneven", only_within(SYSTEMATIC, "_first_point", "split_probability", without_defence)
     ),
     "another prefix": Bug("subgraph", "three_letters", ((WAYS, "prefix_of", one_less),), FEW_LEARNED),
 }

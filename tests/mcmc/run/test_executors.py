@@ -13,10 +13,8 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.loading.load import load_unfinished
-from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.mcmc.run.task import Plan, run_chain, still_to_do
 from tests import ROOT
-from tests.problems.runs import MODELS, assert_equal, assert_same, draw
+from tests.problems.runs import assert_same, draw
 
 
 class Deadly(np.random.SeedSequence):
@@ -143,14 +141,3 @@ def test_lost_chain_is_finished_from_the_checkpoint(tmp_path, monkeypatch):
     assert 0 <= done[1] < 8
     assert post.n_chains == 1
     assert_same(pt.resume(path, progress=False), draw(draws=8))
-
-
-@pytest.mark.slow
-def test_leg_ends_when_its_time_is_over():
-    """A task with a time makes some draws at least, and says where it stopped."""
-    plan, result, legs = Plan(MODELS["classes"], 30, 3, 1, read_kernel("cgm"), 2, "stump"), None, 0
-    while result is None or result.n_draws < 30:
-        leg = run_chain(still_to_do(plan, result), None if result is None else result.end, 1e-9)
-        result, legs = leg.behind(result), legs + 1
-    assert legs > 3
-    assert_equal(result.end, run_chain(plan).end)

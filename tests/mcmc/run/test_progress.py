@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.core.compile import cache as _code_cache
 from pactree_mcmc.core.compile.cache import CodeCache
 from pactree_mcmc.faces.sklearn import base as _estimator_base
 from pactree_mcmc.mcmc.kernel import read_kernel
@@ -142,28 +141,12 @@ def test_compiling_is_told_once_where_there_is_no_terminal(kernel, stream):
         assert stream.getvalue() == "compiling 1 of 3, once; later runs find it on disk\n"
 
 
-def test_nothing_is_told_when_progress_is_not_shown(kernel, stream):
-    stream = stream()
-    with Progress(10, False, kernel, False):
-        miss(entries(kernel, False)[0])
-    assert stream.getvalue() == ""
-    assert _code_cache._watchers == []
-
-
 def test_code_for_another_kind_of_table_counts_as_missing(kernel):
     functions = entries(kernel, False)
     assert n_missing(functions, functions[0]._cache) == 3
     functions[0]._cache.other_types = True
     assert n_missing(functions, functions[0]._cache) == len(functions)
     assert n_missing(functions, functions[1]._cache) == len(functions) - 1
-
-
-def test_a_warm_start_looks_at_no_cache(monkeypatch):
-    """Only a function that is about to be compiled makes anybody count."""
-    pt.sample(MODEL, **RUN, progress=False)
-    monkeypatch.setattr(_progress, "n_missing", None)
-    monkeypatch.setattr(CodeCache, "has_code", None)
-    pt.sample(MODEL, **RUN)
 
 
 @pytest.mark.slow
@@ -173,5 +156,6 @@ def test_entries_are_those_a_run_compiles(tmp_path):
     done = run("compiled_from_nothing", env=env)
     seen = done.stdout.split()
     expected = [function.__qualname__ for function in entries(read_kernel("grow-prune"), False)]
-    assert set(seen) == set(expected) - {"grow_as_given"}
+    # that of the root's line is called when the room of a chain is computed
+    assert set(expected) <= set(seen) <= {*expected, "line_levels"}
     assert done.stderr.splitlines()[0] == f"compiling 1 of {len(expected)}, once; later runs find it on disk"

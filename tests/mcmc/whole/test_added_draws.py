@@ -16,24 +16,17 @@ from pactree_mcmc.mcmc.moves.learned import add_saved, is_drawable
 from pactree_mcmc.mcmc.moves.regrow import MOST_INTERNAL
 from pactree_mcmc.mcmc.run.task import Plan, run_chain
 from pactree_mcmc.mcmc.run.workers import Work
-from pactree_mcmc.mcmc.schedule import evenly
+from pactree_mcmc.mcmc.schedule import even_indices
 from pactree_mcmc.mcmc.state.pieces import new_graph
 from pactree_mcmc.mcmc.state.records import GROWING, N_FREE, N_LINKS, N_NODES, N_PIECES
 from pactree_mcmc.mcmc.whole import rounds as _rounds
 from pactree_mcmc.mcmc.whole import tasks as _tasks
 from pactree_mcmc.mcmc.whole.density.graph import SPARE, add_tree
 from pactree_mcmc.mcmc.whole.rounds import can_add_draws, with_draws
-from pactree_mcmc.mcmc.whole.sampling import set_growing
-from pactree_mcmc.mcmc.whole.tasks import Task, add_draws, density_of
+from pactree_mcmc.mcmc.whole.tasks import add_draws, set_growing
 from pactree_mcmc.posterior.joining import join_chains
-from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.run.test_executors import AtOnce
-from tests.mcmc.transitions import load
-from tests.mcmc.whole.density.test_graph import cut_down as cut_plain
-from tests.mcmc.whole.density.test_graph import freeze, module, trees_of, with_room
-from tests.problems.models import build_model
 from tests.problems.runs import LABELS, MODELS, PRIOR, Later, X, Y
-from tests.problems.spaces import case_problem
 
 ROOM = 20_000
 KERNEL = read_kernel({"learned": 0.05, "collapsed": 0.5, "change": 0.1, "swap": 0.1, "rotate": 0.2, "redraw": 0.05}, 60)
@@ -247,9 +240,8 @@ def result_of(name, draws=40, seed=9):
 
 def graph_with(plan, result, *others):
     """The graph of a chain with its draws, and those of other chains."""
-    end, saved = result.end, tuple(one.saved for one in (result, *others))
-    graph = end.replicas[0].graph
-    return add_draws(Task(plan, end, density_of(end), graph, ROOM, trees=_rounds.TREES, saved=saved)).graph
+    saved = tuple(one.saved for one in (result, *others))
+    return add_draws(plan, result.end, ROOM, _rounds.TREES, saved)
 
 
 @pytest.fixture
@@ -268,14 +260,14 @@ def splits_in(*graphs):
 
 
 @pytest.mark.tenth_a_day
-@pytest.mark.parametrize("most", [1, 2, 7, 40, 500])
+@pytest.mark.parametrize("most", [1, 7, 500])
 @pytest.mark.parametrize("part", ["whole", "every second", "joined"])
 def test_draws_evenly_spaced_are_taken_in(nothing_fresh, monkeypatch, most, part):
     """Their first and last among them; what chains drew and know stays as it was."""
     monkeypatch.setattr(_tasks, "ADDED_DRAWS", most)
     plan, result = result_of("numbers")
     if part == "every second":
-        result = result.chosen(evenly(40, 20))
+        result = result.select(even_indices(40, 20))
     if part == "joined":
         result = run_chain(plan._replace(draws=30), result.end).behind(result)
     known, state = result.end.replicas[0].graph, result.end.generator["state"].copy()
@@ -289,27 +281,6 @@ def test_draws_evenly_spaced_are_taken_in(nothing_fresh, monkeypatch, most, part
     assert splits_in(graph) == splits_in(one_by_one(plan.model, result.saved, which, chain))
 
 
-@pytest.mark.slow
-def test_a_revisit_enlarges_its_chain(nothing_fresh):
-    plan, result = Plan(LARGE, 1, 0, 1, KERNEL, 1, "stump"), None
-    result = run_chain(plan)._replace(saved=large_draws())
-    chain = Chain(LARGE.lowered, KERNEL, np.random.default_rng(1))
-    set_growing(chain, new_graph(), ROOM)
-    expected = one_by_one(LARGE, result.saved, range(60), chain)
-    assert splits_in(graph_with(plan, result)) == splits_in(expected)
-
-
-@pytest.mark.slow
-@pytest.mark.planted
-def test_a_tree_passed_by_where_room_runs_out_is_noticed(nothing_fresh, monkeypatch):
-    def passing_by(walk, nodes, first, last, done):
-        return add_saved(walk, nodes, first, last, done + (done > 0))
-
-    monkeypatch.setattr(_tasks, "add_saved", passing_by)
-    with pytest.raises(AssertionError):
-        test_a_revisit_enlarges_its_chain(None)
-
-
 def chains_of(teams, draws=40):
     """Chains with draws, in teams of given numbers, and the splits of the draws of each."""
     plans, results = zip(*(result_of("classes", draws, seed) for seed in range(1, len(teams) + 1)), strict=True)
@@ -321,6 +292,11 @@ def chains_of(teams, draws=40):
         alone.append(splits_in(one_by_one(plan.model, result.saved, range(draws), chain)))
     assert len({frozenset(one) for one in alone}) == len(teams)
     return list(plans), results, alone
+
+
+def with_ends_of(results, others):
+    """Return the draws of results, with the ends of others."""
+    return [result._replace(end=other.end) for result, other in zip(results, others, strict=True)]
 
 
 def union(parts):
@@ -338,7 +314,7 @@ def test_the_draws_of_all_chains_are_in_the_graph_of_every_team(nothing_fresh, e
     """Each chain stands where it stood, without draws. With the same draws once more the graphs stay as they are."""
     plans, results, alone = chains_of(teams)
     work = Work(plans, results, executor and executor(2), False, None)
-    anew = with_draws(work, results)
+    anew = with_draws(work)
     graphs = [one.end.replicas[0].graph for one in anew]
     assert len({id(graph) for graph in graphs}) == len(set(teams))
     assert [one.n_draws for one in anew] == [0] * len(teams)
@@ -347,24 +323,14 @@ def test_the_draws_of_all_chains_are_in_the_graph_of_every_team(nothing_fresh, e
             assert np.array_equal(mine, before)
         assert (one.end.generator, one.end.team) == (result.end.generator, team)
         assert splits_in(graph) == union(alone) and graph.used[GROWING] == 0
-    again = with_draws(work, [r._replace(end=one.end) for r, one in zip(results, anew, strict=True)])
+    again = with_draws(work._replace(results=with_ends_of(results, anew)))
     assert all(splits_in(one.end.replicas[0].graph) == union(alone) for one in again)
-
-
-@pytest.mark.planted
-def test_draws_that_stay_in_their_team_are_noticed(nothing_fresh, monkeypatch):
-    real = _tasks.add_draws
-    monkeypatch.setattr(
-        _rounds, "add_draws", lambda task, stopped=None: real(task._replace(saved=task.saved[:1]), stopped)
-    )
-    with pytest.raises(AssertionError):
-        test_the_draws_of_all_chains_are_in_the_graph_of_every_team(None, None, (0, 1))
 
 
 def test_a_team_keeps_its_graph_if_a_worker_is_lost(nothing_fresh):
     """The other team has the draws of all chains."""
     plans, results, alone = chains_of((0, 1, 0))
-    anew = with_draws(Work(plans, results, AtOnce(1), False, None), results)
+    anew = with_draws(Work(plans, results, AtOnce(1), False, None))
     first, second, third = (one.end.replicas[0].graph for one in anew)
     assert first is results[0].end.replicas[0].graph and third is results[2].end.replicas[0].graph
     assert splits_in(second) == union(alone)
@@ -373,15 +339,16 @@ def test_a_team_keeps_its_graph_if_a_worker_is_lost(nothing_fresh):
 def test_draws_are_added_to_graphs_with_room_alone(nothing_fresh, monkeypatch):
     plans, results, _ = chains_of((0, 1))
     work = Work(plans, results, None, False, None)
-    assert not can_add_draws(work, results)
-    anew = [r._replace(end=one.end) for r, one in zip(results, with_draws(work, results), strict=True)]
-    assert can_add_draws(work, anew)
-    assert not can_add_draws(work, [anew[0], results[1]])
-    assert not can_add_draws(work, [anew[0], anew[1]._replace(end=None)])
+    assert not can_add_draws(work)
+    anew = with_ends_of(results, with_draws(work))
+    grown = work._replace(results=anew)
+    assert can_add_draws(grown)
+    assert not can_add_draws(work._replace(results=[anew[0], results[1]]))
+    assert not can_add_draws(work._replace(results=[anew[0], anew[1]._replace(end=None)]))
     used = max(int(one.end.replicas[0].graph.used.max()) for one in anew)
     for most, has_room in ((used // 2 + SPARE + 1, True), (used // 2, False)):
         monkeypatch.setattr(_rounds, "MOST_PIECES", most)
-        assert can_add_draws(work, anew) == has_room
+        assert can_add_draws(grown) == has_room
 
 
 def test_draws_fresh_from_the_density_come_on_top():
@@ -391,91 +358,3 @@ def test_draws_fresh_from_the_density_come_on_top():
     seen = splits_in(one_by_one(plan.model, result.saved, range(40), chain))
     graph = splits_in(graph_with(plan, result))
     assert all(links <= graph[at] for at, links in seen.items()) and len(graph) > len(seen)
-
-
-# against enumeration, in plain Python
-
-
-def all_saved(naive, model):
-    """Every tree there is, as a plain chain saves it."""
-    saving, chain = module("chain.draw_store"), with_room(model)
-    trees = trees_of(naive, model)
-    saved = saving.new_saved(len(trees), chain.state.moves.shape[1], chain.state.stats.shape[1])
-    saved = saving.with_more_nodes(saved, 100 * len(trees))
-    for tree, *_ in trees:
-        load(model, chain, tree)
-        with np.errstate(over="ignore"):
-            saving.save_draw(chain.model, chain.packed, saved)
-        cut_plain(chain)
-    return saving.trimmed(saved)
-
-
-def check_evidence(space):
-    """The graph of every tree there is, rebuilt, has the evidence at its root."""
-    naive = case_problem(*space)
-    model = build_model(plain_package().package, naive)
-    saved, chain = all_saved(naive, model), with_room(model)
-    walk = module("chain.chain").Walk(np.random.default_rng(4), chain.model, chain.packed)
-    first, last = nodes_of(saved)
-    with np.errstate(over="ignore"):
-        assert module("moves.learned").add_saved(walk, saved.node, first, last, 0) == len(first)
-        freeze(chain)
-        root = chain.state.graph.piece[module("whole.density.graph").piece_of(chain.packed, 0)]
-    joints = np.array([log_prior + log_score for _, log_prior, log_score in trees_of(naive, model)])
-    evidence = np.logaddexp.reduce(joints)
-    assert abs(root.value + float(chain.lowered.prior.log_constant) - evidence) < 1e-9
-
-
-PLAIN = [
-    ("ties", "chipman", "dirichlet"),
-    ("box", "stopped_by_depth", "laplace"),
-    ("four_letters", "stopped", "dirichlet"),
-    ("min_leaf_uneven", "conditioned", "poisson"),
-    ("trivial_pair", "penalty_empty_cheap", "dirichlet"),
-    ("grid_box", "chipman", "nig"),
-    ("cyclic", "chipman", "nig"),
-    ("fixed", "chipman", "nig"),
-    ("gaps_line", "chipman", "nig"),
-    ("gaps_nominal", "chipman", "dirichlet"),
-]
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("space", PLAIN, ids=[" ".join(space) for space in PLAIN])
-def test_all_trees_rebuilt_have_the_evidence(space):
-    check_evidence(space)
-
-
-def without_cutting(right, state):
-    """Nothing is cut off before the next tree grows."""
-
-
-def last_leaf_missing(right, model, state, nodes, start, stop):
-    """The last three nodes of a tree are left out."""
-    return right(model, state, nodes, start, max(stop - 3, start))
-
-
-def of_few_nodes(right, model, state, node):
-    """Larger trees count as none that the density can draw."""
-    return state.count[N_NODES] < 5
-
-
-WRONG = {
-    "not cut down": ("edits.grow", "cut_down", without_cutting),
-    "end forgotten": ("moves.learned", "grow_into", last_leaf_missing),
-    "the larger ones left out": (
-        "moves.learned",
-        "is_drawable",
-        lambda right, model, state, node: state.count[N_NODES] < 5,
-    ),
-}
-
-
-@pytest.mark.planted
-@pytest.mark.parametrize("what", list(WRONG))
-def test_errors_in_taking_trees_in_are_noticed(what, monkeypatch):
-    where, name, wrong = WRONG[what]
-    right = getattr(module(where), name)
-    monkeypatch.setattr(module(where), name, lambda *given: wrong(right, *given))
-    with pytest.raises((AssertionError, IndexError)):
-        check_evidence(PLAIN[0])

@@ -90,7 +90,7 @@ def test_the_evidence_of_each_team_is_the_exact_one(name, solved):
 
 @pytest.mark.tenth_a_day
 @pytest.mark.planted
-@pytest.mark.parametrize("side", ["sample_independent", "_chained"])
+@pytest.mark.parametrize("side", ["sample_independent", "weigh_draws"])
 def test_a_density_off_by_a_factor_is_noticed(side, solved, monkeypatch):
     """As one whose probability of splitting at the root is forgotten on one side."""
     truth, posts = solved("classes")
@@ -136,12 +136,9 @@ def test_the_draws_stay_as_they_are(solved):
     ("spoil", "said"),
     [
         (lambda found: found[:1], "the evidences"),
-        (lambda found: np.concatenate([found, found]), "the evidences"),
         (lambda found: found[:, :1], "the evidences"),
-        (lambda found: found.ravel(), "the evidences"),
         (lambda found: found.astype(np.int64), "the evidences"),
         (lambda found: np.where(found < -1.0, np.inf, found), "an evidence is not finite"),
-        (lambda found: found * [np.nan, 1.0], "an evidence is not finite"),
         (lambda found: found * [1.0, -1.0], "the error of an evidence is negative"),
     ],
 )
@@ -150,17 +147,6 @@ def test_evidences_that_make_no_sense_are_refused(spoil, said, solved, tmp_path)
     post.course = post.course._replace(evidences=spoil(post.course.evidences))
     post.save(tmp_path / "run.nc")
     with pytest.raises(ValueError, match=said):
-        pt.load(tmp_path / "run.nc")
-
-
-@pytest.mark.parametrize("team", [1.0, True, None])
-def test_teams_that_make_no_sense_are_refused(team, solved, tmp_path):
-    post = copy.copy(solved("classes")[1][0])
-    first, *rest = post.course.ends
-    post.course = post.course._replace(ends=(first._replace(team=team), *rest), evidences=None)
-    # `teams` sorts the numbers when evidences are computed, not when a run is saved
-    post.save(tmp_path / "run.nc")
-    with pytest.raises(ValueError, match=rf"team is a {type(team).__name__}"):
         pt.load(tmp_path / "run.nc")
 
 
@@ -179,19 +165,19 @@ def test_trees_that_the_density_cannot_have_leave_an_evidence(missing):
     # a density that is the posterior of evidence e^3 on half of its mass, and cannot have the other half
     chained = np.where(rng.random((4, 500)) < missing, np.inf, 3.0 + np.log(1.0 - missing))
     drawn = np.full(1000, 3.0 + np.log(1.0 - missing))
-    log_evidence, se = _evidence._bridged(chained, drawn)
+    log_evidence, se = _evidence.bridge(chained, drawn)
     assert log_evidence == pytest.approx(3.0, abs=0.2) and 0.0 < se < 0.3
 
 
 def test_equal_weights_leave_an_error():
     """Trees of another weight may have been missed by all draws."""
-    log_evidence, se = _evidence._bridged(np.full((2, 100), -3.0), np.full(400, -3.0))
+    log_evidence, se = _evidence.bridge(np.full((2, 100), -3.0), np.full(400, -3.0))
     assert log_evidence == pytest.approx(-3.0, abs=1e-9) and se == 1.0 / 400
 
 
 def test_a_density_without_any_tree_of_the_chains_has_none(solved, monkeypatch):
     _, posts = solved("classes")
-    monkeypatch.setattr(_evidence, "_chained", lambda chain, post, team: np.full((2, 20), np.inf))
+    monkeypatch.setattr(_evidence, "weigh_draws", lambda chain, post, team: np.full((2, 20), np.inf))
     assert team_evidences(posts[0]) is None
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc import schedule as _schedule
+from pactree_mcmc.mcmc import sampling as _sample
 from pactree_mcmc.mcmc.state.pieces import new_graph
 from pactree_mcmc.mcmc.state.records import N_PIECES
 from pactree_mcmc.mcmc.whole import rounds as _rounds
@@ -63,20 +63,23 @@ def without_the_mode(result):
     roots = saved.node.feature[np.asarray(saved.tree.start)[saved.tree_of_draw]]
     others = np.flatnonzero(roots != LOST)
     nearest = others[np.minimum(np.searchsorted(others, np.arange(len(roots))), len(others) - 1)]
-    return result._replace(saved=saved._replace(tree_of_draw=saved.tree_of_draw[nearest])).chosen(np.arange(len(roots)))
+    return result._replace(saved=saved._replace(tree_of_draw=saved.tree_of_draw[nearest])).select(np.arange(len(roots)))
+
+
+def lossy_work(work):
+    """The draws of the second team without the mode."""
+    return work._replace(results=[without_the_mode(r) if r.end.team == 1 else r for r in work.results])
 
 
 @pytest.fixture
 def lossy(monkeypatch):
     """The draws of one team before the first verdict lack the mode."""
-    real = _schedule.judged
+    real = _sample.draw
 
-    def judged(plan, results):
-        if plan.length.before == 0:
-            results[:] = [without_the_mode(r) if r.end.team == 1 else r for r in results]
-        return real(plan, results)
+    def draw(work):
+        return lossy_work(real(work)) if work.plans[0].length.before == 0 else real(work)
 
-    monkeypatch.setattr(_schedule, "judged", judged)
+    monkeypatch.setattr(_sample, "draw", draw)
 
 
 def test_draws_without_a_mode_are_dropped(lossy, fraction):
@@ -86,14 +89,7 @@ def test_draws_without_a_mode_are_dropped(lossy, fraction):
     assert abs(by_team(post) - fraction).max() < 0.1
 
 
-def test_draws_without_a_mode_are_reported_if_no_work_is_left(monkeypatch, fraction):
-    real = _schedule.Schedule.chosen
-
-    def chosen(schedule):
-        done = real(schedule)
-        return done._replace(results=[without_the_mode(r) if r.end.team == 1 else r for r in done.results])
-
-    monkeypatch.setattr(_schedule.Schedule, "chosen", chosen)
+def test_draws_without_a_mode_are_reported_if_no_work_is_left(lossy, fraction):
     post, (said,) = run(steps=250)
     assert by_team(post)[1] < 0.05 < by_team(post)[0]
     assert "root feature" in said
@@ -121,14 +117,14 @@ def pruned(graph):
 @pytest.fixture
 def collapsed(monkeypatch):
     """At the end of tuning the graph of one team lacks the mode."""
-    real = _rounds.Tuning.finished
+    real = _rounds.Tuning._work_at_first_draw
 
     def finished(tuning):
         one, other = tuning.teams
         tuning.teams = [one, other._replace(graph=pruned(other.graph))]
         return real(tuning)
 
-    monkeypatch.setattr(_rounds.Tuning, "finished", finished)
+    monkeypatch.setattr(_rounds.Tuning, "_work_at_first_draw", finished)
 
 
 @pytest.mark.parametrize("rest", [{}, {"steps": 250}])

@@ -11,7 +11,7 @@ from pactree_mcmc.mcmc.state.pieces import new_graph
 from pactree_mcmc.mcmc.state.records import GROWING, N_PIECES, NONE
 from pactree_mcmc.mcmc.state.tree import first_density
 from pactree_mcmc.mcmc.whole.density.graph import joined_graph
-from pactree_mcmc.mcmc.whole.sampling import sample_independent, set_density, set_growing
+from pactree_mcmc.mcmc.whole.tasks import sample_independent, set_density, set_growing
 
 N, ERRORS = 3000, 4.5
 """Number of trees drawn, and the standard errors by which a mean may be off."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import exp, log
 from typing import Any, NamedTuple
 
@@ -11,14 +12,14 @@ from ....core.compile.jit import jit
 from ....core.logsum import exp_sum
 from ....model.split_prior.geometry import follows_design
 from ...state.lists import is_leaf
-from ...state.records import DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS, NONE
+from ...state.records import N_CELL_TERMS, N_WAY_TERMS, NONE
 from ...state.terms import next_node
 from ...sums.split_sums import is_candidate
-from .density import known
-from .systematic import sample_ways
-from .terms import cell_terms_into
+from .density import evaluate_cell
+from .systematic import sample_splits
+from .terms import cell_terms_into, row_of
 
-SAMPLED = 40.0
+SAMPLE_SIZE = 40.0
 """Expected number of splits in the sample of a cell's splits."""
 N_CELLS, N_SPLITS = range(2)
 
@@ -34,9 +35,9 @@ class Decisions(NamedTuple):
     """(m, N_CELL_TERMS) float64: terms of the cells."""
     first: np.ndarray
     """(m + 1,) int64: index of the first split in its sample. The sample of a leaf is empty."""
-    chosen: np.ndarray
+    choice: np.ndarray
     """(m,) int64: index of the split in the tree, -1 for a leaf."""
-    way_terms: np.ndarray
+    split_terms: np.ndarray
     """(r, N_WAY_TERMS) float64: terms of the sampled splits."""
     offset: np.ndarray
     """(r,) float64: log R minus the log probability of being sampled."""
@@ -46,67 +47,76 @@ class Decisions(NamedTuple):
 
 def new_decisions(n_cells: int) -> Decisions:
     """Return empty arrays for this number of cells."""
-    n_splits = int(n_cells * SAMPLED)
+    n_splits = int(n_cells * SAMPLE_SIZE)
     return Decisions(
-        np.zeros(n_cells, dtype=np.int64),
-        np.zeros(n_cells),
-        np.zeros((n_cells, N_CELL_TERMS)),
-        np.zeros(n_cells + 1, dtype=np.int64),
-        np.zeros(n_cells, dtype=np.int64),
-        np.zeros((n_splits, N_WAY_TERMS)),
-        np.zeros(n_splits),
-        np.zeros(2, dtype=np.int64),
+        level=np.zeros(n_cells, dtype=np.int64),
+        is_split=np.zeros(n_cells),
+        cell_terms=np.zeros((n_cells, N_CELL_TERMS)),
+        first=np.zeros(n_cells + 1, dtype=np.int64),
+        choice=np.full(n_cells, NONE, dtype=np.int64),
+        split_terms=np.zeros((n_splits, N_WAY_TERMS)),
+        offset=np.zeros(n_splits),
+        used=np.zeros(2, dtype=np.int64),
     )
 
 
 @jit
-def note_decisions(walk: Any, out: Any) -> None:
+def record_decisions(walk: Any, out: Any) -> None:
     """Append the decisions of the present tree, as far as there is room."""
     model, state = walk.model, walk.state
     node = np.int64(0)
     while node != NONE:
-        m, r = out.used[N_CELLS], out.used[N_SPLITS]
-        if m == len(out.level) or r + len(state.scratch.density.branch) > len(out.offset):
+        m = out.used[N_CELLS]
+        if m == len(out.level) or out.used[N_SPLITS] + len(state.scratch.density.branch) > len(out.offset):
             return
         if state.node[node].splittable:
-            guide = state.stored.guide[known(model, state, node)]
+            guide = state.stored.guide[evaluate_cell(model, state, node)]
+            # infinite odds leave nothing to decide
             if abs(guide.odds) < 1e300:
                 cell_terms_into(model, state, node, guide.odds)
                 for j in range(N_CELL_TERMS):
                     out.cell_terms[m, j] = state.scratch.density.cell_terms[j]
-                depth = state.node[node].depth
-                out.level[m], out.is_split[m] = min(depth, np.int64(DENSITY_LEVELS - 1)), 0.0
-                out.chosen[m] = NONE
+                out.level[m] = row_of(state, node)
                 if not is_leaf(state, node):
                     out.is_split[m] = 1.0
                     if not follows_design(model.split_prior) and is_candidate(model, state, node):
-                        note_ways(walk, out, node)
+                        _record_splits(walk, out, node)
                 out.used[N_CELLS] += 1
                 out.first[m + 1] = out.used[N_SPLITS]
         node = next_node(state, node, np.int64(0))
 
 
 @jit
-def note_ways(walk: Any, out: Any, node: int) -> None:
+def _record_splits(walk: Any, out: Any, node: int) -> None:
     """Append a sample of the splits of an internal node."""
-    state, r = walk.state, out.used[N_SPLITS]
-    n = sample_ways(walk.rng, walk.model, state, node, SAMPLED, node, np.int64(0))
-    state.scratch.density.is_exhausted[0] = 0
+    work, r = walk.state.scratch.density, out.used[N_SPLITS]
+    n = sample_splits(walk.rng, walk.model, walk.state, node, SAMPLE_SIZE, node, np.int64(0))
+    work.is_exhausted[0] = 0
     for j in range(n):
-        branch = state.scratch.density.branch[j]
+        branch = work.branch[j]
         for i in range(N_WAY_TERMS):
-            out.way_terms[r + j, i] = state.scratch.density.branch_terms[j, i]
+            out.split_terms[r + j, i] = work.branch_terms[j, i]
         out.offset[r + j] = branch.log_rule - branch.log_p
         if branch.kept:
-            out.chosen[out.used[N_CELLS]] = r + j
+            out.choice[out.used[N_CELLS]] = r + j
     out.used[N_SPLITS] += n
 
 
-def trimmed_decisions(d: Decisions) -> Decisions:
-    """Return the decisions without spare room."""
-    m, r = (int(d.used[i]) for i in (N_CELLS, N_SPLITS))
-    cells = (d.level[:m], d.is_split[:m], d.cell_terms[:m], d.first[: m + 1], d.chosen[:m])
-    return Decisions(*(a.copy() for a in (*cells, d.way_terms[:r], d.offset[:r], d.used)))
+def joined_decisions(parts: Sequence[Decisions]) -> Decisions:
+    """Return the decisions of several chains or rounds as one, without spare room."""
+    out: dict[str, list[np.ndarray]] = {name: [] for name in Decisions._fields}
+    n_splits = 0
+    for part in parts:
+        m, r = (int(part.used[i]) for i in (N_CELLS, N_SPLITS))
+        lengths = dict.fromkeys(Decisions._fields, m) | {"split_terms": r, "offset": r, "used": 2}
+        arrays = {name: getattr(part, name)[:n] for name, n in lengths.items()}
+        arrays["first"] = arrays["first"] + n_splits
+        arrays["choice"] = np.where(arrays["choice"] < 0, NONE, arrays["choice"] + n_splits)
+        for name, array in arrays.items():
+            out[name].append(array)
+        n_splits += r
+    out["first"].append(np.array([n_splits]))
+    return Decisions(**{name: np.concatenate(arrays) for name, arrays in out.items()} | {"used": sum(out["used"])})
 
 
 @jit
@@ -116,11 +126,11 @@ def add_likelihood(
     offset: np.ndarray,
     first: np.ndarray,
     last: np.ndarray,
-    chosen: np.ndarray,
+    choice: np.ndarray,
     gradient: np.ndarray,
     hessian: np.ndarray,
 ) -> float:
-    """Return minus the log likelihood of choosing split ``chosen[i]`` among ``first[i]``, ..., ``last[i] - 1``.
+    """Return minus the log likelihood of choosing split ``choice[i]`` among ``first[i]``, ..., ``last[i] - 1``.
 
     Add its first and second derivatives by ``theta``, the weights of the terms, to ``gradient`` and ``hessian``.
     """
@@ -133,9 +143,8 @@ def add_likelihood(
                 value += theta[j] * terms[r, j]
             z[r - first[i]] = value
         largest, norm = exp_sum(z, last[i] - first[i])
-        total -= z[chosen[i] - first[i]] - largest - log(norm)
-        for j in range(q):
-            mean[j] = 0.0
+        total -= z[choice[i] - first[i]] - largest - log(norm)
+        mean[:] = 0.0
         for r in range(first[i], last[i]):
             weight = exp(z[r - first[i]] - largest) / norm
             for j in range(q):
@@ -143,7 +152,7 @@ def add_likelihood(
                 for m in range(q):
                     hessian[j, m] += weight * terms[r, j] * terms[r, m]
         for j in range(q):
-            gradient[j] += mean[j] - terms[chosen[i], j]
+            gradient[j] += mean[j] - terms[choice[i], j]
             for m in range(q):
                 hessian[j, m] -= mean[j] * mean[m]
     return total

@@ -29,28 +29,31 @@ from .terms import (
     GAIN,
     LEARNED,
     cell_terms_into,
+    evaluate_splits,
     impurity,
-    log_sum_ways,
+    log_sum_of_splits,
     logit,
     row_of,
-    way_terms_into,
-    weigh_ways,
+    split_terms_into,
 )
 
 DEFENCE = 0.1
-"""Weight of the defensive parts."""
+"""Weight of the defensive parts. Without that of splits g lost 63 nats on breast_cancer (benchmarks/README.md)."""
 FLAT_ODDS = 0.5
-"""Power of the odds in the defensive part of splitting."""
+"""Power of the odds in the defensive part of splitting. A probability of 1/2 instead cost 1.28 times as much."""
 MOST_APART = 300.0
 """Largest absolute log odds, and largest difference of logits, in the defensive parts. The product of two such
 probabilities is still positive in floating point."""
 MOST_VALUES = 200_000
-"""Number of units times features of the largest cell whose subtree is redrawn."""
+"""Number of merged rows times features of the largest cell whose subtree is redrawn. To a table whose root is larger
+no density is fitted by default: local moves predict as well in less time (benchmarks/README.md, Large tables)."""
 
 
 @jit
-def known(model: Lowered, state: ChainState, node: int) -> int:
-    """Compute the probability that a splittable node is split, unless it is stored, and return the cell's place."""
+def evaluate_cell(model: Lowered, state: ChainState, node: int) -> int:
+    """Return the place in ``stored.guide`` of a splittable node's cell, whose probability of being split is computed
+    unless it is stored.
+    """
     here = state.node[node]
     at = mixed(here.hash + state.count[SCAN] * np.int64(0x9E3779B1) + here.depth * 64)
     place = (at ^ (at >> 32)) & (len(state.stored.guide) - 1)
@@ -60,23 +63,21 @@ def known(model: Lowered, state: ChainState, node: int) -> int:
     guide.hash, guide.depth, guide.scan = here.hash, here.depth, state.count[SCAN]
     guide.asked = 0
     if _is_pure(model, state, node):
-        guide.odds = _odds_by_one(model, state, node)
+        log_w = _log_mean_of_one_feature(model, state, node)
     else:
-        _weigh_splits(model, state, node, place)
+        _evaluate_features(model, state, node, place)
         log_w = log_sum(state.scratch.density.log_sum[GAIN], len(model.split_prior.feature)) - log(guide.weight)
-        guide.odds = lookahead_odds(model, state, node, log_w)
-        _mix_features(model, state, node, place)
-    _split_into(model, state, node, place)
+    guide.odds = lookahead_odds(model, state, node, log_w)
+    _split_probability_into(model, state, node, place)
     return place
 
 
 @jit
-def asked(model: Lowered, state: ChainState, node: int) -> int:
-    """Compute, unless they are stored, the probabilities of the splits of a node, and return the place of the cell."""
-    place = known(model, state, node)
+def evaluate_cell_and_splits(model: Lowered, state: ChainState, node: int) -> int:
+    """Return the place of a node's cell, as `evaluate_cell`, with the probabilities of its splits as well."""
+    place = evaluate_cell(model, state, node)
     if state.stored.guide[place].asked == 0:
-        _weigh_splits(model, state, node, place)
-        _mix_features(model, state, node, place)
+        _evaluate_features(model, state, node, place)
     return place
 
 
@@ -87,51 +88,48 @@ def _is_pure(model: Lowered, state: ChainState, node: int) -> bool:
 
 
 @jit
-def _odds_by_one(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log odds of splitting by lookahead, computed from the admissible feature with most codes."""
+def _log_mean_of_one_feature(model: Lowered, state: ChainState, node: int) -> float:
+    """Return the log of the mean of exp(gain) over the splits of the admissible feature with most codes."""
     most, log_w = np.int64(0), -inf
     for k in range(len(model.split_prior.feature)):
         n_codes = model.split_prior.feature[k].n_codes
         if n_codes > most and feature_weight(model, state, node, k) > 0.0:
             n = fill_bins(model, state, node, k)
-            ways = n_splits_of(model, state, node, k, n)
-            if ways > 0.0:
+            n_splits = n_splits_of(model, state, node, k, n)
+            if n_splits > 0.0:
                 most = np.int64(n_codes)
-                log_w = walk_ways(model, state, node, k, n, False, 0.0, 0.0) - log(ways)
-    return lookahead_odds(model, state, node, log_w)
+                log_w = walk_ways(model, state, node, k, n, False, 0.0, 0.0) - log(n_splits)
+    return log_w
 
 
 @jit
-def _weigh_splits(model: Lowered, state: ChainState, node: int, place: int) -> None:
-    """Compute the log sum of each feature, in ``density.log_sum``, and the normalisers of the parts of the mixture."""
-    guide, work = state.stored.guide[place], state.scratch.density
+def _evaluate_features(model: Lowered, state: ChainState, node: int, place: int) -> None:
+    """Compute the probability of each feature given a split, and the normalisers of the parts of the mixture.
+
+    The log sums of the features remain in ``density.log_sum``.
+    """
+    stored, guide, work = state.stored, state.stored.guide[place], state.scratch.density
     p, weights = len(model.split_prior.feature), 0.0
     for k in range(p):
         work.log_sum[GAIN, k] = work.log_sum[LEARNED, k] = -inf
         weight = feature_weight(model, state, node, k)
         if weight > 0.0:
             n = fill_bins(model, state, node, k)
-            ways = n_splits_of(model, state, node, k, n)
-            if ways > 0.0:
+            n_splits = n_splits_of(model, state, node, k, n)
+            if n_splits > 0.0:
                 weights += weight
-                n_splits = weigh_ways(model, state, node, k, n)
-                log_rule, first, last = log(weight / ways), np.int64(0), np.int64(n_splits + 2)
+                n_entries, log_rule = evaluate_splits(model, state, node, k, n) + 2, log(weight / n_splits)
                 for part in (GAIN, LEARNED):
-                    log_total = log_sum_ways(work.exponent[part], work.n_alike, first, last, 1.0)
+                    log_total = log_sum_of_splits(work.exponent[part], work.n_alike, np.int64(n_entries))
                     work.log_sum[part, k] = log_rule + log_total
     guide.weight, guide.asked = weights, 1
     guide.log_learned = log_sum(work.log_sum[LEARNED], p)
-
-
-@jit
-def _mix_features(model: Lowered, state: ChainState, node: int, place: int) -> None:
-    """Compute the probability of each feature, given a split."""
-    stored, guide, sums = state.stored, state.stored.guide[place], state.scratch.density.log_sum
-    for k in range(len(model.split_prior.feature)):
+    for k in range(p):
         stored.fraction[place, k] = stored.log_learned[place, k] = 0.0
-        if sums[LEARNED, k] > -inf:
-            stored.log_learned[place, k] = sums[LEARNED, k]
-            stored.fraction[place, k] = (1.0 - DEFENCE) * exp(sums[LEARNED, k] - guide.log_learned)
+        learned = work.log_sum[LEARNED, k]
+        if learned > -inf:
+            stored.log_learned[place, k] = learned
+            stored.fraction[place, k] = (1.0 - DEFENCE) * exp(learned - guide.log_learned)
             stored.fraction[place, k] += DEFENCE * feature_weight(model, state, node, k) / guide.weight
 
 
@@ -145,12 +143,11 @@ def lookahead_odds(model: Lowered, state: ChainState, node: int, log_w: float) -
 
 
 @jit
-def _split_into(model: Lowered, state: ChainState, node: int, place: int) -> None:
+def _split_probability_into(model: Lowered, state: ChainState, node: int, place: int) -> None:
     """Compute the log probabilities of splitting and of stopping from the log odds."""
     guide = state.stored.guide[place]
     if guide.odds == -inf or guide.odds == inf:
-        sure = guide.odds > 0.0
-        guide.log_split, guide.log_stop = (0.0, -inf) if sure else (-inf, 0.0)
+        guide.log_split, guide.log_stop = (0.0, -inf) if guide.odds > 0.0 else (-inf, 0.0)
         return
     cell_terms_into(model, state, node, guide.odds)
     z, row = 0.0, row_of(state, node)
@@ -168,8 +165,13 @@ def _logistic(z: float) -> float:
 
 
 @jit
-def mixture(model: Lowered, state: ChainState, node: int, place: int, k: int, rule: float, learned: float) -> float:
-    """Return the probability of a split on feature ``k`` whose logit is ``learned``; ``rule``: weight of one split."""
+def split_probability(
+    model: Lowered, state: ChainState, node: int, place: int, k: int, rule: float, learned: float
+) -> float:
+    """Return the probability of a split on feature ``k`` whose logit is ``learned``.
+
+    ``rule`` is the prior weight of one split of the feature.
+    """
     guide = state.stored.guide[place]
     defence = feature_weight(model, state, node, k) / guide.weight
     defence *= exp(max(learned - state.stored.log_learned[place, k], -MOST_APART))
@@ -181,17 +183,15 @@ def log_split(model: Lowered, state: ChainState, node: int) -> float:
     """Return the log probability of the split of an internal node, which must be one of the candidates."""
     if follows_design(model.split_prior):
         return 0.0
-    place, here, work = asked(model, state, node), state.node[node], state.scratch.density
+    place, here, work = evaluate_cell_and_splits(model, state, node), state.node[node], state.scratch.density
     gain = state.beta[0] * (state.node[here.left].guess + state.node[here.right].guess - here.guess)
-    left, right = (
-        impurity(model, work.logs, state.stats, here.left),
-        impurity(model, work.logs, state.stats, here.right),
-    )
+    left = impurity(model, work.logs, state.stats, here.left)
+    right = impurity(model, work.logs, state.stats, here.right)
     last, n_left = work.way_terms.shape[1] - 1, state.node[here.left].rows
-    way_terms_into(work.way_terms, last, work.logs, gain, left, right, n_left, here.rows)
+    split_terms_into(work.way_terms, last, work.logs, gain, left, right, n_left, here.rows)
     learned = logit(state.density, row_of(state, node), work.way_terms, last)
     rule = exp(here.log_rule) * state.stored.guide[place].weight
-    return log(mixture(model, state, node, place, here.feature, rule, learned))
+    return log(split_probability(model, state, node, place, here.feature, rule, learned))
 
 
 @jit
@@ -199,44 +199,37 @@ def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node
     """Draw a split of a splittable node from the density; return it and the log of its probability."""
     if follows_design(model.split_prior):
         return fixed_split(model, state, node), 0.0
-    place, weight, total = asked(model, state, node), state.scratch.feature_weight, 0.0
+    place, weight, total = evaluate_cell_and_splits(model, state, node), state.scratch.feature_weight, 0.0
     for k in range(len(weight)):
         weight[k] = state.stored.fraction[place, k]
         total += weight[k]
-    return draw_split_of(rng, model, state, node, place, np.int64(pick_weighted(rng, weight, total)))
-
-
-@jit
-def draw_split_of(
-    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, place: int, k: int
-) -> tuple[Split, float]:
-    """Draw a split on feature ``k``; return it and its log probability among all splits of the cell at ``place``."""
-    n, work = fill_bins(model, state, node, k), state.scratch.density
-    rule_of = model.split_prior.feature[k].weight / n_splits_of(model, state, node, k, n)
-    n_splits, left, chosen, g = weigh_ways(model, state, node, k, n), rng.random(), np.int64(-3), 0.0
-    left *= state.stored.fraction[place, k]
-    for way in range(-2, n_splits):
-        if work.n_alike[way + 2] > 0:
-            chosen = np.int64(way)
-            g = mixture(model, state, node, place, k, rule_of, work.exponent[LEARNED, way + 2])
-            left -= work.n_alike[way + 2] * g
-            if left < 0.0:
+    k, work = np.int64(pick_weighted(rng, weight, total)), state.scratch.density
+    n = fill_bins(model, state, node, k)
+    rule = model.split_prior.feature[k].weight / n_splits_of(model, state, node, k, n)
+    n_splits, drawn, g = evaluate_splits(model, state, node, k, n), np.int64(-3), 0.0
+    remaining = rng.random() * state.stored.fraction[place, k]
+    for i in range(-2, n_splits):
+        if work.n_alike[i + 2] > 0:
+            drawn = np.int64(i)
+            g = split_probability(model, state, node, place, k, rule, work.exponent[LEARNED, i + 2])
+            remaining -= work.n_alike[i + 2] * g
+            if remaining < 0.0:
                 break
-    return split_of_way(rng, model, state, node, k, n, chosen, log(rule_of / state.stored.guide[place].weight)), log(g)
+    n_alike, log_rule = work.n_alike[drawn + 2], log(rule / state.stored.guide[place].weight)
+    number = np.int64(pick(rng, n_alike) if n_alike > 1 else 0)
+    return split_at(model, state, node, k, n, drawn, number, log_rule), log(g)
 
 
 @jit
-def split_of_way(
-    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, n: int, way: int, log_rule: float
+def split_at(
+    model: Lowered, state: ChainState, node: int, k: int, n: int, i: int, number: int, log_rule: float
 ) -> Split:
-    """Return the split of a way of feature ``k``, in ``n`` bins; if several splits are alike, one of them by chance."""
-    note_way(model, state, node, k, n, way)
-    chosen = state.scratch.scan.chosen[0]
-    cut, upper = chosen.cut, chosen.upper
-    if chosen.n_alike > 1:
-        cut += pick(rng, chosen.n_alike)
-        upper = cut + 1
-    return Split(k, cut, upper, chosen.categories, log_rule)
+    """Return split i of feature ``k``, in ``n`` bins. ``number`` is its number among those that part the rows alike."""
+    note_way(model, state, node, k, n, i)
+    entry = state.scratch.scan.chosen[0]
+    cut = entry.cut + number
+    upper = cut + 1 if entry.n_alike > 1 else entry.upper
+    return Split(k, cut, upper, entry.categories, log_rule)
 
 
 @jit
@@ -250,11 +243,13 @@ def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> in
     # a file may contain any number
     unit, levels = pick(rng, len(state.order)), pick(rng, max(tops, np.int64(FEWEST_TOPS)))
     node, p = np.int64(0), len(model.split_prior.feature)
-    while (state.node[node].stop - state.node[node].start) * p > MOST_VALUES or levels > 0:
+    while True:
+        here = state.node[node]
+        is_large = (here.stop - here.start) * p > MOST_VALUES
+        if not is_large and levels == 0:
+            return node
         if is_leaf(state, node):
             return NONE
-        if (state.node[node].stop - state.node[node].start) * p <= MOST_VALUES:
-            levels -= 1
-        here, code = state.node[node], np.int64(model.units.codes[state.node[node].feature, unit])
+        levels -= 0 if is_large else 1
+        code = np.int64(model.units.codes[here.feature, unit])
         node = here.left if goes_left(code, here.cut, here.categories) else here.right
-    return node

@@ -7,15 +7,15 @@ log sum of prior times likelihood over all subtrees of u is estimated from the b
     V(u) = log sum_stored e^s - log G,      G = sum_stored g
 
 with g the density (`density`). A decision at u is proposed from g. If the graph contains it, one of the stored
-decisions is drawn instead, in proportion to ``e^s``, unless the proposal is kept with probability ``KEPT``. So
+decisions is drawn instead, in proportion to ``e^s``, unless the proposal is kept, with probability ``KEEP``. So
 
-    P(q | u) = KEPT g(q) + (1 - KEPT) e^(s_q - V(u))   if q is stored,      P(q | u) = g(q)   otherwise.
+    P(q | u) = KEEP g(q) + (1 - KEEP) e^(s_q - V(u))   if q is stored,      P(q | u) = g(q)   otherwise.
 
 Outside the graph g decides. For a tree all of whose links are stored, ``log pi(T) - log P(T)`` is V of the root but
-for the part that is kept, whatever the errors of the density. The part that is kept bounds the errors of V: a split
-with which only poor subtrees were found is still drawn by g. While the graph grows, more is kept. The sums are those of
-section 6 of the formula sheet on the graph of section 12.4. The graph grows with every tree drawn in the last rounds of
-tuning, and is then frozen.
+for the part ``KEEP``, whatever the errors of the density. That part bounds the errors of V: a split with which only
+poor subtrees were found is still drawn by g. While the graph grows, it is larger. The sums are those of section 6 of
+the formula sheet on the graph of section 12.4. The graph grows with every tree drawn in the last rounds of tuning, and
+is then frozen.
 """
 
 from math import exp, inf, log
@@ -37,11 +37,11 @@ from ...state.records import GROWING, N_LINKS, N_PIECES, NONE
 from ...state.splits import Split
 from ...state.terms import next_node, node_log_split, node_log_stop
 from ...state.tree import ChainState
-from .density import draw_split, known, log_split
+from .density import draw_split, evaluate_cell, log_split
 
-KEPT, EXPLORED = 0.02, 0.25
+KEEP, KEEP_GROWING = 0.02, 0.25
 """Probability that a decision proposed from g is kept although the graph contains it, and the same in a growing graph,
-so that branches in which only poor subtrees were found are explored again."""
+so that branches in which only poor subtrees were found are explored again (measured in benchmarks/README.md)."""
 SPARE = 4 * MOST_INTERNAL
 """Number of pieces, and of links, that must be free before a tree is added. A tree has at most ``2 * MOST_INTERNAL +
 1`` nodes, and compiled code does not check the bounds of arrays.
@@ -127,15 +127,15 @@ def value_all(graph: Any, order: np.ndarray) -> None:
 
 
 @jit
-def log_learned(model: Lowered, state: ChainState, node: int) -> float:
+def log_proposal(model: Lowered, state: ChainState, node: int) -> float:
     """Return log g of the split of an internal node."""
-    return state.stored.guide[known(model, state, node)].log_split + log_split(model, state, node)
+    return state.stored.guide[evaluate_cell(model, state, node)].log_split + log_split(model, state, node)
 
 
 @jit
 def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
     """Draw the split of a splittable node, with feature NONE for stopping, and return it with its log probability."""
-    split, log_g = _draw_learned(rng, model, state, node)
+    split, log_g = _propose(rng, model, state, node)
     at, e = piece_of(state, node), np.int64(NONE)
     if at < 0:
         return split, log_g
@@ -144,55 +144,55 @@ def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, n
         e = link_of(state.graph, at, split.feature, split.cut, sides)
         if e < 0:
             return split, log_g
-    if not flip(rng, kept_of(state.graph)):
+    if not flip(rng, keep_probability(state.graph)):
         split, e = _draw_stored(rng, state, at)
     return split, _log_stored(state.graph, at, e)
 
 
 @jit
+def keep_probability(graph: Any) -> float:
+    """Return the probability that a proposed decision is kept although the graph contains it."""
+    return KEEP_GROWING if graph.used[GROWING] else KEEP
+
+
+@jit
 def _log_stored(graph: Any, at: int, e: int) -> float:
     """Return the log probability of a decision that piece ``at`` contains: its link ``e``, or stopping if -1."""
-    piece, kept = graph.piece[at], kept_of(graph)
+    piece, keep = graph.piece[at], keep_probability(graph)
     weight, log_g = (piece.stop, piece.g_stop) if e < 0 else (graph.link[e].weight, graph.link[e].g)
-    return log_add(log(kept) + log_g, log(1.0 - kept) + weight - piece.value)
+    return log_add(log(keep) + log_g, log(1.0 - keep) + weight - piece.value)
 
 
 @jit
-def kept_of(graph: Any) -> float:
-    """Return the probability that a proposed decision is kept although the graph contains it."""
-    return EXPLORED if graph.used[GROWING] else KEPT
-
-
-@jit
-def _draw_learned(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """Draw a decision from g; return it and the log of its probability."""
-    guide = state.stored.guide[known(model, state, node)]
-    log_split, log_stop = guide.log_split, guide.log_stop
-    if not flip(rng, exp(log_split)):
+def _propose(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
+    """Draw a decision from g and return it with the log of its probability."""
+    guide = state.stored.guide[evaluate_cell(model, state, node)]
+    log_p, log_stop = guide.log_split, guide.log_stop
+    if not flip(rng, exp(log_p)):
         return Split(np.int64(NONE), np.int64(0), np.int64(0), np.int64(0), 0.0), log_stop
     split, log_g = draw_split(rng, model, state, node)
-    return split, log_split + log_g
+    return split, log_p + log_g
 
 
 @jit
 def _draw_stored(rng: np.random.Generator, state: ChainState, at: int) -> tuple[Split, int]:
-    """Draw a decision that piece ``at`` contains, in proportion to its weight, and return its link, -1 for stopping."""
+    """Draw a decision that piece ``at`` contains, in proportion to its weight, and return its link, -1 for stopping.
+
+    ``e^(weight - V)`` adds up to G, or to 1 if G is larger, so that no exponential overflows.
+    """
     piece, links = state.graph.piece[at], state.graph.link
-    largest, e = piece.stop, np.int64(piece.first)
+    stop = exp(piece.stop - piece.value)
+    total, e = stop, np.int64(piece.first)
     while e >= 0:
-        largest = max(largest, links[e].weight)
+        total += exp(links[e].weight - piece.value)
         e = np.int64(links[e].next)
-    total, e = exp(piece.stop - largest), np.int64(piece.first)
-    while e >= 0:
-        total += exp(links[e].weight - largest)
-        e = np.int64(links[e].next)
-    left, e = rng.random() * total - exp(piece.stop - largest), np.int64(piece.first)
-    if left < 0.0 or e < 0:
+    remaining, e = rng.random() * total - stop, np.int64(piece.first)
+    if remaining < 0.0 or e < 0:
         return Split(np.int64(NONE), np.int64(0), np.int64(0), np.int64(0), 0.0), np.int64(NONE)
     while True:
         link = links[e]
-        left -= exp(link.weight - largest)
-        if left < 0.0 or link.next < 0:
+        remaining -= exp(link.weight - piece.value)
+        if remaining < 0.0 or link.next < 0:
             break
         e = np.int64(link.next)
     return Split(np.int64(link.feature), np.int64(link.cut), np.int64(link.upper), link.categories, link.log_rule), e
@@ -205,9 +205,9 @@ def log_decision(model: Lowered, state: ChainState, node: int) -> float:
     if not is_leaf(state, node):
         e = link_of_node(model, state, at, node) if at >= 0 else e
         if e < 0:
-            return log_learned(model, state, node)
+            return log_proposal(model, state, node)
     if at < 0:
-        return state.stored.guide[known(model, state, node)].log_stop
+        return state.stored.guide[evaluate_cell(model, state, node)].log_stop
     return _log_stored(state.graph, at, e)
 
 
@@ -258,7 +258,7 @@ def _add_piece(model: Lowered, state: ChainState, node: int, slot: int) -> int:
     piece = graph.piece[at]
     piece.hash, piece.depth, piece.first = here.hash, here.depth, NONE
     piece.stop = node_log_stop(model, state, node) + here.score
-    piece.g_stop = state.stored.guide[known(model, state, node)].log_stop
+    piece.g_stop = state.stored.guide[evaluate_cell(model, state, node)].log_stop
     return at
 
 
@@ -273,7 +273,7 @@ def _add_link(model: Lowered, state: ChainState, node: int, at: int) -> None:
     graph.used[N_LINKS] += 1
     link = graph.link[e]
     link.feature, link.cut, link.upper, link.categories = here.feature, here.cut, here.upper, sides
-    link.log_rule, link.g = here.log_rule, log_learned(model, state, node)
+    link.log_rule, link.g = here.log_rule, log_proposal(model, state, node)
     link.left, link.right = note[here.left].piece, note[here.right].piece
     link.fixed = here.log_rule + node_log_split(model, state, node)
     for child in (here.left, here.right):
@@ -287,27 +287,24 @@ def join(graph: Any, other: Any) -> None:
     """Add the pieces and links of another graph, as far as there is room. Values must be computed again."""
     number = np.empty(other.used[N_PIECES], dtype=np.int64)
     for i in range(len(number)):
-        theirs = other.piece[i]
-        at = place_of(graph, theirs.hash, np.int64(theirs.depth))
+        piece = other.piece[i]
+        at = place_of(graph, piece.hash, np.int64(piece.depth))
         if at < 0 and graph.used[N_PIECES] < len(graph.piece):
             slot, at = -1 - at, graph.used[N_PIECES]
             graph.used[N_PIECES] += 1
             graph.slot[slot] = at
-            graph.piece[at] = theirs
+            graph.piece[at] = piece
             graph.piece[at].first = NONE
         number[i] = at
     for i in range(len(number)):
-        theirs, at = other.piece[i], number[i]
-        if at < 0:
-            continue
-        e = np.int64(theirs.first)
-        while e >= 0:
-            link = other.link[e]
+        at, e = number[i], np.int64(other.piece[i].first)
+        while at >= 0 and e >= 0:
+            link, new = other.link[e], graph.used[N_LINKS]
             left = number[link.left] if link.left >= 0 else np.int64(NONE)
             right = number[link.right] if link.right >= 0 else np.int64(NONE)
-            bound = (left >= 0 or link.left < 0) and (right >= 0 or link.right < 0)
-            new = graph.used[N_LINKS]
-            if bound and new < len(graph.link) and link_of(graph, at, link.feature, link.cut, link.categories) < 0:
+            has_children = (left >= 0 or link.left < 0) and (right >= 0 or link.right < 0)
+            is_new = link_of(graph, at, link.feature, link.cut, link.categories) < 0
+            if is_new and has_children and new < len(graph.link):
                 graph.used[N_LINKS] += 1
                 graph.link[new] = link
                 graph.link[new].left, graph.link[new].right = left, right

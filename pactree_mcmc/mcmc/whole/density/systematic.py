@@ -1,4 +1,8 @@
-"""Systematic samples of the splits of a cell, by the learned density (formula sheet, section 12.1)."""
+"""Systematic samples of the splits of a cell, by the learned density (formula sheet, section 12.1).
+
+The splits of a cell lie end to end on a line, each on an interval of length ``expected * g(q)``. A split is in the
+sample if its interval contains a point of a lattice of mesh 1 whose first point is uniform in [0, 1).
+"""
 
 from math import log
 
@@ -10,14 +14,14 @@ from ....model.split_prior.geometry import follows_design
 from ...state.records import N_WAY_TERMS, NONE
 from ...state.splits import Split, fixed_split, n_splits_of
 from ...state.tree import ChainState
-from ...sums.split_sums import fill_bins, note_way
+from ...sums.split_sums import fill_bins
 from ...sums.ways import way_of
-from .density import asked, mixture
-from .terms import LEARNED, weigh_ways
+from .density import evaluate_cell_and_splits, split_at, split_probability
+from .terms import LEARNED, evaluate_splits
 
 
 @jit
-def sample_ways(
+def sample_splits(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, expected: float, retained: int, base: int
 ) -> int:
     """Write a systematic sample of the splits of a node into ``density.branch[base:]`` and return its size.
@@ -26,51 +30,47 @@ def sample_ways(
     not NONE, the sample is drawn given that the split of that node is in it. Without room for all splits set
     ``density.is_exhausted``.
     """
-    place, rule, work = asked(model, state, node), model.split_prior, state.scratch.density
-    if follows_design(rule):
-        _note_branch(state, base, fixed_split(model, state, node), 0.0, retained != NONE)
+    place, prior, work = evaluate_cell_and_splits(model, state, node), model.split_prior, state.scratch.density
+    if follows_design(prior):
+        _branch_into(state, base, fixed_split(model, state, node), 0.0, retained != NONE)
         return 1
     point = _first_point(rng, model, state, node, expected, retained, place)
-    kept_feature, kept_way, kept_at = NONE, np.int64(-3), np.int64(0)
+    feature, index, alike_index = NONE, np.int64(-3), np.int64(0)
     if retained != NONE:
-        kept_feature = state.node[retained].feature
-    below, m = 0.0, np.int64(0)
-    for k in range(len(rule.feature)):
+        feature = state.node[retained].feature
+    before, m = 0.0, np.int64(0)
+    for k in range(len(prior.feature)):
         fraction = expected * state.stored.fraction[place, k]
-        if fraction <= 0.0 or not (point < below + fraction or k == kept_feature):
-            below += fraction
+        if fraction <= 0.0 or not (point < before + fraction or k == feature):
+            before += fraction
             continue
         n = fill_bins(model, state, node, k)
-        rule_of = rule.feature[k].weight / n_splits_of(model, state, node, k, n)
-        n_splits, inside = weigh_ways(model, state, node, k, n), below
-        if k == kept_feature:
-            kept_way, kept_at = way_of(model, state, node, retained, k, n)
-        for way in range(-2, n_splits):
-            if work.n_alike[way + 2] == 0:
+        rule = prior.feature[k].weight / n_splits_of(model, state, node, k, n)
+        n_splits, end = evaluate_splits(model, state, node, k, n), before
+        if k == feature:
+            index, alike_index = way_of(model, state, node, retained, k, n)
+        for i in range(-2, n_splits):
+            if work.n_alike[i + 2] == 0:
                 continue
-            learned = work.exponent[LEARNED, way + 2]
-            length = expected * mixture(model, state, node, place, np.int64(k), rule_of, learned)
-            for i in range(work.n_alike[way + 2]):
-                inside += length
-                kept = k == kept_feature and way == kept_way and i == kept_at
-                taken = kept
-                while point < inside:
-                    taken = True
+            learned = work.exponent[LEARNED, i + 2]
+            length = expected * split_probability(model, state, node, place, np.int64(k), rule, learned)
+            for number in range(work.n_alike[i + 2]):
+                end += length
+                is_retained = k == feature and i == index and number == alike_index
+                is_sampled = is_retained
+                while point < end:
+                    is_sampled = True
                     point += 1.0
-                if taken and base + m == len(work.branch):
+                if is_sampled and base + m == len(work.branch):
                     work.is_exhausted[0] = 1
-                elif taken:
-                    note_way(model, state, node, k, n, way)
-                    chosen = state.scratch.scan.chosen[0]
-                    cut = chosen.cut + i
-                    upper = cut + 1 if chosen.n_alike > 1 else chosen.upper
-                    log_r = log(rule_of / state.stored.guide[place].weight)
-                    split = Split(np.int64(k), cut, upper, chosen.categories, log_r)
-                    _note_branch(state, base + m, split, min(log(length), 0.0), kept)
+                elif is_sampled:
+                    log_rule = log(rule / state.stored.guide[place].weight)
+                    split = split_at(model, state, node, np.int64(k), n, i, number, log_rule)
+                    _branch_into(state, base + m, split, min(log(length), 0.0), is_retained)
                     for j in range(N_WAY_TERMS):
-                        work.branch_terms[base + m, j] = work.way_terms[j, way + 2]
+                        work.branch_terms[base + m, j] = work.way_terms[j, i + 2]
                     m += 1
-        below += fraction
+        before += fraction
     return m
 
 
@@ -78,35 +78,37 @@ def sample_ways(
 def _first_point(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, expected: float, retained: int, place: int
 ) -> float:
-    """Draw the first point, in [0, 1), of the lattice that chooses a systematic sample."""
+    """Draw the first point of the lattice, given that the interval of the retained split contains a point if there is
+    one.
+    """
     if retained == NONE:
         return rng.random()
-    rule, kept, before, work = model.split_prior, state.node[retained].feature, 0.0, state.scratch.density
-    for k in range(kept):
+    feature, before, work = state.node[retained].feature, 0.0, state.scratch.density
+    for k in range(feature):
         before += expected * state.stored.fraction[place, k]
-    n = fill_bins(model, state, node, kept)
-    rule_of = rule.feature[kept].weight / n_splits_of(model, state, node, kept, n)
-    n_splits, length = weigh_ways(model, state, node, kept, n), 0.0
-    kept_way, kept_at = way_of(model, state, node, retained, kept, n)
-    for way in range(-2, n_splits):
-        if work.n_alike[way + 2] > 0:
-            learned = work.exponent[LEARNED, way + 2]
-            length = expected * mixture(model, state, node, place, kept, rule_of, learned)
-            if way == kept_way:
-                before += kept_at * length
+    n = fill_bins(model, state, node, feature)
+    rule = model.split_prior.feature[feature].weight / n_splits_of(model, state, node, feature, n)
+    n_splits, length = evaluate_splits(model, state, node, feature, n), 0.0
+    index, alike_index = way_of(model, state, node, retained, feature, n)
+    for i in range(-2, n_splits):
+        if work.n_alike[i + 2] > 0:
+            learned = work.exponent[LEARNED, i + 2]
+            length = expected * split_probability(model, state, node, place, feature, rule, learned)
+            if i == index:
+                before += alike_index * length
                 break
-            before += work.n_alike[way + 2] * length
+            before += work.n_alike[i + 2] * length
     point = rng.random()
     if length >= 1.0:
         return point
-    whole = np.floor(before)
-    point = point * length - (whole - before)
+    # a uniform point of [before, before + length), moved by whole numbers into [0, 1)
+    point = point * length - (np.floor(before) - before)
     return point if point < 1.0 else point - 1.0
 
 
 @jit
-def _note_branch(state: ChainState, at: int, split: Split, log_p: float, kept: bool) -> None:
+def _branch_into(state: ChainState, at: int, split: Split, log_p: float, is_retained: bool) -> None:
     """Write a sampled split into branch ``at``."""
     branch = state.scratch.density.branch[at]
     branch.feature, branch.cut, branch.upper = split.feature, split.cut, split.upper
-    branch.categories, branch.log_rule, branch.log_p, branch.kept = split.categories, split.log_rule, log_p, kept
+    branch.categories, branch.log_rule, branch.log_p, branch.kept = split.categories, split.log_rule, log_p, is_retained

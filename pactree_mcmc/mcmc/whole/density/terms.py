@@ -1,4 +1,4 @@
-"""Terms of a cell and of each of its splits in the learned density, and their weighted sums."""
+"""Terms of a cell and of its splits in the learned density, and the logits of the splits."""
 
 from math import exp, inf, log, log1p, sqrt
 from typing import NamedTuple
@@ -17,12 +17,12 @@ from ...sums.split_sums import gains_into, trivial_ways
 GAIN, LEARNED = range(2)
 ROWS_TERM = 6
 """Index of log(1 + rows) among the terms of a cell."""
-LOST = -30.0
-"""Log of the smallest summand relative to the largest one that counts in the sums of a proposal."""
+LOG_NEGLIGIBLE = -30.0
+"""Log of a summand, relative to the largest one, below which sums leave it out."""
 
 
 class Impurity(NamedTuple):
-    """Bounds, by leaf model, of what splits of a cell may gain."""
+    """Impurity of a cell, which bounds by leaf model what its splits can gain."""
 
     nats: float
     minority: float
@@ -31,12 +31,12 @@ class Impurity(NamedTuple):
 
 @jit
 def impurity(model: Lowered, logs: np.ndarray, stats: np.ndarray, row: int) -> Impurity:
-    """Return the impurity of the cell with statistics ``stats[row]``, 0 without weight."""
+    """Return the impurity of the cell with statistics ``stats[row]``, 0 if the cell has no weight."""
+    rule = model.guess
+    if not model.units.counts:
+        return _impurity_of_numbers(rule.kind, rule.params, stats, row)
     if logs.shape[1] > 1:
         return _impurity_of_counts(logs, stats, row)
-    if not model.units.counts:
-        return _impurity_of_numbers(model.guess.kind, model.guess.params, stats, row)
-    rule = model.guess
     n_classes = stats.shape[1]
     if rule.kind == LAPLACE or rule.kind == LOSS:
         n_classes = stats.shape[1] // 2 if rule.kind == LAPLACE else np.int64(rule.params[2])
@@ -56,6 +56,7 @@ def impurity(model: Lowered, logs: np.ndarray, stats: np.ndarray, row: int) -> I
 
 @jit
 def _impurity_of_counts(logs: np.ndarray, stats: np.ndarray, row: int) -> Impurity:
+    """Return the impurity of whole counts, ``sum n log n - sum_k n_k log n_k``, from stored values of x log x."""
     total, most, nats = np.int64(0), np.int64(0), 0.0
     for i in range(stats.shape[1]):
         n = np.int64(stats[row, i])
@@ -67,19 +68,21 @@ def _impurity_of_counts(logs: np.ndarray, stats: np.ndarray, row: int) -> Impuri
 
 @jit
 def _impurity_of_numbers(kind: int, params: np.ndarray, stats: np.ndarray, row: int) -> Impurity:
+    """Return a bound of the gain by the leaf model of numbers: by their squares about the mean, sum, or weight."""
     n = stats[row, 0]
     if n <= 0.0:
         return Impurity(0.0, 0.0)
     if kind == POISSON:
-        return Impurity(stats[row, 1], stats[row, 1])
-    if kind == BY_ADDRESS:
-        # what the statistics mean is known to the score alone; a cell of more weight may gain more
-        return Impurity(n, n)
-    squares = squares_about_mean(stats[row, 1], stats[row, 2], stats[row, 1] / n)
-    if kind == NORMAL:
-        nats = (params[2] + 0.5 * n) * log1p(squares / (2.0 * params[3]))
+        nats = stats[row, 1]
+    elif kind == BY_ADDRESS:
+        # the meaning of the statistics is private to the score, and a cell of more weight may gain more
+        nats = n
     else:
-        nats = squares / (2.0 * params[0])
+        squares = squares_about_mean(stats[row, 1], stats[row, 2], stats[row, 1] / n)
+        if kind == NORMAL:
+            nats = (params[2] + 0.5 * n) * log1p(squares / (2.0 * params[3]))
+        else:
+            nats = squares / (2.0 * params[0])
     return Impurity(nats, nats)
 
 
@@ -87,32 +90,30 @@ def _impurity_of_numbers(kind: int, params: np.ndarray, stats: np.ndarray, row: 
 def _impurities_into(
     nats: np.ndarray, minority: np.ndarray, model: Lowered, logs: np.ndarray, stats: np.ndarray, n: int
 ) -> None:
-    """Write `impurity` of ``n`` cells; the commonest leaves have loops of their own, for speed."""
+    """Write `impurity` of ``n`` cells. The commonest leaves have loops of their own, which take a sixth less time."""
     if logs.shape[1] > 1 and stats.shape[1] == 2:
         x_log_x = logs[0]
         for row in range(n):
-            one, other = np.int64(stats[row, 0]), np.int64(stats[row, 1])
-            nats[row] = max(-x_log_x[one] - x_log_x[other] + x_log_x[one + other], 0.0)
-            minority[row] = min(one, other)
-    elif logs.shape[1] > 1:
+            first, second = np.int64(stats[row, 0]), np.int64(stats[row, 1])
+            nats[row] = max(-x_log_x[first] - x_log_x[second] + x_log_x[first + second], 0.0)
+            minority[row] = min(first, second)
+    elif model.units.counts:
         for row in range(n):
-            nats[row], minority[row] = _impurity_of_counts(logs, stats, row)
-    elif not model.units.counts:
+            nats[row], minority[row] = impurity(model, logs, stats, row)
+    else:
         kind, params = model.guess.kind, model.guess.params
         for row in range(n):
             nats[row], minority[row] = _impurity_of_numbers(kind, params, stats, row)
-    else:
-        for row in range(n):
-            nats[row], minority[row] = impurity(model, logs, stats, row)
 
 
 @jit
 def _log1p(logs: np.ndarray, x: float) -> float:
+    """Return log(1 + x), from the stored values if weights are whole numbers."""
     return logs[1, np.int64(x)] if logs.shape[1] > 1 else log1p(x)
 
 
 @jit
-def way_terms_into(
+def split_terms_into(
     out: np.ndarray, at: int, logs: np.ndarray, gain: float, left: Impurity, right: Impurity, n_left: int, n: int
 ) -> None:
     """Write the terms f of a split of ``n`` rows, ``n_left`` of them to the left, into ``out[:, at]``."""
@@ -124,14 +125,14 @@ def way_terms_into(
 @jit
 def _combine(out: np.ndarray, logs: np.ndarray, rows_left: np.ndarray, n: int) -> None:
     """Compute the terms of splits from their gain and impurities, which are in ``out``, and the rows to the left."""
-    apart = 2.0 * _log1p(logs, n + 1.0)
+    log_square = 2.0 * _log1p(logs, n + 1.0)
     for at in range(out.shape[1]):
         left, right, minority, other = out[1, at], out[2, at], out[3, at], out[4, at]
         out[1, at] = left + right
         out[2, at] = max(left, right)
         out[3, at] = sqrt(left) + sqrt(right)
         out[4, at] = _log1p(logs, minority) + _log1p(logs, other)
-        out[5, at] = _log1p(logs, float(rows_left[at])) + _log1p(logs, float(n - rows_left[at])) - apart
+        out[5, at] = _log1p(logs, float(rows_left[at])) + _log1p(logs, float(n - rows_left[at])) - log_square
 
 
 @jit
@@ -161,60 +162,54 @@ def logit(density: np.ndarray, row: int, terms: np.ndarray, at: int) -> float:
 
 
 @jit
-def weigh_ways(model: Lowered, state: ChainState, node: int, k: int, n: int) -> int:
-    """Compute the terms and logits of the splits of feature ``k``, in ``n`` bins; return one more than the last way.
+def evaluate_splits(model: Lowered, state: ChainState, node: int, k: int, n: int) -> int:
+    """Compute the terms and logits of the splits of feature ``k``, in ``n`` bins, and return the number of splits.
 
-    Entry ``w + 2`` belongs to way w, from -2 on: the number of splits alike in ``n_alike``, its gain and its logit in
-    ``exponent``, its terms f in ``way_terms``.
+    Entry ``i + 2`` belongs to split i, and entries 0 and 1 to splits with an empty side: the number of splits alike in
+    ``n_alike``, the gain and the logit in ``exponent``, the terms f in ``way_terms``.
     """
     n_splits, row, rule = gains_into(model, state, node, k, n), row_of(state, node), model.split_prior
     work, scan, codes = state.scratch.density, state.scratch.scan, state.scratch.codes.distinct
-    terms, alike, logs, end = work.way_terms, work.n_alike, work.logs, n_splits + 2
-    rows, whole, nothing = state.node[node].rows, impurity(model, logs, state.stats, node), Impurity(0.0, 0.0)
-    for way in range(-2, 0):
-        alike[way + 2] = trivial_ways(model, state, node, k, n, way)[0]
-        if alike[way + 2] > 0 and way == -2:
-            way_terms_into(terms, 0, logs, 0.0, nothing, whole, np.int64(0), rows)
-        elif alike[way + 2] > 0:
-            way_terms_into(terms, 1, logs, 0.0, whole, nothing, rows, rows)
-    least, beta = least_rows(rule), state.beta[0]
-    gaps = parts_box(rule) and not rule.feature[k].nominal
-    for way in range(n_splits):
-        n_left = scan.rows_left[way]
-        count = codes[way + 1] - codes[way] if gaps else np.int64(1)
-        alike[way + 2] = count if n_left >= least and rows - n_left >= least else np.int64(0)
-        terms[0, way + 2] = beta * scan.gain[way]
+    terms, alike, logs, exponent = work.way_terms, work.n_alike, work.logs, work.exponent
+    rows, whole, empty = state.node[node].rows, impurity(model, logs, state.stats, node), Impurity(0.0, 0.0)
+    for i in range(-2, 0):
+        alike[i + 2] = trivial_ways(model, state, node, k, n, i)[0]
+    if alike[0] > 0:
+        split_terms_into(terms, 0, logs, 0.0, empty, whole, np.int64(0), rows)
+    if alike[1] > 0:
+        split_terms_into(terms, 1, logs, 0.0, whole, empty, rows, rows)
+    least, beta, end = least_rows(rule), state.beta[0], n_splits + 2
+    has_gaps = parts_box(rule) and not rule.feature[k].nominal
+    for i in range(n_splits):
+        n_left = scan.rows_left[i]
+        count = codes[i + 1] - codes[i] if has_gaps else np.int64(1)
+        alike[i + 2] = count if n_left >= least and rows - n_left >= least else np.int64(0)
+        terms[0, i + 2] = beta * scan.gain[i]
     _impurities_into(terms[1, 2:end], terms[3, 2:end], model, logs, scan.left, n_splits)
     _impurities_into(terms[2, 2:end], terms[4, 2:end], model, logs, scan.right, n_splits)
     _combine(terms[:, 2:end], logs, scan.rows_left[:], rows)
-    _logits_into(work.exponent, terms, state.density, row, end)
+    # the `logit` of each entry, term by term, since this runs through the memory in order
+    gains, logits = exponent[GAIN], exponent[LEARNED]
+    for at in range(end):
+        gains[at], logits[at] = terms[0, at], 0.0
+    for j in range(N_WAY_TERMS):
+        b, f = state.density[row, N_CELL_TERMS + j], terms[j]
+        for at in range(end):
+            logits[at] += b * f[at]
     return n_splits
 
 
 @jit
-def _logits_into(exponent: np.ndarray, terms: np.ndarray, density: np.ndarray, row: int, n: int) -> None:
-    """Write the gain and the `logit` of the first ``n`` entries."""
-    gains, out = exponent[GAIN], exponent[LEARNED]
-    for at in range(n):
-        gains[at] = terms[0, at]
-        out[at] = 0.0
-    for j in range(N_WAY_TERMS):
-        b, f = density[row, N_CELL_TERMS + j], terms[j]
-        for at in range(n):
-            out[at] += b * f[at]
-
-
-@jit
-def log_sum_ways(exponent: np.ndarray, alike: np.ndarray, first: int, last: int, power: float) -> float:
-    """Return the log of the sum of ``exp(power * exponent)`` over the splits of entries ``first`` to ``last - 1``."""
+def log_sum_of_splits(exponent: np.ndarray, n_alike: np.ndarray, n: int) -> float:
+    """Return the log of the sum of ``exp(exponent)`` over the splits of the first ``n`` entries."""
     largest, total = -inf, 0.0
-    for at in range(first, last):
-        if alike[at] > 0:
+    for at in range(n):
+        if n_alike[at] > 0:
             largest = max(largest, exponent[at])
     if largest == -inf:
         return -inf
-    for at in range(first, last):
-        apart = power * (exponent[at] - largest)
-        if alike[at] > 0 and apart > LOST:
-            total += alike[at] * exp(apart)
-    return power * largest + log(total)
+    for at in range(n):
+        apart = exponent[at] - largest
+        if n_alike[at] > 0 and apart > LOG_NEGLIGIBLE:
+            total += n_alike[at] * exp(apart)
+    return largest + log(total)

@@ -111,7 +111,7 @@ BUGS = {
     "drawn by the root": (
         "learned",
         "min_leaf_mixed",
-        only_within(DENSITY, "draw_split_of", "weigh_ways", with_row),
+        only_within(DENSITY, "draw_split", "evaluate_splits", with_row, GRAPH),
     ),
 }
 """Moves, spaces, and changes that mistake the depth class only if its parameters differ from those of others."""
@@ -170,7 +170,7 @@ def said_of(chain, node):
     density, state = plain_package().module("mcmc.whole.density.density"), chain.state
     for guide in state.stored.guide:
         guide.hash = -1
-    place = density.asked(chain.model, state, node)
+    place = density.evaluate_cell_and_splits(chain.model, state, node)
     guide = state.stored.guide[place]
     names = ("weight", "log_learned", "odds", "log_split", "log_stop")
     return [*(getattr(guide, name) for name in names), *state.stored.fraction[place], *state.stored.log_learned[place]]

@@ -134,6 +134,6 @@ def test_a_branch_with_a_poor_tree_alone_is_explored_again():
 @pytest.mark.planted
 def test_stored_splits_that_are_never_drawn_by_g_are_noticed(monkeypatch):
     """Then a stored split is drawn by its weight alone, and the branch stays as it is."""
-    monkeypatch.setattr(module("whole.density.graph"), "EXPLORED", 1e-300)
+    monkeypatch.setattr(module("whole.density.graph"), "KEEP_GROWING", 1e-300)
     before, after = missing()
     assert after == pytest.approx(before, abs=1e-6) and before > FAR

@@ -6,8 +6,8 @@ from scipy.special import expit
 
 from pactree_mcmc.mcmc.state.records import DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS
 from pactree_mcmc.mcmc.state.tree import first_density
-from pactree_mcmc.mcmc.whole.density.decisions import Decisions, add_likelihood
-from pactree_mcmc.mcmc.whole.density.fit import fit_density, joined_decisions
+from pactree_mcmc.mcmc.whole.density.decisions import Decisions, add_likelihood, joined_decisions
+from pactree_mcmc.mcmc.whole.density.fit import fit_density
 
 TRUE = np.array([1.5, -0.7, 0.4, 0.0, -1.0, 0.6])
 TRUE_SPLIT = np.array([0.3, 0.8, -0.5, 0.2, 0.0, -0.4, 0.5, -0.2])
@@ -70,27 +70,27 @@ def test_the_density_that_made_the_decisions_is_found(expected):
 @pytest.mark.planted
 def test_samples_taken_for_all_splits_are_noticed():
     decisions = simulated(expected=4.0)
-    include = np.clip(4.0 * expit(decisions.way_terms[:, 0]) / 10.0, 0.05, 1.0)
+    include = np.clip(4.0 * expit(decisions.split_terms[:, 0]) / 10.0, 0.05, 1.0)
     _, ways = fitted(decisions._replace(offset=decisions.offset + np.log(include)))
     assert np.abs(ways - TRUE).max() > 0.2
 
 
 def test_derivatives_are_finite_differences():
     d = simulated(40, 7)
-    split = np.flatnonzero(d.chosen >= 0)
+    split = np.flatnonzero(d.choice >= 0)
     theta = np.random.default_rng(3).normal(size=N_WAY_TERMS)
 
     def at(theta):
         gradient, hessian = np.zeros(len(theta)), np.zeros((len(theta), len(theta)))
-        rest = (d.first[split], d.first[split + 1], d.chosen[split], gradient, hessian)
-        return add_likelihood(theta, d.way_terms, d.offset, *rest), gradient, hessian
+        rest = (d.first[split], d.first[split + 1], d.choice[split], gradient, hessian)
+        return add_likelihood(theta, d.split_terms, d.offset, *rest), gradient, hessian
 
     value, gradient, hessian = at(theta)
     distribution = 0.0
     for i in split:
         rows = slice(d.first[i], d.first[i + 1])
-        z = d.offset[rows] + d.way_terms[rows] @ theta
-        distribution -= z[d.chosen[i] - d.first[i]] - np.logaddexp.reduce(z)
+        z = d.offset[rows] + d.split_terms[rows] @ theta
+        distribution -= z[d.choice[i] - d.first[i]] - np.logaddexp.reduce(z)
     assert value == pytest.approx(distribution, rel=1e-12)
     h = 1e-5 * np.eye(len(theta))
     slopes = [(at(theta + e)[0] - at(theta - e)[0]) / 2e-5 for e in h]
@@ -104,7 +104,7 @@ def test_constant_terms(constant):
     """What never changes tells nothing and stops nothing."""
     d = simulated(200, 5)
     d.cell_terms[:, 3] = constant
-    d.way_terms[:, 2] = constant
+    d.split_terms[:, 2] = constant
     density = fit_density(d)
     assert np.isfinite(density).all()
     assert abs(density[0, N_CELL_TERMS + 2] * constant) < 5.0
@@ -131,7 +131,7 @@ def test_terms_of_rounding_errors_have_no_parameter(size):
     d = simulated(400, 5)
     rng = np.random.default_rng(1)
     d.cell_terms[:, 1] = 2.0 + size * rng.normal(size=len(d.cell_terms))
-    d.way_terms[:, 0] = size * rng.normal(size=len(d.way_terms))
+    d.split_terms[:, 0] = size * rng.normal(size=len(d.split_terms))
     split, ways = fitted(d)
     assert abs(split[1]) < 10.0 and abs(ways[0]) < 10.0
 
@@ -143,8 +143,8 @@ def test_decisions_are_joined_as_they_are():
     for part in parts:
         for i in range(len(part.level)):
             ours, theirs = slice(*whole.first[at + i : at + i + 2]), slice(*part.first[i : i + 2])
-            assert np.array_equal(whole.way_terms[ours], part.way_terms[theirs])
-            if part.chosen[i] >= 0:
-                taken = whole.way_terms[whole.chosen[at + i]]
-                assert np.array_equal(taken, part.way_terms[part.chosen[i]])
+            assert np.array_equal(whole.split_terms[ours], part.split_terms[theirs])
+            if part.choice[i] >= 0:
+                taken = whole.split_terms[whole.choice[at + i]]
+                assert np.array_equal(taken, part.split_terms[part.choice[i]])
         at += len(part.level)

@@ -8,7 +8,7 @@ import pytest
 from pactree_mcmc.testing.plain import plain_package
 from pactree_mcmc.testing.records import with_records
 from tests.mcmc.balance import check_balance
-from tests.mcmc.transitions import Stepper, load, new_chain
+from tests.mcmc.transitions import load, new_chain
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
 from tests.reference.enumeration import Reference
@@ -102,46 +102,6 @@ def test_balance_by_a_graph(case, prior, leaf, n_trees):
     check_balance(naive, "learned", chain=chain)
 
 
-@pytest.mark.slow
-def test_what_a_chain_meets_is_taken_apart_as_it_is():
-    """Links of the trees it stands at have the probabilities and categories that these have, found afresh.
-
-    A proposal sorts the same rows its own way, so what is looked at meanwhile would be another cell.
-    """
-    rng, records, graphs = np.random.default_rng(8), module("state.records"), module("whole.density.graph")
-    next_node = module("state.terms").next_node
-    X = np.column_stack([rng.normal(size=60), rng.integers(0, 5, 60)])
-    y = np.where(X[:, 1] % 2 == 0, (X[:, 0] > 0.3) * 1, 2 + (X[:, 0] > -0.5))
-    with np.errstate(over="ignore"):
-        chain = with_room(plain_package().package.TreeModel(X, y, nominal=[1]), 2500)
-    compared = 0
-    with np.errstate(over="ignore"):
-        for _ in range(60):
-            for _ in range(4):
-                Stepper("collapsed").make(rng, chain)
-            Stepper("learned").make(rng, chain)
-            for record in chain.state.stored.guide:
-                record.hash = records.NONE
-            graph, node = chain.state.graph, 0
-            while node != records.NONE:
-                here = chain.state.node[node]
-                at = graphs.piece_of(chain.packed, node) if here.splittable else -1
-                if at >= 0 and here.left >= 0:
-                    e = graphs.link_of_node(chain.model, chain.packed, at, node)
-                    if e >= 0:
-                        fresh = graphs.log_learned(chain.model, chain.packed, node)
-                        assert abs(graph.link[e].g - fresh) < 1e-9
-                        compared += 1
-                node = next_node(chain.packed, node, 0)
-    assert compared > 50
-
-
-@pytest.mark.slow
-def test_a_piece_is_closed_and_another_open():
-    fractions = [unseen(grown(build_model(plain_package().package, case_problem(*space)), 20)) for space in SPACES]
-    assert min(fractions) < 1e-9 < 0.05 < max(fractions)
-
-
 def all_met(naive):
     """A plain chain whose graph has met every tree there is."""
     model = build_model(plain_package().package, naive)
@@ -169,7 +129,7 @@ def trees_of(naive, model):
 @pytest.mark.parametrize(("case", "prior", "leaf"), SPACES, ids=[" ".join(space) for space in SPACES])
 def test_with_all_trees_met_the_root_has_the_evidence(case, prior, leaf, monkeypatch):
     """The recursion against enumeration, and every tree's weight is the same if no proposal by g is kept."""
-    monkeypatch.setattr(module("whole.density.graph"), "KEPT", 1e-300)
+    monkeypatch.setattr(module("whole.density.graph"), "KEEP", 1e-300)
     naive = case_problem(case, prior, leaf)
     chain = all_met(naive)
     joints = [log_prior + log_score for _, log_prior, log_score in Reference(naive).entries]
@@ -197,7 +157,7 @@ def test_joined_graphs_have_what_each_had():
     from pactree_mcmc.mcmc.state.pieces import new_graph
     from pactree_mcmc.mcmc.state.records import GROWING, N_LINKS, N_PIECES
     from pactree_mcmc.mcmc.whole.density.graph import joined_graph
-    from pactree_mcmc.mcmc.whole.sampling import sample_independent
+    from pactree_mcmc.mcmc.whole.tasks import sample_independent
 
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 6, (40, 3)).astype(float), rng.integers(0, 2, 40)

@@ -1,32 +1,17 @@
-"""The graph in files: stored once for the chains of a team."""
-
-import copy
+"""Density and graph in files: a graph is stored once for the chains of a team."""
 
 import h5py
 import numpy as np
 import pytest
 
 import pactree_mcmc as pt
+from pactree_mcmc.mcmc.chain.snapshot import ARRAYS
 from pactree_mcmc.mcmc.state.records import N_PIECES
 from tests.problems.runs import assert_same, draw
 
 
-@pytest.fixture(scope="module")
-def post():
-    return draw("numbers", 5, kernel="whole", tune=50)
-
-
-def graph_of(post, c=0):
+def graph_of(post, c):
     return post.course.ends[c].replicas[0].graph
-
-
-def with_graph(post, c, graph):
-    """The posterior with another graph where one chain stopped."""
-    ends = list(post.course.ends)
-    ends[c] = ends[c]._replace(replicas=(ends[c].replicas[0]._replace(graph=graph),))
-    out = copy.copy(post)
-    out.course = post.course._replace(ends=tuple(ends))
-    return out
 
 
 def test_a_file_has_cells_whose_splits_were_not_asked_for(tmp_path):
@@ -54,3 +39,14 @@ def test_chains_of_a_file_share_the_graphs_of_their_teams(tmp_path):
         assert graph_of(post, c).used[N_PIECES] > 10
         for mine, theirs in zip(graph_of(again, c), graph_of(post, c), strict=True):
             np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_chain_without_a_density_does_not_go_on():
+    """One of a kernel that draws from none has the shape (1, 1)."""
+    post = draw("classes", 5, kernel="whole", tune=35)
+    first, *rest = post.course.ends
+    state = [np.zeros((1, 1)) if name == "density" else array for name, array in zip(ARRAYS, first.replicas[0].state)]
+    first = first._replace(replicas=(first.replicas[0]._replace(state=tuple(state)),))
+    post.course = post.course._replace(ends=(first, *rest))
+    with pytest.raises(ValueError, match="density has shape"):
+        pt.resume(post, 3, progress=False)
