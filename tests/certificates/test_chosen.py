@@ -108,11 +108,6 @@ def failures(samples, delta, n=60):
     return any_fails / samples, chosen_fails / samples
 
 
-@pytest.mark.slow
-def test_it_covers():
-    assert max(failures(15, 0.5)) <= 0.5
-
-
 def test_rows_on_which_all_trees_err(post):
     """Weights whose sum is a hair above 1 must not make a risk above 1."""
     X, _ = rows(np.random.default_rng(1), 50)

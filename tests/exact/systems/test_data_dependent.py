@@ -6,8 +6,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.systems.blanchard import splittings
-from exact.systems.blanchard.splittings import SplittingCounts
+from exact.systems.progressive import global_splitting
+from exact.systems.progressive.global_splitting import SplittingCounts
 from pactree_mcmc.faces import data_dependent
 from tests.exact.systems.test_global_splitting import brute_force, chain
 from tests.reference.derivations import log_sum
@@ -231,7 +231,7 @@ def test_counts_of_splittings(structure):
 
 
 def test_counts_of_some_cuts_are_unbiased(monkeypatch):
-    monkeypatch.setattr(splittings, "MOST_CUTS", 4)
+    monkeypatch.setattr(global_splitting, "MOST_CUTS", 4)
     X, _ = table(9, 30, 2, 20)
     wanted = exact.count_global_splittings(X, STRUCTURES[2])
     counts = [np.exp(SplittingCounts(X, seed).log_count(STRUCTURES[2])) for seed in range(300)]

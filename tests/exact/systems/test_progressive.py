@@ -80,17 +80,6 @@ def test_equals_brute_force_over_trees_and_stages(split_prior, tree_prior, seed)
     raise AssertionError("no problem had two stages")
 
 
-def test_equals_brute_force_to_twelve_digits_at_depth_three():
-    rng = np.random.default_rng(5)
-    found = 0
-    while found < 6:
-        problem, model = random_problem(
-            rng, split_prior="dyadic", tree_prior="stopped", leaf="laplace", max_trees=1_000
-        )
-        if len(problem.classes) == 3 and model.natural_depth >= 3:
-            found += assert_equals_brute_force(problem, model, rng, TIGHT)
-
-
 def test_equals_the_direct_computation_at_depth_eight():
     depth, n = 8, 300
     model = frozen_model(n, depth, n_classes=3)

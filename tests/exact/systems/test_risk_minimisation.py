@@ -8,8 +8,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.systems.scott.penalties import is_concave
-from exact.systems.scott.risk_minimisation import default_levels
+from exact.systems.dyadic.trees import default_levels
+from exact.systems.pruning.size_penalties import is_concave
 from pactree_mcmc.certificates import dyadic_tree_bound
 from tests.reference.dyadic_trees import adaptive_penalty, count_trees, dyadic_trees, n_errors, square_root_penalty
 
@@ -126,16 +126,6 @@ def test_cells_without_rows_predict_as_the_cell_above():
     tree = exact.minimise_risk(X, y, penalty=1e-6, levels=4, bounds=[[0, 1]]).tree
     assert tree.predict([[0.4]]).tolist() == [1]
     assert tree.predict(X).tolist() == y.tolist()
-
-
-def test_scaling_is_learnt():
-    rng = np.random.default_rng(0)
-    X = rng.random((200, 2))
-    y = X[:, 0] > 0.5
-    plain = exact.minimise_risk(X, y, penalty=0.01, levels=3)
-    moved = exact.minimise_risk(1e6 * X - 3, y, penalty=0.01, levels=3)
-    assert moved.objective == pytest.approx(plain.objective)
-    assert plain.tree.n_leaves == moved.tree.n_leaves
 
 
 def test_default_levels():

@@ -8,7 +8,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.systems.scott import adaptive, root_fragments
+from exact.systems.dyadic import penalties
+from exact.systems.neyman_pearson import trees as neyman_pearson
 from tests.exact.systems.test_risk_minimisation import boxes, fitted, random_problem
 from tests.reference.dyadic_trees import adaptive_penalty, counts_of, depth_of, halves, rows_in
 
@@ -103,7 +104,7 @@ def test_the_best_tree_and_root_fragment(seed):
 
 @pytest.mark.planted
 def test_a_code_without_the_tree_below_is_noticed(monkeypatch):
-    monkeypatch.setattr(root_fragments, "fragment_bits", lambda leaves, sample: 0.0 * np.asarray(leaves))
+    monkeypatch.setattr(penalties, "tree_bits", lambda leaves, sample: 0.0 * np.asarray(leaves))
     codes, y, k, levels, cyclic, _ = random_problem(1)
     everything = all_with_fragments(codes, y, k, levels, cyclic, end_of(codes, k, levels, cyclic, 0.1))
     best = min(e / len(y) + 0.05 * phi for e, _, phi in everything)
@@ -199,7 +200,7 @@ def test_the_adaptive_neyman_pearson_tree_is_the_best_on_the_hull(seed):
 
 @pytest.mark.planted
 def test_a_search_that_stops_at_once_is_noticed(monkeypatch):
-    monkeypatch.setattr(adaptive, "MOST_PASSES", 0)
+    monkeypatch.setattr(neyman_pearson, "MOST_PASSES", 0)
     codes, y, _, levels, cyclic, trees = random_problem(2, n_classes=2)
     points = all_labellings(codes, y, levels, cyclic, trees, 0.0, 0.005)
     X, how = (codes + 0.5) / (1 << levels), {"alpha": 0.5, "method": "adaptive", "tolerance": 0.0, "strength": 0.005}
@@ -243,23 +244,6 @@ def test_propositions_nine_and_ten():
         assert exact.dominates(f, g, 200)
         for h in (np.sqrt, np.exp, lambda x: x + np.sin(x) / 2):
             assert exact.dominates(lambda k, f=f, h=h: f(h(k / 10) + 1), lambda k, g=g, h=h: g(h(k / 10) + 1), 50)
-
-
-def test_theorem_eighteen_for_any_dominating_penalty():
-    from sklearn.tree import DecisionTreeClassifier
-
-    rng = np.random.default_rng(0)
-    X = rng.random((150, 3))
-    y = (X[:, 0] + 0.5 * rng.normal(size=150) > 0.5).astype(int)
-    prunings = exact.Prunings(DecisionTreeClassifier(random_state=0).fit(X, y), X, y)
-    first, second = np.square, lambda k: k**1.5
-    alone, within = prunings.family(second), prunings.family(second, dominated_by=first)
-    assert within.n_leaves.tolist() == alone.n_leaves.tolist()
-    assert within.threshold == pytest.approx(alone.threshold)
-    assert set(alone.n_leaves) < set(prunings.family(first).n_leaves) or len(alone) == len(prunings.family(first))
-    assert within.tree(1).n_leaves == alone.n_leaves[1]
-    with pytest.raises(ValueError, match="does not dominate"):
-        prunings.family(first, dominated_by=second)
 
 
 def test_bad_input():

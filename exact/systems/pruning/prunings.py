@@ -9,68 +9,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.core.checks import (
-    as_number,
-    check_choice,
-    check_count,
-    in_words,
-    read_array,
-    read_numbers,
-    refuse_other_rows,
-)
+from pactree_mcmc.core import checks
 from pactree_mcmc.model import DirichletMultinomial, FixedTree, LeafPenalty, NormalInverseGamma, TreeModel
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
-from ...answers import best_by_size, best_sums, hull_by_size, most_leaves
-from ...graph.cells import CellGraph, build_graph
+from ...answers import best_by_size, hull_by_size
+from ...graph.cells import build_graph
 from ...recursion.draws import grow
 from ...recursion.inside_outside import CELL, FEATURE, RIGHT
 from ...recursion.terms import with_terms
 from ...semirings.algebras import BestBySize
 from ...semirings.hulls import Hull
-from .penalties import dominates, increasing_penalty, is_concave, sizes_penalty
+from .size_penalties import best_for_sizes, dominates, increasing_penalty, is_concave, sizes_penalty
 
 ROUNDING = 1e-13
-"""Costs below this fraction of the root's are rounding."""
-FIRST_SIZES = 16
-"""Sizes tried first when a penalty is not concave."""
-
-
-class Chosen(NamedTuple):
-    """The tree with the largest log weight minus penalty, before it is grown."""
-
-    semiring: Hull | BestBySize
-    wanted: int
-    """Which of the root's trees it is, in the semiring's terms."""
-    log_weight: float
-    penalty: float
-
-
-def best_for_sizes(graph: CellGraph, penalty: Callable[[np.ndarray], np.ndarray]) -> Chosen:
-    """The tree of a graph with the largest log weight minus a penalty by the number of leaves, nowhere decreasing.
-
-    A concave penalty is smallest at a corner of the hull of (leaves, log weight) (Scott 2004, Theorem 18, whose proof
-    needs no tree); for others the best trees of as many sizes as can matter are found.
-    """
-    most = int(most_leaves(graph)[0])
-    penalties = penalty(np.arange(1.0, most + 1.0))
-    if is_concave(penalties):
-        hull = hull_by_size(graph)
-        corners = slice(int(hull.start[0]), int(hull.start[0] + hull.length[0]))
-        paid = penalties[hull.leaves[corners].astype(np.int64) - 1]
-        i = int(np.argmax(hull.weight[corners] - paid))
-        return Chosen(hull, i, float(hull.weight[corners][i]), float(paid[i]))
-    largest, tried = best_sums(graph)[0], FIRST_SIZES
-    while True:
-        sizes = best_by_size(graph, min(tried, most))
-        n = int(sizes.wide[0])
-        value = sizes.value[:n] - penalties[:n]
-        i = int(np.argmax(value))
-        useful = int(np.sum(largest - penalties > value[i]))
-        if useful <= tried:
-            return Chosen(sizes, i, float(sizes.value[i]), float(penalties[i]))
-        tried = min(useful, 4 * tried)
+"""Fraction of the root's cost below which costs are rounding errors."""
 
 
 class Pruned(NamedTuple):
@@ -78,7 +32,7 @@ class Pruned(NamedTuple):
 
     tree: Tree
     cost: float
-    """Mean over the rows of the errors or squared errors it makes."""
+    """Mean over the rows of its errors or squared errors."""
     penalty: float
 
 
@@ -106,13 +60,13 @@ class PruningFamily:
         return len(self.n_leaves)
 
     def tree(self, member: int) -> Tree:
-        """Returns pruning number ``member``."""
-        return self._grow(check_count("member", member, 0, len(self) - 1))
+        """Return pruning number ``member``."""
+        return self._grow(checks.check_count("member", member, 0, len(self) - 1))
 
     def at(self, alpha: float) -> Tree:
-        """Returns the smallest pruning that minimises ``cost + alpha * penalty(leaves)``, alpha >= 0."""
-        if as_number(alpha) is None or not alpha >= 0.0:
-            raise ValueError(f"alpha={in_words(alpha)} is out of range; give a number >= 0.")
+        """Return the smallest pruning that minimises ``cost + alpha * penalty(leaves)``, alpha >= 0."""
+        if checks.as_number(alpha) is None or not alpha >= 0.0:
+            raise ValueError(f"alpha={checks.in_words(alpha)} is out of range; give a number >= 0.")
         return self.tree(int(np.searchsorted(self.threshold, alpha, side="right")) - 1)
 
 
@@ -137,7 +91,7 @@ class Prunings:
     Attributes
     ----------
     tree : Tree
-        The whole tree, with the values of the given rows.
+        The whole tree, with the values of these rows.
     node_cost : ndarray of shape (n_nodes,)
         Cost of each node as a leaf; costs are means over all rows, so that those of a tree's leaves add.
 
@@ -158,23 +112,26 @@ class Prunings:
     """
 
     def __init__(self, tree: Any, X: Any, y: Any, *, loss: str | None = None, sample_weight: Any = None) -> None:
-        refuse_other_rows(X=X, y=y, sample_weight=sample_weight)
+        checks.refuse_other_rows(X=X, y=y, sample_weight=sample_weight)
         design, X, is_regressor = _read_design(tree, X)
-        labels = read_array("y", y)
+        labels = checks.read_array("y", y)
         if loss is None:
             loss = "squares" if is_regressor or labels.dtype.kind == "f" else "errors"
-        check_choice("loss", loss, ("errors", "squares"))
+        checks.check_choice("loss", loss, ("errors", "squares"))
         leaf = DirichletMultinomial() if loss == "errors" else NormalInverseGamma()
         model = TreeModel(X, y, tree_prior=LeafPenalty(0.0), split_prior=design, leaf=leaf, sample_weight=sample_weight)
         graph = build_graph(model)
         weight, value, cost = _as_leaves(model, graph.stats)
         cost[cost < ROUNDING * cost[0]] = 0.0
-        _inherit(value, weight == 0.0, graph)
+        parent = np.full(graph.n_cells, -1)
+        above = np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
+        parent[graph.left], parent[graph.right] = above, above
+        inherit_values(value, weight == 0.0, parent)
         self._model, self._weight = model, float(weight[0])
         self._graph = with_terms(graph, log_stop=-cost, log_split=0.0, log_rule=0.0)
         self.node_cost = cost / weight[0]
-        asked, between = design.tree._key(), design.tree.between
-        self.tree = Tree(*asked, value=value, columns=model.columns, classes=model.classes_, between=between)
+        splits, between = design.tree._key(), design.tree.between
+        self.tree = Tree(*splits, value=value, columns=model.columns, classes=model.classes_, between=between)
 
     @cached_property
     def _by_size(self) -> BestBySize:
@@ -191,18 +148,18 @@ class Prunings:
         return np.concatenate([[np.inf], costs + 0.0])
 
     def of_size(self, n_leaves: int) -> Tree:
-        """Returns the minimum cost tree with ``n_leaves`` leaves.
+        """Return the minimum cost tree with ``n_leaves`` leaves.
 
         Raises
         ------
         ValueError
             If no pruning has so many leaves.
         """
-        check_count("n_leaves", n_leaves, 1, self.tree.n_leaves)
+        checks.check_count("n_leaves", n_leaves, 1, self.tree.n_leaves)
         return self._grown(self._by_size, int(n_leaves) - 1)
 
     def best(self, penalty: Any) -> Pruned:
-        """Returns the pruning that minimises ``cost + penalty(leaves)``; of several the smallest.
+        """Return the pruning that minimises ``cost + penalty(leaves)``; of several the smallest.
 
         Parameters
         ----------
@@ -223,19 +180,19 @@ class Prunings:
         A concave (sub-additive) penalty is minimised over the weakest-link trees alone (Theorem 18), others over the
         minimum cost trees of all sizes that can matter (equation 4.3).
         """
-        found = best_for_sizes(self._graph, lambda leaves: self._weight * sizes_penalty(penalty, leaves))
-        tree = self._grown(found.semiring, found.wanted)
-        return Pruned(tree, -found.log_weight / self._weight + 0.0, found.penalty / self._weight)
+        best = best_for_sizes(self._graph, lambda leaves: self._weight * sizes_penalty(penalty, leaves))
+        tree = self._grown(best.semiring, best.wanted)
+        return Pruned(tree, -best.log_weight / self._weight + 0.0, best.penalty / self._weight)
 
     def family(self, penalty: Any, *, dominated_by: Any = None) -> PruningFamily:
-        """Returns the prunings that minimise ``cost + alpha * penalty(leaves)``, for all alpha.
+        """Return the prunings that minimise ``cost + alpha * penalty(leaves)``, for all alpha.
 
         Parameters
         ----------
         penalty : function of an array of numbers of leaves, or array
             Penalty of 1, 2, ... leaves, finite and increasing.
         dominated_by : function or array, optional
-            Another such penalty that dominates this one (`dominates`): only the members of its family are looked at,
+            Another such penalty that dominates this one (`dominates`): only the members of its family are compared,
             among which all of this family are (Theorem 18).
 
         Returns
@@ -249,7 +206,7 @@ class Prunings:
 
         Notes
         -----
-        Figure 4.3. For a concave penalty only weakest-link trees are looked at (Theorem 18 with the penalty ``k``).
+        Figure 4.3. For a concave penalty only weakest-link trees are compared (Theorem 18 with the penalty ``k``).
 
         Examples
         --------
@@ -260,46 +217,43 @@ class Prunings:
         [4, 1]
         """
         phi = increasing_penalty(penalty, self.tree.n_leaves)
-        semiring: Any
         if dominated_by is not None:
             other = increasing_penalty(dominated_by, self.tree.n_leaves)
             if not dominates(other, phi, self.tree.n_leaves):
                 raise ValueError("dominated_by does not dominate the penalty (Definition 1); leave it out.")
             within = self.family(dominated_by)
             sizes, cost = within.n_leaves[::-1], within.cost[::-1]
-            members, threshold = follow_hull(cost, phi[sizes - 1])
-            return PruningFamily(
-                sizes[members], cost[members] + 0.0, threshold, lambda i: self.of_size(int(sizes[members[i]]))
-            )
-        if is_concave(phi):
-            corners = slice(int(self._hull.start[0]), int(self._hull.start[0] + self._hull.length[0]))
-            sizes, cost = self._hull.leaves[corners].astype(np.int64), -self._hull.weight[corners] / self._weight
-            members, threshold = follow_hull(cost, phi[sizes - 1])
-            semiring = self._hull
+        elif is_concave(phi):
+            hull = self._hull
+            vertices = slice(int(hull.start[0]), int(hull.start[0] + hull.length[0]))
+            sizes, cost = hull.leaves[vertices].astype(np.int64), -hull.weight[vertices] / self._weight
         else:
             sizes, cost = np.arange(1, self.tree.n_leaves + 1), self.minimum_cost[1:]
-            members, threshold = follow_hull(cost, phi)
-            semiring = self._by_size
-        return PruningFamily(
-            sizes[members], cost[members] + 0.0, threshold, lambda i: self._grown(semiring, int(members[i]))
-        )
+        members, threshold = follow_hull(cost, phi[sizes - 1])
+
+        def member_tree(member: int) -> Tree:
+            if dominated_by is None and is_concave(phi):
+                return self._grown(self._hull, int(members[member]))
+            return self.of_size(int(sizes[members[member]]))
+
+        return PruningFamily(sizes[members], cost[members] + 0.0, threshold, member_tree)
 
     def weakest_link(self) -> PruningFamily:
-        """Returns the family of CART's weakest-link pruning, with a penalty alpha per leaf: each tree is a pruning of
+        """Return the family of CART's weakest-link pruning, with a penalty alpha per leaf: each tree is a pruning of
         the one before.
         """
         return self.family(lambda leaves: leaves)
 
     def _grown(self, semiring: Any, wanted: int) -> Tree:
         nodes = grow(self._model, self._graph, semiring, [wanted]).nodes
-        return _kept(self.tree, self._graph.design[nodes[:, CELL]], nodes[:, FEATURE], nodes[:, RIGHT])
+        return _subtree(self.tree, self._graph.design[nodes[:, CELL]], nodes[:, FEATURE], nodes[:, RIGHT])
 
     def __repr__(self) -> str:
         return f"Prunings({self.tree!r}, cost={self.node_cost[self.tree.feature == LEAF].sum():.6g})"
 
 
 def follow_hull(cost: np.ndarray, penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Places of the family's members among trees of ascending ``penalty``, largest first, and their thresholds.
+    """Return the places of the family's members among trees of ascending ``penalty``, largest first, and thresholds.
 
     From the smallest tree of least cost on, the next one is that with the least
     ``gamma = (rise of cost) / (fall of penalty)``, of several the smallest (Figure 4.3). Costs that differ by rounding
@@ -317,24 +271,20 @@ def follow_hull(cost: np.ndarray, penalty: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def _read_design(tree: Any, X: Any) -> tuple[FixedTree, Any, bool]:
-    """The design, the table as the tree reads it, and whether it is a regression tree of scikit-learn."""
+    """Return the design, the table as the tree reads it, and True for a regression tree of scikit-learn."""
     if isinstance(tree, Tree):
         return FixedTree(tree), X, False
     if not isinstance(tree, FixedTree):
-        return FixedTree.from_sklearn(tree), _rounded(X), not hasattr(tree, "classes_")
+        with np.errstate(over="ignore"):
+            rounded = checks.read_numbers("X", X).astype(np.float32)
+        return FixedTree.from_sklearn(tree), rounded, not hasattr(tree, "classes_")
     if tree.joint.any():
         raise ValueError("the tree has joint nodes, which no pruning can part from their parents; give a binary tree.")
     return tree, X, False
 
 
-def _rounded(X: Any) -> np.ndarray:
-    """The table in the precision in which scikit-learn compares."""
-    with np.errstate(over="ignore"):
-        return read_numbers("X", X).astype(np.float32)
-
-
 def _as_leaves(model: TreeModel, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weight, value (class fractions, or mean) and cost (errors, or squares about the mean) of cells as leaves."""
+    """Return weight, value (class fractions or mean) and cost (errors or squares about the mean) of cells as leaves."""
     if model.classes_ is None:
         weight, mean, squares = NormalInverseGamma.spread(stats)
         return weight, (mean + model.target.center)[:, None], np.maximum(squares, 0.0)
@@ -342,17 +292,15 @@ def _as_leaves(model: TreeModel, stats: np.ndarray) -> tuple[np.ndarray, np.ndar
     return weight, stats / np.maximum(weight, 1e-300)[:, None], weight - stats.max(axis=1)
 
 
-def _inherit(value: np.ndarray, is_empty: np.ndarray, graph: CellGraph) -> None:
-    """Give cells without rows the value of the cell above."""
-    parent = np.zeros(len(value), dtype=np.int64)
-    above = np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
-    parent[graph.left], parent[graph.right] = above, above
+def inherit_values(value: np.ndarray, is_empty: np.ndarray, parent: np.ndarray) -> None:
+    """Give empty nodes the value of their parent; parents come before children, and the root has parent -1."""
     for i in np.flatnonzero(is_empty):
-        value[i] = value[parent[i]]
+        if parent[i] >= 0:
+            value[i] = value[parent[i]]
 
 
-def _kept(tree: Tree, nodes: np.ndarray, feature: np.ndarray, right: np.ndarray) -> Tree:
-    """The tree made of some ``nodes`` of a tree, in preorder, with their new ``feature`` and ``right``."""
+def _subtree(tree: Tree, nodes: np.ndarray, feature: np.ndarray, right: np.ndarray) -> Tree:
+    """Return the tree of some ``nodes`` of a tree, in preorder, with their new ``feature`` and ``right``."""
     inner = feature != LEAF
     return Tree(
         np.where(inner, tree.feature[nodes], LEAF),

@@ -1,4 +1,4 @@
-"""The oracle inequality of dyadic trees as a number (Scott 2004, theorem 3)."""
+"""Bounds for dyadic trees: the oracle inequality (Scott 2004, theorem 3), and the risk by root fragments (remark 1)."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.certificates import dyadic_bits
+from pactree_mcmc.certificates import Bound, dyadic_bits
+from pactree_mcmc.certificates.bound import check_delta, documented
+from pactree_mcmc.certificates.occam_bounds import best_fragment, count_errors, sum_below
 from pactree_mcmc.core.checks import check_count, check_flag, read_numbers, refuse_other_rows
 from pactree_mcmc.model import DirichletMultinomial, DyadicCuts, LeafPenalty, TreeModel
 from pactree_mcmc.table.reader import Table
+from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
 from ...answers import best_sums
 from ...recursion.terms import with_terms
 from ...semirings.algebras import Best
-from .penalties import Sample
-from .risk_minimisation import DyadicProblem, dyadic_graph, grown_tree
+from .penalties import RootFragments, Sample
+from .trees import DyadicProblem, dyadic_graph, grown_tree
 
 
 class OracleInequality(NamedTuple):
-    """The right-hand side of Theorem 3 and its parts; no dyadic tree makes it smaller."""
+    """The right-hand side of Theorem 3 and its parts. No dyadic tree has a smaller one."""
 
     tree: Tree
     """The tree T that has the smallest excess plus penalty."""
@@ -55,7 +58,7 @@ def dyadic_oracle(
     cyclic: bool = False,
     max_cells: int = 20_000_000,
 ) -> OracleInequality:
-    """Returns Theorem 3 for a known distribution: how much worse than Bayes the penalised tree of ``n`` rows can be.
+    """Return Theorem 3 for a known distribution: how much worse than Bayes the penalised tree of ``n`` rows can be.
 
     ``min over T of { R(T) - R* + sum over A of sqrt(8 p'_A ([A] ln 2 + ln(K n)) / n) } + sqrt(ln(n) / 2n)`` with ``p'_A
     = 4 max(p_A, ([A] ln 2 + ln n) / 2n)``, for `minimise_risk` with ``penalty="adaptive"`` and ``strength=1``.
@@ -63,7 +66,7 @@ def dyadic_oracle(
     Parameters
     ----------
     X : table of shape (m, p)
-        Points of equal mass, in a simulation a grid or a large sample: they are taken as the distribution.
+        Points of equal mass, which are the distribution: in a simulation a grid or a large sample.
     probability : array-like of shape (m, K)
         Of each class at these points.
     n : int
@@ -76,10 +79,6 @@ def dyadic_oracle(
         As for `minimise_risk`.
     max_cells : int, default 20,000,000
         Cells allowed.
-
-    Returns
-    -------
-    OracleInequality
 
     Raises
     ------
@@ -96,8 +95,8 @@ def dyadic_oracle(
     --------
     >>> x = (np.arange(1024.0)[:, None] + 0.5) / 1024
     >>> p = np.where(x < 0.25, 0.9, 0.1)
-    >>> found = dyadic_oracle(x, np.hstack([p, 1.0 - p]), n=100_000, levels=5, bounds=[[0, 1]])
-    >>> found.tree.n_leaves, found.excess, round(found.penalty, 3), round(found.value, 3)
+    >>> oracle = dyadic_oracle(x, np.hstack([p, 1.0 - p]), n=100_000, levels=5, bounds=[[0, 1]])
+    >>> oracle.tree.n_leaves, oracle.excess, round(oracle.penalty, 3), round(oracle.value, 3)
     (3, 0.0, 0.121, 0.129)
     """
     check_count("n", n, 2)
@@ -131,3 +130,44 @@ def dyadic_oracle(
     excess = max(float(risk[cells].sum()) - bayes, 0.0)
     excess = 0.0 if excess < 1e-12 else excess
     return OracleInequality(tree, excess, float(penalty[cells].sum()), math.sqrt(math.log(n) / (2.0 * n)), int(n))
+
+
+@documented
+def dyadic_fragment_bound(
+    tree: Tree, X: Any, y: Any, *, n_classes: int = 2, delta: float = 0.05, cyclic: bool = False
+) -> Bound:
+    """Bound the risk of a dyadic tree by the empirical one plus the adaptive penalty of its best root fragment.
+
+    Parameters
+    ----------
+    {counted_rows}
+    {n_classes}
+    {delta}
+    {cyclic}
+
+    {bound_of_tree}
+
+    Notes
+    -----
+    The splits must be midpoints of a dyadic partition that does not depend on the rows. Each of the two events of the
+    theorem takes half of delta. From the leaves up each node ends the fragment or takes the best ones of its children:
+    O(n depth). Scott (2004), Theorem 2 and remark 1.
+
+    Examples
+    --------
+    >>> tree = Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.arange(2))
+    >>> x = (np.arange(10_000.0) + 0.5) / 10_000
+    >>> bound = dyadic_fragment_bound(tree, x[:, None], x > 0.5)
+    >>> round(bound.value, 4), bound.terms["leaves of the fragment"]
+    (0.0827, 1.0)
+    """
+    delta = check_delta(delta)
+    check_flag("cyclic", cyclic)
+    counted = count_errors(tree, X, y, n_classes)
+    leaves = sum_below(tree.feature, tree.left, tree.right, (tree.feature == LEAF).astype(np.int64))
+    sample = Sample(counted.n, Table(X).n_features, int(n_classes), bool(cyclic))
+    cost = RootFragments(delta / 2.0).of_fragments(counted.rows, tree.node_depth, leaves, sample)
+    ends = best_fragment(tree.feature, tree.left, tree.right, cost)
+    penalty = float(cost[ends].sum())
+    terms = {"empirical risk": counted.risk, "penalty": penalty, "leaves of the fragment": float(len(ends))}
+    return Bound("Scott, root fragment", counted.risk + penalty, delta, terms)

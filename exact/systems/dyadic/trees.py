@@ -15,32 +15,33 @@ from pactree_mcmc.table.reader import Table
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
-from ...answers import best_sums
+from ...answers import best_sums, hull_by_size
 from ...graph.cells import CellGraph, build_graph
 from ...graph.limits import Intractable
 from ...recursion.draws import as_draws, grow
-from ...recursion.inside_outside import CELL, FEATURE, IS_LEFT, PARENT, RIGHT, SPLIT, Grown
+from ...recursion.inside_outside import CELL, FEATURE, PARENT
 from ...recursion.terms import with_terms
 from ...semirings.algebras import Best
-from .penalties import LARGEST_PENALTY, AdditivePenalty, Sample, SpatiallyAdaptive, read_penalty, sizes_penalty
-from .pruning import best_for_sizes
-from .root_fragments import RootFragments, best_fragments
+from ...semirings.fragments import INSIDE, Fragments
+from ..pruning.prunings import inherit_values
+from ..pruning.size_penalties import LARGEST_PENALTY, best_for_sizes, sizes_penalty
+from .penalties import AdditivePenalty, RootFragments, Sample, SpatiallyAdaptive, read_penalty
 
 DEFAULT_CELLS = 4_000_000
-"""The default number of levels keeps a bound on the number of cells below this,"""
+"""Largest number of cells under the default number of levels, by a bound that depends on n and p alone."""
 MOST_SORTED = 40_000_000
-"""and the number of times a row is put into a cell below this."""
+"""Largest number of (row, cell) pairs under the default number of levels, by such a bound."""
 
 
 class PenalisedTree(NamedTuple):
     """The dyadic tree with the smallest risk plus penalty."""
 
     tree: Tree
-    """Its values are smoothed class probabilities; a cell without rows has those of its parent."""
+    """The tree, with smoothed class probabilities at the leaves; a cell without rows has those of its parent."""
     risk: float
     """Error rate on the training rows."""
     penalty: float
-    """``strength`` times the penalty, as it was minimised."""
+    """``strength`` times the penalty of the tree."""
     levels: int
     """Number of splits of one coordinate allowed on the path to a leaf."""
     n_cells: int
@@ -63,7 +64,7 @@ def minimise_risk(
     bounds: Any = None,
     max_cells: int = 20_000_000,
 ) -> PenalisedTree:
-    """Returns the dyadic tree that minimises ``risk + strength * penalty``.
+    """Return the dyadic tree that minimises ``risk + strength * penalty``.
 
     Parameters
     ----------
@@ -108,17 +109,16 @@ def minimise_risk(
     Examples
     --------
     >>> x = np.arange(100.0)[:, None]
-    >>> found = minimise_risk(x, x[:, 0] > 49.5, penalty=0.01, levels=3)
-    >>> found.tree.n_leaves, found.risk, round(found.penalty, 6)
+    >>> best = minimise_risk(x, x[:, 0] > 49.5, penalty=0.01, levels=3)
+    >>> best.tree.n_leaves, best.risk, round(best.penalty, 6)
     (2, 0.0, 0.02)
     """
-    rule = penalty if isinstance(penalty, RootFragments) else read_penalty(penalty)
+    rule = read_penalty(penalty)
     check_factor("strength", strength)
     problem = dyadic_problem(X, y, levels, cyclic, bounds, max_cells)
     errors = problem.counts.sum(axis=1) - problem.counts.max(axis=1)
     if isinstance(rule, RootFragments):
-        nodes, n_errors, paid = best_fragments(problem.graph, errors, rule, problem.sample, strength)
-        return _report(problem, _tree_of(problem, nodes), n_errors, paid)
+        return _minimise_over_fragments(problem, errors, rule, strength)
     if isinstance(rule, SpatiallyAdaptive | AdditivePenalty):
         return _minimise_over_cells(problem, errors, rule, strength)
     return _minimise_over_sizes(problem, errors, rule, strength)
@@ -136,7 +136,7 @@ class DyadicProblem(NamedTuple):
 
     @property
     def levels(self) -> int:
-        """Splits of one coordinate on the way to a leaf."""
+        """Largest number of splits of one coordinate on the path to a leaf."""
         cuts = self.model.split_prior
         assert isinstance(cuts, DyadicCuts)
         return int(cuts.levels)
@@ -153,12 +153,12 @@ def dyadic_problem(X: Any, y: Any, levels: int | None, cyclic: bool, bounds: Any
     graph = dyadic_graph(model, max_cells, cyclic)
     classes = model.classes_
     assert classes is not None
-    # a code that knows that there is one class would depend on the labels
+    # a code for one class, because y has one, would depend on the labels
     return DyadicProblem(model, graph, graph.stats, Sample(n, p, max(2, len(classes)), cyclic))
 
 
 def dyadic_graph(model: TreeModel, max_cells: int, cyclic: bool) -> CellGraph:
-    """The cells of a dyadic model; splits have prior factor 1, and a cell without rows is not split."""
+    """Build the cells of a dyadic model. Splits have prior factor 1, and a cell without rows is not split."""
     try:
         graph = build_graph(model, max_cells)
     except Intractable as refusal:
@@ -168,7 +168,7 @@ def dyadic_graph(model: TreeModel, max_cells: int, cyclic: bool) -> CellGraph:
 
 
 def default_levels(n: int, p: int, *, cyclic: bool = False) -> int:
-    """Levels for n rows and p features: ``log2(n / ln n)``, less if the cells might be more than four million.
+    """Return the levels for n rows and p features: ``log2(n / ln n)``, fewer if there may be over four million cells.
 
     Cells of side ``ln n / n`` adapt to noise and dimension alike (Scott 2004, theorems 6 to 9).
 
@@ -184,7 +184,7 @@ def default_levels(n: int, p: int, *, cyclic: bool = False) -> int:
 
 
 def needs_cyclic(n: int, p: int, levels: int | None = None) -> bool:
-    """Whether any coordinate at each split might make more than four million cells, with ``levels`` or a single one.
+    """Return True if a choice of coordinate at each split may make over four million cells, at ``levels`` or one level.
 
     Examples
     --------
@@ -195,15 +195,16 @@ def needs_cyclic(n: int, p: int, levels: int | None = None) -> bool:
 
 
 def _is_quick(n: int, p: int, levels: int, cyclic: bool) -> bool:
-    """Whether cells, counted by how often each coordinate is halved, and the rows to sort into them are few enough."""
-    ways = np.ones(1)
+    """Return True if bounds on the numbers of cells and of (row, cell) pairs are small enough."""
+    # vectors of how often each coordinate is halved, counted by their sum, the depth of the cell
+    n_vectors = np.ones(1)
     for _ in range(p):
-        ways = np.convolve(ways, np.ones(levels + 1))
-        if ways.max() > DEFAULT_CELLS:
+        n_vectors = np.convolve(n_vectors, np.ones(levels + 1))
+        if n_vectors.max() > DEFAULT_CELLS:
             break
-    ways = np.ones(p * levels + 1) if cyclic else ways
-    at_depth = np.exp2(np.minimum(np.arange(len(ways)), 60.0))
-    return bool(ways @ np.minimum(n, at_depth) <= DEFAULT_CELLS and n * ways.sum() <= MOST_SORTED)
+    n_vectors = np.ones(p * levels + 1) if cyclic else n_vectors
+    at_depth = np.exp2(np.minimum(np.arange(len(n_vectors)), 60.0))
+    return bool(n_vectors @ np.minimum(n, at_depth) <= DEFAULT_CELLS and n * n_vectors.sum() <= MOST_SORTED)
 
 
 def _minimise_over_cells(
@@ -223,9 +224,34 @@ def _minimise_over_sizes(problem: DyadicProblem, errors: np.ndarray, rule: Any, 
     def penalty(leaves: np.ndarray) -> np.ndarray:
         return strength * sizes_penalty(lambda k: rule.of_sizes(k, sample), leaves)
 
-    found = best_for_sizes(graph, lambda leaves: n * penalty(leaves))
-    tree, _ = grown_tree(problem, graph, found.semiring, found.wanted)
-    return _report(problem, tree, -found.log_weight, found.penalty / n)
+    best = best_for_sizes(graph, lambda leaves: n * penalty(leaves))
+    tree, _ = grown_tree(problem, graph, best.semiring, best.wanted)
+    return _report(problem, tree, -best.log_weight, best.penalty / n)
+
+
+def _minimise_over_fragments(
+    problem: DyadicProblem, errors: np.ndarray, rule: RootFragments, strength: float
+) -> PenalisedTree:
+    """Minimise risk plus penalty over all trees and their root fragments.
+
+    Below a cell of the fragment the penalty is concave in the number of leaves. Therefore one of the vertices of the
+    hull of (leaves, errors) is best there. Above, errors and penalties add over the cells of the fragment.
+    """
+    graph, sample = problem.graph, problem.sample
+    hull = hull_by_size(with_terms(graph, log_stop=-errors))
+    first = np.cumsum(hull.length) - hull.length
+    cell = np.repeat(np.arange(graph.n_cells), hull.length)
+    vertex = np.arange(len(cell)) - first[cell]
+    at = hull.start[cell] + vertex
+    penalty = strength * rule.of_fragments(graph.rows[cell], graph.depth[cell], hull.leaves[at], sample)
+    value = hull.weight[at] - sample.n * penalty
+    stop = np.maximum.reduceat(value, first)
+    is_best = np.flatnonzero(value == stop[cell])
+    best_vertex = vertex[is_best[np.unique(cell[is_best], return_index=True)[1]]]
+    best = best_sums(with_terms(graph, log_stop=stop))
+    tree, cells = grown_tree(problem, graph, Fragments(hull, best, stop, best_vertex), INSIDE)
+    risk = float(errors[cells].sum()) / sample.n
+    return _report(problem, tree, errors[cells].sum(), max(-float(best[0]) / sample.n - risk, 0.0))
 
 
 def _report(problem: DyadicProblem, tree: Tree, n_errors: float, penalty: float) -> PenalisedTree:
@@ -234,43 +260,16 @@ def _report(problem: DyadicProblem, tree: Tree, n_errors: float, penalty: float)
 
 
 def grown_tree(problem: DyadicProblem, graph: CellGraph, semiring: Any, wanted: int) -> tuple[Tree, np.ndarray]:
-    """The tree that a semiring chooses, and the cells of its leaves in the order of its nodes."""
+    """Return the tree that a semiring chooses, and the cells of its leaves in the order of its nodes.
+
+    Empty leaves have the values of their parents.
+    """
     grown = grow(problem.model, graph, semiring, [wanted])
-    return _named(problem, grown), grown.nodes[grown.nodes[:, FEATURE] == LEAF, CELL]
-
-
-def _named(problem: DyadicProblem, grown: Grown) -> Tree:
-    """The tree, its empty leaves with the values of their parents."""
-    model, graph, nodes = problem.model, problem.graph, grown.nodes
-    tree = as_draws(model, graph, grown).distinct_tree(0)
-    value = inherited(np.array(tree.value), graph.rows[nodes[:, CELL]] == 0, nodes[:, PARENT])
-    return replace(tree, value=value)
-
-
-def _tree_of(problem: DyadicProblem, asked: list[tuple[int, int]]) -> Tree:
-    """The tree of cells and their splits, in preorder; -1 for a leaf."""
-    graph, nodes = problem.graph, np.zeros((len(asked), 7), dtype=np.int64)
-    nodes[:, PARENT] = nodes[:, FEATURE] = -1
-    waits: list[int] = []
-    for i, (cell, e) in enumerate(asked):
-        nodes[i, CELL] = cell
-        if i > 0:
-            parent = i - 1 if asked[i - 1][1] >= 0 else waits.pop()
-            nodes[i, PARENT], nodes[i, IS_LEFT] = parent, parent == i - 1
-            if parent != i - 1:
-                nodes[parent, RIGHT] = i
-        if e >= 0:
-            nodes[i, FEATURE], nodes[i, SPLIT] = graph.feature[e], graph.split[e]
-            waits.append(i)
-    return _named(problem, Grown(nodes, np.array([0, len(nodes)]), np.zeros(1), np.zeros(1)))
-
-
-def inherited(value: np.ndarray, is_empty: np.ndarray, parent: np.ndarray) -> np.ndarray:
-    """Values of nodes in preorder, those of empty nodes replaced by their parents'."""
-    for i in np.flatnonzero(is_empty):
-        if parent[i] >= 0:
-            value[i] = value[parent[i]]
-    return value
+    nodes = grown.nodes
+    tree = as_draws(problem.model, problem.graph, grown).distinct_tree(0)
+    value = np.array(tree.value)
+    inherit_values(value, graph.rows[nodes[:, CELL]] == 0, nodes[:, PARENT])
+    return replace(tree, value=value), nodes[nodes[:, FEATURE] == LEAF, CELL]
 
 
 def check_factor(name: str, value: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,33 +37,35 @@ class ForwardTree(NamedTuple):
     """A tree grown while a bound on its risk fell."""
 
     tree: Tree
-    """The tree that is bounded."""
+    """The tree whose risk is bounded."""
     bound: TreeBound
     path: np.ndarray
     """(s,) float64: bounds of the trees of 1, ..., s leaves on the way, with a row of its own for each threshold."""
     rounds: int
-    """How often the ranges were halved before the tree was learnt; 0 without ranges."""
+    """Number of further halvings of the ranges with which the tree was grown; 0 without ranges."""
 
 
 class _Codes(NamedTuple):
-    """What a threshold of each feature costs, in the form compiled code takes."""
+    """Codes of the thresholds of each feature, as arrays for compiled code."""
 
     offset: np.ndarray
     """(p + 1,) int64: the list of feature k is ``listed[offset[k]:offset[k + 1]]``; all 0 without lists."""
     listed: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
-    """(p,) float64: ends of the intervals of dyadic codes; infinite without."""
+    """(p,) float64: ends of the intervals of dyadic codes, infinite without such codes."""
     nats: np.ndarray
-    """(p,) float64: cost besides that of the bits of a dyadic code."""
+    """(p,) float64: cost of a threshold without the bits of its dyadic code."""
 
 
 class _Split(NamedTuple):
+    """A possible split of a leaf."""
+
     feature: int
     low: float
     """The largest value that goes left."""
     errors: int
-    """Of both children."""
+    """Errors of both children."""
     nats: float
     """Cost of the threshold."""
     gain: float
@@ -71,11 +73,13 @@ class _Split(NamedTuple):
 
 
 class _Leaf(NamedTuple):
+    """A leaf of a tree that grows."""
+
     node: int
     rows: np.ndarray
     errors: int
     splits: list[_Split]
-    """Those worth a look, none of which has more errors and a higher cost than another."""
+    """The splits that can be next: none has more errors and a higher cost than another."""
 
 
 def forward_tree(
@@ -92,7 +96,7 @@ def forward_tree(
     n_classes: int = 2,
     delta: float = 0.05,
 ) -> ForwardTree:
-    """Returns a tree grown by a split at a time while the bound on its risk falls.
+    """Grow a tree one split at a time while the bound on its risk falls.
 
     Parameters
     ----------
@@ -105,18 +109,18 @@ def forward_tree(
         (`certificates.occam_tree_bound`).
     ranges : array of shape (p, 2), optional
         Ends of each feature, known in advance: thresholds are dyadic numbers (`certificates.occam_tree_bound`). The
-        ranges are halved as often as they still hold the rows, a tree is learnt, and again with all ranges halved once
-        more, until the bound reaches 1 or ``max_rounds``; the tree with the smallest bound is returned.
+        ranges are halved as often as they still contain the rows, a tree is grown, and again with all ranges halved
+        once more, until the bound reaches 1 or ``max_rounds``; the tree with the smallest bound is returned.
     criterion : {"entropy", "bound"}, default "entropy"
         The next split: the one of the largest information gain over all rows, or of the smallest bound.
     patience : int, default 0
-        How many more splits are tried after one that raises the bound; the best tree on the way is returned.
+        Number of further splits after one that raises the bound; the best tree of all steps is returned.
     max_rounds : int, default 8
-        Rounds of halving, 0 to 24.
+        Largest number of further halvings, 0 to 24.
     min_rows : int, default 1
         Fewest rows of a leaf.
     parents : {"string", "number"}, default "string"
-        As for `certificates.compression_tree_bound`.
+        Code of a node's parent, as for `certificates.compression_tree_bound`.
     n_classes : int, default 2
         Number of possible labels, fixed before the rows were seen.
     delta : float, default 0.05
@@ -125,8 +129,7 @@ def forward_tree(
     Returns
     -------
     ForwardTree
-        Its bound holds for whatever way the tree was found, so nothing is paid for the search. The tree knows the names
-        of the columns of a data frame.
+        Its bound holds for every tree, so that the search costs nothing. The tree has the column names of a data frame.
 
     Raises
     ------
@@ -135,7 +138,7 @@ def forward_tree(
 
     Notes
     -----
-    A leaf is searched once: O(p n log n) a level of the tree. Shah (2007), sections 4.2 and 5.
+    The splits of a leaf are compared once: O(p n log n) for a level of the tree. Shah (2007), sections 4.2 and 5.
 
     Examples
     --------
@@ -160,35 +163,25 @@ def forward_tree(
         raise ValueError("give either thresholds, a list for each feature, or ranges, two numbers for each feature.")
     grower = _Grower(rows, label, len(classes), max(p, n_classes), criterion, patience, min_rows, parents, delta)
     how: dict[str, Any] = {"parents": parents, "n_classes": n_classes, "delta": delta}
+    names: dict[str, Any] = {"classes": classes, "columns": columns}
     if compressed:
-        nowhere = np.full(p, -np.inf)
-        free = _Codes(np.zeros(p + 1, dtype=np.int64), np.empty(0), nowhere, nowhere, np.zeros(p))
-        tree, path = grower.grow(free, compressed=True)
-        bound = compression_tree_bound(replace(tree, classes=classes, columns=columns), rows, y, **how)
+        tree, path = grower.grow(_without_code(p), compressed=True)
+        bound = compression_tree_bound(replace(tree, **names), rows, y, **how)
         return ForwardTree(bound.tree, bound, path, 0)
     if ranges is None:
         lists = read_lists(thresholds, p)
         tree, path = grower.grow(_of_lists(lists), compressed=False)
-        bound = occam_tree_bound(replace(tree, classes=classes, columns=columns), rows, y, thresholds=lists, **how)
+        bound = occam_tree_bound(replace(tree, **names), rows, y, thresholds=lists, **how)
         return ForwardTree(bound.tree, bound, path, 0)
-    return _relearn(grower, read_ranges(ranges, p), {"classes": classes, "columns": columns}, y, max_rounds, how)
-
-
-def _relearn(
-    grower: _Grower, ranges: np.ndarray, known: dict[str, Any], y: Any, max_rounds: int, how: dict[str, Any]
-) -> ForwardTree:
-    """The best of the trees learnt with ranges halved 0, 1, ..., ``max_rounds`` times more than the rows ask."""
-    most = halvings_of_rows(grower.X, ranges)
-    best: ForwardTree | None = None
+    ends, grown = read_ranges(ranges, p), []
+    most = halvings_of_rows(rows, ends)
     for extra in range(max_rounds + 1):
-        tree, path = grower.grow(_of_ranges(ranges, most + extra), compressed=False)
-        bound = occam_tree_bound(replace(tree, **known), grower.X, y, ranges=ranges, halvings="cheapest", **how)
-        if best is None or bound.raw < best.bound.raw:
-            best = ForwardTree(bound.tree, bound, path, extra)
+        tree, path = grower.grow(_of_ranges(ends, most + extra), compressed=False)
+        bound = occam_tree_bound(replace(tree, **names), rows, y, ranges=ends, halvings="cheapest", **how)
+        grown.append(ForwardTree(bound.tree, bound, path, extra))
         if path.min() >= 1.0 or len(path) == 1:
             break
-    assert best is not None
-    return best
+    return min(grown, key=lambda one: one.bound.raw)
 
 
 def _read(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -202,57 +195,57 @@ def _read(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.ascontiguousarray(rows), category_codes(labels, classes), classes
 
 
+def _without_code(p: int) -> _Codes:
+    """Return codes of p features whose thresholds cost nothing."""
+    infinite = np.full(p, -np.inf)
+    return _Codes(np.zeros(p + 1, dtype=np.int64), np.empty(0), infinite, infinite, np.zeros(p))
+
+
 def _of_lists(lists: list[np.ndarray]) -> _Codes:
-    p, size = len(lists), np.array([len(part) for part in lists])
+    size = np.array([len(part) for part in lists])
     offset = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
-    nowhere = np.full(p, -np.inf)
-    return _Codes(offset, np.concatenate(lists), nowhere, nowhere, np.log(size))
+    return _without_code(len(lists))._replace(offset=offset, listed=np.concatenate(lists), nats=np.log(size))
 
 
 def _of_ranges(ranges: np.ndarray, kappa: np.ndarray) -> _Codes:
-    p = len(ranges)
     lower, upper = halved(ranges, np.minimum(kappa, MOST_HALVINGS))
-    return _Codes(np.zeros(p + 1, dtype=np.int64), np.empty(0), lower, upper, zeta_nats(kappa).sum(axis=0))
+    return _without_code(len(ranges))._replace(lower=lower, upper=upper, nats=zeta_nats(kappa).sum(axis=0))
 
 
+@dataclass
 class _Grower:
     """Grows trees over the same rows with different codes of thresholds."""
 
-    def __init__(
-        self,
-        X: np.ndarray,
-        label: np.ndarray,
-        n_labels: int,
-        alphabet: int,
-        criterion: str,
-        patience: int,
-        min_rows: int,
-        parents: str,
-        delta: float,
-    ) -> None:
-        self.X, self.label, self.n_labels, self.alphabet = X, label, n_labels, alphabet
-        self.criterion, self.patience, self.min_rows = criterion, patience, min_rows
-        self.parents, self.delta = parents, delta
+    X: np.ndarray
+    label: np.ndarray
+    n_labels: int
+    alphabet: int
+    criterion: str
+    patience: int
+    min_rows: int
+    parents: str
+    delta: float
 
     def grow(self, codes: _Codes, *, compressed: bool) -> tuple[Tree, np.ndarray]:
-        """The tree at the smallest bound on the way, and the bounds of the way."""
+        """Return the tree with the smallest bound among those of all steps, and the bounds."""
         leaves = [self._leaf(0, np.arange(len(self.X)), codes)]
-        made: list[tuple[int, _Split, int]] = []
+        splits: list[tuple[int, _Split, int]] = []  # node, its split, and the number of its left child
         nats, path = 0.0, [self._bound(0, leaves[0].errors, 0.0, compressed)]
         while len(path) - 1 - int(np.argmin(path)) <= self.patience:
             errors = sum(leaf.errors for leaf in leaves)
-            found = self._next(leaves, len(made), errors, nats, compressed)
-            if found is None:
+            candidate = self._next(leaves, len(splits), errors, nats, compressed)
+            if candidate is None:
                 break
-            at, split = found
+            at, split = candidate
             leaf = leaves.pop(at)
             goes = self.X[leaf.rows, split.feature] <= split.low
-            first = 2 * len(made) + 1
+            first = 2 * len(splits) + 1
             leaves += [self._leaf(first, leaf.rows[goes], codes), self._leaf(first + 1, leaf.rows[~goes], codes)]
-            made.append((leaf.node, split, first))
+            splits.append((leaf.node, split, first))
             nats += split.nats
-            path.append(self._bound(len(made), errors - leaf.errors + split.errors, nats, compressed))
-        return self._tree({node: (split, first) for node, split, first in made[: int(np.argmin(path))]}), np.array(path)
+            path.append(self._bound(len(splits), errors - leaf.errors + split.errors, nats, compressed))
+        best = splits[: int(np.argmin(path))]
+        return self._tree({node: (split, first) for node, split, first in best}), np.array(path)
 
     def _leaf(self, node: int, rows: np.ndarray, codes: _Codes) -> _Leaf:
         counts = np.bincount(self.label[rows], minlength=self.n_labels)
@@ -260,38 +253,36 @@ class _Grower:
         if errors == 0:
             return _Leaf(node, rows, 0, [])
         by_gain = self.criterion == ENTROPY
-        found = _splits_by_errors(self.X, self.label, rows, self.n_labels, self.min_rows, by_gain, *codes)
+        columns = _splits_by_errors(self.X, self.label, rows, self.n_labels, self.min_rows, by_gain, *codes)
         splits = [
             _Split(int(f), float(v), e, float(c), float(g))
-            for e, (f, v, c, g) in enumerate(zip(*found, strict=True))
+            for e, (f, v, c, g) in enumerate(zip(*columns, strict=True))
             if f >= 0
         ]
-        return _Leaf(node, rows, errors, self._worth_a_look(splits))
-
-    def _worth_a_look(self, splits: list[_Split]) -> list[_Split]:
-        if not splits:
-            return []
-        if self.criterion == ENTROPY:
-            return [max(splits, key=lambda split: split.gain)]
-        cheapest = np.minimum.accumulate([math.inf, *(split.nats for split in splits[:-1])])
-        return [split for split, least in zip(splits, cheapest, strict=True) if split.nats < least]
+        if splits and by_gain:
+            splits = [max(splits, key=lambda split: split.gain)]
+        elif splits:
+            # by ascending errors: those that cost less than all with fewer errors
+            cheapest = np.minimum.accumulate([math.inf, *(split.nats for split in splits[:-1])])
+            splits = [split for split, least in zip(splits, cheapest, strict=True) if split.nats < least]
+        return _Leaf(node, rows, errors, splits)
 
     def _next(
-        self, leaves: list[_Leaf], n_made: int, errors: int, nats: float, compressed: bool
+        self, leaves: list[_Leaf], n_splits: int, errors: int, nats: float, compressed: bool
     ) -> tuple[int, _Split] | None:
-        """Which leaf to split, and how."""
+        """Return the place of the next leaf to split and its split, or None if no leaf can be split."""
         open_splits = [(i, split) for i, leaf in enumerate(leaves) for split in leaf.splits]
         if not open_splits:
             return None
         if self.criterion == ENTROPY:
-            return max(open_splits, key=lambda found: found[1].gain)
+            return max(open_splits, key=lambda candidate: candidate[1].gain)
 
-        def after(found: tuple[int, _Split]) -> tuple[float, float]:
-            i, split = found
-            left = errors - leaves[i].errors + split.errors
-            return self._bound(n_made + 1, left, nats + split.nats, compressed), -split.gain
+        def bound_and_gain(candidate: tuple[int, _Split]) -> tuple[float, float]:
+            i, split = candidate
+            n_wrong = errors - leaves[i].errors + split.errors
+            return self._bound(n_splits + 1, n_wrong, nats + split.nats, compressed), -split.gain
 
-        return min(open_splits, key=after)
+        return min(open_splits, key=bound_and_gain)
 
     def _bound(self, n_inner: int, errors: int, nats: float, compressed: bool) -> float:
         n = len(self.X)
@@ -304,10 +295,10 @@ class _Grower:
         return by_tail("", paid, n, min(errors, n), self.delta).raw
 
     def _tree(self, splits: dict[int, tuple[_Split, int]]) -> Tree:
-        """The tree of some splits, by the number of the node they split and of its left child."""
+        """Build the tree of some splits, by the number of the node that they split and that of its left child."""
         nodes: list[list[float]] = []
         value: list[np.ndarray] = []
-        # a node in `splits`, its rows, the node above, and the column of that node that points here
+        # a node in `splits`, its rows, the parent, and the column of the parent that has this child
         todo: list[tuple[int, np.ndarray, int, int]] = [(0, np.arange(len(self.X)), -1, 0)]
         while todo:
             node, rows, above, side = todo.pop()
@@ -339,9 +330,11 @@ def _splits_by_errors(
     upper: np.ndarray,
     base: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """For each number of errors that a split of these rows leaves: its feature (-1: none), the largest value that goes
-    left, the cost of its threshold and its information gain times rows. Of several the one of the largest gain, if
-    ``by_gain``, else the cheapest; of several again the other.
+    """Return the best split of some rows for each number of errors of its children.
+
+    The arrays are its feature (-1: no split), the largest value that goes left, the cost of its threshold, and its
+    information gain times rows. The best split has the largest gain if ``by_gain``, else the lowest cost. The other
+    criterion decides between equal ones.
     """
     n = len(rows)
     whole = np.zeros(n_labels, dtype=np.int64)
@@ -379,7 +372,7 @@ def _splits_by_errors(
 
 @jit
 def _threshold_nats(low: float, high: float, listed: np.ndarray, lower: float, upper: float) -> float:
-    """What is paid for a threshold in [low, high) besides the feature's own cost; infinite where it has no code."""
+    """Return the cost of a threshold in [low, high) beyond the feature's own cost; infinite if it has no code."""
     if len(listed) > 0:
         place = np.searchsorted(listed, low)
         return 0.0 if place < len(listed) and listed[place] < high else np.inf
@@ -393,7 +386,7 @@ def _threshold_nats(low: float, high: float, listed: np.ndarray, lower: float, u
 
 @jit
 def _entropy(counts: np.ndarray) -> float:
-    """Rows times the entropy of their labels, nats."""
+    """Return the number of rows times the entropy of their labels, nats."""
     total, out = counts.sum(), 0.0
     for c in counts:
         if c > 0:

@@ -1,49 +1,61 @@
 """Neyman-Pearson learning with dyadic decision trees (Scott 2004, chapter 3).
 
-Class 0 is the null: `false_alarm` is the fraction of its rows called 1, `miss` the fraction of class 1 called 0. The
-trees with the fewest misses for each number of leaves and of false alarms come from one upward pass.
+Class 0 is the null: `false_alarm` is the fraction of its rows called 1, `miss` the fraction of class 1 called 0.
+
+With the tolerances of the thesis (NP-ERM, NP-SRM) the penalties depend on the number of leaves. One upward pass finds
+the trees with the fewest misses for each number of leaves and of false alarms. With the spatially adaptive penalty,
+conjectured to be optimal (section 3.5.2), the problem is ``min R1^(T) + strength Phi_1(T)`` subject to ``R0^(T) <=
+alpha + tolerance Phi_0(T)``, with Phi_j the penalty of equation 2.9 on the rows of class j. Both sides add over leaves.
+Therefore one pass finds the best tree for each multiplier of the constraint; the trees of all multipliers are the lower
+hull of (constraint, objective).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.certificates import Bound
+from pactree_mcmc.certificates import Bound, dyadic_bits
 from pactree_mcmc.certificates.bound import check_delta
 from pactree_mcmc.core.checks import BELOW_ONE, check_choice, check_count, check_number
-from pactree_mcmc.core.special import gammaln, logsumexp
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
-from ...answers import best_by_size, hull_by_size, most_leaves
+from ...answers import best_by_size, best_sums, hull_by_size, most_leaves
 from ...graph.cells import CellGraph
 from ...recursion.draws import as_draws, grow
 from ...recursion.inside_outside import CELL, FEATURE, WANTED
 from ...recursion.terms import with_terms
-from ...semirings.algebras import BestBySize
-from .adaptive import Weighed, class_penalty, smallest_on_hull
-from .risk_minimisation import DyadicProblem, check_factor, dyadic_problem
+from ...semirings.algebras import Best, BestBySize
+from ..dyadic.trees import DyadicProblem, check_factor, dyadic_problem, grown_tree
+from .tolerances import erm_tolerance, srm_tolerance
 
 FIRST_SIZES = 16
-"""Sizes tried first."""
+"""Number of sizes tried first."""
 MULTIPLIERS = 2.0 ** np.arange(-8.0, 9.0)
 """Lagrange multipliers, misses per false alarm, in the bounds that show how many sizes can matter."""
+ROUNDING = 1e-9
+"""Difference of objectives below which they are equal but for rounding."""
+MOST_PASSES = 200
+"""Largest number of multipliers tried for the adaptive tree."""
+LARGEST_MULTIPLIER = 1e6
+"""Multiplier under which the best tree is taken to have the smallest constraint of all."""
 
 
 class NeymanPearsonTree(NamedTuple):
     """The tree with the fewest misses among those within the limit on false alarms."""
 
     tree: Tree
-    """Its leaves have class probabilities 0 and 1. Cells without rows are labelled 0."""
+    """The tree, with class probabilities 0 and 1 at the leaves. Cells without rows have label 0."""
     alpha: float
     false_alarm: float
     """Fraction of class 0 that the tree calls 1, on the training rows."""
     miss: float
-    """Fraction of class 1 that it calls 0."""
+    """Fraction of class 1 that the tree calls 0."""
     n_leaves: int
     limit: float
     """The limit on the false-alarm rate of a tree of this size: ``alpha`` plus its tolerance."""
@@ -70,56 +82,6 @@ class Guarantee(NamedTuple):
     for "adaptive", of which no such theorem is known."""
 
 
-def log_class_size(leaves: Any, n_features: int, *, cyclic: bool = False) -> np.ndarray:
-    """Returns the log of the number of labelled dyadic trees with k ``leaves``: ``Catalan(k - 1) 2^k p^(k - 1)``.
-
-    For cyclic trees, without a choice of coordinate, the power of p is left out.
-
-    Examples
-    --------
-    >>> np.exp(log_class_size([1, 2, 3], 2)).round(6).tolist()
-    [2.0, 8.0, 64.0]
-    """
-    k = np.asarray(leaves, dtype=np.float64)
-    catalan = gammaln(2.0 * k - 1.0) - gammaln(k) - gammaln(k + 1.0)
-    return catalan + k * math.log(2.0) + (0.0 if cyclic else (k - 1.0) * math.log(n_features))
-
-
-def srm_tolerance(leaves: Any, n: int, delta: float, n_features: int, *, cyclic: bool = False) -> np.ndarray:
-    """Tolerance of equation 3.8 for trees with so many ``leaves`` and a class of ``n`` rows.
-
-    ``sqrt(2 (log |H^k| + k ln 2 + ln(2 / delta)) / n)``; half of it bounds, for all trees of all sizes at once, how far
-    a fraction of the class's rows lies from its probability.
-
-    Raises
-    ------
-    ValueError
-        If ``delta`` is outside (0, 1).
-
-    Examples
-    --------
-    >>> srm_tolerance([1, 10], 1000, 0.05, 2).round(4).tolist()
-    [0.1007, 0.2541]
-    """
-    check_delta(delta)
-    k = np.asarray(leaves, dtype=np.float64)
-    size = log_class_size(k, n_features, cyclic=cyclic)
-    return np.sqrt(2.0 * (size + k * math.log(2.0) + math.log(2.0 / delta)) / n)
-
-
-def erm_tolerance(max_leaves: int, n: int, delta: float, n_features: int, *, cyclic: bool = False) -> float:
-    """Tolerance of equation 3.3 for all trees of at most ``max_leaves`` leaves and a class of ``n`` rows.
-
-    Raises
-    ------
-    ValueError
-        If ``delta`` is outside (0, 1).
-    """
-    check_delta(delta)
-    size = logsumexp(log_class_size(np.arange(1, max_leaves + 1), n_features, cyclic=cyclic))
-    return math.sqrt(2.0 * (float(size) + math.log(2.0 / delta)) / n)
-
-
 def neyman_pearson_tree(
     X: Any,
     y: Any,
@@ -136,8 +98,7 @@ def neyman_pearson_tree(
     bounds: Any = None,
     max_cells: int = 20_000_000,
 ) -> NeymanPearsonTree:
-    """Returns the dyadic tree with the smallest miss rate whose false-alarm rate is at most ``alpha``, up to a
-    tolerance.
+    """Return the dyadic tree with the fewest misses whose false-alarm rate is at most ``alpha`` up to a tolerance.
 
     ``min miss + strength * eps1 / 2`` subject to ``false_alarm <= alpha + tolerance * eps0 / 2``.
 
@@ -191,8 +152,8 @@ def neyman_pearson_tree(
     --------
     >>> x = np.arange(400.0)[:, None]
     >>> y = (x[:, 0] >= 200) | (x[:, 0] % 20 == 0)
-    >>> found = neyman_pearson_tree(x, y, alpha=0.1, tolerance=0.0, strength=0.1, levels=3)
-    >>> found.n_leaves, found.false_alarm, round(found.miss, 4)
+    >>> best = neyman_pearson_tree(x, y, alpha=0.1, tolerance=0.0, strength=0.1, levels=3)
+    >>> best.n_leaves, best.false_alarm, round(best.miss, 4)
     (2, 0.0, 0.0476)
     """
     _check_arguments(alpha, method, max_leaves, tolerance, strength)
@@ -214,27 +175,22 @@ def neyman_pearson_tree(
             np.full(most, erm_tolerance(allowed, n, d, p, cyclic=cyclic)) for n, d in ((n0, delta0), (n1, delta1))
         )
     limit = np.minimum(alpha + tolerance * eps0 / 2.0, 1.0)
-    # a hair above the limit is rounding
+    # a fraction that exceeds the limit by rounding alone is within it
     alarms = np.floor(limit * n0 * (1.0 + 1e-12)).astype(np.int64)
-    found = _fewest_misses(problem.graph, sides, alarms, strength * eps1 / 2.0)
-    i, tree = found.leaves - 1, _labelled(problem, found)
-    observed0, observed1 = found.alarms / n0, found.misses / n1
-    guarantee = Guarantee(
-        _bound("false alarms", observed0, eps0[i] / 2.0, delta0, {"alpha + tolerance": alpha + float(eps0[i])}),
-        _bound("misses", observed1, eps1[i] / 2.0, delta1, {}),
-        eps1,
-    )
+    best = _fewest_misses(problem.graph, sides, alarms, strength * eps1 / 2.0)
+    i, observed0, observed1 = best.leaves - 1, best.alarms / n0, best.misses / n1
+    half0, half1 = float(eps0[i]) / 2.0, float(eps1[i]) / 2.0
     return NeymanPearsonTree(
-        tree,
-        float(alpha),
-        observed0,
-        observed1,
-        found.leaves,
-        float(limit[i]),
-        observed1 + float(strength * eps1[i] / 2.0),
-        problem.levels,
-        most,
-        guarantee,
+        tree=_labelled(problem, best),
+        alpha=float(alpha),
+        false_alarm=observed0,
+        miss=observed1,
+        n_leaves=best.leaves,
+        limit=float(limit[i]),
+        objective=observed1 + float(strength * half1),
+        levels=problem.levels,
+        max_leaves=most,
+        guarantee=_guarantee(float(alpha), (observed0, observed1), (half0, half1), (delta0, delta1), eps1),
     )
 
 
@@ -243,14 +199,6 @@ class _Sides(NamedTuple):
 
     null: np.ndarray
     other: np.ndarray
-
-
-class _Found(NamedTuple):
-    semiring: BestBySize
-    wanted: int
-    leaves: int
-    alarms: int
-    misses: int
 
 
 def _sides(problem: DyadicProblem) -> _Sides:
@@ -262,10 +210,19 @@ def _sides(problem: DyadicProblem) -> _Sides:
     return _Sides(np.ascontiguousarray(counts[:, 0]), np.ascontiguousarray(counts[:, 1]))
 
 
-def _fewest_misses(graph: CellGraph, sides: _Sides, alarms: np.ndarray, penalty: np.ndarray) -> _Found:
-    """Returns the best tree if trees of k leaves may have ``alarms[k - 1]`` false alarms and have penalty ``penalty[k -
-    1]``.
-    """
+class _Best(NamedTuple):
+    """The best tree, before it is grown."""
+
+    semiring: BestBySize
+    wanted: int
+    """Number of the tree among the root's, in the semiring's terms."""
+    leaves: int
+    alarms: int
+    misses: int
+
+
+def _fewest_misses(graph: CellGraph, sides: _Sides, alarms: np.ndarray, penalty: np.ndarray) -> _Best:
+    """Return the best tree if trees of k leaves may have ``alarms[k - 1]`` false alarms and cost ``penalty[k - 1]``."""
     n1, most = int(sides.other[0]), len(alarms)
     # a leaf labelled 0 misses class 1, one labelled 1 alarms on class 0
     alarms_of = np.stack([np.zeros_like(sides.null), sides.null], axis=1)
@@ -287,11 +244,11 @@ def _fewest_misses(graph: CellGraph, sides: _Sides, alarms: np.ndarray, penalty:
         if len(useful) == 0 or useful[-1] < tried:
             break
         tried = min(int(useful[-1]) + 1, 2 * tried)
-    return _Found(sizes, t * wide + leaves, leaves + 1, t, int(misses[t, leaves]))
+    return _Best(sizes, t * wide + leaves, leaves + 1, t, int(misses[t, leaves]))
 
 
 def _fewest_possible(graph: CellGraph, sides: _Sides, alarms: np.ndarray) -> np.ndarray:
-    """Returns a lower bound (most,) on the misses of trees of each size within their ``alarms``.
+    """Return a lower bound (most,) on the misses of trees of each size within their ``alarms``.
 
     By Lagrangian duality: for each multiplier, the hull over sizes of misses plus multiplier times alarms, minus the
     multiplier times the alarms allowed.
@@ -306,46 +263,10 @@ def _fewest_possible(graph: CellGraph, sides: _Sides, alarms: np.ndarray) -> np.
     return np.ceil(out - 1e-6)
 
 
-def _adaptive(
-    problem: DyadicProblem, sides: _Sides, alpha: float, tolerance: float, strength: float, delta: tuple[float, float]
-) -> NeymanPearsonTree:
-    graph, sample = problem.graph, problem.sample
-    n0, n1 = int(sides.null[0]), int(sides.other[0])
-    phi0, phi1 = (
-        class_penalty(rows, graph.depth, n, sample.n_features, d, sample.cyclic)
-        for rows, n, d in ((sides.null, n0, delta[0]), (sides.other, n1, delta[1]))
-    )
-    weighed = Weighed(sides.null / n0, sides.other / n1, phi0, phi1)
-    found, gap = smallest_on_hull(problem, weighed, alpha, tolerance, strength)
-    leaf, value = found.tree.feature == LEAF, np.eye(2)[np.zeros(found.tree.n_nodes, dtype=np.int64)]
-    value[leaf] = np.eye(2)[found.label.astype(np.int64)]
-    alarms = float(weighed.null[found.cells][found.label].sum())
-    misses = float(weighed.other[found.cells][~found.label].sum())
-    allowed, paid = float(phi0[found.cells].sum()), float(phi1[found.cells].sum())
-    guarantee = Guarantee(
-        _bound("false alarms", alarms, allowed, delta[0], {"alpha + tolerance": alpha + 2.0 * allowed}),
-        _bound("misses", misses, paid, delta[1], {}),
-        np.empty(0),
-    )
-    return NeymanPearsonTree(
-        replace(found.tree, value=value),
-        alpha,
-        alarms,
-        misses,
-        int(leaf.sum()),
-        min(alpha + tolerance * allowed, 1.0),
-        found.objective,
-        problem.levels,
-        int(leaf.sum()),
-        guarantee,
-        gap,
-    )
-
-
-def _labelled(problem: DyadicProblem, found: _Found) -> Tree:
-    """The tree, each leaf with the label its place among the coefficients stands for."""
-    model, graph, sizes = problem.model, problem.graph, found.semiring
-    grown = grow(model, graph, sizes, [found.wanted])
+def _labelled(problem: DyadicProblem, best: _Best) -> Tree:
+    """Grow the tree and label each leaf 1 if its entry of the table has false alarms."""
+    model, graph, sizes = problem.model, problem.graph, best.semiring
+    grown = grow(model, graph, sizes, [best.wanted])
     nodes = grown.nodes
     cell, alarms = nodes[:, CELL], nodes[:, WANTED] // np.maximum(sizes.wide[nodes[:, CELL]], 1)
     counts = np.rint(problem.counts[cell])
@@ -356,9 +277,122 @@ def _labelled(problem: DyadicProblem, found: _Found) -> Tree:
     return replace(tree, value=np.stack([~is_one, is_one], axis=1).astype(np.float64))
 
 
-def _bound(what: str, observed: float, deviation: float, delta: float, terms: dict[str, float]) -> Bound:
-    parts = {"observed": observed, "deviation": float(deviation), **terms}
-    return Bound(f"Neyman-Pearson, {what}", observed + float(deviation), delta, parts)
+def _guarantee(
+    alpha: float,
+    observed: tuple[float, float],
+    deviation: tuple[float, float],
+    delta: tuple[float, float],
+    excess: np.ndarray,
+) -> Guarantee:
+    """Return the bounds of both classes: the observed rates plus their deviations."""
+    false_alarm, miss = (
+        Bound(f"Neyman-Pearson, {name}", rate + gap, level, {"observed": rate, "deviation": gap})
+        for name, rate, gap, level in zip(("false alarms", "misses"), observed, deviation, delta, strict=True)
+    )
+    false_alarm.terms["alpha + tolerance"] = alpha + 2.0 * deviation[0]
+    return Guarantee(false_alarm, miss, excess)
+
+
+class CellTerms(NamedTuple):
+    """The terms that each cell adds as a leaf: rows (n_cells,) of both classes as fractions, and their penalties."""
+
+    null: np.ndarray
+    other: np.ndarray
+    phi0: np.ndarray
+    phi1: np.ndarray
+
+
+class Point(NamedTuple):
+    """A tree on the hull."""
+
+    multiplier: float
+    """Misses per false alarm, for which it is the best."""
+    constraint: float
+    """``R0^ - tolerance Phi_0``."""
+    objective: float
+    """``R1^ + strength Phi_1``."""
+    tree: Tree
+    cells: np.ndarray
+    """Cells of the leaves, in preorder."""
+    label: np.ndarray
+    """Labels of the leaves, bool."""
+
+
+def class_penalty(rows: np.ndarray, depth: np.ndarray, n: int, p: int, delta: float, cyclic: bool) -> np.ndarray:
+    """Return the penalty of equation 2.9 for one class, whose label needs no code; each of two events has delta / 2."""
+    level = dyadic_bits(depth, p, cyclic=cyclic) * math.log(2.0) - math.log(delta / 2.0)
+    return np.sqrt(2.0 * 4.0 * np.maximum(rows, level) / n * level / n)
+
+
+def _adaptive(
+    problem: DyadicProblem, sides: _Sides, alpha: float, tolerance: float, strength: float, delta: tuple[float, float]
+) -> NeymanPearsonTree:
+    """Return the best tree on the hull under the spatially adaptive penalties."""
+    n0, n1 = int(sides.null[0]), int(sides.other[0])
+    p, cyclic = problem.sample.n_features, problem.sample.cyclic
+    phi0, phi1 = (
+        class_penalty(rows, problem.graph.depth, n, p, d, cyclic)
+        for rows, n, d in ((sides.null, n0, delta[0]), (sides.other, n1, delta[1]))
+    )
+    terms = CellTerms(sides.null / n0, sides.other / n1, phi0, phi1)
+    best, gap = follow_multipliers(lambda m: _best_at(problem, terms, m, tolerance, strength), alpha)
+    leaf = best.tree.feature == LEAF
+    label = np.zeros(best.tree.n_nodes, dtype=np.int64)
+    label[leaf] = best.label
+    alarms, misses = float(terms.null[best.cells][best.label].sum()), float(terms.other[best.cells][~best.label].sum())
+    deviation = float(phi0[best.cells].sum()), float(phi1[best.cells].sum())
+    return NeymanPearsonTree(
+        tree=replace(best.tree, value=np.eye(2)[label]),
+        alpha=alpha,
+        false_alarm=alarms,
+        miss=misses,
+        n_leaves=int(leaf.sum()),
+        limit=min(alpha + tolerance * deviation[0], 1.0),
+        objective=best.objective,
+        levels=problem.levels,
+        max_leaves=int(leaf.sum()),
+        guarantee=_guarantee(alpha, (alarms, misses), deviation, delta, np.empty(0)),
+        gap=gap,
+    )
+
+
+def follow_multipliers(best_at: Callable[[float], Point], alpha: float) -> tuple[Point, float]:
+    """Search the hull of (constraint, objective), whose points are best for some multiplier.
+
+    Returns
+    -------
+    Point
+        The one with the least objective among those with a constraint of at most ``alpha``.
+    float
+        A bound on how far below it another tree may be, which is not on the hull.
+    """
+    inside, outside = best_at(LARGEST_MULTIPLIER), best_at(0.0)
+    if outside.constraint <= alpha + ROUNDING:
+        return outside, 0.0
+    for _ in range(MOST_PASSES):
+        slope = (inside.objective - outside.objective) / (outside.constraint - inside.constraint)
+        point = best_at(slope)
+        if point.objective + slope * (point.constraint - outside.constraint) >= outside.objective - ROUNDING:
+            break
+        if point.constraint <= alpha + ROUNDING:
+            inside = point
+        else:
+            outside = point
+    fraction = (alpha - inside.constraint) / (outside.constraint - inside.constraint)
+    return inside, max(fraction * (inside.objective - outside.objective), 0.0)
+
+
+def _best_at(problem: DyadicProblem, terms: CellTerms, multiplier: float, tolerance: float, strength: float) -> Point:
+    """Return the tree with the least ``objective + multiplier * constraint``."""
+    called = multiplier * terms.null < terms.other
+    cost = np.where(called, multiplier * terms.null, terms.other)
+    cost += strength * terms.phi1 - multiplier * tolerance * terms.phi0
+    penalised = with_terms(problem.graph, log_stop=-cost)
+    tree, cells = grown_tree(problem, penalised, Best(best_sums(penalised)), 0)
+    label = called[cells]
+    constraint = float((terms.null[cells] * label - tolerance * terms.phi0[cells]).sum())
+    objective = float((terms.other[cells] * ~label + strength * terms.phi1[cells]).sum())
+    return Point(multiplier, constraint, objective, tree, cells, label)
 
 
 def _check_arguments(alpha: float, method: str, max_leaves: Any, tolerance: Any, strength: Any) -> None:

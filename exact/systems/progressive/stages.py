@@ -26,26 +26,26 @@ class Examples(NamedTuple):
     """All rows in the order in which they are seen, those seen before the first stage in front."""
 
     codes: np.ndarray
-    """(p, n) unsigned."""
+    """(p, n) unsigned: codes of the features."""
     own: UnitStats
-    """What each adds to its cell."""
+    """Statistics that each row adds to its cell."""
     n_before: int
-    """Rows seen before the first stage."""
+    """Number of rows seen before the first stage."""
 
 
 class Routed(NamedTuple):
-    """Which examples pass through which cell."""
+    """The examples that pass through each cell."""
 
     first: np.ndarray
     """(n_cells + 1,) int64: cell c has entries first[c] to first[c + 1] - 1 of ``place``."""
     place: np.ndarray
     """Places of the examples of each cell in the order, ascending."""
     n_staged: np.ndarray
-    """(n_cells,) int64: how many of them, the last ones, are seen one at a time."""
+    """(n_cells,) int64: how many of a cell's examples, the last ones, are seen one at a time."""
 
 
 class Stages(NamedTuple):
-    """The unrolled graph and what its cells stand for."""
+    """The unrolled graph, and the cells and splits of the graph that its own are copies of."""
 
     graph: CellGraph
     """Cell 0 chooses the stage by splits on an additional last feature, cell 1 + j is the root at stage j; the
@@ -58,13 +58,13 @@ class Stages(NamedTuple):
 
     @property
     def roots(self) -> np.ndarray:
-        """Slots of the root at each stage."""
+        """Return the slots of the root at each stage."""
         return self.graph.first_slot[1 : 1 + self.n_stages]
 
 
 @jit
 def route(graph: Any, codes: np.ndarray, nominal: np.ndarray, n_before: int) -> Routed:
-    """Send all examples down the graph, each cell filled from the first of its parents."""
+    """Send all examples down the graph. Each cell gets its examples from the first of its parents."""
     n_cells = len(graph.rows)
     first = np.zeros(n_cells + 1, dtype=np.int64)
     for cell in range(n_cells):
@@ -100,7 +100,7 @@ def route(graph: Any, codes: np.ndarray, nominal: np.ndarray, n_before: int) -> 
 
 @jit
 def score_stages(model: Any, routed: Routed, rows: Examples, stats: np.ndarray, score: np.ndarray) -> None:
-    """Statistics and scores of all copies, into ``stats`` and ``score``, given as zeros."""
+    """Write the statistics and scores of all copies into ``stats`` and ``score``, which contain zeros."""
     v = np.int64(1)
     for cell in range(len(routed.n_staged)):
         stop = routed.first[cell + 1]
@@ -119,8 +119,10 @@ def score_stages(model: Any, routed: Routed, rows: Examples, stats: np.ndarray, 
 
 @jit
 def link_stages(graph: Any, routed: Routed, copy: np.ndarray, first: np.ndarray, left: np.ndarray, right: np.ndarray):
-    """Children of all copies into ``left`` and ``right``; ``copy`` (n_cells,) is a cell's first copy, ``first`` a
-    copy's first edge.
+    """Write the children of all copies into ``left`` and ``right``.
+
+    ``copy`` (n_cells,) is the first copy of each cell, ``first`` the first edge of each copy. A child's copy has seen
+    those of its examples that are among the examples that the parent's copy has seen.
     """
     place, n_staged = routed.place, routed.n_staged
     for cell in range(len(n_staged)):
@@ -141,7 +143,7 @@ def link_stages(graph: Any, routed: Routed, copy: np.ndarray, first: np.ndarray,
 
 
 def unroll(graph: CellGraph, packed: Any, model: Any, routed: Routed, rows: Examples) -> Stages:
-    """The graph unrolled over the stages; memory as of a graph with ``sum(n_staged + 1)`` cells."""
+    """Unroll a graph over the stages; memory as of a graph with ``sum(n_staged + 1)`` cells."""
     n_copies = routed.n_staged + 1
     copy = 1 + np.concatenate([[0], np.cumsum(n_copies)])
     n, n_stages = int(copy[-1]) + 1, int(n_copies[0])
@@ -185,7 +187,7 @@ def unroll(graph: CellGraph, packed: Any, model: Any, routed: Routed, rows: Exam
 
 
 def root_pmf(stages: Stages, log_inside: np.ndarray) -> tuple[float, np.ndarray]:
-    """Probability that the root is a leaf, and that each of its splits splits it, means over the stages."""
+    """Return the probability that the root is a leaf, and that of each of its splits, means over the stages."""
     graph, n, root = stages.graph, stages.n_stages, stages.roots
     stop = float(np.exp(graph.log_stop[root] - log_inside[root]).mean())
     edges = np.arange(graph.first_edge[1], graph.first_edge[n + 1]).reshape(n, -1)
@@ -195,7 +197,7 @@ def root_pmf(stages: Stages, log_inside: np.ndarray) -> tuple[float, np.ndarray]
 
 
 def sum_stages(stages: Stages) -> np.ndarray:
-    """Log sums over the trees below each slot (n_slots,), after which all stages are equally likely."""
+    """Return the log sums over the trees below each slot (n_slots,), and make all stages equally likely."""
     log_inside = log_sums(stages.graph)
     stages.graph.log_rule[: stages.n_stages] = -np.log(stages.n_stages) - log_inside[stages.roots]
     log_inside[0] = 0.0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.core.checks import Seed, check_count, check_flag, read_generator
+from pactree_mcmc.core.checks import Seed, check_count, check_flag, check_type, read_generator
 from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.leaf.target import Target
@@ -34,15 +34,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 VALUES_AT_ONCE = 1 << 20
+"""Number of copies of cells whose leaf values are computed together. More of them take more memory."""
 
 
 class Order(NamedTuple):
     """One order in which the test examples enter."""
 
     estimation: np.ndarray | None
-    """(n,) bool: the rows of E; None where leaves are not frozen."""
+    """(n,) bool: the rows of E; None if leaves are not frozen."""
     staged: np.ndarray
-    """Rows of S, one a stage."""
+    """Rows of S, one for each stage, in their order."""
 
 
 def progressive_mixture(
@@ -54,7 +55,7 @@ def progressive_mixture(
     rng: Seed = None,
     max_cells: int = 20_000_000,
 ) -> ProgressiveMixture:
-    """Returns the mean of the posteriors after 0, 1, ..., all test examples (Catoni; Blanchard 1999, sections 2 to 4).
+    """Return the mean of the posteriors after 0, 1, ..., all test examples (Catoni; Blanchard 1999, sections 2 to 4).
 
     With a frozen leaf model the rows of E (``estimation=`` of the model) determine the leaves, and those of S enter one
     by one; rows of weight zero add no stage. Other leaf models have no E: all rows enter in turn, and a stage predicts
@@ -79,17 +80,13 @@ def progressive_mixture(
     max_cells : int, default 20,000,000
         Largest number of cells, and of copies of cells: the sum over cells of 1 + the number of their test examples.
 
-    Returns
-    -------
-    ProgressiveMixture
-
     Raises
     ------
     Intractable
         If more cells or copies are needed.
     ValueError
         If an argument is out of range, the tree score is not a sum over leaves, no row is left in S, or ``resplit`` is
-        True without an E, or the model's splits are not those of the global splitting prior where it is asked for.
+        True without an E, or ``global_splitting`` is True and the splits of the model are not those of that prior.
     TypeError
         If the model is not a TreeModel.
 
@@ -97,10 +94,7 @@ def progressive_mixture(
     -----
     Time and memory O(N d) for N rows on a fixed design of depth d: a cell's posterior changes only when one of its own
     examples enters. On other graphs: the sum over cells of splits times examples.
-
-    References
-    ----------
-    .. [1] Blanchard (1999), The "progressive mixture" estimator for regression trees, Annales de l'I.H.P. 35(6).
+    Blanchard (1999), The "progressive mixture" estimator for regression trees, Annales de l'I.H.P. 35(6).
 
     Examples
     --------
@@ -111,8 +105,7 @@ def progressive_mixture(
     >>> progressive_mixture(model).predict_proba([[0.0], [7.0]]).round(4).tolist()
     [[0.6398, 0.3602], [0.3615, 0.6385]]
     """
-    if not isinstance(model, TreeModel):
-        raise TypeError(f"model is a {type(model).__name__}; give a TreeModel.")
+    check_type("model", model, TreeModel, "a TreeModel")
     check_count("orders", orders)
     check_cells(max_cells)
     check_flag("resplit", resplit)
@@ -128,16 +121,17 @@ def progressive_mixture(
             f"the score of {type(model.leaf).__name__} is not a sum over leaves; the exact engine cannot use it: "
             "give what the leaves share (NormalKnownVariance(sigma2, m0, k0))."
         )
-    read = _read_orders(model.target, model.leaf.uses_estimation, int(orders), resplit, rng)
+    drawn_orders = _draw_orders(model.target, model.leaf.uses_estimation, int(orders), resplit, rng)
     build = splitting_graph if global_splitting else build_graph
-    return ProgressiveMixture(model, build(model, int(max_cells)), read, int(max_cells))
+    return ProgressiveMixture(model, build(model, int(max_cells)), drawn_orders, int(max_cells))
 
 
-def _read_orders(target: Target, uses_estimation: bool, orders: int, resplit: bool, rng: Any) -> list[Order]:
+def _draw_orders(target: Target, uses_estimation: bool, orders: int, resplit: bool, rng: Any) -> list[Order]:
+    """Return the order of the data, or random orders if there are several or the sample is divided anew."""
     estimation = target.estimation if uses_estimation else None
     if resplit and estimation is None:
         raise ValueError(
-            "resplit=True parts the sample anew, and this model has no E; give it estimation=, or drop it."
+            "resplit=True divides the sample anew, and this model has no E; give it estimation=, or drop it."
         )
     counted, generator, out = target.weights > 0.0, read_generator(rng), []
     for _ in range(orders):
@@ -156,12 +150,12 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
     """The mean over stages of exact posteriors, returned by `progressive_mixture`.
 
     All results are exact means over stages and orders except `map_tree` and `log_evidence`, which are those of the last
-    stage. Cell probabilities are available directly, and so are predictions for rows that every path to a cell leads
-    there: on fixed designs, grids and dyadic cuts, or if all local cuts are on one feature, these are all rows except
-    those with a category or a missing value that the column did not have. Under other local cuts they are the rows
-    that are equal to a training row. `n_leaves_pmf`, `feature_inclusion`, draws
-    and the predictions of other rows go through the stages again, order by order; rows that all splits send the same
-    way are followed once, in time proportional to the copies of cells they reach and their splits.
+    stage. Cell probabilities are available directly, and so are predictions for rows that lie in a cell by all paths to
+    it or by none. On fixed designs, grids and dyadic cuts, or if all local cuts are on one feature, these are all rows
+    except those with a category or a missing value that the column did not have. Under other local cuts they are the
+    rows that are equal to a training row. `n_leaves_pmf`, `feature_inclusion`, draws and the predictions of other rows
+    go through the stages again, order by order; rows that all splits send the same way are followed once, in time
+    proportional to the copies of cells they reach and their splits.
 
     Attributes
     ----------
@@ -178,7 +172,7 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
     def __init__(self, model: TreeModel, graph: CellGraph, orders: list[Order], max_cells: int) -> None:
         self.model, self.graph, self._orders, self._max_cells = model, graph, orders, max_cells
         self._packed = pack_graph(graph)
-        self._kept: tuple[int, Any] = (-1, None)
+        self._last: tuple[int, Any] = (-1, None)
         leaf, by_edge, value = np.zeros(graph.n_cells), np.zeros(graph.n_edges), None
         evidence, roots = [], []
         for number in range(len(orders)):
@@ -189,8 +183,8 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
             by_copy = np.add.reduceat(fraction, stages.graph.first_slot[:-1])[1:-1]
             starts = np.searchsorted(stages.cell[1:-1], np.arange(graph.n_cells))
             leaf += np.add.reduceat(by_copy, starts)
-            asked = slice(stages.n_stages, None)
-            by_edge += np.bincount(stages.edge[asked], occurs.split[asked], minlength=graph.n_edges)
+            own_edges = slice(stages.n_stages, None)  # all but those of the cell that chooses a stage
+            by_edge += np.bincount(stages.edge[own_edges], occurs.split[own_edges], minlength=graph.n_edges)
             mean = self._mean_values(stages, by_copy, starts)
             value = mean if value is None else value + mean
         self.stage_log_evidence = np.array(evidence)
@@ -198,12 +192,15 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
         n = len(orders)
         assert value is not None
         self._marginals = _path_marginals(model, graph, leaf / n, by_edge / n, value / n)
-        self._kept = (-1, None)
+        self._last = (-1, None)
 
     def _summed(self, number: int) -> tuple[Stages, np.ndarray, Occurrences]:
-        """The stages of one order, log sums below their slots, how often those occur; the last asked for is kept."""
-        if self._kept[0] == number:
-            return self._kept[1]
+        """Return the stages of one order, the log sums below their slots and the probabilities of slots and splits.
+
+        The last result is stored.
+        """
+        if self._last[0] == number:
+            return self._last[1]
         examples = _in_order(self.model, self._orders[number])
         columns = self.model.columns
         nominal = columns.is_nominal[columns.source]
@@ -214,11 +211,11 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
         stages = unroll(self.graph, self._packed, pack(self.model.lowered), routed, examples)
         refuse_not_finite(self.model, stages.graph._asdict())
         log_inside = sum_stages(stages)
-        self._kept = number, (stages, log_inside, occurrences(stages.graph, log_inside))
-        return self._kept[1]
+        self._last = number, (stages, log_inside, occurrences(stages.graph, log_inside))
+        return self._last[1]
 
     def _mean_values(self, stages: Stages, fraction: np.ndarray, starts: np.ndarray) -> np.ndarray:
-        """Sum over the copies of each cell of what they predict, by how often they are leaves: (n_cells, d)."""
+        """Return the sum (n_cells, d) over copies of each cell of the fraction that are leaves times their values."""
         out, stats = [], stages.graph.stats[1:-1]
         ends, begin = np.append(starts[1:], len(fraction)), 0
         while begin < len(starts):
@@ -231,7 +228,7 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
 
     @property
     def log_evidence(self) -> float | None:
-        """Log evidence of S, that of the last stage, nats; None when each order has its own S."""
+        """Log evidence of S, that of the last stage, nats; None if each order has its own S."""
         estimations: list[Any] = [order.estimation for order in self._orders]
         if not all(np.array_equal(one, estimations[0]) for one in estimations[1:]):
             return None
@@ -290,11 +287,11 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
         return draws, draws.tree_of_draw[0]
 
     def _values_by_stage(self, X: np.ndarray) -> np.ndarray:
-        """Mean values (n, d) that rows of numbers reach, from the unrolled stages of each order."""
+        """Return the mean values (n, d) that rows of numbers reach, from the unrolled stages of each order."""
         marginals = self._marginals
         placed = marginals._placed(X)
-        answers = _answers(self.model, self.graph, marginals._router, placed)
-        _, first, route = np.unique(answers, axis=0, return_index=True, return_inverse=True)
+        intervals = _intervals(self.model, self.graph, marginals._router, placed)
+        _, first, route = np.unique(intervals, axis=0, return_index=True, return_inverse=True)
         # the stage is a split on an additional last feature, which sends every row to the left
         x, codes = (np.column_stack([table[first], np.zeros(len(first), table.dtype)]) for table in placed[:2])
         router, out = _with_stage(marginals._router), np.zeros((len(first), marginals.cell_values.shape[1]))
@@ -370,14 +367,11 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
         return as_draws(self.model, self.graph, joined)
 
     def _grow(self, number: int, draws: int, rng: np.random.Generator) -> Grown:
-        """Draws from one order, without the root that chooses a stage and the empty leaf beside it."""
+        """Draw trees from one order, without the root that chooses a stage and the empty leaf beside it."""
         stages, log_inside, _ = self._summed(number)
-        packed, model, semiring = (
-            pack_graph(stages.graph),
-            pack(self.model.lowered),
-            LogSum(log_inside, np.empty(0)),
-        )
-        grown = grow_trees(rng, packed, semiring, np.zeros(draws, dtype=np.int64), model)
+        semiring = LogSum(log_inside, np.empty(0))
+        which, model = np.zeros(draws, dtype=np.int64), pack(self.model.lowered)
+        grown = grow_trees(rng, pack_graph(stages.graph), semiring, which, model)
         starts, ends = grown.offset[:-1], grown.offset[1:]
         keep = np.ones(len(grown.nodes), dtype=bool)
         keep[starts] = keep[ends - 1] = False
@@ -411,7 +405,7 @@ def _mean_of_pmfs(pmfs: list[np.ndarray]) -> np.ndarray:
 
 
 def _in_order(model: TreeModel, order: Order) -> Examples:
-    """The rows as they enter, those of E and of weight zero in front."""
+    """Return the rows in the order in which they enter, those of E and of weight zero in front."""
     target, units = model.target._replace(estimation=order.estimation), model.units
     before = np.ones(len(target.values), dtype=bool)
     before[order.staged] = False
@@ -428,16 +422,16 @@ def _in_order(model: TreeModel, order: Order) -> Examples:
     return Examples(codes, own, len(rows) - len(order.staged))
 
 
-def _answers(model: TreeModel, graph: CellGraph, router: Router, placed: Placed) -> np.ndarray:
-    """Numbers (n, q) that two rows share only if all splits of the graph send them the same way."""
+def _intervals(model: TreeModel, graph: CellGraph, router: Router, placed: Placed) -> np.ndarray:
+    """Return numbers (n, q) that two rows share only if all splits of the graph send them the same way."""
     out = np.zeros(placed.x.shape, dtype=np.int64)
     for c in np.unique(graph.feature):
         x = placed.x[:, c]
         if router.nominal[c]:
             out[:, c] = x
         elif router.local:
-            asked = np.unique(graph.split[graph.feature == c])
-            cuts = np.unique(model.scales[c].threshold(*unpack_cuts(asked)))
+            splits = np.unique(graph.split[graph.feature == c])
+            cuts = np.unique(model.scales[c].threshold(*unpack_cuts(splits)))
             out[:, c] = np.where(np.isnan(x), -1, np.searchsorted(cuts, x))
         else:
             out[:, c] = np.where(np.isnan(x), -1, placed.codes[:, c])
@@ -445,7 +439,7 @@ def _answers(model: TreeModel, graph: CellGraph, router: Router, placed: Placed)
 
 
 def _with_stage(router: Router) -> Router:
-    """The codes with an additional feature, whose split at code 0 sends every row to the left."""
+    """Return the router with an additional feature, whose split at code 0 sends every row to the left."""
     return router._replace(
         offset=np.append(router.offset, 0),
         n_codes=np.append(router.n_codes, 0),
@@ -456,11 +450,12 @@ def _with_stage(router: Router) -> Router:
 def _path_marginals(
     model: TreeModel, graph: CellGraph, leaf: np.ndarray, by_edge: np.ndarray, value: np.ndarray
 ) -> ExactPosterior:
-    """A posterior with the mean's leaf and split probabilities in every cell that holds rows, so its predictions.
+    """Return a posterior with the mean's leaf and split probabilities in every cell that holds rows.
 
     The split of each cell is drawn independently with its mean probability. Then the probability that a cell occurs is
-    right, and so are the predictions of a row that every path to a cell leads there. Paths from the root and whole
-    trees have a different distribution than in the mean, because the stages make splits in different places dependent.
+    right, and so are the predictions of a row that lies in a cell by all paths to it or by none. Paths from the root
+    and whole trees have a different distribution than in the mean, because the stages make splits in different places
+    dependent.
     """
     first, owner = graph.first_edge, np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
     stays = (graph.left == owner) | (graph.right == owner)

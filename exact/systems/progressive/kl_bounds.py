@@ -1,4 +1,7 @@
-"""Kullback-Leibler bounds of the progressive mixture (Blanchard 1999, theorems 3 and 4, both corollaries)."""
+"""Kullback-Leibler bounds of the progressive mixture (Blanchard 1999, theorems 3 and 4, both corollaries).
+
+The infimum over trees in the corollaries is one (min, +) pass over the graph of cells.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.core.checks import BELOW_ONE, check_choice, check_count, check_number
+from pactree_mcmc.core.checks import BELOW_ONE, check_choice, check_count, check_number, check_type, read_numbers
 from pactree_mcmc.model import FrozenLaplace, LeafPenalty, TreeModel
 from pactree_mcmc.model.split_prior.geometry import parts_rows, told
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
+from ...answers import best_sums
+from ...graph.cells import CellGraph, build_graph
 from ...graph.limits import check_cells
-from .global_splitting import check_global, count_splittings
+from ...graph.packed import pack_graph
+from ...recursion.draws import as_draws, grow
+from ...recursion.inside_outside import CELL, FEATURE
+from ...recursion.terms import by_slot, with_terms
+from ...semirings.algebras import Best
+from .global_splitting import check_global, count_splittings, splitting_graph
+from .stages import route
 
 SPLITS = ("corollary", "counted", "global")
 PROBABILITIES = np.linspace(0.02, 0.98, 25).tolist()
-"""Success probabilities among which the largest minimax bound is looked for."""
+"""Success probabilities tried for the largest minimax bound."""
 
 
 class KLBound(NamedTuple):
@@ -27,8 +38,8 @@ class KLBound(NamedTuple):
     prior: float
     """``log(1 / pi(tree)) / L``; under local cuts pi of the shape and the features alone."""
     leaves: float
-    """``(K - 1) n_leaves / (N - L + 1)``: the cost of estimating the leaves; the other terms alone are those of
-    theorems 1 and 3, relative to the tree with its leaves as E determines them."""
+    """``(K - 1) n_leaves / (N - L + 1)``: the cost of estimating the leaves. Without it the terms are those of theorems
+    1 and 3, relative to the tree with the leaves that E determines."""
     splits: float
     """Under local cuts ``n_leaves log(N + 1) / L`` (corollary 2), or for a tree with a nominal split the sum
     over splits of ``log(n) / L``, with n the number of splits of the cell on the feature; else 0 (corollary 1). As
@@ -41,13 +52,12 @@ class KLBound(NamedTuple):
 
     @property
     def classification(self) -> float:
-        """Bound ``sqrt(2 total)`` on the excess error rate where the tree's best leaf probabilities are the truth."""
+        """Bound ``sqrt(2 total)`` on the excess error rate, if the tree's best leaf probabilities are the truth."""
         return math.sqrt(2.0 * self.total)
 
 
 def kl_bound(model: TreeModel, tree: Tree, *, splits: str = "corollary", max_cells: int = 1_000_000) -> KLBound:
-    """Returns a bound on how much worse the progressive mixture is, on average, than a tree with its best leaf
-    probabilities.
+    """Bound how much worse the progressive mixture is, on average, than a tree with its best leaf probabilities.
 
     For exchangeable data, in expectation over the sample and a new row: the Kullback-Leibler divergence of the mixture
     from the true distribution is at most that of ``tree`` with any fixed leaf probabilities plus ``total``; so it is at
@@ -68,10 +78,6 @@ def kl_bound(model: TreeModel, tree: Tree, *, splits: str = "corollary", max_cel
     max_cells : int, default 1,000,000
         As for `count_global_splittings`, for "global".
 
-    Returns
-    -------
-    KLBound
-
     Raises
     ------
     ValueError
@@ -88,10 +94,7 @@ def kl_bound(model: TreeModel, tree: Tree, *, splits: str = "corollary", max_cel
     for splits that count the new row among the points, which differs from the model by one point. It is stated for
     ordered features, which have at most N + 1 splits in a cell; with nominal ones the numbers of splits themselves are
     in the ``-log omega = sum over splits of log(number of splits)`` of the proof. Time O(n p) per level of the tree.
-
-    References
-    ----------
-    .. [1] Blanchard (1999), The "progressive mixture" estimator for regression trees, Annales de l'I.H.P. 35(6).
+    Blanchard (1999), The "progressive mixture" estimator for regression trees, Annales de l'I.H.P. 35(6).
 
     Examples
     --------
@@ -103,9 +106,8 @@ def kl_bound(model: TreeModel, tree: Tree, *, splits: str = "corollary", max_cel
     >>> round(bound.prior, 4), round(bound.leaves, 4), round(bound.total, 4)
     (0.1386, 0.2, 0.3386)
     """
-    if not isinstance(tree, Tree):
-        raise TypeError(f"tree is a {type(tree).__name__}; give a Tree.")
-    stages = check_mixture(model, splits)
+    check_type("tree", tree, Tree, "a Tree")
+    n_stages, n_frozen = check_mixture(model, splits)
     check_cells(max_cells)
     log_prior = model.log_prior(tree)
     if log_prior == -math.inf:
@@ -113,34 +115,23 @@ def kl_bound(model: TreeModel, tree: Tree, *, splits: str = "corollary", max_cel
     n_leaves = int((tree.feature == LEAF).sum())
     paid = 0.0
     if not model.split_prior.is_even:
-        paid = -_log_splits(model, tree)
+        paid = -sum(model.log_rule(cell, split) for _, cell, split in model.visit(tree) if split is not None)
         log_prior += paid
     elif told(parts_rows, model.split_prior):
-        counted = log_n_splits(model, tree)
-        log_prior += counted
-        paid = counted
+        paid = log_n_splits(model, tree)
+        log_prior += paid
         # log(N + 1) bounds the splits of an ordered feature only: m categories have 2^(m - 1) - 1
         if splits == "global":
             paid = math.log(count_splittings(model, tree, int(max_cells)))
         elif splits == "corollary" and not any(tree.categories[tree.feature != LEAF] >= 0):
             paid = n_leaves * math.log(model.n_rows + 2)
-    leaves = (model.target.n_classes - 1) * n_leaves / (stages.frozen + 1)
-    return KLBound((0.0 - log_prior) / stages.number, leaves, paid / stages.number)
+    leaves = (model.target.n_classes - 1) * n_leaves / (n_frozen + 1)
+    return KLBound((0.0 - log_prior) / n_stages, leaves, paid / n_stages)
 
 
-class Staged(NamedTuple):
-    """The sizes of E and of the Cesaro mean."""
-
-    number: int
-    """L, one more than the rows of S."""
-    frozen: int
-    """Rows of E."""
-
-
-def check_mixture(model: Any, splits: str) -> Staged:
-    """Refuse a model to which the theorems do not apply."""
-    if not isinstance(model, TreeModel):
-        raise TypeError(f"model is a {type(model).__name__}; give a TreeModel.")
+def check_mixture(model: Any, splits: str) -> tuple[int, int]:
+    """Refuse a model to which the theorems do not apply. Return L, one more than the rows of S, and the rows of E."""
+    check_type("model", model, TreeModel, "a TreeModel")
     check_choice("splits", splits, SPLITS)
     if not isinstance(model.leaf, FrozenLaplace) or model.leaf.pseudocount != 1.0:
         raise ValueError(f"leaf is {model.leaf!r}; the bound is that of FrozenLaplace(1.0).")
@@ -159,19 +150,13 @@ def check_mixture(model: Any, splits: str) -> Staged:
         raise ValueError("LeafPenalty is not normalised; give BranchingProcess or ChipmanPrior.")
     assert model.target.estimation is not None  # FrozenLaplace has an E
     n_frozen = int(model.target.estimation.sum())
-    return Staged(model.n_rows - n_frozen + 1, n_frozen)
+    return model.n_rows - n_frozen + 1, n_frozen
 
 
 def log_n_splits(model: TreeModel, tree: Tree) -> float:
-    """Returns the sum over the splits of a tree of the log number of splits of the cell on the same feature."""
-    asked = [(cell, split.feature) for _, cell, split in model.visit(tree) if split is not None]
-    return sum(math.log(model.count_splits(cell, feature)) for cell, feature in asked)
-
-
-def _log_splits(model: TreeModel, tree: Tree) -> float:
-    """Returns the log probability of the splits of a tree, given its shape."""
-    asked = [(cell, split) for _, cell, split in model.visit(tree) if split is not None]
-    return sum(model.log_rule(cell, split) for cell, split in asked)
+    """Return the sum over the splits of a tree of the log number of splits of the cell on the same feature."""
+    counts = [model.count_splits(cell, split.feature) for _, cell, split in model.visit(tree) if split is not None]
+    return sum(math.log(count) for count in counts)
 
 
 def vc_kl_bound(
@@ -183,7 +168,7 @@ def vc_kl_bound(
     log_prior: float = 0.0,
     n_classes: int = 2,
 ) -> KLBound:
-    """Returns Theorem 3 with Corollary 2 for a tree whose splits are from classes of finite VC dimension.
+    """Return the bound of Theorem 3 and Corollary 2 for a tree whose splits are from classes of finite VC dimension.
 
     The remark after Theorem 3 as a number. Points are divided by such a class in at most ``S = sum over i <= D of
     C(N, i)`` ways (Sauer), so that ``log |Delta| <= (n_leaves - 1) log S``; for the cuts of one feature, D = 1, ``S = N
@@ -202,18 +187,14 @@ def vc_kl_bound(
     n_classes : int, default 2
         K >= 2.
 
-    Returns
-    -------
-    KLBound
-
     Raises
     ------
     ValueError
         If an argument is out of range.
 
-    References
-    ----------
-    .. [1] Blanchard (1999), The "progressive mixture" estimator for regression trees, Annales de l'I.H.P. 35(6).
+    Notes
+    -----
+    Blanchard (1999), The "progressive mixture" estimator for regression trees, Annales de l'I.H.P. 35(6).
 
     Examples
     --------
@@ -231,9 +212,9 @@ def vc_kl_bound(
     check_count("n_classes", n_classes, 2)
     log_prior = check_number("log_prior", log_prior, "the log of a probability, <= 0", -1e300, 0.0)
     points, stages = n_rows + 1, n_rows - n_frozen + 1
-    ways = sum(math.comb(points, i) for i in range(min(vc_dimension, points) + 1))
+    n_divisions = sum(math.comb(points, i) for i in range(min(vc_dimension, points) + 1))
     leaves = (n_classes - 1) * n_leaves / (n_frozen + 1)
-    return KLBound((0.0 - log_prior) / stages, leaves, (n_leaves - 1) * math.log(ways) / stages)
+    return KLBound((0.0 - log_prior) / stages, leaves, (n_leaves - 1) * math.log(n_divisions) / stages)
 
 
 class MinimaxBound(NamedTuple):
@@ -244,7 +225,7 @@ class MinimaxBound(NamedTuple):
     constant: float
     """C of ``C log(N) / N``, to which the construction of the proof leads for large N."""
     n_intervals: int
-    """Number of intervals among which the truth is hidden, that gives the largest ``value``."""
+    """Number of intervals that gives the largest ``value``. The truth differs in one of them."""
     alpha: float
     """Success probability outside the interval."""
     beta: float
@@ -252,7 +233,7 @@ class MinimaxBound(NamedTuple):
 
 
 def minimax_lower_bound(n: int, *, alpha: float | None = None, beta: float | None = None) -> MinimaxBound:
-    """Returns the lower bound of Theorem 4 at a sample size: no estimator is better over all trees on [0, 1].
+    """Return the lower bound of Theorem 4 at a sample size: no estimator is better for all trees on [0, 1].
 
     Truths with probability ``beta`` of class 1 in one of J intervals of length 1/J and ``alpha`` elsewhere cannot be
     distinguished if ``n / J`` is small compared with ``log J``: by Fano's lemma the risk is at least ``(1 - (n S / J +
@@ -283,13 +264,13 @@ def minimax_lower_bound(n: int, *, alpha: float | None = None, beta: float | Non
 
     Examples
     --------
-    >>> found = minimax_lower_bound(10_000, alpha=0.2, beta=0.8)
-    >>> round(found.value, 6), round(found.constant, 4), found.n_intervals
+    >>> bound = minimax_lower_bound(10_000, alpha=0.2, beta=0.8)
+    >>> round(bound.value, 6), round(bound.constant, 4), bound.n_intervals
     (2.1e-05, 0.015, 4603)
     """
     check_count("n", n)
     if (alpha is None) != (beta is None):
-        raise ValueError("of alpha and beta only one is given; give both, or none.")
+        raise ValueError("of alpha and beta only one is given; give both or neither.")
     pairs = [(a, b) for a in PROBABILITIES for b in PROBABILITIES if a < b]
     if alpha is not None and beta is not None:
         for name, value in (("alpha", alpha), ("beta", beta)):
@@ -301,7 +282,7 @@ def minimax_lower_bound(n: int, *, alpha: float | None = None, beta: float | Non
 
 
 def _fano(n: int, alpha: float, beta: float) -> MinimaxBound:
-    """The bound for one pair of probabilities, at the best number of intervals."""
+    """Return the bound for one pair of probabilities at the best number of intervals."""
     divergence = (beta - alpha) * (math.log(beta / alpha) - math.log((1.0 - beta) / (1.0 - alpha)))
     hellinger = (math.sqrt(beta) - math.sqrt(alpha)) ** 2 + (math.sqrt(1.0 - beta) - math.sqrt(1.0 - alpha)) ** 2
     largest = max(8.0, 4.0 * n * divergence)
@@ -310,3 +291,129 @@ def _fano(n: int, alpha: float, beta: float) -> MinimaxBound:
     value = np.maximum(gamma, 0.0) * hellinger / (2.0 * intervals)
     i = int(np.argmax(value))
     return MinimaxBound(float(value[i]), hellinger / (16.0 * divergence), int(intervals[i]), alpha, beta)
+
+
+class KLInfimum(NamedTuple):
+    """The tree with the smallest divergence plus bound, and both parts."""
+
+    tree: Tree
+    """The tree, with the leaf values that E determines."""
+    divergence: float
+    """Mean over the rows of the divergence of the truth from the tree with its best leaf probabilities, nats."""
+    bound: KLBound
+    """Bound of the corollary for this tree."""
+
+    @property
+    def total(self) -> float:
+        """The right-hand side of the corollary: no tree has a smaller one."""
+        return self.divergence + self.bound.total
+
+
+def kl_infimum(model: TreeModel, truth: Any, *, splits: str = "corollary", max_cells: int = 20_000_000) -> KLInfimum:
+    """Return the infimum on the right of Corollaries 1 and 2, over all trees and leaf probabilities, and its tree.
+
+    ``min over m of { min over theta of H(P, M_(m, theta)) + kl_bound(model, m).total }``, with the divergence from the
+    true probabilities averaged over the rows of the model.
+
+    Parameters
+    ----------
+    model : TreeModel
+        As for `kl_bound`.
+    truth : array-like of shape (n, K)
+        Probabilities of the classes at each row of X, as in a simulation. With the labels themselves (one 1 in each
+        row) the divergence is the mean log loss of the best tree on these rows, a plug-in and no bound.
+    splits : {"corollary", "counted", "global"}, default "corollary"
+        As for `kl_bound`; "global" sums over structures, for small problems.
+    max_cells : int, default 20,000,000
+        Cells allowed, and pairs of a structure and a set of rows for "global".
+
+    Raises
+    ------
+    ValueError
+        As for `kl_bound`; if ``truth`` does not hold probabilities for each row; or with "corollary" under local cuts
+        if a feature is nominal, whose term is that of "counted".
+    Intractable
+        If there are more cells.
+
+    Notes
+    -----
+    The divergence of a leaf with its best probabilities, those of its mean row, adds over leaves, and so does every
+    term of the bound: one pass of `best_log_weight`, time and memory as for `solve`, plus the rows of all cells.
+    Blanchard (1999), The "progressive mixture" estimator for regression trees, Annales de l'I.H.P. 35(6).
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> x = np.arange(200.0)[:, None]
+    >>> p = np.where(x < 99.5, 0.9, 0.2)
+    >>> model = pt.TreeModel(x, np.arange(200) % 2, estimation=0.5, leaf=pt.FrozenLaplace(),
+    ...                      tree_prior=pt.BranchingProcess(0.5, 3), split_prior=pt.DyadicCuts(3))
+    >>> best = kl_infimum(model, np.hstack([p, 1.0 - p]))
+    >>> best.tree.n_leaves, round(best.divergence, 4), round(best.total, 4)
+    (2, 0.0, 0.0404)
+    """
+    n_stages, n_frozen = check_mixture(model, splits)
+    probability = _read_truth(truth, model)
+    check_cells(max_cells)
+    graph = splitting_graph(model, int(max_cells)) if splits == "global" else build_graph(model, int(max_cells))
+    if splits == "corollary" and told(parts_rows, model.split_prior):
+        graph = _with_corollary(model, graph)
+    cost = _divergences(model, graph, probability)
+    best = with_terms(
+        graph,
+        log_stop=(graph.log_stop - by_slot(graph, graph.score)) / n_stages
+        - by_slot(graph, cost + (model.target.n_classes - 1) / (n_frozen + 1)),
+        log_split=graph.log_split / n_stages,
+        log_rule=graph.log_rule / n_stages,
+    )
+    grown = grow(model, best, Best(best_sums(best)), [0])
+    leaves = grown.nodes[grown.nodes[:, FEATURE] == LEAF, CELL]
+    tree = as_draws(model, graph, grown).distinct_tree(0)
+    divergence = max(float(cost[leaves].sum()), 0.0)
+    return KLInfimum(tree, divergence, kl_bound(model, tree, splits=splits, max_cells=int(max_cells)))
+
+
+def _read_truth(truth: Any, model: TreeModel) -> np.ndarray:
+    p = read_numbers("truth", truth)
+    wanted = (model.n_rows, model.target.n_classes)
+    if p.shape != wanted:
+        raise ValueError(f"truth has shape {p.shape}; give a probability for each row and class: {wanted}.")
+    if not (p >= 0.0).all() or not np.allclose(p.sum(axis=1), 1.0, atol=1e-9):
+        raise ValueError("truth holds rows that are not probabilities; give numbers >= 0 that sum to 1 in each row.")
+    return p
+
+
+def _with_corollary(model: TreeModel, graph: CellGraph) -> CellGraph:
+    """Return the graph of local cuts with the cost ``log(N + 1)`` of each leaf in place of the costs of its splits."""
+    if model.columns.is_nominal.any():
+        raise ValueError(
+            "a feature is nominal, and Corollary 2 counts the cuts of ordered ones; give splits='counted'."
+        )
+    owner = np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
+    pair = owner * model.n_features + graph.feature
+    _, place, count = np.unique(pair, return_inverse=True, return_counts=True)
+    return graph._replace(
+        log_rule=graph.log_rule + np.log(count)[place.reshape(-1)],
+        log_stop=graph.log_stop - np.log(model.n_rows + 2),
+    )
+
+
+def _divergences(model: TreeModel, graph: CellGraph, probability: np.ndarray) -> np.ndarray:
+    """Return the divergence of the truth from its mean in each cell (n_cells,), summed over the rows, over n.
+
+    The divergence of a row is its ``sum p log p``, the last column of ``value``, minus ``sum p log(mean)``.
+    """
+    columns = model.columns
+    unit = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
+    codes = np.ascontiguousarray(model.units.codes[:, unit])
+    routed = route(pack_graph(graph), codes, columns.is_nominal[columns.source], model.n_rows)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        own = np.where(probability > 0.0, probability * np.log(probability), 0.0).sum(axis=1)
+    value = np.column_stack([probability, own])[routed.place]
+    ends = np.concatenate([np.zeros((1, value.shape[1])), np.cumsum(value, axis=0)])
+    total = ends[routed.first[1:]] - ends[routed.first[:-1]]
+    mass = np.maximum(total[:, :-1], 0.0)
+    rows = np.maximum(np.diff(routed.first), 1)[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(mass > 0.0, mass * np.log(mass / rows), 0.0).sum(axis=1)
+    return (total[:, -1] - mean) / model.n_rows

@@ -1,7 +1,7 @@
 """Local rules that say how a leaf is split, and the condition under which they are a prior (Blanchard 1999, theorem 5).
 
-A tree under construction is a dict from the paths of its splits to their numbers; a path is a string of "0" (left) and
-"1" (right), "" the root. A local rule gives the probabilities of the splits of one leaf, given all splits made so far.
+A tree under construction is a dict from the paths of its splits to their numbers. A path is a string of "0" (left) and
+"1" (right); "" is the root. A local rule returns the probabilities of the splits of one leaf, given all earlier splits.
 """
 
 from __future__ import annotations
@@ -24,30 +24,31 @@ LocalRule = Callable[[dict[str, int], str], Any]
 """A tree under construction and the path of one of its leaves; returns the probabilities (n_splits,)."""
 
 MOST_TREES = 100_000
-FEWER_TREES = "Give fewer splits or a smaller max_depth, or raise max_trees."
+"""Default of ``max_trees``."""
 
 
 class LocalRuleReport(NamedTuple):
-    """Whether a local rule satisfies condition (*) on all trees that were looked at."""
+    """Result of `check_local_rule`."""
 
     holds: bool
+    """True if the rule satisfies condition (*) on all trees compared."""
     max_difference: float
     """Largest difference between the probabilities of two splits made in one order and in the other, relative to the
     larger one."""
     worst: tuple[dict[str, int], str, str, int, int] | None
-    """Where it is: the tree, the two leaves and their splits; None if no tree has two leaves that can be split."""
+    """The tree, the two leaves and their splits with this difference; None if no tree has two leaves to split."""
     n_checked: int
-    """Trees and pairs of leaves and splits compared."""
+    """Number of comparisons, one for each tree, pair of leaves and pair of splits."""
 
 
 def check_local_rule(
     rule: LocalRule, n_splits: int, max_depth: int, *, tolerance: float = 1e-9, max_trees: int = MOST_TREES
 ) -> LocalRuleReport:
-    """Checks condition (*) of Theorem 5: whether two splits are as probable in one order as in the other.
+    """Check condition (*) of Theorem 5: two splits are as probable in one order as in the other.
 
     ``R(f2 | T and f1 at s1) R(f1 | T at s1) = R(f1 | T and f2 at s2) R(f2 | T at s2)`` for all trees T of positive
     probability, leaves s1 and s2 and splits. If it holds the rule defines a prior over labelled trees
-    (`local_rule_log_probability`), whatever the order of construction; a rule that looks at the ancestors of a leaf
+    (`local_rule_log_probability`), whatever the order of construction; a rule that depends on the ancestors of a leaf
     alone satisfies it.
 
     Parameters
@@ -58,15 +59,11 @@ def check_local_rule(
     n_splits : int
         Number of splits among which a node chooses, >= 1.
     max_depth : int
-        Trees up to this depth are looked at, >= 1; condition (*) is about two leaves, so 2 is the least of interest.
+        Largest depth of the trees compared, >= 1; condition (*) is about two leaves, so 2 is the least of interest.
     tolerance : float, default 1e-9
         Largest relative difference that counts as none, >= 0.
     max_trees : int, default 100,000
-        Trees allowed.
-
-    Returns
-    -------
-    LocalRuleReport
+        Largest number of trees.
 
     Raises
     ------
@@ -80,10 +77,7 @@ def check_local_rule(
     Notes
     -----
     By enumeration of all ``1 + q (1 + q ...)^2`` labelled trees for q splits.
-
-    References
-    ----------
-    .. [1] Blanchard (1999), The "progressive mixture" estimator for regression trees, Annales de l'I.H.P. 35(6).
+    Blanchard (1999), The "progressive mixture" estimator for regression trees, Annales de l'I.H.P. 35(6).
 
     Examples
     --------
@@ -99,7 +93,7 @@ def check_local_rule(
     >>> check_local_rule(avoid_first, 2, 2).worst
     ({'': 1}, '0', '1', 0, 1)
     """
-    _check_rule(rule)
+    check_type("rule", rule, Callable, "a function of (splits, leaf)")
     check_count("n_splits", n_splits)
     check_count("max_depth", max_depth)
     check_count("max_trees", max_trees)
@@ -119,7 +113,7 @@ def check_local_rule(
 
 
 def local_rule_log_probability(rule: LocalRule, splits: dict[str, int]) -> float:
-    """Returns the log probability of the splits of a tree: the product of Theorem 5, built from the root down.
+    """Return the log probability of the splits of a tree: the product of Theorem 5, built from the root down.
 
     Parameters
     ----------
@@ -145,19 +139,19 @@ def local_rule_log_probability(rule: LocalRule, splits: dict[str, int]) -> float
     >>> round(local_rule_log_probability(lambda splits, leaf: [0.25, 0.75], {"": 0, "1": 1}), 4)
     -1.674
     """
-    _check_rule(rule)
+    check_type("rule", rule, Callable, "a function of (splits, leaf)")
     check_type("splits", splits, dict, "a dict from paths to numbers of splits")
-    made: dict[str, int] = {}
+    earlier: dict[str, int] = {}
     total = 0.0
     for path in splits:
         check_type("a path", path, str, "a string of '0' and '1'")
     for path in sorted(splits, key=lambda path: (len(path), path)):
-        if (path and path[:-1] not in made) or set(path) - set("01"):
+        if (path and path[:-1] not in earlier) or set(path) - set("01"):
             raise ValueError(f"splits has the path {path!r} and not that above it; give paths of '0' and '1'.")
-        p = _probabilities(rule, made, path, None)
+        p = _probabilities(rule, earlier, path, None)
         split = check_count(f"splits[{path!r}]", splits[path], 0, len(p) - 1)
         total += math.log(p[split]) if p[split] > 0.0 else -math.inf
-        made[path] = split
+        earlier[path] = split
     return total
 
 
@@ -166,21 +160,17 @@ class ModelRule(NamedTuple):
 
     rule: LocalRule
     splits: list[Split]
-    """What the numbers mean: feature, largest code to the left, categories."""
+    """Splits by their numbers: feature, largest code to the left, categories."""
 
 
 def local_rule(model: TreeModel) -> ModelRule:
-    """Returns the split prior of a model as a local rule over all splits that the model has.
+    """Return the split prior of a model as a local rule over all splits that the model has.
 
     Parameters
     ----------
     model : TreeModel
         With `LocalCuts` without ``trivial``, `GridCuts`, `DyadicCuts`, or `CustomSplits` over the first two, and
         ordered columns.
-
-    Returns
-    -------
-    ModelRule
 
     Raises
     ------
@@ -212,10 +202,10 @@ def local_rule(model: TreeModel) -> ModelRule:
         )
     splits = [Split(k, cut, -1) for k in range(model.n_features) for cut in range(int(model.n_codes[k]) - 1)]
 
-    def rule(made: dict[str, int], leaf: str) -> np.ndarray:
+    def rule(earlier: dict[str, int], leaf: str) -> np.ndarray:
         cell: PlainCell = model.root_cell()
         for j, side in enumerate(leaf):
-            cell = model.children(cell, splits[made[leaf[:j]]])[int(side)]
+            cell = model.children(cell, splits[earlier[leaf[:j]]])[int(side)]
         if model.is_forced(cell):
             return np.zeros(len(splits))
         # cuts between two values of a cell are one split there, named by the lower value
@@ -225,16 +215,12 @@ def local_rule(model: TreeModel) -> ModelRule:
     return ModelRule(rule, splits)
 
 
-def _check_rule(rule: Any) -> None:
-    if not callable(rule):
-        raise TypeError(f"rule is {in_words(rule)}; give a function of (splits, leaf).")
-
-
-def _probabilities(rule: LocalRule, made: dict[str, int], leaf: str, n: int | None) -> np.ndarray:
+def _probabilities(rule: LocalRule, earlier: dict[str, int], leaf: str, n: int | None) -> np.ndarray:
+    """Return the probabilities of the splits of a leaf, checked."""
     try:
-        returned = rule(dict(made), leaf)
+        returned = rule(dict(earlier), leaf)
     except Exception as error:
-        raise ValueError(f"rule fails at {leaf!r} of a tree of {len(made)} splits: {in_words(error)}") from error
+        raise ValueError(f"rule fails at {leaf!r} of a tree of {len(earlier)} splits: {in_words(error)}") from error
     p = read_numbers("what rule returns", returned)
     if p.ndim != 1 or (n is not None and len(p) != n) or not np.all(p >= 0.0):
         raise ValueError(f"rule returns shape {p.shape} at {leaf!r}; return probabilities >= 0 of each of the splits.")
@@ -248,7 +234,7 @@ def _leaves(tree: dict[str, int]) -> list[str]:
 
 
 def _labelled_trees(rule: LocalRule, n: int, max_depth: int, max_trees: int) -> Iterator[dict[str, int]]:
-    """All labelled trees that some order of construction reaches with positive probability, each once."""
+    """Yield all labelled trees that some order of construction reaches with positive probability, each once."""
     seen: set[tuple] = {()}
     todo: list[dict[str, int]] = [{}]
     while todo:
@@ -264,11 +250,12 @@ def _labelled_trees(rule: LocalRule, n: int, max_depth: int, max_trees: int) -> 
                     seen.add(key)
                     todo.append(larger)
                     if len(seen) > max_trees:
-                        raise Intractable(len(seen), max_trees, "labelled trees", advice=FEWER_TREES)
+                        advice = "Give fewer splits or a smaller max_depth, or raise max_trees."
+                        raise Intractable(len(seen), max_trees, "labelled trees", advice=advice)
 
 
 def _both_orders(rule: LocalRule, tree: dict[str, int], one: str, other: str, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities (n, n) of each pair of splits of two leaves, the first leaf first and the second one first."""
+    """Return the probabilities (n, n) of each pair of splits of two leaves, in both orders of the leaves."""
     first, second = np.zeros((n, n)), np.zeros((n, n))
     p_one, p_other = _probabilities(rule, tree, one, n), _probabilities(rule, tree, other, n)
     for f in range(n):

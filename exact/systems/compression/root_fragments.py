@@ -1,4 +1,4 @@
-"""The tree with the smallest compositional bound on its risk, over all trees and root fragments at once."""
+"""The tree with the smallest compositional bound on its risk, over all trees and root fragments."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class RootFragmentTree(NamedTuple):
     """The tree that minimises risk plus ``strength`` times the penalty of its best root fragment."""
 
     tree: Tree
-    """Its values are smoothed class probabilities."""
+    """The tree, with smoothed class probabilities at the leaves."""
     fragment: np.ndarray
     """(k,) int64: nodes of the tree at which the best root fragment ends, in preorder."""
     risk: float
     """Error rate on the training rows."""
     penalty: float
-    """``strength`` times the penalty f(T, S, R, delta), as it was minimised."""
+    """``strength`` times the penalty f(T, S, R, delta)."""
     split_bits: float
     """Code length of a split."""
     strength: float
@@ -45,7 +45,7 @@ class RootFragmentTree(NamedTuple):
     n_cells: int
     """Number of cells searched."""
     use_of_rows: str | None = None
-    """How the splits depend on the rows, so that there is no bound; None: they do not, as far as can be seen."""
+    """Reason why the bound does not hold, the dependence of the splits on the rows. None if no dependence is known."""
 
     @property
     def objective(self) -> float:
@@ -85,7 +85,7 @@ def minimise_root_fragment(
     delta: float = 0.05,
     max_cells: int = 20_000_000,
 ) -> RootFragmentTree:
-    """Returns the tree that minimises ``risk + strength * min over R of f(T, S, R, delta)``.
+    """Return the tree that minimises ``risk + strength * min over R of f(T, S, R, delta)``.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def minimise_root_fragment(
     Notes
     -----
     Below a leaf v of the fragment the bound is ``errors + sqrt(n_v |T_v| ln 2 / 2)``, concave in the number of splits
-    of T_v, so the best subtree is a corner of the hull of (leaves, errors) at v (Scott 2004, Theorem 18); above, the
+    of T_v, so the best subtree is a vertex of the hull of (leaves, errors) at v (Scott 2004, Theorem 18); above, the
     bound adds over the leaves of the fragment. One pass for the hulls and one for the fragment. Mansour and McAllester
     (2000), Theorem 3 and section 5, whose recursion does this for one tree.
 
@@ -135,8 +135,8 @@ def minimise_root_fragment(
     --------
     >>> from pactree_mcmc import GridCuts
     >>> x = np.arange(4000.0)[:, None]
-    >>> found = minimise_root_fragment(x, x[:, 0] > 999, split_prior=GridCuts([np.arange(499.5, 4000, 500)]))
-    >>> found.tree.n_leaves, found.risk, round(found.bound.value, 3), found.fragment.tolist()
+    >>> best = minimise_root_fragment(x, x[:, 0] > 999, split_prior=GridCuts([np.arange(499.5, 4000, 500)]))
+    >>> best.tree.n_leaves, best.risk, round(best.bound.value, 3), best.fragment.tolist()
     (2, 0.0, 0.121, [0])
     """
     check_type("split_prior", split_prior, DyadicCuts | GridCuts | FixedTree, "DyadicCuts, GridCuts or a FixedTree")
@@ -144,7 +144,7 @@ def minimise_root_fragment(
         raise ValueError("the tree has joint nodes, which no pruning can part from their parents; give a binary tree.")
     strength = check_number("strength", strength, "a finite number >= 0", 0.0, LARGEST_STRENGTH)
     n_classes, level = check_count("n_classes", n_classes, 2), fragment_level(check_delta(delta))
-    # a prior that depends on depth, so that cells reached by paths of different lengths are told apart
+    # a prior that depends on depth, so that cells at the ends of paths of different lengths have different slots
     prior = ChipmanPrior(0.5, 1.0, max_depth=max_depth)
     model = TreeModel(X, y, tree_prior=prior, split_prior=split_prior, leaf=DirichletMultinomial())
     assert model.classes_ is not None
@@ -167,7 +167,7 @@ def minimise_root_fragment(
 
 
 def _use_of_rows(model: TreeModel) -> str | None:
-    """How the splits of a model depend on the rows, and what to give instead; None: they do not."""
+    """Return how the splits of a model depend on the rows and how to avoid it, or None if they do not."""
     nominal = np.flatnonzero(model.columns.is_nominal)
     if len(nominal) and not isinstance(model.split_prior, FixedTree):
         name = model.columns.names[nominal[0]]
@@ -176,20 +176,20 @@ def _use_of_rows(model: TreeModel) -> str | None:
 
 
 class _Code(NamedTuple):
-    """Code lengths in bits."""
+    """Code lengths in bits, and the level of confidence."""
 
     split: float
-    """Of a further split and leaf."""
+    """Code length of a further split and leaf."""
     leaf: float
-    """Of a tree of one leaf."""
+    """Code length of a tree of one leaf."""
     step: float
-    """Of a step of a path; the path to the root takes one bit."""
+    """Code length of a step of a path; the path to the root takes one bit."""
     level: float
     """ln(2 / delta)."""
 
 
 def _without_empty(graph: CellGraph) -> CellGraph:
-    """The graph of the trees all of whose nodes hold rows; splits have weight 1."""
+    """Return the graph of the trees without empty nodes; splits have weight 1."""
     stop = np.where(by_slot(graph, graph.rows) > 0, 0.0, -np.inf)
     holds = (graph.rows[graph.left] > 0) & (graph.rows[graph.right] > 0)
     return with_terms(graph, log_stop=stop, log_split=0.0, log_rule=np.where(holds, 0.0, -np.inf))
@@ -202,22 +202,23 @@ def _minimise(
     holds = graph.rows > 0
     hull = hull_by_size(with_terms(graph, log_stop=by_slot(graph, np.where(holds, -errors, -np.inf))))
     rows, depth = by_slot(graph, graph.rows).astype(np.float64), _slot_depth(graph)
-    stop, corner = _ends(hull, rows, depth, code, strength)
+    stop, vertex = _ends(hull, rows, depth, code, strength)
     value = best_sums(with_terms(graph, log_stop=stop))
-    grown = grow(model, graph, Fragments(hull, value, stop, corner), [INSIDE])
+    grown = grow(model, graph, Fragments(hull, value, stop, vertex), [INSIDE])
     tree, nodes = as_draws(model, graph, grown).distinct_tree(0), grown.nodes
     inner = nodes[:, FEATURE] != LEAF
     inside = nodes[:, WANTED] == INSIDE
-    goes_on = np.zeros(len(nodes), dtype=bool)
-    goes_on[inner] = inside[np.flatnonzero(inner) + 1]
+    # the left child of a node comes next: the fragment goes on below a node if it contains that child
+    continues = np.zeros(len(nodes), dtype=bool)
+    continues[inner] = inside[np.flatnonzero(inner) + 1]
     risk = float(errors[nodes[~inner, CELL]].sum()) / model.n_rows
     penalty = max(-float(value[0]) / model.n_rows - risk, 0.0)
-    fragment = np.flatnonzero(inside & ~goes_on)
+    fragment = np.flatnonzero(inside & ~continues)
     return RootFragmentTree(tree, fragment, risk, penalty, split_bits, strength, delta, graph.n_cells)
 
 
 def _slot_depth(graph: CellGraph) -> np.ndarray:
-    """Depth of each slot, (n_slots,) float64."""
+    """Return the depth of each slot, (n_slots,) float64."""
     first = by_slot(graph, graph.depth - graph.first_slot[:-1])
     return (first + np.arange(graph.n_slots)).astype(np.float64)
 
@@ -226,15 +227,15 @@ def _slot_depth(graph: CellGraph) -> np.ndarray:
 def _ends(
     hull: Hull, rows: np.ndarray, depth: np.ndarray, code: _Code, strength: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weight (n_slots,) of the best tree below each slot if the fragment ends there, and its corner."""
-    stop, corner = np.full(len(rows), -np.inf), np.zeros(len(rows), dtype=np.int64)
+    """Return the weight (n_slots,) of the best tree below each slot if the fragment ends there, and its vertex."""
+    stop, vertex = np.full(len(rows), -np.inf), np.zeros(len(rows), dtype=np.int64)
     for slot in range(len(rows)):
-        n, way = rows[slot], 1.0 + depth[slot] * code.step
-        path = 2.0 * (math.sqrt(n * way) + way) + 2.0 * (math.sqrt(n * code.level) + code.level)
+        n, path_bits = rows[slot], 1.0 + depth[slot] * code.step
+        path = 2.0 * (math.sqrt(n * path_bits) + path_bits) + 2.0 * (math.sqrt(n * code.level) + code.level)
         for j in range(hull.length[slot]):
             at = hull.start[slot] + j
             bits = code.leaf + (hull.leaves[at] - 1.0) * code.split
             weight = hull.weight[at] - strength * (math.sqrt(n * bits * math.log(2.0) / 2.0) + path)
             if weight > stop[slot]:
-                stop[slot], corner[slot] = weight, j
-    return stop, corner
+                stop[slot], vertex[slot] = weight, j
+    return stop, vertex
