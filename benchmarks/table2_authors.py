@@ -77,7 +77,7 @@ class UnsearchedHS:
     def _search(self, X, label, bounds):
         return {"eta": 0.0}
 
-    def _says(self, base):
+    def _node_votes(self, base):
         counts = base.graph.stats
         fraction = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
         fraction[base.dummy] = [1.0, 0.0]

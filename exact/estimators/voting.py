@@ -60,7 +60,7 @@ class VotingTree(ClassifierOfTree):
         raise NotImplementedError
 
     def _node_votes(self, base: BaseTree) -> NodeVotes:
-        """The vote of each node: its label."""
+        """Return the vote of each node, its label."""
         return NodeVotes(np.eye(len(self.classes_)), base.label)
 
     def _check(self) -> None:
@@ -154,7 +154,7 @@ class VotingTree(ClassifierOfTree):
         return dyadic_tree(X, int(depth), y=label, bounds=bounds).tree
 
     def _counts(self, tree: Tree, X: np.ndarray, label: np.ndarray) -> np.ndarray:
-        return subtrees.count_rows(tree.feature, tree.threshold, tree.right, X, label, len(self.classes_))
+        return subtrees.count_rows(tree, X, label, len(self.classes_))
 
     def _labelled(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> BaseTree:
         """Grow the base tree of some rows, which label its nodes and weigh its subtrees."""

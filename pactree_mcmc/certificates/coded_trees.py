@@ -284,20 +284,20 @@ def _from_ranges(
     most = halvings_of_rows(coded.X, ranges)
     if halvings == ROWS:
         kappa = _shared(coded.X, ranges, most) if shared else most
-        tried = kappa[:, coded.feature][None]
+        halving = kappa[:, coded.feature][None]
     else:
         every = np.indices((MOST_HALVINGS + 1,) * 2).reshape(2, -1).T
-        tried = np.broadcast_to(every[:, :, None], (*every.shape, len(coded.inner)))
+        halving = np.broadcast_to(every[:, :, None], (*every.shape, len(coded.inner)))
     own = ranges[coded.feature]
-    bits, values = np.empty((2, len(tried), len(coded.inner)))
-    for t, kappa in enumerate(tried):
+    bits, values = np.empty((2, len(halving), len(coded.inner)))
+    for t, kappa in enumerate(halving):
         bits[t], values[t] = code_between(coded.low, coded.high, *halved(own, kappa))
     length = np.where(bits < 0.0, np.inf, zeta_nats(np.maximum(bits, 0.0)) + bits * math.log(2.0))
-    paid = zeta_nats(tried).sum(axis=1)
+    halving_nats = zeta_nats(halving).sum(axis=1)
     if shared:
-        best = np.full(len(coded.inner), np.argmin(length.sum(axis=1) + paid[:, 0]))
+        best = np.full(len(coded.inner), np.argmin(length.sum(axis=1) + halving_nats[:, 0]))
     else:
-        best = np.argmin(length + paid, axis=0)
+        best = np.argmin(length + halving_nats, axis=0)
     chosen = best, np.arange(len(coded.inner))
     if not np.isfinite(length[chosen]).all():
         i = int(np.argmax(length[chosen]))
@@ -305,8 +305,8 @@ def _from_ranges(
             f"no threshold of 60 bits in the range of feature {int(coded.feature[i])} lies in [{coded.low[i]}, "
             f"{coded.high[i]}), where node {int(coded.inner[i])} parts the rows; prune it."
         )
-    halving = float(paid[chosen][0] if shared else paid[chosen].sum())
-    return values[chosen], {"thresholds": float(length[chosen].sum()), "halvings": halving}
+    total = float(halving_nats[chosen][0] if shared else halving_nats[chosen].sum())
+    return values[chosen], {"thresholds": float(length[chosen].sum()), "halvings": total}
 
 
 def _shared(X: np.ndarray, ranges: np.ndarray, kappa: np.ndarray) -> np.ndarray:

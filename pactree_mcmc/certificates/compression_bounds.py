@@ -168,8 +168,8 @@ def dyadic_length(low: float, high: float, lower: float, upper: float) -> int:
     >>> dyadic_length(0.2, 0.3, 0.0, 1.0)
     1
     """
-    given = {"low": low, "high": high, "lower": lower, "upper": upper}
-    low, high, lower, upper = (check_number(name, value, "a finite number") for name, value in given.items())
+    ends = {"low": low, "high": high, "lower": lower, "upper": upper}
+    low, high, lower, upper = (check_number(name, value, "a finite number") for name, value in ends.items())
     if upper - lower > LARGEST:
         raise ValueError(f"[{lower}, {upper}] is too wide: its length overflows; rescale the feature.")
     if not lower <= low < high <= upper:

@@ -77,8 +77,8 @@ def tree_bits(tree: Tree, split_bits: Any, n_classes: int = 2) -> np.ndarray:
     >>> tree_bits(Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0]), 4.0).tolist()
     [9.0, 2.0, 2.0]
     """
-    n_classes, asked = check_count("n_classes", n_classes), _asked_bits(tree, split_bits)
-    own = np.where(tree.feature == LEAF, 1.0 + math.log2(n_classes), 1.0 + asked)
+    n_classes, split_bits = check_count("n_classes", n_classes), _read_split_bits(tree, split_bits)
+    own = np.where(tree.feature == LEAF, 1.0 + math.log2(n_classes), 1.0 + split_bits)
     return sum_below(tree.feature, tree.left, tree.right, own)
 
 
@@ -172,10 +172,10 @@ def compute_R(tree: Tree, rows: Any, *, split_bits: Any, n_classes: int = 2, del
         raise ValueError(
             f"node {int(np.argmin(n))} holds no row; the bound is for trees in which every node does: prune it first."
         )
-    asked = _asked_bits(tree, split_bits)
-    below, path = tree_bits(tree, asked, n_classes), np.ones(tree.n_nodes)
+    split_bits = _read_split_bits(tree, split_bits)
+    below, path = tree_bits(tree, split_bits, n_classes), np.ones(tree.n_nodes)
     for i in inner:
-        path[tree.left[i]] = path[tree.right[i]] = path[i] + asked[i] + 2.0
+        path[tree.left[i]] = path[tree.right[i]] = path[i] + split_bits[i] + 2.0
     level = fragment_level(delta)
     subtrees = np.sqrt(n * below * math.log(2.0) / 2.0)
     paths, confidence = 2.0 * (np.sqrt(n * path) + path), 2.0 * (np.sqrt(n * level) + level)
@@ -339,7 +339,8 @@ def dyadic_tree_bound(
     return Bound("Scott, spatially adaptive", counted.risk + float(penalty.sum()), delta, terms)
 
 
-def _asked_bits(tree: Tree, split_bits: Any) -> np.ndarray:
+def _read_split_bits(tree: Tree, split_bits: Any) -> np.ndarray:
+    """Return the code lengths of splits by node, 0 at leaves, checked."""
     check_type("tree", tree, Tree, "a Tree")
     bits = read_numbers("split_bits", split_bits)
     if bits.ndim and bits.shape != (tree.n_nodes,):

@@ -53,8 +53,8 @@ def vote_split_kl(risk: float, tandem: float, kl: float, n: int, delta: float = 
     """
     risk, tandem, kl, n, delta = _check_pair(risk, tandem, kl, n, delta)
     complexity = (2.0 * kl + log_confidence(n, delta / 3.0)) / n
-    seen = np.clip([tandem, 2.0 * risk - tandem, 1.0 - 2.0 * risk + 2.0 * tandem], 0.0, 1.0)
-    both, any_one, alike = (float(p) for p in kl_inverse(seen, complexity))
+    empirical = np.clip([tandem, 2.0 * risk - tandem, 1.0 - 2.0 * risk + 2.0 * tandem], 0.0, 1.0)
+    both, any_one, alike = (float(p) for p in kl_inverse(empirical, complexity))
     raw, mu = _best_mu(both, any_one, alike)
     terms = {"mu": mu, "bound on both err": both, "bound on one or both err": any_one}
     terms |= {"bound on both or neither": alike, "empirical risk": risk}
@@ -93,13 +93,13 @@ def vote_coin_betting(risk: float, tandem: float, kl: float, n: int, delta: floa
     0.3892
     """
     risk, tandem, kl, n, delta = _check_pair(risk, tandem, kl, n, delta)
-    tried = read_numbers("mus", mus)
-    if tried.ndim != 1 or not len(tried) or not np.all((tried < 0.5) & (tried >= -1e6)):
-        raise ValueError(f"mus has shape {tried.shape}; give numbers below 1/2, at least one.")
+    mus = read_numbers("mus", mus)
+    if mus.ndim != 1 or not len(mus) or not np.all((mus < 0.5) & (mus >= -1e6)):
+        raise ValueError(f"mus has shape {mus.shape}; give numbers below 1/2, at least one.")
     regret = 0.5 * math.log(math.pi) + float(gammaln(n + 1.0) - gammaln(n + 0.5))
-    complexity = (2.0 * kl + regret + math.log(len(tried) / delta)) / n
-    raw, mu, mean = _best_bet(risk, tandem, complexity, tried)
-    terms = {"mu": mu, "bound on the mean": mean, "values of mu": float(len(tried)), "empirical risk": risk}
+    complexity = (2.0 * kl + regret + math.log(len(mus) / delta)) / n
+    raw, mu, mean = _best_bet(risk, tandem, complexity, mus)
+    terms = {"mu": mu, "bound on the mean": mean, "values of mu": float(len(mus)), "empirical risk": risk}
     terms |= {"empirical tandem loss": tandem, "2 KL / n": 2.0 * kl / n}
     return Bound("vote, coin betting", raw, delta, terms)
 

@@ -286,13 +286,13 @@ class _Grower:
 
     def _bound(self, n_inner: int, errors: int, nats: float, compressed: bool) -> float:
         n = len(self.X)
-        paid = message_nats(2 * n_inner + 1, self.alphabet, self.parents) | {"thresholds": nats}
+        code = message_nats(2 * n_inner + 1, self.alphabet, self.parents) | {"thresholds": nats}
         if compressed:
             if n_inner >= n:
                 return math.inf
-            paid |= compression_nats(n_inner, n_inner, n)
+            code |= compression_nats(n_inner, n_inner, n)
             n -= n_inner
-        return by_tail("", paid, n, min(errors, n), self.delta).raw
+        return by_tail("", code, n, min(errors, n), self.delta).raw
 
     def _tree(self, splits: dict[int, tuple[_Split, int]]) -> Tree:
         """Build the tree of some splits, by the number of the node that they split and that of its left child."""
@@ -356,17 +356,17 @@ def _splits_by_errors(
             if a == b or i + 1 < min_rows or n - i - 1 < min_rows:
                 continue
             errors = n - left.max() - right.max()
-            paid = base[k] + _threshold_nats(a, b, listed[offset[k] : offset[k + 1]], lower[k], upper[k])
-            if paid == np.inf:
+            nats = base[k] + _threshold_nats(a, b, listed[offset[k] : offset[k + 1]], lower[k], upper[k])
+            if nats == np.inf:
                 continue
             won = before - _entropy(left) - _entropy(right)
-            richer, cheaper = won > gain[errors], paid < cost[errors]
+            richer, cheaper = won > gain[errors], nats < cost[errors]
             if (
                 (richer or (won == gain[errors] and cheaper))
                 if by_gain
-                else (cheaper or (paid == cost[errors] and richer))
+                else (cheaper or (nats == cost[errors] and richer))
             ):
-                feature[errors], low[errors], cost[errors], gain[errors] = k, a, paid, won
+                feature[errors], low[errors], cost[errors], gain[errors] = k, a, nats, won
     return feature, low, cost, gain
 
 

@@ -228,22 +228,22 @@ def _fewest_misses(graph: CellGraph, sides: _Sides, alarms: np.ndarray, penalty:
     alarms_of = np.stack([np.zeros_like(sides.null), sides.null], axis=1)
     gain = np.stack([-sides.other, np.zeros_like(sides.other)], axis=1).astype(np.float64)
     plain = with_terms(graph, log_stop=0.0)
-    floor, tried = None, min(FIRST_SIZES, most)
+    floor, most_tried = None, min(FIRST_SIZES, most)
     while True:
-        sizes = best_by_size(plain, tried, counts=alarms_of, gain=gain, max_count=int(alarms[tried - 1]))
+        sizes = best_by_size(plain, most_tried, counts=alarms_of, gain=gain, max_count=int(alarms[most_tried - 1]))
         wide, tall = int(sizes.wide[0]), int(sizes.tall[0])
         misses = -sizes.value[: wide * tall].reshape(tall, wide)
         allowed = np.arange(tall)[:, None] <= alarms[:wide]
         cost = np.where(allowed, misses / n1 + penalty[:wide], np.inf)
         leaves = int(np.argmin(cost.min(axis=0)))
         t = int(np.argmin(cost[:, leaves]))
-        if tried == most:
+        if most_tried == most:
             break
         floor = _fewest_possible(plain, sides, alarms) if floor is None else floor
         useful = np.flatnonzero(floor / n1 + penalty < cost[t, leaves])
-        if len(useful) == 0 or useful[-1] < tried:
+        if len(useful) == 0 or useful[-1] < most_tried:
             break
-        tried = min(int(useful[-1]) + 1, 2 * tried)
+        most_tried = min(int(useful[-1]) + 1, 2 * most_tried)
     return _Best(sizes, t * wide + leaves, leaves + 1, t, int(misses[t, leaves]))
 
 
@@ -258,8 +258,8 @@ def _fewest_possible(graph: CellGraph, sides: _Sides, alarms: np.ndarray) -> np.
     for multiplier in MULTIPLIERS:
         cost = np.minimum(sides.other.astype(np.float64), multiplier * sides.null)
         hull = hull_by_size(with_terms(graph, log_stop=-cost))
-        corners = slice(int(hull.start[0]), int(hull.start[0] + hull.length[0]))
-        out = np.maximum(out, -np.interp(k, hull.leaves[corners], hull.weight[corners]) - multiplier * alarms)
+        vertices = slice(int(hull.start[0]), int(hull.start[0] + hull.length[0]))
+        out = np.maximum(out, -np.interp(k, hull.leaves[vertices], hull.weight[vertices]) - multiplier * alarms)
     return np.ceil(out - 1e-6)
 
 

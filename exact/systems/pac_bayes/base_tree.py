@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pactree_mcmc.certificates.occam_bounds import sum_below
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.routing import Routes, depths_between
@@ -51,43 +52,18 @@ def base_tree(
     parent and votes only for rows for which no other node votes, since in the paper a dummy is not a node of T0 and has
     no label. Without, its label is class 0.
     """
-    label, dummy = majorities(labelling)
+    label, dummy = np.argmax(labelling, axis=1), labelling.sum(axis=1) == 0.0
     counts = labelling if counts is None else counts
     inner = np.flatnonzero(tree.feature != LEAF)
     if dummies_abstain:
         for child in (tree.left[inner], tree.right[inner]):
             bare = dummy[child]
             label[child[bare]] = label[inner[bare]]
-    rows, errors = count_errors(counts, label)
+    rows = counts.sum(axis=1)
+    errors = rows - counts[np.arange(tree.n_nodes), label]
     is_leaf = tree.feature == LEAF
-    graph = _graph_of(tree, inner, counts, rows)
+    graph = _graph_of(tree, inner, counts, rows.astype(np.int64))
     return BaseTree(tree, tree.routes(), np.cumsum(is_leaf) - is_leaf, graph, label, dummy, errors, dummies_abstain)
-
-
-@jit
-def majorities(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the most frequent class (n_nodes,) of each node, the smallest of several, and True for empty nodes."""
-    m, n_classes = counts.shape
-    label, empty = np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.bool_)
-    for i in range(m):
-        most = 0.0
-        for j in range(n_classes):
-            if counts[i, j] > most:
-                label[i], most = j, counts[i, j]
-        empty[i] = most == 0.0
-    return label, empty
-
-
-@jit
-def count_errors(counts: np.ndarray, label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number of rows (n_nodes,) of each node, and how many of them have another label than the node."""
-    rows, errors = np.zeros(len(label), dtype=np.int64), np.zeros(len(label))
-    for i in range(len(label)):
-        total = 0.0
-        for j in range(counts.shape[1]):
-            total += counts[i, j]
-        rows[i], errors[i] = np.int64(total), total - counts[i, label[i]]
-    return rows, errors
 
 
 def _graph_of(tree: Tree, inner: np.ndarray, counts: np.ndarray, rows: np.ndarray) -> CellGraph:
@@ -113,33 +89,11 @@ def _graph_of(tree: Tree, inner: np.ndarray, counts: np.ndarray, rows: np.ndarra
     )
 
 
-@jit
-def count_rows(
-    feature: np.ndarray, threshold: np.ndarray, right: np.ndarray, x: np.ndarray, label: np.ndarray, n_classes: int
-) -> np.ndarray:
-    """Return the rows of each class in each node of a tree in preorder, (n_nodes, n_classes) float64.
-
-    The nodes below a node have the numbers after its own. Therefore its counts are a difference of two cumulative sums
-    over leaves.
-    """
-    m = len(feature)
-    so_far, end = np.zeros((m + 1, n_classes)), np.empty(m, dtype=np.int64)
-    for i in range(len(x)):
-        node = np.int64(0)
-        while feature[node] >= 0:
-            node = node + 1 if x[i, feature[node]] <= threshold[node] else np.int64(right[node])
-        so_far[node + 1, label[i]] += 1.0
-    end[0] = m
-    for i in range(m):
-        for j in range(n_classes):
-            so_far[i + 1, j] += so_far[i, j]
-        if feature[i] >= 0:
-            end[i + 1], end[right[i]] = right[i], end[i]
-    # the end of a node lies behind it, so its own sum is not read again
-    for i in range(m):
-        for j in range(n_classes):
-            so_far[i, j] = so_far[end[i], j] - so_far[i, j]
-    return so_far[:m]
+def count_rows(tree: Tree, X: np.ndarray, label: np.ndarray, n_classes: int) -> np.ndarray:
+    """Return the rows of each class in each node of a tree, (n_nodes, n_classes) float64."""
+    place = label * tree.n_nodes + tree.routes().leaves(X)
+    by_leaf = np.bincount(place, minlength=n_classes * tree.n_nodes).reshape(n_classes, -1).astype(np.float64)
+    return np.column_stack([sum_below(tree.feature, tree.left, tree.right, counts) for counts in by_leaf])
 
 
 class Weights(NamedTuple):

@@ -161,12 +161,12 @@ def vote_excess_bound(
     columns = {name: _read_column(name, *value_and_range) for name, value_and_range in ranges.items()}
     if len({len(values) for values in columns.values()}) > 1:
         raise ValueError("excess, deviation and log_prior have different lengths; give one number for each classifier.")
-    paid = -columns["log_prior"] / (lam * n)
-    i = int(np.argmin(columns["excess"] + columns["deviation"] + paid))
+    prior_cost = -columns["log_prior"] / (lam * n)
+    i = int(np.argmin(columns["excess"] + columns["deviation"] + prior_cost))
     terms = {
         "excess risk": float(columns["excess"][i]),
         "deviation": float(columns["deviation"][i]),
-        "log(1 / P(h)) / (lambda n)": float(paid[i]) + 0.0,
+        "log(1 / P(h)) / (lambda n)": float(prior_cost[i]) + 0.0,
         "confidence": confidence_term(n, lam, delta),
     }
     raw = n_classes / (1.0 - lam / 2.0) * sum(terms.values())

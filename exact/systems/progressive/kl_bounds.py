@@ -113,20 +113,20 @@ def kl_bound(model: TreeModel, tree: Tree, *, splits: str = "corollary", max_cel
     if log_prior == -math.inf:
         raise ValueError("the tree cannot occur under the model: its prior is 0.")
     n_leaves = int((tree.feature == LEAF).sum())
-    paid = 0.0
+    split_cost = 0.0
     if not model.split_prior.is_even:
-        paid = -sum(model.log_rule(cell, split) for _, cell, split in model.visit(tree) if split is not None)
-        log_prior += paid
+        split_cost = -sum(model.log_rule(cell, split) for _, cell, split in model.visit(tree) if split is not None)
+        log_prior += split_cost
     elif told(parts_rows, model.split_prior):
-        paid = log_n_splits(model, tree)
-        log_prior += paid
+        split_cost = log_n_splits(model, tree)
+        log_prior += split_cost
         # log(N + 1) bounds the splits of an ordered feature only: m categories have 2^(m - 1) - 1
         if splits == "global":
-            paid = math.log(count_splittings(model, tree, int(max_cells)))
+            split_cost = math.log(count_splittings(model, tree, int(max_cells)))
         elif splits == "corollary" and not any(tree.categories[tree.feature != LEAF] >= 0):
-            paid = n_leaves * math.log(model.n_rows + 2)
+            split_cost = n_leaves * math.log(model.n_rows + 2)
     leaves = (model.target.n_classes - 1) * n_leaves / (n_frozen + 1)
-    return KLBound((0.0 - log_prior) / n_stages, leaves, paid / n_stages)
+    return KLBound((0.0 - log_prior) / n_stages, leaves, split_cost / n_stages)
 
 
 def check_mixture(model: Any, splits: str) -> tuple[int, int]:

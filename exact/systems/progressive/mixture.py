@@ -302,16 +302,16 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
         return out[route.reshape(-1)] / len(self._orders)
 
     def root_split_pmf(self) -> dict[RootKey, float]:
-        """Distribution of the root split, the mean over the stages."""
+        """Return the distribution of the root split, the mean over the stages."""
         stop, fraction = self._root_pmf
         return self._marginals.name_root_pmf(float(stop), fraction)
 
     def cell_probabilities(self) -> CellProbabilities:
-        """Leaf and split probabilities of every cell of ``graph``, means over the stages."""
+        """Return the leaf and split probabilities of every cell of ``graph``, means over the stages."""
         return self._marginals.cell_probabilities()
 
     def n_leaves_pmf(self) -> np.ndarray:
-        """Distribution of the number of leaves, the mean over the stages; entry m is P(m leaves)."""
+        """Return the distribution of the number of leaves, the mean over the stages; entry m is P(m leaves)."""
         # the empty leaf beside the stage counts as one more
         by_order = []
         for i in range(len(self._orders)):
@@ -329,7 +329,7 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
         return _mean_of_pmfs(by_order)
 
     def feature_inclusion(self) -> np.ndarray:
-        """Probability (p,) that a tree splits on each feature at least once, the mean over the stages."""
+        """Return the probability (p,) that a tree splits on each feature at least once, the mean over the stages."""
         p, never = self.model.n_features, []
         for i in range(len(self._orders)):
             stages, log_inside, occurs = self._summed(i)
@@ -339,11 +339,11 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
         return 1.0 - np.mean(never, axis=0).clip(0.0, 1.0)
 
     def map_tree(self) -> Tree:
-        """The most probable tree at the last stage, given all of the model's S."""
+        """Return the most probable tree at the last stage, given all of the model's S."""
         return ExactPosterior(self.model, self.graph).map_tree()
 
     def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior:
-        """Independent draws, each from a stage drawn uniformly, as a SampledPosterior of one chain.
+        """Return independent draws, each from a stage drawn uniformly, as a SampledPosterior of one chain.
 
         Scores and leaf values of the draws are those of the whole data; with frozen leaves values are the stage's too.
 

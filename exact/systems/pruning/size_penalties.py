@@ -41,20 +41,20 @@ def best_for_sizes(graph: CellGraph, penalty: Callable[[np.ndarray], np.ndarray]
     if is_concave(penalties):
         hull = hull_by_size(graph)
         vertices = slice(int(hull.start[0]), int(hull.start[0] + hull.length[0]))
-        paid = penalties[hull.leaves[vertices].astype(np.int64) - 1]
-        i = int(np.argmax(hull.weight[vertices] - paid))
-        return Chosen(hull, i, float(hull.weight[vertices][i]), float(paid[i]))
-    largest, tried = best_sums(graph)[0], FIRST_SIZES
+        penalties = penalties[hull.leaves[vertices].astype(np.int64) - 1]
+        i = int(np.argmax(hull.weight[vertices] - penalties))
+        return Chosen(hull, i, float(hull.weight[vertices][i]), float(penalties[i]))
+    largest, most_tried = best_sums(graph)[0], FIRST_SIZES
     while True:
-        sizes = best_by_size(graph, min(tried, most))
+        sizes = best_by_size(graph, min(most_tried, most))
         n = int(sizes.wide[0])
         value = sizes.value[:n] - penalties[:n]
         i = int(np.argmax(value))
         # no tree of a size beyond these can be better, whatever its log weight
         useful = int(np.sum(largest - penalties > value[i]))
-        if useful <= tried:
+        if useful <= most_tried:
             return Chosen(sizes, i, float(sizes.value[i]), float(penalties[i]))
-        tried = min(useful, 4 * tried)
+        most_tried = min(useful, 4 * most_tried)
 
 
 def sizes_penalty(penalty: Any, leaves: np.ndarray) -> np.ndarray:
