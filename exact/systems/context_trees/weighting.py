@@ -232,29 +232,33 @@ class ContextTreeWeighting:
         length = trie.depth[:n_nodes]
         n_children = np.bincount(parent, minlength=n_nodes)
         inner, n_missing = length < depth, m - n_children
+        # a chain of cells for each context; for each length its chains come first, then m - 1 cells of unseen contexts
         n_cells = np.where(inner, np.maximum(n_children + (n_missing > 0) - 1, 1), 1)
         by_length = np.argsort(length, kind="stable")
         cell = np.empty(n_nodes, dtype=np.int64)
         cell[by_length] = np.cumsum(n_cells[by_length]) - n_cells[by_length]
         cell += (m - 1) * np.maximum(length - 1, 0)
         n_above = np.cumsum(np.bincount(length, weights=n_cells, minlength=depth + 1)).astype(np.int64)
-        unseen = n_above + (m - 1) * np.arange(depth + 1)  # one behind the cells of the unseen of each length
+        unseen = n_above + (m - 1) * np.arange(depth + 1)
+        # cell unseen[d] - k is the one of k unseen contexts of length d
         total = int(unseen[-1])
         left, right = np.full(total, NONE), np.full(total, NONE)
         depths, stop, split = np.zeros(total, dtype=np.int64), np.full(total, -np.inf), np.zeros(total)
 
+        # cell j of a chain divides its context into child j and the others, which are cell j + 1
         rank = _ranks(n_children)
         first = rank < n_cells[parent]
         left[(cell[parent] + rank)[first]] = cell[child[first]]
         own = np.repeat(cell[inner], n_cells[inner]) + _ranks(n_cells[inner])
         right[own] = own + 1
-        closing = inner & (n_children > 0)
-        at = (cell + n_cells - 1)[closing]
-        right[at] = unseen[length[closing] + 1] - n_missing[closing]
-        full = closing & (n_missing == 0)
-        right[(cell + n_cells - 1)[full]] = cell[child[np.cumsum(n_children)[full] - 1]]
+        # the others of the last cell are all unseen, or the last child if no context is unseen
+        last, some = cell + n_cells - 1, inner & (n_children > 0)
+        right[last[some]] = unseen[length[some] + 1] - n_missing[some]
+        full = some & (n_missing == 0)
+        right[last[full]] = cell[child[np.cumsum(n_children)[full] - 1]]
         for node in np.flatnonzero(inner & (n_children == 0)):
             left[cell[node]], right[cell[node]] = unseen[length[node] + 1] - 1, unseen[length[node] + 1] - m + 1
+        # k unseen contexts are one and k - 1; one has m longer ones, which are one and m - 1
         for d in range(1, depth + 1):
             several = np.arange(unseen[d] - m + 1, unseen[d] - 1)
             depths[unseen[d] - m + 1 : unseen[d]] = d
