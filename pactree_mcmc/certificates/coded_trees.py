@@ -71,10 +71,10 @@ def compression_tree_bound(
 ) -> TreeBound:
     """Bound the risk of a tree whose thresholds are values of a few counted rows.
 
-    A row holds the thresholds of all nodes for which its value of the feature lies between the same neighbours, so d
-    rows may encode m > d thresholds: the nodes are listed in the order of their rows, and ``1 / C(m - 1, d - 1)`` is
-    paid for how many nodes each row has, ``zeta(m - d)`` for m. Rows on which the tree errs are taken first, since
-    rows of the compression set are not counted.
+    A row encodes the thresholds of all nodes for which its value of the feature lies between the same neighbours, so d
+    rows may encode m > d thresholds. The message lists the nodes in the order of their rows. The numbers of nodes of
+    the rows have the prior ``1 / C(m - 1, d - 1)``, and m has ``zeta(m - d)``. Rows on which the tree errs come first,
+    since rows of the compression set are not counted.
 
     Parameters
     ----------
@@ -143,8 +143,8 @@ def occam_tree_bound(
         kappa and kappa' of a feature: as often as the halved range still holds the values of the rows (the paper's; 0
         on a side of the middle without rows), or for each threshold those of the shortest message.
     shared : bool, default False
-        Whether all thresholds have the same kappa and kappa', paid for once (the paper's homogeneous systems); by
-        "rows" the smallest of the features that have rows on that side of the middle.
+        True if all thresholds have the same kappa and kappa', which the message contains once (the paper's homogeneous
+        systems); by "rows" the smallest of the features that have rows on that side of the middle.
     {coded_options}
 
     Raises
@@ -156,7 +156,7 @@ def occam_tree_bound(
     Notes
     -----
     Cost O(n depth), 625 codes a threshold if the cheapest is sought. Shah (2007), Theorem 3 by the binomial tail, and
-    Theorem 5 with section 4.2. Leaves have no threshold and pay for none.
+    Theorem 5 with section 4.2. The message has no thresholds of leaves.
 
     Examples
     --------
@@ -173,12 +173,12 @@ def occam_tree_bound(
         raise ValueError("give either thresholds, a list for each feature, or ranges, two numbers for each feature.")
     if thresholds is not None:
         name = "Occam of a tree, listed thresholds"
-        values, paid = _from_lists(coded, read_lists(thresholds, p))
+        values, threshold_nats = _from_lists(coded, read_lists(thresholds, p))
     else:
         name = "Occam of a tree, coded thresholds"
         check_choice("halvings", halvings, HALVINGS)
-        values, paid = _from_ranges(coded, read_ranges(ranges, p), halvings, check_flag("shared", shared))
-    nats = message_nats(tree.n_nodes, max(p, n_classes), parents) | paid
+        values, threshold_nats = _from_ranges(coded, read_ranges(ranges, p), halvings, check_flag("shared", shared))
+    nats = message_nats(tree.n_nodes, max(p, n_classes), parents) | threshold_nats
     errors = int(coded.wrong.sum())
     bounded = _with_thresholds(tree, coded, values)
     return _of_tree(by_tail(name, nats, n, errors, delta), bounded, np.empty(0, dtype=np.int64), n, errors)

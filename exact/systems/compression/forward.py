@@ -40,7 +40,7 @@ class ForwardTree(NamedTuple):
     """The tree whose risk is bounded."""
     bound: TreeBound
     path: np.ndarray
-    """(s,) float64: bounds of the trees of 1, ..., s leaves on the way, with a row of its own for each threshold."""
+    """(s,) float64: bounds of the trees of 1, ..., s leaves, if each threshold needs a row of its own."""
     rounds: int
     """Number of further halvings of the ranges with which the tree was grown; 0 without ranges."""
 

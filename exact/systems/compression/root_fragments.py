@@ -113,7 +113,7 @@ def minimise_root_fragment(
     Returns
     -------
     RootFragmentTree
-        With strength 1 no tree has a smaller bound. Every node of the tree holds a row, as the theorem asks.
+        With strength 1 no tree has a smaller bound. No node of the tree is empty, as the theorem requires.
 
     Raises
     ------

@@ -57,8 +57,8 @@ def base_tree(
     inner = np.flatnonzero(tree.feature != LEAF)
     if dummies_abstain:
         for child in (tree.left[inner], tree.right[inner]):
-            bare = dummy[child]
-            label[child[bare]] = label[inner[bare]]
+            is_dummy = dummy[child]
+            label[child[is_dummy]] = label[inner[is_dummy]]
     rows = counts.sum(axis=1)
     errors = rows - counts[np.arange(tree.n_nodes), label]
     is_leaf = tree.feature == LEAF
