@@ -100,19 +100,6 @@ def test_a_confidence_that_costs_nothing_is_noticed(monkeypatch):
     assert abs(bound.raw - excess_by_hand()) > 1e-3
 
 
-def test_the_mean_excess_of_majority_labels_obeys_its_term():
-    """Cells of constant class probabilities, labelled by n rows: expected excess below the term for labels."""
-    rng, m, n = np.random.default_rng(0), 40, 400
-    eta = np.tile([0.45, 0.55], m // 2)
-    excess = []
-    for _ in range(300):
-        cell = rng.integers(0, m, n)
-        ones = np.bincount(cell, rng.random(n) < eta[cell], minlength=m)
-        label = 2 * ones > np.bincount(cell, minlength=m)
-        excess.append(np.mean(np.where(label == (eta > 0.5), 0.0, 0.1)))
-    assert np.mean(excess) <= 2 * math.sqrt(m * math.log(4) / n) + m / (math.e * n)
-
-
 def test_bad_input():
     with pytest.raises(ValueError, match="different lengths"):
         exact.vote_excess_bound([0.0, 0.1], [0.0], [0.0], n=10, n_classes=2)
