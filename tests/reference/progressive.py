@@ -1,4 +1,4 @@
-"""The progressive mixture by enumerating every tree afresh at every stage, and by the path recursion of the paper."""
+"""The progressive mixture by enumerating every tree at every stage."""
 
 import math
 from dataclasses import replace

@@ -32,6 +32,7 @@ from ...recursion.inside_outside import CELL, FEATURE, WANTED
 from ...recursion.terms import with_terms
 from ...semirings.algebras import Best, BestBySize
 from ..dyadic.trees import DyadicProblem, check_factor, dyadic_problem, grown_tree
+from ..pruning.size_penalties import root_vertices
 from .tolerances import erm_tolerance, srm_tolerance
 
 FIRST_SIZES = 16
@@ -257,9 +258,8 @@ def _fewest_possible(graph: CellGraph, sides: _Sides, alarms: np.ndarray) -> np.
     out = np.zeros(len(k))
     for multiplier in MULTIPLIERS:
         cost = np.minimum(sides.other.astype(np.float64), multiplier * sides.null)
-        hull = hull_by_size(with_terms(graph, log_stop=-cost))
-        vertices = slice(int(hull.start[0]), int(hull.start[0] + hull.length[0]))
-        out = np.maximum(out, -np.interp(k, hull.leaves[vertices], hull.weight[vertices]) - multiplier * alarms)
+        leaves, weight = root_vertices(hull_by_size(with_terms(graph, log_stop=-cost)))
+        out = np.maximum(out, -np.interp(k, leaves, weight) - multiplier * alarms)
     return np.ceil(out - 1e-6)
 
 

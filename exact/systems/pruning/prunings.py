@@ -21,7 +21,7 @@ from ...recursion.inside_outside import CELL, FEATURE, RIGHT
 from ...recursion.terms import with_terms
 from ...semirings.algebras import BestBySize
 from ...semirings.hulls import Hull
-from .size_penalties import best_for_sizes, dominates, increasing_penalty, is_concave, sizes_penalty
+from .size_penalties import best_for_sizes, dominates, increasing_penalty, is_concave, root_vertices, sizes_penalty
 
 ROUNDING = 1e-13
 """Fraction of the root's cost below which costs are rounding errors."""
@@ -224,9 +224,8 @@ class Prunings:
             within = self.family(dominated_by)
             sizes, cost = within.n_leaves[::-1], within.cost[::-1]
         elif is_concave(phi):
-            hull = self._hull
-            vertices = slice(int(hull.start[0]), int(hull.start[0] + hull.length[0]))
-            sizes, cost = hull.leaves[vertices].astype(np.int64), -hull.weight[vertices] / self._weight
+            sizes, log_weight = root_vertices(self._hull)
+            cost = -log_weight / self._weight
         else:
             sizes, cost = np.arange(1, self.tree.n_leaves + 1), self.minimum_cost[1:]
         members, threshold = follow_hull(cost, phi[sizes - 1])

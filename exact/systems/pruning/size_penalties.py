@@ -40,10 +40,10 @@ def best_for_sizes(graph: CellGraph, penalty: Callable[[np.ndarray], np.ndarray]
     penalties = penalty(np.arange(1.0, most + 1.0))
     if is_concave(penalties):
         hull = hull_by_size(graph)
-        vertices = slice(int(hull.start[0]), int(hull.start[0] + hull.length[0]))
-        penalties = penalties[hull.leaves[vertices].astype(np.int64) - 1]
-        i = int(np.argmax(hull.weight[vertices] - penalties))
-        return Chosen(hull, i, float(hull.weight[vertices][i]), float(penalties[i]))
+        leaves, weight = root_vertices(hull)
+        penalties = penalties[leaves - 1]
+        i = int(np.argmax(weight - penalties))
+        return Chosen(hull, i, float(weight[i]), float(penalties[i]))
     largest, most_tried = best_sums(graph)[0], FIRST_SIZES
     while True:
         sizes = best_by_size(graph, min(most_tried, most))
@@ -55,6 +55,12 @@ def best_for_sizes(graph: CellGraph, penalty: Callable[[np.ndarray], np.ndarray]
         if useful <= most_tried:
             return Chosen(sizes, i, float(sizes.value[i]), float(penalties[i]))
         most_tried = min(useful, 4 * most_tried)
+
+
+def root_vertices(hull: Hull) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of leaves, int64, and the log weights of the vertices of the root's hull."""
+    vertices = slice(int(hull.start[0]), int(hull.start[0] + hull.length[0]))
+    return hull.leaves[vertices].astype(np.int64), hull.weight[vertices]
 
 
 def sizes_penalty(penalty: Any, leaves: np.ndarray) -> np.ndarray:
