@@ -96,7 +96,7 @@ def test_draws_and_reproducibility(post):
 
 
 def failures(samples, delta, n=60):
-    """How often any of the alternatives fails, and the one chosen."""
+    """Return the fractions of samples in which any of the bounds fails, and in which the chosen one does."""
     any_fails = chosen_fails = 0
     for seed in range(samples):
         post = prior_posterior(10_000 + seed, n=25, depth=1)

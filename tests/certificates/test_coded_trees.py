@@ -218,7 +218,7 @@ def best_stumps(samples, n=40, seed=1):
 
 
 def failures(samples, delta):
-    """How often a bound on the risk of the best stump, which is 1/2, fails."""
+    """Return the fraction of samples in which a bound on the risk of the best stump, which is 1/2, fails."""
     failed = np.zeros(2)
     for tree, X, y in best_stumps(samples):
         failed[0] += pc.compression_tree_bound(tree, X, y, delta=delta).raw < 0.5

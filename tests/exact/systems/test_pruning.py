@@ -111,7 +111,7 @@ def test_prunings_against_all_of_them(seed):
 
 
 def check_cost(tree, n_leaves, cost, X, y, weight, regression):
-    """What a pruning predicts costs what it is said to."""
+    """Check the cost of a pruning by its predictions."""
     w = np.ones(len(y)) if weight is None else weight
     called = tree.predict(X.astype(np.float32))
     loss = (called - y) ** 2 if regression else called != y

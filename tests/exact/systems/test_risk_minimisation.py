@@ -174,7 +174,7 @@ def test_bad_input():
 
 
 def test_too_many_cells_in_the_words_of_the_call():
-    """What is said to fit is an argument of the function, and does fit."""
+    """The settings that the error proposes are arguments of the function, and fit."""
     rng = np.random.default_rng(0)
     X, y = rng.random((200, 3)), rng.integers(0, 2, 200)
     calls = [
