@@ -25,7 +25,7 @@ from table2_rules import HSVoteClassifier, PrunedTreeClassifier
 
 from exact import PACBayesTreeClassifier
 from exact.estimators import voting
-from exact.systems.pac_bayes.base_tree import Says, weigh
+from exact.systems.pac_bayes.base_tree import NodeVotes, weigh
 
 CROWD = ["crowdsourced_mapping_train"], [2, 0, 1, 5, 3, 4]
 """The training sizes of Table 1 are those of the training file alone; the order of the classes in the authors' code."""
@@ -77,11 +77,11 @@ class UnsearchedHS:
     def _search(self, X, label, bounds):
         return {"eta": 0.0}
 
-    def _says(self, base):
+    def _node_votes(self, base):
         counts = base.graph.stats
         fraction = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
         fraction[base.dummy] = [1.0, 0.0]
-        return Says(fraction, np.arange(base.tree.n_nodes))
+        return NodeVotes(fraction, np.arange(base.tree.n_nodes))
 
     def _weights(self, base, chosen):
         counts, lost = base.graph.stats, 1.0 - 2.0**-9

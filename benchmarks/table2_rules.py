@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from exact.answers import best_sums, occurrences
-from exact.estimators.rows import Rows
+from exact.estimators.base import Rows
 from exact.estimators.voting import VotingTree, check_optional_factor, check_penalty
 from exact.graph.cells import CellGraph
 from exact.recursion.terms import with_terms
-from exact.systems.pac_bayes.base_tree import BaseTree, Says, Weights, weigh
-from exact.systems.pac_bayes.subtrees import spatial_penalty
+from exact.systems.pac_bayes.base_tree import BaseTree, NodeVotes, Weights, spatial_penalty, weigh
 
 
 def size_terms(base: BaseTree, alpha: float) -> np.ndarray:
@@ -198,7 +197,7 @@ class HSVoteClassifier(VotingTree):
             )
         super()._fit_rows(rows, bounds)
 
-    def _says(self, base: BaseTree) -> Says:
+    def _node_votes(self, base: BaseTree) -> NodeVotes:
         """The fractions of the two classes among a node's rows, or its parent's."""
         counts, tree = base.graph.stats, base.tree
         fraction = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
@@ -206,7 +205,7 @@ class HSVoteClassifier(VotingTree):
         for child in (tree.left[inner], tree.right[inner]):
             bare = base.dummy[child]
             fraction[child[bare]] = fraction[inner[bare]]
-        return Says(fraction, np.arange(tree.n_nodes))
+        return NodeVotes(fraction, np.arange(tree.n_nodes))
 
     def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
         inner = base.tree.feature >= 0

@@ -33,39 +33,44 @@ from .posterior import BestTrees, ExactPosterior
 from .predicting import CellProbabilities
 from .recursion.terms import by_slot, with_terms
 from .solving import solve
-from .systems.blanchard.global_splitting import count_global_splittings, solve_global_splitting
-from .systems.blanchard.infimum import KLInfimum, kl_infimum
-from .systems.blanchard.kullback import KLBound, MinimaxBound, kl_bound, minimax_lower_bound, vc_kl_bound
-from .systems.blanchard.local_rules import (
+from .systems.compression.forward import ForwardTree, forward_tree
+from .systems.compression.root_fragments import RootFragmentTree, minimise_root_fragment
+from .systems.context_trees.weighting import ContextTreeWeighting, TreeSource, context_tree_weighting
+from .systems.dyadic.bounds import OracleInequality, dyadic_fragment_bound, dyadic_oracle
+from .systems.dyadic.penalties import AdditivePenalty, RootFragments, SizePenalty, SpatiallyAdaptive, SquareRoot
+from .systems.dyadic.trees import PenalisedTree, minimise_risk
+from .systems.neyman_pearson.tolerances import vc_failure, vc_failure_iid, vc_tolerance
+from .systems.neyman_pearson.trees import Guarantee, NeymanPearsonTree, neyman_pearson_tree
+from .systems.pac_bayes.bounds import AdaptiveRate, adaptive_rate, oracle_bound, vote_excess_bound
+from .systems.progressive.global_splitting import count_global_splittings, solve_global_splitting
+from .systems.progressive.kl_bounds import (
+    KLBound,
+    KLInfimum,
+    MinimaxBound,
+    kl_bound,
+    kl_infimum,
+    minimax_lower_bound,
+    vc_kl_bound,
+)
+from .systems.progressive.local_rules import (
     LocalRuleReport,
     ModelRule,
     check_local_rule,
     local_rule,
     local_rule_log_probability,
 )
-from .systems.blanchard.progressive import ProgressiveMixture, progressive_mixture
-from .systems.context_trees.weighting import ContextTreeWeighting, TreeSource, context_tree_weighting
-from .systems.mansour_mcallester.root_fragments import RootFragmentTree, minimise_root_fragment
-from .systems.nguyen_kpotufe.rates import AdaptiveRate, adaptive_rate, vote_excess_bound
-from .systems.pac_bayes.subtrees import oracle_bound
-from .systems.scott.neyman_pearson import Guarantee, NeymanPearsonTree, neyman_pearson_tree
-from .systems.scott.oracle import OracleInequality, dyadic_oracle
-from .systems.scott.penalties import AdditivePenalty, SizePenalty, SpatiallyAdaptive, SquareRoot, dominates
-from .systems.scott.pruning import PruningFamily, Prunings
-from .systems.scott.risk_minimisation import PenalisedTree, minimise_risk
-from .systems.scott.root_fragments import RootFragments, dyadic_fragment_bound
-from .systems.scott.tolerances import vc_failure, vc_failure_iid, vc_tolerance
-from .systems.shah.forward import ForwardTree, forward_tree
+from .systems.progressive.mixture import ProgressiveMixture, progressive_mixture
+from .systems.pruning.prunings import PruningFamily, Prunings
+from .systems.pruning.size_penalties import dominates
 from .timbertrek import to_timbertrek
 from .visited import VisitedPosterior, visited
 
 if TYPE_CHECKING:
     from pactree_mcmc.faces.data_dependent import DataDependentMixture, data_dependent_mixture
 
-    from .estimators.dyadic_trees import DyadicTreeClassifier, NeymanPearsonTreeClassifier
+    from .estimators.dyadic_trees import DyadicTreeClassifier, NeymanPearsonTreeClassifier, RootFragmentClassifier
     from .estimators.progressive import ProgressiveMixtureClassifier
-    from .estimators.root_fragments import RootFragmentClassifier
-    from .estimators.voting_trees import PACBayesTheoryClassifier, PACBayesTreeClassifier
+    from .estimators.voting import PACBayesTheoryClassifier, PACBayesTreeClassifier
 
 __all__ = [
     "AdaptiveRate",
@@ -147,9 +152,10 @@ __all__ = [
     "with_terms",
 ]
 
-_LATE = dict.fromkeys(("PACBayesTreeClassifier", "PACBayesTheoryClassifier"), "exact.estimators.voting_trees")
-_LATE |= dict.fromkeys(("DyadicTreeClassifier", "NeymanPearsonTreeClassifier"), "exact.estimators.dyadic_trees")
-_LATE |= {"RootFragmentClassifier": "exact.estimators.root_fragments"}
+_LATE = dict.fromkeys(("PACBayesTreeClassifier", "PACBayesTheoryClassifier"), "exact.estimators.voting")
+_LATE |= dict.fromkeys(
+    ("DyadicTreeClassifier", "NeymanPearsonTreeClassifier", "RootFragmentClassifier"), "exact.estimators.dyadic_trees"
+)
 _LATE |= {"ProgressiveMixtureClassifier": "exact.estimators.progressive"}
 _LATE |= dict.fromkeys(("data_dependent_mixture", "DataDependentMixture"), "pactree_mcmc.faces.data_dependent")
 """Modules that are loaded when they are asked for. The estimators need scikit-learn, which takes a second to import;

@@ -1,49 +1,45 @@
-"""scikit-learn estimators of dyadic decision trees."""
+"""scikit-learn classifiers of dyadic trees, and of the tree with the smallest compositional bound."""
 
 from __future__ import annotations
 
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from pactree_mcmc.certificates import Bound, dyadic_tree_bound
+from pactree_mcmc.certificates import Bound, dyadic_tree_bound, root_fragment
 from pactree_mcmc.core.checks import check_choice, check_flag
+from pactree_mcmc.model import DyadicCuts
 from pactree_mcmc.table.validation import read_data
 
-from ..systems.scott.neyman_pearson import Guarantee, neyman_pearson_tree
-from ..systems.scott.risk_minimisation import minimise_risk, needs_cyclic
-from .importances import AsksFeatures
-from .rows import read_rows
+from ..systems.compression.root_fragments import minimise_root_fragment, refuse_use_of_rows
+from ..systems.dyadic.trees import default_levels, minimise_risk, needs_cyclic
+from ..systems.neyman_pearson.trees import Guarantee, neyman_pearson_tree
+from .base import ClassifierOfTree, documented, read_rows, set_parameters
 
 
-class _DyadicTree(AsksFeatures, ClassifierMixin, BaseEstimator):
-    """Base of both classifiers: the tree, prediction."""
+class _ClassifierOfOneTree(ClassifierOfTree):
+    """Base of these classifiers: prediction by one tree, and checks of its bounds."""
 
-    classes_: np.ndarray
-    levels_: int
+    levels: int | None
+    cyclic: Any
+    bounds: Any
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities (n, K) of the leaves that rows reach; columns follow ``classes_``."""
-        check_is_fitted(self)
-        X = read_data(self, X, reset=False, dtype=np.float64)
+        """Return class probabilities (n, K) of the leaves that rows reach; columns follow ``classes_``."""
+        X = self._read_new(X)
         value = self.tree_.value
         assert value is not None
         return value[self.tree_.apply(X)]
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Labels (n,) of rows."""
-        best = np.argmax(self.predict_proba(X), axis=1)
-        return self.classes_[best]
-
-    def _numbered(self, y: np.ndarray) -> np.ndarray:
-        """Labels as the numbers 0..K-1 that are the tree's classes; -1, always wrong, for one it does not know."""
+    def _counted_rows(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return rows (n, p) and the numbers (n,) of their labels, -1 for a label that the tree does not have."""
+        X, y = read_data(self, X, y, reset=False, dtype=np.float64)
         place = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
-        return np.where(self.classes_[place] == y, place, -1)
+        return X, np.where(self.classes_[place] == y, place, -1)
 
     def _is_cyclic(self, n: int, p: int) -> bool:
-        """Whether coordinates are taken in turn, as ``cyclic`` says, or n rows of p features need."""
+        """Return True if coordinates are taken in turn: as ``cyclic`` says, or if n rows of p features need it."""
         if isinstance(self.cyclic, str):
             check_choice("cyclic", self.cyclic, ("auto",))
             return needs_cyclic(n, p, self.levels)
@@ -58,7 +54,8 @@ class _DyadicTree(AsksFeatures, ClassifierMixin, BaseEstimator):
             )
 
 
-class DyadicTreeClassifier(_DyadicTree):
+@documented
+class DyadicTreeClassifier(_ClassifierOfOneTree):
     """The dyadic decision tree with the smallest empirical risk plus penalty, over all such trees (Scott 2004).
 
     Parameters
@@ -66,17 +63,11 @@ class DyadicTreeClassifier(_DyadicTree):
     penalty : {"adaptive", "square-root"}, float, or penalty, default "adaptive"
         As for `minimise_risk`: the spatially adaptive penalty, the square-root penalty, a number as the penalty per
         leaf, or an object: on root fragments, your own additive or size penalty.
-    strength : float, default 0.1
-        Multiplies the penalty. The theory has 1, with large constants; choose it by cross-validation.
-    levels : int or None, default None
-        Splits of one coordinate on the way to a leaf; None: `default_levels`, from n and p.
-    cyclic : bool or "auto", default "auto"
-        Coordinate ``depth mod p``; else any coordinate at each split. "auto": any coordinate, unless there are too many
-        features for that (`needs_cyclic`).
-    bounds : array of shape (p, 2) or None, default None
-        Ends of each feature's range; None: learnt from X.
-    max_cells : int, default 20,000,000
-        Cells allowed; `Intractable` is raised above.
+    {strength}
+    {levels}
+    {cyclic}
+    {bounds}
+    {max_cells}
 
     Attributes
     ----------
@@ -89,9 +80,7 @@ class DyadicTreeClassifier(_DyadicTree):
     levels_ : int
     cyclic_ : bool
         Whether coordinates were taken in turn.
-    split_counts_, feature_importances_ : ndarray of shape (p,)
-        Number of splits of the tree on each feature, and the same normalised to sum 1.
-    n_features_in_ : int
+    {features}
 
     Examples
     --------
@@ -103,10 +92,6 @@ class DyadicTreeClassifier(_DyadicTree):
     1.07
     """
 
-    risk_: float
-    penalty_: float
-    cyclic_: bool
-
     def __init__(
         self,
         penalty: Any = "adaptive",
@@ -117,12 +102,7 @@ class DyadicTreeClassifier(_DyadicTree):
         bounds: Any = None,
         max_cells: int = 20_000_000,
     ) -> None:
-        self.penalty = penalty
-        self.strength = strength
-        self.levels = levels
-        self.cyclic = cyclic
-        self.bounds = bounds
-        self.max_cells = max_cells
+        set_parameters(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the tree to rows X (n, p) with labels y (n,), each counted ``sample_weight`` (n,) times.
@@ -137,21 +117,12 @@ class DyadicTreeClassifier(_DyadicTree):
         rows = read_rows(self, X, y, sample_weight)
         self.classes_ = rows.classes
         self.cyclic_ = self._is_cyclic(*rows.X.shape)
-        found = minimise_risk(
-            rows.X,
-            rows.label,
-            penalty=self.penalty,
-            strength=self.strength,
-            levels=self.levels,
-            cyclic=self.cyclic_,
-            bounds=self.bounds,
-            max_cells=self.max_cells,
-        )
-        self.tree_, self.risk_, self.penalty_, self.levels_ = found.tree, found.risk, found.penalty, found.levels
+        best = minimise_risk(rows.X, rows.label, **{**self.get_params(deep=False), "cyclic": self.cyclic_})
+        self.tree_, self.risk_, self.penalty_, self.levels_ = best.tree, best.risk, best.penalty, best.levels
         return self
 
     def risk_bound(self, X: Any, y: Any, *, n_classes: int = 2, delta: float = 0.05) -> Bound:
-        """Scott's Theorem 2 for the fitted tree, with errors counted on rows X, y, which may be the training rows.
+        """Return Scott's Theorem 2 for the fitted tree, with errors counted on X, y, which may be the training rows.
 
         ``n_classes``: number of possible labels, fixed before the rows were seen.
 
@@ -161,12 +132,12 @@ class DyadicTreeClassifier(_DyadicTree):
             If ``bounds`` was not given, the tree has more than ``n_classes`` classes, or ``delta`` is outside (0, 1).
         """
         self._check_bounds()
-        X, y = read_data(self, X, y, reset=False, dtype=np.float64)
-        labels = self._numbered(y)
+        X, labels = self._counted_rows(X, y)
         return dyadic_tree_bound(self.tree_, X, labels, n_classes=n_classes, delta=delta, cyclic=self.cyclic_)
 
 
-class NeymanPearsonTreeClassifier(_DyadicTree):
+@documented
+class NeymanPearsonTreeClassifier(_ClassifierOfOneTree):
     """The dyadic tree with the fewest misses at a false-alarm level ``alpha`` (Scott 2004, chapter 3). Two classes.
 
     The null class is the smaller label; a false alarm is a row of the null class that is assigned to the other.
@@ -186,14 +157,11 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
         Multiplies the penalty of misses; choose it by cross-validation.
     delta0, delta1 : float, default 0.05
         Confidence parameters, in (0, 1).
-    levels : int or None, default None
-        Splits of one coordinate on the way to a leaf; None: `default_levels`.
+    {levels}
     cyclic : bool, default True
         Coordinate ``depth mod p``; False: any coordinate at each split, for few features.
-    bounds : array of shape (p, 2) or None, default None
-        Ends of each feature's range; None: learnt from X.
-    max_cells : int, default 20,000,000
-        Cells allowed; `Intractable` is raised above.
+    {bounds}
+    {max_cells}
 
     Attributes
     ----------
@@ -201,11 +169,9 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
         Null class first.
     tree_ : Tree
     false_alarm_, miss_ : float
-        On the training rows.
+        Rates on the training rows.
     levels_ : int
-    split_counts_, feature_importances_ : ndarray of shape (p,)
-        Number of splits of the tree on each feature, and the same normalised to sum 1.
-    n_features_in_ : int
+    {features}
 
     Examples
     --------
@@ -215,9 +181,6 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
     >>> fitted.predict([[10.0], [390.0]]).tolist(), fitted.false_alarm_
     (['ham', 'spam'], 0.0)
     """
-
-    false_alarm_: float
-    miss_: float
 
     def __init__(
         self,
@@ -234,17 +197,7 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
         bounds: Any = None,
         max_cells: int = 20_000_000,
     ) -> None:
-        self.alpha = alpha
-        self.method = method
-        self.max_leaves = max_leaves
-        self.tolerance = tolerance
-        self.strength = strength
-        self.delta0 = delta0
-        self.delta1 = delta1
-        self.levels = levels
-        self.cyclic = cyclic
-        self.bounds = bounds
-        self.max_cells = max_cells
+        set_parameters(self, locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -269,16 +222,14 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
                 f"Only binary classification is supported. The type of the target is {kind}: y holds "
                 f"{len(self.classes_)} class(es), {self.classes_.tolist()[:5]}; give two."
             )
-        names = ("method", "max_leaves", "tolerance", "strength", "delta0", "delta1", "levels", "cyclic", "bounds")
-        given = {name: getattr(self, name) for name in (*names, "max_cells")}
-        found = neyman_pearson_tree(rows.X, rows.label, alpha=self.alpha, **given)
-        self.tree_, self.levels_ = found.tree, found.levels
-        self.false_alarm_, self.miss_ = found.false_alarm, found.miss
-        self._guarantee = None if rows.are_repeated else found.guarantee
+        best = neyman_pearson_tree(rows.X, rows.label, **self.get_params(deep=False))
+        self.tree_, self.levels_ = best.tree, best.levels
+        self.false_alarm_, self.miss_ = best.false_alarm, best.miss
+        self._guarantee = None if rows.are_repeated else best.guarantee
         return self
 
     def guarantee(self) -> Guarantee:
-        """Returns the bounds of Scott's Theorem 14 for the fitted tree.
+        """Return the bounds of Scott's Theorem 14 for the fitted tree.
 
         Raises
         ------
@@ -289,3 +240,113 @@ class NeymanPearsonTreeClassifier(_DyadicTree):
         if self._guarantee is None:
             raise ValueError("the theorem is about independent rows, and copies are not; fit without sample_weight.")
         return self._guarantee
+
+
+@documented
+class RootFragmentClassifier(_ClassifierOfOneTree):
+    """The tree with the smallest risk plus compositional penalty, over all trees and root fragments.
+
+    Mansour and McAllester (2000). Without ``split_prior`` the trees are dyadic.
+
+    Parameters
+    ----------
+    split_prior : DyadicCuts, GridCuts, FixedTree or None, default None
+        The splits that trees may have, with a `FixedTree` its prunings; None: dyadic ones, by the next three.
+    {levels}
+    {cyclic}
+    {bounds}
+    {strength}
+    max_depth : int or None, default None
+        Largest depth of a leaf.
+    n_classes : int or None, default None
+        Number of possible labels; None: as many as y has, two at least.
+    delta : float, default 0.05
+        Probability that the bound fails, in (0, 1).
+    {max_cells}
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+    tree_ : Tree
+    fragment_ : ndarray
+        Nodes at which the best root fragment ends.
+    risk_, penalty_ : float
+        Error rate on the training rows, and ``strength`` times the penalty: the sum is the smallest over all trees.
+    split_bits_ : float
+        Code length of a split.
+    {features}
+
+    Examples
+    --------
+    >>> X = np.arange(400.0)[:, None]
+    >>> fitted = RootFragmentClassifier(levels=3, bounds=[[0.0, 400.0]]).fit(X, X[:, 0] > 199.5)
+    >>> fitted.tree_.n_leaves, fitted.predict([[10.0], [390.0]]).tolist()
+    (2, [False, True])
+    >>> round(fitted.risk_bound(X, X[:, 0] > 199.5).raw, 2)
+    0.38
+    """
+
+    def __init__(
+        self,
+        split_prior: Any = None,
+        *,
+        levels: int | None = None,
+        cyclic: bool | str = "auto",
+        bounds: Any = None,
+        strength: float = 0.1,
+        max_depth: int | None = None,
+        n_classes: int | None = None,
+        delta: float = 0.05,
+        max_cells: int = 20_000_000,
+    ) -> None:
+        set_parameters(self, locals())
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the tree to rows X (n, p) with labels y (n,), each counted ``sample_weight`` (n,) times.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or the input is invalid.
+        Intractable
+            If there are more cells than allowed.
+        """
+        rows = read_rows(self, X, y, sample_weight)
+        self.classes_ = rows.classes
+        best = minimise_root_fragment(
+            rows.X,
+            rows.label,
+            split_prior=self._splits(*rows.X.shape) if self.split_prior is None else self.split_prior,
+            max_depth=self.max_depth,
+            n_classes=max(2, len(rows.classes)) if self.n_classes is None else self.n_classes,
+            strength=self.strength,
+            delta=self.delta,
+            max_cells=self.max_cells,
+        )
+        self.tree_, self.fragment_, self.split_bits_ = best.tree, best.fragment, best.split_bits
+        self.risk_, self.penalty_, self._use_of_rows = best.risk, best.penalty, best.use_of_rows
+        return self
+
+    def _splits(self, n: int, p: int) -> DyadicCuts:
+        cyclic = self._is_cyclic(n, p)
+        levels = default_levels(n, p, cyclic=cyclic) if self.levels is None else self.levels
+        return DyadicCuts(levels, cyclic=cyclic, bounds=self.bounds)
+
+    def risk_bound(self, X: Any, y: Any, *, n_classes: int = 2, delta: float = 0.05) -> Bound:
+        """Return Theorem 3 for the fitted tree, with errors counted on rows X, y, which may be the training rows.
+
+        ``n_classes``: number of possible labels, fixed before the rows were seen.
+
+        Raises
+        ------
+        ValueError
+            If neither ``bounds`` nor ``split_prior`` was given, or the latter takes its cuts from the rows, a node of
+            the tree holds none of the rows, the tree has more than ``n_classes`` classes, or ``delta`` is out of range.
+        """
+        check_is_fitted(self)
+        if self.split_prior is None:
+            self._check_bounds()
+        refuse_use_of_rows(self._use_of_rows)
+        X, labels = self._counted_rows(X, y)
+        how: dict[str, Any] = {"split_bits": self.split_bits_, "n_classes": n_classes, "delta": delta}
+        return root_fragment(self.tree_, X, labels, **how)

@@ -6,7 +6,6 @@ import math
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,13 +14,12 @@ from pactree_mcmc.model import BranchingProcess, FrozenLaplace, TreeModel
 from pactree_mcmc.model.split_prior.designs import dyadic_tree, kd_tree
 from pactree_mcmc.model.tree_prior import DEPTH_CEILING
 from pactree_mcmc.posterior.sampled import fractions
-from pactree_mcmc.table.validation import read_data
 
-from ..systems.blanchard.progressive import ProgressiveMixture, progressive_mixture
-from .rows import read_rows
+from ..systems.progressive.mixture import ProgressiveMixture, progressive_mixture
+from .base import ExactClassifier, read_rows, set_parameters
 
 
-class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
+class ProgressiveMixtureClassifier(ExactClassifier):
     """Progressive mixture over all subtrees of a KD or dyadic tree, exactly (Blanchard 1999).
 
     Half of the rows determine the class frequencies of every node, the others enter one by one; the prediction is the
@@ -50,12 +48,12 @@ class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
     mixture_ : ProgressiveMixture
         The mixture, with all its methods.
     rows_ : ndarray of shape (n_rows,)
-        Index, among the rows given, of each row of its model.
+        Index, among the rows passed, of each row of its model.
     feature_importances_ : ndarray of shape (p,)
         Probability that a tree splits on the feature, divided by the sum over features; computed on first access.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (p,)
-        Of a frame whose column names are strings.
+        Column names of a frame, if they are strings.
 
     Raises
     ------
@@ -68,10 +66,7 @@ class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
     -----
     O(n depth) per order, O(depth) per prediction. ``pt.progressive_mixture`` is not restricted to a fixed tree, but
     uses Monte Carlo.
-
-    References
-    ----------
-    .. [1] Blanchard (1999), The "progressive mixture" estimator for regression trees, Annales de l'I.H.P. 35(6).
+    Blanchard (1999), The "progressive mixture" estimator for regression trees, Annales de l'I.H.P. 35(6).
 
     Examples
     --------
@@ -82,9 +77,6 @@ class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
     """
 
     mixture_: ProgressiveMixture
-    rows_: np.ndarray
-    n_features_in_: int
-    feature_names_in_: np.ndarray
 
     def __init__(
         self,
@@ -96,12 +88,7 @@ class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
         max_depth: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.base = base
-        self.rho = rho
-        self.pseudocount = pseudocount
-        self.orders = orders
-        self.max_depth = max_depth
-        self.random_state = random_state
+        set_parameters(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Grow the tree and sum over its subtrees, for rows X (n, p) of finite numbers with labels y (n,).
@@ -130,7 +117,7 @@ class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     @property
-    def classes_(self) -> np.ndarray:
+    def classes_(self) -> np.ndarray:  # type: ignore[override]
         """Sorted labels (K,)."""
         check_is_fitted(self, "mixture_")
         assert self.mixture_.model.classes_ is not None
@@ -143,12 +130,5 @@ class ProgressiveMixtureClassifier(ClassifierMixin, BaseEstimator):
         return fractions(self.mixture_.feature_inclusion())
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Predictive probabilities (n, K) of the classes; columns follow ``classes_``."""
-        check_is_fitted(self)
-        X = read_data(self, X, reset=False, dtype=np.float64, order="C")
-        return self.mixture_.predict_proba(X)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Most probable labels (n,)."""
-        best = np.argmax(self.predict_proba(X), axis=1)
-        return self.classes_[best]
+        """Return predictive probabilities (n, K) of the classes; columns follow ``classes_``."""
+        return self.mixture_.predict_proba(self._read_new(X))

@@ -1,4 +1,4 @@
-"""Base of the voting trees: the base tree, cross-validation, the vote of its nodes."""
+"""scikit-learn classifiers by the vote of all subtrees of a dyadic or KD tree (Nguyen and Kpotufe 2018)."""
 
 from __future__ import annotations
 
@@ -7,41 +7,46 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from pactree_mcmc.certificates.bound import check_delta
 from pactree_mcmc.core.checks import check_choice, check_count, check_number, read_numbers
 from pactree_mcmc.model.split_prior.base import MAX_LEVELS
 from pactree_mcmc.model.split_prior.designs import box_around, dyadic_tree, kd_tree
 from pactree_mcmc.model.tree_prior import DEPTH_CEILING
 from pactree_mcmc.posterior.trees.divergence import as_divergence
-from pactree_mcmc.table.validation import read_data
 from pactree_mcmc.tree.tree import Tree
 
-from ..systems.pac_bayes.base_tree import BaseTree, Says, Weights, base_tree, count_rows, votes_down, weigh
-from ..systems.scott.penalties import LARGEST_PENALTY
-from .importances import AsksFeatures
-from .rows import Rows, read_rows
+from ..systems.pac_bayes import base_tree as subtrees
+from ..systems.pac_bayes.base_tree import BaseTree, NodeVotes, Weights, base_tree, weigh
+from ..systems.pac_bayes.bounds import check_lambda
+from ..systems.pruning.size_penalties import LARGEST_PENALTY
+from .base import ClassifierOfTree, Rows, documented, read_rows, set_parameters
 
 LOG_GRID = np.geomspace(2.0**-8, 2.0**6, 10)
+"""Values tried first for a parameter, as in the paper."""
 
 
 class Fold(NamedTuple):
-    """A base tree grown on one half of the rows, and where the other half ends in it."""
+    """A base tree grown on one half of the rows, and the leaves that the other half reaches."""
 
     base: BaseTree
-    says: Says
+    votes: NodeVotes
     reached: np.ndarray
-    """Number, among leaves, of the leaf of T0 that each row held out reaches."""
+    """Number, among leaves, of the leaf of T0 that each held-out row reaches."""
     label: np.ndarray
-    """Its class."""
+    """Class of each held-out row."""
 
 
-class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
+class VotingTree(ClassifierOfTree):
     """Base class: a base tree, weights of its subtrees, and their vote. Subclasses define the weights and the votes."""
 
-    classes_: np.ndarray
+    base: str
+    max_depth: int | None
+    bounds: Any
+    coordinate: str
+    random_state: Any
     labels_: np.ndarray
     weights_: np.ndarray
     gibbs_risk_: float
@@ -49,14 +54,14 @@ class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
     cv_errors_: dict[str, np.ndarray]
 
     _searched: tuple[str, ...] = ()
-    """Parameters chosen by cross-validation where they are None, one after another."""
+    """Parameters that cross-validation chooses if they are None, one after another."""
 
     def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
         raise NotImplementedError
 
-    def _says(self, base: BaseTree) -> Says:
-        """The vote of each node: its label."""
-        return Says(np.eye(len(self.classes_)), base.label)
+    def _node_votes(self, base: BaseTree) -> NodeVotes:
+        """Return the vote of each node, its label."""
+        return NodeVotes(np.eye(len(self.classes_)), base.label)
 
     def _check(self) -> None:
         """Refuse parameters out of range."""
@@ -95,41 +100,35 @@ class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
         for name, value in chosen.items():
             setattr(self, f"{name}_", value)
         base = self._labelled(X, label, bounds)
-        self._keep(base, self._weights(base, chosen))
+        self._set_fitted(base, self._weights(base, chosen))
 
-    def _keep(self, base: BaseTree, weights: Weights) -> None:
-        """Keep what prediction and inspection need."""
+    def _set_fitted(self, base: BaseTree, weights: Weights) -> None:
+        """Set the fitted attributes."""
         self.tree_, self.labels_, self.weights_ = base.tree, base.label, np.exp(weights.log_leaf)
         self.n_counted_ = int(base.graph.rows[0])
         self.gibbs_risk_ = float(self.weights_ @ base.errors / self.n_counted_)
-        self._base, self._log_total, self._asks = base, weights.log_total, weights.goes_on
-        self._votes = self._vote(base, weights, self._says(base))
+        self._base, self._log_total, self._goes_on = base, weights.log_total, weights.goes_on
+        self._votes = self._vote(base, weights, self._node_votes(base))
 
-    def _goes_on(self) -> np.ndarray:
-        return self._asks
+    def _split_fractions(self) -> np.ndarray:
+        return self._goes_on
 
     def _divergence(self, terms: np.ndarray, prior: np.ndarray) -> float:
-        """Divergence from the prior, by what each node adds to the log weight of a subtree and to its log prior."""
+        """Return the divergence from the prior, from the terms of each node in the log weight and in the log prior."""
         log_mass = weigh(self._base.graph, prior).log_total
         gain, log_ratio = float(self.weights_ @ (terms - prior)), float(self._log_total - log_mass)
         return as_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
 
-    def _vote(self, base: BaseTree, weights: Weights, says: Says) -> np.ndarray:
-        """Votes (n_leaves, K) for a row whose path ends in each leaf of T0."""
+    def _vote(self, base: BaseTree, weights: Weights, votes: NodeVotes) -> np.ndarray:
+        """Return the votes (n_leaves, K) for a row whose path ends in each leaf of T0."""
         abstains = base.dummy & base.dummies_abstain
-        return votes_down(base.graph.depth, base.tree.left, weights.log_leaf, *says, abstains)
+        return subtrees.votes_down(base.graph.depth, base.tree.left, weights.log_leaf, *votes, abstains)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Returns the fractions of the votes, (n, K); columns follow ``classes_``. Cost O(depth) per row."""
-        check_is_fitted(self)
-        X = read_data(self, X, dtype=np.float64, order="C", reset=False)
+        """Return the fractions of the votes, (n, K); columns follow ``classes_``. Cost O(depth) per row."""
+        X = self._read_new(X)
         votes = self._votes[self._base.leaf_number[self._base.routes.leaves(X)]]
         return votes / votes.sum(axis=1, keepdims=True)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Returns the class with most votes, (n,); the first of several."""
-        fraction = self.predict_proba(X)
-        return self.classes_[np.argmax(fraction, axis=1)]
 
     def _check_tree(self) -> None:
         check_choice("base", self.base, ("dyadic", "kd"))
@@ -140,11 +139,11 @@ class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
             check_count("max_depth", self.max_depth, or_none=True)
 
     def _bounds_of(self, X: np.ndarray) -> np.ndarray:
-        """Lower and upper end of each feature, the same for all folds."""
+        """Return the lower and upper end of each feature, the same for all folds."""
         return box_around(X) if self.bounds is None else read_numbers("bounds", self.bounds)
 
     def _grow(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> Tree:
-        """The base tree of some rows; a single row makes a tree of one node."""
+        """Grow the base tree of some rows; a single row makes a tree of one node."""
         n, p = X.shape
         if n < 2:
             return Tree([-1], [0.0], [0], [0])
@@ -155,32 +154,32 @@ class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
         return dyadic_tree(X, int(depth), y=label, bounds=bounds).tree
 
     def _counts(self, tree: Tree, X: np.ndarray, label: np.ndarray) -> np.ndarray:
-        return count_rows(tree.feature, tree.threshold, tree.right, X, label, len(self.classes_))
+        return subtrees.count_rows(tree, X, label, len(self.classes_))
 
     def _labelled(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> BaseTree:
-        """The base tree of some rows, which label its nodes and weigh its subtrees."""
+        """Grow the base tree of some rows, which label its nodes and weigh its subtrees."""
         tree = self._grow(X, label, bounds)
         return base_tree(tree, self._counts(tree, X, label))
 
     def _search(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> dict[str, float]:
-        """The parameters given, the others by 2-fold cross-validation; sets ``cv_errors_``."""
-        given = {name: getattr(self, name) for name in self._searched}
+        """Choose the parameters that are None by 2-fold cross-validation, and set ``cv_errors_``."""
+        values = {name: getattr(self, name) for name in self._searched}
         self.cv_errors_ = {}
-        if None not in given.values():
-            return {name: float(value) for name, value in given.items()}
+        if None not in values.values():
+            return {name: float(value) for name, value in values.items()}
         n = len(X)
         if n < 4:
-            raise ValueError(f"n_samples={n} is too few for 2-fold cross-validation; give 4 rows, or {list(given)}.")
+            raise ValueError(f"n_samples={n} is too few for 2-fold cross-validation; give 4 rows, or {list(values)}.")
         shuffled = check_random_state(self.random_state).permutation(n)
         halves = np.sort(shuffled[: n // 2]), np.sort(shuffled[n // 2 :])
         folds = [self._fold(X, label, bounds, *pair) for pair in (halves, halves[::-1])]
-        chosen = {name: 1.0 if value is None else float(value) for name, value in given.items()}
-        for name in (name for name, value in given.items() if value is None):
-            self._search_one(name, chosen, lambda some: sum(self._n_wrong(fold, some) for fold in folds) / n)
+        chosen = {name: 1.0 if value is None else float(value) for name, value in values.items()}
+        for name in (name for name, value in values.items() if value is None):
+            self._search_one(name, chosen, lambda tried: sum(self._n_wrong(fold, tried) for fold in folds) / n)
         return chosen
 
     def _search_one(self, name: str, chosen: dict[str, float], error: Callable[[dict[str, float]], float]) -> None:
-        """Best of a log grid, then of a linear grid from half to twice that; the first of several."""
+        """Choose the best of a log grid, then of a linear grid from half to twice that; the first of several."""
         tried: list[tuple[float, float]] = []
         grid: Sequence[float] | np.ndarray = LOG_GRID
         for _ in range(2):
@@ -195,10 +194,10 @@ class VotingTree(AsksFeatures, ClassifierMixin, BaseEstimator):
         self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray, rows: np.ndarray, held_out: np.ndarray
     ) -> Fold:
         base = self._labelled(X[rows], label[rows], bounds)
-        return Fold(base, self._says(base), base.leaf_number[base.routes.leaves(X[held_out])], label[held_out])
+        return Fold(base, self._node_votes(base), base.leaf_number[base.routes.leaves(X[held_out])], label[held_out])
 
     def _n_wrong(self, fold: Fold, chosen: dict[str, float]) -> int:
-        votes = self._vote(fold.base, self._weights(fold.base, chosen), fold.says)
+        votes = self._vote(fold.base, self._weights(fold.base, chosen), fold.votes)
         return int(np.sum(np.argmax(votes, axis=1)[fold.reached] != fold.label))
 
 
@@ -211,3 +210,185 @@ def check_optional_factor(name: str, value: Any) -> None:
     """Refuse a parameter that is neither None nor a finite number >= 0."""
     if value is not None:
         check_number(name, value, "a finite number >= 0, or None to cross-validate", 0.0, LARGEST_PENALTY)
+
+
+@documented
+class PACBayesTreeClassifier(VotingTree):
+    """Weighted vote of all subtrees of a dyadic or KD tree (Nguyen and Kpotufe 2018).
+
+    Parameters
+    ----------
+    {base}
+    penalty : {"size", "spatial"}, default "size"
+        For a leaf A with n_A rows at depth j: "size", ``sqrt(n_A)`` as in the paper; "spatial", ``sqrt(max(n_A, j) *
+        j)`` as in SN pruning.
+    lambda1, lambda2 : float or None, default None
+        Penalty parameters >= 0; None: by 2-fold cross-validation, first lambda1 (with lambda2 = 1 if that is None too),
+        then lambda2: 10 values evenly spaced in logarithm from 2^-8 to 2^6, then 10 from half to twice the best.
+    {base_tree}
+    random_state : int, RandomState or None, default None
+        Source of randomness for the halves of cross-validation.
+
+    Attributes
+    ----------
+    {voting}
+    lambda1_, lambda2_ : float
+        The penalty parameters, given or chosen.
+    cv_errors_ : dict of name to ndarray of shape (20, 2)
+        Values tried and their cross-validated errors, for the parameters chosen.
+
+    {fit_raises}
+
+    Notes
+    -----
+    A subtree has weight ``exp(-lambda1 * errors - sum over leaves with data (lambda2 * penalty + 1))``. All rows are
+    used to grow T0, to label it and to weigh its subtrees, so that no bound applies; for bounds see
+    `PACBayesTheoryClassifier`. A child of T0 without rows is a dummy in the paper's terms, a leaf with phi = 0. The
+    paper adds dummies to compute the weights of the nodes of T0, and gives them no label: a new row that reaches one is
+    classified by the nodes of T0 above it, and the dummy abstains. If none of these ever is a leaf, because their
+    weights are 0, the dummy votes like its parent.
+
+    With T0 of m nodes: O(n depth) to grow it, O(m K) for a pair of lambdas, 80 of them for cross-validation on two
+    trees of half the rows; O(depth) per prediction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.linspace(0.0, 1.0, 64)[:, None]
+    >>> vote = PACBayesTreeClassifier(lambda1=0.4, lambda2=0.1).fit(X, (X[:, 0] > 0.25).astype(int))
+    >>> vote.predict([[0.1], [0.9]]).tolist()
+    [0, 1]
+    >>> vote.predict_proba([[0.1], [0.9]]).round(3).tolist()
+    [[0.979, 0.021], [0.0, 1.0]]
+    """
+
+    lambda1_: float
+    lambda2_: float
+    _searched = ("lambda1", "lambda2")
+
+    def __init__(
+        self,
+        base: str = "dyadic",
+        *,
+        penalty: str = "size",
+        lambda1: float | None = None,
+        lambda2: float | None = None,
+        max_depth: int | None = None,
+        bounds: Any = None,
+        coordinate: str = "cycling",
+        random_state: Any = None,
+    ) -> None:
+        set_parameters(self, locals())
+
+    def _check(self) -> None:
+        check_penalty(self.penalty)
+        for name in self._searched:
+            check_optional_factor(name, getattr(self, name))
+
+    def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
+        return weigh(base.graph, subtrees.practical_terms(base, **chosen, penalty=self.penalty))
+
+    @property
+    def kl_(self) -> float:
+        """Divergence of the posterior over subtrees from the prior, nats."""
+        check_is_fitted(self)
+        terms = subtrees.practical_terms(self._base, self.lambda1_, self.lambda2_, self.penalty)
+        return self._divergence(terms, subtrees.practical_terms(self._base, 0.0, 0.0))
+
+
+@documented
+class PACBayesTheoryClassifier(VotingTree):
+    """Weighted vote of all subtrees to which a bound applies (Nguyen and Kpotufe 2018, Theorem 1).
+
+    Parameters
+    ----------
+    {base}
+    lam : float, default 1.0
+        In (0, 2).
+    delta : float, default 0.05
+        In (0, 1).
+    prior_depth : int or None, default None
+        D0, >= 0; None: the depth of T0.
+    {base_tree}
+    random_state : int, RandomState or None, default None
+        Source of randomness for the half of the rows that grows T0.
+
+    Attributes
+    ----------
+    {voting}
+    counted_rows_ : ndarray of int64
+        Indices, among the rows passed, of those that weigh the subtrees, copies repeated.
+    prior_depth_ : int
+        D0.
+
+    {fit_raises}
+
+    Notes
+    -----
+    One half of the rows, drawn at random, grows T0 and labels its nodes; the other weighs the subtrees, by ``exp(-lam
+    * sum over leaves (errors + sqrt(2 n_A log(|T0| / delta))) - 3 D0 leaves)``. As the prior depends on one half only,
+    ``pactree_mcmc.certificates`` can be applied to ``gibbs_risk_``, ``kl_`` and ``n_counted_``, unless
+    ``sample_weight`` has made copies, which are not independent rows, or the first class, the label of cells without
+    rows (the paper's Corollary 1), occurs only in the counted half. The vote is meant for that bound and not for
+    accuracy: with a few hundred rows its constants leave hardly more than the root, which is why the scikit-learn tag
+    ``poor_score`` is set. The theorem needs 8 counted rows (`exact.oracle_bound` refuses fewer). Cost: O(n depth), and
+    O(depth) per prediction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.linspace(0.0, 1.0, 400)[:, None]
+    >>> vote = PACBayesTheoryClassifier(max_depth=2, random_state=1).fit(X, (X[:, 0] > 0.5).astype(int))
+    >>> vote.n_counted_, vote.predict([[0.1], [0.9]]).tolist()
+    (200, [0, 1])
+    """
+
+    def __init__(
+        self,
+        base: str = "dyadic",
+        *,
+        lam: float = 1.0,
+        delta: float = 0.05,
+        prior_depth: int | None = None,
+        max_depth: int | None = None,
+        bounds: Any = None,
+        coordinate: str = "cycling",
+        random_state: Any = None,
+    ) -> None:
+        set_parameters(self, locals())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def _check(self) -> None:
+        check_lambda(self.lam)
+        check_delta(self.delta)
+        if self.prior_depth is not None:
+            check_count("prior_depth", self.prior_depth, 0, or_none=True)
+
+    def _fit_rows(self, rows: Rows, bounds: np.ndarray) -> None:
+        X, label, n = rows.X, rows.label, len(rows.X)
+        shuffled = check_random_state(self.random_state).permutation(n)
+        grows, counted = np.sort(shuffled[: n // 2]), np.sort(shuffled[n // 2 :])
+        if self.bounds is None:
+            bounds = self._bounds_of(X[grows])
+        tree = self._grow(X[grows], label[grows], bounds)
+        base = base_tree(
+            tree,
+            self._counts(tree, X[grows], label[grows]),
+            self._counts(tree, X[counted], label[counted]),
+            dummies_abstain=False,
+        )
+        self.counted_rows_ = np.sort(rows.place[counted])
+        self.prior_depth_ = int(base.graph.depth.max()) if self.prior_depth is None else int(self.prior_depth)
+        terms = subtrees.theoretical_terms(base, self.lam, self.delta, self.prior_depth_)
+        self._set_fitted(base, weigh(base.graph, terms))
+
+    @property
+    def kl_(self) -> float:
+        """Divergence of the posterior over subtrees from the prior, nats."""
+        check_is_fitted(self)
+        terms = subtrees.theoretical_terms(self._base, self.lam, self.delta, self.prior_depth_)
+        return self._divergence(terms, subtrees.prior_terms(self._base, self.prior_depth_))

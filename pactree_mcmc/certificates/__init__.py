@@ -13,8 +13,7 @@ Inverses: binary_kl, kl_inverse, binomial_tail_inversion.
 from .bound import Bound
 from .coded_trees import TreeBound, compression_tree_bound, occam_tree_bound
 from .compression_bounds import compression, compression_tail, dyadic_length, occam_continuous, occam_discrete
-from .holdout import holdout, holdout_gibbs
-from .inversions import binary_kl, binomial_tail_inversion, kl_inverse
+from .inversions import binary_kl, binomial_tail_inversion, holdout, holdout_gibbs, kl_inverse
 from .occam_bounds import (
     RootFragment,
     compute_R,

@@ -1,4 +1,4 @@
-"""Shah's bounds of a tree on its rows: how it is encoded is worked out, and the tree that is bounded returned.
+"""Shah's bounds of a tree on its rows, which find the shortest message and return the tree that it encodes.
 
 A threshold represents all thresholds between the same two values of the rows at its node. The bounded tree has the one
 that costs the shortest message, and predicts the counted rows as the given tree does. The message has the parent and
@@ -14,26 +14,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import (
-    check_choice,
-    check_count,
-    check_flag,
-    differ,
-    in_words,
-    read_labels,
-    read_matrix,
-    read_numbers,
-)
+from ..core.checks import check_choice, check_count, check_flag, in_words, read_matrix, read_numbers
 from ..core.compile.jit import jit
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
-from .bound import Bound, check_delta
+from .bound import Bound, check_delta, documented
 from .compression_bounds import PARENTS, STRING, by_tail, dyadic_code, message_nats, zeta_nats
 from .inversions import log_choose
 from .occam_bounds import count_errors
 
 MOST_HALVINGS = 24
-"""How often an interval of thresholds may be halved on each side."""
+"""Largest number of times that an interval of thresholds is halved on each side."""
 ROWS, CHEAPEST = HALVINGS = ("rows", "cheapest")
 
 
@@ -46,7 +37,7 @@ class TreeBound(Bound):
     tree : Tree
         The tree whose risk is bounded: the given one with the thresholds that its message encodes.
     rows : ndarray of shape (d,), int64
-        The compression set: numbers of the rows that hold its thresholds; none where messages alone encode it.
+        The compression set: numbers of the rows that hold its thresholds; empty if the message alone encodes it.
     n, errors : int
         Rows outside the compression set, and errors of the tree on them.
     """
@@ -58,7 +49,7 @@ class TreeBound(Bound):
 
 
 class CodedRows(NamedTuple):
-    """A tree on rows: what its thresholds may be."""
+    """A tree on rows, with the interval of each threshold."""
 
     X: np.ndarray
     """(n, p) float64."""
@@ -67,41 +58,28 @@ class CodedRows(NamedTuple):
     inner: np.ndarray
     """(m,) int64: inner nodes."""
     feature: np.ndarray
-    """(m,) int32: what they split on."""
+    """(m,) int32: the feature of each."""
     low: np.ndarray
     high: np.ndarray
-    """(m,) float64: the largest value that goes left and the smallest that goes right; a threshold t serves when
-    low <= t < high."""
+    """(m,) float64: the largest value that goes left and the smallest that goes right. The tree sends the rows the same
+    way for every threshold t with low <= t < high."""
 
 
+@documented
 def compression_tree_bound(
     tree: Tree, X: Any, y: Any, *, parents: str = STRING, n_classes: int = 2, delta: float = 0.05
 ) -> TreeBound:
-    """Risk of a tree whose thresholds are values of as few counted rows as are found to hold them.
+    """Bound the risk of a tree whose thresholds are values of a few counted rows.
 
-    A row holds the thresholds of all nodes for which its value of the feature lies between the same neighbours, so d
-    rows may encode m > d thresholds: the nodes are listed in the order of their rows, and ``1 / C(m - 1, d - 1)`` is
-    paid for how many nodes each row has, ``zeta(m - d)`` for m. Rows on which the tree errs are taken first, since
-    rows of the compression set are not counted.
+    A row encodes the thresholds of all nodes for which its value of the feature lies between the same neighbours, so d
+    rows may encode m > d thresholds. The message lists the nodes in the order of their rows. The numbers of nodes of
+    the rows have the prior ``1 / C(m - 1, d - 1)``, and m has ``zeta(m - d)``. Rows on which the tree errs come first,
+    since rows of the compression set are not counted.
 
     Parameters
     ----------
-    tree : Tree
-        A classification tree with leaf values and ordered splits, each of which sends counted rows both ways.
-    X : table of shape (n, p)
-        The counted rows, without missing values; the tree may depend on them.
-    y : array-like of shape (n,)
-        Their labels.
-    parents : {"string", "number"}, default "string"
-        Code of a node's parent: one of k + 1 strings, or a number among k (footnote 3).
-    n_classes : int, default 2
-        Number of possible labels, fixed before the rows were seen.
-    delta : float, default 0.05
-        Probability that the bound fails, in (0, 1).
-
-    Returns
-    -------
-    TreeBound
+    {coded_tree}
+    {coded_options}
 
     Raises
     ------
@@ -132,10 +110,11 @@ def compression_tree_bound(
     nats = message_nats(tree.n_nodes, max(p, n_classes), parents) | compression_nats(m, len(rows), n)
     errors = int(coded.wrong.sum() - coded.wrong[rows].sum())
     bound = by_tail("sample compression of a tree", nats, n - len(rows), errors, delta)
-    found = _with_thresholds(tree, coded, coded.X[holder, coded.feature])
-    return _of_tree(bound, found, rows, n - len(rows), errors)
+    bounded = _with_thresholds(tree, coded, coded.X[holder, coded.feature])
+    return _of_tree(bound, bounded, rows, n - len(rows), errors)
 
 
+@documented
 def occam_tree_bound(
     tree: Tree,
     X: Any,
@@ -149,12 +128,11 @@ def occam_tree_bound(
     n_classes: int = 2,
     delta: float = 0.05,
 ) -> TreeBound:
-    """Risk of a tree whose thresholds come from lists fixed in advance, or are encoded dyadically.
+    """Bound the risk of a tree whose thresholds come from lists fixed in advance, or are encoded dyadically.
 
     Parameters
     ----------
-    tree, X, y, parents, n_classes, delta
-        As for `compression_tree_bound`.
+    {coded_tree}
     thresholds : list of p arrays, optional
         Possible thresholds of each feature, fixed before the rows were seen. A threshold costs the log of their number.
     ranges : array of shape (p, 2), optional
@@ -165,12 +143,9 @@ def occam_tree_bound(
         kappa and kappa' of a feature: as often as the halved range still holds the values of the rows (the paper's; 0
         on a side of the middle without rows), or for each threshold those of the shortest message.
     shared : bool, default False
-        Whether all thresholds have the same kappa and kappa', paid for once (the paper's homogeneous systems); by
-        "rows" the smallest of the features that have rows on that side of the middle.
-
-    Returns
-    -------
-    TreeBound
+        True if all thresholds have the same kappa and kappa', which the message contains once (the paper's homogeneous
+        systems); by "rows" the smallest of the features that have rows on that side of the middle.
+    {coded_options}
 
     Raises
     ------
@@ -181,7 +156,7 @@ def occam_tree_bound(
     Notes
     -----
     Cost O(n depth), 625 codes a threshold if the cheapest is sought. Shah (2007), Theorem 3 by the binomial tail, and
-    Theorem 5 with section 4.2. Leaves have no threshold and pay for none.
+    Theorem 5 with section 4.2. The message has no thresholds of leaves.
 
     Examples
     --------
@@ -198,38 +173,34 @@ def occam_tree_bound(
         raise ValueError("give either thresholds, a list for each feature, or ranges, two numbers for each feature.")
     if thresholds is not None:
         name = "Occam of a tree, listed thresholds"
-        values, paid = _from_lists(coded, read_lists(thresholds, p))
+        values, threshold_nats = _from_lists(coded, read_lists(thresholds, p))
     else:
         name = "Occam of a tree, coded thresholds"
         check_choice("halvings", halvings, HALVINGS)
-        values, paid = _from_ranges(coded, read_ranges(ranges, p), halvings, check_flag("shared", shared))
-    nats = message_nats(tree.n_nodes, max(p, n_classes), parents) | paid
+        values, threshold_nats = _from_ranges(coded, read_ranges(ranges, p), halvings, check_flag("shared", shared))
+    nats = message_nats(tree.n_nodes, max(p, n_classes), parents) | threshold_nats
     errors = int(coded.wrong.sum())
-    found = _with_thresholds(tree, coded, values)
-    return _of_tree(by_tail(name, nats, n, errors, delta), found, np.empty(0, dtype=np.int64), n, errors)
+    bounded = _with_thresholds(tree, coded, values)
+    return _of_tree(by_tail(name, nats, n, errors, delta), bounded, np.empty(0, dtype=np.int64), n, errors)
 
 
 def compression_nats(n_inner: int, n_rows: int, n: int) -> dict[str, float]:
-    """Minus the logs of the priors of ``n_rows`` of n rows, and of which of them hold ``n_inner`` thresholds."""
+    """Return minus the logs of the priors of ``n_rows`` of n rows, and of the thresholds that each of them holds."""
     placed = float(zeta_nats(n_inner - n_rows))
     if n_inner:
         placed += float(log_choose(n_inner - 1, n_rows - 1))
-    return {
-        "compression set": float(log_choose(n, n_rows) + zeta_nats(n_rows)),
-        "rows of the thresholds": placed,
-    }
+    return {"compression set": float(log_choose(n, n_rows) + zeta_nats(n_rows)), "rows of the thresholds": placed}
 
 
 def halvings_of_rows(X: np.ndarray, ranges: np.ndarray) -> np.ndarray:
-    """How often each range can be halved below and above its middle and still holds the rows, (2, p) int64.
+    """Return how often each range can be halved below and above its middle and still holds the rows, (2, p) int64.
 
     Raises
     ------
     ValueError
         If rows lie outside.
     """
-    half = (ranges[:, 1] - ranges[:, 0]) / 2.0
-    middle = ranges[:, 0] + half
+    middle, half = _middle_and_half(ranges)
     needed = np.array([middle - X.min(axis=0), X.max(axis=0) - middle])
     outside = np.flatnonzero((needed > half).any(axis=0))
     if len(outside):
@@ -244,29 +215,28 @@ def halvings_of_rows(X: np.ndarray, ranges: np.ndarray) -> np.ndarray:
 
 
 def halved(ranges: np.ndarray, kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ends (p,) of ranges (p, 2) halved ``kappa`` (2, p) times towards their middles."""
-    half = (ranges[:, 1] - ranges[:, 0]) / 2.0
-    middle = ranges[:, 0] + half
+    """Return the ends (p,) of ranges (p, 2) halved ``kappa`` (2, p) times towards their middles."""
+    middle, half = _middle_and_half(ranges)
     return middle - 2.0 ** -kappa[0].astype(np.float64) * half, middle + 2.0 ** -kappa[1].astype(np.float64) * half
 
 
+def _middle_and_half(ranges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    half = (ranges[:, 1] - ranges[:, 0]) / 2.0
+    return ranges[:, 0] + half, half
+
+
 def read_lists(thresholds: Any, p: int) -> list[np.ndarray]:
-    """Lists of thresholds, checked and sorted."""
-    given = list(thresholds) if _has_parts(thresholds, p) else []
-    lists = [np.unique(read_numbers("thresholds", part)) for part in given]
+    """Return lists of thresholds, checked and sorted."""
+    is_table = isinstance(thresholds, np.ndarray) and thresholds.ndim == 2
+    fits = (is_table or isinstance(thresholds, list | tuple)) and len(thresholds) == p
+    lists = [np.unique(read_numbers("thresholds", part)) for part in (thresholds if fits else [])]
     if not lists or not all(len(part) and np.isfinite(part).all() for part in lists):
         raise ValueError(f"thresholds is {in_words(thresholds)}; give finite numbers for each of the {p} features.")
     return lists
 
 
-def _has_parts(thresholds: Any, p: int) -> bool:
-    if isinstance(thresholds, np.ndarray):
-        return thresholds.ndim == 2 and len(thresholds) == p
-    return isinstance(thresholds, list | tuple) and len(thresholds) == p
-
-
 def read_ranges(ranges: Any, p: int) -> np.ndarray:
-    """Ranges of features, checked."""
+    """Return ranges of features, checked."""
     ends = read_numbers("ranges", ranges)
     if ends.shape != (p, 2) or not np.isfinite(ends).all() or not np.isfinite(ends[:, 1] - ends[:, 0]).all():
         raise ValueError(f"ranges has shape {ends.shape}; give two finite numbers for each of the {p} features.")
@@ -276,7 +246,7 @@ def read_ranges(ranges: Any, p: int) -> np.ndarray:
 
 
 def _coded_rows(tree: Tree, X: Any, y: Any, n_classes: int) -> CodedRows:
-    count_errors(tree, X, y, check_count("n_classes", n_classes, 2))
+    wrong = count_errors(tree, X, y, check_count("n_classes", n_classes, 2)).wrong
     table = read_matrix("X", X) if tree.columns is None else tree.columns.numbers(X)
     inner = np.flatnonzero(tree.feature != LEAF)
     if np.any(tree.categories >= 0):
@@ -289,15 +259,7 @@ def _coded_rows(tree: Tree, X: Any, y: Any, n_classes: int) -> CodedRows:
         raise ValueError(
             f"node {int(empty[0])} sends rows to one side only; prune it: the tree predicts the same and costs less."
         )
-    return CodedRows(table, _wrong(tree, table, y), inner, tree.feature[inner], low[inner], high[inner])
-
-
-def _wrong(tree: Tree, X: np.ndarray, y: Any) -> np.ndarray:
-    """Rows on which a tree errs, (n,) bool."""
-    assert tree.value is not None
-    assert tree.classes is not None
-    leaf = replace(tree, columns=None).apply(X)
-    return differ(tree.classes[np.argmax(tree.value[leaf], axis=1)], read_labels(y))
+    return CodedRows(table, wrong, inner, tree.feature[inner], low[inner], high[inner])
 
 
 def _from_lists(coded: CodedRows, lists: list[np.ndarray]) -> tuple[np.ndarray, dict[str, float]]:
@@ -316,26 +278,26 @@ def _from_lists(coded: CodedRows, lists: list[np.ndarray]) -> tuple[np.ndarray, 
 def _from_ranges(
     coded: CodedRows, ranges: np.ndarray, halvings: str, shared: bool
 ) -> tuple[np.ndarray, dict[str, float]]:
-    """Thresholds (m,) and what they cost."""
+    """Return thresholds (m,) and their costs."""
     if len(coded.inner) == 0:
         return np.empty(0), {"thresholds": 0.0, "halvings": 0.0}
     most = halvings_of_rows(coded.X, ranges)
     if halvings == ROWS:
         kappa = _shared(coded.X, ranges, most) if shared else most
-        tried = kappa[:, coded.feature][None]
+        halving = kappa[:, coded.feature][None]
     else:
         every = np.indices((MOST_HALVINGS + 1,) * 2).reshape(2, -1).T
-        tried = np.broadcast_to(every[:, :, None], (*every.shape, len(coded.inner)))
+        halving = np.broadcast_to(every[:, :, None], (*every.shape, len(coded.inner)))
     own = ranges[coded.feature]
-    bits, values = np.empty((2, len(tried), len(coded.inner)))
-    for t, kappa in enumerate(tried):
+    bits, values = np.empty((2, len(halving), len(coded.inner)))
+    for t, kappa in enumerate(halving):
         bits[t], values[t] = code_between(coded.low, coded.high, *halved(own, kappa))
     length = np.where(bits < 0.0, np.inf, zeta_nats(np.maximum(bits, 0.0)) + bits * math.log(2.0))
-    paid = zeta_nats(tried).sum(axis=1)
+    halving_nats = zeta_nats(halving).sum(axis=1)
     if shared:
-        best = np.full(len(coded.inner), np.argmin(length.sum(axis=1) + paid[:, 0]))
+        best = np.full(len(coded.inner), np.argmin(length.sum(axis=1) + halving_nats[:, 0]))
     else:
-        best = np.argmin(length + paid, axis=0)
+        best = np.argmin(length + halving_nats, axis=0)
     chosen = best, np.arange(len(coded.inner))
     if not np.isfinite(length[chosen]).all():
         i = int(np.argmax(length[chosen]))
@@ -343,13 +305,13 @@ def _from_ranges(
             f"no threshold of 60 bits in the range of feature {int(coded.feature[i])} lies in [{coded.low[i]}, "
             f"{coded.high[i]}), where node {int(coded.inner[i])} parts the rows; prune it."
         )
-    halving = float(paid[chosen][0] if shared else paid[chosen].sum())
-    return values[chosen], {"thresholds": float(length[chosen].sum()), "halvings": halving}
+    total = float(halving_nats[chosen][0] if shared else halving_nats[chosen].sum())
+    return values[chosen], {"thresholds": float(length[chosen].sum()), "halvings": total}
 
 
 def _shared(X: np.ndarray, ranges: np.ndarray, kappa: np.ndarray) -> np.ndarray:
-    """The smallest number of halvings (2, p) on each side of the middle among the features with rows there."""
-    middle = ranges[:, 0] + (ranges[:, 1] - ranges[:, 0]) / 2.0
+    """Return the smallest number of halvings (2, p) on each side of the middle among the features with rows there."""
+    middle, _ = _middle_and_half(ranges)
     needed = np.array([X.min(axis=0) < middle, X.max(axis=0) > middle])
     least = np.where(needed, kappa, MOST_HALVINGS).min(axis=1, keepdims=True)
     return np.broadcast_to(np.where(needed.any(axis=1, keepdims=True), least, 0), kappa.shape)
@@ -369,7 +331,7 @@ def _of_tree(bound: Bound, tree: Tree, rows: np.ndarray, n: int, errors: int) ->
 def _between(
     feature: np.ndarray, threshold: np.ndarray, left: np.ndarray, right: np.ndarray, X: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The largest value that each node sends left and the smallest that it sends right, infinite where none."""
+    """Return the largest value that each node sends left and the smallest that it sends right, else infinity."""
     low, high = np.full(len(feature), -np.inf), np.full(len(feature), np.inf)
     for i in range(len(X)):
         node = 0
@@ -386,14 +348,17 @@ def _between(
 
 @jit
 def _cover(low: np.ndarray, high: np.ndarray, feature: np.ndarray, X: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """Rows (m,) that hold the thresholds: again and again one that holds the most of those left, wrong ones first."""
+    """Return rows (m,) that hold the thresholds, found greedily.
+
+    Each step takes a row that holds most of the remaining thresholds, and of several one on which the tree errs.
+    """
     m, n = len(low), len(X)
     holder, gain = np.full(m, -1), np.zeros(n, dtype=np.int64)
     for j in range(m):
         for i in range(n):
             gain[i] += low[j] <= X[i, feature[j]] < high[j]
-    left = m
-    while left > 0:
+    n_remaining = m
+    while n_remaining > 0:
         best = 0
         for i in range(1, n):
             if gain[i] > gain[best] or (gain[i] == gain[best] and wrong[i] and not wrong[best]):
@@ -401,7 +366,7 @@ def _cover(low: np.ndarray, high: np.ndarray, feature: np.ndarray, X: np.ndarray
         for j in range(m):
             if holder[j] < 0 and low[j] <= X[best, feature[j]] < high[j]:
                 holder[j] = best
-                left -= 1
+                n_remaining -= 1
                 for i in range(n):
                     gain[i] -= low[j] <= X[i, feature[j]] < high[j]
     return holder
@@ -411,7 +376,7 @@ def _cover(low: np.ndarray, high: np.ndarray, feature: np.ndarray, X: np.ndarray
 def code_between(
     low: np.ndarray, high: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Bits and values of the shortest dyadic codes of thresholds in ``[low, high)``; -1 bits where there is none."""
+    """Return bits and values of the shortest dyadic codes of thresholds in ``[low, high)``; -1 bits if none exists."""
     bits, values = np.empty(len(low)), np.empty(len(low))
     for j in range(len(low)):
         bits[j], values[j] = dyadic_code(low[j], np.nextafter(high[j], -np.inf), lower[j], upper[j])

@@ -16,33 +16,22 @@ import numpy as np
 from ..core.checks import MOST, check_count, check_number, in_words, read_array
 from ..core.compile.jit import jit
 from ..table.coding import LARGEST
-from .bound import Bound, check_delta, check_errors
+from .bound import Bound, check_delta, check_errors, documented
 from .inversions import binomial_tail_inversion, log_choose
 
 STRING, NUMBER = PARENTS = ("string", "number")
 """Codes of a node's parent among k nodes: one of k + 1 strings, as in the paper; a number (its footnote 3)."""
 
 
+@documented
 def compression_tail(n_nodes: int, n_features: int, n: int, errors: int, delta: float = 0.05) -> Bound:
-    """Risk of a tree whose thresholds are values of training rows, by the binomial tail inversion.
+    """Bound the risk of a tree whose thresholds are values of training rows by the binomial tail inversion.
 
     Parameters
     ----------
-    n_nodes, n_features, n : int
-        Nodes of the tree, leaves included; features; rows. ``n_nodes < n``.
-    errors : int
-        Training errors on the ``n - n_nodes`` rows outside the compression set, which has a row for each node.
-    delta : float, default 0.05
-        Probability that the bound fails, in (0, 1).
+    {compression_set}
 
-    Returns
-    -------
-    Bound
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
+    {bound}
 
     Notes
     -----
@@ -54,17 +43,23 @@ def compression_tail(n_nodes: int, n_features: int, n: int, errors: int, delta: 
     0.312
     """
     n_nodes, n_features, n, errors, delta = _check_compression(n_nodes, n_features, n, errors, delta)
-    return by_tail(
-        "sample compression, binomial tail", _compression_nats(n_nodes, n_features, n), n - n_nodes, errors, delta
-    )
+    nats = _compression_nats(n_nodes, n_features, n)
+    return by_tail("sample compression, binomial tail", nats, n - n_nodes, errors, delta)
 
 
+@documented
 def compression(n_nodes: int, n_features: int, n: int, errors: int, delta: float = 0.05) -> Bound:
-    """Risk of a tree whose thresholds are values of training rows, in closed form.
+    """Bound the risk of a tree whose thresholds are values of training rows in closed form.
 
     ``1 - exp(-[ln C(n - d, errors) + ln(1 / (P_I P_M delta))] / (n - d - errors))`` with ``d = n_nodes``.
 
-    Parameters, returns and errors as for `compression_tail`, whose bound is never larger.
+    The bound of `compression_tail` is never larger.
+
+    Parameters
+    ----------
+    {compression_set}
+
+    {bound}
 
     Notes
     -----
@@ -79,29 +74,21 @@ def compression(n_nodes: int, n_features: int, n: int, errors: int, delta: float
     return _closed("sample compression", _compression_nats(n_nodes, n_features, n), n - n_nodes, errors, delta)
 
 
+@documented
 def occam_discrete(n_nodes: int, n_features: int, n_thresholds: int, n: int, errors: int, delta: float = 0.05) -> Bound:
-    """Risk of a tree whose thresholds come from a list fixed in advance, in closed form.
+    """Bound the risk of a tree whose thresholds come from a list fixed in advance, in closed form.
 
     ``1 - exp(-[ln C(n, errors) + ln(1 / (P_M delta))] / (n - errors))``, with a factor ``1 / n_thresholds`` per node in
     ``P_M``.
 
     Parameters
     ----------
-    n_nodes, n_features, n_thresholds, n : int
-        Nodes of the tree, leaves included; features; possible thresholds per feature; rows.
-    errors : int
-        Training errors.
-    delta : float, default 0.05
-        Probability that the bound fails, in (0, 1).
+    {n_nodes_n_features}
+    n_thresholds : int
+        Possible thresholds per feature.
+    {n_errors_delta}
 
-    Returns
-    -------
-    Bound
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
+    {bound}
 
     Notes
     -----
@@ -118,36 +105,24 @@ def occam_discrete(n_nodes: int, n_features: int, n_thresholds: int, n: int, err
     return _closed("Occam, discrete thresholds", nats, n, errors, delta)
 
 
+@documented
 def occam_continuous(
     n_nodes: int, n_features: int, lengths: Any, n: int, errors: int, delta: float = 0.05, *, halvings: Any = 0
 ) -> Bound:
-    """Risk of a tree whose thresholds are encoded dyadically, by the binomial tail inversion.
+    """Bound the risk of a tree whose thresholds are encoded dyadically by the binomial tail inversion.
 
     A threshold costs ``-ln[zeta(kappa) zeta(kappa') zeta(l) 2^-l]``, ``zeta(a) = 6 / (pi^2 (a + 1)^2)``.
 
     Parameters
     ----------
-    n_nodes, n_features : int
-        Nodes of the tree, leaves included; features.
+    {n_nodes_n_features}
     lengths : array-like of int of shape (m,)
         Bits l of each of the m <= n_nodes thresholds (`dyadic_length`).
-    n : int
-        Rows.
-    errors : int
-        Training errors.
-    delta : float, default 0.05
-        Probability that the bound fails, in (0, 1).
+    {n_errors_delta}
     halvings : int, or array of int that broadcasts to (2, m)
         How often the interval of each threshold was halved below (kappa) and above (kappa') its middle.
 
-    Returns
-    -------
-    Bound
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
+    {bound}
 
     Notes
     -----
@@ -175,7 +150,7 @@ def occam_continuous(
 
 
 def dyadic_length(low: float, high: float, lower: float, upper: float) -> int:
-    """Returns the smallest number of bits that encode a threshold in ``[low, high]``, within ``[lower, upper]``.
+    """Return the smallest number of bits that encode a threshold in ``[low, high]``, within ``[lower, upper]``.
 
     l bits code the points ``lower + (2j - 1) / 2^(l+1) * (upper - lower)``, j = 1, ..., 2^l.
 
@@ -193,8 +168,8 @@ def dyadic_length(low: float, high: float, lower: float, upper: float) -> int:
     >>> dyadic_length(0.2, 0.3, 0.0, 1.0)
     1
     """
-    given = {"low": low, "high": high, "lower": lower, "upper": upper}
-    low, high, lower, upper = (check_number(name, value, "a finite number") for name, value in given.items())
+    ends = {"low": low, "high": high, "lower": lower, "upper": upper}
+    low, high, lower, upper = (check_number(name, value, "a finite number") for name, value in ends.items())
     if upper - lower > LARGEST:
         raise ValueError(f"[{lower}, {upper}] is too wide: its length overflows; rescale the feature.")
     if not lower <= low < high <= upper:
@@ -207,8 +182,9 @@ def dyadic_length(low: float, high: float, lower: float, upper: float) -> int:
 
 @jit
 def dyadic_code(low: float, high: float, lower: float, upper: float) -> tuple[int, float]:
-    """Fewest bits that encode a number in ``[low, high]`` within ``[lower, upper]``, and that number; -1 if 60 are too
-    few.
+    """Return the fewest bits that encode a number in ``[low, high]`` within ``[lower, upper]``, and that number.
+
+    The bits are -1 if 60 are too few.
     """
     for length in range(61):
         scale = 2.0 ** (length + 1)
@@ -220,17 +196,15 @@ def dyadic_code(low: float, high: float, lower: float, upper: float) -> tuple[in
 
 
 def zeta_nats(a: Any) -> Any:
-    """Minus the log of ``zeta(a) = 6 / (pi^2 (a + 1)^2)``."""
+    """Return minus the log of ``zeta(a) = 6 / (pi^2 (a + 1)^2)``."""
     return math.log(math.pi**2 / 6.0) + 2.0 * np.log(np.asarray(a) + 1.0)
 
 
 def message_nats(n_nodes: int, n_features: int, parents: str = STRING) -> dict[str, float]:
-    """Minus the log of ``P_M = n_features^-k (k + 1)^-k 2^-k``; ``k^-k`` where parents are numbers."""
-    named = n_nodes + 1.0 if parents == STRING else float(n_nodes)
-    return {
-        "features": n_nodes * math.log(n_features),
-        "structure": n_nodes * (math.log(named) + math.log(2.0)),
-    }
+    """Return minus the log of ``P_M = n_features^-k (k + 1)^-k 2^-k``, with ``k^-k`` if parents are numbers."""
+    n_names = n_nodes + 1.0 if parents == STRING else float(n_nodes)
+    structure = n_nodes * (math.log(n_names) + math.log(2.0))
+    return {"features": n_nodes * math.log(n_features), "structure": structure}
 
 
 def _compression_nats(n_nodes: int, n_features: int, n: int) -> dict[str, float]:
@@ -245,7 +219,7 @@ def _closed(name: str, nats: dict[str, float], n: int, errors: int, delta: float
 
 
 def by_tail(name: str, nats: dict[str, float], n: int, errors: int, delta: float) -> Bound:
-    """The binomial tail inversion of a classifier that a message of so many nats encodes."""
+    """Return the binomial tail inversion of a classifier that a message of ``nats`` encodes."""
     raw = binomial_tail_inversion(errors, n, math.log(delta) - sum(nats.values()))
     return Bound(name, raw, delta, {"empirical risk": errors / n, **_in_nats(nats)})
 
@@ -254,16 +228,15 @@ def _in_nats(nats: dict[str, float]) -> dict[str, float]:
     return {f"{name}, nats": value for name, value in nats.items()}
 
 
-Checked = tuple[int, int, int, int, float]
-
-
-def _check(n_nodes: int, n_features: int, n: int, errors: int, delta: float) -> Checked:
+def _check(n_nodes: int, n_features: int, n: int, errors: int, delta: float) -> tuple[int, int, int, int, float]:
     check_errors(errors, n)
     sizes = check_count("n_nodes", n_nodes, 1), check_count("n_features", n_features, 1)
     return *sizes, int(n), int(errors), check_delta(delta)
 
 
-def _check_compression(n_nodes: int, n_features: int, n: int, errors: int, delta: float) -> Checked:
+def _check_compression(
+    n_nodes: int, n_features: int, n: int, errors: int, delta: float
+) -> tuple[int, int, int, int, float]:
     n_nodes, n_features, n, _, delta = _check(n_nodes, n_features, n, 0, delta)
     if n_nodes >= n:
         raise ValueError(f"n_nodes={n_nodes} rows would be the compression set of n={n}; no row is left to count.")

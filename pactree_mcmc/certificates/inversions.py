@@ -1,4 +1,4 @@
-"""Inverses of the binary divergence and of the binomial tail."""
+"""Inverses of the binary divergence and of the binomial tail, which are also the bounds from held-out rows."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, overload
 
 import numpy as np
 
-from ..core.checks import check_flag, check_number, in_words, read_numbers
+from ..core.checks import check_count, check_flag, check_number, in_words, read_numbers
 from ..core.compile.jit import jit
 from ..core.logsum import log_sum
 from ..core.special import gammaln
-from .bound import check_errors
+from .bound import Bound, check_delta, check_errors, check_fraction, documented
 
 HALVINGS = 80
 """Steps of bisection: an interval of length 1 shrinks below 1e-24."""
@@ -23,7 +23,7 @@ def binary_kl(p: float, q: float) -> float: ...
 @overload
 def binary_kl(p: Any, q: Any) -> np.ndarray: ...
 def binary_kl(p: Any, q: Any) -> float | np.ndarray:
-    """Divergence ``p log(p/q) + (1-p) log((1-p)/(1-q))`` in nats, arrays allowed.
+    """Return the divergence ``p log(p/q) + (1-p) log((1-p)/(1-q))`` in nats, arrays allowed.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def kl_inverse(p: float, complexity: float, *, upper: bool = True) -> float: ...
 @overload
 def kl_inverse(p: Any, complexity: Any, *, upper: bool = True) -> np.ndarray: ...
 def kl_inverse(p: Any, complexity: Any, *, upper: bool = True) -> float | np.ndarray:
-    """Largest (or smallest) q whose divergence ``kl(p || q)`` is at most ``complexity``.
+    """Return the largest (or smallest) q whose divergence ``kl(p || q)`` is at most ``complexity``.
 
     Parameters
     ----------
@@ -87,8 +87,9 @@ def kl_inverse(p: Any, complexity: Any, *, upper: bool = True) -> float | np.nda
     return far.reshape(p.shape) if p.ndim else float(far[0])
 
 
+@documented
 def binomial_tail_inversion(errors: int, n: int, log_delta: float) -> float:
-    """Largest risk at which at most ``errors`` errors in ``n`` rows have probability ``exp(log_delta)`` or more.
+    """Return the largest risk at which ``errors`` errors or fewer in ``n`` rows have probability ``exp(log_delta)``.
 
     Parameters
     ----------
@@ -97,14 +98,7 @@ def binomial_tail_inversion(errors: int, n: int, log_delta: float) -> float:
     log_delta : float
         Log of a probability, <= 0; the probability itself may be too small for a float.
 
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
+    {raises}
 
     Notes
     -----
@@ -123,17 +117,72 @@ def binomial_tail_inversion(errors: int, n: int, log_delta: float) -> float:
     return float(_tail_end(log_choose(n, np.arange(errors + 1.0)), int(n), float(log_delta)))
 
 
+@documented
+def holdout(errors: int, n: int, delta: float = 0.05) -> Bound:
+    """Bound the risk of a fixed classifier from its errors on ``n`` held-out rows, by the binomial tail inversion.
+
+    Parameters
+    ----------
+    errors, n : int
+        0 <= errors <= n.
+    {delta}
+
+    {bound}
+
+    Notes
+    -----
+    Langford (2005); the upper end of Clopper and Pearson's interval.
+
+    Examples
+    --------
+    >>> round(holdout(5, 200).value, 4)
+    0.0518
+    """
+    delta = check_delta(delta)
+    raw = binomial_tail_inversion(errors, n, log(delta))
+    return Bound("hold-out, binomial tail", raw, delta, {"empirical risk": errors / n, "errors": errors, "n": n})
+
+
+@documented
+def holdout_gibbs(risk: float, n: int, delta: float = 0.05) -> Bound:
+    """Bound an expected loss in [0, 1] by its mean over ``n`` held-out rows: ``kl(risk || R) <= ln(1/delta) / n``.
+
+    Parameters
+    ----------
+    risk : float, in [0, 1]
+        Mean loss on the held-out rows.
+    n : int
+        Held-out rows, >= 1.
+    {delta}
+
+    {bound}
+
+    Notes
+    -----
+    Chernoff's bound in Hoeffding's form (1963).
+
+    Examples
+    --------
+    >>> round(holdout_gibbs(0.025, 200).value, 4)
+    0.0619
+    """
+    delta, risk, n = check_delta(delta), check_fraction("risk", risk), check_count("n", n, 1)
+    complexity = log(1.0 / delta) / n
+    terms = {"empirical risk": risk, "ln(1/delta) / n": complexity}
+    return Bound("hold-out, Chernoff", kl_inverse(risk, complexity), delta, terms)
+
+
 def _together(**given: Any) -> Sequence[np.ndarray]:
     arrays = {name: read_numbers(name, value) for name, value in given.items()}
     try:
         return np.broadcast_arrays(*arrays.values())
-    except (ValueError, RuntimeError) as error:  # the latter where there are more than 32 dimensions
+    except (ValueError, RuntimeError) as error:  # the latter if there are more than 32 dimensions
         shapes = " and ".join(f"{name} has shape {array.shape}" for name, array in arrays.items())
         raise ValueError(f"{shapes}; give numbers, or arrays that broadcast together.") from error
 
 
 def log_choose(n: Any, k: Any) -> Any:
-    """Log of the binomial coefficient, arrays allowed."""
+    """Return the log of the binomial coefficient, arrays allowed."""
     return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
 
 
@@ -151,7 +200,7 @@ def _kl(p: float, q: float) -> float:
 
 @jit
 def _kl_end(p: float, complexity: float, far: float) -> float:
-    """End of the q between p and ``far`` whose divergence from p is at most ``complexity``."""
+    """Return the end of the q between p and ``far`` whose divergence from p is at most ``complexity``."""
     near = p
     for _ in range(HALVINGS):
         middle = (near + far) / 2.0
@@ -163,16 +212,16 @@ def _kl_end(p: float, complexity: float, far: float) -> float:
 
 
 @jit
-def _tail_end(log_n_splits: np.ndarray, n: int, log_delta: float) -> float:
-    """Risk q at which ``sum over k of exp(log_n_splits[k]) q^k (1 - q)^(n - k)`` falls below ``exp(log_delta)``."""
-    low, high, term = 0.0, 1.0, np.empty(len(log_n_splits))
+def _tail_end(log_chosen: np.ndarray, n: int, log_delta: float) -> float:
+    """Return the q at which ``sum over k of exp(log_chosen[k]) q^k (1 - q)^(n - k)`` falls below ``exp(log_delta)``."""
+    low, high, term = 0.0, 1.0, np.empty(len(log_chosen))
     for _ in range(HALVINGS):
         q = (low + high) / 2.0
         if q <= 0.0 or q >= 1.0:
             break
         log_q, log_rest = log(q), log1p(-q)
-        for k in range(len(log_n_splits)):
-            term[k] = log_n_splits[k] + k * log_q + (n - k) * log_rest
+        for k in range(len(log_chosen)):
+            term[k] = log_chosen[k] + k * log_q + (n - k) * log_rest
         if log_sum(term, len(term)) >= log_delta:
             low = q
         else:

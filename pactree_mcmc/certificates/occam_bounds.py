@@ -1,5 +1,6 @@
-"""Bounds on the risk of one tree that hold simultaneously for all trees of a prefix code, so that the counted rows may
-choose the tree.
+"""Bounds on the risk of one tree that hold simultaneously for all trees of a prefix code.
+
+Therefore the counted rows may choose the tree.
 
 The code length of a split is given by a prefix code for splits, which must not depend on the rows. With a list of N
 splits fixed in advance, each takes ``log2(N)`` bits; lengths need not be integers.
@@ -18,33 +19,34 @@ from ..table.labels import refuse_missing
 from ..table.reader import Table
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
-from .bound import Bound, check_delta
+from .bound import Bound, check_delta, documented
 
 MOST_LEVEL = 500.0
 """Largest ``ln(2/delta)`` of the root fragment's bound; with one bit for the path and two below it 524 is the limit."""
 
 
 class Counted(NamedTuple):
-    """The errors of a tree on rows, and where the rows go."""
+    """The rows on which a tree errs, and the number of rows in each node."""
 
-    errors: np.ndarray
-    """(m,) int64: errors of the tree on the rows that end in each leaf; 0 at other nodes."""
+    wrong: np.ndarray
+    """(n,) bool: the tree errs on the row."""
     rows: np.ndarray
-    """(m,) int64: rows that pass through each node."""
+    """(n_nodes,) int64: rows that pass through each node."""
 
     @property
     def n(self) -> int:
-        """Counted rows."""
-        return int(self.rows[0])
+        """Number of rows."""
+        return len(self.wrong)
 
     @property
     def risk(self) -> float:
-        """Error rate on them."""
-        return float(self.errors.sum() / self.rows[0])
+        """Error rate on the rows."""
+        return float(self.wrong.mean())
 
 
+@documented
 def tree_bits(tree: Tree, split_bits: Any, n_classes: int = 2) -> np.ndarray:
-    """Code length of the subtree below each node, bits.
+    """Return the code length of the subtree below each node, bits.
 
     ``2 m + 1 + (m + 1) log2 K + sum |B|`` for m splits and K classes; ``2 + 3 m + sum |B|`` for two classes.
 
@@ -52,8 +54,7 @@ def tree_bits(tree: Tree, split_bits: Any, n_classes: int = 2) -> np.ndarray:
     ----------
     tree : Tree
         Any tree.
-    split_bits : float, or array of shape (n_nodes,)
-        Code length of each split, >= 0; entries of leaves are ignored.
+    {split_bits}
     n_classes : int, default 2
         Labels a leaf can have.
 
@@ -76,37 +77,23 @@ def tree_bits(tree: Tree, split_bits: Any, n_classes: int = 2) -> np.ndarray:
     >>> tree_bits(Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0]), 4.0).tolist()
     [9.0, 2.0, 2.0]
     """
-    n_classes, asked = check_count("n_classes", n_classes), _asked_bits(tree, split_bits)
-    own = np.where(tree.feature == LEAF, 1.0 + math.log2(n_classes), 1.0 + asked)
-    return _sum_below(tree.feature, tree.left, tree.right, own)
+    n_classes, split_bits = check_count("n_classes", n_classes), _read_split_bits(tree, split_bits)
+    own = np.where(tree.feature == LEAF, 1.0 + math.log2(n_classes), 1.0 + split_bits)
+    return sum_below(tree.feature, tree.left, tree.right, own)
 
 
+@documented
 def naive_occam(tree: Tree, X: Any, y: Any, *, split_bits: Any, n_classes: int = 2, delta: float = 0.05) -> Bound:
-    """Risk of a tree by its code length: ``risk + sqrt((|T| ln 2 + ln(1/delta)) / (2 n))``.
+    """Bound the risk of a tree by its code length: ``risk + sqrt((|T| ln 2 + ln(1/delta)) / (2 n))``.
 
     Parameters
     ----------
-    tree : Tree
-        A classification tree with leaf values, as posteriors return it.
-    X : table of shape (n, p)
-        The counted rows; the tree may depend on them.
-    y : array-like of shape (n,)
-        Their labels.
-    split_bits : float, or array of shape (n_nodes,)
-        Code length of the splits, bits.
-    n_classes : int, default 2
-        Number of possible labels, fixed before the rows were seen: the code must not depend on them.
-    delta : float, default 0.05
-        Probability that the bound fails, in (0, 1).
+    {counted_rows}
+    {split_bits}
+    {n_classes}
+    {delta}
 
-    Returns
-    -------
-    Bound
-
-    Raises
-    ------
-    ValueError
-        If the tree has no classes or more than ``n_classes``, X and y do not fit, or an argument is out of range.
+    {bound_of_tree}
 
     Notes
     -----
@@ -131,7 +118,7 @@ class RootFragment(NamedTuple):
     """The root fragment with the smallest penalty."""
 
     penalty: float
-    """What the bound adds to the empirical risk."""
+    """Difference between the bound and the empirical risk."""
     leaves: np.ndarray
     """Nodes of the tree at which the fragment ends, in preorder."""
     subtrees: float
@@ -142,8 +129,9 @@ class RootFragment(NamedTuple):
     """The part due to delta."""
 
 
+@documented
 def compute_R(tree: Tree, rows: Any, *, split_bits: Any, n_classes: int = 2, delta: float = 0.05) -> RootFragment:
-    """The root fragment that minimises the penalty of Mansour and McAllester.
+    """Return the root fragment that minimises the penalty of Mansour and McAllester.
 
     Parameters
     ----------
@@ -151,16 +139,11 @@ def compute_R(tree: Tree, rows: Any, *, split_bits: Any, n_classes: int = 2, del
         Any tree.
     rows : array of shape (n_nodes,)
         Number of rows that pass through each node, >= 1: the bound is for trees without empty nodes.
-    split_bits : float, or array of shape (n_nodes,)
-        Code length of the splits, bits.
+    {split_bits}
     n_classes : int, default 2
         Labels a leaf can have, >= 2.
     delta : float, default 0.05
         Probability that the bound fails, in (0, 1), not below 1.4e-217.
-
-    Returns
-    -------
-    RootFragment
 
     Raises
     ------
@@ -189,20 +172,20 @@ def compute_R(tree: Tree, rows: Any, *, split_bits: Any, n_classes: int = 2, del
         raise ValueError(
             f"node {int(np.argmin(n))} holds no row; the bound is for trees in which every node does: prune it first."
         )
-    asked = _asked_bits(tree, split_bits)
-    below, path = tree_bits(tree, asked, n_classes), np.ones(tree.n_nodes)
+    split_bits = _read_split_bits(tree, split_bits)
+    below, path = tree_bits(tree, split_bits, n_classes), np.ones(tree.n_nodes)
     for i in inner:
-        path[tree.left[i]] = path[tree.right[i]] = path[i] + asked[i] + 2.0
+        path[tree.left[i]] = path[tree.right[i]] = path[i] + split_bits[i] + 2.0
     level = fragment_level(delta)
     subtrees = np.sqrt(n * below * math.log(2.0) / 2.0)
     paths, confidence = 2.0 * (np.sqrt(n * path) + path), 2.0 * (np.sqrt(n * level) + level)
-    ends = _best_fragment(tree.feature, tree.left, tree.right, subtrees + paths + confidence)
+    ends = best_fragment(tree.feature, tree.left, tree.right, subtrees + paths + confidence)
     parts = [float(part[ends].sum() / n[0]) for part in (subtrees, paths, confidence)]
     return RootFragment(sum(parts), ends, *parts)
 
 
 def fragment_level(delta: float) -> float:
-    """``ln(2/delta)``, refused where it is too large for the theorem."""
+    """Return ``ln(2/delta)`` and refuse a delta for which it is too large for the theorem."""
     level = math.log(2.0 / delta)
     if level > MOST_LEVEL:
         raise ValueError(
@@ -212,10 +195,20 @@ def fragment_level(delta: float) -> float:
     return level
 
 
+@documented
 def root_fragment(tree: Tree, X: Any, y: Any, *, split_bits: Any, n_classes: int = 2, delta: float = 0.05) -> Bound:
-    """Risk of a tree by its best root fragment: ``risk + min over R of f(T, S, R, delta)``.
+    """Bound the risk of a tree by its best root fragment: ``risk + min over R of f(T, S, R, delta)``.
 
-    Parameters, returns and errors as for `naive_occam`; every node of the tree must hold a row.
+    Every node of the tree must hold a row.
+
+    Parameters
+    ----------
+    {counted_rows}
+    {split_bits}
+    {n_classes}
+    {delta}
+
+    {bound_of_tree}
 
     Notes
     -----
@@ -242,13 +235,11 @@ def root_fragment(tree: Tree, X: Any, y: Any, *, split_bits: Any, n_classes: int
     return Bound("Mansour-McAllester, root fragment", counted.risk + best.penalty, delta, terms)
 
 
+@documented
 def dyadic_bits(depth: Any, n_features: int, *, cyclic: bool = False) -> np.ndarray:
-    """Code length of a dyadic cell: ``2 (depth + 1) + depth log2 p`` bits, without ``log2 p`` when cyclic.
+    """Return the code length of a dyadic cell: ``2 (depth + 1) + depth log2 p`` bits, without ``log2 p`` if cyclic.
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
+    {raises}
 
     Examples
     --------
@@ -262,10 +253,11 @@ def dyadic_bits(depth: Any, n_features: int, *, cyclic: bool = False) -> np.ndar
     return 2.0 * (depth + 1.0) + (0.0 if cyclic else depth * math.log2(n_features))
 
 
+@documented
 def dyadic_penalty(
     rows: Any, depth: Any, n: int, n_features: int, delta: float, *, n_classes: int = 2, cyclic: bool = False
 ) -> np.ndarray:
-    """Spatially adaptive penalty of each cell of a dyadic tree.
+    """Return the spatially adaptive penalty of each cell of a dyadic tree.
 
     ``sqrt(2 p' ([A] ln 2 + ln(K / delta)) / n)`` with ``p' = 4 max(rows / n, ([A] ln 2 + ln(1 / delta)) / n)``.
 
@@ -279,8 +271,7 @@ def dyadic_penalty(
         As in the paper, in (0, 1): the bound fails with probability at most ``2 delta``.
     n_classes : int, default 2
         K above; the paper has 2.
-    cyclic : bool, default False
-        Whether the depth determines the coordinate.
+    {cyclic}
 
     Returns
     -------
@@ -310,32 +301,26 @@ def dyadic_penalty(
     return np.sqrt(2.0 * fraction * (nats + math.log(n_classes / delta)) / n)
 
 
+@documented
 def dyadic_tree_bound(
     tree: Tree, X: Any, y: Any, *, n_classes: int = 2, delta: float = 0.05, cyclic: bool = False
 ) -> Bound:
-    """Risk of a dyadic tree: the empirical one plus the spatially adaptive penalty of its leaves.
+    """Bound the risk of a dyadic tree by the empirical one plus the spatially adaptive penalty of its leaves.
 
     Parameters
     ----------
-    tree : Tree
-        Its splits must be midpoints of a dyadic partition whose bounds do not depend on the rows.
-    X, y, n_classes, delta
-        As for `naive_occam`; each of the two events of the theorem takes half of delta.
-    cyclic : bool, default False
-        Whether the depth determines the coordinate.
+    {counted_rows}
+    {n_classes}
+    {delta}
+    {cyclic}
 
-    Returns
-    -------
-    Bound
-
-    Raises
-    ------
-    ValueError
-        As for `naive_occam`.
+    {bound_of_tree}
 
     Notes
     -----
-    Cost O(n depth). Scott (2004), Theorem 2, with the root at depth 0 in the code length.
+    The splits must be midpoints of a dyadic partition whose bounds do not depend on the rows. Each of the two events of
+    the theorem takes half of delta. Cost O(n depth). Scott (2004), Theorem 2, with the root at depth 0 in the code
+    length.
 
     Examples
     --------
@@ -354,7 +339,8 @@ def dyadic_tree_bound(
     return Bound("Scott, spatially adaptive", counted.risk + float(penalty.sum()), delta, terms)
 
 
-def _asked_bits(tree: Tree, split_bits: Any) -> np.ndarray:
+def _read_split_bits(tree: Tree, split_bits: Any) -> np.ndarray:
+    """Return the code lengths of splits by node, 0 at leaves, checked."""
     check_type("tree", tree, Tree, "a Tree")
     bits = read_numbers("split_bits", split_bits)
     if bits.ndim and bits.shape != (tree.n_nodes,):
@@ -366,7 +352,7 @@ def _asked_bits(tree: Tree, split_bits: Any) -> np.ndarray:
 
 
 def count_errors(tree: Tree, X: Any, y: Any, n_classes: int) -> Counted:
-    """Count the errors of a classification tree on rows; refuse trees and rows that do not fit."""
+    """Find the errors of a classification tree on rows. Refuse trees and rows that do not fit."""
     check_type("tree", tree, Tree, "a Tree")
     if tree.classes is None or tree.value is None:
         raise ValueError("the tree predicts no classes; these bounds count errors: give a classification tree.")
@@ -385,14 +371,12 @@ def count_errors(tree: Tree, X: Any, y: Any, n_classes: int) -> Counted:
             f"y has none of the classes of the tree, {in_words(tree.classes.tolist())}; give labels of the same kind."
         )
     wrong = differ(tree.classes[np.argmax(tree.value[leaf], axis=1)], labels)
-    errors = np.bincount(leaf[wrong], minlength=tree.n_nodes)
-    rows = _sum_below(tree.feature, tree.left, tree.right, np.bincount(leaf, minlength=tree.n_nodes).astype(np.float64))
-    return Counted(errors, rows.astype(np.int64))
+    return Counted(wrong, sum_below(tree.feature, tree.left, tree.right, np.bincount(leaf, minlength=tree.n_nodes)))
 
 
 @jit
-def _sum_below(feature: np.ndarray, left: np.ndarray, right: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Sum of ``own`` over the nodes at or below each node."""
+def sum_below(feature: np.ndarray, left: np.ndarray, right: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Return the sum of ``own`` over the nodes at or below each node."""
     out = own.copy()
     for i in range(len(own) - 1, -1, -1):
         if feature[i] != LEAF:
@@ -401,8 +385,8 @@ def _sum_below(feature: np.ndarray, left: np.ndarray, right: np.ndarray, own: np
 
 
 @jit
-def _best_fragment(feature: np.ndarray, left: np.ndarray, right: np.ndarray, cost: np.ndarray) -> np.ndarray:
-    """Nodes, in preorder, at which the cheapest fragment ends when ending at a node costs ``cost``."""
+def best_fragment(feature: np.ndarray, left: np.ndarray, right: np.ndarray, cost: np.ndarray) -> np.ndarray:
+    """Return the nodes, in preorder, at which the cheapest fragment ends, if ending at a node costs ``cost``."""
     m = len(cost)
     best, ends = cost.copy(), np.ones(m, dtype=np.bool_)
     for i in range(m - 1, -1, -1):

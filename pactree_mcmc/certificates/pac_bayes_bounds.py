@@ -10,42 +10,40 @@ from __future__ import annotations
 import math
 
 from ..core.checks import check_count, check_number
-from .bound import Bound, check_delta, check_fraction, check_kl
+from .bound import Bound, check_delta, check_fraction, check_kl, documented
 from .inversions import kl_inverse
 
 
-def _log_confidence(n: int, delta: float) -> float:
+def log_confidence(n: int, delta: float) -> float:
+    """Return ``log(2 sqrt(n) / delta)``."""
     return math.log(2.0 * math.sqrt(n) / delta)
 
 
-def _check(risk: float, kl: float, n: int, delta: float, name: str = "risk") -> tuple[float, float, int, float]:
+def check_common(risk: float, kl: float, n: int, delta: float, name: str = "risk") -> tuple[float, float, int, float]:
+    """Check the arguments that all bounds have; ``name`` is that of the first one."""
     return check_fraction(name, risk), check_kl(kl), check_count("n", n, 1), check_delta(delta)
 
 
+def check_tandem(risk: float, tandem: float) -> float:
+    """Return a tandem loss, which lies between the square of the risk and the risk."""
+    tandem = check_fraction("tandem", tandem)
+    if not risk * risk * (1.0 - 1e-12) <= tandem <= risk * (1.0 + 1e-12):
+        raise ValueError(f"tandem={tandem} is out of range; with risk={risk} it lies in [{risk * risk}, {risk}].")
+    return tandem
+
+
+@documented
 def pac_bayes_kl(risk: float, kl: float, n: int, delta: float = 0.05) -> Bound:
-    """Risk of a tree drawn from Q, by the inverse of the binary divergence.
+    """Bound the risk of a tree drawn from Q by the inverse of the binary divergence.
 
     ``kl(risk || R(Q)) <= (KL(Q || P) + log(2 sqrt(n) / delta)) / n``.
 
     Parameters
     ----------
-    risk : float, in [0, 1]
-        Empirical risk of Q: mean loss of a tree drawn from Q.
-    kl : float
-        Divergence of Q from the prior, nats, >= 0.
-    n : int
-        Counted rows, >= 1.
-    delta : float, default 0.05
-        Probability that the bound fails, in (0, 1).
+    {risk}
+    {kl_n_delta}
 
-    Returns
-    -------
-    Bound
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
+    {bound}
 
     Notes
     -----
@@ -59,52 +57,48 @@ def pac_bayes_kl(risk: float, kl: float, n: int, delta: float = 0.05) -> Bound:
         KL / n: 0.005
         log(2 sqrt(n) / delta) / n: 0.00714276
     """
-    risk, kl, n, delta = _check(risk, kl, n, delta)
-    confidence = _log_confidence(n, delta)
+    risk, kl, n, delta = check_common(risk, kl, n, delta)
+    confidence = log_confidence(n, delta)
     terms = {"empirical risk": risk, "KL / n": kl / n, "log(2 sqrt(n) / delta) / n": confidence / n}
     return Bound("PAC-Bayes, kl inverse", kl_inverse(risk, (kl + confidence) / n), delta, terms)
 
 
+@documented
 def optimal_lambda(risk: float, kl: float, n: int, delta: float = 0.05) -> float:
-    """Returns the lambda at which `pac_bayes_lambda` is smallest.
+    """Return the lambda at which `pac_bayes_lambda` is smallest.
 
     ``2 / (sqrt(2 n risk / (KL + log(2 sqrt(n) / delta)) + 1) + 1)``.
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of range (as for `pac_bayes_kl`).
+    Parameters
+    ----------
+    {risk}
+    {kl_n_delta}
+
+    {raises}
 
     Examples
     --------
     >>> optimal_lambda(0.0, 5.0, 1000)
     1.0
     """
-    risk, kl, n, delta = _check(risk, kl, n, delta)
-    return 2.0 / (math.sqrt(2.0 * n * risk / (kl + _log_confidence(n, delta)) + 1.0) + 1.0)
+    risk, kl, n, delta = check_common(risk, kl, n, delta)
+    return 2.0 / (math.sqrt(2.0 * n * risk / (kl + log_confidence(n, delta)) + 1.0) + 1.0)
 
 
+@documented
 def pac_bayes_lambda(risk: float, kl: float, n: int, delta: float = 0.05, lam: float | None = None) -> Bound:
-    """Risk of a tree drawn from Q, relaxed to a sum.
+    """Bound the risk of a tree drawn from Q by a sum, which is never below `pac_bayes_kl`.
 
     ``R(Q) <= risk / (1 - lam/2) + (KL + log(2 sqrt(n) / delta)) / (lam (1 - lam/2) n)``, for all lambda simultaneously.
 
     Parameters
     ----------
-    risk, kl, n, delta
-        As for `pac_bayes_kl`.
+    {risk}
+    {kl_n_delta}
     lam : float in (0, 2), optional
         Default: `optimal_lambda`.
 
-    Returns
-    -------
-    Bound
-        Never below that of `pac_bayes_kl`.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
+    {bound}
 
     Notes
     -----
@@ -115,24 +109,29 @@ def pac_bayes_lambda(risk: float, kl: float, n: int, delta: float = 0.05, lam: f
     >>> round(pac_bayes_lambda(0.1, 5.0, 1000).value, 4)
     0.1629
     """
-    risk, kl, n, delta = _check(risk, kl, n, delta)
+    risk, kl, n, delta = check_common(risk, kl, n, delta)
     if lam is None:
         lam = optimal_lambda(risk, kl, n, delta)
     lam = check_number("lam", lam, "0 < lam < 2, for which the bound holds", 1e-300, 2.0 - 2.0**-52)
     shrink = 1.0 - lam / 2.0
-    terms = {
-        "lambda": lam,
+    parts = {
         "empirical risk / (1 - lambda/2)": risk / shrink,
         "KL / (lambda (1 - lambda/2) n)": kl / (lam * shrink * n),
-        "log(2 sqrt(n) / delta) / (lambda (1 - lambda/2) n)": _log_confidence(n, delta) / (lam * shrink * n),
+        "log(2 sqrt(n) / delta) / (lambda (1 - lambda/2) n)": log_confidence(n, delta) / (lam * shrink * n),
     }
-    return Bound("PAC-Bayes, relaxed", sum(list(terms.values())[1:]), delta, terms)
+    return Bound("PAC-Bayes, relaxed", sum(parts.values()), delta, {"lambda": lam, **parts})
 
 
+@documented
 def vote_factor_two(risk: float, kl: float, n: int, delta: float = 0.05) -> Bound:
-    """Risk of the vote: twice that of a tree drawn from Q, since the vote errs only if half of the trees do.
+    """Bound the risk of the vote by twice that of a tree drawn from Q: the vote errs only if half of the trees do.
 
-    Parameters, errors and cost as for `pac_bayes_kl`.
+    Parameters
+    ----------
+    {risk}
+    {kl_n_delta}
+
+    {bound}
 
     Examples
     --------
@@ -143,26 +142,18 @@ def vote_factor_two(risk: float, kl: float, n: int, delta: float = 0.05) -> Boun
     return Bound("vote, factor two", 2.0 * gibbs.raw, delta, {"bound on R(Q)": gibbs.raw, **gibbs.terms})
 
 
+@documented
 def vote_tandem(tandem: float, kl: float, n: int, delta: float = 0.05) -> Bound:
-    """Risk of the vote: four times the tandem loss, that two independent trees from Q both err.
+    """Bound the risk of the vote by four times the tandem loss, that two independent trees from Q both err.
 
     ``kl(tandem || T(Q)) <= (2 KL + log(2 sqrt(n) / delta)) / n`` and ``R(vote) <= 4 T(Q)``.
 
     Parameters
     ----------
-    tandem : float, in [0, 1]
-        Empirical tandem loss: the mean over rows of the squared mean loss of a tree drawn from Q.
-    kl, n, delta
-        As for `pac_bayes_kl`; ``kl`` is that of Q, not of pairs.
+    {tandem}
+    {kl_n_delta}
 
-    Returns
-    -------
-    Bound
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
+    {bound}
 
     Notes
     -----
@@ -174,8 +165,8 @@ def vote_tandem(tandem: float, kl: float, n: int, delta: float = 0.05) -> Bound:
     >>> round(vote_tandem(0.02, 5.0, 1000).value, 4)
     0.2302
     """
-    tandem, kl, n, delta = _check(tandem, kl, n, delta, "tandem")
-    confidence = _log_confidence(n, delta)
+    tandem, kl, n, delta = check_common(tandem, kl, n, delta, "tandem")
+    confidence = log_confidence(n, delta)
     upper = kl_inverse(tandem, (2.0 * kl + confidence) / n)
     terms = {
         "bound on T(Q)": upper,
@@ -186,8 +177,9 @@ def vote_tandem(tandem: float, kl: float, n: int, delta: float = 0.05) -> Bound:
     return Bound("vote, tandem", 4.0 * upper, delta, terms)
 
 
+@documented
 def c_bound(risk: float, tandem: float) -> float:
-    """Risk of the vote from the true risk and tandem loss of Q: ``(T - R^2) / (T - R + 1/4)``.
+    """Bound the risk of the vote by the true risk and tandem loss of Q: ``(T - R^2) / (T - R + 1/4)``.
 
     The smallest of the Chebyshev-Cantelli bounds ``(T - 2 mu R + mu^2) / (1/2 - mu)^2`` over mu < 1/2; for two
     classes it is the C-bound ``1 - (1 - 2R)^2 / (1 - 2D)`` with the disagreement ``D = 2 (R - T)``.
@@ -199,10 +191,7 @@ def c_bound(risk: float, tandem: float) -> float:
     tandem : float
         Between ``risk**2`` and ``risk``.
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
+    {raises}
 
     Notes
     -----
@@ -214,36 +203,27 @@ def c_bound(risk: float, tandem: float) -> float:
     0.2
     """
     risk = check_fraction("risk", risk)
-    tandem = check_fraction("tandem", tandem)
-    if not risk * risk * (1.0 - 1e-12) <= tandem <= risk * (1.0 + 1e-12):
-        raise ValueError(f"tandem={tandem} is out of range; with risk={risk} it lies in [{risk * risk}, {risk}].")
+    tandem = check_tandem(risk, tandem)
     if risk >= 0.5:
         return 1.0
     return max(tandem - risk * risk, 0.0) / (tandem - risk + 0.25)
 
 
+@documented
 def vote_cantelli(risk: float, tandem: float, kl: float, n: int, delta: float = 0.05) -> Bound:
-    """Risk of the vote by the Chebyshev-Cantelli inequality, the PAC-Bayes form of the C-bound.
+    """Bound the risk of the vote by the Chebyshev-Cantelli inequality, the PAC-Bayes form of the C-bound.
 
-    ``R(vote) <= (T+ - 2 mu R + mu^2) / (1/2 - mu)^2`` at the best mu < 1/2, where T+ is the upper bound on the tandem
-    loss and R the lower bound on the risk of Q when mu >= 0, the upper one when mu < 0. Each of the bounds uses half of
-    delta. mu = 0 is the tandem bound.
+    ``R(vote) <= (T+ - 2 mu R + mu^2) / (1/2 - mu)^2`` at the best mu < 1/2, with T+ the upper bound on the tandem
+    loss, and R the lower bound on the risk of Q if mu >= 0, else the upper one. Each of the bounds uses half of delta.
+    mu = 0 is the tandem bound.
 
     Parameters
     ----------
-    risk, tandem : float, in [0, 1]
-        Empirical risk of Q and its tandem loss.
-    kl, n, delta
-        As for `pac_bayes_kl`.
+    {risk}
+    {tandem}
+    {kl_n_delta}
 
-    Returns
-    -------
-    Bound
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
+    {bound}
 
     Notes
     -----
@@ -255,9 +235,9 @@ def vote_cantelli(risk: float, tandem: float, kl: float, n: int, delta: float = 
     >>> round(vote_cantelli(0.3, 0.1, 5.0, 10_000).value, 4)
     0.4632
     """
-    risk, kl, n, delta = _check(risk, kl, n, delta)
+    risk, kl, n, delta = check_common(risk, kl, n, delta)
     upper = vote_tandem(tandem, kl, n, delta / 2.0).terms["bound on T(Q)"]
-    complexity = (kl + _log_confidence(n, delta / 2.0)) / n
+    complexity = (kl + log_confidence(n, delta / 2.0)) / n
     low, high = kl_inverse(risk, complexity, upper=False), kl_inverse(risk, complexity)
     upper = max(upper, low * low)  # no tandem loss is smaller than the square of the risk
     best, best_mu, best_risk = 4.0 * upper, 0.0, low
@@ -272,34 +252,25 @@ def vote_cantelli(risk: float, tandem: float, kl: float, n: int, delta: float = 
     return Bound("vote, Chebyshev-Cantelli", best, delta, terms)
 
 
+@documented
 def vote_disagreement(
     risk: float, disagreement: float, kl: float, n: int, delta: float = 0.05, n_unlabelled: int | None = None
 ) -> Bound:
-    """Risk of the vote between two classes: ``R(vote) <= 4 R(Q) - 2 D(Q)``, D the disagreement of two trees from Q.
+    """Bound the risk of the vote between two classes: ``R(vote) <= 4 R(Q) - 2 D(Q)``, D the disagreement of two trees.
 
-    The disagreement needs no labels, so it can also be estimated on unlabelled rows. Each of the two bounds uses half
-    of
+    The disagreement needs no labels, so that unlabelled rows can estimate it too. Each of the two bounds uses half of
     delta.
 
     Parameters
     ----------
-    risk : float, in [0, 1]
-        Empirical risk of Q on the ``n`` rows with labels.
+    {risk}
     disagreement : float, in [0, 1]
         Probability that two independent trees from Q differ, on average over the rows.
-    kl, n, delta
-        As for `pac_bayes_kl`.
+    {kl_n_delta}
     n_unlabelled : int, optional
         Number of rows on which the disagreement was estimated. Default: ``n``.
 
-    Returns
-    -------
-    Bound
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
+    {bound}
 
     Notes
     -----
@@ -310,15 +281,11 @@ def vote_disagreement(
     >>> round(vote_disagreement(0.3, 0.4, 5.0, 10_000).value, 4)
     0.5582
     """
-    risk, kl, n, delta = _check(risk, kl, n, delta)
+    risk, kl, n, delta = check_common(risk, kl, n, delta)
     disagreement = check_fraction("disagreement", disagreement)
     m = n if n_unlabelled is None else check_count("n_unlabelled", n_unlabelled, 1)
-    high = kl_inverse(risk, (kl + _log_confidence(n, delta / 2.0)) / n)
-    low = kl_inverse(disagreement, (2.0 * kl + _log_confidence(m, delta / 2.0)) / m, upper=False)
-    terms = {
-        "bound on R(Q)": high,
-        "bound on D(Q)": low,
-        "empirical risk": risk,
-        "empirical disagreement": disagreement,
-    }
-    return Bound("vote, disagreement", max(4.0 * high - 2.0 * low, 0.0), delta, terms | {"KL / n": kl / n})
+    high = kl_inverse(risk, (kl + log_confidence(n, delta / 2.0)) / n)
+    low = kl_inverse(disagreement, (2.0 * kl + log_confidence(m, delta / 2.0)) / m, upper=False)
+    terms = {"bound on R(Q)": high, "bound on D(Q)": low, "empirical risk": risk}
+    terms |= {"empirical disagreement": disagreement, "KL / n": kl / n}
+    return Bound("vote, disagreement", max(4.0 * high - 2.0 * low, 0.0), delta, terms)

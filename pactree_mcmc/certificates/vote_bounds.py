@@ -2,7 +2,7 @@
 
 The vote errs only where at least half of the trees do, so for every mu < 1/2 its risk is at most the mean of
 ``(1[first errs] - mu) (1[second errs] - mu)`` over pairs of independent trees from Q, divided by ``(1/2 - mu)^2`` (Wu,
-Masegosa, Lorenzen, Igel, Seldin 2021). The variable takes three values; two ways to bound its mean are here.
+Masegosa, Lorenzen, Igel, Seldin 2021). The variable takes three values; two bounds on its mean are here.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ import numpy as np
 from ..core.checks import read_numbers
 from ..core.compile.jit import jit
 from ..core.special import gammaln
-from .bound import Bound, check_fraction
+from .bound import Bound, documented
 from .inversions import HALVINGS, kl_inverse
-from .pac_bayes_bounds import _check, _log_confidence
+from .pac_bayes_bounds import check_common, check_tandem, log_confidence
 
 STEPS = 2_000
-"""Values of mu that are tried where the bound holds for all simultaneously, from -1 to 1/2."""
+"""Number of values of mu, from -1 to 1/2, that `vote_split_kl` tries: its bound holds for all simultaneously."""
 MUS = (-0.5, -0.2, -0.1, 0.0, 0.1, 0.2, 0.3, 0.4)
-"""Values of mu fixed in advance, each of which has its part of delta."""
+"""Values of mu fixed in advance. Each has its part of delta."""
 
 
+@documented
 def vote_split_kl(risk: float, tandem: float, kl: float, n: int, delta: float = 0.05) -> Bound:
-    """Risk of the vote by the split kl inequality, at the best mu.
+    """Bound the risk of the vote by the split kl inequality, at the best mu.
 
     The probabilities that both of two trees err, that at least one does and that both err or neither does are each
     bounded from above by the inverse of the divergence, with a third of delta. For ``0 <= mu < 1/2`` the mean is at
@@ -35,23 +36,11 @@ def vote_split_kl(risk: float, tandem: float, kl: float, n: int, delta: float = 
 
     Parameters
     ----------
-    risk, tandem : float, in [0, 1]
-        Empirical risk of Q and its tandem loss.
-    kl : float
-        Divergence of Q from the prior, nats, >= 0.
-    n : int
-        Counted rows, >= 1.
-    delta : float, default 0.05
-        Probability that the bound fails, in (0, 1).
+    {risk}
+    {tandem}
+    {kl_n_delta}
 
-    Returns
-    -------
-    Bound
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
+    {bound}
 
     Notes
     -----
@@ -63,22 +52,19 @@ def vote_split_kl(risk: float, tandem: float, kl: float, n: int, delta: float = 
     0.4136
     """
     risk, tandem, kl, n, delta = _check_pair(risk, tandem, kl, n, delta)
-    complexity = (2.0 * kl + _log_confidence(n, delta / 3.0)) / n
-    seen = np.clip([tandem, 2.0 * risk - tandem, 1.0 - 2.0 * risk + 2.0 * tandem], 0.0, 1.0)
-    both, any_one, alike = (float(p) for p in kl_inverse(seen, complexity))
+    complexity = (2.0 * kl + log_confidence(n, delta / 3.0)) / n
+    empirical = np.clip([tandem, 2.0 * risk - tandem, 1.0 - 2.0 * risk + 2.0 * tandem], 0.0, 1.0)
+    both, any_one, alike = (float(p) for p in kl_inverse(empirical, complexity))
     raw, mu = _best_mu(both, any_one, alike)
-    terms = {
-        "mu": mu,
-        "bound on both err": both,
-        "bound on one or both err": any_one,
-        "bound on both or neither": alike,
-    }
-    terms |= {"empirical risk": risk, "empirical tandem loss": tandem, "2 KL / n": 2.0 * kl / n}
+    terms = {"mu": mu, "bound on both err": both, "bound on one or both err": any_one}
+    terms |= {"bound on both or neither": alike, "empirical risk": risk}
+    terms |= {"empirical tandem loss": tandem, "2 KL / n": 2.0 * kl / n}
     return Bound("vote, split kl", raw, delta, terms)
 
 
+@documented
 def vote_coin_betting(risk: float, tandem: float, kl: float, n: int, delta: float = 0.05, mus: Any = MUS) -> Bound:
-    """Risk of the vote by the wealth of a gambler who bets that the mean is not what it is.
+    """Bound the risk of the vote by the wealth of a gambler who bets that the mean is not what it is.
 
     Let ``V(m)`` be the largest mean over the rows and pairs of trees of ``log(1 + beta (z - m))`` over beta: then
     ``V(m) <= (2 KL + log(sqrt(pi) Gamma(n + 1) / Gamma(n + 1/2) / delta)) / n`` at the true mean m, and the largest
@@ -86,19 +72,13 @@ def vote_coin_betting(risk: float, tandem: float, kl: float, n: int, delta: floa
 
     Parameters
     ----------
-    risk, tandem, kl, n, delta
-        As for `vote_split_kl`.
+    {risk}
+    {tandem}
+    {kl_n_delta}
     mus : sequence of float < 1/2, optional
-        Values of mu fixed before the rows were seen; delta is shared among them. Default: eight from -.5 to .4.
+        Values of mu fixed before the rows were seen; they share delta. Default: eight from -.5 to .4.
 
-    Returns
-    -------
-    Bound
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
+    {bound}
 
     Notes
     -----
@@ -113,28 +93,25 @@ def vote_coin_betting(risk: float, tandem: float, kl: float, n: int, delta: floa
     0.3892
     """
     risk, tandem, kl, n, delta = _check_pair(risk, tandem, kl, n, delta)
-    tried = read_numbers("mus", mus)
-    if tried.ndim != 1 or not len(tried) or not np.all((tried < 0.5) & (tried >= -1e6)):
-        raise ValueError(f"mus has shape {tried.shape}; give numbers below 1/2, at least one.")
+    mus = read_numbers("mus", mus)
+    if mus.ndim != 1 or not len(mus) or not np.all((mus < 0.5) & (mus >= -1e6)):
+        raise ValueError(f"mus has shape {mus.shape}; give numbers below 1/2, at least one.")
     regret = 0.5 * math.log(math.pi) + float(gammaln(n + 1.0) - gammaln(n + 0.5))
-    complexity = (2.0 * kl + regret + math.log(len(tried) / delta)) / n
-    raw, mu, mean = _best_bet(risk, tandem, complexity, tried)
-    terms = {"mu": mu, "bound on the mean": mean, "values of mu": float(len(tried)), "empirical risk": risk}
+    complexity = (2.0 * kl + regret + math.log(len(mus) / delta)) / n
+    raw, mu, mean = _best_bet(risk, tandem, complexity, mus)
+    terms = {"mu": mu, "bound on the mean": mean, "values of mu": float(len(mus)), "empirical risk": risk}
     terms |= {"empirical tandem loss": tandem, "2 KL / n": 2.0 * kl / n}
     return Bound("vote, coin betting", raw, delta, terms)
 
 
 def _check_pair(risk: float, tandem: float, kl: float, n: int, delta: float) -> tuple[float, float, float, int, float]:
-    risk, kl, n, delta = _check(risk, kl, n, delta)
-    tandem = check_fraction("tandem", tandem)
-    if not risk * risk * (1.0 - 1e-12) <= tandem <= risk * (1.0 + 1e-12):
-        raise ValueError(f"tandem={tandem} is out of range; with risk={risk} it lies in [{risk * risk}, {risk}].")
-    return risk, min(tandem, risk), kl, n, delta
+    risk, kl, n, delta = check_common(risk, kl, n, delta)
+    return risk, min(check_tandem(risk, tandem), risk), kl, n, delta
 
 
 @jit
 def _best_mu(both: float, any_one: float, alike: float) -> tuple[float, float]:
-    """The smallest bound over mu, and that mu."""
+    """Return the smallest bound over mu, and that mu."""
     best, at = np.inf, 0.0
     for i in range(STEPS):
         mu = 0.5 - 1.5 * (i + 1) / STEPS
@@ -150,7 +127,7 @@ def _best_mu(both: float, any_one: float, alike: float) -> tuple[float, float]:
 
 @jit
 def _best_bet(risk: float, tandem: float, complexity: float, mus: np.ndarray) -> tuple[float, float, float]:
-    """The smallest bound over ``mus``, that mu, and the bound on the mean there."""
+    """Return the smallest bound over ``mus``, that mu, and the bound on the mean there."""
     best, at, bound = np.inf, 0.0, 0.0
     p = np.array([max(1.0 - 2.0 * risk + tandem, 0.0), 2.0 * (risk - tandem), tandem])
     p /= p.sum()
@@ -171,7 +148,10 @@ def _best_bet(risk: float, tandem: float, complexity: float, mus: np.ndarray) ->
 
 @jit
 def _wealth(p: np.ndarray, z: np.ndarray, m: float) -> float:
-    """Largest mean of ``log(1 - beta (z - m))`` over beta in [0, 1 / (max z - m)), for m above the mean of z."""
+    """Return the largest mean of ``log(1 - beta (z - m))`` over beta in [0, 1 / (max z - m)).
+
+    For m above the mean of z.
+    """
     low, high = 0.0, 1.0 / max(z.max() - m, 1e-300)
     for _ in range(50):
         beta = (low + high) / 2.0

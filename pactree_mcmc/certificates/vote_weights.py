@@ -18,13 +18,18 @@ from .pac_bayes_bounds import optimal_lambda
 
 BoundOf = Callable[[float, float, float], Bound]
 """A bound as a function of risk, tandem loss and divergence."""
-ROUNDS, TRIES = 200, 40
+ROUNDS = 200
+"""Largest number of steps of a descent."""
+TRIES = 40
+"""Largest number of times that a step is halved."""
 DIFFERENCE = 1e-6
+"""Difference of risk, or of tandem loss, by which slopes are estimated."""
 LEAST_GAIN = 1e-7
+"""Gain below which a descent ends."""
 
 
 class Weighed(NamedTuple):
-    """Weights of trees, and what bounds need to know of them."""
+    """Weights of trees, with the three numbers on which bounds depend."""
 
     weight: np.ndarray
     """(n_trees,) float64, sum 1."""
@@ -34,7 +39,10 @@ class Weighed(NamedTuple):
 
 
 def weigh(weight: np.ndarray, prior: np.ndarray, wrong: np.ndarray) -> Weighed:
-    """Risk, tandem loss and divergence of weights (n_trees,); ``wrong`` (n_trees, n) uint8: who errs where."""
+    """Return weights (n_trees,) with their risk, tandem loss and divergence.
+
+    ``wrong`` (n_trees, n) uint8 is 1 if the tree errs on the row.
+    """
     some = weight > 0.0
     kl = float((weight[some] * np.log(weight[some] / prior[some])).sum())
     mean = np.minimum(_mean_wrong(weight, wrong), 1.0)
@@ -42,7 +50,7 @@ def weigh(weight: np.ndarray, prior: np.ndarray, wrong: np.ndarray) -> Weighed:
 
 
 def gibbs_weights(prior: np.ndarray, wrong: np.ndarray, delta: float) -> Weighed:
-    """``q`` proportional to ``prior exp(-lambda n risk)`` at the lambda that the bound itself asks for.
+    """Return ``q`` proportional to ``prior exp(-lambda n risk)`` at the lambda that makes the bound smallest.
 
     Alternates between the two until the relaxed bound falls no more (Thiemann et al. 2017, section 4).
     """
@@ -59,7 +67,7 @@ def gibbs_weights(prior: np.ndarray, wrong: np.ndarray, delta: float) -> Weighed
 
 
 def descend_weights(bound: BoundOf, prior: np.ndarray, wrong: np.ndarray, starts: list[Weighed]) -> Weighed:
-    """The weights with the smallest ``bound`` on a descent by exponentiated gradients from the best of ``starts``."""
+    """Descend by exponentiated gradients from the best of ``starts`` to the weights with the smallest ``bound``."""
     now = min(starts, key=lambda w: bound(w.risk, w.tandem, w.kl).raw)
     value, step = bound(now.risk, now.tandem, now.kl).raw, 1.0
     own = wrong.mean(axis=1)
@@ -85,7 +93,10 @@ def descend_weights(bound: BoundOf, prior: np.ndarray, wrong: np.ndarray, starts
 
 
 def _slopes(bound: BoundOf, at: Weighed) -> tuple[float, float, float]:
-    """Partial derivatives of a bound, by differences within what risk and tandem loss may be together."""
+    """Return the partial derivatives of a bound in risk, tandem loss and divergence.
+
+    Differences stay within the range of the tandem loss, from the square of the risk to the risk.
+    """
     here = bound(at.risk, at.tandem, at.kl).raw
     up = DIFFERENCE if at.risk * at.risk + 2.0 * DIFFERENCE < at.tandem else 0.0
     by_risk = (bound(at.risk + up, at.tandem, at.kl).raw - here) / up if up else 0.0
@@ -102,7 +113,7 @@ def _normalised(log_weight: np.ndarray) -> np.ndarray:
 
 @jit
 def _mean_wrong(weight: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """Weight (n,) of the trees that err on each row."""
+    """Return the weight (n,) of the trees that err on each row."""
     out = np.zeros(wrong.shape[1])
     for t in range(len(weight)):
         if weight[t] > 0.0:
@@ -113,7 +124,7 @@ def _mean_wrong(weight: np.ndarray, wrong: np.ndarray) -> np.ndarray:
 
 @jit
 def _tandem_of_trees(mean: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """Mean over rows (n_trees,) of a tree's error times the weight of the trees that err with it."""
+    """Return the mean over rows (n_trees,) of a tree's error times the weight of the trees that err with it."""
     out = np.zeros(len(wrong))
     for t in range(len(wrong)):
         total = 0.0

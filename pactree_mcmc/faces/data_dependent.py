@@ -9,10 +9,9 @@ import numpy as np
 
 from exact.graph.limits import check_cells
 from exact.solving import solve
-from exact.systems.blanchard.global_splitting import solve_global_splitting
-from exact.systems.blanchard.kullback import log_n_splits
-from exact.systems.blanchard.progressive import progressive_mixture
-from exact.systems.blanchard.splittings import SplittingCounts
+from exact.systems.progressive.global_splitting import SplittingCounts, solve_global_splitting
+from exact.systems.progressive.kl_bounds import log_n_splits
+from exact.systems.progressive.mixture import progressive_mixture
 
 from ..core.checks import (
     Seed,

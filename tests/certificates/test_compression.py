@@ -35,28 +35,6 @@ def test_written_out():
     assert set(bound.terms) == {"empirical risk", "features, nats", "structure, nats", "thresholds, nats"}
 
 
-@pytest.mark.parametrize("k", [1, 9, 31])
-@pytest.mark.parametrize("errors", [0, 3, 40])
-def test_the_tail_is_the_tighter(k, errors):
-    assert pc.compression_tail(k, 10, 300, errors).raw <= pc.compression(k, 10, 300, errors).raw + 1e-12
-
-
-BOUNDS = {
-    "compression": pc.compression,
-    "compression_tail": pc.compression_tail,
-    "occam_discrete": lambda k, p, n, e, delta: pc.occam_discrete(k, p, 2, n, e, delta),
-    "occam_continuous": lambda k, p, n, e, delta: pc.occam_continuous(k, p, [1, 2, 3], n, e, delta),
-}
-
-
-@pytest.mark.parametrize("bound", BOUNDS.values(), ids=BOUNDS)
-def test_monotone(bound):
-    assert bound(7, 5, 100, 3, 0.05).raw > bound(7, 5, 1_000, 3, 0.05).raw > bound(7, 5, 10_000, 3, 0.05).raw
-    assert bound(7, 5, 500, 3, 0.01).raw > bound(7, 5, 500, 3, 0.05).raw > bound(7, 5, 500, 3, 0.5).raw
-    assert bound(7, 5, 500, 0, 0.05).raw < bound(7, 5, 500, 3, 0.05).raw < bound(7, 5, 500, 30, 0.05).raw
-    assert bound(7, 5, 500, 3, 0.05).raw < bound(9, 5, 500, 3, 0.05).raw < bound(9, 15, 500, 3, 0.05).raw
-
-
 def test_messages_sum_to_less_than_one_over_trees_of_all_sizes():
     def shapes(k):
         return 1 if k == 1 else 4.0**k

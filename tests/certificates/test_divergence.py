@@ -60,7 +60,7 @@ def through_a_file(post, path):
 
 
 def split_in_model_terms(model, cell, split):
-    """What a split is to the model, and the sides as the model tells them apart: the one told first is first."""
+    """Return a split in the terms of the model, and True if its sides are in the other order."""
     k = split.feature
     if model.split_prior.kind in (0, 1):  # local: how the rows of the cell are parted
         left = cell.goes_left(split)

@@ -92,17 +92,6 @@ def test_compute_R_is_the_minimum_over_all_fragments(seed):
     assert best.penalty == pytest.approx(best.subtrees + best.paths + best.confidence)
 
 
-@pytest.mark.slow
-def test_fragments_of_all_sizes_are_best_somewhere():
-    sizes = set()
-    for seed in range(150):
-        rng = np.random.default_rng(seed)
-        tree = random_tree(rng, max_depth=3)
-        best = pc.compute_R(tree, random_rows(rng, tree), split_bits=random_bits(rng, tree))
-        sizes.add(len(best.leaves))
-    assert {1, 2, 3} <= sizes
-
-
 def test_the_bound_of_a_tree():
     rng = np.random.default_rng(3)
     X = rng.random((5_000, 3))
@@ -200,22 +189,6 @@ def test_dyadic_penalty_of_large_and_of_nearly_empty_cells(n_classes, cyclic):
         expected = math.sqrt(2.0 * fraction * (nats + math.log(n_classes / delta)) / n)
         found = pc.dyadic_penalty([rows], [depth], n, p, delta, n_classes=n_classes, cyclic=cyclic)
         assert found[0] == pytest.approx(expected)
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("name", ["naive_occam", "root_fragment", "dyadic_tree_bound"])
-def test_monotone(name):
-    tree = Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.array([0, 1]))
-
-    def raw(n, wrong=0.1, delta=0.05):
-        x = (np.arange(n) + 0.5) / n
-        y = (x > 0.5) ^ (np.arange(n) < wrong * n)
-        more = {} if name == "dyadic_tree_bound" else {"split_bits": 4.0}
-        return getattr(pc, name)(tree, x[:, None], y, delta=delta, **more).raw
-
-    assert raw(100) > raw(1_000) > raw(100_000)
-    assert raw(1_000, delta=0.001) > raw(1_000) > raw(1_000, delta=0.5)
-    assert raw(1_000, wrong=0.0) < raw(1_000) < raw(1_000, wrong=0.2)
 
 
 def slack(level, path, below, n):

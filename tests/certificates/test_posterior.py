@@ -377,15 +377,3 @@ def test_holdout(solved):
         solved.holdout_certificate(X, y[:3])
     assert pc.holdout(5, 100).raw > pc.holdout(5, 200).raw > pc.holdout(4, 200).raw > pc.holdout(4, 200, 0.5).raw
     assert pc.holdout_gibbs(0.1, 100).raw > pc.holdout_gibbs(0.1, 200).raw > pc.holdout_gibbs(0.1, 200, 0.5).raw
-
-
-def test_many_rows():
-    """100,000 rows, merged or not."""
-    rng = np.random.default_rng(0)
-    X = rng.random((100_000, 2))
-    y, E = X[:, 0] > 0.5, rng.random(100_000) < 0.5
-    model = pt.TreeModel(X, y, split_prior=CUTS, leaf=pt.PacBayesLoss(1.0), estimation=E)
-    stump = pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])
-    post = pt.sample(model, 5, tune=0, chains=1, rng=0, kernel="grow-prune", start=stump)
-    assert losses(post).n == (~E).sum()
-    assert post.certificate().vote.value < 0.02

@@ -68,7 +68,7 @@ def test_coin_betting_written_out(given):
 
 
 def test_wealth_is_the_least_divergence_of_a_distribution_with_that_mean():
-    """By which it is convex in the distribution and the mean together (for outcomes within the range of z)."""
+    """So it is convex in the distribution and the mean together (for outcomes within the range of z)."""
     p, z, m = np.array([0.7, 0.2, 0.1]), np.array([0.04, -0.16, 0.64]), 0.25
 
     def divergence(free):
@@ -129,7 +129,7 @@ def test_gibbs_weights_are_a_fixed_point():
 
 
 def failures(of, samples=150, n=60):
-    """How often a bound on the vote fails whose weights are chosen for it: 40 trees that guess, of risk 1/2."""
+    """Return the fraction of failures of a bound on the vote of 40 guessing trees whose weights minimise the bound."""
     rng, prior, failed = np.random.default_rng(3), np.full(40, 1 / 40), 0
     for _ in range(samples):
         wrong = (rng.random((40, n)) < 0.5).astype(np.uint8)

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+import exact
 from tests import ROOT
 from verification.imports import (
     ALARM,
@@ -108,6 +109,12 @@ def test_the_exact_engine_knows_nothing_of_the_sampler(path):
 def test_the_exact_engine_does_not_reach_the_sampler(module):
     """Not by way of other modules either, such as `pactree_mcmc.loading`."""
     assert sampler_modules(module) == []
+
+
+def test_exact_loads_one_face_over_both_engines():
+    """Names that `exact` loads on request are its own, except the mixture that lets the caller choose the engine."""
+    foreign = {module for module in exact._LATE.values() if not within(module, "exact")}
+    assert foreign == {"pactree_mcmc.faces.data_dependent"}
 
 
 @pytest.mark.planted

@@ -7,8 +7,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.systems.blanchard.splittings import SplittingCounts
-from exact.systems.shah import forward
+from exact.systems.compression import forward
+from exact.systems.progressive.global_splitting import SplittingCounts
 
 DEPTH = 1_000
 X = np.arange(DEPTH + 1.0)[:, None]

@@ -1,4 +1,4 @@
-"""The tree of all contexts that occurred, updated along one path an example.
+"""The tree of all contexts that occurred. An example updates one path.
 
 Each node holds the ratio of its own estimate to the product of its children's weighted ones, a number near the scale of
 one example whatever the length of the sequence; so predictions lose no digits (Willems and Tjalkens's form of the
@@ -16,16 +16,17 @@ from pactree_mcmc.core.bits import mixed
 from pactree_mcmc.core.compile.jit import jit
 
 N_NODES, N_ENTRIES = range(2)
+"""Places in ``used``."""
 NONE = -1
 
 
 class Trie(NamedTuple):
-    """Nodes, and a hash table of what is known of a (node, symbol)."""
+    """Nodes, and a hash table with the child and the count of each (node, symbol)."""
 
     key: np.ndarray
-    """(2^b,) int64: node times n_symbols plus symbol; -1 where free."""
+    """(2^b,) int64: node times n_symbols plus symbol; -1 for a free entry."""
     child: np.ndarray
-    """(2^b,) int64: node for contexts longer by the symbol, -1 for none."""
+    """(2^b,) int64: node of the context longer by the symbol, -1 if it has none."""
     count: np.ndarray  # type: ignore[assignment]  # tuples have a method of this name
     """(2^b,) int64: how often the symbol followed the node's context."""
     log_ratio: np.ndarray
@@ -37,18 +38,18 @@ class Trie(NamedTuple):
     used: np.ndarray
     """(2,) int64: nodes and entries in use."""
     sums: np.ndarray
-    """(2,) float64: sum of the log predictive probabilities so far, and what rounding lost of it."""
+    """(2,) float64: sum of the log predictive probabilities so far, and its rounding error."""
 
 
-def new_trie(first_ratio: np.ndarray, room: int = 1024) -> Trie:
-    """The root alone; ``first_ratio`` (depth + 1,) is the ratio of new nodes by depth."""
+def new_trie(first_ratio: np.ndarray, capacity: int = 1024) -> Trie:
+    """Return a trie of the root alone; ``first_ratio`` (depth + 1,) is the ratio of new nodes by depth."""
     trie = Trie(
-        np.full(4 * room, NONE, dtype=np.int64),
-        np.full(4 * room, NONE, dtype=np.int64),
-        np.zeros(4 * room, dtype=np.int64),
-        np.zeros(room),
-        np.zeros(room, dtype=np.int64),
-        np.zeros(room, dtype=np.int64),
+        np.full(4 * capacity, NONE, dtype=np.int64),
+        np.full(4 * capacity, NONE, dtype=np.int64),
+        np.zeros(4 * capacity, dtype=np.int64),
+        np.zeros(capacity),
+        np.zeros(capacity, dtype=np.int64),
+        np.zeros(capacity, dtype=np.int64),
         np.array([1, 0]),
         np.zeros(2),
     )
@@ -57,11 +58,9 @@ def new_trie(first_ratio: np.ndarray, room: int = 1024) -> Trie:
 
 
 def enlarged(trie: Trie) -> Trie:
-    """The same trie with twice the room."""
-    columns = {
-        name: np.concatenate([getattr(trie, name), np.zeros_like(getattr(trie, name))])
-        for name in ("log_ratio", "total", "depth")
-    }
+    """Return the same trie with twice the capacity."""
+    nodes = {"log_ratio": trie.log_ratio, "total": trie.total, "depth": trie.depth}
+    columns = {name: np.concatenate([values, np.zeros_like(values)]) for name, values in nodes.items()}
     empty = np.full(2 * len(trie.key), NONE, dtype=np.int64)
     out = trie._replace(**columns, key=empty, child=empty.copy(), count=np.zeros_like(empty))
     refill(out, trie.key, trie.child, trie.count)
@@ -79,7 +78,7 @@ def refill(trie: Trie, key: np.ndarray, child: np.ndarray, count: np.ndarray) ->
 
 @jit
 def find(keys: np.ndarray, key: int) -> int:
-    """Where a key stands, or where there is room for it."""
+    """Return the place of a key, or of the free entry for it."""
     mask = len(keys) - 1
     at = mixed(key) & mask
     while keys[at] != NONE and keys[at] != key:
@@ -89,7 +88,7 @@ def find(keys: np.ndarray, key: int) -> int:
 
 @jit
 def entry(trie: Trie, key: int) -> int:
-    """Where a key stands, entered if it is new."""
+    """Return the place of a key, and enter it if it is new."""
     at = find(trie.key, key)
     if trie.key[at] == NONE:
         trie.key[at] = key
@@ -108,7 +107,7 @@ def add_examples(
     first_ratio: np.ndarray,
     out: np.ndarray,
 ) -> int:
-    """Add the examples from number ``first`` on, as many as there is room for; the number of the next one.
+    """Add the examples from number ``first`` on, as many as the trie can hold, and return the number of the next one.
 
     ``contexts`` (n, depth) most recent symbol first, ``symbols`` (n,); into ``out`` (n,) goes the log probability with
     which each symbol was predicted.
@@ -135,7 +134,7 @@ def add_examples(
 
 @jit
 def _pass_up(trie: Trie, path: np.ndarray, entries: np.ndarray, n_symbols: int, alpha: float) -> float:
-    """Predict and count a symbol along one path, from the longest context up; its probability at the root."""
+    """Predict and count a symbol along one path, from the longest context up; return its probability at the root."""
     weighted = 0.0
     for d in range(len(path) - 1, -1, -1):
         s, at = path[d], entries[d]
@@ -153,7 +152,7 @@ def _pass_up(trie: Trie, path: np.ndarray, entries: np.ndarray, n_symbols: int, 
 
 @jit
 def mixture(log_ratio: float, own: float, below: float) -> float:
-    """The two predictions, weighted as their log ratio says."""
+    """Return the mean of two predictions whose weights have this log ratio."""
     if log_ratio > 0.0:
         fraction = exp(-log_ratio)
         return (own + fraction * below) / (1.0 + fraction)
@@ -171,7 +170,7 @@ def _add_exactly(sums: np.ndarray, term: float) -> None:
 
 @jit
 def predict_into(out: np.ndarray, trie: Trie, contexts: np.ndarray, alpha: float) -> None:
-    """Predictive probabilities (n, n_symbols) after contexts (n, depth), most recent symbol first."""
+    """Write into ``out`` predictive probabilities (n, n_symbols) after contexts (n, depth), most recent first."""
     depth, n_symbols = contexts.shape[1], out.shape[1]
     path = np.empty(depth + 1, dtype=np.int64)
     for i in range(len(contexts)):

@@ -15,20 +15,19 @@ from ...graph.cells import CellGraph
 from .trie import N_NODES, NONE, Trie, add_examples, enlarged, new_trie, predict_into
 
 ROWS_AT_ONCE = 1 << 18
+"""Number of contexts of a sequence that are written out together."""
 LEAST_ALPHA, MOST_ALPHA = 1e-100, 1e100
 
 
 class TreeSource(NamedTuple):
-    """A set of contexts such that every history ends in exactly one, without those never seen, with the symbols that
-    follow.
-    """
+    """The contexts of a source that occurred, with the symbols after them. Every history ends in exactly one."""
 
     contexts: list[tuple[int, ...]]
     """Most recent symbol first."""
     counts: np.ndarray
-    """(n_contexts, n_symbols) int64: how often each symbol followed."""
+    """(n_contexts, n_symbols) int64: counts of the symbols after each context."""
     probability: np.ndarray
-    """(n_contexts, n_symbols): what each context predicts."""
+    """(n_contexts, n_symbols): predictive probabilities after each context."""
     log_probability: float
     """Log posterior probability of the source, nats."""
 
@@ -64,11 +63,8 @@ class ContextTreeWeighting:
     Notes
     -----
     An example costs O(depth) time, and about 60 bytes for each new (context, symbol).
-
-    References
-    ----------
-    .. [1] Willems, Shtarkov, Tjalkens (1995), The context-tree weighting method: basic properties, IEEE Trans. Inform.
-       Theory 41(3).
+    Willems, Shtarkov, Tjalkens (1995), The context-tree weighting method: basic properties, IEEE Trans. Inform. Theory
+    41(3).
 
     Examples
     --------
@@ -132,7 +128,7 @@ class ContextTreeWeighting:
         return out
 
     def update(self, sequence: Any) -> np.ndarray:
-        """Continue the sequence given so far; its first ``depth`` symbols serve only as context.
+        """Continue the sequence; its first ``depth`` symbols serve only as context.
 
         Parameters
         ----------
@@ -161,7 +157,7 @@ class ContextTreeWeighting:
         return np.concatenate(out)
 
     def predict_proba(self, contexts: Any) -> np.ndarray:
-        """Predictive probabilities (n, n_symbols) of the symbol after each context (n, depth), most recent first.
+        """Return probabilities (n, n_symbols) of the symbol after each context (n, depth), most recent symbol first.
 
         Raises
         ------
@@ -185,17 +181,17 @@ class ContextTreeWeighting:
 
     @property
     def n_seen(self) -> int:
-        """Symbols counted so far."""
+        """Number of symbols counted so far."""
         return int(self._trie.total[0])
 
     def best_source(self) -> TreeSource:
-        """The most probable tree source; O((context, symbol) pairs seen)."""
+        """Return the most probable tree source; O((context, symbol) pairs seen)."""
         graph, cell_of = self.graph()
         best = best_sums(graph)
         parent, symbol, child, count = _entries(self._trie, self.n_symbols)
         contexts: list[tuple[int, ...]] = []
         todo: list[tuple[int, tuple[int, ...]]] = [(0, ())]
-        each = []
+        counts_of = []
         while todo:
             node, context = todo.pop()
             here = slice(*np.searchsorted(parent, [node, node + 1]))
@@ -204,13 +200,13 @@ class ContextTreeWeighting:
                 todo += [(c, (*context, a)) for a, c in reversed(list(longer)) if c != NONE]
             else:
                 contexts.append(context)
-                each.append(np.bincount(symbol[here], weights=count[here], minlength=self.n_symbols))
-        counts = np.array(each).astype(np.int64)
+                counts_of.append(np.bincount(symbol[here], weights=count[here], minlength=self.n_symbols))
+        counts = np.array(counts_of).astype(np.int64)
         probability = (counts + self.alpha) / (counts.sum(axis=1, keepdims=True) + self.n_symbols * self.alpha)
         return TreeSource(contexts, counts, probability, float(best[0] - self.log_evidence))
 
     def depth_pmf(self) -> np.ndarray:
-        """Returns the posterior distribution (depth + 1,) of the length of the longest context of a source.
+        """Return the posterior distribution (depth + 1,) of the length of the longest context of a source.
 
         Cost: ``depth`` passes over all (context, symbol) pairs.
         """
@@ -223,7 +219,7 @@ class ContextTreeWeighting:
         return np.diff(np.exp(below - below[-1]), prepend=0.0)
 
     def graph(self) -> tuple[CellGraph, np.ndarray]:
-        """The contexts seen as a graph of cells, and the cell (n_contexts,) of each.
+        """Return the contexts seen as a graph of cells, and the cell (n_contexts,) of each.
 
         A context whose extensions by different symbols are m cells is divided by binary splits, of which all but the
         first are always made. Extensions never seen are equivalent: for each length there are cells for one, two, ...
@@ -236,29 +232,33 @@ class ContextTreeWeighting:
         length = trie.depth[:n_nodes]
         n_children = np.bincount(parent, minlength=n_nodes)
         inner, n_missing = length < depth, m - n_children
+        # a chain of cells for each context; for each length its chains come first, then m - 1 cells of unseen contexts
         n_cells = np.where(inner, np.maximum(n_children + (n_missing > 0) - 1, 1), 1)
         by_length = np.argsort(length, kind="stable")
         cell = np.empty(n_nodes, dtype=np.int64)
         cell[by_length] = np.cumsum(n_cells[by_length]) - n_cells[by_length]
         cell += (m - 1) * np.maximum(length - 1, 0)
         n_above = np.cumsum(np.bincount(length, weights=n_cells, minlength=depth + 1)).astype(np.int64)
-        unseen = n_above + (m - 1) * np.arange(depth + 1)  # one behind the cells of the unseen of each length
+        unseen = n_above + (m - 1) * np.arange(depth + 1)
+        # cell unseen[d] - k is the one of k unseen contexts of length d
         total = int(unseen[-1])
         left, right = np.full(total, NONE), np.full(total, NONE)
         depths, stop, split = np.zeros(total, dtype=np.int64), np.full(total, -np.inf), np.zeros(total)
 
-        rank = np.arange(len(parent)) - np.repeat(np.cumsum(n_children) - n_children, n_children)
+        # cell j of a chain divides its context into child j and the others, which are cell j + 1
+        rank = _ranks(n_children)
         first = rank < n_cells[parent]
         left[(cell[parent] + rank)[first]] = cell[child[first]]
-        spread = np.repeat(cell[inner], n_cells[inner]) + _ranks(n_cells[inner])
-        right[spread] = spread + 1
-        closing = inner & (n_children > 0)
-        at = (cell + n_cells - 1)[closing]
-        right[at] = unseen[length[closing] + 1] - n_missing[closing]
-        full = closing & (n_missing == 0)
-        right[(cell + n_cells - 1)[full]] = cell[child[np.cumsum(n_children)[full] - 1]]
+        own = np.repeat(cell[inner], n_cells[inner]) + _ranks(n_cells[inner])
+        right[own] = own + 1
+        # the others of the last cell are all unseen, or the last child if no context is unseen
+        last, some = cell + n_cells - 1, inner & (n_children > 0)
+        right[last[some]] = unseen[length[some] + 1] - n_missing[some]
+        full = some & (n_missing == 0)
+        right[last[full]] = cell[child[np.cumsum(n_children)[full] - 1]]
         for node in np.flatnonzero(inner & (n_children == 0)):
             left[cell[node]], right[cell[node]] = unseen[length[node] + 1] - 1, unseen[length[node] + 1] - m + 1
+        # k unseen contexts are one and k - 1; one has m longer ones, which are one and m - 1
         for d in range(1, depth + 1):
             several = np.arange(unseen[d] - m + 1, unseen[d] - 1)
             depths[unseen[d] - m + 1 : unseen[d]] = d
@@ -266,7 +266,7 @@ class ContextTreeWeighting:
             stop[unseen[d] - 1], split[unseen[d] - 1] = self._log_stop[d], self._log_split[d]
             if d < depth:
                 left[unseen[d] - 1], right[unseen[d] - 1] = unseen[d + 1] - 1, unseen[d + 1] - m + 1
-        depths[spread] = np.repeat(length[inner], n_cells[inner])
+        depths[own] = np.repeat(length[inner], n_cells[inner])
         depths[cell] = length
         score, rows = np.zeros(total), np.zeros(total, dtype=np.int64)
         score[cell], rows[cell] = self._scores(n_nodes), trie.total[:n_nodes]
@@ -274,7 +274,7 @@ class ContextTreeWeighting:
         return _as_graph(left, right, depths, rows, score, stop, split), cell
 
     def _scores(self, n_nodes: int) -> np.ndarray:
-        """Log of each context's own estimate of its symbols."""
+        """Return the log of each context's own estimate of its symbols."""
         node, _, _, count = _entries(self._trie, self.n_symbols)
         gains = np.bincount(node, weights=gammaln(count + self.alpha) - gammaln(self.alpha), minlength=n_nodes)
         prior = self.n_symbols * self.alpha
@@ -288,20 +288,20 @@ class ContextTreeWeighting:
 
     def _read(self, symbols: Any, name: str, ndim: int) -> np.ndarray:
         """Check that symbols lie in the alphabet."""
-        given = read_array(name, symbols)
-        if given.size == 0:
-            given = given.astype(np.int64)
-        if given.ndim != ndim or given.dtype.kind not in "iub":
+        values = read_array(name, symbols)
+        if values.size == 0:
+            values = values.astype(np.int64)
+        if values.ndim != ndim or values.dtype.kind not in "iub":
             raise ValueError(
-                f"{name} has dtype {given.dtype} and shape {given.shape}; give integers of {ndim} dimension(s)."
+                f"{name} has dtype {values.dtype} and shape {values.shape}; give integers of {ndim} dimension(s)."
             )
-        outside = (given < 0) | (given >= self.n_symbols)
+        outside = (values < 0) | (values >= self.n_symbols)
         if outside.any():
             at = tuple(int(i) for i in np.argwhere(outside)[0])
             raise ValueError(
-                f"{name} holds {given[at]} at {at if ndim > 1 else at[0]}; symbols are 0..{self.n_symbols - 1}."
+                f"{name} holds {values[at]} at {at if ndim > 1 else at[0]}; symbols are 0..{self.n_symbols - 1}."
             )
-        return np.ascontiguousarray(given, dtype=np.int64)
+        return np.ascontiguousarray(values, dtype=np.int64)
 
     def __repr__(self) -> str:
         return (
@@ -313,7 +313,7 @@ class ContextTreeWeighting:
 def context_tree_weighting(
     symbols: Any, depth: int, n_symbols: int, *, alpha: float = 0.5, rho: Any = 0.5
 ) -> ContextTreeWeighting:
-    """Returns the mixture of tree sources after a sequence, whose first ``depth`` symbols serve only as context.
+    """Return the mixture of tree sources after a sequence whose first ``depth`` symbols serve only as context.
 
     Parameters
     ----------
@@ -346,7 +346,7 @@ def context_tree_weighting(
 
 
 def _entries(trie: Trie, n_symbols: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Node, symbol, child and count of all entries, by node, then symbol."""
+    """Return the node, symbol, child and count of all entries, by node, then symbol."""
     used = np.flatnonzero(trie.key != NONE)
     used = used[np.argsort(trie.key[used])]
     node, symbol = np.divmod(trie.key[used], n_symbols)
@@ -354,7 +354,7 @@ def _entries(trie: Trie, n_symbols: int) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def _ranks(sizes: np.ndarray) -> np.ndarray:
-    """0, 1, ..., size - 1 for each size."""
+    """Return 0, 1, ..., size - 1 for each size."""
     return np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
 
@@ -367,14 +367,14 @@ def _as_graph(
     log_stop: np.ndarray,
     log_split: np.ndarray,
 ) -> CellGraph:
-    """Cells with at most one split each, -1 where there is none."""
-    asked, n = left != NONE, len(left)
-    n_edges = int(asked.sum())
+    """Return the graph of cells with at most one split each; ``left`` and ``right`` are -1 without one."""
+    splits, n = left != NONE, len(left)
+    n_edges = int(splits.sum())
     return CellGraph(
-        first_edge=np.concatenate([[0], np.cumsum(asked)]),
-        left=left[asked].astype(np.int32),
-        right=right[asked].astype(np.int32),
-        feature=depth[asked].astype(np.int32),
+        first_edge=np.concatenate([[0], np.cumsum(splits)]),
+        left=left[splits].astype(np.int32),
+        right=right[splits].astype(np.int32),
+        feature=depth[splits].astype(np.int32),
         split=np.zeros(n_edges, dtype=np.int64),
         log_rule=np.zeros(n_edges),
         rows=rows,

@@ -1,1 +1,1 @@
-"""PAC-Bayes weights over the subtrees of a fixed tree (Mansour and McAllester 2000)."""
+"""Weighted votes of the subtrees of a fixed tree (Nguyen and Kpotufe 2018)."""

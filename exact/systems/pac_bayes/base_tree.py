@@ -1,11 +1,18 @@
-"""A fixed tree with its nodes as cells: the counts of rows, the label of each node, weights of its subtrees, votes."""
+"""PAC-Bayes weights over the subtrees of a fixed tree, whose nodes are cells, and their vote.
+
+A subtree T of T0 has the weight ``exp(sum of phi(A) over its leaves A)``, up to a constant. `practical_terms` and
+`theoretical_terms` are the phi of the two rules, from the errors of a node's label and its number of rows (Nguyen and
+Kpotufe 2018; formula sheet, section 7).
+"""
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
+from pactree_mcmc.certificates.occam_bounds import sum_below
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.routing import Routes, depths_between
@@ -18,74 +25,49 @@ from ...semirings.exponential import exp_down
 
 
 class BaseTree(NamedTuple):
-    """A tree T0 whose subtrees are weighed, and the rows that count; its nodes are numbered in preorder."""
+    """A tree T0 whose subtrees have weights, and the counted rows. Nodes are numbered in preorder."""
 
     tree: Tree
     routes: Routes
     leaf_number: np.ndarray
-    """(n_nodes,) int64: how many leaves come before the node."""
+    """(n_nodes,) int64: number of leaves before the node."""
     graph: CellGraph
-    """Cells are the nodes; ``stats`` the counts (n_nodes, K) of the rows that weigh, ``rows`` their sums."""
+    """Cells are the nodes, ``stats`` the counts (n_nodes, K) of the rows that weigh subtrees, ``rows`` their sums."""
     label: np.ndarray
-    """(n_nodes,) int64: the commonest class of the rows that label, the smallest of several; see `base_tree`."""
+    """(n_nodes,) int64: most frequent class of the rows that label nodes, the first of several; see `base_tree`."""
     dummy: np.ndarray
-    """(n_nodes,) bool: the node holds no row that labels."""
+    """(n_nodes,) bool: the node contains no row that labels nodes."""
     errors: np.ndarray
-    """(n_nodes,) float64: rows of the node that its label gets wrong."""
+    """(n_nodes,) float64: number of the node's rows that have another label."""
     dummies_abstain: bool
-    """Whether dummies vote only where nothing else does."""
+    """True if dummies vote only for rows for which no other node votes."""
 
 
 def base_tree(
     tree: Tree, labelling: np.ndarray, counts: np.ndarray | None = None, *, dummies_abstain: bool = True
 ) -> BaseTree:
-    """Return the nodes of ``tree`` with the counts (n_nodes, K) of the rows that label them, and of those that weigh
-    subtrees.
+    """Return a tree as cells, with the counts (n_nodes, K) of the rows that label nodes and that weigh subtrees.
 
-    Dummies, which have no children, take the label of their parent if ``dummies_abstain``, else class 0. They vote only
-    where nothing else does if ``dummies_abstain``: in the paper a dummy is no node of T0 and has no label.
+    A dummy is a node without rows that label it. It has no children. With ``dummies_abstain`` it takes the label of its
+    parent and votes only for rows for which no other node votes, since in the paper a dummy is not a node of T0 and has
+    no label. Without, its label is class 0.
     """
-    label, dummy = majorities(labelling)
+    label, dummy = np.argmax(labelling, axis=1), labelling.sum(axis=1) == 0.0
     counts = labelling if counts is None else counts
     inner = np.flatnonzero(tree.feature != LEAF)
     if dummies_abstain:
         for child in (tree.left[inner], tree.right[inner]):
-            bare = dummy[child]
-            label[child[bare]] = label[inner[bare]]
-    rows, errors = count_errors(counts, label)
+            is_dummy = dummy[child]
+            label[child[is_dummy]] = label[inner[is_dummy]]
+    rows = counts.sum(axis=1)
+    errors = rows - counts[np.arange(tree.n_nodes), label]
     is_leaf = tree.feature == LEAF
-    graph = _graph_of(tree, inner, counts, rows)
+    graph = _graph_of(tree, inner, counts, rows.astype(np.int64))
     return BaseTree(tree, tree.routes(), np.cumsum(is_leaf) - is_leaf, graph, label, dummy, errors, dummies_abstain)
 
 
-@jit
-def majorities(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The commonest class (n_nodes,) of each node, the smallest of several, and whether the node is empty."""
-    m, n_classes = counts.shape
-    label, empty = np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.bool_)
-    for i in range(m):
-        most = 0.0
-        for j in range(n_classes):
-            if counts[i, j] > most:
-                label[i], most = j, counts[i, j]
-        empty[i] = most == 0.0
-    return label, empty
-
-
-@jit
-def count_errors(counts: np.ndarray, label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (n_nodes,) of each node, and how many of them ``label`` gets wrong."""
-    rows, errors = np.zeros(len(label), dtype=np.int64), np.zeros(len(label))
-    for i in range(len(label)):
-        total = 0.0
-        for j in range(counts.shape[1]):
-            total += counts[i, j]
-        rows[i], errors[i] = np.int64(total), total - counts[i, label[i]]
-    return rows, errors
-
-
 def _graph_of(tree: Tree, inner: np.ndarray, counts: np.ndarray, rows: np.ndarray) -> CellGraph:
-    """The nodes as cells, without prior and score; its splits are those of the tree and not named again."""
+    """Return the nodes as cells, without prior and score. Splits are those of the tree; ``split`` is 0."""
     m = tree.n_nodes
     has_edge = tree.feature != LEAF
     return CellGraph(
@@ -107,47 +89,26 @@ def _graph_of(tree: Tree, inner: np.ndarray, counts: np.ndarray, rows: np.ndarra
     )
 
 
-@jit
-def count_rows(
-    feature: np.ndarray, threshold: np.ndarray, right: np.ndarray, x: np.ndarray, label: np.ndarray, n_classes: int
-) -> np.ndarray:
-    """Rows of each class in each node of a tree in preorder, (n_nodes, n_classes) float64.
-
-    Nodes below a node are the ones numbered next, so a node's counts are a difference of sums over leaves so far.
-    """
-    m = len(feature)
-    so_far, end = np.zeros((m + 1, n_classes)), np.empty(m, dtype=np.int64)
-    for i in range(len(x)):
-        node = np.int64(0)
-        while feature[node] >= 0:
-            node = node + 1 if x[i, feature[node]] <= threshold[node] else np.int64(right[node])
-        so_far[node + 1, label[i]] += 1.0
-    end[0] = m
-    for i in range(m):
-        for j in range(n_classes):
-            so_far[i + 1, j] += so_far[i, j]
-        if feature[i] >= 0:
-            end[i + 1], end[right[i]] = right[i], end[i]
-    # the end of a node lies behind it, so its own sum is not read again
-    for i in range(m):
-        for j in range(n_classes):
-            so_far[i, j] = so_far[end[i], j] - so_far[i, j]
-    return so_far[:m]
+def count_rows(tree: Tree, X: np.ndarray, label: np.ndarray, n_classes: int) -> np.ndarray:
+    """Return the rows of each class in each node of a tree, (n_nodes, n_classes) float64."""
+    place = label * tree.n_nodes + tree.routes().leaves(X)
+    by_leaf = np.bincount(place, minlength=n_classes * tree.n_nodes).reshape(n_classes, -1).astype(np.float64)
+    return np.column_stack([sum_below(tree.feature, tree.left, tree.right, counts) for counts in by_leaf])
 
 
 class Weights(NamedTuple):
-    """Which subtrees of a base tree are meant, and how much each weighs."""
+    """Weights of the subtrees of a base tree."""
 
     log_leaf: np.ndarray
     """(n_nodes,): log of the fraction of the subtrees, by weight, in which the node is a leaf."""
     goes_on: np.ndarray
-    """(n_nodes,): the fraction in which it has its split."""
+    """(n_nodes,): the fraction in which the node is split."""
     log_total: float
-    """Log of the sum of the weights before they were divided by it; of a single subtree, its log weight."""
+    """Log of the sum of the weights before normalisation; the log weight if there is one subtree."""
 
 
 def weigh(graph: CellGraph, log_stop: np.ndarray, log_split: float = 0.0) -> Weights:
-    """Subtrees in proportion to the product of ``exp(log_stop)`` over leaves and ``exp(log_split)`` over inner nodes.
+    """Weigh subtrees by the product of ``exp(log_stop)`` over leaves and ``exp(log_split)`` over inner nodes.
 
     One pass up, one down: Algorithms 1 and 2 of Nguyen and Kpotufe (2018) in logarithms.
     """
@@ -156,21 +117,43 @@ def weigh(graph: CellGraph, log_stop: np.ndarray, log_split: float = 0.0) -> Wei
     occurs = occurrences(weighed, log_inside)
     goes_on = np.zeros(graph.n_cells)
     goes_on[np.diff(graph.first_edge) > 0] = occurs.split
-    return Weights(_log(occurs.slot) + log_stop - log_inside, goes_on, float(log_inside[0]))
-
-
-def _log(fraction: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore"):
-        return np.log(fraction)
+        log_slot = np.log(occurs.slot)
+    return Weights(log_slot + log_stop - log_inside, goes_on, float(log_inside[0]))
 
 
-class Says(NamedTuple):
-    """What each node votes for."""
+def practical_terms(base: BaseTree, lambda1: float, lambda2: float, penalty: str = "size") -> np.ndarray:
+    """Return ``-lambda1 * errors - lambda2 * sqrt(n_A) - 1`` for nodes that hold data, 0 for dummies (section 5)."""
+    rows = base.graph.rows
+    spread = np.sqrt(rows) if penalty == "size" else spatial_penalty(base)
+    return -lambda1 * base.errors - lambda2 * spread - (rows > 0)
+
+
+def spatial_penalty(base: BaseTree) -> np.ndarray:
+    """Return ``sqrt(max(n_A, j) * j)`` for a node with data at depth j, else 0: n times that of Scott and Nowak."""
+    depth, rows = base.graph.depth, base.graph.rows
+    return np.where(rows > 0, np.sqrt(np.maximum(rows, depth) * depth), 0.0)
+
+
+def theoretical_terms(base: BaseTree, lam: float, delta: float, depth: int) -> np.ndarray:
+    """Return ``-lambda * (errors + sqrt(2 n_A log(|T0| / delta))) - 3 D0``, 0 for dummies. |T0| leaves dummies out."""
+    n_nodes = int(np.sum(~base.dummy))
+    cost = base.errors + np.sqrt(2.0 * base.graph.rows * math.log(n_nodes / delta))
+    return np.where(base.dummy, 0.0, -lam * cost - 3.0 * depth)
+
+
+def prior_terms(base: BaseTree, depth: int) -> np.ndarray:
+    """Return ``-3 D0`` for each leaf that is not a dummy: the prior of Theorem 1 without its constant."""
+    return np.where(base.dummy, 0.0, -3.0 * depth)
+
+
+class NodeVotes(NamedTuple):
+    """The vote of each node."""
 
     fraction: np.ndarray
-    """(m, K): votes by class, m of them in all."""
+    """(m, K): the m different votes, by class."""
     which: np.ndarray
-    """(n_nodes,) int64: which of them is the node's."""
+    """(n_nodes,) int64: number of the node's vote."""
 
 
 @jit
@@ -182,10 +165,11 @@ def votes_down(
     which: np.ndarray,
     abstains: np.ndarray,
 ) -> np.ndarray:
-    """Votes (n_leaves, K) on the way down to each leaf of a tree, of all its nodes by weight.
+    """Return the votes (n_leaves, K) of the nodes on the path to each leaf of a tree, by weight.
 
-    Relative to the heaviest of them, so that weights may be as small as they like. A node that ``abstains`` has a vote
-    only where no ancestor has one. The way to a node stands in ``path``; a visit in preorder finds that to its parent.
+    The votes are relative to the largest weight on the path, so that no weight is too small. A node that ``abstains``
+    votes only if no ancestor has a weight. ``path[d]`` contains the votes of the path to the current node at depth d.
+    In preorder ``path[d - 1]`` is that of its parent.
     """
     m, n_classes, deepest = len(left), fraction.shape[1], 0
     n_leaves = 0
@@ -200,9 +184,9 @@ def votes_down(
         if abstains[i] and above > -np.inf:
             here = -np.inf
         top[d] = max(above, here)
-        before, new, says = exp_down(above - top[d]), exp_down(here - top[d]), which[i]
+        before, new, vote = exp_down(above - top[d]), exp_down(here - top[d]), which[i]
         for j in range(n_classes):
-            path[d, j] = new * fraction[says, j]
+            path[d, j] = new * fraction[vote, j]
             if d > 0:
                 path[d, j] += before * path[d - 1, j]
         if left[i] == 0:

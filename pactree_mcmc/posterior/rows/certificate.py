@@ -28,8 +28,7 @@ import numpy as np
 
 from ...certificates import vote_bounds
 from ...certificates.bound import Bound, check_delta
-from ...certificates.holdout import holdout, holdout_gibbs
-from ...certificates.inversions import binomial_tail_inversion
+from ...certificates.inversions import binomial_tail_inversion, holdout, holdout_gibbs
 from ...certificates.pac_bayes_bounds import pac_bayes_kl, pac_bayes_lambda, vote_cantelli, vote_factor_two, vote_tandem
 from ...certificates.vote_weights import Weighed, descend_weights, gibbs_weights, weigh
 from ...core.checks import Seed, check_count, differ, read_labels

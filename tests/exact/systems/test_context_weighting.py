@@ -81,39 +81,6 @@ def test_any_order_and_the_batch_evidence():
     assert batch == pytest.approx(ctw.log_evidence, rel=0, abs=1e-9)
 
 
-def test_equals_the_exact_engine_on_the_same_design():
-    rng = np.random.default_rng(3)
-    depth, n = 3, 300
-    contexts, symbols = random_pairs(rng, n, depth, 2)
-    ctw = fed(depth, 2, contexts, symbols, rho=0.3)
-
-    def node(d):
-        return ([-1], [0.0]) if d == depth else joined(d, node(d + 1), node(d + 1))
-
-    def joined(d, left, right):
-        return [d, *left[0], *right[0]], [0.5, *left[1], *right[1]]
-
-    feature, threshold = node(0)
-    left = [i + 1 if f >= 0 else 0 for i, f in enumerate(feature)]
-    right = [i + 2 ** (depth - f) if f >= 0 else 0 for i, f in enumerate(feature)]
-    design = pt.FixedTree(pt.Tree(feature, threshold, left, right))
-    model = pt.TreeModel(
-        contexts.astype(float),
-        symbols,
-        tree_prior=pt.BranchingProcess(0.3, depth),
-        split_prior=design,
-        leaf=pt.DirichletMultinomial(0.5),
-    )
-    truth = exact.solve(model)
-    assert ctw.log_evidence == pytest.approx(truth.log_evidence, rel=0, abs=1e-9)
-    rows = np.array([[0, 1, 0], [1, 1, 1], [0, 0, 1]])
-    assert ctw.predict_proba(rows) == pytest.approx(truth.predict_proba(rows.astype(float)), abs=1e-12)
-    online = exact.progressive_mixture(model)
-    assert online.stage_log_evidence[0, 1:] == pytest.approx(
-        np.cumsum(fed_one_by_one(depth, contexts, symbols, 0.3)), abs=1e-9
-    )
-
-
 @pytest.mark.tenth_a_day
 @pytest.mark.parametrize("m", [2, 3, 4])
 def test_equals_the_exact_engine_on_a_context_tree(m):
@@ -135,10 +102,6 @@ def test_equals_the_exact_engine_on_a_context_tree(m):
     assert ctw.predict_proba(X[:9]) == pytest.approx(truth.predict_proba(X[:9]), abs=1e-12)
     assert ctw.best_source().log_probability == pytest.approx(truth.map_log_joint - truth.log_evidence, abs=1e-9)
     ctw.graph()[0].check()
-
-
-def fed_one_by_one(depth, contexts, symbols, rho):
-    return exact.ContextTreeWeighting(depth, 2, rho=rho).add(contexts, symbols)
 
 
 def markov(n, order, rng):

@@ -6,8 +6,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.systems.blanchard import splittings
-from exact.systems.blanchard.splittings import SplittingCounts
+from exact.systems.progressive import global_splitting
+from exact.systems.progressive.global_splitting import SplittingCounts
 from pactree_mcmc.faces import data_dependent
 from tests.exact.systems.test_global_splitting import brute_force, chain
 from tests.reference.derivations import log_sum
@@ -110,45 +110,34 @@ ONE = pt.BranchingProcess(0.4, max_depth=1)
 """Trees of one split at most, with probability .4."""
 
 
+SMALL = {
+    # L = 1: the mean over the prior. The new row is with the other one, 2 / 3, or alone, 1 / 2
+    "one row, in E": ([0.3], "a", [True], (0.6 + 0.4 * 2 / 3) * 2 / 3 + 0.4 / 3 / 2),
+    # without E each leaf gives each class the same probability, so that S weighs all trees alike
+    "one row, in S": ([0.3], "a", [False], 0.5),
+    "no E": ([0.3, 0.6, 0.9], "aba", [False] * 3, 0.5),
+    # four points have five divisions. The leaf of the new row has all rows; .6 and .9; .3; .3 and .6; all rows
+    "no S": ([0.3, 0.6, 0.9], "aba", [True] * 3, 0.6 * 3 / 5 + 0.4 * np.mean([3 / 5, 2 / 4, 2 / 3, 2 / 4, 3 / 5])),
+    "no row but the new one": ([], "", [], 1 / 3),
+}
+"""Rows on a line, their labels, the rows of E, and the probability of the first class at .5 by hand. Of two points on a
+line a split makes one of I + 1 = 3 divisions."""
+
+
 @pytest.mark.parametrize("splitting", ["global", "local"])
 @pytest.mark.parametrize("engine", ["exact", "smc"])
-class TestSmallSamples:
-    """Equation 9 with few rows, by hand: of two points on a line a split makes one of I + 1 = 3 divisions."""
-
-    def probability(self, engine, splitting, rows, labels, estimation, classes=("a", "b"), new=((0.5,),)):
-        how = {"engine": engine, "splitting": splitting, "classes": classes, "tree_prior": ONE, "rng": 1}
-        if engine == "smc":
-            how |= {"chains": 2, "draws": 200, "particles": 20}
-        found = exact.data_dependent_mixture(rows, labels, new, estimation=estimation, **how)
-        assert found.probability.sum(axis=1) == pytest.approx(1.0)
-        assert found.classes.tolist() == sorted(classes)
-        return found.probability[0]
-
-    def test_one_row_which_is_e(self, engine, splitting):
-        """L = 1: the mean over the prior. The new row is with the other one, 2 / 3, or alone, 1 / 2."""
-        together, alone = 0.6 + 0.4 * 2 / 3, 0.4 / 3
-        found = self.probability(engine, splitting, [[0.3]], ["a"], [True])
-        assert found[0] == pytest.approx(together * 2 / 3 + alone / 2)
-
-    def test_one_row_which_is_s(self, engine, splitting):
-        """N = L: without E each leaf gives each class the same probability, so that S weighs all trees alike."""
-        assert self.probability(engine, splitting, [[0.3]], ["a"], [False]) == pytest.approx([0.5, 0.5])
-
-    def test_no_e(self, engine, splitting):
-        found = self.probability(engine, splitting, [[0.3], [0.6], [0.9]], ["a", "b", "a"], [False] * 3)
-        assert found == pytest.approx([0.5, 0.5])
-
-    def test_no_row_but_the_new_one(self, engine, splitting):
-        found = self.probability(engine, splitting, np.empty((0, 1)), [], [], ("c", "a", "b"))
-        assert found == pytest.approx([1 / 3] * 3)
-
-    def test_no_s(self, engine, splitting):
-        """Rows .3 a, .6 b, .9 a are E and the new one is .5: four points have five divisions."""
-        with_all = 3 / 5
-        # the leaf of the new row has all rows; .6 b and .9 a; .3 a; .3 a and .6 b; all rows
-        by_cut = [with_all, 2 / 4, 2 / 3, 2 / 4, with_all]
-        found = self.probability(engine, splitting, [[0.3], [0.6], [0.9]], ["a", "b", "a"], [True] * 3)
-        assert found[0] == pytest.approx(0.6 * with_all + 0.4 * np.mean(by_cut))
+@pytest.mark.parametrize("name", SMALL)
+def test_small_samples_by_hand(name, engine, splitting):
+    rows, labels, estimation, expected = SMALL[name]
+    classes = ["a", "b"] if rows else ["c", "a", "b"]
+    how = {"engine": engine, "splitting": splitting, "classes": classes, "tree_prior": ONE, "rng": 1}
+    if engine == "smc":
+        how |= {"chains": 2, "draws": 200, "particles": 20}
+    X = np.array(rows, dtype=float).reshape(-1, 1)
+    found = exact.data_dependent_mixture(X, list(labels), [[0.5]], estimation=estimation, **how)
+    assert found.probability.sum(axis=1) == pytest.approx(1.0)
+    assert found.classes.tolist() == sorted(classes)
+    assert found.probability[0, 0] == pytest.approx(expected)
 
 
 def test_one_row_and_a_class_that_is_not_named():
@@ -231,7 +220,7 @@ def test_counts_of_splittings(structure):
 
 
 def test_counts_of_some_cuts_are_unbiased(monkeypatch):
-    monkeypatch.setattr(splittings, "MOST_CUTS", 4)
+    monkeypatch.setattr(global_splitting, "MOST_CUTS", 4)
     X, _ = table(9, 30, 2, 20)
     wanted = exact.count_global_splittings(X, STRUCTURES[2])
     counts = [np.exp(SplittingCounts(X, seed).log_count(STRUCTURES[2])) for seed in range(300)]

@@ -12,8 +12,6 @@ import pactree_mcmc as pt
 from benchmarks.table2_rules import HSVoteClassifier, PrunedTreeClassifier
 from exact import PACBayesTheoryClassifier, PACBayesTreeClassifier
 from exact.estimators.voting import LOG_GRID
-from exact.systems.pac_bayes.base_tree import weigh
-from exact.systems.pac_bayes.subtrees import practical_terms
 from tests import ROOT
 from tests.reference import pac_bayes as naive
 
@@ -212,26 +210,6 @@ def check_hs_vote(base, rng, X, y, max_depth, root):
 def test_hs_vote_equals_all_subtrees(base, block):
     for case in problems(base, block, n_classes=2):
         check_hs_vote(base, *case)
-
-
-@each_base
-def test_the_two_passes_of_the_paper(base):
-    """alpha(A) = alpha(parent) beta(sibling), w(A) = exp(phi(A)) alpha(A); each row lies in one leaf of a subtree."""
-    for _, X, y, max_depth, root in problems(base, 1):
-        fitted = PACBayesTreeClassifier(base, lambda1=0.8, lambda2=0.3, max_depth=max_depth).fit(X, y)
-        phi = practical_terms(fitted._base, 0.8, 0.3)
-        beta, alpha = {}, {0: 1.0}
-        for a in reversed(list(root.walk())):
-            beta[a.number] = math.exp(phi[a.number]) + (
-                math.prod(beta[c.number] for c in a.children) if a.children else 0
-            )
-        for a in root.walk():
-            for child, sibling in zip(a.children, reversed(a.children)):
-                alpha[child.number] = alpha[a.number] * beta[sibling.number]
-        w = [math.exp(phi[i]) * alpha[i] / beta[0] for i in range(len(alpha))]
-        assert fitted.weights_ == pytest.approx(w)
-        assert [sum(fitted.weights_[a.number] for a in root.path(x)) for x in X] == pytest.approx(np.ones(len(X)))
-        assert weigh(fitted._base.graph, phi).log_total == pytest.approx(math.log(beta[0]))
 
 
 @each_base

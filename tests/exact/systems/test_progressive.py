@@ -9,7 +9,7 @@ import exact
 import pactree_mcmc as pt
 from tests.exact.recursion.test_enumeration import _as_table, _new_rows, _rounded
 from tests.problems.drawn import SPLIT_PRIORS, TREE_PRIORS, random_problem
-from tests.reference.progressive import direct_on_full_tree, mean_distribution, mean_rows, stages
+from tests.reference.progressive import mean_distribution, mean_rows, stages
 
 TIGHT = {"rel": 0, "abs": 1e-12}
 
@@ -78,49 +78,6 @@ def test_equals_brute_force_over_trees_and_stages(split_prior, tree_prior, seed)
         if assert_equals_brute_force(problem, model, rng, {"rel": 1e-9, "abs": 1e-9}):
             return
     raise AssertionError("no problem had two stages")
-
-
-def test_equals_brute_force_to_twelve_digits_at_depth_three():
-    rng = np.random.default_rng(5)
-    found = 0
-    while found < 6:
-        problem, model = random_problem(
-            rng, split_prior="dyadic", tree_prior="stopped", leaf="laplace", max_trees=1_000
-        )
-        if len(problem.classes) == 3 and model.natural_depth >= 3:
-            found += assert_equals_brute_force(problem, model, rng, TIGHT)
-
-
-def test_equals_the_direct_computation_at_depth_eight():
-    depth, n = 8, 300
-    model = frozen_model(n, depth, n_classes=3)
-    mixture = exact.progressive_mixture(model)
-    cells, y = _bottom_cells(model), model.target.values
-    in_e = np.arange(n) % 2 == 0
-    theta = []
-    for j in range(depth + 1):
-        counts = np.ones((2**j, 3))
-        np.add.at(counts, (cells[in_e] >> (depth - j), y[in_e]), 1.0)
-        theta.append((counts / counts.sum(axis=1, keepdims=True)).tolist())
-    expected = np.array(direct_on_full_tree(cells[~in_e].tolist(), y[~in_e].tolist(), theta, 0.4, depth))
-    sides = (np.arange(16) + 0.5) / 16
-    X = np.array([[a, b] for a in sides for b in sides])
-    assert mixture.predict_proba(X) == pytest.approx(expected[_cell_of(X, depth)], **TIGHT)
-
-
-def _cell_of(X, depth):
-    bits = np.zeros(len(X), dtype=int)
-    codes = (X * 2 ** (depth // 2)).astype(int)
-    for level in range(depth // 2 - 1, -1, -1):
-        for k in range(2):
-            bits = 2 * bits + (codes[:, k] >> level & 1)
-    return bits
-
-
-def _bottom_cells(model):
-    n = model.n_rows
-    X = np.random.default_rng(0).random((n, 2))
-    return _cell_of(X, 8)
 
 
 def test_the_order_matters_and_the_last_stage_does_not_depend_on_it():

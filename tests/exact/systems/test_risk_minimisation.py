@@ -8,8 +8,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.systems.scott.penalties import is_concave
-from exact.systems.scott.risk_minimisation import default_levels
+from exact.systems.dyadic.trees import default_levels
+from exact.systems.pruning.size_penalties import is_concave
 from pactree_mcmc.certificates import dyadic_tree_bound
 from tests.reference.dyadic_trees import adaptive_penalty, count_trees, dyadic_trees, n_errors, square_root_penalty
 
@@ -128,16 +128,6 @@ def test_cells_without_rows_predict_as_the_cell_above():
     assert tree.predict(X).tolist() == y.tolist()
 
 
-def test_scaling_is_learnt():
-    rng = np.random.default_rng(0)
-    X = rng.random((200, 2))
-    y = X[:, 0] > 0.5
-    plain = exact.minimise_risk(X, y, penalty=0.01, levels=3)
-    moved = exact.minimise_risk(1e6 * X - 3, y, penalty=0.01, levels=3)
-    assert moved.objective == pytest.approx(plain.objective)
-    assert plain.tree.n_leaves == moved.tree.n_leaves
-
-
 def test_default_levels():
     assert default_levels(2, 1) == 1
     assert default_levels(10**6, 1) == 17
@@ -184,7 +174,7 @@ def test_bad_input():
 
 
 def test_too_many_cells_in_the_words_of_the_call():
-    """What is said to fit is an argument of the function, and does fit."""
+    """The settings that the error proposes are arguments of the function, and fit."""
     rng = np.random.default_rng(0)
     X, y = rng.random((200, 3)), rng.integers(0, 2, 200)
     calls = [

@@ -1,0 +1,194 @@
+"""Base of the exact classifiers: the training rows, predicted labels, counts of splits, and shared docstrings."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from pactree_mcmc.core.checks import read_numbers, refuse_other_rows
+from pactree_mcmc.core.docs import with_texts
+from pactree_mcmc.posterior.sampled import fractions
+from pactree_mcmc.table.validation import read_data
+from pactree_mcmc.tree.arrays import LEAF
+from pactree_mcmc.tree.tree import Tree
+
+from ..graph.limits import refuse_bytes
+
+documented = with_texts(
+    {
+        "levels": """\
+levels : int or None, default None
+    Splits of one coordinate on the path to a leaf; None: `default_levels`, from n and p.""",
+        "cyclic": """\
+cyclic : bool or "auto", default "auto"
+    Coordinate ``depth mod p``; else any coordinate at each split. "auto": any coordinate, unless there are too many
+    features for that (`needs_cyclic`).""",
+        "bounds": """\
+bounds : array of shape (p, 2) or None, default None
+    Ends of each feature's range; None: learnt from X.""",
+        "strength": """\
+strength : float, default 0.1
+    Multiplies the penalty. The theory has 1, with large constants; choose it by cross-validation.""",
+        "max_cells": """\
+max_cells : int, default 20,000,000
+    Cells allowed; `Intractable` is raised above.""",
+        "features": """\
+split_counts_, feature_importances_ : ndarray of shape (p,)
+    Number of splits of the tree on each feature, and the same normalised to sum 1.
+n_features_in_ : int""",
+        "base": """\
+base : {"dyadic", "kd"}, default "dyadic"
+    Tree T0 whose subtrees vote: coordinates in turn, cut in the middle of the cell's box or at the median of its
+    rows. A cell whose rows have one class is a leaf of T0.""",
+        "base_tree": """\
+max_depth : int or None, default None
+    Largest depth of a leaf of T0, >= 1; None: ``p * floor(log n)`` for a dyadic tree, no limit for a KD tree.
+bounds : array of shape (p, 2) or None, default None
+    Box of a dyadic tree; None: the range of the rows that grow it.
+coordinate : {"cycling", "widest"}, default "cycling"
+    For a KD tree, as in `pactree_mcmc.kd_tree`.""",
+        "voting": """\
+classes_ : ndarray of shape (K,)
+tree_ : Tree
+    T0, its nodes in preorder.
+labels_ : ndarray of shape (n_nodes,), int64
+    Class number of each node: the majority class, the smallest if there are several.
+weights_ : ndarray of shape (n_nodes,)
+    w(A): posterior probability of the subtrees in which node A is a leaf.
+split_counts_, feature_importances_ : ndarray of shape (p,)
+    Mean number of splits of a subtree on each feature, and the same normalised to sum 1.
+gibbs_risk_ : float
+    Mean over subtrees of the error rate on the counted rows.
+kl_ : float
+    Divergence of the posterior over subtrees from the prior, nats.
+n_counted_ : int
+    Number of rows that weigh the subtrees, including copies.""",
+        "fit_raises": """\
+Raises
+------
+ValueError
+    In `fit`: if a parameter is out of range, or there are too few rows.""",
+    }
+)
+"""Decorator that puts these texts into the docstring of a classifier."""
+
+
+def set_parameters(estimator: BaseEstimator, arguments: dict[str, Any]) -> None:
+    """Set the parameters of an estimator, given as the local variables of its ``__init__``."""
+    vars(estimator).update({name: value for name, value in arguments.items() if name != "self"})
+
+
+class ExactClassifier(ClassifierMixin, BaseEstimator):
+    """Base of the exact classifiers. Subclasses define `predict_proba`."""
+
+    classes_: np.ndarray
+    n_features_in_: int
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return class probabilities (n, K)."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most probable labels (n,), the first of several."""
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[best]
+
+    def _read_new(self, X: Any) -> np.ndarray:
+        """Return rows to predict (n, p), checked."""
+        check_is_fitted(self)
+        return read_data(self, X, reset=False, dtype=np.float64, order="C")
+
+
+class ClassifierOfTree(ExactClassifier):
+    """Base of the classifiers of one tree or of its subtrees, with counts of splits."""
+
+    tree_: Tree
+
+    def _split_fractions(self) -> np.ndarray:
+        """Return the fraction (n_nodes,) of the subtrees in which each node is split: 1 or 0 for a single tree."""
+        return (self.tree_.feature != LEAF).astype(np.float64)
+
+    @property
+    def split_counts_(self) -> np.ndarray:
+        """Number of splits (p,) on each feature, the mean over subtrees if several vote."""
+        check_is_fitted(self)
+        inner = self.tree_.feature != LEAF
+        weights = self._split_fractions()[inner]
+        return np.bincount(self.tree_.feature[inner], weights=weights, minlength=self.n_features_in_)
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """``split_counts_`` divided by its sum, (p,)."""
+        return fractions(self.split_counts_)
+
+
+class Rows(NamedTuple):
+    """Checked rows, sorted, so that random choices depend neither on their order nor on how repeated rows are given."""
+
+    X: np.ndarray
+    """(n, p) float64: each row as often as its weight says."""
+    label: np.ndarray
+    """(n,) int64: number of the class of each row."""
+    classes: np.ndarray
+    """(K,): sorted labels."""
+    place: np.ndarray
+    """(n,) int64: index of each row among the rows that the caller passed."""
+
+    @property
+    def are_repeated(self) -> bool:
+        """True if a weight above 1 has made copies, for which bounds for independent rows do not hold."""
+        return len(np.unique(self.place)) < len(self.place)
+
+
+def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
+    """Check the rows and labels passed to ``fit`` and repeat each row as often as ``sample_weight`` says.
+
+    Raises
+    ------
+    ValueError
+        If X, y or the weights cannot be used; weights are whole numbers >= 0, not all 0.
+    """
+    refuse_other_rows(X=X, y=y, sample_weight=sample_weight)
+    X, y = read_data(estimator, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
+    check_classification_targets(y)
+    place = np.arange(len(X))
+    if sample_weight is not None:
+        place = _repeated(X, y, sample_weight)
+        X, y = X[place], y[place]
+    classes, label = np.unique(y, return_inverse=True)
+    order = sorted_order(X, label)
+    return Rows(X[order], label[order], classes, place[order])
+
+
+def sorted_order(X: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """Return the order (n,) of rows by their values, the first column first, and then by label.
+
+    Only rows that are equal in the first column are sorted by the others.
+    """
+    order = np.argsort(X[:, 0], kind="stable")
+    first = X[order, 0]
+    equal, tied = first[1:] == first[:-1], np.zeros(len(order), dtype=np.bool_)
+    tied[1:] |= equal
+    tied[:-1] |= equal
+    rows = order[tied]
+    order[tied] = rows[np.lexsort((label[rows], *X[rows].T[::-1]))]
+    return order
+
+
+def _repeated(X: np.ndarray, y: np.ndarray, sample_weight: Any) -> np.ndarray:
+    """Return the index of each of the repeated rows."""
+    weight = _check_sample_weight(read_numbers("sample_weight", sample_weight), X, dtype=np.float64)
+    odd = np.flatnonzero((weight < 0.0) | (weight != np.floor(weight)))
+    if len(odd):
+        raise ValueError(
+            f"sample_weight is {weight[odd[0]]} in row {odd[0]}; these trees count rows: give whole numbers >= 0, how "
+            "often each row is there, or take BayesianTreeClassifier, which allows other weights."
+        )
+    if not weight.any():
+        raise ValueError("sample_weight is 0 in every row; give weights that count some rows.")
+    refuse_bytes(int(8 * weight.sum() * (X.shape[1] + 2)), "rows repeated as often as sample_weight says")
+    return np.repeat(np.arange(len(X)), weight.astype(np.int64))

@@ -1,1 +1,0 @@
-"""Progressive mixtures and global splitting (Blanchard 1999, 2004)."""

@@ -1,0 +1,394 @@
+"""Trees grown forward, a split at a time, while a bound on their risk falls (Shah 2007)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.certificates.bound import check_delta
+from pactree_mcmc.certificates.coded_trees import (
+    MOST_HALVINGS,
+    TreeBound,
+    compression_nats,
+    compression_tree_bound,
+    halved,
+    halvings_of_rows,
+    occam_tree_bound,
+    read_lists,
+    read_ranges,
+)
+from pactree_mcmc.certificates.compression_bounds import PARENTS, STRING, by_tail, dyadic_code, message_nats, zeta_nats
+from pactree_mcmc.core.checks import check_choice, check_count, read_labels, read_matrix
+from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.table.columns import learn_columns
+from pactree_mcmc.table.labels import category_codes, refuse_missing, sorted_unique
+from pactree_mcmc.table.reader import Table, is_frame
+from pactree_mcmc.tree.arrays import LEAF
+from pactree_mcmc.tree.tree import Tree
+
+ENTROPY, BOUND = CRITERIA = ("entropy", "bound")
+ROWS = "rows"
+
+
+class ForwardTree(NamedTuple):
+    """A tree grown while a bound on its risk fell."""
+
+    tree: Tree
+    """The tree whose risk is bounded."""
+    bound: TreeBound
+    path: np.ndarray
+    """(s,) float64: bounds of the trees of 1, ..., s leaves, if each threshold needs a row of its own."""
+    rounds: int
+    """Number of further halvings of the ranges with which the tree was grown; 0 without ranges."""
+
+
+class _Codes(NamedTuple):
+    """Codes of the thresholds of each feature, as arrays for compiled code."""
+
+    offset: np.ndarray
+    """(p + 1,) int64: the list of feature k is ``listed[offset[k]:offset[k + 1]]``; all 0 without lists."""
+    listed: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    """(p,) float64: ends of the intervals of dyadic codes, infinite without such codes."""
+    nats: np.ndarray
+    """(p,) float64: cost of a threshold without the bits of its dyadic code."""
+
+
+class _Split(NamedTuple):
+    """A possible split of a leaf."""
+
+    feature: int
+    low: float
+    """The largest value that goes left."""
+    errors: int
+    """Errors of both children."""
+    nats: float
+    """Cost of the threshold."""
+    gain: float
+    """Information gain times rows, nats."""
+
+
+class _Leaf(NamedTuple):
+    """A leaf of a tree that grows."""
+
+    node: int
+    rows: np.ndarray
+    errors: int
+    splits: list[_Split]
+    """The splits that can be next: none has more errors and a higher cost than another."""
+
+
+def forward_tree(
+    X: Any,
+    y: Any,
+    *,
+    thresholds: Any = ROWS,
+    ranges: Any = None,
+    criterion: str = ENTROPY,
+    patience: int = 0,
+    max_rounds: int = 8,
+    min_rows: int = 1,
+    parents: str = STRING,
+    n_classes: int = 2,
+    delta: float = 0.05,
+) -> ForwardTree:
+    """Grow a tree one split at a time while the bound on its risk falls.
+
+    Parameters
+    ----------
+    X : table of shape (n, p)
+        Ordered columns without missing values.
+    y : array-like of shape (n,)
+        Labels.
+    thresholds : "rows" or list of p arrays, default "rows"
+        Thresholds are values of rows (`certificates.compression_tree_bound`), or from lists fixed in advance
+        (`certificates.occam_tree_bound`).
+    ranges : array of shape (p, 2), optional
+        Ends of each feature, known in advance: thresholds are dyadic numbers (`certificates.occam_tree_bound`). The
+        ranges are halved as often as they still contain the rows, a tree is grown, and again with all ranges halved
+        once more, until the bound reaches 1 or ``max_rounds``; the tree with the smallest bound is returned.
+    criterion : {"entropy", "bound"}, default "entropy"
+        The next split: the one of the largest information gain over all rows, or of the smallest bound.
+    patience : int, default 0
+        Number of further splits after one that raises the bound; the best tree of all steps is returned.
+    max_rounds : int, default 8
+        Largest number of further halvings, 0 to 24.
+    min_rows : int, default 1
+        Fewest rows of a leaf.
+    parents : {"string", "number"}, default "string"
+        Code of a node's parent, as for `certificates.compression_tree_bound`.
+    n_classes : int, default 2
+        Number of possible labels, fixed before the rows were seen.
+    delta : float, default 0.05
+        Probability that the bound fails, in (0, 1).
+
+    Returns
+    -------
+    ForwardTree
+        Its bound holds for every tree, so that the search costs nothing. The tree has the column names of a data frame.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or X and y do not fit.
+
+    Notes
+    -----
+    The splits of a leaf are compared once: O(p n log n) for a level of the tree. Shah (2007), sections 4.2 and 5.
+
+    Examples
+    --------
+    >>> x = np.arange(200.0)[:, None]
+    >>> grown = forward_tree(x, (x[:, 0] > 49) & (x[:, 0] < 120))
+    >>> grown.tree.n_leaves, round(grown.bound.value, 3), np.round(grown.path, 2).tolist()
+    (3, 0.149, [0.45, 0.45, 0.15])
+    """
+    rows, label, classes = _read(X, y)
+    columns = learn_columns(Table(X), []) if is_frame(X) else None
+    if columns is not None and columns.is_nominal.any():
+        raise ValueError("X has nominal columns, which these codes lack; give columns of numbers.")
+    check_choice("criterion", criterion, CRITERIA)
+    check_choice("parents", parents, PARENTS)
+    delta, n_classes, p = check_delta(delta), check_count("n_classes", n_classes, 2), rows.shape[1]
+    patience, min_rows = check_count("patience", patience, 0), check_count("min_rows", min_rows)
+    max_rounds = check_count("max_rounds", max_rounds, 0, MOST_HALVINGS)
+    compressed = ranges is None and isinstance(thresholds, str)
+    if compressed:
+        check_choice("thresholds", thresholds, (ROWS,))
+    elif ranges is not None and not isinstance(thresholds, str):
+        raise ValueError("give either thresholds, a list for each feature, or ranges, two numbers for each feature.")
+    grower = _Grower(rows, label, len(classes), max(p, n_classes), criterion, patience, min_rows, parents, delta)
+    how: dict[str, Any] = {"parents": parents, "n_classes": n_classes, "delta": delta}
+    names: dict[str, Any] = {"classes": classes, "columns": columns}
+    if compressed:
+        tree, path = grower.grow(_without_code(p), compressed=True)
+        bound = compression_tree_bound(replace(tree, **names), rows, y, **how)
+        return ForwardTree(bound.tree, bound, path, 0)
+    if ranges is None:
+        lists = read_lists(thresholds, p)
+        tree, path = grower.grow(_of_lists(lists), compressed=False)
+        bound = occam_tree_bound(replace(tree, **names), rows, y, thresholds=lists, **how)
+        return ForwardTree(bound.tree, bound, path, 0)
+    ends, grown = read_ranges(ranges, p), []
+    most = halvings_of_rows(rows, ends)
+    for extra in range(max_rounds + 1):
+        tree, path = grower.grow(_of_ranges(ends, most + extra), compressed=False)
+        bound = occam_tree_bound(replace(tree, **names), rows, y, ranges=ends, halvings="cheapest", **how)
+        grown.append(ForwardTree(bound.tree, bound, path, extra))
+        if path.min() >= 1.0 or len(path) == 1:
+            break
+    return min(grown, key=lambda one: one.bound.raw)
+
+
+def _read(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rows, labels = read_matrix("X", X), read_labels(y, X)
+    if rows.ndim != 2 or labels.shape != (len(rows),) or len(rows) < 2:
+        raise ValueError(f"X has shape {rows.shape} and y {labels.shape}; give a table (n, p) and n labels, n >= 2.")
+    if not np.isfinite(rows).all():
+        raise ValueError("X holds missing or infinite values, which these codes lack; fill them in.")
+    refuse_missing(y)
+    classes = sorted_unique(labels)
+    return np.ascontiguousarray(rows), category_codes(labels, classes), classes
+
+
+def _without_code(p: int) -> _Codes:
+    """Return codes of p features whose thresholds cost nothing."""
+    infinite = np.full(p, -np.inf)
+    return _Codes(np.zeros(p + 1, dtype=np.int64), np.empty(0), infinite, infinite, np.zeros(p))
+
+
+def _of_lists(lists: list[np.ndarray]) -> _Codes:
+    size = np.array([len(part) for part in lists])
+    offset = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+    return _without_code(len(lists))._replace(offset=offset, listed=np.concatenate(lists), nats=np.log(size))
+
+
+def _of_ranges(ranges: np.ndarray, kappa: np.ndarray) -> _Codes:
+    lower, upper = halved(ranges, np.minimum(kappa, MOST_HALVINGS))
+    return _without_code(len(ranges))._replace(lower=lower, upper=upper, nats=zeta_nats(kappa).sum(axis=0))
+
+
+@dataclass
+class _Grower:
+    """Grows trees over the same rows with different codes of thresholds."""
+
+    X: np.ndarray
+    label: np.ndarray
+    n_labels: int
+    alphabet: int
+    criterion: str
+    patience: int
+    min_rows: int
+    parents: str
+    delta: float
+
+    def grow(self, codes: _Codes, *, compressed: bool) -> tuple[Tree, np.ndarray]:
+        """Return the tree with the smallest bound among those of all steps, and the bounds."""
+        leaves = [self._leaf(0, np.arange(len(self.X)), codes)]
+        splits: list[tuple[int, _Split, int]] = []  # node, its split, and the number of its left child
+        nats, path = 0.0, [self._bound(0, leaves[0].errors, 0.0, compressed)]
+        while len(path) - 1 - int(np.argmin(path)) <= self.patience:
+            errors = sum(leaf.errors for leaf in leaves)
+            candidate = self._next(leaves, len(splits), errors, nats, compressed)
+            if candidate is None:
+                break
+            at, split = candidate
+            leaf = leaves.pop(at)
+            goes = self.X[leaf.rows, split.feature] <= split.low
+            first = 2 * len(splits) + 1
+            leaves += [self._leaf(first, leaf.rows[goes], codes), self._leaf(first + 1, leaf.rows[~goes], codes)]
+            splits.append((leaf.node, split, first))
+            nats += split.nats
+            path.append(self._bound(len(splits), errors - leaf.errors + split.errors, nats, compressed))
+        best = splits[: int(np.argmin(path))]
+        return self._tree({node: (split, first) for node, split, first in best}), np.array(path)
+
+    def _leaf(self, node: int, rows: np.ndarray, codes: _Codes) -> _Leaf:
+        counts = np.bincount(self.label[rows], minlength=self.n_labels)
+        errors = int(len(rows) - counts.max())
+        if errors == 0:
+            return _Leaf(node, rows, 0, [])
+        by_gain = self.criterion == ENTROPY
+        columns = _splits_by_errors(self.X, self.label, rows, self.n_labels, self.min_rows, by_gain, *codes)
+        splits = [
+            _Split(int(f), float(v), e, float(c), float(g))
+            for e, (f, v, c, g) in enumerate(zip(*columns, strict=True))
+            if f >= 0
+        ]
+        if splits and by_gain:
+            splits = [max(splits, key=lambda split: split.gain)]
+        elif splits:
+            # by ascending errors: those that cost less than all with fewer errors
+            cheapest = np.minimum.accumulate([math.inf, *(split.nats for split in splits[:-1])])
+            splits = [split for split, least in zip(splits, cheapest, strict=True) if split.nats < least]
+        return _Leaf(node, rows, errors, splits)
+
+    def _next(
+        self, leaves: list[_Leaf], n_splits: int, errors: int, nats: float, compressed: bool
+    ) -> tuple[int, _Split] | None:
+        """Return the place of the next leaf to split and its split, or None if no leaf can be split."""
+        open_splits = [(i, split) for i, leaf in enumerate(leaves) for split in leaf.splits]
+        if not open_splits:
+            return None
+        if self.criterion == ENTROPY:
+            return max(open_splits, key=lambda candidate: candidate[1].gain)
+
+        def bound_and_gain(candidate: tuple[int, _Split]) -> tuple[float, float]:
+            i, split = candidate
+            n_wrong = errors - leaves[i].errors + split.errors
+            return self._bound(n_splits + 1, n_wrong, nats + split.nats, compressed), -split.gain
+
+        return min(open_splits, key=bound_and_gain)
+
+    def _bound(self, n_inner: int, errors: int, nats: float, compressed: bool) -> float:
+        n = len(self.X)
+        code = message_nats(2 * n_inner + 1, self.alphabet, self.parents) | {"thresholds": nats}
+        if compressed:
+            if n_inner >= n:
+                return math.inf
+            code |= compression_nats(n_inner, n_inner, n)
+            n -= n_inner
+        return by_tail("", code, n, min(errors, n), self.delta).raw
+
+    def _tree(self, splits: dict[int, tuple[_Split, int]]) -> Tree:
+        """Build the tree of some splits, by the number of the node that they split and that of its left child."""
+        nodes: list[list[float]] = []
+        value: list[np.ndarray] = []
+        # a node in `splits`, its rows, the parent, and the column of the parent that has this child
+        todo: list[tuple[int, np.ndarray, int, int]] = [(0, np.arange(len(self.X)), -1, 0)]
+        while todo:
+            node, rows, above, side = todo.pop()
+            here = len(nodes)
+            if above >= 0:
+                nodes[above][side] = here
+            value.append(np.bincount(self.label[rows], minlength=self.n_labels) / len(rows))
+            nodes.append([LEAF, 0.0, 0, 0])
+            if node in splits:
+                split, first = splits[node]
+                goes = self.X[rows, split.feature] <= split.low
+                nodes[here][:2] = [split.feature, split.low]
+                todo += [(first + 1, rows[~goes], here, 3), (first, rows[goes], here, 2)]
+        feature, threshold, left, right = np.array(nodes).T
+        return Tree(feature, threshold, left, right, value=np.array(value))
+
+
+@jit
+def _splits_by_errors(
+    X: np.ndarray,
+    label: np.ndarray,
+    rows: np.ndarray,
+    n_labels: int,
+    min_rows: int,
+    by_gain: bool,
+    offset: np.ndarray,
+    listed: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    base: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the best split of some rows for each number of errors of its children.
+
+    The arrays are its feature (-1: no split), the largest value that goes left, the cost of its threshold, and its
+    information gain times rows. The best split has the largest gain if ``by_gain``, else the lowest cost. The other
+    criterion decides between equal ones.
+    """
+    n = len(rows)
+    whole = np.zeros(n_labels, dtype=np.int64)
+    for i in rows:
+        whole[label[i]] += 1
+    most = n - whole.max() + 1
+    feature, low = np.full(most, -1), np.empty(most)
+    cost, gain = np.full(most, np.inf), np.full(most, -np.inf)
+    before = _entropy(whole)
+    for k in range(X.shape[1]):
+        x = X[rows, k]
+        order = np.argsort(x, kind="mergesort")
+        left, right = np.zeros(n_labels, dtype=np.int64), whole.copy()
+        for i in range(n - 1):
+            at = label[rows[order[i]]]
+            left[at] += 1
+            right[at] -= 1
+            a, b = x[order[i]], x[order[i + 1]]
+            if a == b or i + 1 < min_rows or n - i - 1 < min_rows:
+                continue
+            errors = n - left.max() - right.max()
+            nats = base[k] + _threshold_nats(a, b, listed[offset[k] : offset[k + 1]], lower[k], upper[k])
+            if nats == np.inf:
+                continue
+            won = before - _entropy(left) - _entropy(right)
+            richer, cheaper = won > gain[errors], nats < cost[errors]
+            if (
+                (richer or (won == gain[errors] and cheaper))
+                if by_gain
+                else (cheaper or (nats == cost[errors] and richer))
+            ):
+                feature[errors], low[errors], cost[errors], gain[errors] = k, a, nats, won
+    return feature, low, cost, gain
+
+
+@jit
+def _threshold_nats(low: float, high: float, listed: np.ndarray, lower: float, upper: float) -> float:
+    """Return the cost of a threshold in [low, high) beyond the feature's own cost; infinite if it has no code."""
+    if len(listed) > 0:
+        place = np.searchsorted(listed, low)
+        return 0.0 if place < len(listed) and listed[place] < high else np.inf
+    if upper == -np.inf:
+        return 0.0
+    bits, _ = dyadic_code(low, np.nextafter(high, -np.inf), lower, upper)
+    if bits < 0:
+        return np.inf
+    return math.log(math.pi**2 / 6.0) + 2.0 * math.log(bits + 1.0) + bits * math.log(2.0)
+
+
+@jit
+def _entropy(counts: np.ndarray) -> float:
+    """Return the number of rows times the entropy of their labels, nats."""
+    total, out = counts.sum(), 0.0
+    for c in counts:
+        if c > 0:
+            out -= c * math.log(c / total)
+    return out

@@ -1,0 +1,241 @@
+"""The tree with the smallest compositional bound on its risk, over all trees and root fragments."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.certificates.bound import Bound, check_delta
+from pactree_mcmc.certificates.occam_bounds import fragment_level
+from pactree_mcmc.core.checks import MOST, check_count, check_number, check_type
+from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.model import ChipmanPrior, DirichletMultinomial, DyadicCuts, FixedTree, GridCuts, TreeModel
+from pactree_mcmc.tree.arrays import LEAF
+from pactree_mcmc.tree.tree import Tree
+
+from ...answers import best_sums, hull_by_size
+from ...graph.cells import CellGraph, build_graph
+from ...graph.limits import Intractable
+from ...recursion.draws import as_draws, grow
+from ...recursion.inside_outside import CELL, FEATURE, WANTED
+from ...recursion.terms import by_slot, with_terms
+from ...semirings.fragments import INSIDE, Fragments
+from ...semirings.hulls import Hull
+
+LARGEST_STRENGTH = 1e100
+
+
+class RootFragmentTree(NamedTuple):
+    """The tree that minimises risk plus ``strength`` times the penalty of its best root fragment."""
+
+    tree: Tree
+    """The tree, with smoothed class probabilities at the leaves."""
+    fragment: np.ndarray
+    """(k,) int64: nodes of the tree at which the best root fragment ends, in preorder."""
+    risk: float
+    """Error rate on the training rows."""
+    penalty: float
+    """``strength`` times the penalty f(T, S, R, delta)."""
+    split_bits: float
+    """Code length of a split."""
+    strength: float
+    delta: float
+    n_cells: int
+    """Number of cells searched."""
+    use_of_rows: str | None = None
+    """Reason why the bound does not hold, the dependence of the splits on the rows. None if no dependence is known."""
+
+    @property
+    def objective(self) -> float:
+        """Risk plus penalty, the smallest over all trees and root fragments."""
+        return self.risk + self.penalty
+
+    @property
+    def bound(self) -> Bound:
+        """The bound on the true risk, with the whole penalty, that of strength 1.
+
+        Raises
+        ------
+        ValueError
+            If the splits depend on the counted rows (`use_of_rows`).
+        """
+        refuse_use_of_rows(self.use_of_rows)
+        penalty = self.penalty / self.strength if self.strength > 0.0 else math.inf
+        terms = {"empirical risk": self.risk, "penalty": penalty, "leaves of the fragment": float(len(self.fragment))}
+        return Bound("Mansour-McAllester, root fragment", self.risk + penalty, self.delta, terms)
+
+
+def refuse_use_of_rows(use_of_rows: str | None) -> None:
+    """Refuse to bound the risk of trees whose splits depend on the counted rows."""
+    if use_of_rows is not None:
+        raise ValueError(f"the bound is for splits that were fixed before the rows were seen; {use_of_rows}.")
+
+
+def minimise_root_fragment(
+    X: Any,
+    y: Any,
+    *,
+    split_prior: DyadicCuts | GridCuts | FixedTree,
+    split_bits: float | None = None,
+    max_depth: int | None = None,
+    n_classes: int = 2,
+    strength: float = 1.0,
+    delta: float = 0.05,
+    max_cells: int = 20_000_000,
+) -> RootFragmentTree:
+    """Return the tree that minimises ``risk + strength * min over R of f(T, S, R, delta)``.
+
+    Parameters
+    ----------
+    X : table of shape (n, p)
+        Rows.
+    y : array-like of shape (n,)
+        Labels, at most ``n_classes`` of them.
+    split_prior : DyadicCuts, GridCuts or FixedTree
+        The splits that trees may have: those of dyadic trees, of a grid, or of the prunings of one tree. For the bound
+        to hold they must have been fixed before the rows were seen: bounds, cuts or a tree from other rows.
+    split_bits : float, optional
+        Code length of a split, bits. Default, and the least that a code can have: log2 of the number of splits that
+        the root may have, which no other cell exceeds.
+    max_depth : int, optional
+        Largest depth of a leaf. Default: limited only by the splits.
+    n_classes : int, default 2
+        Number of possible labels, fixed before the rows were seen.
+    strength : float, default 1.0
+        Multiplies the penalty, finite and >= 0. The constants of the theory (1) are large; a tenth predicts better.
+    delta : float, default 0.05
+        Probability that the bound fails, in (0, 1), not below 1.4e-217.
+    max_cells : int, default 20,000,000
+        Cells allowed.
+
+    Returns
+    -------
+    RootFragmentTree
+        With strength 1 no tree has a smaller bound. No node of the tree is empty, as the theorem requires.
+
+    Raises
+    ------
+    TypeError
+        If ``split_prior`` is of another class.
+    ValueError
+        If an argument is out of range, or X and y do not match.
+    Intractable
+        If there are more cells than allowed.
+
+    Notes
+    -----
+    Below a leaf v of the fragment the bound is ``errors + sqrt(n_v |T_v| ln 2 / 2)``, concave in the number of splits
+    of T_v, so the best subtree is a vertex of the hull of (leaves, errors) at v (Scott 2004, Theorem 18); above, the
+    bound adds over the leaves of the fragment. One pass for the hulls and one for the fragment. Mansour and McAllester
+    (2000), Theorem 3 and section 5, whose recursion does this for one tree.
+
+    Examples
+    --------
+    >>> from pactree_mcmc import GridCuts
+    >>> x = np.arange(4000.0)[:, None]
+    >>> best = minimise_root_fragment(x, x[:, 0] > 999, split_prior=GridCuts([np.arange(499.5, 4000, 500)]))
+    >>> best.tree.n_leaves, best.risk, round(best.bound.value, 3), best.fragment.tolist()
+    (2, 0.0, 0.121, [0])
+    """
+    check_type("split_prior", split_prior, DyadicCuts | GridCuts | FixedTree, "DyadicCuts, GridCuts or a FixedTree")
+    if isinstance(split_prior, FixedTree) and split_prior.joint.any():
+        raise ValueError("the tree has joint nodes, which no pruning can part from their parents; give a binary tree.")
+    strength = check_number("strength", strength, "a finite number >= 0", 0.0, LARGEST_STRENGTH)
+    n_classes, level = check_count("n_classes", n_classes, 2), fragment_level(check_delta(delta))
+    # a prior that depends on depth, so that cells at the ends of paths of different lengths have different slots
+    prior = ChipmanPrior(0.5, 1.0, max_depth=max_depth)
+    model = TreeModel(X, y, tree_prior=prior, split_prior=split_prior, leaf=DirichletMultinomial())
+    assert model.classes_ is not None
+    if len(model.classes_) > n_classes:
+        raise ValueError(
+            f"y has {len(model.classes_)} classes and n_classes={n_classes}; give how many labels there can be, known "
+            "before the rows were seen."
+        )
+    try:
+        graph = _without_empty(build_graph(model, max_cells))
+    except Intractable as refusal:
+        names = {name: name for name in ("DyadicCuts", "GridCuts", "max_depth", "max_cells")}
+        raise refusal.in_terms_of(names, "coarser splits") from None
+    n_splits = max(1, int(graph.first_edge[1]))
+    least = math.log2(n_splits)
+    allowed = f"the length of a prefix code for {n_splits:,} splits, >= {least:.6g} bits"
+    split_bits = least if split_bits is None else check_number("split_bits", split_bits, allowed, least - 1e-9, MOST)
+    code = _Code(1.0 + split_bits + 1.0 + math.log2(n_classes), 1.0 + math.log2(n_classes), split_bits + 2.0, level)
+    return _minimise(model, graph, code, split_bits, strength, float(delta))._replace(use_of_rows=_use_of_rows(model))
+
+
+def _use_of_rows(model: TreeModel) -> str | None:
+    """Return how the splits of a model depend on the rows and how to avoid it, or None if they do not."""
+    nominal = np.flatnonzero(model.columns.is_nominal)
+    if len(nominal) and not isinstance(model.split_prior, FixedTree):
+        name = model.columns.names[nominal[0]]
+        return f"the splits of the nominal column {name!r} are subsets of the categories there; give it as numbers"
+    return model.split_prior.use_of_rows
+
+
+class _Code(NamedTuple):
+    """Code lengths in bits, and the level of confidence."""
+
+    split: float
+    """Code length of a further split and leaf."""
+    leaf: float
+    """Code length of a tree of one leaf."""
+    step: float
+    """Code length of a step of a path; the path to the root takes one bit."""
+    level: float
+    """ln(2 / delta)."""
+
+
+def _without_empty(graph: CellGraph) -> CellGraph:
+    """Return the graph of the trees without empty nodes; splits have weight 1."""
+    stop = np.where(by_slot(graph, graph.rows) > 0, 0.0, -np.inf)
+    holds = (graph.rows[graph.left] > 0) & (graph.rows[graph.right] > 0)
+    return with_terms(graph, log_stop=stop, log_split=0.0, log_rule=np.where(holds, 0.0, -np.inf))
+
+
+def _minimise(
+    model: TreeModel, graph: CellGraph, code: _Code, split_bits: float, strength: float, delta: float
+) -> RootFragmentTree:
+    errors = graph.stats.sum(axis=1) - graph.stats.max(axis=1)
+    holds = graph.rows > 0
+    hull = hull_by_size(with_terms(graph, log_stop=by_slot(graph, np.where(holds, -errors, -np.inf))))
+    rows, depth = by_slot(graph, graph.rows).astype(np.float64), _slot_depth(graph)
+    stop, vertex = _ends(hull, rows, depth, code, strength)
+    value = best_sums(with_terms(graph, log_stop=stop))
+    grown = grow(model, graph, Fragments(hull, value, stop, vertex), [INSIDE])
+    tree, nodes = as_draws(model, graph, grown).distinct_tree(0), grown.nodes
+    inner = nodes[:, FEATURE] != LEAF
+    inside = nodes[:, WANTED] == INSIDE
+    # the left child of a node comes next: the fragment goes on below a node if it contains that child
+    continues = np.zeros(len(nodes), dtype=bool)
+    continues[inner] = inside[np.flatnonzero(inner) + 1]
+    risk = float(errors[nodes[~inner, CELL]].sum()) / model.n_rows
+    penalty = max(-float(value[0]) / model.n_rows - risk, 0.0)
+    fragment = np.flatnonzero(inside & ~continues)
+    return RootFragmentTree(tree, fragment, risk, penalty, split_bits, strength, delta, graph.n_cells)
+
+
+def _slot_depth(graph: CellGraph) -> np.ndarray:
+    """Return the depth of each slot, (n_slots,) float64."""
+    first = by_slot(graph, graph.depth - graph.first_slot[:-1])
+    return (first + np.arange(graph.n_slots)).astype(np.float64)
+
+
+@jit
+def _ends(
+    hull: Hull, rows: np.ndarray, depth: np.ndarray, code: _Code, strength: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weight (n_slots,) of the best tree below each slot if the fragment ends there, and its vertex."""
+    stop, vertex = np.full(len(rows), -np.inf), np.zeros(len(rows), dtype=np.int64)
+    for slot in range(len(rows)):
+        n, path_bits = rows[slot], 1.0 + depth[slot] * code.step
+        path = 2.0 * (math.sqrt(n * path_bits) + path_bits) + 2.0 * (math.sqrt(n * code.level) + code.level)
+        for j in range(hull.length[slot]):
+            at = hull.start[slot] + j
+            bits = code.leaf + (hull.leaves[at] - 1.0) * code.split
+            weight = hull.weight[at] - strength * (math.sqrt(n * bits * math.log(2.0) / 2.0) + path)
+            if weight > stop[slot]:
+                stop[slot], vertex[slot] = weight, j
+    return stop, vertex

@@ -1,0 +1,278 @@
+"""Penalised empirical risk minimisation over all dyadic decision trees (Scott 2004, chapter 2)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.checks import check_count, check_flag, check_number
+from pactree_mcmc.model import DirichletMultinomial, DyadicCuts, LeafPenalty, TreeModel
+from pactree_mcmc.model.split_prior.base import MAX_LEVELS
+from pactree_mcmc.table.reader import Table
+from pactree_mcmc.tree.arrays import LEAF
+from pactree_mcmc.tree.tree import Tree
+
+from ...answers import best_sums, hull_by_size
+from ...graph.cells import CellGraph, build_graph
+from ...graph.limits import Intractable
+from ...recursion.draws import as_draws, grow
+from ...recursion.inside_outside import CELL, FEATURE, PARENT
+from ...recursion.terms import with_terms
+from ...semirings.algebras import Best
+from ...semirings.fragments import INSIDE, Fragments
+from ..pruning.prunings import inherit_values
+from ..pruning.size_penalties import LARGEST_PENALTY, best_for_sizes, sizes_penalty
+from .penalties import AdditivePenalty, RootFragments, Sample, SpatiallyAdaptive, read_penalty
+
+DEFAULT_CELLS = 4_000_000
+"""Largest number of cells under the default number of levels, by a bound that depends on n and p alone."""
+MOST_SORTED = 40_000_000
+"""Largest number of (row, cell) pairs under the default number of levels, by such a bound."""
+
+
+class PenalisedTree(NamedTuple):
+    """The dyadic tree with the smallest risk plus penalty."""
+
+    tree: Tree
+    """The tree, with smoothed class probabilities at the leaves; a cell without rows has those of its parent."""
+    risk: float
+    """Error rate on the training rows."""
+    penalty: float
+    """``strength`` times the penalty of the tree."""
+    levels: int
+    """Number of splits of one coordinate allowed on the path to a leaf."""
+    n_cells: int
+    """Number of cells searched."""
+
+    @property
+    def objective(self) -> float:
+        """Risk plus penalty, the smallest over all trees."""
+        return self.risk + self.penalty
+
+
+def minimise_risk(
+    X: Any,
+    y: Any,
+    *,
+    penalty: Any = "adaptive",
+    strength: float = 1.0,
+    levels: int | None = None,
+    cyclic: bool = False,
+    bounds: Any = None,
+    max_cells: int = 20_000_000,
+) -> PenalisedTree:
+    """Return the dyadic tree that minimises ``risk + strength * penalty``.
+
+    Parameters
+    ----------
+    X : table of shape (n, p)
+        Ordered columns.
+    y : array-like of shape (n,)
+        Labels of any number of classes. The penalties count at least two, also if only one occurs: the number of
+        possible labels must not depend on y, and with one class the bounds would be too small.
+    penalty : {"adaptive", "square-root"}, float, or penalty, default "adaptive"
+        `SpatiallyAdaptive`, `SquareRoot`, a number as the cost of a leaf, or a penalty object: one of these classes,
+        `AdditivePenalty`, `SizePenalty` or `RootFragments`.
+    strength : float, default 1.0
+        Multiplies the penalty, finite and >= 0. The constants of the theory (1) are large; a tenth predicts better.
+    levels : int, optional
+        Largest number of splits of one coordinate on the path to a leaf, 1 to 31. Default: `default_levels`.
+    cyclic : bool, default False
+        Whether to split coordinate ``depth mod p``, or any coordinate at each split.
+    bounds : array of shape (p, 2), optional
+        Ends of each feature's range. Default: the range of the data, with which Theorem 2 holds only approximately.
+    max_cells : int, default 20,000,000
+        Cells allowed.
+
+    Returns
+    -------
+    PenalisedTree
+        Among trees with the same objective, one that stops rather than splits. `certificates.dyadic_tree_bound` bounds
+        its true risk.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, a size penalty decreases, or X and y do not match.
+    Intractable
+        If there are more cells than allowed: give fewer levels, or ``cyclic=True``.
+
+    Notes
+    -----
+    Only cells that hold rows are split: with free coordinates at most ``n (levels + 1)^p`` of them, one pass over their
+    splits for a penalty that adds over leaves; for a size penalty the hull of (leaves, errors), if it is concave,
+    else a polynomial in the leaves at each cell. Scott (2004), sections 2.3 and 2.6; Blanchard et al. (2004).
+
+    Examples
+    --------
+    >>> x = np.arange(100.0)[:, None]
+    >>> best = minimise_risk(x, x[:, 0] > 49.5, penalty=0.01, levels=3)
+    >>> best.tree.n_leaves, best.risk, round(best.penalty, 6)
+    (2, 0.0, 0.02)
+    """
+    rule = read_penalty(penalty)
+    check_factor("strength", strength)
+    problem = dyadic_problem(X, y, levels, cyclic, bounds, max_cells)
+    errors = problem.counts.sum(axis=1) - problem.counts.max(axis=1)
+    if isinstance(rule, RootFragments):
+        return _minimise_over_fragments(problem, errors, rule, strength)
+    if isinstance(rule, SpatiallyAdaptive | AdditivePenalty):
+        return _minimise_over_cells(problem, errors, rule, strength)
+    return _minimise_over_sizes(problem, errors, rule, strength)
+
+
+class DyadicProblem(NamedTuple):
+    """The cells of all dyadic trees over some rows."""
+
+    model: TreeModel
+    graph: CellGraph
+    """Splits have prior factor 1; a cell without rows is not split."""
+    counts: np.ndarray
+    """(n_cells, K) float64: rows of each class."""
+    sample: Sample
+
+    @property
+    def levels(self) -> int:
+        """Largest number of splits of one coordinate on the path to a leaf."""
+        cuts = self.model.split_prior
+        assert isinstance(cuts, DyadicCuts)
+        return int(cuts.levels)
+
+
+def dyadic_problem(X: Any, y: Any, levels: int | None, cyclic: bool, bounds: Any, max_cells: int) -> DyadicProblem:
+    """Check the input and build the cells."""
+    check_flag("cyclic", cyclic)
+    table = Table(X)
+    n, p = table.n_rows, table.n_features
+    depth = default_levels(max(n, 2), p, cyclic=cyclic) if levels is None else levels
+    split_prior = DyadicCuts(depth, cyclic=cyclic, bounds=bounds)
+    model = TreeModel(X, y, tree_prior=LeafPenalty(0.0), split_prior=split_prior, leaf=DirichletMultinomial())
+    graph = dyadic_graph(model, max_cells, cyclic)
+    classes = model.classes_
+    assert classes is not None
+    # a code for one class, because y has one, would depend on the labels
+    return DyadicProblem(model, graph, graph.stats, Sample(n, p, max(2, len(classes)), cyclic))
+
+
+def dyadic_graph(model: TreeModel, max_cells: int, cyclic: bool) -> CellGraph:
+    """Build the cells of a dyadic model. Splits have prior factor 1, and a cell without rows is not split."""
+    try:
+        graph = build_graph(model, max_cells)
+    except Intractable as refusal:
+        names = {"DyadicCuts": "levels", "max_cells": "max_cells"}
+        raise refusal.in_terms_of(names, "fewer columns" if cyclic else "cyclic=True") from None
+    return with_terms(graph, log_split=np.where(graph.rows > 0, 0.0, -np.inf), log_rule=0.0)
+
+
+def default_levels(n: int, p: int, *, cyclic: bool = False) -> int:
+    """Return the levels for n rows and p features: ``log2(n / ln n)``, fewer if there may be over four million cells.
+
+    Cells of side ``ln n / n`` adapt to noise and dimension alike (Scott 2004, theorems 6 to 9).
+
+    Examples
+    --------
+    >>> default_levels(2_000, 2), default_levels(2_000, 6), default_levels(2_000, 6, cyclic=True)
+    (9, 3, 9)
+    """
+    levels = max(1, math.ceil(math.log2(n / max(1.0, math.log(n)))))
+    while levels > 1 and not _is_quick(n, p, levels, cyclic):
+        levels -= 1
+    return levels
+
+
+def needs_cyclic(n: int, p: int, levels: int | None = None) -> bool:
+    """Return True if a choice of coordinate at each split may make over four million cells, at ``levels`` or one level.
+
+    Examples
+    --------
+    >>> needs_cyclic(1_000, 10), needs_cyclic(1_000, 30)
+    (False, True)
+    """
+    return not _is_quick(n, p, 1 if levels is None else check_count("levels", levels, 1, MAX_LEVELS), False)
+
+
+def _is_quick(n: int, p: int, levels: int, cyclic: bool) -> bool:
+    """Return True if bounds on the numbers of cells and of (row, cell) pairs are small enough."""
+    # vectors of how often each coordinate is halved, counted by their sum, the depth of the cell
+    n_vectors = np.ones(1)
+    for _ in range(p):
+        n_vectors = np.convolve(n_vectors, np.ones(levels + 1))
+        if n_vectors.max() > DEFAULT_CELLS:
+            break
+    n_vectors = np.ones(p * levels + 1) if cyclic else n_vectors
+    at_depth = np.exp2(np.minimum(np.arange(len(n_vectors)), 60.0))
+    return bool(n_vectors @ np.minimum(n, at_depth) <= DEFAULT_CELLS and n * n_vectors.sum() <= MOST_SORTED)
+
+
+def _minimise_over_cells(
+    problem: DyadicProblem, errors: np.ndarray, rule: SpatiallyAdaptive | AdditivePenalty, strength: float
+) -> PenalisedTree:
+    graph, n = problem.graph, problem.sample.n
+    penalty = strength * rule.of_cells(graph.rows, graph.depth, problem.sample)
+    penalised = with_terms(graph, log_stop=-(errors + n * penalty))
+    tree, cells = grown_tree(problem, penalised, Best(best_sums(penalised)), 0)
+    return _report(problem, tree, errors[cells].sum(), float(penalty[cells].sum()))
+
+
+def _minimise_over_sizes(problem: DyadicProblem, errors: np.ndarray, rule: Any, strength: float) -> PenalisedTree:
+    n, sample = problem.sample.n, problem.sample
+    graph = with_terms(problem.graph, log_stop=-errors)
+
+    def penalty(leaves: np.ndarray) -> np.ndarray:
+        return strength * sizes_penalty(lambda k: rule.of_sizes(k, sample), leaves)
+
+    best = best_for_sizes(graph, lambda leaves: n * penalty(leaves))
+    tree, _ = grown_tree(problem, graph, best.semiring, best.wanted)
+    return _report(problem, tree, -best.log_weight, best.penalty / n)
+
+
+def _minimise_over_fragments(
+    problem: DyadicProblem, errors: np.ndarray, rule: RootFragments, strength: float
+) -> PenalisedTree:
+    """Minimise risk plus penalty over all trees and their root fragments.
+
+    Below a cell of the fragment the penalty is concave in the number of leaves. Therefore one of the vertices of the
+    hull of (leaves, errors) is best there. Above, errors and penalties add over the cells of the fragment.
+    """
+    graph, sample = problem.graph, problem.sample
+    hull = hull_by_size(with_terms(graph, log_stop=-errors))
+    first = np.cumsum(hull.length) - hull.length
+    cell = np.repeat(np.arange(graph.n_cells), hull.length)
+    vertex = np.arange(len(cell)) - first[cell]
+    at = hull.start[cell] + vertex
+    penalty = strength * rule.of_fragments(graph.rows[cell], graph.depth[cell], hull.leaves[at], sample)
+    value = hull.weight[at] - sample.n * penalty
+    stop = np.maximum.reduceat(value, first)
+    is_best = np.flatnonzero(value == stop[cell])
+    is_first = np.diff(cell[is_best], prepend=-1) > 0
+    best_vertex = vertex[is_best[is_first]]
+    best = best_sums(with_terms(graph, log_stop=stop))
+    tree, cells = grown_tree(problem, graph, Fragments(hull, best, stop, best_vertex), INSIDE)
+    risk = float(errors[cells].sum()) / sample.n
+    return _report(problem, tree, errors[cells].sum(), max(-float(best[0]) / sample.n - risk, 0.0))
+
+
+def _report(problem: DyadicProblem, tree: Tree, n_errors: float, penalty: float) -> PenalisedTree:
+    risk = float(n_errors) / problem.sample.n + 0.0
+    return PenalisedTree(tree, risk, penalty, problem.levels, problem.graph.n_cells)
+
+
+def grown_tree(problem: DyadicProblem, graph: CellGraph, semiring: Any, wanted: int) -> tuple[Tree, np.ndarray]:
+    """Return the tree that a semiring chooses, and the cells of its leaves in the order of its nodes.
+
+    Empty leaves have the values of their parents.
+    """
+    grown = grow(problem.model, graph, semiring, [wanted])
+    nodes = grown.nodes
+    tree = as_draws(problem.model, problem.graph, grown).distinct_tree(0)
+    value = np.array(tree.value)
+    inherit_values(value, graph.rows[nodes[:, CELL]] == 0, nodes[:, PARENT])
+    return replace(tree, value=value), nodes[nodes[:, FEATURE] == LEAF, CELL]
+
+
+def check_factor(name: str, value: Any) -> None:
+    """Refuse a factor that is negative or not finite."""
+    check_number(name, value, "a finite number >= 0", 0.0, LARGEST_PENALTY)

@@ -1,1 +1,0 @@
-"""Trees chosen by a compositional bound on their risk (Mansour and McAllester 2000)."""

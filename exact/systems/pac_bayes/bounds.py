@@ -1,0 +1,307 @@
+"""Bounds on the excess risk of weighted votes: subtrees, any family of classifiers, and a rate for dyadic trees."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.certificates import Bound
+from pactree_mcmc.certificates.bound import check_delta
+from pactree_mcmc.core.checks import check_count, check_number, read_numbers
+
+SMALLEST_LAMBDA = 1e-100
+LEAST_COUNTED = 8
+"""Smallest number of counted rows to which the theorem applies."""
+LARGEST = 1e100
+"""Largest deviation, cost and constant allowed."""
+MOST_ROWS = 10**40
+"""Largest number of rows at which `adaptive_rate` shows the rate."""
+
+
+def oracle_bound(
+    excess: float,
+    mass: Any,
+    *,
+    n: int,
+    n_nodes: int,
+    depth: int,
+    n_features: int,
+    n_classes: int,
+    lam: float = 1.0,
+    delta: float = 0.05,
+) -> Bound:
+    """Return the bound of Theorem 1 on the excess risk of the vote of `PACBayesTheoryClassifier` from one subtree.
+
+    ``L / (1 - lam/2) * (E(T) + Delta(T) + 3 D0 leaves / (lam n) + (log(2 sqrt(n) / delta) + lam sqrt(2 n log(1/delta)))
+    / (lam n))`` with ``Delta(T) = sum over leaves sqrt(8 max(p(A), ((2 + log D) D0 + log(1/delta)) / n)
+    log(|T0| / delta) / n)``; the theorem takes the smallest over all subtrees T.
+
+    Parameters
+    ----------
+    excess : float, in [0, 1]
+        E(T), the risk of T's classifier minus that of Bayes.
+    mass : array-like of shape (n_leaves,)
+        Probability p(A) of each leaf of T, in [0, 1].
+    n : int
+        Number of counted rows, >= 8.
+    n_nodes : int
+        ``|T0|``, nodes of the base tree without dummies, >= 1.
+    depth : int
+        D0, the depth of the base tree, >= 0.
+    n_features, n_classes : int
+        D >= 1 and L >= 2.
+    lam : float, default 1.0
+        In (0, 2).
+    delta : float, default 0.05
+        In (0, 1); the bound fails with probability at most 4 delta.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    Cost O(leaves). Nguyen and Kpotufe (2018), Theorem 1. The masses and the excess are unknown outside simulations: the
+    bound shows how the vote compares with pruning, but it is not a certificate.
+
+    Examples
+    --------
+    >>> print(oracle_bound(0.0, [0.5, 0.5], n=100_000, n_nodes=7, depth=2, n_features=1, n_classes=2))
+    Oracle bound, PAC-Bayes tree: 0.1443 with probability 0.8
+        excess risk: 0
+        Delta(T): 0.0281187
+        3 D0 leaves / (lambda n): 0.00012
+        confidence: 0.00783491
+    """
+    lam, delta = check_lambda(lam), check_delta(delta)
+    for name, value, fewest in (
+        ("n", n, LEAST_COUNTED),
+        ("n_nodes", n_nodes, 1),
+        ("depth", depth, 0),
+        ("n_features", n_features, 1),
+        ("n_classes", n_classes, 2),
+    ):
+        check_count(name, value, fewest)
+    p = read_numbers("mass", mass)
+    if p.ndim != 1 or len(p) == 0 or not np.all((p >= 0.0) & (p <= 1.0)):
+        raise ValueError(f"mass has shape {p.shape}; give the probability, in [0, 1], of each leaf of T: (n_leaves,).")
+    excess = check_number("excess", excess, "a difference of risks in [0, 1]", 0.0, 1.0)
+    least = ((2.0 + math.log(n_features)) * depth + math.log(1.0 / delta)) / n
+    terms = {
+        "excess risk": float(excess),
+        "Delta(T)": float(np.sqrt(8.0 * np.maximum(p, least) * math.log(n_nodes / delta) / n).sum()),
+        "3 D0 leaves / (lambda n)": 3.0 * depth * len(p) / (lam * n),
+        "confidence": confidence_term(n, lam, delta),
+    }
+    raw = n_classes / (1.0 - lam / 2.0) * sum(terms.values())
+    return Bound("Oracle bound, PAC-Bayes tree", raw, 4.0 * delta, terms)
+
+
+def vote_excess_bound(
+    excess: Any, deviation: Any, log_prior: Any, *, n: int, n_classes: int, lam: float = 1.0, delta: float = 0.05
+) -> Bound:
+    """Return the bound of Proposition 2 on the excess risk of the vote of any family of classifiers.
+
+    ``L / (1 - lam/2) * inf over h of { E(h) + Delta(h) + log(1 / P(h)) / (lam n) } + ...``, for the posterior ``Q(h)
+    proportional to P(h) exp(-n lam (R^(h) + Delta^(h)))``.
+
+    Parameters
+    ----------
+    excess : array-like of shape (m,)
+        E(h), the risk of each classifier minus that of Bayes, in [0, 1].
+    deviation : array-like of shape (m,)
+        Delta(h) >= 0, which with probability ``1 - delta`` is at least the Delta^(h) of the posterior.
+    log_prior : array-like of shape (m,)
+        log P(h) <= 0, fixed before the rows are seen.
+    n : int
+        Number of counted rows, >= 8.
+    n_classes : int
+        L >= 2.
+    lam : float, default 1.0
+        In (0, 2).
+    delta : float, default 0.05
+        In (0, 1); the bound fails with probability at most 4 delta.
+
+    Returns
+    -------
+    Bound
+        ``terms["classifier"]`` is the place of the classifier with the infimum.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or the arrays do not have the same length.
+
+    Notes
+    -----
+    O(m). Nguyen and Kpotufe (2018), Proposition 2; `oracle_bound` is its case of subtrees, Theorem 1. A bound for
+    simulations: the excess is unknown otherwise.
+
+    Examples
+    --------
+    >>> print(vote_excess_bound([0.0, 0.1], [0.01, 0.0], np.log([0.5, 0.5]), n=100_000, n_classes=2))
+    Vote, excess risk: 0.0714 with probability 0.8
+        excess risk: 0
+        deviation: 0.01
+        log(1 / P(h)) / (lambda n): 6.93147e-06
+        confidence: 0.00783491
+        classifier: 0
+    """
+    lam, delta = check_lambda(lam), check_delta(delta)
+    check_count("n", n, LEAST_COUNTED)
+    check_count("n_classes", n_classes, 2)
+    ranges = {
+        "excess": (excess, 0.0, 1.0),
+        "deviation": (deviation, 0.0, LARGEST),
+        "log_prior": (log_prior, -LARGEST, 0.0),
+    }
+    columns = {name: _read_column(name, *value_and_range) for name, value_and_range in ranges.items()}
+    if len({len(values) for values in columns.values()}) > 1:
+        raise ValueError("excess, deviation and log_prior have different lengths; give one number for each classifier.")
+    prior_cost = -columns["log_prior"] / (lam * n)
+    i = int(np.argmin(columns["excess"] + columns["deviation"] + prior_cost))
+    terms = {
+        "excess risk": float(columns["excess"][i]),
+        "deviation": float(columns["deviation"][i]),
+        "log(1 / P(h)) / (lambda n)": float(prior_cost[i]) + 0.0,
+        "confidence": confidence_term(n, lam, delta),
+    }
+    raw = n_classes / (1.0 - lam / 2.0) * sum(terms.values())
+    return Bound("Vote, excess risk", raw, 4.0 * delta, {**terms, "classifier": float(i)})
+
+
+def _read_column(name: str, column: Any, low: float, high: float) -> np.ndarray:
+    """Return one number of each classifier, checked."""
+    values = read_numbers(name, column)
+    if values.ndim != 1 or len(values) == 0:
+        raise ValueError(f"{name} has shape {values.shape}; give a number for each classifier: (m,).")
+    outside = np.flatnonzero(~((values >= low) & (values <= high)))
+    if len(outside):
+        raise ValueError(f"{name} holds {values[outside[0]]}; give numbers from {low:g} to {high:g}.")
+    return values
+
+
+class AdaptiveRate(NamedTuple):
+    """A bound on the expected excess risk of the vote over subtrees of a dyadic tree, and its rate."""
+
+    value: float
+    """The bound; above 1 it says nothing."""
+    exponent: float
+    """``alpha / (2 alpha + d)``: the bound falls like ``(log(n) / n)`` to this power."""
+    radius: float
+    """Diameter of the leaves of the subtree that gives the smallest bound."""
+    n_leaves: float
+    """Bound on the number of its leaves, ``C2 radius^-d``."""
+    approximation: float
+    """``2 lambda radius^alpha``, with the Hoelder constant lambda of the class probabilities."""
+    labels: float
+    """Term of the labels, the majorities of n other rows: ``2 sqrt(leaves log(2 L) / n) + leaves / (e n)``."""
+    deviation: float
+    """Bound on Delta(T)."""
+    prior: float
+    """``3 D0 leaves / (lam n)``."""
+    confidence: float
+
+
+def adaptive_rate(
+    n: int,
+    *,
+    smoothness: float,
+    holder: float,
+    n_features: int,
+    dimension: float | None = None,
+    packing: float | None = None,
+    n_classes: int = 2,
+    lam: float = 1.0,
+) -> AdaptiveRate:
+    """Return Corollary 1 with its constants: the expected excess risk of the vote over subtrees of a dyadic tree.
+
+    Theorem 1 at the subtree whose leaves have diameter r, for the best r: smoothness bounds its approximation error,
+    its labels are the majorities of n further rows, and its leaves are at most ``C2 r^-d``. The theorem fails with
+    probability at most ``4 delta``, here ``delta = 1 / n``, which adds ``4 / n``.
+
+    Parameters
+    ----------
+    n : int
+        Rows of each half of the sample, >= 8.
+    smoothness : float
+        alpha in (0, 1]: the class probabilities are Hoelder continuous of this order.
+    holder : float
+        Their Hoelder constant, >= 0.
+    n_features : int
+        D, features in [0, 1].
+    dimension : float, optional
+        d in (0, D], the intrinsic dimension of the rows. Default: D.
+    packing : float, optional
+        C2 > 0: there are subtrees of diameter r with at most ``C2 r^-d`` leaves. Default: ``(2 sqrt D)^D``, that of all
+        cubes, which needs ``dimension = D``.
+    n_classes : int, default 2
+        L >= 2.
+    lam : float, default 1.0
+        In (0, 2).
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or a smaller dimension is given without its ``packing``.
+
+    Notes
+    -----
+    The corollary has no parameter of noise: it holds for every distribution of that smoothness. T0 has depth ``D
+    ceil(log2 n)`` and at most 2n nodes. The constants are large: the rate is what the number is for. O(1).
+    Nguyen and Kpotufe (2018), PAC-Bayes tree: weighted subtrees with guarantees, NeurIPS.
+
+    Examples
+    --------
+    >>> rate = adaptive_rate(10**8, smoothness=1.0, holder=1.0, n_features=1)
+    >>> round(rate.exponent, 4), round(rate.value, 3), round(rate.radius, 4)
+    (0.3333, 0.192, 0.0079)
+    """
+    check_count("n", n, LEAST_COUNTED, MOST_ROWS)
+    alpha = check_number("smoothness", smoothness, "a number in (0, 1]", 5e-324, 1.0)
+    holder = check_number("holder", holder, "a number >= 0", 0.0, LARGEST)
+    check_count("n_features", n_features)
+    check_count("n_classes", n_classes, 2)
+    lam = check_lambda(lam)
+    d = float(n_features)
+    if dimension is not None:
+        d = check_number("dimension", dimension, f"a number in (0, {n_features}]", 5e-324, float(n_features))
+    if packing is None and d < n_features:
+        raise ValueError("a dimension below n_features needs packing, the constant of the number of leaves; give it.")
+    if packing is None and n_features * math.log(2.0 * math.sqrt(n_features)) > math.log(LARGEST):
+        raise ValueError(
+            f"n_features={n_features} has more than {LARGEST:g} cubes at each diameter; give dimension and packing."
+        )
+    if packing is None:
+        packing = (2.0 * math.sqrt(n_features)) ** n_features
+    c2 = check_number("packing", packing, "a number > 0", 5e-324, LARGEST)
+    radius = np.geomspace(1.0 / n, math.sqrt(n_features), 2000)
+    leaves = np.maximum(c2 * radius**-d, 1.0)
+    depth, delta = n_features * math.ceil(math.log2(n)), 1.0 / n
+    least = (2.0 + math.log(n_features)) * depth + math.log(1.0 / delta)
+    parts = np.array(
+        [
+            2.0 * holder * radius**alpha,
+            2.0 * np.sqrt(leaves * math.log(2.0 * n_classes) / n) + leaves / (math.e * n),
+            np.sqrt(8.0 * leaves * (1.0 + leaves * least / n) * math.log(2.0 * n / delta) / n),
+            3.0 * depth * leaves / (lam * n),
+            np.full(len(radius), confidence_term(n, lam, delta)),
+        ]
+    )
+    i = int(np.argmin(parts.sum(axis=0)))
+    value = n_classes / (1.0 - lam / 2.0) * float(parts[:, i].sum()) + 4.0 * delta
+    exponent = alpha / (2.0 * alpha + d)
+    return AdaptiveRate(value, exponent, float(radius[i]), float(leaves[i]), *(float(part) for part in parts[:, i]))
+
+
+def check_lambda(lam: float) -> float:
+    """Refuse a lambda that the theory does not cover."""
+    return check_number("lam", lam, "0 < lam < 2, for which the theory holds", SMALLEST_LAMBDA, 2.0 - 2.0**-52)
+
+
+def confidence_term(n: int, lam: float, delta: float) -> float:
+    """Return the last term of Proposition 2 and of Theorem 1."""
+    return (math.log(2.0 * math.sqrt(n) / delta) + lam * math.sqrt(2.0 * n * math.log(1.0 / delta))) / (lam * n)

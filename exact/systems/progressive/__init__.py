@@ -1,0 +1,1 @@
+"""Progressive mixtures, the global splitting prior and local rules (Blanchard 1999, 2004)."""

@@ -1,0 +1,266 @@
+"""Local rules that say how a leaf is split, and the condition under which they are a prior (Blanchard 1999, theorem 5).
+
+A tree under construction is a dict from the paths of its splits to their numbers. A path is a string of "0" (left) and
+"1" (right); "" is the root. A local rule returns the probabilities of the splits of one leaf, given all earlier splits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.checks import check_count, check_number, check_type, in_words, read_numbers
+from pactree_mcmc.model import TreeModel
+from pactree_mcmc.model.cells import PlainCell, Split
+from pactree_mcmc.model.split_prior.geometry import parts_rows, told
+
+from ...graph.cells import Intractable
+
+LocalRule = Callable[[dict[str, int], str], Any]
+"""A tree under construction and the path of one of its leaves; returns the probabilities (n_splits,)."""
+
+MOST_TREES = 100_000
+"""Default of ``max_trees``."""
+
+
+class LocalRuleReport(NamedTuple):
+    """Result of `check_local_rule`."""
+
+    holds: bool
+    """True if the rule satisfies condition (*) on all trees compared."""
+    max_difference: float
+    """Largest difference between the probabilities of two splits made in one order and in the other, relative to the
+    larger one."""
+    worst: tuple[dict[str, int], str, str, int, int] | None
+    """The tree, the two leaves and their splits with this difference; None if no tree has two leaves to split."""
+    n_checked: int
+    """Number of comparisons, one for each tree, pair of leaves and pair of splits."""
+
+
+def check_local_rule(
+    rule: LocalRule, n_splits: int, max_depth: int, *, tolerance: float = 1e-9, max_trees: int = MOST_TREES
+) -> LocalRuleReport:
+    """Check condition (*) of Theorem 5: two splits are as probable in one order as in the other.
+
+    ``R(f2 | T and f1 at s1) R(f1 | T at s1) = R(f1 | T and f2 at s2) R(f2 | T at s2)`` for all trees T of positive
+    probability, leaves s1 and s2 and splits. If it holds the rule defines a prior over labelled trees
+    (`local_rule_log_probability`), whatever the order of construction; a rule that depends on the ancestors of a leaf
+    alone satisfies it.
+
+    Parameters
+    ----------
+    rule : function
+        ``rule(splits, leaf)`` returns probabilities of shape (n_splits,) that sum to 1, or all 0 for a leaf that cannot
+        be split. ``splits`` maps paths ("", "0", "01", ...) to numbers of splits.
+    n_splits : int
+        Number of splits among which a node chooses, >= 1.
+    max_depth : int
+        Largest depth of the trees compared, >= 1; condition (*) is about two leaves, so 2 is the least of interest.
+    tolerance : float, default 1e-9
+        Largest relative difference that counts as none, >= 0.
+    max_trees : int, default 100,000
+        Largest number of trees.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or the rule fails or does not return probabilities.
+    TypeError
+        If the rule is not a function.
+    Intractable
+        If there are more trees.
+
+    Notes
+    -----
+    By enumeration of all ``1 + q (1 + q ...)^2`` labelled trees for q splits.
+    Blanchard (1999), The "progressive mixture" estimator for regression trees, Annales de l'I.H.P. 35(6).
+
+    Examples
+    --------
+    A rule that avoids the split of the sibling, which depends on the order of construction:
+
+    >>> def avoid(splits, leaf):
+    ...     beside = splits.get(leaf[:-1] + "10"[int(leaf[-1])]) if leaf else None
+    ...     return [0.5, 0.5] if beside is None else [0.9, 0.1] if beside == 1 else [0.1, 0.9]
+    >>> check_local_rule(avoid, 2, 2).holds
+    True
+    >>> def avoid_first(splits, leaf):
+    ...     return [0.7, 0.3] if 0 not in splits.values() else [0.2, 0.8]
+    >>> check_local_rule(avoid_first, 2, 2).worst
+    ({'': 1}, '0', '1', 0, 1)
+    """
+    check_type("rule", rule, Callable, "a function of (splits, leaf)")
+    check_count("n_splits", n_splits)
+    check_count("max_depth", max_depth)
+    check_count("max_trees", max_trees)
+    tolerance = check_number("tolerance", tolerance, "a number >= 0", 0.0)
+    worst, largest, n_checked = None, 0.0, 0
+    for tree in _labelled_trees(rule, int(n_splits), int(max_depth), int(max_trees)):
+        leaves = [leaf for leaf in _leaves(tree) if len(leaf) < max_depth]
+        for one, other in combinations(leaves, 2):
+            first, second = _both_orders(rule, tree, one, other, int(n_splits))
+            larger = np.maximum(first, second)
+            difference = np.abs(first - second) / np.where(larger > 0.0, larger, 1.0)
+            n_checked += difference.size
+            if worst is None or difference.max() > largest:
+                f1, f2 = np.unravel_index(int(np.argmax(difference)), difference.shape)
+                largest, worst = float(difference.max()), (dict(tree), one, other, int(f1), int(f2))
+    return LocalRuleReport(largest <= tolerance, largest, worst, n_checked)
+
+
+def local_rule_log_probability(rule: LocalRule, splits: dict[str, int]) -> float:
+    """Return the log probability of the splits of a tree: the product of Theorem 5, built from the root down.
+
+    Parameters
+    ----------
+    rule : function
+        As for `check_local_rule`, which says whether the order of construction matters.
+    splits : dict of str to int
+        Number of the split at each path; the path above each must be there too.
+
+    Returns
+    -------
+    float
+        Nats; -inf if the rule excludes a split.
+
+    Raises
+    ------
+    ValueError
+        If a path lacks the one above it, or the rule fails or does not return probabilities.
+    TypeError
+        If the rule is not a function, or ``splits`` not a dict of strings.
+
+    Examples
+    --------
+    >>> round(local_rule_log_probability(lambda splits, leaf: [0.25, 0.75], {"": 0, "1": 1}), 4)
+    -1.674
+    """
+    check_type("rule", rule, Callable, "a function of (splits, leaf)")
+    check_type("splits", splits, dict, "a dict from paths to numbers of splits")
+    earlier: dict[str, int] = {}
+    total = 0.0
+    for path in splits:
+        check_type("a path", path, str, "a string of '0' and '1'")
+    for path in sorted(splits, key=lambda path: (len(path), path)):
+        if (path and path[:-1] not in earlier) or set(path) - set("01"):
+            raise ValueError(f"splits has the path {path!r} and not that above it; give paths of '0' and '1'.")
+        p = _probabilities(rule, earlier, path, None)
+        split = check_count(f"splits[{path!r}]", splits[path], 0, len(p) - 1)
+        total += math.log(p[split]) if p[split] > 0.0 else -math.inf
+        earlier[path] = split
+    return total
+
+
+class ModelRule(NamedTuple):
+    """The local rule of a model's split prior, as `check_local_rule` takes it."""
+
+    rule: LocalRule
+    splits: list[Split]
+    """Splits by their numbers: feature, largest code to the left, categories."""
+
+
+def local_rule(model: TreeModel) -> ModelRule:
+    """Return the split prior of a model as a local rule over all splits that the model has.
+
+    Parameters
+    ----------
+    model : TreeModel
+        With `LocalCuts` without ``trivial``, `GridCuts`, `DyadicCuts`, or `CustomSplits` over the first two, and
+        ordered columns.
+
+    Raises
+    ------
+    ValueError
+        If a column is nominal, or the splits are those of a fixed tree or trivial ones.
+    TypeError
+        If the model is not a TreeModel.
+
+    Notes
+    -----
+    R of a cell depends on the ancestors alone, so condition (*) holds; with ``CustomSplits`` this is how a rule of
+    one's own becomes a prior of both engines. O(n p) for each split of a leaf: for small tables.
+
+    Examples
+    --------
+    >>> import pactree_mcmc as pt
+    >>> uneven = pt.CustomSplits(lambda cut: 1.0 / (1.0 + cut.left))
+    >>> model = pt.TreeModel([[0.0], [1.0], [2.0]], [0, 0, 1], split_prior=uneven)
+    >>> rule, splits = local_rule(model)
+    >>> rule({}, "").round(3).tolist(), check_local_rule(rule, len(splits), 2).holds
+    ([0.6, 0.4], True)
+    """
+    check_type("model", model, TreeModel, "a TreeModel")
+    if model.columns.is_nominal.any() or model.columns.twins:
+        raise ValueError("a column is nominal or has missing values; give ordered columns without gaps.")
+    if model.shape is not None or getattr(model.split_prior, "trivial", False):
+        raise ValueError(
+            f"{model.split_prior!r} has splits without a place in X; give LocalCuts(), grids or dyadic cuts."
+        )
+    splits = [Split(k, cut, -1) for k in range(model.n_features) for cut in range(int(model.n_codes[k]) - 1)]
+
+    def rule(earlier: dict[str, int], leaf: str) -> np.ndarray:
+        cell: PlainCell = model.root_cell()
+        for j, side in enumerate(leaf):
+            cell = model.children(cell, splits[earlier[leaf[:j]]])[int(side)]
+        if model.is_forced(cell):
+            return np.zeros(len(splits))
+        # cuts between two values of a cell are one split there, named by the lower value
+        named = [not told(parts_rows, model.split_prior) or cut in cell.codes(k) for k, cut, _ in splits]
+        return np.exp([model.log_rule(cell, split) if n else -np.inf for split, n in zip(splits, named, strict=True)])
+
+    return ModelRule(rule, splits)
+
+
+def _probabilities(rule: LocalRule, earlier: dict[str, int], leaf: str, n: int | None) -> np.ndarray:
+    """Return the probabilities of the splits of a leaf, checked."""
+    try:
+        returned = rule(dict(earlier), leaf)
+    except Exception as error:
+        raise ValueError(f"rule fails at {leaf!r} of a tree of {len(earlier)} splits: {in_words(error)}") from error
+    p = read_numbers("what rule returns", returned)
+    if p.ndim != 1 or (n is not None and len(p) != n) or not np.all(p >= 0.0):
+        raise ValueError(f"rule returns shape {p.shape} at {leaf!r}; return probabilities >= 0 of each of the splits.")
+    if p.any() and abs(p.sum() - 1.0) > 1e-6:
+        raise ValueError(f"rule returns probabilities that sum to {p.sum():.6g} at {leaf!r}; return a sum of 1, or 0.")
+    return p
+
+
+def _leaves(tree: dict[str, int]) -> list[str]:
+    return [side for path in tree for side in (path + "0", path + "1") if side not in tree] if tree else [""]
+
+
+def _labelled_trees(rule: LocalRule, n: int, max_depth: int, max_trees: int) -> Iterator[dict[str, int]]:
+    """Yield all labelled trees that some order of construction reaches with positive probability, each once."""
+    seen: set[tuple] = {()}
+    todo: list[dict[str, int]] = [{}]
+    while todo:
+        tree = todo.pop()
+        yield tree
+        for leaf in _leaves(tree):
+            if len(leaf) >= max_depth:
+                continue
+            for split in np.flatnonzero(_probabilities(rule, tree, leaf, n) > 0.0):
+                larger = {**tree, leaf: int(split)}
+                key = tuple(sorted(larger.items()))
+                if key not in seen:
+                    seen.add(key)
+                    todo.append(larger)
+                    if len(seen) > max_trees:
+                        advice = "Give fewer splits or a smaller max_depth, or raise max_trees."
+                        raise Intractable(len(seen), max_trees, "labelled trees", advice=advice)
+
+
+def _both_orders(rule: LocalRule, tree: dict[str, int], one: str, other: str, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the probabilities (n, n) of each pair of splits of two leaves, in both orders of the leaves."""
+    first, second = np.zeros((n, n)), np.zeros((n, n))
+    p_one, p_other = _probabilities(rule, tree, one, n), _probabilities(rule, tree, other, n)
+    for f in range(n):
+        if p_one[f] > 0.0:
+            first[f] = p_one[f] * _probabilities(rule, {**tree, one: f}, other, n)
+        if p_other[f] > 0.0:
+            second[:, f] = p_other[f] * _probabilities(rule, {**tree, other: f}, one, n)
+    return first, second

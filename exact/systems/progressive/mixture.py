@@ -1,0 +1,480 @@
+"""The exact progressive mixture: the mean over all stages of the posteriors in which examples enter one by one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.checks import Seed, check_count, check_flag, check_type, read_generator
+from pactree_mcmc.core.compile.pack import pack
+from pactree_mcmc.model import TreeModel
+from pactree_mcmc.model.leaf.target import Target
+from pactree_mcmc.model.unit_stats import UnitStats
+from pactree_mcmc.posterior.sampled import SampledPosterior
+from pactree_mcmc.tree.drawn import RootKey
+from pactree_mcmc.tree.tree import Tree
+
+from ...answers import depth_distribution, mean_products, occurrences, size_distribution
+from ...graph.boxes import unpack_cuts
+from ...graph.cells import CellGraph, Intractable, build_graph, by_feature, refuse_not_finite
+from ...graph.limits import check_cells
+from ...graph.packed import WithPackedGraph, pack_graph
+from ...posterior import ExactPosterior, summary_table
+from ...predicting import CellProbabilities, Placed
+from ...recursion.draws import DrawsIndependently, as_draws
+from ...recursion.flow import Router, average_rows
+from ...recursion.inside_outside import CELL, PARENT, RIGHT, Grown, Occurrences, grow_trees
+from ...recursion.paths import is_fixed_design
+from ...semirings.algebras import LogSum
+from .global_splitting import check_global, splitting_graph
+from .stages import Examples, Stages, root_pmf, route, sum_stages, unroll
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+VALUES_AT_ONCE = 1 << 20
+"""Number of copies of cells whose leaf values are computed together. More of them take more memory."""
+
+
+class Order(NamedTuple):
+    """One order in which the test examples enter."""
+
+    estimation: np.ndarray | None
+    """(n,) bool: the rows of E; None if leaves are not frozen."""
+    staged: np.ndarray
+    """Rows of S, one for each stage, in their order."""
+
+
+def progressive_mixture(
+    model: TreeModel,
+    *,
+    orders: int = 1,
+    resplit: bool = False,
+    global_splitting: bool = False,
+    rng: Seed = None,
+    max_cells: int = 20_000_000,
+) -> ProgressiveMixture:
+    """Return the mean of the posteriors after 0, 1, ..., all test examples (Catoni; Blanchard 1999, sections 2 to 4).
+
+    With a frozen leaf model the rows of E (``estimation=`` of the model) determine the leaves, and those of S enter one
+    by one; rows of weight zero add no stage. Other leaf models have no E: all rows enter in turn, and a stage predicts
+    with leaves estimated from the examples so far.
+
+    Parameters
+    ----------
+    model : TreeModel
+        With any tree prior and split prior, and a leaf model whose tree score is a sum over leaves.
+    orders : int, default 1
+        Number of orders of S to average, >= 1: a single one is the order of the data, several are random (the symmetric
+        version).
+    resplit : bool, default False
+        Whether to divide the sample randomly into E and S for each order, of the same sizes as in the model: with many
+        orders this is the mean over all orderings of the sample.
+    global_splitting : bool, default False
+        Whether the product of local choices of the model, which must have ``LocalCuts(trivial=True)``, is replaced by
+        the global splitting prior, as for `solve_global_splitting`: the estimator of equation 9, with the rows of the
+        model as the points that are divided (`data_dependent_mixture` counts the new row among them).
+    rng : int, SeedSequence, Generator or None
+        Source of randomness for the orders.
+    max_cells : int, default 20,000,000
+        Largest number of cells, and of copies of cells: the sum over cells of 1 + the number of their test examples.
+
+    Raises
+    ------
+    Intractable
+        If more cells or copies are needed.
+    ValueError
+        If an argument is out of range, the tree score is not a sum over leaves, no row is left in S, or ``resplit`` is
+        True without an E, or ``global_splitting`` is True and the splits of the model are not those of that prior.
+    TypeError
+        If the model is not a TreeModel.
+
+    Notes
+    -----
+    Time and memory O(N d) for N rows on a fixed design of depth d: a cell's posterior changes only when one of its own
+    examples enters. On other graphs: the sum over cells of splits times examples.
+    Blanchard (1999), The "progressive mixture" estimator for regression trees, Annales de l'I.H.P. 35(6).
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> x = np.arange(8.0)[:, None]
+    >>> model = pt.TreeModel(x, [0, 0, 0, 0, 1, 1, 1, 1], estimation=[True, False] * 4, leaf=pt.FrozenLaplace(),
+    ...                      tree_prior=pt.BranchingProcess(0.5, 2), split_prior=pt.DyadicCuts(2))
+    >>> progressive_mixture(model).predict_proba([[0.0], [7.0]]).round(4).tolist()
+    [[0.6398, 0.3602], [0.3615, 0.6385]]
+    """
+    check_type("model", model, TreeModel, "a TreeModel")
+    check_count("orders", orders)
+    check_cells(max_cells)
+    check_flag("resplit", resplit)
+    if check_flag("global_splitting", global_splitting):
+        check_global(model)
+    if model.leaf.x_columns is not None or not model.leaf.predicts:
+        raise ValueError(
+            f"{model.leaf!r} {'looks at columns of X' if model.leaf.predicts else 'has no predict='}, and the mean "
+            "over stages keeps what cells predict: use pt.progressive_mixture(model)."
+        )
+    if not model.leaf.separates:
+        raise ValueError(
+            f"the score of {type(model.leaf).__name__} is not a sum over leaves; the exact engine cannot use it: "
+            "give what the leaves share (NormalKnownVariance(sigma2, m0, k0))."
+        )
+    drawn_orders = _draw_orders(model.target, model.leaf.uses_estimation, int(orders), resplit, rng)
+    build = splitting_graph if global_splitting else build_graph
+    return ProgressiveMixture(model, build(model, int(max_cells)), drawn_orders, int(max_cells))
+
+
+def _draw_orders(target: Target, uses_estimation: bool, orders: int, resplit: bool, rng: Any) -> list[Order]:
+    """Return the order of the data, or random orders if there are several or the sample is divided anew."""
+    estimation = target.estimation if uses_estimation else None
+    if resplit and estimation is None:
+        raise ValueError(
+            "resplit=True divides the sample anew, and this model has no E; give it estimation=, or drop it."
+        )
+    counted, generator, out = target.weights > 0.0, read_generator(rng), []
+    for _ in range(orders):
+        mask = estimation
+        if resplit and estimation is not None:
+            mask = estimation.copy()
+            mask[counted] = generator.permutation(estimation[counted])
+        staged = np.flatnonzero(counted if mask is None else counted & ~mask)
+        if len(staged) == 0:
+            raise ValueError("S is empty: every row is in E or of weight zero; leave some rows to weigh the trees.")
+        out.append(Order(mask, staged if orders == 1 and not resplit else generator.permutation(staged)))
+    return out
+
+
+class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
+    """The mean over stages of exact posteriors, returned by `progressive_mixture`.
+
+    All results are exact means over stages and orders except `map_tree` and `log_evidence`, which are those of the last
+    stage. Cell probabilities are available directly, and so are predictions for rows that lie in a cell by all paths to
+    it or by none. On fixed designs, grids and dyadic cuts, or if all local cuts are on one feature, these are all rows
+    except those with a category or a missing value that the column did not have. Under other local cuts they are the
+    rows that are equal to a training row. `n_leaves_pmf`, `feature_inclusion`, draws and the predictions of other rows
+    go through the stages again, order by order; rows that all splits send the same way are followed once, in time
+    proportional to the copies of cells they reach and their splits.
+
+    Attributes
+    ----------
+    model : TreeModel
+    graph : CellGraph
+        Cells and splits.
+    stage_log_evidence : ndarray of shape (orders, stages), float64
+        Log evidence of the examples seen at each stage, nats; its increments are the log predictive probabilities of
+        the examples.
+    """
+
+    sees_all_rows = False
+
+    def __init__(self, model: TreeModel, graph: CellGraph, orders: list[Order], max_cells: int) -> None:
+        self.model, self.graph, self._orders, self._max_cells = model, graph, orders, max_cells
+        self._packed = pack_graph(graph)
+        self._last: tuple[int, Any] = (-1, None)
+        leaf, by_edge, value = np.zeros(graph.n_cells), np.zeros(graph.n_edges), None
+        evidence, roots = [], []
+        for number in range(len(orders)):
+            stages, log_inside, occurs = self._summed(number)
+            evidence.append(log_inside[stages.roots] + model.prior_tables.log_constant)
+            roots.append(root_pmf(stages, log_inside))
+            fraction = occurs.slot * np.exp(stages.graph.log_stop - np.maximum(log_inside, -1e300))
+            by_copy = np.add.reduceat(fraction, stages.graph.first_slot[:-1])[1:-1]
+            starts = np.searchsorted(stages.cell[1:-1], np.arange(graph.n_cells))
+            leaf += np.add.reduceat(by_copy, starts)
+            own_edges = slice(stages.n_stages, None)  # all but those of the cell that chooses a stage
+            by_edge += np.bincount(stages.edge[own_edges], occurs.split[own_edges], minlength=graph.n_edges)
+            mean = self._mean_values(stages, by_copy, starts)
+            value = mean if value is None else value + mean
+        self.stage_log_evidence = np.array(evidence)
+        self._root_pmf = np.mean([stop for stop, _ in roots]), np.mean([fraction for _, fraction in roots], axis=0)
+        n = len(orders)
+        assert value is not None
+        self._marginals = _path_marginals(model, graph, leaf / n, by_edge / n, value / n)
+        self._last = (-1, None)
+
+    def _summed(self, number: int) -> tuple[Stages, np.ndarray, Occurrences]:
+        """Return the stages of one order, the log sums below their slots and the probabilities of slots and splits.
+
+        The last result is stored.
+        """
+        if self._last[0] == number:
+            return self._last[1]
+        examples = _in_order(self.model, self._orders[number])
+        columns = self.model.columns
+        nominal = columns.is_nominal[columns.source]
+        routed = route(self._packed, examples.codes, nominal, examples.n_before)
+        needed = int(routed.n_staged.sum()) + self.graph.n_cells
+        if needed > self._max_cells:
+            raise Intractable(needed, self._max_cells, "copies of cells, one for each of their examples")
+        stages = unroll(self.graph, self._packed, pack(self.model.lowered), routed, examples)
+        refuse_not_finite(self.model, stages.graph._asdict())
+        log_inside = sum_stages(stages)
+        self._last = number, (stages, log_inside, occurrences(stages.graph, log_inside))
+        return self._last[1]
+
+    def _mean_values(self, stages: Stages, fraction: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        """Return the sum (n_cells, d) over copies of each cell of the fraction that are leaves times their values."""
+        out, stats = [], stages.graph.stats[1:-1]
+        ends, begin = np.append(starts[1:], len(fraction)), 0
+        while begin < len(starts):
+            end = max(begin + 1, int(np.searchsorted(ends, starts[begin] + VALUES_AT_ONCE, side="right")))
+            span = slice(starts[begin], ends[end - 1])
+            value = self.model.leaf.value(stats[span], self.model.target) * fraction[span, None]
+            out.append(np.add.reduceat(value, starts[begin:end] - starts[begin], axis=0))
+            begin = end
+        return np.concatenate(out)
+
+    @property
+    def log_evidence(self) -> float | None:
+        """Log evidence of S, that of the last stage, nats; None if each order has its own S."""
+        estimations: list[Any] = [order.estimation for order in self._orders]
+        if not all(np.array_equal(one, estimations[0]) for one in estimations[1:]):
+            return None
+        return float(self.stage_log_evidence[0, -1])
+
+    def _values(self, X: np.ndarray) -> np.ndarray:
+        if is_fixed_design(self.model):
+            return self._marginals._values(X)
+        strays = ~self._marginals._placed(X).settled
+        out = np.empty((len(X), self._marginals.cell_values.shape[1]))
+        out[~strays] = self._marginals._values(X[~strays])
+        if strays.any():
+            out[strays] = self._values_by_stage(X[strays])
+        return out
+
+    @property
+    def _tree_of_place(self) -> Any:
+        raise ValueError(
+            "the predictive distribution of a cell differs between stages, and the mean over stages keeps only the "
+            "means: use pt.progressive_mixture(model), whose draws keep the distribution of their stage, or "
+            "exact.solve(model)."
+        )
+
+    def _mixtures(self, X: np.ndarray) -> Any:
+        return self._tree_of_place
+
+    def _averages(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
+        return self._tree_of_place
+
+    def _std_over_trees(self, X: np.ndarray) -> np.ndarray:
+        return self._tree_of_place
+
+    @property
+    def _stats_by_place(self) -> np.ndarray:
+        return self._tree_of_place
+
+    def kl_to_prior(self) -> float:
+        raise ValueError(
+            "the divergence from the prior of the mean over stages is unknown, since a tree has another probability in "
+            "each stage: use exact.solve(model)."
+        )
+
+    def _as_draws(self, draws: int, rng: Any) -> SampledPosterior:
+        return self.sample(check_count("draws", draws), rng)
+
+    def _draws_that_predict(self, draws: int, rng: Any) -> SampledPosterior:
+        return self._drawn_trees(check_count("draws", draws), read_generator(rng))[0]
+
+    def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
+        frozen = self.model.leaf.uses_estimation and not any(
+            np.any(order.estimation != self.model.target.estimation) for order in self._orders
+        )
+        if not frozen:
+            self._tree_of_place  # noqa: B018
+        draws = self.sample(n, rng)
+        return draws, draws.tree_of_draw[0]
+
+    def _values_by_stage(self, X: np.ndarray) -> np.ndarray:
+        """Return the mean values (n, d) that rows of numbers reach, from the unrolled stages of each order."""
+        marginals = self._marginals
+        placed = marginals._placed(X)
+        intervals = _intervals(self.model, self.graph, marginals._router, placed)
+        _, first, route = np.unique(intervals, axis=0, return_index=True, return_inverse=True)
+        # the stage is a split on an additional last feature, which sends every row to the left
+        x, codes = (np.column_stack([table[first], np.zeros(len(first), table.dtype)]) for table in placed[:2])
+        router, out = _with_stage(marginals._router), np.zeros((len(first), marginals.cell_values.shape[1]))
+        for number in range(len(self._orders)):
+            stages, log_inside, _ = self._summed(number)
+            value = np.ascontiguousarray(self.model.leaf.value(stages.graph.stats, self.model.target))
+            out += average_rows(pack_graph(stages.graph), log_inside, router, x, codes, value)
+        return out[route.reshape(-1)] / len(self._orders)
+
+    def root_split_pmf(self) -> dict[RootKey, float]:
+        """Return the distribution of the root split, the mean over the stages."""
+        stop, fraction = self._root_pmf
+        return self._marginals.name_root_pmf(float(stop), fraction)
+
+    def cell_probabilities(self) -> CellProbabilities:
+        """Return the leaf and split probabilities of every cell of ``graph``, means over the stages."""
+        return self._marginals.cell_probabilities()
+
+    def n_leaves_pmf(self) -> np.ndarray:
+        """Return the distribution of the number of leaves, the mean over the stages; entry m is P(m leaves)."""
+        # the empty leaf beside the stage counts as one more
+        by_order = []
+        for i in range(len(self._orders)):
+            stages, log_inside, occurs = self._summed(i)
+            by_order.append(size_distribution(stages.graph, log_inside, occurs)[1:])
+        return _mean_of_pmfs(by_order)
+
+    def depth_pmf(self) -> np.ndarray:
+        """Distribution of the depth, the mean over the stages; entry d is P(the deepest leaf has depth d)."""
+        # the split that chooses the stage counts as one more level
+        deepest, by_order = int(self.model.prior_tables.depth_limit) + 1, []
+        for i in range(len(self._orders)):
+            stages, log_inside, _ = self._summed(i)
+            by_order.append(depth_distribution(stages.graph, log_inside, deepest)[1:])
+        return _mean_of_pmfs(by_order)
+
+    def feature_inclusion(self) -> np.ndarray:
+        """Return the probability (p,) that a tree splits on each feature at least once, the mean over the stages."""
+        p, never = self.model.n_features, []
+        for i in range(len(self._orders)):
+            stages, log_inside, occurs = self._summed(i)
+            never.append(
+                mean_products(by_feature(self.model, stages.graph), log_inside, occurs, np.ones(p), np.arange(p), p + 1)
+            )
+        return 1.0 - np.mean(never, axis=0).clip(0.0, 1.0)
+
+    def map_tree(self) -> Tree:
+        """Return the most probable tree at the last stage, given all of the model's S."""
+        return ExactPosterior(self.model, self.graph).map_tree()
+
+    def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior:
+        """Return independent draws, each from a stage drawn uniformly, as a SampledPosterior of one chain.
+
+        Scores and leaf values of the draws are those of the whole data; with frozen leaves values are the stage's too.
+
+        Raises
+        ------
+        ValueError
+            If ``draws`` is not positive.
+        """
+        check_count("draws", draws)
+        generator = read_generator(rng)
+        counts = generator.multinomial(int(draws), np.full(len(self._orders), 1.0 / len(self._orders)))
+        grown = [self._grow(number, int(n), generator) for number, n in enumerate(counts) if n > 0]
+        ends = np.cumsum([0] + [len(g.nodes) for g in grown])
+        offset = [g.offset[:-1] + end for g, end in zip(grown, ends[:-1], strict=True)]
+        joined = Grown(
+            np.concatenate([g.nodes for g in grown]),
+            np.concatenate([*offset, ends[-1:]]),
+            np.concatenate([g.log_prior for g in grown]),
+            np.concatenate([g.log_score for g in grown]),
+        )
+        return as_draws(self.model, self.graph, joined)
+
+    def _grow(self, number: int, draws: int, rng: np.random.Generator) -> Grown:
+        """Draw trees from one order, without the root that chooses a stage and the empty leaf beside it."""
+        stages, log_inside, _ = self._summed(number)
+        semiring = LogSum(log_inside, np.empty(0))
+        which, model = np.zeros(draws, dtype=np.int64), pack(self.model.lowered)
+        grown = grow_trees(rng, pack_graph(stages.graph), semiring, which, model)
+        starts, ends = grown.offset[:-1], grown.offset[1:]
+        keep = np.ones(len(grown.nodes), dtype=bool)
+        keep[starts] = keep[ends - 1] = False
+        nodes = grown.nodes[keep].copy()
+        chosen = nodes[starts - 2 * np.arange(draws), CELL] - 1
+        nodes[:, CELL] = stages.cell[nodes[:, CELL]]
+        nodes[:, RIGHT] -= nodes[:, RIGHT] > 0
+        nodes[:, PARENT] -= 1
+        offset = grown.offset - 2 * np.arange(draws + 1)
+        is_leaf = nodes[:, RIGHT] == 0
+        score = np.add.reduceat(np.where(is_leaf, self.graph.score[nodes[:, CELL]], 0.0), offset[:-1])
+        return Grown(nodes, offset, grown.log_prior - stages.graph.log_rule[chosen], score)
+
+    def summary(self) -> pd.DataFrame:
+        """DataFrame of log_evidence, n_leaves, the number of leaves of the most probable tree, cells and splits."""
+        return summary_table(self, self.graph)
+
+    def __repr__(self) -> str:
+        return (
+            f"ProgressiveMixture({self.stage_log_evidence.shape[1]} stages, {len(self._orders)} orders, "
+            f"{self.graph.n_cells} cells, {self.graph.n_edges} splits)"
+        )
+
+
+def _mean_of_pmfs(pmfs: list[np.ndarray]) -> np.ndarray:
+    """Return the mean of distributions of different lengths."""
+    out = np.zeros(max(len(pmf) for pmf in pmfs))
+    for pmf in pmfs:
+        out[: len(pmf)] += pmf / len(pmfs)
+    return out
+
+
+def _in_order(model: TreeModel, order: Order) -> Examples:
+    """Return the rows in the order in which they enter, those of E and of weight zero in front."""
+    target, units = model.target._replace(estimation=order.estimation), model.units
+    before = np.ones(len(target.values), dtype=bool)
+    before[order.staged] = False
+    rows = np.concatenate([np.flatnonzero(before), order.staged])
+    weight, label, moments = target.weight, np.zeros(1, dtype=np.uint16), np.zeros((2, 1))
+    if units.counts:
+        label = model.leaf.labels(target)[rows].astype(np.uint16)
+    else:
+        weight, moments = model.leaf.moments(target)
+        moments = np.ascontiguousarray(moments[:, rows])
+    own = UnitStats(units.counts, label, np.ones(len(rows)) if weight is None else weight[rows], -1, moments)
+    unit = rows if model.unit_of_row is None else model.unit_of_row[rows]
+    codes = np.ascontiguousarray(units.codes[:, unit])
+    return Examples(codes, own, len(rows) - len(order.staged))
+
+
+def _intervals(model: TreeModel, graph: CellGraph, router: Router, placed: Placed) -> np.ndarray:
+    """Return numbers (n, q) that two rows share only if all splits of the graph send them the same way."""
+    out = np.zeros(placed.x.shape, dtype=np.int64)
+    for c in np.unique(graph.feature):
+        x = placed.x[:, c]
+        if router.nominal[c]:
+            out[:, c] = x
+        elif router.local:
+            splits = np.unique(graph.split[graph.feature == c])
+            cuts = np.unique(model.scales[c].threshold(*unpack_cuts(splits)))
+            out[:, c] = np.where(np.isnan(x), -1, np.searchsorted(cuts, x))
+        else:
+            out[:, c] = np.where(np.isnan(x), -1, placed.codes[:, c])
+    return out
+
+
+def _with_stage(router: Router) -> Router:
+    """Return the router with an additional feature, whose split at code 0 sends every row to the left."""
+    return router._replace(
+        offset=np.append(router.offset, 0),
+        n_codes=np.append(router.n_codes, 0),
+        nominal=np.append(router.nominal, False),
+    )
+
+
+def _path_marginals(
+    model: TreeModel, graph: CellGraph, leaf: np.ndarray, by_edge: np.ndarray, value: np.ndarray
+) -> ExactPosterior:
+    """Return a posterior with the mean's leaf and split probabilities in every cell that holds rows.
+
+    The split of each cell is drawn independently with its mean probability. Then the probability that a cell occurs is
+    right, and so are the predictions of a row that lies in a cell by all paths to it or by none. Paths from the root
+    and whole trees have a different distribution than in the mean, because the stages make splits in different places
+    dependent.
+    """
+    first, owner = graph.first_edge, np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
+    stays = (graph.left == owner) | (graph.right == owner)
+    by_edge = np.where(stays, 0.0, by_edge)
+    split = np.bincount(owner, weights=by_edge, minlength=graph.n_cells)
+    total = leaf + split
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_stop = np.where(total > 0.0, np.log(leaf) - np.log(total), 0.0)
+        log_rule = np.where(by_edge > 0.0, np.log(by_edge) - np.log(total[owner]), -np.inf)
+        values = np.where(leaf[:, None] > 0.0, value / leaf[:, None], 0.0)
+    empty = graph.rows == 0
+    values[empty] = model.leaf.value(np.zeros((1, graph.stats.shape[1])), model.target)
+    mean = graph._replace(
+        log_rule=log_rule,
+        first_slot=np.arange(graph.n_cells + 1, dtype=first.dtype),
+        log_stop=log_stop,
+        log_split=np.where(split > 0.0, 0.0, -np.inf),
+        layered=False,
+    )
+    out = ExactPosterior(model, mean)
+    out.cell_values = np.ascontiguousarray(values)
+    return out

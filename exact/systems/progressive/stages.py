@@ -1,0 +1,204 @@
+"""The graph of cells unrolled in time: one copy of a cell for every number of its test examples that have been seen.
+
+The stages of a progressive mixture are the roots of one graph. Copy ``j`` of a cell, with its first ``j`` examples, is
+split into the copies of its children that have seen the same examples, so that nodes of a design through which no new
+example passes are shared by all the stages in between (formula sheet, section 5: the blocks of a node). The parent of
+the copies of the root is a cell that chooses a stage uniformly; its other child is an empty leaf. So any recursion over
+a graph of cells averages over the stages.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.model.leaf.compiled import leaf_score
+from pactree_mcmc.model.unit_stats import UnitStats, add_unit
+
+from ...answers import log_sums
+from ...graph.boxes import sends_left
+from ...graph.cells import CellGraph
+
+
+class Examples(NamedTuple):
+    """All rows in the order in which they are seen, those seen before the first stage in front."""
+
+    codes: np.ndarray
+    """(p, n) unsigned: codes of the features."""
+    own: UnitStats
+    """Statistics that each row adds to its cell."""
+    n_before: int
+    """Number of rows seen before the first stage."""
+
+
+class Routed(NamedTuple):
+    """The examples that pass through each cell."""
+
+    first: np.ndarray
+    """(n_cells + 1,) int64: cell c has entries first[c] to first[c + 1] - 1 of ``place``."""
+    place: np.ndarray
+    """Places of the examples of each cell in the order, ascending."""
+    n_staged: np.ndarray
+    """(n_cells,) int64: how many of a cell's examples, the last ones, are seen one at a time."""
+
+
+class Stages(NamedTuple):
+    """The unrolled graph, and the cells and splits of the graph that its own are copies of."""
+
+    graph: CellGraph
+    """Cell 0 chooses the stage by splits on an additional last feature, cell 1 + j is the root at stage j; the
+    last cell is the empty leaf."""
+    cell: np.ndarray
+    """(n_cells,) int64: the cell of the graph that was unrolled; -1 for the first and the last."""
+    edge: np.ndarray
+    """(n_edges,) int64: the split of the graph that was unrolled; -1 for those of the first cell."""
+    n_stages: int
+
+    @property
+    def roots(self) -> np.ndarray:
+        """Return the slots of the root at each stage."""
+        return self.graph.first_slot[1 : 1 + self.n_stages]
+
+
+@jit
+def route(graph: Any, codes: np.ndarray, nominal: np.ndarray, n_before: int) -> Routed:
+    """Send all examples down the graph. Each cell gets its examples from the first of its parents."""
+    n_cells = len(graph.rows)
+    first = np.zeros(n_cells + 1, dtype=np.int64)
+    for cell in range(n_cells):
+        first[cell + 1] = first[cell] + graph.rows[cell]
+    place = np.empty(first[n_cells], dtype=np.int32)
+    for i in range(codes.shape[1]):
+        place[i] = i
+    filled = np.zeros(n_cells, dtype=np.bool_)
+    n_staged = np.zeros(n_cells, dtype=np.int64)
+    for cell in range(n_cells):
+        n = first[cell + 1] - first[cell]
+        while n_staged[cell] < n and place[first[cell + 1] - 1 - n_staged[cell]] >= n_before:
+            n_staged[cell] += 1
+        for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
+            left, right = np.int64(graph.left[e]), np.int64(graph.right[e])
+            to_left = left != cell and graph.rows[left] > 0 and not filled[left]
+            to_right = right != cell and graph.rows[right] > 0 and not filled[right]
+            if not to_left and not to_right:
+                continue
+            filled[left], filled[right] = filled[left] or to_left, filled[right] or to_right
+            k, split, at_left, at_right = graph.feature[e], graph.split[e], first[left], first[right]
+            for at in range(first[cell], first[cell + 1]):
+                i = place[at]
+                if sends_left(split, np.int64(codes[k, i]), nominal[k]):
+                    if to_left:
+                        place[at_left] = i
+                        at_left += 1
+                elif to_right:
+                    place[at_right] = i
+                    at_right += 1
+    return Routed(first, place, n_staged)
+
+
+@jit
+def score_stages(model: Any, routed: Routed, rows: Examples, stats: np.ndarray, score: np.ndarray) -> None:
+    """Write the statistics and scores of all copies into ``stats`` and ``score``, which contain zeros."""
+    v = np.int64(1)
+    for cell in range(len(routed.n_staged)):
+        stop = routed.first[cell + 1]
+        start = stop - routed.n_staged[cell]
+        for at in range(routed.first[cell], start):
+            add_unit(stats, v, rows.own, np.int64(routed.place[at]))
+        score[v] = leaf_score(model.leaf, stats, v)
+        for at in range(start, stop):
+            v += 1
+            for a in range(stats.shape[1]):
+                stats[v, a] = stats[v - 1, a]
+            add_unit(stats, v, rows.own, np.int64(routed.place[at]))
+            score[v] = leaf_score(model.leaf, stats, v)
+        v += 1
+
+
+@jit
+def link_stages(graph: Any, routed: Routed, copy: np.ndarray, first: np.ndarray, left: np.ndarray, right: np.ndarray):
+    """Write the children of all copies into ``left`` and ``right``.
+
+    ``copy`` (n_cells,) is the first copy of each cell, ``first`` the first edge of each copy. A child's copy has seen
+    those of its examples that are among the examples that the parent's copy has seen.
+    """
+    place, n_staged = routed.place, routed.n_staged
+    for cell in range(len(n_staged)):
+        start = routed.first[cell + 1] - n_staged[cell]
+        for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
+            a, b = np.int64(graph.left[e]), np.int64(graph.right[e])
+            seen_a, seen_b, n_a = 0, 0, n_staged[a]
+            start_a = routed.first[a + 1] - n_a
+            for j in range(n_staged[cell] + 1):
+                at = first[copy[cell] + j] + e - graph.first_edge[cell]
+                left[at], right[at] = copy[a] + seen_a, copy[b] + seen_b
+                if j == n_staged[cell]:
+                    break
+                if seen_a < n_a and place[start_a + seen_a] == place[start + j]:
+                    seen_a += 1
+                else:
+                    seen_b += 1
+
+
+def unroll(graph: CellGraph, packed: Any, model: Any, routed: Routed, rows: Examples) -> Stages:
+    """Unroll a graph over the stages; memory as of a graph with ``sum(n_staged + 1)`` cells."""
+    n_copies = routed.n_staged + 1
+    copy = 1 + np.concatenate([[0], np.cumsum(n_copies)])
+    n, n_stages = int(copy[-1]) + 1, int(n_copies[0])
+    cell = np.concatenate([[-1], np.repeat(np.arange(graph.n_cells), n_copies), [-1]])
+    like = np.maximum(cell, 0)
+    n_edges = np.concatenate([[n_stages], np.diff(graph.first_edge)[cell[1:-1]], [0]])
+    first_edge = np.concatenate([[0], np.cumsum(n_edges)])
+    edge = np.arange(first_edge[-1]) - np.repeat(first_edge[:-1] - graph.first_edge[like], n_edges)
+    edge[:n_stages] = -1
+    left, right = np.empty(len(edge), graph.left.dtype), np.empty(len(edge), graph.right.dtype)
+    left[:n_stages], right[:n_stages] = np.arange(1, n_stages + 1), n - 1
+    link_stages(packed, routed, copy, first_edge, left, right)
+    stats, score = np.zeros((n, graph.stats.shape[1])), np.zeros(n)
+    score_stages(model, routed, rows, stats, score)
+    n_layers = np.diff(graph.first_slot)[like]
+    n_layers[[0, -1]] = 1
+    first_slot = np.concatenate([[0], np.cumsum(n_layers)])
+    slot = np.arange(first_slot[-1]) - np.repeat(first_slot[:-1] - graph.first_slot[like], n_layers)
+    log_stop = graph.log_stop[slot] + np.repeat(score - graph.score[like], n_layers)
+    log_split = graph.log_split[slot]
+    log_stop[[0, -1]], log_split[[0, -1]] = [-np.inf, 0.0], [0.0, -np.inf]
+    count, depth = graph.rows[like], graph.depth[like] + 1
+    count[[0, -1]], depth[[0, -1]] = [graph.rows[0], 0], [0, 1]
+    unrolled = graph._replace(
+        first_edge=first_edge,
+        left=left,
+        right=right,
+        feature=np.append(graph.feature, graph.feature.dtype.type(rows.codes.shape[0]))[edge],
+        split=np.append(graph.split, 0)[edge],
+        log_rule=np.append(graph.log_rule, 0.0)[edge],
+        rows=count,
+        stats=stats,
+        score=score,
+        design=graph.design[like],
+        depth=depth,
+        first_slot=first_slot,
+        log_stop=log_stop,
+        log_split=log_split,
+    )
+    return Stages(unrolled, cell, edge, n_stages)
+
+
+def root_pmf(stages: Stages, log_inside: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the probability that the root is a leaf, and that of each of its splits, means over the stages."""
+    graph, n, root = stages.graph, stages.n_stages, stages.roots
+    stop = float(np.exp(graph.log_stop[root] - log_inside[root]).mean())
+    edges = np.arange(graph.first_edge[1], graph.first_edge[n + 1]).reshape(n, -1)
+    below = [graph.slots_at(c, 2) for c in (graph.left, graph.right)]
+    value = graph.log_rule[edges] + log_inside[below[0][edges]] + log_inside[below[1][edges]]
+    return stop, np.exp(value + (graph.log_split[root] - log_inside[root])[:, None]).mean(axis=0)
+
+
+def sum_stages(stages: Stages) -> np.ndarray:
+    """Return the log sums over the trees below each slot (n_slots,), and make all stages equally likely."""
+    log_inside = log_sums(stages.graph)
+    stages.graph.log_rule[: stages.n_stages] = -np.log(stages.n_stages) - log_inside[stages.roots]
+    log_inside[0] = 0.0
+    return log_inside

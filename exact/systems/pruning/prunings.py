@@ -1,0 +1,315 @@
+"""Prunings of a tree: the best one of each size, for each penalty, for each alpha (Scott 2004, chapter 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core import checks
+from pactree_mcmc.model import DirichletMultinomial, FixedTree, LeafPenalty, NormalInverseGamma, TreeModel
+from pactree_mcmc.tree.arrays import LEAF
+from pactree_mcmc.tree.tree import Tree
+
+from ...answers import best_by_size, hull_by_size
+from ...graph.cells import build_graph
+from ...recursion.draws import grow
+from ...recursion.inside_outside import CELL, FEATURE, RIGHT
+from ...recursion.terms import with_terms
+from ...semirings.algebras import BestBySize
+from ...semirings.hulls import Hull
+from .size_penalties import best_for_sizes, dominates, increasing_penalty, is_concave, root_vertices, sizes_penalty
+
+ROUNDING = 1e-13
+"""Fraction of the root's cost below which costs are rounding errors."""
+
+
+class Pruned(NamedTuple):
+    """One pruning of a tree."""
+
+    tree: Tree
+    cost: float
+    """Mean over the rows of its errors or squared errors."""
+    penalty: float
+
+
+@dataclass(frozen=True, eq=False)
+class PruningFamily:
+    """The prunings that minimise ``cost + alpha * penalty(leaves)`` for some alpha, the largest first.
+
+    Attributes
+    ----------
+    n_leaves : ndarray of shape (m,)
+        Number of leaves of each, decreasing to 1.
+    cost : ndarray of shape (m,)
+        Cost of each, mean over the rows.
+    threshold : ndarray of shape (m,)
+        Pruning l is best for alpha from ``threshold[l]`` (0 for the first) up to ``threshold[l + 1]``, where the next
+        one, which is smaller, is as good.
+    """
+
+    n_leaves: np.ndarray
+    cost: np.ndarray
+    threshold: np.ndarray
+    _grow: Callable[[int], Tree] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.n_leaves)
+
+    def tree(self, member: int) -> Tree:
+        """Return pruning number ``member``."""
+        return self._grow(checks.check_count("member", member, 0, len(self) - 1))
+
+    def at(self, alpha: float) -> Tree:
+        """Return the smallest pruning that minimises ``cost + alpha * penalty(leaves)``, alpha >= 0."""
+        if checks.as_number(alpha) is None or not alpha >= 0.0:
+            raise ValueError(f"alpha={checks.in_words(alpha)} is out of range; give a number >= 0.")
+        return self.tree(int(np.searchsorted(self.threshold, alpha, side="right")) - 1)
+
+
+class Prunings:
+    """All prunings of a tree, with their costs on given rows.
+
+    A pruning predicts the majority class, or the mean, of the rows in each of its leaves.
+
+    Parameters
+    ----------
+    tree : Tree, FixedTree, or fitted scikit-learn tree
+        For a scikit-learn tree X is rounded to float32, as it does itself.
+    X : table of shape (n, p)
+        At least two rows: those that grew the tree (CART), or others (reduced-error pruning).
+    y : array-like of shape (n,)
+        Labels, or numbers.
+    loss : {"errors", "squares"}, optional
+        Default: "squares" for floats and for scikit-learn's regression trees, else "errors".
+    sample_weight : array-like of shape (n,), optional
+        Weights >= 0 of the rows, not all 0.
+
+    Attributes
+    ----------
+    tree : Tree
+        The whole tree, with the values of these rows.
+    node_cost : ndarray of shape (n_nodes,)
+        Cost of each node as a leaf; costs are means over all rows, so that those of a tree's leaves add.
+
+    Raises
+    ------
+    ValueError
+        If the tree has joint nodes, or the arguments do not fit.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 0])
+    >>> prunings = Prunings(DecisionTreeClassifier().fit(X, y), X, y)
+    >>> prunings.minimum_cost.tolist()
+    [inf, 0.25, 0.25, 0.0]
+    >>> prunings.weakest_link().threshold.tolist()
+    [0.0, 0.125]
+    """
+
+    def __init__(self, tree: Any, X: Any, y: Any, *, loss: str | None = None, sample_weight: Any = None) -> None:
+        checks.refuse_other_rows(X=X, y=y, sample_weight=sample_weight)
+        design, X, is_regressor = _read_design(tree, X)
+        labels = checks.read_array("y", y)
+        if loss is None:
+            loss = "squares" if is_regressor or labels.dtype.kind == "f" else "errors"
+        checks.check_choice("loss", loss, ("errors", "squares"))
+        leaf = DirichletMultinomial() if loss == "errors" else NormalInverseGamma()
+        model = TreeModel(X, y, tree_prior=LeafPenalty(0.0), split_prior=design, leaf=leaf, sample_weight=sample_weight)
+        graph = build_graph(model)
+        weight, value, cost = _as_leaves(model, graph.stats)
+        cost[cost < ROUNDING * cost[0]] = 0.0
+        parent = np.full(graph.n_cells, -1)
+        above = np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
+        parent[graph.left], parent[graph.right] = above, above
+        inherit_values(value, weight == 0.0, parent)
+        self._model, self._weight = model, float(weight[0])
+        self._graph = with_terms(graph, log_stop=-cost, log_split=0.0, log_rule=0.0)
+        self.node_cost = cost / weight[0]
+        splits, between = design.tree._key(), design.tree.between
+        self.tree = Tree(*splits, value=value, columns=model.columns, classes=model.classes_, between=between)
+
+    @cached_property
+    def _by_size(self) -> BestBySize:
+        return best_by_size(self._graph, self.tree.n_leaves)
+
+    @cached_property
+    def _hull(self) -> Hull:
+        return hull_by_size(self._graph)
+
+    @cached_property
+    def minimum_cost(self) -> np.ndarray:
+        """Cost of the best pruning of each size, (n_leaves + 1,); entry 0 is inf. O(n_leaves^2) (Figure 4.1)."""
+        costs = -self._by_size.value[: self.tree.n_leaves] / self._weight
+        return np.concatenate([[np.inf], costs + 0.0])
+
+    def of_size(self, n_leaves: int) -> Tree:
+        """Return the minimum cost tree with ``n_leaves`` leaves.
+
+        Raises
+        ------
+        ValueError
+            If no pruning has so many leaves.
+        """
+        checks.check_count("n_leaves", n_leaves, 1, self.tree.n_leaves)
+        return self._grown(self._by_size, int(n_leaves) - 1)
+
+    def best(self, penalty: Any) -> Pruned:
+        """Return the pruning that minimises ``cost + penalty(leaves)``; of several the smallest.
+
+        Parameters
+        ----------
+        penalty : function of an array of numbers of leaves, or array
+            Penalty of 1, 2, ... leaves, finite and nondecreasing.
+
+        Returns
+        -------
+        Pruned
+
+        Raises
+        ------
+        ValueError
+            If the penalty decreases or is not finite.
+
+        Notes
+        -----
+        A concave (sub-additive) penalty is minimised over the weakest-link trees alone (Theorem 18), others over the
+        minimum cost trees of all sizes that can matter (equation 4.3).
+        """
+        best = best_for_sizes(self._graph, lambda leaves: self._weight * sizes_penalty(penalty, leaves))
+        tree = self._grown(best.semiring, best.wanted)
+        return Pruned(tree, -best.log_weight / self._weight + 0.0, best.penalty / self._weight)
+
+    def family(self, penalty: Any, *, dominated_by: Any = None) -> PruningFamily:
+        """Return the prunings that minimise ``cost + alpha * penalty(leaves)``, for all alpha.
+
+        Parameters
+        ----------
+        penalty : function of an array of numbers of leaves, or array
+            Penalty of 1, 2, ... leaves, finite and increasing.
+        dominated_by : function or array, optional
+            Another such penalty that dominates this one (`dominates`): only the members of its family are compared,
+            among which all of this family are (Theorem 18).
+
+        Returns
+        -------
+        PruningFamily
+
+        Raises
+        ------
+        ValueError
+            If a penalty does not increase everywhere or is not finite, or the other one does not dominate it.
+
+        Notes
+        -----
+        Figure 4.3. For a concave penalty only weakest-link trees are compared (Theorem 18 with the penalty ``k``).
+
+        Examples
+        --------
+        >>> X, y = np.arange(8.0)[:, None], np.array([0, 0, 1, 1, 0, 1, 1, 1])
+        >>> tree = Tree([0, 0, -1, -1, 0, -1, -1], [3.5, 1.5, 0, 0, 4.5, 0, 0], [1, 2, 0, 0, 5, 0, 0],
+        ...             [4, 3, 0, 0, 6, 0, 0])
+        >>> Prunings(tree, X, y).family(np.sqrt).n_leaves.tolist()
+        [4, 1]
+        """
+        phi = increasing_penalty(penalty, self.tree.n_leaves)
+        if dominated_by is not None:
+            other = increasing_penalty(dominated_by, self.tree.n_leaves)
+            if not dominates(other, phi, self.tree.n_leaves):
+                raise ValueError("dominated_by does not dominate the penalty (Definition 1); leave it out.")
+            within = self.family(dominated_by)
+            sizes, cost = within.n_leaves[::-1], within.cost[::-1]
+        elif is_concave(phi):
+            sizes, log_weight = root_vertices(self._hull)
+            cost = -log_weight / self._weight
+        else:
+            sizes, cost = np.arange(1, self.tree.n_leaves + 1), self.minimum_cost[1:]
+        members, threshold = follow_hull(cost, phi[sizes - 1])
+
+        def member_tree(member: int) -> Tree:
+            if dominated_by is None and is_concave(phi):
+                return self._grown(self._hull, int(members[member]))
+            return self.of_size(int(sizes[members[member]]))
+
+        return PruningFamily(sizes[members], cost[members] + 0.0, threshold, member_tree)
+
+    def weakest_link(self) -> PruningFamily:
+        """Return the family of CART's weakest-link pruning, with a penalty alpha per leaf: each tree is a pruning of
+        the one before.
+        """
+        return self.family(lambda leaves: leaves)
+
+    def _grown(self, semiring: Any, wanted: int) -> Tree:
+        nodes = grow(self._model, self._graph, semiring, [wanted]).nodes
+        return _subtree(self.tree, self._graph.design[nodes[:, CELL]], nodes[:, FEATURE], nodes[:, RIGHT])
+
+    def __repr__(self) -> str:
+        return f"Prunings({self.tree!r}, cost={self.node_cost[self.tree.feature == LEAF].sum():.6g})"
+
+
+def follow_hull(cost: np.ndarray, penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the places of the family's members among trees of ascending ``penalty``, largest first, and thresholds.
+
+    From the smallest tree of least cost on, the next one is that with the least
+    ``gamma = (rise of cost) / (fall of penalty)``, of several the smallest (Figure 4.3). Costs that differ by rounding
+    are equal, so that of several trees on one line only the ends are members.
+    """
+    slack = ROUNDING * float(np.abs(cost).max())
+    members, threshold = [int(np.argmax(cost <= cost.min() + slack))], [0.0]
+    while members[-1] > 0:
+        here = members[-1]
+        rise, fall = cost[:here] - cost[here], penalty[here] - penalty[:here]
+        least = float((rise / fall).min())
+        members.append(int(np.argmax(rise <= least * fall + slack)))
+        threshold.append(max(least, 0.0))
+    return np.array(members), np.array(threshold)
+
+
+def _read_design(tree: Any, X: Any) -> tuple[FixedTree, Any, bool]:
+    """Return the design, the table as the tree reads it, and True for a regression tree of scikit-learn."""
+    if isinstance(tree, Tree):
+        return FixedTree(tree), X, False
+    if not isinstance(tree, FixedTree):
+        with np.errstate(over="ignore"):
+            rounded = checks.read_numbers("X", X).astype(np.float32)
+        return FixedTree.from_sklearn(tree), rounded, not hasattr(tree, "classes_")
+    if tree.joint.any():
+        raise ValueError("the tree has joint nodes, which no pruning can part from their parents; give a binary tree.")
+    return tree, X, False
+
+
+def _as_leaves(model: TreeModel, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return weight, value (class fractions or mean) and cost (errors or squares about the mean) of cells as leaves."""
+    if model.classes_ is None:
+        weight, mean, squares = NormalInverseGamma.spread(stats)
+        return weight, (mean + model.target.center)[:, None], np.maximum(squares, 0.0)
+    weight = stats.sum(axis=1)
+    return weight, stats / np.maximum(weight, 1e-300)[:, None], weight - stats.max(axis=1)
+
+
+def inherit_values(value: np.ndarray, is_empty: np.ndarray, parent: np.ndarray) -> None:
+    """Give empty nodes the value of their parent; parents come before children, and the root has parent -1."""
+    for i in np.flatnonzero(is_empty):
+        if parent[i] >= 0:
+            value[i] = value[parent[i]]
+
+
+def _subtree(tree: Tree, nodes: np.ndarray, feature: np.ndarray, right: np.ndarray) -> Tree:
+    """Return the tree of some ``nodes`` of a tree, in preorder, with their new ``feature`` and ``right``."""
+    inner = feature != LEAF
+    return Tree(
+        np.where(inner, tree.feature[nodes], LEAF),
+        np.where(inner, tree.threshold[nodes], 0.0),
+        np.where(inner, np.arange(len(nodes)) + 1, 0),
+        np.where(inner, right, 0),
+        np.where(inner, tree.categories[nodes], -1),
+        inner & tree.default_left[nodes],
+        value=None if tree.value is None else tree.value[nodes],
+        columns=tree.columns,
+        classes=tree.classes,
+        between=None if tree.between is None else tree.between[nodes],
+    )

@@ -1,1 +1,0 @@
-"""Trees grown while a bound on their risk falls (Shah 2007)."""

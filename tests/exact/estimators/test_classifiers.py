@@ -1,0 +1,187 @@
+"""The classifiers keep scikit-learn's contract, give the results of the functions, and count repeated rows."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import check_estimator
+
+import exact
+from benchmarks.table2_rules import HSVoteClassifier, PrunedTreeClassifier
+from exact.estimators import base
+
+ESTIMATORS = [
+    exact.DyadicTreeClassifier(),
+    exact.DyadicTreeClassifier("square-root", cyclic=True),
+    exact.NeymanPearsonTreeClassifier(),
+    exact.RootFragmentClassifier(),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_contract(estimator):
+    results = check_estimator(estimator, on_fail=None, on_skip=None)
+    assert len(results) > 50
+    assert [(r["check_name"], r["exception"]) for r in results if r["status"] not in ("passed", "skipped")] == []
+
+
+def table(n=300):
+    rng = np.random.default_rng(0)
+    X = rng.random((n, 2))
+    return X, np.where((X[:, 0] > 0.5) ^ (rng.random(n) < 0.05), "b", "a")
+
+
+def test_as_the_function_says():
+    X, y = table()
+    fitted = exact.DyadicTreeClassifier(0.01, strength=1.0, levels=3).fit(X, y)
+    found = exact.minimise_risk(X, y, penalty=0.01, levels=3)
+    assert fitted.tree_ == found.tree
+    assert (fitted.risk_, fitted.penalty_) == (found.risk, found.penalty)
+    assert np.mean(fitted.predict(X) != y) == pytest.approx(fitted.risk_)
+    splits = np.bincount(found.tree.feature[found.tree.feature >= 0], minlength=2)
+    assert fitted.split_counts_.tolist() == splits.tolist()
+    assert fitted.feature_importances_ == pytest.approx(splits / splits.sum())
+    again = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(again.predict_proba(X), fitted.predict_proba(X))
+    search = GridSearchCV(exact.DyadicTreeClassifier(levels=3), {"strength": [0.01, 0.1]}, cv=3).fit(X, y)
+    assert search.best_score_ > 0.9
+
+
+@pytest.mark.slow
+def test_coordinates_in_turn_where_there_are_many():
+    rng = np.random.default_rng(0)
+    X = rng.random((200, 40))
+    y = X[:, 3] > 0.5
+    fitted = exact.DyadicTreeClassifier().fit(X, y)
+    assert fitted.cyclic_ and fitted.tree_ == exact.minimise_risk(X, y, strength=0.1, cyclic=True).tree
+    assert not exact.DyadicTreeClassifier().fit(X[:, :5], y).cyclic_
+    with pytest.raises(exact.Intractable, match="cells"):
+        exact.DyadicTreeClassifier(cyclic=False).fit(X, y)
+    with pytest.raises(ValueError, match="cyclic='always' is unknown; give one of"):
+        exact.DyadicTreeClassifier(cyclic="always").fit(X, y)
+    with pytest.raises(ValueError, match=r"levels=2\.5 is out of range"):
+        exact.DyadicTreeClassifier(levels=2.5).fit(X, y)
+
+
+def test_bounds_on_the_risk():
+    X, y = table()
+    with pytest.raises(ValueError, match="give bounds="):
+        exact.DyadicTreeClassifier(levels=2).fit(X, y).risk_bound(X, y)
+    fitted = exact.DyadicTreeClassifier(levels=2, bounds=[[0, 1], [0, 1]]).fit(X, y)
+    assert fitted.risk_bound(X, y, delta=0.1).terms["empirical risk"] == pytest.approx(fitted.risk_)
+    assert fitted.risk_bound(X, y, delta=0.1).raw < fitted.risk_bound(X, y, delta=0.01).raw
+    strange = np.where(np.arange(len(y)) == 0, "zebra", y)
+    assert fitted.risk_bound(X, strange).terms["empirical risk"] >= 1 / len(y)
+    with pytest.raises(ValueError, match="delta=0"):
+        fitted.risk_bound(X, y, delta=0)
+    null = exact.NeymanPearsonTreeClassifier(0.1, levels=2)
+    with pytest.raises(ValueError, match="give bounds="):
+        null.fit(X, y).guarantee()
+    bounded = exact.NeymanPearsonTreeClassifier(0.1, levels=2, bounds=[[0, 1], [0, 1]]).fit(X, y)
+    assert bounded.guarantee().false_alarm.raw > bounded.false_alarm_
+
+
+def test_alpha_is_kept():
+    X, y = table()
+    for alpha in (0.02, 0.1, 0.3):
+        fitted = exact.NeymanPearsonTreeClassifier(alpha, levels=4).fit(X, y)
+        assert np.mean(fitted.predict(X[y == "a"]) == "b") == pytest.approx(fitted.false_alarm_)
+        assert fitted.false_alarm_ <= alpha
+        assert np.mean(fitted.predict(X[y == "b"]) == "a") == pytest.approx(fitted.miss_)
+
+
+def test_wrong_arguments():
+    X, y = table(30)
+    with pytest.raises(ValueError, match="alpha=2 is out of range"):
+        exact.NeymanPearsonTreeClassifier(2).fit(X, y)
+    with pytest.raises(ValueError, match="Only binary classification is supported"):
+        exact.NeymanPearsonTreeClassifier().fit(X, np.arange(30) % 3)
+    with pytest.raises(ValueError, match="penalty='lasso'"):
+        exact.DyadicTreeClassifier("lasso").fit(X, y)
+
+
+CLASSIFIERS = [
+    exact.PACBayesTreeClassifier(random_state=3),
+    exact.PACBayesTheoryClassifier("kd", random_state=3),
+    PrunedTreeClassifier("kd", penalty="spatial", random_state=3),
+    HSVoteClassifier(random_state=3),
+    exact.DyadicTreeClassifier(),
+    exact.NeymanPearsonTreeClassifier(0.2),
+    exact.ProgressiveMixtureClassifier(orders=3, random_state=3),
+    exact.ProgressiveMixtureClassifier("dyadic", orders=3, random_state=3),
+]
+each_classifier = pytest.mark.parametrize("classifier", CLASSIFIERS, ids=repr)
+
+
+def weighted_table(n=60, seed=0):
+    """Rows on a coarse grid, some of them equal, and weights from 0 to 3."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 2)).round(1)
+    y = np.where((X[:, 0] > 0.5) ^ (rng.random(n) < 0.2), "b", "a")
+    return X, y, rng.integers(0, 4, n)
+
+
+@pytest.mark.tenth_a_day
+@each_classifier
+def test_weights_are_repetitions(classifier):
+    X, y, weight = weighted_table()
+    repeated = classifier.fit(X.repeat(weight, axis=0), y.repeat(weight)).predict_proba(X)
+    mixed = np.random.default_rng(1).permutation(len(X))
+    weighted = classifier.fit(X[mixed], y[mixed], sample_weight=weight[mixed].tolist()).predict_proba(X)
+    assert np.array_equal(weighted, repeated)
+    assert not np.array_equal(classifier.fit(X, y).predict_proba(X), repeated)
+    assert np.array_equal(classifier.fit(X, y, np.ones(len(X))).predict_proba(X), classifier.fit(X, y).predict_proba(X))
+
+
+@each_classifier
+def test_other_weights_are_refused(classifier):
+    X, y, weight = weighted_table()
+    with pytest.raises(ValueError, match=r"sample_weight is 0\.5 in row 7; .* give whole numbers >= 0, how often"):
+        classifier.fit(X, y, np.where(np.arange(len(X)) == 7, 0.5, weight))
+    with pytest.raises(ValueError, match=r"sample_weight is -1\.0 in row 2"):
+        classifier.fit(X, y, np.where(np.arange(len(X)) == 2, -1, weight))
+    with pytest.raises(ValueError, match=r"0 in every row|at least one non-zero"):
+        classifier.fit(X, y, np.zeros(len(X)))
+    with pytest.raises(ValueError, match="NaN"):
+        classifier.fit(X, y, np.full(len(X), np.nan))
+    with pytest.raises(exact.Intractable, match="rows repeated as often as sample_weight says"):
+        classifier.fit(X, y, np.full(len(X), 1e15))
+
+
+def test_rows_are_those_given():
+    X, y, weight = weighted_table()
+    voted = CLASSIFIERS[1].fit(X, y, weight)
+    assert voted.n_counted_ == len(voted.counted_rows_) == weight.sum() - weight.sum() // 2
+    assert np.all(np.bincount(voted.counted_rows_, minlength=len(X)) <= weight)
+    mixed = CLASSIFIERS[6].fit(X, y, weight)
+    assert np.array_equal(np.bincount(mixed.rows_, minlength=len(X)), weight)
+    model = mixed.mixture_.model
+    assert np.array_equal(model.classes_[model.target.values], y[mixed.rows_])
+
+
+def test_copies_have_no_guarantee():
+    X, y, weight = weighted_table()
+    null = exact.NeymanPearsonTreeClassifier(0.2, levels=2, bounds=[[0, 1], [0, 1]])
+    assert null.fit(X, y, weight > 0).guarantee().false_alarm.raw > 0.2
+    with pytest.raises(ValueError, match="independent rows, and copies are not; fit without sample_weight"):
+        null.fit(X, y, weight).guarantee()
+
+
+@pytest.mark.parametrize("p", [1, 3])
+@pytest.mark.parametrize("n_values", [1, 2, 7, 100_000])
+def test_rows_are_sorted_by_all_columns(n_values, p):
+    rng = np.random.default_rng([n_values, p])
+    X, label = rng.integers(0, n_values, (300, p)).astype(float), rng.integers(0, 3, 300)
+    np.testing.assert_array_equal(base.sorted_order(X, label), np.lexsort((label, *X.T[::-1])))
+
+
+@pytest.mark.planted
+def test_ties_left_as_they_are_get_caught(monkeypatch):
+    monkeypatch.setattr(base.np, "lexsort", lambda keys: np.arange(len(keys[0])))
+    rng = np.random.default_rng(0)
+    X, label = rng.integers(0, 7, (300, 2)).astype(float), rng.integers(0, 3, 300)
+    found = base.sorted_order(X, label)
+    monkeypatch.undo()
+    assert not np.array_equal(found, np.lexsort((label, *X.T[::-1])))
