@@ -32,8 +32,8 @@ from ...model.data import number_target
 from ...posterior.convergence import objections
 from ...posterior.ess import ConvergenceWarning
 from ...posterior.rows.predictive import sample_new_y
-from ...posterior.rows.training import training_points
 from ...posterior.sampled import SampledPosterior, fractions
+from ...posterior.trees.cells import training_points
 from ...table.labels import refuse_missing
 from ...table.reader import Table, frame_of, holds_categories, is_frame
 from ...table.validation import read_data
