@@ -15,19 +15,7 @@ from pactree_mcmc.posterior.trees.divergence import as_divergence
 from pactree_mcmc.tree.drawn import RootKey, ordered_key
 from pactree_mcmc.tree.tree import Tree
 
-from .answers import (
-    MeanAndVariance,
-    best_by_size,
-    best_sums,
-    count_trees,
-    depth_distribution,
-    log_sum,
-    log_sums,
-    mean_and_variance,
-    mean_products,
-    occurrences,
-    size_distribution,
-)
+from . import answers
 from .exploring import ExploresGraph
 from .graph.boxes import unpack_cuts
 from .graph.cells import CellGraph, by_feature
@@ -69,7 +57,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         self.model, self.graph = model, graph
         self._packed = pack_graph(graph)
         with stage(progress, "summing", graph.n_cells, "cells") as bar:
-            self.log_inside = log_sums(graph, bar)
+            self.log_inside = answers.log_sums(graph, bar)
 
     @property
     def log_evidence(self) -> float:
@@ -81,11 +69,11 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
     @cached_property
     def n_trees(self) -> int:
         """Number of trees of positive probability, as an exact integer of any size."""
-        return count_trees(self.graph)
+        return answers.count_trees(self.graph)
 
     @cached_property
     def _best_inside(self) -> np.ndarray:
-        return best_sums(self.graph)
+        return answers.best_sums(self.graph)
 
     @cached_property
     def _best(self) -> SampledPosterior:
@@ -184,7 +172,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         """Return the coefficients for at least ``max_leaves`` leaves, or for all sizes of trees."""
         sizes = self._largest_sizes
         if sizes is None or (self._size_limit < max_leaves and self._size_limit == sizes.wide[0]):
-            self._largest_sizes, self._size_limit = best_by_size(self.graph, max_leaves), max_leaves
+            self._largest_sizes, self._size_limit = answers.best_by_size(self.graph, max_leaves), max_leaves
         assert self._largest_sizes is not None
         return self._largest_sizes
 
@@ -194,16 +182,16 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
 
     @cached_property
     def _n_leaves_pmf(self) -> np.ndarray:
-        return size_distribution(self.graph, self.log_inside, self._occurrences)
+        return answers.size_distribution(self.graph, self.log_inside, self._occurrences)
 
     def depth_pmf(self) -> np.ndarray:
         """Return the distribution of the depth; entry d is P(the deepest leaf has depth d)."""
-        return depth_distribution(self.graph, self.log_inside, int(self.model.prior_tables.depth_limit))
+        return answers.depth_distribution(self.graph, self.log_inside, int(self.model.prior_tables.depth_limit))
 
     def feature_inclusion(self) -> np.ndarray:
         """Return the probability (p,) that a tree splits on each feature at least once."""
         p = self.model.n_features
-        never = mean_products(
+        never = answers.mean_products(
             by_feature(self.model, self.graph), self.log_inside, self._occurrences, np.ones(p), np.arange(p), p
         )
         return 1.0 - never.clip(0.0, 1.0)
@@ -213,7 +201,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         feature = by_feature(self.model, self.graph).feature
         return np.bincount(feature, weights=self._occurrences.split, minlength=self.model.n_features)
 
-    def mean_and_variance(self, of_leaf: Any = None, of_split: Any = None) -> MeanAndVariance:
+    def mean_and_variance(self, of_leaf: Any = None, of_split: Any = None) -> answers.MeanAndVariance:
         """Return posterior mean and variance of functions that are sums over the leaves and the splits of a tree.
 
         Parameters
@@ -264,14 +252,14 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         split = np.empty((0, m)) if split is None else split
         if leaf.shape[1] != split.shape[1]:
             raise ValueError(f"of_leaf has {leaf.shape[1]} columns and of_split {split.shape[1]}; give as many.")
-        moments = mean_and_variance(self.graph, self.log_inside, leaf, split)
+        moments = answers.mean_and_variance(self.graph, self.log_inside, leaf, split)
         if np.ndim(of_leaf) == 2 or np.ndim(of_split) == 2:
             return moments
-        return MeanAndVariance(*(float(np.asarray(moment)[0]) for moment in moments))
+        return answers.MeanAndVariance(*(float(np.asarray(moment)[0]) for moment in moments))
 
     @cached_property
     def _occurrences(self) -> Occurrences:
-        return occurrences(self.graph, self.log_inside)
+        return answers.occurrences(self.graph, self.log_inside)
 
     @cached_property
     def _ways(self) -> Ways:
@@ -327,7 +315,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         cells may have no admissible split.
         """
         graph = self.graph
-        log_mass = log_sum(with_terms(graph, log_stop=graph.log_stop - by_slot(graph, graph.score)))
+        log_mass = answers.log_sum(with_terms(graph, log_stop=graph.log_stop - by_slot(graph, graph.score)))
         gain, log_ratio = float(self.cell_probabilities().leaf @ graph.score), float(self.log_inside[0] - log_mass)
         return as_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
 

@@ -146,5 +146,6 @@ def visited(post: SampledPosterior, grow: int = 0, *, max_cells: int = 20_000_00
 
 def whole(model: TreeModel, graph: CellGraph) -> VisitedPosterior:
     """Return the posterior over all trees as a `VisitedPosterior`."""
-    log_evidence = VisitedPosterior(model, graph).log_evidence
-    return VisitedPosterior(model, graph, log_evidence, log_evidence)
+    post = VisitedPosterior(model, graph)
+    post.log_evidence_of_all = post.log_evidence_bound = post.log_evidence
+    return post

@@ -21,7 +21,7 @@ from .ess import (
     rhat_and_ess_by_tree,
 )
 from .evidence import evidences_differ
-from .rows.training import distinct_rows
+from .trees.cells import distinct_rows
 from .trees.distances import distances_from, draw_words, focal_draws
 
 if TYPE_CHECKING:

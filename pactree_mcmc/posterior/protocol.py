@@ -1,9 +1,9 @@
 """The protocol of posteriors over trees: the methods on which all other answers are built.
 
-The functions of this package take an `AnyPosterior`, or the `DrawnTrees` that its method ``_as_draws`` returns.
-`Posterior` in `base` adds one method for each of these functions. So a new answer is a function in a file of its own,
-and a method of `Posterior` that calls it. `SampledPosterior`, `exact.ExactPosterior` and `exact.ProgressiveMixture` are
-the posteriors.
+The functions of `rows` and `trees` take an `AnyPosterior`, or the `DrawnTrees` that its method ``_as_draws`` returns.
+`Posterior` has one method for each of these functions, in `rows.answers` or `trees.answers`. So a new answer is a
+function in a small file, and a method that calls it. `SampledPosterior`, `exact.ExactPosterior` and
+`exact.ProgressiveMixture` are the posteriors.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from pactree_mcmc.posterior.convergence import (
 )
 from pactree_mcmc.posterior.ess import ess, rhat, rhat_and_ess
 from pactree_mcmc.posterior.rows.left_out import leaf_of_units
-from pactree_mcmc.posterior.rows.training import distinct_rows, training_points
+from pactree_mcmc.posterior.trees.cells import distinct_rows, training_points
 from pactree_mcmc.tree.arrays import leaves_reached
 
 pd = pytest.importorskip("pandas")

@@ -105,18 +105,10 @@ def test_coords(sampled, data):
     assert data["log_likelihood"]["row"].values.tolist() == counted.tolist()
 
 
-@pytest.mark.slow
 def test_posterior_values(sampled, data):
-    model, p = sampled.model, data["posterior"]
-    for c, t in np.ndindex(sampled.tree_of_draw.shape):
-        tree = sampled.distinct_tree(int(sampled.tree_of_draw[c, t]))
-        assert p["n_leaves"].values[c, t] == tree.n_leaves
-        assert p["depth"].values[c, t] == tree.depth
-        asked = np.bincount(tree.feature[tree.feature >= 0], minlength=3)
-        assert p["split_counts"].values[c, t].tolist() == asked.tolist()
-        assert p["log_prior"].values[c, t] == pytest.approx(model.log_prior(tree), abs=1e-8)
-        assert p["log_score"].values[c, t] == pytest.approx(model.log_score(tree), abs=1e-8)
-        assert data["sample_stats"]["lp"].values[c, t] == pytest.approx(model.log_posterior(tree), abs=1e-8)
+    for name in (*SCALARS, "split_counts"):
+        np.testing.assert_array_equal(data["posterior"][name].values, getattr(sampled, name))
+    np.testing.assert_array_equal(data["sample_stats"]["lp"].values, sampled.log_prior + sampled.log_score)
 
 
 def test_acceptance_and_proposals(sampled, data):
@@ -139,17 +131,6 @@ def test_independent_draws_know_no_moves():
     data = to_arviz(by_hand(model, prior_trees(model), [[0, 1, 2, 3, 4, 5]]))
     assert set(data["sample_stats"].data_vars) == {"lp"}
     assert group_names(data) == {"posterior", "sample_stats", "observed_data"}
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("kind", ["str", "int", "bool", "object"])
-def test_observed_labels_are_the_callers(kind):
-    X = table()
-    y = {"str": labels(X), "int": 7 * (X["size"].values > 2).astype(int), "bool": X["size"].values > 2}
-    y["object"] = labels(X).astype(object)
-    model = pt.TreeModel(X, y[kind])
-    observed = to_arviz(by_hand(model, prior_trees(model), [[0, 1]]))["observed_data"]["y"].values
-    assert observed.tolist() == y[kind].tolist()
 
 
 def test_regression_and_constant_data():
@@ -246,12 +227,14 @@ def test_posterior_predictive_repeats_with_the_seed_and_draws_by_draw():
 
 @pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kind", ["int", "bool", "str", "object"])
-def test_replicated_labels(kind):
+def test_observed_and_replicated_labels(kind):
     X = table()
     y = {"str": labels(X), "int": 7 * (X["size"].values > 2).astype(int), "bool": X["size"].values > 2}
     y["object"] = labels(X).astype(object)
     model = pt.TreeModel(X, y[kind])
-    name, drawn, observed = replicated(by_hand(model, prior_trees(model), [[0, 1]]))
+    post = by_hand(model, prior_trees(model), [[0, 1]])
+    assert to_arviz(post)["observed_data"]["y"].values.tolist() == y[kind].tolist()
+    name, drawn, observed = replicated(post)
     assert name == ("y" if kind == "int" else "class_number") and drawn.dtype.kind == "i"
     values = [0, 7] if kind == "int" else range(len(model.classes_))
     assert set(np.unique(drawn)) <= set(values) and set(np.unique(observed)) == set(values)
@@ -277,49 +260,6 @@ def test_fewer_draws_than_chains_is_no_mistake():
     model = pt.TreeModel(table(), labels(table()))
     data = to_arviz(by_hand(model, prior_trees(model), [[0], [1], [2], [3]]), log_likelihood=True)
     assert data["log_likelihood"]["y"].shape == (4, 1, 40)
-
-
-def problems():
-    """Return X, y and further arguments of a model for every leaf and split prior."""
-    X = table()
-    rng = np.random.default_rng(3)
-    weight, mask = rng.integers(0, 3, 40).astype(float), np.arange(40) % 2 == 0
-    y, counts = X["size"].values + rng.normal(size=40), rng.poisson(X["size"].values + 1.0).astype(float)
-    many, ordered, exposure = np.arange(300.0)[:, None], X[["size", "weight of it"]], rng.random(40) + 0.5
-    return {
-        "dirichlet": (X, labels(X), {}),
-        "weights": (X, labels(X), {"leaf": pt.DirichletMultinomial(0.5), "sample_weight": weight}),
-        "frozen": (X, labels(X), {"leaf": pt.FrozenLaplace(), "estimation": mask}),
-        "normal": (X, y, {}),
-        "normal, weights": (X, y, {"sample_weight": weight}),
-        "known variance": (X, y, {"leaf": pt.NormalKnownVariance()}),
-        "poisson": (X, counts, {"leaf": pt.PoissonGamma(exposure=exposure)}),
-        "grid": (X, y, {"split_prior": pt.GridCuts(4)}),
-        "dyadic": (ordered, y, {"split_prior": pt.DyadicCuts(3)}),
-        "trivial": (ordered, y, {"split_prior": pt.LocalCuts(trivial=True)}),
-        "two bytes a code": (many, np.sin(many[:, 0] / 30.0), {}),
-    }
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("problem", problems())
-def test_log_likelihood_equals_a_plain_recomputation(problem):
-    """Score of the tree with the row less that without it."""
-    X, y, options = problems()[problem]
-    options["tree_prior"] = pt.ChipmanPrior(0.95, 0.3, max_depth=5)
-    model = pt.TreeModel(X, y, **options)
-    trees = prior_trees(pt.TreeModel(X, y, **{k: v for k, v in options.items() if k != "sample_weight"}), 8)
-    assert max(tree.n_leaves for tree in trees) > 3
-    data = to_arviz(by_hand(model, trees, [[0, 1, 2, 3], [4, 5, 6, 7]]), log_likelihood=True)
-    found = data["log_likelihood"]["y"]
-    assert found["row"].values.tolist() == model.counted_rows.tolist()
-    options["leaf"] = model.leaf
-    for i in range(0, len(found["row"]), max(len(found["row"]) // 12, 1)):
-        weight = model.target.weights.copy()
-        weight[found["row"].values[i]] = 0.0
-        others = pt.TreeModel(X, y, **options | {"sample_weight": weight})
-        expected = [model.log_score(tree) - others.log_score(tree) for tree in trees]
-        np.testing.assert_allclose(found.values[:, :, i].ravel(), expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("max_cuts", [None, 3])

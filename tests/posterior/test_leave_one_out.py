@@ -94,7 +94,11 @@ def test_log_likelihood_is_what_the_score_of_the_tree_gains_by_the_row(name, wei
 
 
 @pytest.mark.tenth_a_day
-@pytest.mark.parametrize("split_prior", [pt.LocalCuts(), pt.GridCuts([[0.5, 1.5], [0.5]])], ids=["local", "grid"])
+@pytest.mark.parametrize(
+    "split_prior",
+    [pt.LocalCuts(), pt.LocalCuts(trivial=True), pt.GridCuts([[0.5, 1.5], [0.5]]), pt.DyadicCuts(2)],
+    ids=["local", "trivial", "grid", "dyadic"],
+)
 @pytest.mark.parametrize("name", [name for name in PROBLEMS if name != "shared variance"])
 def test_harmonic_means_are_the_evidences_of_refits(name, split_prior):
     """``1 / p(y_i | y_-i)`` is the mean over all trees of ``1 / p(y_i | y_-i, T)``."""

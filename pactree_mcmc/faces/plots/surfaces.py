@@ -15,7 +15,7 @@ from ...model import TreeModel
 from ...posterior.base import Posterior
 from ...posterior.draws import has_values_by_leaf
 from ...posterior.joining import posterior_from_trees
-from ...posterior.rows.training import training_points
+from ...posterior.trees.cells import training_points
 from ...table.labels import category_codes
 from ...tree.tree import Tree
 from ...tree.words import label_words

@@ -34,8 +34,8 @@ from ...model.leaf.base import Leaf
 from ...posterior.convergence import objections
 from ...posterior.ess import ConvergenceWarning
 from ...posterior.rows.predictive import sample_new_y
-from ...posterior.rows.training import training_points
 from ...posterior.sampled import SampledPosterior, fractions
+from ...posterior.trees.cells import training_points
 from ...table.labels import refuse_missing
 from ...table.reader import Table, frame_of, holds_categories, is_frame
 from ...table.validation import read_data

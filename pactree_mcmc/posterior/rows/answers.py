@@ -8,16 +8,9 @@ import numpy as np
 
 from ...core.checks import Seed, check_flag
 from ..protocol import AnyPosterior
+from . import certificate as certificates
 from . import credible, predictive
 from .attributions import Attributions, attributions_of
-from .certificate import (
-    Certificate,
-    ChosenCertificate,
-    HoldoutCertificate,
-    certify,
-    certify_chosen,
-    certify_holdout,
-)
 from .interactions import interactions_of
 
 if TYPE_CHECKING:
@@ -392,7 +385,7 @@ class AnswersAboutRows(AnyPosterior):
         post = self._draws_that_predict(draws, rng)
         return attributions_of(post, self.model.columns.numbers(X), coverage)
 
-    def certificate(self, delta: float = 0.05) -> Certificate:
+    def certificate(self, delta: float = 0.05) -> certificates.Certificate:
         """Return PAC-Bayes bounds on the risk of a tree drawn from the posterior and on that of ``predict``.
 
         The counted rows are those not selected by ``estimation=`` (S). The posterior may depend on them, but not the
@@ -434,24 +427,24 @@ class AnswersAboutRows(AnyPosterior):
         >>> bool(post.certificate(0.05).vote.value < 0.2)
         True
         """
-        return certify(self, delta)
+        return certificates.certify(self, delta)
 
     @overload
-    def holdout_certificate(self, X: Any, y: Any, delta: float = 0.05) -> HoldoutCertificate: ...
+    def holdout_certificate(self, X: Any, y: Any, delta: float = 0.05) -> certificates.HoldoutCertificate: ...
 
     @overload
     def holdout_certificate(
         self, X: Any, y: Any, delta: float = 0.05, *, choose: Literal[False], n_trees: int = 200, rng: Seed = 0
-    ) -> HoldoutCertificate: ...
+    ) -> certificates.HoldoutCertificate: ...
 
     @overload
     def holdout_certificate(
         self, X: Any, y: Any, delta: float = 0.05, *, choose: Literal[True], n_trees: int = 200, rng: Seed = 0
-    ) -> ChosenCertificate: ...
+    ) -> certificates.ChosenCertificate: ...
 
     def holdout_certificate(
         self, X: Any, y: Any, delta: float = 0.05, *, choose: bool = False, n_trees: int = 200, rng: Seed = 0
-    ) -> HoldoutCertificate | ChosenCertificate:
+    ) -> certificates.HoldoutCertificate | certificates.ChosenCertificate:
         """Return bounds on the risk of a drawn tree and of ``predict`` from held-out rows, or the best bound.
 
         For any classification model. The posterior must not depend on these rows, which cannot be checked. With
@@ -501,5 +494,5 @@ class AnswersAboutRows(AnyPosterior):
         'as fitted'
         """
         if check_flag("choose", choose):
-            return certify_chosen(self, X, y, delta, n_trees, rng)
-        return certify_holdout(self, X, y, delta)
+            return certificates.certify_chosen(self, X, y, delta, n_trees, rng)
+        return certificates.certify_holdout(self, X, y, delta)

@@ -88,17 +88,6 @@ class Certificate:
         return "\n".join([head, f"all with probability {1.0 - self.delta:g}:", *lines])
 
 
-class Counted(NamedTuple):
-    """The rows of S, merged."""
-
-    X: np.ndarray
-    """(u, p) rows as numbers."""
-    label: np.ndarray
-    """(u,) int64: class of each row."""
-    rows: np.ndarray
-    """(u,) int64: number of merged rows."""
-
-
 class Losses(NamedTuple):
     """Empirical losses of a posterior on the counted rows."""
 
@@ -130,18 +119,14 @@ def certify(post: AnyPosterior, delta: float) -> Certificate:
 
 def losses(post: AnyPosterior) -> Losses:
     """Return the empirical risk of a drawn tree and the tandem loss on the rows of S, exact for the posterior."""
-    counted = counted_rows(post.model)
-    probability = np.take_along_axis(post._values(counted.X), counted.label[:, None], axis=1)[:, 0]
-    loss, n = np.clip(1.0 - probability, 0.0, 1.0), int(counted.rows.sum())
-    return Losses(n, float(counted.rows @ loss / n), float(counted.rows @ loss**2 / n))
-
-
-def counted_rows(model: TreeModel) -> Counted:
-    """Return the rows of S, with values that every split of a box prior sends to the side of the row."""
-    units, k = model.units, model.target.n_classes
-    chosen = np.flatnonzero(units.label >= k)
-    rows = units.rows[chosen & units.rows_all].astype(np.int64)
-    return Counted(model.unit_numbers(chosen), units.label[chosen].astype(np.int64) - k, rows)
+    units, n_classes = post.model.units, post.model.target.n_classes
+    # merged rows of S, with values that every split of a box prior sends to the side of the row
+    counted = np.flatnonzero(units.label >= n_classes)
+    label = units.label[counted].astype(np.int64) - n_classes
+    rows = units.rows[counted & units.rows_all].astype(np.int64)
+    probability = np.take_along_axis(post._values(post.model.unit_numbers(counted)), label[:, None], axis=1)[:, 0]
+    loss, n = np.clip(1.0 - probability, 0.0, 1.0), int(rows.sum())
+    return Losses(n, float(rows @ loss / n), float(rows @ loss**2 / n))
 
 
 def refuse_if_seen(model: TreeModel) -> None:

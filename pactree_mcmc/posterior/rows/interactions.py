@@ -17,7 +17,7 @@ import numpy as np
 from ...core.checks import check_count, check_number, read_generator
 from ...tree.arrays import LEAF, leaf_values
 from ..draws import has_values_by_leaf
-from .training import training_points
+from ..trees.cells import training_points
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,4 +1,4 @@
-"""The cells and splits of drawn trees, by number (formula sheet, section 12.5).
+"""The cells and splits of drawn trees, by number (formula sheet, section 12.5), and rows at which trees are compared.
 
 A cell is the set of training rows of a node; a split is the unordered partition of a cell in two. So a nominal split
 with its sides exchanged is the same split, and so is one with another threshold, or another feature, that divides the
@@ -35,8 +35,6 @@ class Cells(NamedTuple):
     """(n_cells, 2) uint64: hash of the rows in each cell, the same in every posterior of the model."""
     sides: np.ndarray
     """(n_splits, 2) int64: the two cells into which each split divides its cell."""
-    parted: np.ndarray
-    """(n_splits,) int64: the cell that each split divides."""
     offset: np.ndarray
     """(n_trees + 1,) int64: tree t has the cells member[offset[t]:offset[t + 1]]."""
     member: np.ndarray
@@ -98,10 +96,9 @@ def number_cells(model: TreeModel, trees: CodedTrees, max_rows: int = MAX_ROWS) 
     split_of_node = np.full(len(of_node), -1, dtype=np.int64)
     split_of_node[inner[parts]], first_split = number_words(sides[parts].astype(np.uint64) + np.uint64(1))
     offset, member = _by_tree(tree_of_node, of_node, trees.n_trees)
-    parted = of_node[inner[parts]][first_split]
-    chosen = sides[parts][first_split]
-    n_units = model.units.n_units
-    return Cells(of_node, split_of_node, tree_of_node, word[first], chosen, parted, offset, member, len(units), n_units)
+    key_of_cell, sides_of_split = word[first], sides[parts][first_split]
+    n_rows, all_rows = len(units), model.units.n_units
+    return Cells(of_node, split_of_node, tree_of_node, key_of_cell, sides_of_split, offset, member, n_rows, all_rows)
 
 
 def rows_looked_at(model: TreeModel, max_rows: int = MAX_ROWS) -> tuple[np.ndarray, np.ndarray]:
@@ -112,11 +109,48 @@ def rows_looked_at(model: TreeModel, max_rows: int = MAX_ROWS) -> tuple[np.ndarr
     return units, np.ascontiguousarray(key[units])
 
 
+def distinct_rows(model: TreeModel, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return row numbers and units (m,) of at most ``most`` rows that the model does not treat alike.
+
+    Rows are alike if no split separates them and the leaf uses no values of theirs that differ. Of these the first
+    counts. If more than ``most`` remain, those at even steps are chosen, the first and the last one among them.
+    """
+    units = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
+    regressors = model.target.regressors
+    if regressors is None:
+        candidates, more = np.sort(np.unique(units, return_index=True)[1]), []
+    else:
+        candidates, more = np.arange(model.n_rows), [*regressors.T]
+    keys, number = [*model.units.codes[:, units[candidates]], *more], np.zeros(len(candidates), dtype=np.int64)
+    for key in keys:
+        if number.max() + 1 == len(number):
+            break
+        # number the pairs of the columns so far and the next column
+        codes = np.unique(key, return_inverse=True)[1]
+        number = np.unique(number * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1]
+    rows = candidates[np.sort(np.unique(number, return_index=True)[1])]
+    if len(rows) > most:
+        rows = rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
+    return rows, units[rows]
+
+
+def training_points(model: TreeModel, max_points: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return row numbers (m,) and numbers (m, p) that every tree of the model routes as it routes these rows.
+
+    At most ``max_points`` rows, evenly spaced; of rows with equal codes the first. The numbers are one for each code:
+    its smallest value under local cuts, else the cut above it.
+    """
+    rows = np.unique(np.linspace(0, model.n_rows - 1, min(max_points, model.n_rows)).astype(np.int64))
+    units = rows if model.unit_of_row is None else model.unit_of_row[rows]
+    first = np.sort(np.unique(model.units.codes[:, units], axis=1, return_index=True)[1])
+    return rows[first], model.unit_numbers(units[first])
+
+
 def _by_tree(tree: np.ndarray, cell: np.ndarray, n_trees: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the position of the first cell of each tree, and the cells, ascending, each once a tree."""
-    held = cell >= 0
+    has_rows = cell >= 0
     n = int(cell.max(initial=0)) + 1
-    both = tree[held] * n + cell[held]
+    both = tree[has_rows] * n + cell[has_rows]
     both.sort()
     # np.unique hashes, which takes ten times as long for the millions of cells of large trees
     both = both[np.append(True, both[1:] != both[:-1])] if len(both) else both

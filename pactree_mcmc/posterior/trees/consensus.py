@@ -15,8 +15,7 @@ from ...tree.export import MOST_CLASSES
 from ...tree.tree import Tree, stack_trees
 from ..draws import DrawnTrees, has_values_by_leaf
 from ..protocol import AnyPosterior
-from ..rows.training import training_points
-from .cells import rows_looked_at
+from .cells import rows_looked_at, training_points
 from .distances import KINDS, distances_between
 from .joined import Groups, ancestors_of_groups, exact_groups, join_cells
 from .paths import ALL_ROWS, Condition, conditions_in_words, path_to

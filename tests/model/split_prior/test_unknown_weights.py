@@ -190,7 +190,7 @@ REFUSED = {
     "prior": (lambda model: model.log_prior(SPLIT), "depends on the feature weights.*give feature_weights="),
     "too few": (lambda model: model.log_prior(SPLIT, feature_weights=[1.0]), r"shape \(1,\); give shape \(3,\)"),
     "none": (lambda model: model.log_prior(SPLIT, feature_weights=[0, 0, 0]), "give finite weights >= 0, not all 0"),
-    "trees": (lambda model: pt.posterior_from_trees(model, [STUMP]), "trees alone are no draws"),
+    "trees": (lambda model: pt.posterior_from_trees(model, [STUMP]), "trees without feature weights are not draws"),
     "divergence": (lambda model: sampled(model, 20).kl_to_prior(), "the feature weights are unknown"),
     "balance": (lambda model: pt.testing.check_balance("change", model), "checked given the weights"),
 }

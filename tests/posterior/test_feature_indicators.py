@@ -1,4 +1,4 @@
-"""Which features convergence is judged by: those that some chain has, and some chain has not all the time."""
+"""The features whose indicators are checked: those that some chain has, and some chain does not always have."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def of_counts(*counts, often=ALWAYS[2], rare=ONCE):
     return by_hand(MODEL, [often, rare], drawn)
 
 
-def judged(post):
+def checked(post):
     return feature_indicators(post).names
 
 
@@ -41,7 +41,7 @@ INCLUDED = "inclusion of feature 'x1'"
 
 
 @pytest.mark.parametrize(
-    ("counts", "is_judged"),
+    ("counts", "is_checked"),
     [
         ((50, 0, 0, 0), True),  # 0.0125 of all
         ((21, 0, 0, 0), True),
@@ -63,24 +63,24 @@ INCLUDED = "inclusion of feature 'x1'"
         ((980,), False),
     ],
 )
-def test_what_some_chain_has_and_some_has_not(counts, is_judged):
+def test_features_that_some_chain_has_and_some_has_not(counts, is_checked):
     post = of_counts(*counts)
-    assert (INCLUDED in judged(post)) == is_judged
-    assert not any("x0" in name or "x2" in name for name in judged(post))
+    assert (INCLUDED in checked(post)) == is_checked
+    assert not any("x0" in name or "x2" in name for name in checked(post))
 
 
-@pytest.mark.parametrize(("counts", "is_judged"), [((50, 0, 0, 0), True), ((20, 20, 20, 20), False)])
-def test_roots_are_judged_alike(counts, is_judged):
-    """Here what one has is what the other has not."""
-    names = judged(of_counts(*counts, often=STUMP, rare=root_cut()))
-    assert names == (["root feature 'x0'", "inclusion of feature 'x0'"] if is_judged else [])
+@pytest.mark.parametrize(("counts", "is_checked"), [((50, 0, 0, 0), True), ((20, 20, 20, 20), False)])
+def test_roots_are_checked_alike(counts, is_checked):
+    """Each feature at a root is missing at the other root."""
+    names = checked(of_counts(*counts, often=STUMP, rare=root_cut()))
+    assert names == (["root feature 'x0'", "inclusion of feature 'x0'"] if is_checked else [])
     other = pt.Tree([1, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])
-    names = judged(of_counts(*counts, often=other, rare=root_cut()))
-    assert len(names) == (4 if is_judged else 0)
+    names = checked(of_counts(*counts, often=other, rare=root_cut()))
+    assert len(names) == (4 if is_checked else 0)
 
 
-@pytest.mark.parametrize(("n", "is_judged"), [(10, False), (11, True)])
-def test_the_share_does_not_hang_on_how_many_trees_it_is_spread_over(n, is_judged):
+@pytest.mark.parametrize(("n", "is_checked"), [(10, False), (11, True)])
+def test_the_fraction_does_not_depend_on_the_number_of_trees(n, is_checked):
     """10 of 500 draws are 0.02, not more, however many trees they are; 490 are 0.98, not less."""
     rng, stump, root = np.random.default_rng(0), 17, "root feature 'x0'"
     post = by_hand(MODEL, [*ALWAYS[:stump], STUMP, *ALWAYS[stump:]], [np.arange(500) % 36] * 2)
@@ -90,7 +90,7 @@ def test_the_share_does_not_hang_on_how_many_trees_it_is_spread_over(n, is_judge
         for with_cut, other in ((n, stump), (500 - n, cuts[0])):
             drawn = np.concatenate([rng.choice(cut, with_cut), np.full(500 - with_cut, stump)])
             post.tree_of_draw = np.stack([drawn, np.full(500, other)])
-            assert (root in judged(post)) == is_judged
+            assert (root in checked(post)) == is_checked
 
 
 def test_a_feature_of_one_chain_alone_speaks_against_the_draws():
@@ -98,8 +98,8 @@ def test_a_feature_of_one_chain_alone_speaks_against_the_draws():
 
 
 @pytest.mark.planted
-def test_features_judged_by_all_chains_together_are_noticed(monkeypatch):
-    """As they once were: what one chain alone has drowns in the others."""
+def test_features_checked_by_all_chains_together_are_noticed(monkeypatch):
+    """Planted: frequencies over all chains together, in which those of one chain vanish."""
 
     class Pooled:
         @staticmethod
@@ -110,6 +110,6 @@ def test_features_judged_by_all_chains_together_are_noticed(monkeypatch):
             return getattr(np, name)
 
     pooled = of_counts(50, 0, 0, 0)
-    assert INCLUDED in judged(pooled)
+    assert INCLUDED in checked(pooled)
     monkeypatch.setattr(convergence, "np", Pooled())
-    assert INCLUDED not in judged(pooled)
+    assert INCLUDED not in checked(pooled)
