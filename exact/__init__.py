@@ -28,7 +28,9 @@ from .answers import MeanAndVariance, best_by_size, best_log_weight, count_trees
 from .compare import Comparison, compare
 from .design_counts import DesignCounts
 from .exploring import TreesWithin
-from .graph.cells import CellGraph, Intractable, build_graph
+from .graph.building import build_graph
+from .graph.cells import CellGraph
+from .limits.intractable import Intractable
 from .posterior import BestTrees, ExactPosterior
 from .predicting import CellProbabilities
 from .recursion.terms import by_slot, with_terms

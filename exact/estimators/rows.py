@@ -11,7 +11,7 @@ from sklearn.utils.validation import _check_sample_weight
 from pactree_mcmc.core.checks import read_numbers, refuse_other_rows
 from pactree_mcmc.table.validation import read_data
 
-from ..graph.limits import refuse_bytes
+from ..limits.intractable import refuse_bytes
 
 
 class Rows(NamedTuple):

@@ -84,7 +84,7 @@ def build(model: Any, work: Any, budget: int) -> int:
         if budget <= 0:
             return PAUSED
         cell = count[NEXT]
-        cells.first_edge[cell] = count[N_EDGES]
+        cells.start[cell] = count[N_EDGES]
         n_members = np.int64(0)
         if cells.depth[cell] < model.prior.depth_limit:
             n_members = np.int64(find_members(model, work, cell))
@@ -93,8 +93,9 @@ def build(model: Any, work: Any, budget: int) -> int:
                 return status
             expand(model, work, cell, n_members)
         count[NEXT] += 1
-        cells.first_edge[count[NEXT]] = count[N_EDGES]
-        budget -= 1 + p * n_members + count[N_EDGES] - cells.first_edge[cell]
+        cells.stop[cell] = count[N_EDGES]
+        cells.is_splittable[cell] = cells.stop[cell] > cells.start[cell]
+        budget -= 1 + p * n_members + cells.stop[cell] - cells.start[cell]
     return FINISHED
 
 
@@ -139,9 +140,9 @@ def find_or_add(
     split: int,
     size: int,
 ) -> int:
-    """Returns the number of the cell with this hash. A new cell takes its statistics from ``side`` of the scratch.
+    """Return the number of the cell with this hash. A new cell takes its statistics from ``side`` of the scratch.
 
-    Returns UNKNOWN if the cell is not there and no cells are added.
+    Return UNKNOWN if the cell is not there and no cells are added.
     """
     cells, scratch, count = work.cells, work.scratch, work.scratch.count
     if model.split_prior.by_depth and parent >= 0:
@@ -195,14 +196,8 @@ def expand(model: Any, work: Any, cell: int, n_members: int) -> None:
     rule, count = model.split_prior, work.scratch.count
     first, total = count[N_EDGES], 0.0
     for k in range(len(rule.feature)):
-        weight = rule.feature[k].weight
-        if weight <= 0.0 or (takes_turns(rule) and rule.feature[k].turn != work.cells.depth[cell] % rule.n_turns):
-            continue
-        before = count[N_EDGES]
-        if rule.feature[k].nominal:
-            _ask_partitions(model, work, cell, n_members, k)
-        else:
-            _ask_cuts(model, work, cell, n_members, k)
+        weight, before = rule.feature[k].weight, count[N_EDGES]
+        _list_splits_on(model, work, cell, n_members, k)
         ways = count[N_EDGES] - before
         if ways > 0 and is_weighted(rule):
             total += _fraction_weights(rule, work, weight, before, count[N_EDGES])
@@ -216,22 +211,77 @@ def expand(model: Any, work: Any, cell: int, n_members: int) -> None:
 
 @jit
 def has_split(model: Any, work: Any, cell: int, n_members: int) -> bool:
-    """Whether a cell can be split. Adds no edge."""
-    rule, count = model.split_prior, work.scratch.count
+    """Return True if a cell can be split. Adds no edge."""
+    count = work.scratch.count
     before = count[N_EDGES]
-    for k in range(len(rule.feature)):
-        if rule.feature[k].weight <= 0.0:
-            continue
-        if takes_turns(rule) and rule.feature[k].turn != work.cells.depth[cell] % rule.n_turns:
-            continue
-        if rule.feature[k].nominal:
-            _ask_partitions(model, work, cell, n_members, k)
-        else:
-            _ask_cuts(model, work, cell, n_members, k)
+    for k in range(len(model.split_prior.feature)):
+        _list_splits_on(model, work, cell, n_members, k)
         if count[N_EDGES] > before:
             count[N_EDGES] = before
             return True
     return False
+
+
+@jit
+def _list_splits_on(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
+    """Add the splits of a cell on one feature, their weights for now in the place of R."""
+    rule = model.split_prior
+    feature = rule.feature[k]
+    if feature.weight <= 0.0 or (takes_turns(rule) and feature.turn != work.cells.depth[cell] % rule.n_turns):
+        return
+    if feature.nominal:
+        _list_partitions(model, work, cell, n_members, k)
+    else:
+        _list_cuts(model, work, cell, n_members, k)
+
+
+@jit
+def list_known_splits(model: Any, work: Any, cell: int, n_members: int, mode: int) -> None:
+    """Add the splits of a cell whose children are known, or added as ``mode`` says."""
+    count, cells, edges, wanted = work.scratch.count, work.cells, work.edges, work.scratch.wanted
+    first, count[MODE] = count[N_EDGES], mode
+    expand(model, work, cell, n_members)
+    cells.is_splittable[cell] = count[N_EDGES] > first
+    stop = first
+    for e in range(first, count[N_EDGES]):
+        if edges.left[e] != UNKNOWN and edges.right[e] != UNKNOWN:
+            edges.left[stop], edges.right[stop], edges.feature[stop] = edges.left[e], edges.right[e], edges.feature[e]
+            edges.split[stop], edges.log_rule[stop] = edges.split[e], edges.log_rule[e]
+            for i in range(count[N_WANTED]):
+                if wanted[i, 3] == e:
+                    wanted[i, 3] = stop
+            stop += 1
+    cells.start[cell], cells.stop[cell], count[N_EDGES] = first, stop, stop
+
+
+@jit
+def expand_some(model: Any, work: Any, which: np.ndarray, most: int, mode: int) -> int:
+    """List the splits of the cells ``which`` (m,) until there are ``most`` cells.
+
+    In mode FIND these are the splits between known cells, in mode ADD all of them, with new cells. NEXT counts the
+    cells of ``which`` that are listed.
+    """
+    count, cells, enough = work.scratch.count, work.cells, rows_to_split(model, work)
+    if count[N_CELLS] == 0:
+        count[MODE] = ADD
+        add_root(model, work)
+        count[MODE] = FIND
+        cells.is_splittable[0] = has_split(model, work, np.int64(0), find_members(model, work, np.int64(0)))
+    while count[NEXT] < len(which) and count[N_CELLS] < most:
+        cell = which[count[NEXT]]
+        n_members = find_members(model, work, cell)
+        # room for the splits of a child too, which are listed and removed
+        status = room(work, 2 * bound_n_splits(model, work, n_members, cell))
+        if status != FINISHED:
+            return status
+        n_known = count[N_CELLS]
+        list_known_splits(model, work, cell, n_members, mode)
+        count[MODE] = FIND
+        for new in range(n_known, count[N_CELLS]):
+            is_sure = cells.rows[new] >= enough
+            cells.is_splittable[new] = is_sure or has_split(model, work, new, find_members(model, work, new))
+        count[NEXT] += 1
+    return FINISHED
 
 
 @jit
@@ -268,7 +318,7 @@ def _fraction_weights(rule: Any, work: Any, weight: float, first: int, last: int
 
 
 @jit
-def _ask_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
+def _list_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
     """Every cut of an ordered feature: between codes in the cell (local), or inside the box (grid)."""
     rule, scratch = model.split_prior, work.scratch
     n, n_codes = tabulate(work, n_members, k), rule.feature[k].n_codes
@@ -328,7 +378,7 @@ def _cut_to_weigh(model: Any, work: Any, cell: int, k: int, n: int, first: int, 
 
 
 @jit
-def _ask_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
+def _list_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
     """Every way to part the categories in the cell (local) or in the box (grid), the smallest one left."""
     rule, scratch = model.split_prior, work.scratch
     n, everything = tabulate(work, n_members, k), all_bits(rule.feature[k].n_codes)
@@ -403,14 +453,3 @@ def _child(model: Any, work: Any, cell: int, k: int, split: int, side: int) -> i
     child = find_or_add(model, work, word0, word1, side, cell, k, split, size)
     scratch.box[k, 0], scratch.box[k, 1] = old_low, old_high
     return child
-
-
-@jit
-def refill(table: np.ndarray, hashes: np.ndarray, n: int) -> None:
-    """Enter the first ``n`` cells into an empty hash table."""
-    mask = len(table) - 1
-    for cell in range(n):
-        at = np.int64(hashes[cell, 0] & np.uint64(0x3FFFFFFFFFFFFFFF)) & mask
-        while table[at] >= 0:
-            at = (at + 1) & mask
-        table[at] = cell

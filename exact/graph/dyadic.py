@@ -19,9 +19,9 @@ from pactree_mcmc.model import Lowered, TreeModel
 from pactree_mcmc.model.split_prior.geometry import takes_turns, told
 from pactree_mcmc.model.unit_stats import add_unit
 
+from ..limits.intractable import Limit, refuse_bytes
 from .boxes import pack_cut
 from .fixed import cell_scores
-from .limits import Limit, refuse_bytes
 from .progress import Bar
 
 NO_CHILD = -1
@@ -256,16 +256,6 @@ def spread_into(
                 if child[v, k] >= 0:
                     feature[e], log_rule[e] = k, log_fraction[k]
                     e += 1
-
-
-def count_cells(codes: np.ndarray, weight: np.ndarray, levels: int, limit: int, enough: int) -> int:
-    """Cells of a free dyadic graph over units with these codes; counting stops above ``enough``."""
-    total = 0
-    for layer in layers(codes, weight, levels, limit, False):
-        total += layer.n_cells
-        if total > enough:
-            break
-    return total
 
 
 def sorted_units(model: TreeModel) -> Lowered:

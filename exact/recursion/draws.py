@@ -18,8 +18,7 @@ from pactree_mcmc.tree.coded import CodedTrees
 from pactree_mcmc.tree.tree import Tree
 
 from ..graph.boxes import unpack_cuts
-from ..graph.cells import CellGraph
-from ..graph.packed import pack_graph
+from ..graph.cells import CellGraph, pack_graph
 from .inside_outside import CELL, FEATURE, RIGHT, SPLIT, Grown, grow_trees
 
 

@@ -30,7 +30,7 @@ import numpy as np
 
 from pactree_mcmc.core.compile.jit import by_class, jit
 
-from ..graph.packed import children
+from ..graph.cells import children
 from .exponential import exp_down
 
 NEGLIGIBLE = 1e-3

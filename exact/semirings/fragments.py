@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..graph.packed import children
+from ..graph.cells import children
 from .algebras import choose
 from .hulls import Hull
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
 
-from ..graph.packed import children
+from ..graph.cells import children
 from .algebras import add_split, choose, leaf, store
 
 

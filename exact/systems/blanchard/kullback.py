@@ -13,7 +13,7 @@ from pactree_mcmc.model.split_prior.geometry import parts_rows, told
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
-from ...graph.limits import check_cells
+from ...limits.intractable import check_cells
 from .global_splitting import check_global, count_splittings
 
 SPLITS = ("corollary", "counted", "global")

@@ -23,7 +23,8 @@ from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
 from ...answers import best_by_size, best_sums, hull_by_size, most_leaves
-from ...graph.cells import CellGraph, build_graph
+from ...graph.building import build_graph
+from ...graph.cells import CellGraph
 from ...recursion.draws import grow
 from ...recursion.inside_outside import CELL, FEATURE, RIGHT
 from ...recursion.terms import with_terms

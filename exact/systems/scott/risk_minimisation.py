@@ -16,8 +16,9 @@ from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
 from ...answers import best_sums
-from ...graph.cells import CellGraph, build_graph
-from ...graph.limits import Intractable
+from ...graph.building import build_graph
+from ...graph.cells import CellGraph
+from ...limits.intractable import Intractable
 from ...recursion.draws import as_draws, grow
 from ...recursion.inside_outside import CELL, FEATURE, IS_LEFT, PARENT, RIGHT, SPLIT, Grown
 from ...recursion.terms import with_terms

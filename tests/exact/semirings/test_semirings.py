@@ -6,7 +6,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from exact.answers import log_sums
-from exact.graph.packed import pack_graph
+from exact.graph.cells import pack_graph
 from exact.recursion.flow import row_goes_left
 from exact.recursion.inside_outside import grow_trees, inside, inside_cells
 from exact.recursion.terms import likely_part

@@ -7,8 +7,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact import ceilings
-from exact.graph.cells import distinct_points
+from exact.graph.work import distinct_points
+from exact.limits import ceilings
 from tests.problems.drawn import random_problem
 
 N = 6

@@ -1,6 +1,7 @@
 """Sizes of graphs before anything is built, so that intractable problems are refused at once.
 
-Under grids and dyadic cuts there is a lower bound. Under local cuts the size is estimated from random boxes.
+Under grids and dyadic cuts there is a lower bound. Under local cuts the size is estimated from random boxes. Upper
+bounds give the settings that would be tractable.
 
 A cell is the set of rows in a box. With the box shrunk until each of its sides holds a row of the cell there is one box
 for each cell. Sides are drawn one coordinate after the other, among the values of the rows that are left; a box counts
@@ -12,18 +13,23 @@ coordinate all choices are counted instead of drawing one.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.split_prior.geometry import halves_box, has_empty_sides, parts_box, takes_turns, told
+from pactree_mcmc.model.split_prior.geometry import (
+    follows_design,
+    halves_box,
+    has_empty_sides,
+    parts_box,
+    takes_turns,
+    told,
+)
 
-from .dyadic import count_cells
-from .limits import Intractable, Limit
+from .intractable import BYTES_PER_CELL, EDGES_PER_CELL, Intractable, Limit, memory_bytes
 
-SAMPLE_POINTS = 400
-"""Points whose dyadic cells are counted for a lower bound."""
 SAMPLES, FEW_SAMPLES = 400, 100
 """Boxes drawn for all coordinates, and for the first few of them."""
 FEW_BOXES = 30_000
@@ -45,6 +51,10 @@ SPLIT_SECONDS, MEMBER_SECONDS, TERM_SECONDS = 7e-7, 3e-8, 6e-8
 """Processor time for a split, for each coordinate of each row of a cell, and for each split at each depth. Measured on
 a graph of 800,000 cells and 9 million splits (300 rows, 5 columns of 6 values), 2026.
 """
+DEEPEST = 64
+"""Largest depth limit that is tried. Deeper ones change nothing in the bounds."""
+MOST_CODES = 1 << 40
+"""More codes than a feature has."""
 
 
 class SizeEstimate(NamedTuple):
@@ -276,44 +286,135 @@ def as_time(seconds: float) -> str:
     return f"{max(seconds, 1.0):.0f} s of processor time"
 
 
-def least_cells(model: TreeModel, codes: np.ndarray, enough: int) -> int:
-    """A number of cells that the graph is sure to exceed or reach, found without building it;
-    no larger than it takes to exceed ``enough``, where counting costs.
+def least_cells(model: TreeModel, codes: np.ndarray) -> int:
+    """Return a lower bound on the number of cells of a graph over points with ``codes`` (q, P).
+
+    It is the number of boxes around one point that the splits of a tree can make: the coefficients of a product of
+    polynomials, one for each feature, in the number of splits that the sides of the box take.
     """
-    rule, limit = model.split_prior, model.prior_tables.depth_limit
-    if not rule.is_even:
-        # weights may rule splits out
+    rule, limit = model.split_prior, int(model.prior_tables.depth_limit)
+    # weights may rule splits out
+    if not rule.is_even or not (told(parts_box, rule) or (told(halves_box, rule) and not told(takes_turns, rule))):
         return 1
-    usable = model.split_prior.weights(model.n_features) > 0
-    if told(parts_box, rule) or (told(halves_box, rule) and not told(takes_turns, rule)):
-        boxes = _least_boxes(model, codes, limit, usable)
-        if told(parts_box, rule) or boxes > enough:
-            return boxes
-        some = np.random.default_rng(0).permutation(codes.shape[1])[:SAMPLE_POINTS]
-        return count_cells(
-            codes[: model.n_features, some], usable.astype(np.float64), int(model.split_prior.levels), limit, enough
-        )
-    return 1
-
-
-def _least_boxes(model: TreeModel, codes: np.ndarray, limit: int, usable: np.ndarray) -> int:
-    """Boxes around one point that ``limit`` splits can make: a product of polynomials in the splits each side takes."""
     best = 1
     for i in np.linspace(0, codes.shape[1] - 1, min(codes.shape[1], 32)).astype(int):
-        made = [1]
-        for k in np.flatnonzero(usable):
+        boxes = [1]
+        for k in np.flatnonzero(rule.weights(model.n_features) > 0):
             c, n = int(codes[k, i]), int(model.n_codes[k])
-            if told(halves_box, model.split_prior):
-                sides = [1] * (int(model.split_prior.levels) + 1)
+            if told(halves_box, rule):
+                sides = [1] * (int(rule.levels) + 1)
             elif model.columns.categories[k] is not None:
                 sides = [1, (1 << (n - 1)) - 1]
             else:
                 sides = [1, n - 1, c * (n - 1 - c)]
-            longer = [0] * min(len(made) + len(sides) - 1, limit + 1)
-            for a, x in enumerate(made):
-                for b, y in enumerate(sides):
-                    if a + b < len(longer):
-                        longer[a + b] += x * y
-            made = longer
-        best = max(best, sum(made))
+            boxes = _product(boxes, sides, limit)
+        best = max(best, sum(boxes))
     return best
+
+
+class Side(NamedTuple):
+    """Numbers of ranges and of splits of one coordinate."""
+
+    ranges: list[int]
+    """Number of ranges that take at least 0, 1, ... splits."""
+    n_splits: int
+    """Number of splits of the whole range."""
+    n_all_splits: int
+    """Number of splits, summed over all ranges."""
+
+
+def settings_that_fit(model: TreeModel, limit: Limit) -> dict[str, int]:
+    """Return settings each of which, changed alone, makes the graph no larger than allowed, with their largest values.
+
+    As they come from bounds, larger values may be enough too. A cell is a product of ranges, one for each coordinate:
+    intervals of codes, or sets of categories. Under local cuts several products may contain the same rows, so the
+    number of products is an upper bound on the number of cells.
+    """
+    rule, depth = model.split_prior, int(model.prior_tables.depth_limit)
+    out: dict[str, int] = {}
+    if told(follows_design, rule):
+        nodes = np.bincount(np.minimum(model.shape.depth, depth)).cumsum()
+        fits = np.flatnonzero(nodes <= limit.cells)
+        return {"max_depth": int(fits[-1])} if len(fits) and fits[-1] > 0 else {}
+
+    def fits_with(n_codes: int, at_depth: int) -> bool:
+        cells, edges = bound(model, n_codes, at_depth)
+        return cells <= limit.cells and edges <= EDGES_PER_CELL * limit.cells
+
+    widest = int(model.n_codes.max())
+    if told(halves_box, rule):
+        levels = _largest(lambda g: fits_with(1 << g, depth), widest.bit_length() - 2)
+        if levels:
+            out["DyadicCuts"] = levels
+    else:
+        cuts = _largest(lambda g: fits_with(g + 1, depth), widest - 2)
+        if cuts:
+            out["GridCuts" if told(parts_box, rule) else "max_cuts"] = cuts
+    shallow = _largest(lambda d: fits_with(MOST_CODES, d), min(depth - 1, DEEPEST))
+    if shallow:
+        out["max_depth"] = shallow
+    cells, edges = bound(model, MOST_CODES, depth)
+    enough = max(cells, -(-edges // EDGES_PER_CELL))
+    if limit.cells < enough <= memory_bytes() // BYTES_PER_CELL:
+        out["max_cells"] = enough
+    return out
+
+
+def _largest(fits: Callable[[int], bool], most: int) -> int:
+    """Return the largest number up to ``most`` that fits, 0 if none does; smaller ones must fit as well."""
+    low, high = 0, max(most, 0)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
+
+
+def bound(model: TreeModel, n_codes: int, depth: int) -> tuple[int, int]:
+    """Return upper bounds on the cells and splits of trees of this depth, with ``n_codes`` codes an ordered feature."""
+    usable = model.split_prior.coordinate_weights(model.columns) > 0.0
+    sides = [_side(model, c, n_codes) for c in np.flatnonzero(usable)]
+    if told(takes_turns, model.split_prior):
+        levels = sum(len(side.ranges) - 1 for side in sides)
+        boxes = [1 << j for j in range(min(levels, depth) + 1)]
+    else:
+        boxes = [1]
+        for side in sides:
+            boxes = _product(boxes, side.ranges, depth)
+    cells, splittable = sum(boxes), sum(boxes[:depth])
+    edges = splittable * sum(side.n_splits for side in sides)
+    if len(boxes) <= depth:
+        # without the limit the splits are counted, not bounded
+        totals = [sum(side.ranges) for side in sides]
+        counted = sum(cells // total * side.n_all_splits for side, total in zip(sides, totals, strict=True))
+        edges = min(edges, counted)
+    if model.lowered.split_prior.by_depth:
+        layers = len(boxes)
+        cells, edges = cells * layers, edges * layers
+    if told(has_empty_sides, model.split_prior):
+        cells, edges = cells + 1, edges + 2 * len(sides) * (cells + 1)
+    return cells, edges
+
+
+def _side(model: TreeModel, c: int, n_codes: int) -> Side:
+    """Return the ranges of coordinate ``c`` if an ordered one has at most ``n_codes`` codes."""
+    n = int(model.n_codes[c])
+    k = int(model.columns.source[c])
+    if model.columns.categories[k] is not None:
+        return Side([1, (1 << n) - 2], (1 << (n - 1)) - 1, (3**n - 1) // 2 - ((1 << n) - 1))
+    if told(halves_box, model.split_prior):
+        levels = min(n, n_codes).bit_length() - 1
+        return Side([1 << j for j in range(levels + 1)], 1, (1 << levels) - 1)
+    if n > n_codes:
+        # missing values keep a code of their own
+        n = min(n, n_codes + (k in model.columns.twins))
+    return Side([1, 2 * (n - 1), (n - 1) * (n - 2) // 2], n - 1, (n + 1) * n * (n - 1) // 6)
+
+
+def _product(a: list[int], b: list[int], depth: int) -> list[int]:
+    """Return the coefficients of the product of two polynomials, up to ``depth``."""
+    out = [0] * min(len(a) + len(b) - 1, depth + 1)
+    for i, x in enumerate(a):
+        for j, y in enumerate(b):
+            if i + j < len(out):
+                out[i + j] += x * y
+    return out

@@ -9,13 +9,14 @@ import numpy as np
 
 from pactree_mcmc.model import TreeModel
 
-from .answers import log_sum, log_sums, occurrences
+from ..answers import log_sum, log_sums, occurrences
+from ..graph.build import ADD, expand_some
+from ..graph.building import Building
+from ..graph.cells import CellGraph, slot_depths, with_slots
+from ..recursion.terms import by_slot, with_terms
+from ..visited import VisitedPosterior
 from .ceilings import Ceiling, ceiling_of, sum_points
-from .graph.cells import CellGraph, slot_depths
-from .graph.limits import Limit
-from .graph.visited import Building, expand_some
-from .recursion.terms import by_slot, with_terms
-from .visited import VisitedPosterior
+from .intractable import Limit
 
 GROWTH = 0.5
 """Number of cells expanded in a round, relative to those expanded before."""
@@ -30,7 +31,7 @@ class Frontier:
 
     def __init__(self, model: TreeModel, graph: CellGraph, is_open: np.ndarray, ceiling: Any, sums: np.ndarray) -> None:
         self.graph, self.is_open = graph, by_slot(graph, is_open) & (graph.log_split > -np.inf)
-        self.bounded = isinstance(ceiling, Ceiling)
+        self.is_bounded = isinstance(ceiling, Ceiling)
         # without a bound what is hoped for is no more than the cell has as a leaf
         self.log_most = np.where(self.is_open, graph.log_split + by_slot(graph, graph.score), -np.inf)
         if isinstance(ceiling, Ceiling):
@@ -48,7 +49,7 @@ class Frontier:
         """
         if not self.is_open.any():
             return log_sum(self.graph)
-        return log_sum(self.upper_graph()) if self.bounded else np.inf
+        return log_sum(self.upper_graph()) if self.is_bounded else np.inf
 
     def promise(self) -> np.ndarray:
         """Returns how much expanding each cell is likely to increase the sum, (n_cells,), in arbitrary units.
@@ -70,37 +71,38 @@ class Frontier:
         return np.add.reduceat(part, graph.first_slot[:-1])
 
 
-def _look(which: np.ndarray, budget: int, lowered: Any, work: Any, visits: Any) -> int:
-    return expand_some(lowered, work, visits, which, budget)
-
-
-def _sum(first: int, values: np.ndarray, sums: np.ndarray, lowered: Any, work: Any) -> None:
-    sum_points(lowered, work, first, values, sums)
-
-
 def grow_best_first(model: TreeModel, budget: int, limit: Limit) -> VisitedPosterior:
-    """Expands the cells that may add most, until none is left or there are ``budget`` cells."""
-    building, looked, n_rounds = Building(model, limit), np.zeros(0, dtype=bool), 0
+    """Expand the cells that may add most, until none remains or there are ``budget`` cells."""
+    building, is_expanded, n_rounds = Building(model, limit), np.zeros(0, dtype=bool), 0
     ceiling = ceiling_of(model, building.points)
     values = ceiling.values if isinstance(ceiling, Ceiling) else np.zeros((building.points.codes.shape[1], 0))
     sums, which = np.zeros((0, values.shape[1])), np.zeros(1, dtype=np.int64)
     while True:
         building.start_round()
-        building.run(partial(_look, which, budget))
-        n_rounds, done, known = n_rounds + 1, which[: building.n_done], len(sums)
-        sums = np.concatenate([sums, np.zeros((building.n_cells - known, values.shape[1]))])
-        looked = np.concatenate([looked, np.zeros(building.n_cells - known, dtype=bool)])
-        looked[done] = True
-        building.apply(partial(_sum, known, values, sums))
-        graph, number = building.graph()
-        frontier = Frontier(model, graph, ~looked[number], ceiling, sums[number])
+        building.run(partial(_expand, which, budget))
+        n_rounds, n_known = n_rounds + 1, len(sums)
+        sums = np.concatenate([sums, np.zeros((building.n_cells - n_known, values.shape[1]))])
+        is_expanded = np.concatenate([is_expanded, np.zeros(building.n_cells - n_known, dtype=bool)])
+        is_expanded[which[: building.n_done]] = True
+        building.apply(partial(_sum, n_known, values, sums))
+        columns, is_splittable, number = building.columns()
+        graph = with_slots(model, columns, is_splittable)
+        frontier = Frontier(model, graph, ~is_expanded[number], ceiling, sums[number])
         if not frontier.is_open.any() or building.n_cells >= budget:
             upper = frontier.log_upper() + model.prior_tables.log_constant
             no_bound = ceiling if isinstance(ceiling, str) and upper == np.inf else None
             return VisitedPosterior(model, graph, None, upper, no_bound)
-        promise = frontier.excess() if frontier.bounded and n_rounds % LOWERS_BOUND == 0 else frontier.promise()
-        most = max(1, int(GROWTH * looked.sum()))
+        promise = frontier.excess() if frontier.is_bounded and n_rounds % LOWERS_BOUND == 0 else frontier.promise()
+        most = max(1, int(GROWTH * is_expanded.sum()))
         best = np.argsort(-promise, kind="stable")[:most]
         which = number[best[promise[best] > 0.0]]
         if not len(which):
-            which = number[np.flatnonzero(~looked[number] & (np.diff(graph.first_edge) == 0))[:most]]
+            which = number[np.flatnonzero(~is_expanded[number] & (np.diff(graph.first_edge) == 0))[:most]]
+
+
+def _expand(which: np.ndarray, budget: int, lowered: Any, work: Any) -> int:
+    return expand_some(lowered, work, which, budget, ADD)
+
+
+def _sum(first: int, values: np.ndarray, sums: np.ndarray, lowered: Any, work: Any) -> None:
+    sum_points(lowered, work, first, values, sums)

@@ -31,8 +31,8 @@ from pactree_mcmc.model import (
 )
 from pactree_mcmc.posterior.evidence import prior_mass
 
-from .graph.boxes import find_members
-from .graph.work import Points
+from ..graph.boxes import find_members
+from ..graph.work import Points
 
 MOST_LEAVES = 32
 """Numbers of leaves told apart; larger trees count together."""
