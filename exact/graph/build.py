@@ -63,9 +63,9 @@ from .work import (
 
 N_CELLS, N_EDGES, NEXT, MODE, N_WANTED = range(5)
 ADD, ADD_WANTED, FIND = range(3)
-"""What is done about cells that are not there yet: all are added, those of wanted splits, none."""
+"""Modes: new cells are added, only those of wanted splits, or none."""
 UNKNOWN = -1
-"""Number of a cell that is not there."""
+"""Number in place of a cell that the graph does not contain."""
 FINISHED, MORE_CELLS, MORE_EDGES, TOO_MANY_SPLITS, PAUSED = range(5)
 MAX_NOMINAL_SPLITS = 1 << 20
 NEVER = np.int64(1 << 62)
@@ -100,14 +100,14 @@ def build(model: Any, work: Any, budget: int) -> int:
 
 
 @jit
-def room(work: Any, ways: int) -> int:
-    """Whether there is room for the splits of a cell and all they may lead to."""
+def room(work: Any, n_splits: int) -> int:
+    """Return FINISHED if there is room for the splits of a cell and their children, or the array that is full."""
     count, cells = work.scratch.count, work.cells
-    if ways > MAX_NOMINAL_SPLITS:
+    if n_splits > MAX_NOMINAL_SPLITS:
         return TOO_MANY_SPLITS
-    if count[N_CELLS] + 2 * ways + 2 > len(cells.rows) or 2 * (count[N_CELLS] + 2 * ways) > len(cells.table):
+    if count[N_CELLS] + 2 * n_splits + 2 > len(cells.rows) or 2 * (count[N_CELLS] + 2 * n_splits) > len(cells.table):
         return MORE_CELLS
-    if count[N_EDGES] + ways > len(work.edges.left):
+    if count[N_EDGES] + n_splits > len(work.edges.left):
         return MORE_EDGES
     return FINISHED
 
@@ -173,7 +173,7 @@ def find_or_add(
 
 @jit
 def bound_n_splits(model: Any, work: Any, n_members: int, cell: int) -> int:
-    """At least as many as the cell has splits."""
+    """Return an upper bound on the number of splits of a cell."""
     rule = model.split_prior
     total = 0
     for k in range(len(rule.feature)):
@@ -198,13 +198,13 @@ def expand(model: Any, work: Any, cell: int, n_members: int) -> None:
     for k in range(len(rule.feature)):
         weight, before = rule.feature[k].weight, count[N_EDGES]
         _list_splits_on(model, work, cell, n_members, k)
-        ways = count[N_EDGES] - before
-        if ways > 0 and is_weighted(rule):
+        n_splits = count[N_EDGES] - before
+        if n_splits > 0 and is_weighted(rule):
             total += _fraction_weights(rule, work, weight, before, count[N_EDGES])
-        elif ways > 0:
+        elif n_splits > 0:
             total += weight
             for e in range(before, count[N_EDGES]):
-                work.edges.log_rule[e] = log(weight) - log(float(ways))
+                work.edges.log_rule[e] = log(weight) - log(float(n_splits))
     for e in range(first, count[N_EDGES]):
         work.edges.log_rule[e] -= log(total)
 
@@ -286,9 +286,9 @@ def expand_some(model: Any, work: Any, which: np.ndarray, most: int, mode: int) 
 
 @jit
 def rows_to_split(model: Any, work: Any) -> int:
-    """Number of rows from which on every cell has a split, without looking: two of its points differ in some feature.
+    """Return the number of rows from which on every cell has a split, as two of its points differ in some feature.
 
-    More than there can be where the split prior may rule such a split out.
+    NEVER if the split prior may rule such a split out.
     """
     rule, rows = model.split_prior, work.points.rows
     if not parts_rows(rule) or is_weighted(rule) or least_rows(rule) > 1:
@@ -304,9 +304,9 @@ def rows_to_split(model: Any, work: Any) -> int:
 
 @jit
 def _fraction_weights(rule: Any, work: Any, weight: float, first: int, last: int) -> float:
-    """Turn the weights of the splits of a feature, kept in ``log_rule``, into logs of their parts of R.
+    """Replace the weights of the splits of a feature in ``log_rule`` by the logs of their fractions of R.
 
-    Returns the part of the feature, before it is normalised.
+    Return the weight of the feature.
     """
     edges, mass = work.edges, 0.0
     for e in range(first, last):
@@ -319,7 +319,7 @@ def _fraction_weights(rule: Any, work: Any, weight: float, first: int, last: int
 
 @jit
 def _list_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
-    """Every cut of an ordered feature: between codes in the cell (local), or inside the box (grid)."""
+    """Add every cut of an ordered feature: between codes in the cell (local), or inside the box (grid)."""
     rule, scratch = model.split_prior, work.scratch
     n, n_codes = tabulate(work, n_members, k), rule.feature[k].n_codes
     first, last = 1, n
@@ -332,7 +332,7 @@ def _list_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None
     elif has_empty_sides(rule):
         first, last = 0, n + 1 if n > 0 else 1
     sum_from_right(work, n)
-    # what is not weighed needs no numbers of its own
+    # without weights the array is not used
     weighed = _cut_to_weigh(model, work, cell, k, n, first, last) if is_weighted(rule) else scratch.suffix
     taken, number = 0, 0
     for way in range(first, last):
@@ -362,7 +362,7 @@ def _list_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None
 
 @jit
 def _cut_to_weigh(model: Any, work: Any, cell: int, k: int, n: int, first: int, last: int) -> np.ndarray:
-    """Returns what the weights of the cuts of an ordered feature, ways ``first`` to ``last - 1``, have in common."""
+    """Return the part that the weights of the cuts of an ordered feature have in common."""
     rule, scratch, depth = model.split_prior, work.scratch, np.int64(work.cells.depth[cell])
     low, high = span(model, work, k)
     ways = last - first
@@ -379,7 +379,7 @@ def _cut_to_weigh(model: Any, work: Any, cell: int, k: int, n: int, first: int, 
 
 @jit
 def _list_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
-    """Every way to part the categories in the cell (local) or in the box (grid), the smallest one left."""
+    """Add every partition of the categories in the cell (local) or in the box (grid), the smallest one left."""
     rule, scratch = model.split_prior, work.scratch
     n, everything = tabulate(work, n_members, k), all_bits(rule.feature[k].n_codes)
     present = np.int64(0)
@@ -410,7 +410,7 @@ def _list_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) -
 
 @jit
 def _add_edge(model: Any, work: Any, cell: int, k: int, split: int, weight: float) -> None:
-    """Adds a split whose two sides are summed in the scratch, its weight for now in the place of R."""
+    """Add a split whose two sides are summed in the scratch, its weight for now in the place of R."""
     edges, count = work.edges, work.scratch.count
     e = count[N_EDGES]
     edges.left[e] = edges.right[e] = UNKNOWN
@@ -426,7 +426,7 @@ def _add_edge(model: Any, work: Any, cell: int, k: int, split: int, weight: floa
 
 @jit
 def _is_wanted(work: Any, k: int, split: int) -> bool:
-    """Whether a split about to be added is wanted, which is noted."""
+    """Return True if a split about to be added is wanted, and write its number."""
     wanted, count = work.scratch.wanted, work.scratch.count
     for i in range(count[N_WANTED]):
         if wanted[i, 0] == k and (split & wanted[i, 2]) == wanted[i, 1]:
@@ -437,7 +437,7 @@ def _is_wanted(work: Any, k: int, split: int) -> bool:
 
 @jit
 def _child(model: Any, work: Any, cell: int, k: int, split: int, side: int) -> int:
-    """The cell on one side of a split, found or added."""
+    """Return the cell on one side of a split, and add it if it is new."""
     rule, scratch, cells = model.split_prior, work.scratch, work.cells
     if parts_rows(rule):
         if scratch.side_rows[side] == cells.rows[cell]:

@@ -29,9 +29,9 @@ class CellGraph(NamedTuple):
     first_edge: np.ndarray
     """(n_cells + 1,) int64: the splits of cell c are first_edge[c] to first_edge[c + 1] - 1."""
     left: np.ndarray
-    """(n_edges,) int32: child in which the answer is yes."""
+    """(n_edges,) int32: child on the left side of the split."""
     right: np.ndarray
-    """(n_edges,) int32: child in which the answer is no."""
+    """(n_edges,) int32: child on the right side."""
     feature: np.ndarray
     """(n_edges,) int32."""
     split: np.ndarray
@@ -55,7 +55,7 @@ class CellGraph(NamedTuple):
     log_split: np.ndarray
     """(n_slots,) float64: prior factor of a split there; -inf where none is possible; log."""
     layered: bool
-    """Whether slots are by depth."""
+    """True if a cell has a slot for each of its depths."""
 
     def check(self) -> None:
         """Check that the graph can be summed over: parents before children, every slot a prior factor.
@@ -92,7 +92,7 @@ class CellGraph(NamedTuple):
             raise ValueError("every cell needs a slot, and just one unless the graph is layered.")
 
     def slots_at(self, cells: Any, depth: int) -> Any:
-        """Slots of cells that lie at one depth."""
+        """Return the slots of cells at one depth."""
         return self.first_slot[cells] + depth - self.depth[cells] if self.layered else cells
 
     @property
@@ -122,7 +122,7 @@ def is_in_order(
     log_rule: np.ndarray,
     layered: bool,
 ) -> bool:
-    """Whether the edges and slots of the cells follow one another, and edges that may be taken lead to later cells."""
+    """Return True if edges and slots are in the order of cells, and edges of positive weight lead to later cells."""
     if len(edge) != n + 1 or len(slot) != n + 1 or edge[0] != 0 or slot[0] != 0:
         return False
     if edge[n] != len(left) or slot[n] != n_slots or (not layered and n_slots != n):
@@ -174,7 +174,7 @@ def children(graph: Any, e: int, below: int) -> tuple[int, int]:
 
 
 def by_feature(model: TreeModel, graph: CellGraph) -> CellGraph:
-    """The graph with splits by feature: both coordinates of one count alike, and one beyond them all stays so."""
+    """Return the graph with the feature of each split in place of its coordinate."""
     if not model.columns.twins:
         return graph
     feature = np.append(model.columns.source, model.n_features)[graph.feature]
@@ -182,9 +182,9 @@ def by_feature(model: TreeModel, graph: CellGraph) -> CellGraph:
 
 
 def with_slots(model: TreeModel, parts: dict[str, np.ndarray], splittable: np.ndarray | None = None) -> CellGraph:
-    """Give each cell its slots, and each slot its prior factors.
+    """Add the slots of the cells, with their prior factors, to the columns of a graph.
 
-    ``splittable`` (n_cells,) which cells the prior can split, where the graph does not hold all their splits.
+    ``splittable`` (n_cells,) is True for cells that the prior can split, if the graph does not hold all their splits.
     """
     refuse_not_finite(model, parts)
     prior, rows, depth = model.prior_tables, parts["rows"], parts["depth"]
@@ -223,17 +223,17 @@ def is_layered(model: TreeModel) -> bool:
 
 
 def slot_depths(model: TreeModel, graph: CellGraph) -> np.ndarray:
-    """Depth (n_slots,) by which the tree prior of each slot goes; 0 where it is the same at all depths."""
+    """Return the depth (n_slots,) of each slot for the tree prior, 0 if the prior is the same at all depths."""
     return np.zeros(graph.n_slots, dtype=np.int64) if is_flat(model) else _depths(graph.first_slot, graph.depth)
 
 
 def _depths(first_slot: np.ndarray, depth: np.ndarray) -> np.ndarray:
-    """Depth of each slot of cells whose first is at ``depth`` (n_cells,)."""
+    """Return the depth of each slot of cells whose first is at ``depth`` (n_cells,)."""
     return np.arange(first_slot[-1]) - np.repeat(first_slot[:-1] - depth, np.diff(first_slot))
 
 
 def is_flat(model: TreeModel) -> bool:
-    """Whether the tree prior is the same at all depths that splits can reach, so that depth need not be stored."""
+    """Return True if the tree prior is the same at all depths that splits can reach, so that depth is not stored."""
     prior = model.prior_tables
     if prior.depth_limit < model.natural_depth:
         return False

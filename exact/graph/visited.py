@@ -150,7 +150,7 @@ def _pass_on(passing: Any, node: int, cell: int) -> None:
 
 @jit
 def _want_splits(model: Any, work: Any, passing: Any, cell: int, n_members: int) -> None:
-    """The splits of the trees that pass through a cell into ``wanted``, each once; nodes get their number there."""
+    """Write the splits of the trees in a cell into ``wanted``, each once, and their numbers there to the nodes."""
     wanted, n = work.scratch.wanted, np.int64(0)
     node = passing.first_node[cell]
     while node != NONE:
@@ -176,13 +176,13 @@ def _want_splits(model: Any, work: Any, passing: Any, cell: int, n_members: int)
 
 @jit
 def _pass_here(passing: Any, node: int, child: int) -> None:
-    """The child of a node that is the same cell, as all rows go there."""
+    """Add the child of a node to the nodes of its cell, if all rows go to this child."""
     passing.next_node[child], passing.next_node[node] = passing.next_node[node], child
 
 
 @jit
 def _n_left(model: Any, work: Any, k: int, split: int, n_members: int) -> int:
-    """How many of the points of a cell a split sends left."""
+    """Return the number of points of a cell that a split sends left."""
     nominal, n = model.split_prior.feature[k].nominal, 0
     for j in range(n_members):
         n += sends_left(split, work.points.codes[k, work.scratch.members[j]], nominal)
@@ -191,8 +191,8 @@ def _n_left(model: Any, work: Any, k: int, split: int, n_members: int) -> int:
 
 @jit
 def _in_cell(model: Any, work: Any, passing: Any, cell: int, node: int, n_members: int) -> tuple[int, int]:
-    """Returns the split of a node as the cell lists it, and the bits that identify it; a nominal one may be
-    complemented.
+    """Return the split of a node as the cell lists it, and the bits that identify it. The sides of a nominal split may
+    be exchanged.
     """
     rule, box, k = model.split_prior, work.scratch.box, passing.feature[node]
     split, rows, local = passing.split[node], work.cells.rows[cell], parts_rows(rule)
@@ -222,7 +222,7 @@ def _in_cell(model: Any, work: Any, passing: Any, cell: int, node: int, n_member
 
 @jit
 def _low_on_way(rule: Any, passing: Any, node: int, k: int) -> int:
-    """First code of an ordered coordinate in the box of a node."""
+    """Return the first code of an ordered coordinate in the box of a node."""
     low, here = np.int64(0), node
     while passing.parent[here] != NONE:
         up = passing.parent[here]
@@ -234,7 +234,7 @@ def _low_on_way(rule: Any, passing: Any, node: int, k: int) -> int:
 
 @jit
 def _box_on_way(rule: Any, passing: Any, node: int, k: int) -> int:
-    """Categories of a nominal feature in the box of a node."""
+    """Return the categories of a nominal feature in the box of a node."""
     box, here = all_bits(rule.feature[k].n_codes), node
     while passing.parent[here] != NONE:
         up = passing.parent[here]
@@ -247,7 +247,7 @@ def _box_on_way(rule: Any, passing: Any, node: int, k: int) -> int:
 
 @jit
 def _go_down(work: Any, passing: Any, cell: int) -> None:
-    """Take the trees in a cell to its children, by the edges just listed."""
+    """Send the trees in a cell to its children, by the splits just listed."""
     node = passing.first_node[cell]
     while node != NONE:
         e = work.scratch.wanted[passing.want[node], EDGE] if passing.feature[node] != LEAF else NONE

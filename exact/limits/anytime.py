@@ -32,7 +32,7 @@ class Frontier:
     def __init__(self, model: TreeModel, graph: CellGraph, is_open: np.ndarray, ceiling: Any, sums: np.ndarray) -> None:
         self.graph, self.is_open = graph, by_slot(graph, is_open) & (graph.log_split > -np.inf)
         self.is_bounded = isinstance(ceiling, Ceiling)
-        # without a bound what is hoped for is no more than the cell has as a leaf
+        # without a bound the value of the cell as a leaf takes its place
         self.log_most = np.where(self.is_open, graph.log_split + by_slot(graph, graph.score), -np.inf)
         if isinstance(ceiling, Ceiling):
             slots = np.flatnonzero(self.is_open)
@@ -40,19 +40,17 @@ class Frontier:
             self.log_most[slots] = ceiling.log_most(sums[cell], slot_depths(model, graph)[slots])
 
     def upper_graph(self) -> CellGraph:
-        """The graph in which a cell that is not expanded has at least the sum over all trees below it."""
+        """Return the graph in which a cell that is not expanded has at least the sum over all trees below it."""
         return with_terms(self.graph, log_stop=np.logaddexp(self.graph.log_stop, self.log_most))
 
     def log_upper(self) -> float:
-        """Returns the log of an upper bound of the sum over all trees, without the prior's constant; inf if there is
-        none.
-        """
+        """Return the log of an upper bound of the sum over all trees, without the constant of the prior, or inf."""
         if not self.is_open.any():
             return log_sum(self.graph)
         return log_sum(self.upper_graph()) if self.is_bounded else np.inf
 
     def promise(self) -> np.ndarray:
-        """Returns how much expanding each cell is likely to increase the sum, (n_cells,), in arbitrary units.
+        """Return the likely gain of expanding each cell, (n_cells,), in arbitrary units.
 
         This is the probability of the cell as a leaf, times a power of its largest gain. The bound itself is too loose
         for this: by it alone the engine would expand only the largest cells and never reach a probable tree.
@@ -64,7 +62,7 @@ class Frontier:
         return np.add.reduceat(leaf * np.exp(np.maximum(gain, 0.0)), graph.first_slot[:-1])
 
     def excess(self) -> np.ndarray:
-        """Returns how much of the upper bound hangs on what is not known of each cell, (n_cells,)."""
+        """Return the part of the upper bound that is due to the bound of each cell, (n_cells,)."""
         graph = self.upper_graph()
         log_inside = log_sums(graph)
         part = np.where(self.is_open, occurrences(graph, log_inside).slot * np.exp(self.log_most - log_inside), 0.0)

@@ -107,16 +107,17 @@ def estimate_size(model: TreeModel, codes: np.ndarray, limit: Limit, layered: bo
     if is_small or model.lowered.split_prior.by_depth:
         return None
     order = usable[np.lexsort((-distinct, nominal[usable]))]
-    rng, found = np.random.default_rng(20_261_125), None
+    rng, estimate = np.random.default_rng(20_261_125), None
     # weights and the smallest leaf may rule splits out, so that there are fewer cells than boxes
     is_certain = model.split_prior.is_even and model.split_prior.min_leaf == 1
     for n in sorted({min(n, len(order)) for n in NUMBERS_OF_COORDINATES}):
         is_last = n == min(len(order), NUMBERS_OF_COORDINATES[-1])
         boxes = Boxes(model, codes, order[:n], nominal, layered, rng)
-        found = _summary(boxes.draw(SAMPLES if is_last else FEW_SAMPLES), model)
+        estimate = _summary(boxes.draw(SAMPLES if is_last else FEW_SAMPLES), model)
         if is_certain:
-            refuse(found, limit, not is_last)
-    return found if found is not None and found.cells > 0.0 and found.error < LARGEST_ERROR else None
+            refuse(estimate, limit, not is_last)
+    is_useful = estimate is not None and estimate.cells > 0.0 and estimate.error < LARGEST_ERROR
+    return estimate if is_useful else None
 
 
 def _log_boxes(distinct: np.ndarray, nominal: np.ndarray) -> float:
@@ -125,13 +126,13 @@ def _log_boxes(distinct: np.ndarray, nominal: np.ndarray) -> float:
     return float(np.where(nominal, n * math.log(2.0), np.log(n * (n + 1.0) / 2.0)).sum())
 
 
-def refuse(found: SizeEstimate, limit: Limit, at_least: bool) -> None:
+def refuse(estimate: SizeEstimate, limit: Limit, at_least: bool) -> None:
     """Raise Intractable if the estimated cells are too many for certain, or do not fit into memory."""
-    if found.least_cells > limit.cells:
-        raise Intractable(int(min(found.cells, 1e300)), limit.cells, estimate=found.in_words(at_least))
-    least = found.n_bytes * found.least_cells / max(found.cells, 1.0)
+    if estimate.least_cells > limit.cells:
+        raise Intractable(int(min(estimate.cells, 1e300)), limit.cells, estimate=estimate.in_words(at_least))
+    least = estimate.n_bytes * estimate.least_cells / max(estimate.cells, 1.0)
     if least > limit.n_bytes:
-        raise Intractable(int(min(least, 1e300)), limit.n_bytes, "bytes", estimate=found.in_words(at_least))
+        raise Intractable(int(min(least, 1e300)), limit.n_bytes, "bytes", estimate=estimate.in_words(at_least))
 
 
 def _summary(terms: Terms, model: TreeModel) -> SizeEstimate:
@@ -181,8 +182,8 @@ class Boxes:
                 inside = np.isin(code, wanted)
                 outside.append(~np.isin(self.ranks[k], wanted))
             else:
-                low, high, ways = self._interval(np.unique(code))
-                weight *= ways
+                low, high, n_intervals = self._interval(np.unique(code))
+                weight *= n_intervals
                 inside = (code >= low) & (code <= high)
                 wanted = np.unique([low, high])
                 outside += [self.ranks[k] < low, self.ranks[k] > high]
@@ -191,14 +192,14 @@ class Boxes:
         return self._count_last(points, touches, outside, weight)
 
     def _subset(self, values: np.ndarray) -> np.ndarray:
-        """A random subset of the values that is not empty."""
+        """Draw a subset of the values that is not empty."""
         while True:
             some = values[self.rng.random(len(values)) < 0.5]
             if len(some):
                 return some
 
     def _interval(self, values: np.ndarray) -> tuple[int, int, float]:
-        """A random interval between two of the values, both included, and the number of them."""
+        """Draw an interval between two of the values, both included, and return it with the number of intervals."""
         n = len(values)
         low, high = np.sort(self.rng.choice(n + 1, 2, replace=False))
         return int(values[low]), int(values[high - 1]), n * (n + 1) / 2.0
@@ -206,7 +207,7 @@ class Boxes:
     def _count_last(
         self, points: np.ndarray, touches: list[np.ndarray], outside: list[np.ndarray], weight: float
     ) -> tuple[float, ...]:
-        """The terms of one of the boxes that the sides drawn make with all sides of the last coordinate."""
+        """Return the terms of one of the boxes that the sides drawn make with all sides of the last coordinate."""
         code = self.ranks[self.last, points]
         if self.nominal[self.last]:
             values = np.unique(code)
@@ -225,12 +226,12 @@ class Boxes:
                 here = place[touch[points]]
                 held[here] = here
                 nearest = np.maximum(nearest, np.minimum.accumulate(held[::-1])[::-1])
-            ways = n - nearest
-            total = int(ways.sum())
+            n_ends = n - nearest
+            total = int(n_ends.sum())
             if total == 0:
                 return (0.0,) * 5
             weight *= total
-            low = int(self.rng.choice(n, p=ways / total))
+            low = int(self.rng.choice(n, p=n_ends / total))
             high = int(self.rng.integers(nearest[low], n))
             inside = (place >= low) & (place <= high)
             outside = [*outside, self.ranks[self.last] < values[low], self.ranks[self.last] > values[high]]
@@ -240,13 +241,15 @@ class Boxes:
         return self._terms(cell, outside, weight)
 
     def _terms(self, cell: np.ndarray, outside: list[np.ndarray], weight: float) -> tuple[float, ...]:
-        """Cells, rows, splits and depths of one cell, times the number of cells that it stands for."""
+        """Return the terms of one cell, times the number of cells that it represents."""
         present = [len(np.unique(ranks[cell])) for ranks in self.ranks]
         depth = fewest_cuts(np.array(outside))
         if depth > self.limit:
             return (0.0,) * 5
-        ways = (2.0 ** (n - 1) - 1.0 if nominal else n - 1.0 for n, nominal in zip(present, self.nominal, strict=True))
-        splits = sum(ways) if depth < self.limit else 0.0
+        n_splits = (
+            2.0 ** (n - 1) - 1.0 if nominal else n - 1.0 for n, nominal in zip(present, self.nominal, strict=True)
+        )
+        splits = sum(n_splits) if depth < self.limit else 0.0
         layers = 1.0
         if self.trivial:
             splits += 2.0 * len(present)

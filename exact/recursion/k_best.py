@@ -14,7 +14,7 @@ from ..semirings.algebras import Ranked
 
 
 class _Trees:
-    """The best trees below one slot: those found, in order, and the candidates for the next one."""
+    """The best trees below one slot so far, in order, and the candidates for the next one."""
 
     def __init__(self, graph: CellGraph, best: np.ndarray, slot: int, k: int) -> None:
         cell = int(np.searchsorted(graph.first_slot, slot, side="right")) - 1
@@ -37,7 +37,7 @@ class _Trees:
         self.complete = False
 
     def has(self, rank: int) -> bool:
-        """Whether the tree of this rank is found, or known not to be."""
+        """Return True if the tree of this rank is found, or there is no such tree."""
         return self.complete or len(self.found) > rank
 
     def take(self) -> tuple[int, int, int]:
@@ -52,7 +52,7 @@ class _Trees:
 
 
 def rank_trees(graph: CellGraph, best: np.ndarray, k: int) -> tuple[np.ndarray, Ranked]:
-    """Returns the log weights of the ``k`` best trees (or fewer), best first, and the semiring from which to grow them.
+    """Return the log weights of the ``k`` best trees (or fewer), best first, and the semiring from which to grow them.
 
     ``best`` (n_slots,) are the values of `Best`. Time O(k leaves log k), and one pass over the splits of each slot
     used.

@@ -22,8 +22,7 @@ from ...limits.intractable import Intractable
 from ...recursion.draws import as_draws, grow
 from ...recursion.inside_outside import CELL, FEATURE, WANTED
 from ...recursion.terms import by_slot, with_terms
-from ...semirings.fragments import INSIDE, Fragments
-from ...semirings.hulls import Hull
+from ...semirings.hulls import INSIDE, Fragments, Hull
 
 LARGEST_STRENGTH = 1e100
 

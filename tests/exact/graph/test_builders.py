@@ -137,7 +137,7 @@ def test_hopeless_problems_are_refused_at_once(monkeypatch):
     ):
         exact.solve(few, max_cells=1000)
     monkeypatch.setattr(intractable, "memory_bytes", lambda: 1 << 20)
-    with pytest.raises(exact.Intractable, match=r"needs more than the 8,192 cells allowed\. Any one"):
+    with pytest.raises(exact.Intractable, match=r"needs more than the 524,288 bytes .* allowed\. Any one"):
         exact.solve(few)
 
 

@@ -1,0 +1,208 @@
+"""The graph of the cells and splits that the trees near the best one have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.compile.pack import pack
+
+from ..answers import best_sums
+from ..graph.cells import CellGraph
+from .problem import N_SUMS, ROWS, Problem, Root
+from .search import ALLOWED, EVALUATED, Memo, Path, best_value, list_splits, scores_into
+
+STEP = 1 << 18
+"""Number of cells after which the search looks for Ctrl-C, about a second."""
+LARGEST_TABLE = 1 << 22
+"""Largest number of cells whose values are kept, 32 bytes each."""
+MARGIN = 1e-9
+"""Difference of values, relative to the largest, that may be due to rounding."""
+
+
+class NearGraph(NamedTuple):
+    """A graph that contains the trees within some distance of the best one."""
+
+    graph: CellGraph
+    best: np.ndarray
+    """(n_slots,) value of the best tree below each slot."""
+    has_all: bool
+    """True if it contains all trees of the model."""
+    is_complete: bool
+    """True if it contains all trees within the distance."""
+
+
+@dataclass
+class Cell:
+    """A cell at one depth that trees near the best one have."""
+
+    bits: np.ndarray
+    """(W,) uint64."""
+    stats: np.ndarray
+    """(n_stats,) float64."""
+    sums: np.ndarray
+    """(N_SUMS,) int64."""
+    need: float
+    """Smallest value of a tree below the cell that is part of a tree near the best one."""
+    depth: int
+    n_splits: int = 0
+    """Number of all its splits."""
+    edges: tuple[np.ndarray, ...] = ()
+    """Left and right child, coordinate, split and log R of those of its splits that trees near the best one have."""
+
+
+class Search:
+    """Search for the trees of a problem that are near the best one."""
+
+    def __init__(self, problem: Problem, root: Root, max_cells: int) -> None:
+        self.problem, self.root, self.max_cells = problem, root, max_cells
+        self.depth = len(problem.log_stop) - 1
+        n_stats, n_rows = len(root.stats), (self.depth + 1) * problem.most_splits
+        self.path = Path(
+            bits=np.zeros((self.depth + 1, len(root.bits)), dtype=np.uint64),
+            stats=np.zeros((self.depth + 1, n_stats)),
+            sums=np.zeros((self.depth + 1, N_SUMS), dtype=np.int64),
+            feature=np.zeros(n_rows, dtype=np.int64),
+            split=np.zeros(n_rows, dtype=np.int64),
+            left=np.zeros((n_rows + 1, len(root.bits)), dtype=np.uint64),
+            log_rule=np.zeros(n_rows),
+            side_stats=np.zeros((2 * n_rows, n_stats)),
+            side_sums=np.zeros((2 * n_rows, N_SUMS), dtype=np.int64),
+            n_splits=np.zeros(self.depth + 1, dtype=np.int64),
+            side_value=np.zeros(2 * n_rows),
+            log_most=np.zeros(self.depth + 1),
+        )
+        size = max(4, min(1 << (max_cells - 1).bit_length(), LARGEST_TABLE))
+        self.memo = Memo(np.zeros((size, 2), dtype=np.uint64), np.zeros(size), np.zeros(size), np.zeros(2, np.int64))
+        self._packed = pack(problem), pack(self.memo), pack(self.path)
+        score = np.empty(1)
+        scores_into(score, self._packed[0], root.stats[None])
+        self.margin = MARGIN * (1.0 + abs(float(score[0])))
+
+    @property
+    def is_exhausted(self) -> bool:
+        """True if the search was cut off because it had evaluated ``max_cells`` cells."""
+        return bool(self.memo.count[EVALUATED] >= self.max_cells)
+
+    def near(self, epsilon: float) -> NearGraph:
+        """Return the graph of the trees at most ``epsilon`` worse than the best one."""
+        limit, best = self._optimum()
+        graph, has_all = self._graph(limit, best - epsilon - self.margin)
+        is_complete = limit == self.depth and not self.is_exhausted
+        return NearGraph(graph, best_sums(graph), has_all and is_complete, is_complete)
+
+    def _optimum(self) -> tuple[int, float]:
+        """Return the largest depth limit under which the value of the best tree was found, and this value.
+
+        The best tree under a small limit gives the search under the next one a value that is needed.
+        """
+        done, best = 0, -np.inf
+        limit = min(1, self.depth)
+        while True:
+            self._start(limit)
+            value = self._evaluate(0, limit, best - self.margin, True)
+            if self.is_exhausted:
+                return done, best
+            done, best = limit, value
+            if limit == self.depth:
+                return done, best
+            limit = min(2 * limit, self.depth)
+
+    def _start(self, limit: int) -> None:
+        """Set the prior factors under a depth limit, and let the path begin at the root."""
+        problem, most = self.problem, self.path.log_most
+        stop = np.maximum(problem.log_stop, problem.log_forced)
+        most[limit:] = -np.inf
+        for depth in range(limit - 1, -1, -1):
+            most[depth] = problem.log_split[depth] + 2.0 * max(stop[depth + 1], most[depth + 1])
+        self._set_cell(self._new_root(-np.inf))
+
+    def _new_root(self, need: float) -> Cell:
+        return Cell(self.root.bits, self.root.stats, self.root.sums, need, 0)
+
+    def _set_cell(self, cell: Cell) -> None:
+        path, depth = self.path, cell.depth
+        path.bits[depth], path.stats[depth], path.sums[depth] = cell.bits, cell.stats, cell.sums
+
+    def _evaluate(self, depth: int, limit: int, need: float, only: bool) -> float:
+        """Call `best_value` again and again until it has evaluated all cells it needs, or ``max_cells``."""
+        count = self.memo.count
+        while True:
+            count[ALLOWED] = min(count[EVALUATED] + STEP, self.max_cells)
+            value = best_value(*self._packed, depth, limit, need, self.margin, only)
+            if count[EVALUATED] < count[ALLOWED] or self.is_exhausted:
+                return value
+
+    def _graph(self, limit: int, need: float) -> tuple[CellGraph, bool]:
+        """Return the graph of the trees with values of at least ``need``, and True if it has all trees.
+
+        A split belongs to such a tree if the best values of its sides add up to what its cell needs, and a side needs
+        what the cell needs without the split and the best value of the other side. Cells come in order of depth, so
+        that all parents of a cell are known when its splits are chosen.
+        """
+        self._start(limit)
+        cells, has_all = [self._new_root(need)], limit == self.depth
+        number_of: dict[tuple[int, bytes], int] = {}
+        for cell in cells:
+            rows = self._near_splits(cell, limit)
+            has_all = has_all and len(rows) == cell.n_splits
+            sides = (2 * rows[:, None] + [0, 1]).reshape(-1)
+            others = (2 * rows[:, None] + [1, 0]).reshape(-1)
+            path, children = self.path, np.empty(len(sides), dtype=np.int32)
+            bits = np.stack([path.left[rows], cell.bits & ~path.left[rows]], axis=1).reshape(len(sides), -1)
+            needs = cell.need - np.repeat(self._terms(cell.depth, rows), 2) - path.side_value[others]
+            for j, side in enumerate(sides):
+                child = number_of.setdefault((cell.depth + 1, bits[j].tobytes()), len(cells))
+                if child == len(cells):
+                    below = path.side_stats[side].copy(), path.side_sums[side].copy()
+                    cells.append(Cell(bits[j], *below, float(needs[j]), cell.depth + 1))
+                cells[child].need = min(cells[child].need, float(needs[j]))
+                children[j] = child
+            columns = path.feature[rows].astype(np.int32), path.split[rows], path.log_rule[rows]
+            cell.edges = children[0::2], children[1::2], *columns
+        return self._as_graph(cells), has_all
+
+    def _near_splits(self, cell: Cell, limit: int) -> np.ndarray:
+        """List the splits of a cell, and return the rows of ``path`` of those that trees near the best one have."""
+        self._set_cell(cell)
+        if cell.depth == limit:
+            cell.n_splits = list_splits(self._packed[0], self._packed[2], cell.depth)
+            return np.zeros(0, dtype=np.int64)
+        self._evaluate(cell.depth, limit, cell.need, False)
+        cell.n_splits = int(self.path.n_splits[cell.depth])
+        rows = cell.depth * self.problem.most_splits + np.arange(cell.n_splits)
+        value = self._terms(cell.depth, rows) + self.path.side_value[2 * rows] + self.path.side_value[2 * rows + 1]
+        return rows[value >= cell.need]
+
+    def _terms(self, depth: int, rows: np.ndarray) -> np.ndarray:
+        """Return the log prior factors of splits."""
+        return self.problem.log_split[depth] + self.path.log_rule[rows]
+
+    def _as_graph(self, cells: list[Cell]) -> CellGraph:
+        """Return cells and their splits as a graph with one slot a cell."""
+        problem, depth = self.problem, np.array([cell.depth for cell in cells])
+        stats, score = np.array([cell.stats for cell in cells]), np.empty(len(cells))
+        scores_into(score, self._packed[0], stats)
+        can_split = np.array([cell.n_splits > 0 for cell in cells]) & (depth < self.depth)
+        left, right, feature, split, log_rule = (
+            np.concatenate(column) for column in zip(*(cell.edges for cell in cells), strict=True)
+        )
+        return CellGraph(
+            first_edge=np.cumsum([0, *(len(cell.edges[0]) for cell in cells)]),
+            left=left,
+            right=right,
+            feature=feature,
+            split=split,
+            log_rule=log_rule,
+            rows=np.array([cell.sums[ROWS] for cell in cells]),
+            stats=stats,
+            score=score,
+            design=np.zeros(len(cells), dtype=np.int32),
+            depth=depth,
+            first_slot=np.arange(len(cells) + 1),
+            log_stop=np.where(can_split, problem.log_stop[depth], problem.log_forced[depth]) + score,
+            log_split=np.where(can_split, problem.log_split[depth], -np.inf),
+            layered=False,
+        )
