@@ -151,7 +151,7 @@ class Search:
             sides = (2 * rows[:, None] + [0, 1]).reshape(-1)
             others = (2 * rows[:, None] + [1, 0]).reshape(-1)
             path, children = self.path, np.empty(len(sides), dtype=np.int32)
-            bits = np.stack([path.left[rows], cell.bits & ~path.left[rows]], axis=1).reshape(len(sides), -1)
+            bits = np.stack([path.left[rows], cell.bits & ~path.left[rows]], axis=1).reshape(-1, len(cell.bits))
             needs = cell.need - np.repeat(self._terms(cell.depth, rows), 2) - path.side_value[others]
             for j, side in enumerate(sides):
                 child = number_of.setdefault((cell.depth + 1, bits[j].tobytes()), len(cells))
@@ -168,7 +168,8 @@ class Search:
         """List the splits of a cell, and return the rows of ``path`` of those that trees near the best one have."""
         self._set_cell(cell)
         if cell.depth == limit:
-            cell.n_splits = list_splits(self._packed[0], self._packed[2], cell.depth)
+            # whether the cell can be split determines the prior factor of the leaf, unless the prior ends here
+            cell.n_splits = list_splits(self._packed[0], self._packed[2], cell.depth) if limit < self.depth else 0
             return np.zeros(0, dtype=np.int64)
         self._evaluate(cell.depth, limit, cell.need, False)
         cell.n_splits = int(self.path.n_splits[cell.depth])
@@ -185,7 +186,7 @@ class Search:
         problem, depth = self.problem, np.array([cell.depth for cell in cells])
         stats, score = np.array([cell.stats for cell in cells]), np.empty(len(cells))
         scores_into(score, self._packed[0], stats)
-        can_split = np.array([cell.n_splits > 0 for cell in cells]) & (depth < self.depth)
+        can_split = np.array([cell.n_splits > 0 for cell in cells])
         left, right, feature, split, log_rule = (
             np.concatenate(column) for column in zip(*(cell.edges for cell in cells), strict=True)
         )

@@ -209,7 +209,8 @@ def bound(problem: Any, path: Any, stats: np.ndarray, sums: np.ndarray, row: int
 
 @jit
 def _hash(bits: np.ndarray, depth: int, limit: int) -> tuple[np.uint64, np.uint64]:
-    word0, word1 = np.uint64(depth + 1), np.uint64(limit + 1)
+    word0 = mix(np.uint64((depth << 20) + limit + 1))
+    word1 = mix(word0)
     for w in range(bits.shape[1]):
         word0, word1 = mix(word0 ^ bits[depth, w]), mix(word1 + bits[depth, w])
     return mix(word0 ^ word1), mix(word1 + word0)
@@ -247,6 +248,8 @@ def best_value(
 
     If ``only`` is False, the values of the sides of all splits that reach ``need`` are computed, not of the best alone.
     """
+    if depth == limit:
+        return bound(problem, path, path.stats, path.sums, depth, depth, limit)
     word0, word1 = _hash(path.bits, depth, limit)
     if only:
         at = _find(memo, word0, word1)
