@@ -20,7 +20,7 @@ from pactree_mcmc.tree.tree import Tree
 
 from .graph.boxes import unpack_cuts
 from .graph.cells import CellGraph
-from .recursion.k_best import rank_trees
+from .recursion.k_best import count_near, rank_trees
 from .recursion.row_sets import RowSets, Ways, path_probabilities, row_sets
 
 if TYPE_CHECKING:
@@ -280,12 +280,11 @@ class ExploresGraph(AnswersAboutTrees):
         while True:
             k = min(k, most + 1)
             values, ranked = rank_trees(self.graph, self._best_inside, k)
-            near = int(np.sum(values >= values[0] - epsilon))
+            near = count_near(values, epsilon)
             if near < len(values) or len(values) < k or k > most:
                 break
             k *= 2
-        kept = min(near, most)
-        post = self._grown(ranked, np.arange(kept))
+        post = self._grown(ranked, np.arange(min(near, most)))
         log_joint = post.log_prior_of_tree + post.log_score_of_tree
         trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
         return TreesWithin(trees, log_joint, near <= most)

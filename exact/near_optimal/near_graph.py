@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,11 +11,11 @@ from pactree_mcmc.core.compile.pack import pack
 
 from ..answers import best_sums
 from ..graph.cells import CellGraph
-from .problem import N_SUMS, ROWS, Problem, Root
+from .problem import N_SUMS, ROWS, Cell, Problem
 from .search import ALLOWED, EVALUATED, Memo, Path, best_value, list_splits, scores_into
 
 STEP = 1 << 18
-"""Number of cells after which the search looks for Ctrl-C, about a second."""
+"""Number of cells after which the search looks for Ctrl-C first, about a second."""
 LARGEST_TABLE = 1 << 22
 """Largest number of cells whose values are kept, 32 bytes each."""
 MARGIN = 1e-9
@@ -34,29 +34,10 @@ class NearGraph(NamedTuple):
     """True if it contains all trees within the distance."""
 
 
-@dataclass
-class Cell:
-    """A cell at one depth that trees near the best one have."""
-
-    bits: np.ndarray
-    """(W,) uint64."""
-    stats: np.ndarray
-    """(n_stats,) float64."""
-    sums: np.ndarray
-    """(N_SUMS,) int64."""
-    need: float
-    """Smallest value of a tree below the cell that is part of a tree near the best one."""
-    depth: int
-    n_splits: int = 0
-    """Number of all its splits."""
-    edges: tuple[np.ndarray, ...] = ()
-    """Left and right child, coordinate, split and log R of those of its splits that trees near the best one have."""
-
-
 class Search:
     """Search for the trees of a problem that are near the best one."""
 
-    def __init__(self, problem: Problem, root: Root, max_cells: int) -> None:
+    def __init__(self, problem: Problem, root: Cell, max_cells: int) -> None:
         self.problem, self.root, self.max_cells = problem, root, max_cells
         self.depth = len(problem.log_stop) - 1
         n_stats, n_rows = len(root.stats), (self.depth + 1) * problem.most_splits
@@ -117,10 +98,7 @@ class Search:
         most[limit:] = -np.inf
         for depth in range(limit - 1, -1, -1):
             most[depth] = problem.log_split[depth] + 2.0 * max(stop[depth + 1], most[depth + 1])
-        self._set_cell(self._new_root(-np.inf))
-
-    def _new_root(self, need: float) -> Cell:
-        return Cell(self.root.bits, self.root.stats, self.root.sums, need, 0)
+        self._set_cell(self.root)
 
     def _set_cell(self, cell: Cell) -> None:
         path, depth = self.path, cell.depth
@@ -128,12 +106,14 @@ class Search:
 
     def _evaluate(self, depth: int, limit: int, need: float, only: bool) -> float:
         """Call `best_value` again and again until it has evaluated all cells it needs, or ``max_cells``."""
-        count = self.memo.count
+        count, step = self.memo.count, STEP
         while True:
-            count[ALLOWED] = min(count[EVALUATED] + STEP, self.max_cells)
+            count[ALLOWED] = min(count[EVALUATED] + step, self.max_cells)
             value = best_value(*self._packed, depth, limit, need, self.margin, only)
             if count[EVALUATED] < count[ALLOWED] or self.is_exhausted:
                 return value
+            # cells whose values were overwritten are evaluated again, so that steps of one size might never suffice
+            step *= 2
 
     def _graph(self, limit: int, need: float) -> tuple[CellGraph, bool]:
         """Return the graph of the trees with values of at least ``need``, and True if it has all trees.
@@ -143,11 +123,11 @@ class Search:
         that all parents of a cell are known when its splits are chosen.
         """
         self._start(limit)
-        cells, has_all = [self._new_root(need)], limit == self.depth
+        cells, has_all = [replace(self.root, need=need)], limit == self.depth
         number_of: dict[tuple[int, bytes], int] = {}
         for cell in cells:
-            rows = self._near_splits(cell, limit)
-            has_all = has_all and len(rows) == cell.n_splits
+            rows, is_whole = self._near_splits(cell, limit)
+            has_all = has_all and is_whole
             sides = (2 * rows[:, None] + [0, 1]).reshape(-1)
             others = (2 * rows[:, None] + [1, 0]).reshape(-1)
             path, children = self.path, np.empty(len(sides), dtype=np.int32)
@@ -164,18 +144,21 @@ class Search:
             cell.edges = children[0::2], children[1::2], *columns
         return self._as_graph(cells), has_all
 
-    def _near_splits(self, cell: Cell, limit: int) -> np.ndarray:
-        """List the splits of a cell, and return the rows of ``path`` of those that trees near the best one have."""
+    def _near_splits(self, cell: Cell, limit: int) -> tuple[np.ndarray, bool]:
+        """Return the rows in ``path`` of the splits that trees near the best one have, and True if these are all."""
         self._set_cell(cell)
         if cell.depth == limit:
             # whether the cell can be split determines the prior factor of the leaf, unless the prior ends here
-            cell.n_splits = list_splits(self._packed[0], self._packed[2], cell.depth) if limit < self.depth else 0
-            return np.zeros(0, dtype=np.int64)
+            cell.can_split = limit < self.depth and list_splits(self._packed[0], self._packed[2], cell.depth) > 0
+            return np.zeros(0, dtype=np.int64), True
         self._evaluate(cell.depth, limit, cell.need, False)
-        cell.n_splits = int(self.path.n_splits[cell.depth])
-        rows = cell.depth * self.problem.most_splits + np.arange(cell.n_splits)
+        n_splits = int(self.path.n_splits[cell.depth])
+        cell.can_split = n_splits > 0
+        rows = cell.depth * self.problem.most_splits + np.arange(n_splits)
         value = self._terms(cell.depth, rows) + self.path.side_value[2 * rows] + self.path.side_value[2 * rows + 1]
-        return rows[value >= cell.need]
+        is_possible = value > -np.inf
+        is_near = is_possible & (value >= cell.need)
+        return rows[is_near], bool(np.all(is_near == is_possible))
 
     def _terms(self, depth: int, rows: np.ndarray) -> np.ndarray:
         """Return the log prior factors of splits."""
@@ -186,7 +169,7 @@ class Search:
         problem, depth = self.problem, np.array([cell.depth for cell in cells])
         stats, score = np.array([cell.stats for cell in cells]), np.empty(len(cells))
         scores_into(score, self._packed[0], stats)
-        can_split = np.array([cell.n_splits > 0 for cell in cells])
+        can_split = np.array([cell.can_split for cell in cells])
         left, right, feature, split, log_rule = (
             np.concatenate(column) for column in zip(*(cell.edges for cell in cells), strict=True)
         )

@@ -7,6 +7,7 @@ points whose number has this digit, so that a sum is a sum of counts of common b
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -61,8 +62,9 @@ class Problem(NamedTuple):
     """Largest number of splits of a cell."""
 
 
-class Root(NamedTuple):
-    """The cell of all points."""
+@dataclass
+class Cell:
+    """A cell at one depth, with the splits that trees near the best one have."""
 
     bits: np.ndarray
     """(W,) uint64."""
@@ -70,6 +72,12 @@ class Root(NamedTuple):
     """(n_stats,) float64."""
     sums: np.ndarray
     """(N_SUMS,) int64."""
+    need: float = -np.inf
+    """Smallest value of a tree below the cell that is part of a tree near the best one."""
+    depth: int = 0
+    can_split: bool = False
+    edges: tuple[np.ndarray, ...] = ()
+    """Left and right child, coordinate, split and log R of each split."""
 
 
 def has_bounds(model: TreeModel) -> bool:
@@ -85,8 +93,8 @@ def has_bounds(model: TreeModel) -> bool:
     )
 
 
-def new_problem(model: TreeModel, penalty: float | None) -> tuple[Problem, Root] | None:
-    """Return a model in the form of the search, or None if it has no bounds or needs too much memory.
+def new_problem(model: TreeModel, penalty: float | None) -> tuple[Problem, Cell] | None:
+    """Return a model in the form of the search and the cell of all rows, or None without bounds, or too much memory.
 
     With a ``penalty`` the objective is the number of errors plus the penalty per leaf, in place of the log posterior.
     """
@@ -144,7 +152,7 @@ def new_problem(model: TreeModel, penalty: float | None) -> tuple[Problem, Root]
     )
     total = columns.sum(axis=0)
     everything = _as_words(np.ones((1, len(points.rows)), dtype=np.bool_), n_words)[0]
-    return problem, Root(everything, total[:-N_SUMS], total[-N_SUMS:].astype(np.int64))
+    return problem, Cell(everything, total[:-N_SUMS], total[-N_SUMS:].astype(np.int64))
 
 
 def _scores_alone(model: TreeModel, counts: np.ndarray) -> np.ndarray:

@@ -267,16 +267,15 @@ def best_value(
     for row in range(first, first + n):
         term = problem.log_split[depth] + path.log_rule[row]
         left, right = path.side_value[2 * row], path.side_value[2 * row + 1]
-        if depth + 1 < limit and term + left + right >= goal:
+        # a tree of probability zero is not evaluated further, and no side needs a difference of infinities
+        if depth + 1 < limit and -np.inf < term + left + right >= goal:
+            need_left = goal - term - right - margin
             _move_down(path, depth, row, LEFT)
-            left = best_value(
-                problem, memo, path, depth + 1, limit, goal - term - right - margin, margin, np.bool_(True)
-            )
-            if term + left + right >= goal:
+            left = best_value(problem, memo, path, depth + 1, limit, need_left, margin, np.bool_(True))
+            if -np.inf < term + left + right >= goal:
+                need_right = goal - term - left - margin
                 _move_down(path, depth, row, RIGHT)
-                right = best_value(
-                    problem, memo, path, depth + 1, limit, goal - term - left - margin, margin, np.bool_(True)
-                )
+                right = best_value(problem, memo, path, depth + 1, limit, need_right, margin, np.bool_(True))
             path.side_value[2 * row], path.side_value[2 * row + 1] = left, right
         best = max(best, term + left + right)
         if only:

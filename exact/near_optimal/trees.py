@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..graph.cells import CellGraph
 from ..limits.intractable import check_cells
 from ..posterior import BestTrees
 from ..recursion.draws import as_draws, grow
-from ..recursion.k_best import rank_trees
+from ..recursion.k_best import count_near, rank_trees
 from ..recursion.terms import by_slot, with_terms
 from .near_graph import NearGraph, Search
 from .problem import new_problem
@@ -60,14 +61,13 @@ def best_trees(model: TreeModel, k: int, *, penalty: float | None = None, max_ce
     [2, 2, 2]
     """
     k, penalty = check_count("k", k), _check(model, penalty)
-    graph, epsilon = _search(model, penalty, FIRST_EPSILON, max_cells), FIRST_EPSILON
-    values, ranked = rank_trees(graph.graph, graph.best, k)
-    while not graph.has_all and np.sum(values >= values[0] - epsilon) < k and graph.is_complete:
+    near, epsilon = _search(model, penalty, max_cells), FIRST_EPSILON
+    while True:
+        found = near(epsilon)
+        values, ranked = rank_trees(found.graph, found.best, k)
+        if found.has_all or not found.is_complete or count_near(values, epsilon) >= k:
+            return BestTrees(*_grow(model, found.graph, values, ranked, penalty))
         epsilon *= 2.0
-        graph = _search(model, penalty, epsilon, max_cells)
-        values, ranked = rank_trees(graph.graph, graph.best, k)
-    trees, log_joint = _grow(model, graph.graph, values, ranked, penalty)
-    return BestTrees(trees, log_joint)
 
 
 def trees_within(
@@ -134,11 +134,11 @@ def trees_within(
     """
     epsilon = check_number("epsilon", epsilon, "a number >= 0", 0.0)
     most, penalty = check_count("most", most), _check(model, penalty)
-    graph = _search(model, penalty, epsilon, max_cells)
-    values, ranked = rank_trees(graph.graph, graph.best, most + 1)
-    n_near = int(np.sum(values >= values[0] - epsilon))
-    trees, log_joint = _grow(model, graph.graph, values[: min(n_near, most)], ranked, penalty)
-    return TreesWithin(trees, log_joint, n_near <= most and graph.is_complete)
+    found = _search(model, penalty, max_cells)(epsilon)
+    values, ranked = rank_trees(found.graph, found.best, most + 1)
+    n_near = count_near(values, epsilon)
+    trees, log_joint = _grow(model, found.graph, values[: min(n_near, most)], ranked, penalty)
+    return TreesWithin(trees, log_joint, n_near <= most and found.is_complete)
 
 
 def _check(model: TreeModel, penalty: float | None) -> float | None:
@@ -153,11 +153,12 @@ def _check(model: TreeModel, penalty: float | None) -> float | None:
     return check_number("penalty", penalty, "a number >= 0, errors per leaf", 0.0)
 
 
-def _search(model: TreeModel, penalty: float | None, epsilon: float, max_cells: int) -> NearGraph:
+def _search(model: TreeModel, penalty: float | None, max_cells: int) -> Callable[[float], NearGraph]:
+    """Return a function of epsilon that returns a graph of the trees near the best one."""
     check_cells(max_cells)
     prepared = new_problem(model, penalty)
     if prepared is not None:
-        return Search(*prepared, max_cells).near(epsilon)
+        return Search(*prepared, max_cells).near
     graph = build_graph(model, max_cells)
     if penalty is not None:
         counted = graph.stats[:, -model.target.n_classes :]
@@ -165,7 +166,8 @@ def _search(model: TreeModel, penalty: float | None, epsilon: float, max_cells: 
         graph = with_terms(
             graph._replace(score=-errors), log_stop=by_slot(graph, -errors - penalty), log_split=0.0, log_rule=0.0
         )
-    return NearGraph(graph, best_sums(graph), True, True)
+    whole = NearGraph(graph, best_sums(graph), True, True)
+    return lambda epsilon: whole
 
 
 def _grow(

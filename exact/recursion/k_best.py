@@ -12,6 +12,9 @@ import numpy as np
 from ..graph.cells import CellGraph
 from ..semirings.algebras import Ranked
 
+ROUNDING = 1e-10
+"""Difference of log weights, relative to the largest, that counts as a tie."""
+
 
 class _Trees:
     """The best trees below one slot so far, in order, and the candidates for the next one."""
@@ -27,25 +30,23 @@ class _Trees:
         self.weight = graph.log_split[slot] + graph.log_rule[first:last]
         terms = np.full(0, -np.inf) if graph.log_split[slot] == -np.inf else self.weight + best[left] + best[right]
         likeliest = np.argsort(-terms, kind="stable")[:k]
-        self.found: list[tuple[float, int, int, int]] = []
+        self.trees: list[tuple[float, int, int, int]] = []
         self.heap = [(-float(terms[e]), int(e), 0, 0) for e in likeliest if terms[e] > -np.inf]
         if graph.log_stop[slot] > -np.inf:
             self.heap.append((-float(graph.log_stop[slot]), -1, 0, 0))
         heapify(self.heap)
         self.waiting: list[tuple[int, int, int]] = []
-        """Candidates whose subtrees may not have been found yet."""
+        """Candidates whose subtrees may not be known yet."""
         self.complete = False
 
     def has(self, rank: int) -> bool:
         """Return True if the tree of this rank is found, or there is no such tree."""
-        return self.complete or len(self.found) > rank
+        return self.complete or len(self.trees) > rank
 
     def take(self) -> tuple[int, int, int]:
-        """Move the best candidate to those found, and add its neighbours, each from one predecessor only, as
-        candidates.
-        """
+        """Take the best candidate as the next tree, and add its neighbours as candidates, each from one predecessor."""
         negative, e, i, j = heappop(self.heap)
-        self.found.append((-negative, e, i, j))
+        self.trees.append((-negative, e, i, j))
         if e >= 0:
             self.waiting = [(e, i, j + 1), (e, i + 1, j)] if j == 0 else [(e, i, j + 1)]
         return e, i, j
@@ -74,7 +75,7 @@ def rank_trees(graph: CellGraph, best: np.ndarray, k: int) -> tuple[np.ndarray, 
                 asked += missing
                 continue
             here.waiting.pop()
-            lefts, rights = (slots[child].found for child, _ in sides)
+            lefts, rights = (slots[child].trees for child, _ in sides)
             if len(lefts) > i and len(rights) > j:
                 heappush(here.heap, (-float(here.weight[e] + lefts[i][0] + rights[j][0]), e, i, j))
         elif here.heap:
@@ -83,7 +84,12 @@ def rank_trees(graph: CellGraph, best: np.ndarray, k: int) -> tuple[np.ndarray, 
                 asked += [(int(here.left[e]), i), (int(here.right[e]), j)]
         else:
             here.complete = True
-    return np.array([found[0] for found in slots[0].found[:k]]), _as_ranked(slots, graph.n_slots)
+    return np.array([tree[0] for tree in slots[0].trees[:k]]), _as_ranked(slots, graph.n_slots)
+
+
+def count_near(values: np.ndarray, epsilon: float) -> int:
+    """Return the number of falling ``values`` at most ``epsilon`` below the first, ties by rounding included."""
+    return int(np.sum(values >= values[0] - epsilon - ROUNDING * (1.0 + abs(values[0]))))
 
 
 def _as_ranked(slots: dict[int, _Trees], n_slots: int) -> Ranked:
@@ -91,6 +97,6 @@ def _as_ranked(slots: dict[int, _Trees], n_slots: int) -> Ranked:
     rows: list[tuple[int, int, int]] = []
     for slot, here in slots.items():
         first[slot] = len(rows)
-        rows += [(here.first + e if e >= 0 else -1, i, j) for _, e, i, j in here.found]
+        rows += [(here.first + e if e >= 0 else -1, i, j) for _, e, i, j in here.trees]
     split, left, right = (np.ascontiguousarray(c) for c in np.array(rows, dtype=np.int64).reshape(-1, 3).T)
     return Ranked(first, split, left, right)
