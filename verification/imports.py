@@ -37,7 +37,7 @@ EXACT_LAYERS = tuple(
     for name in (
         *("limits.intractable", "limits.sizes", "graph", "semirings", "recursion", "answers", "exploring"),
         *("predicting", "posterior", "visited", "timbertrek", "limits.ceilings", "limits.anytime", "solving"),
-        *("compare", "design_counts", "systems", "estimators"),
+        *("near_optimal", "compare", "design_counts", "systems", "estimators"),
     )
 )
 TABLES_OF_CONTENTS = ("pactree_mcmc", "exact")

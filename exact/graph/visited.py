@@ -201,7 +201,7 @@ def _in_cell(model: Any, work: Any, passing: Any, cell: int, node: int, n_member
     if not rule.feature[k].nominal:
         cut = cut_of(split)
         if is_relative(rule, rows):
-            cut += span(model, work, k)[0] - _low_on_way(rule, passing, node, k)
+            cut += span(model, work, k)[0] - _box_above(rule, passing, node, k)
         elif local:
             n_left = _n_left(model, work, k, split, n_members)
             cut = np.int64(-1) if n_left == 0 else rule.feature[k].n_codes - 1 if n_left == n_members else cut
@@ -212,7 +212,7 @@ def _in_cell(model: Any, work: Any, passing: Any, cell: int, node: int, n_member
         for j in range(n_members):
             present |= np.int64(1) << work.points.codes[k, work.scratch.members[j]]
     elif is_relative(rule, rows):
-        split = moved_bits(split, _box_on_way(rule, passing, node, k), present)
+        split = moved_bits(split, _box_above(rule, passing, node, k), present)
     split &= present
     if split != 0 and split != present and split & (present & -present) == 0:
         passing.left[node], passing.right[node] = passing.right[node], passing.left[node]
@@ -221,26 +221,17 @@ def _in_cell(model: Any, work: Any, passing: Any, cell: int, node: int, n_member
 
 
 @jit
-def _low_on_way(rule: Any, passing: Any, node: int, k: int) -> int:
-    """Return the first code of an ordered coordinate in the box of a node."""
-    low, here = np.int64(0), node
+def _box_above(rule: Any, passing: Any, node: int, k: int) -> int:
+    """Return the first code of an ordered coordinate, or the categories of a nominal one, in the box of a node."""
+    nominal, twin = rule.feature[k].nominal, rule.feature[k].twin
+    box, here = all_bits(rule.feature[k].n_codes) if nominal else np.int64(0), node
     while passing.parent[here] != NONE:
         up = passing.parent[here]
-        if (passing.feature[up] == k or passing.feature[up] == rule.feature[k].twin) and passing.right[up] == here:
-            low = max(low, cut_of(passing.split[up]) + 1)
-        here = up
-    return low
-
-
-@jit
-def _box_on_way(rule: Any, passing: Any, node: int, k: int) -> int:
-    """Return the categories of a nominal feature in the box of a node."""
-    box, here = all_bits(rule.feature[k].n_codes), node
-    while passing.parent[here] != NONE:
-        up = passing.parent[here]
-        if passing.feature[up] == k:
-            left = here == up + 1
-            box &= passing.split[up] if left else ~passing.split[up]
+        if passing.feature[up] == k or passing.feature[up] == twin:
+            if nominal:
+                box &= passing.split[up] if here == up + 1 else ~passing.split[up]
+            elif passing.right[up] == here:
+                box = max(box, cut_of(passing.split[up]) + 1)
         here = up
     return box
 

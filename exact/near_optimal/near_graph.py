@@ -16,6 +16,8 @@ from .search import ALLOWED, EVALUATED, Memo, Path, best_value, list_splits, sco
 
 STEP = 1 << 18
 """Number of cells after which the search looks for Ctrl-C first, about a second."""
+LARGEST_GRAPH = 1 << 20
+"""Largest number of cells of the graph, a kilobyte each."""
 LARGEST_TABLE = 1 << 22
 """Largest number of cells whose values are kept, 32 bytes each."""
 MARGIN = 1e-9
@@ -38,7 +40,8 @@ class Search:
     """Search for the trees of a problem that are near the best one."""
 
     def __init__(self, problem: Problem, root: Cell, max_cells: int) -> None:
-        self.problem, self.root, self.max_cells = problem, root, max_cells
+        self.problem, self.root = problem, root
+        self.max_cells = self.most_evaluated = max_cells
         self.depth = len(problem.log_stop) - 1
         n_stats, n_rows = len(root.stats), (self.depth + 1) * problem.most_splits
         self.path = Path(
@@ -64,14 +67,16 @@ class Search:
 
     @property
     def is_exhausted(self) -> bool:
-        """True if the search was cut off because it had evaluated ``max_cells`` cells."""
-        return bool(self.memo.count[EVALUATED] >= self.max_cells)
+        """True if the search was cut off because it had evaluated too many cells."""
+        return bool(self.memo.count[EVALUATED] >= self.most_evaluated)
 
     def near(self, epsilon: float) -> NearGraph:
         """Return the graph of the trees at most ``epsilon`` worse than the best one."""
         limit, best = self._optimum()
-        graph, has_all = self._graph(limit, best - epsilon - self.margin)
-        is_complete = limit == self.depth and not self.is_exhausted
+        # the values of most cells are in the table by now
+        self.most_evaluated = int(self.memo.count[EVALUATED]) + self.max_cells
+        graph, has_all, is_whole = self._graph(limit, best - epsilon - self.margin)
+        is_complete = is_whole and limit == self.depth
         return NearGraph(graph, best_sums(graph), has_all and is_complete, is_complete)
 
     def _optimum(self) -> tuple[int, float]:
@@ -79,8 +84,8 @@ class Search:
 
         The best tree under a small limit gives the search under the next one a value that is needed.
         """
-        done, best = 0, -np.inf
-        limit = min(1, self.depth)
+        self.most_evaluated = int(self.memo.count[EVALUATED]) + self.max_cells
+        done, best, limit = 0, -np.inf, min(1, self.depth)
         while True:
             self._start(limit)
             value = self._evaluate(0, limit, best - self.margin, True)
@@ -105,18 +110,20 @@ class Search:
         path.bits[depth], path.stats[depth], path.sums[depth] = cell.bits, cell.stats, cell.sums
 
     def _evaluate(self, depth: int, limit: int, need: float, only: bool) -> float:
-        """Call `best_value` again and again until it has evaluated all cells it needs, or ``max_cells``."""
+        """Call `best_value` again and again until it has evaluated all cells it needs, or too many."""
         count, step = self.memo.count, STEP
         while True:
-            count[ALLOWED] = min(count[EVALUATED] + step, self.max_cells)
+            count[ALLOWED] = min(count[EVALUATED] + step, self.most_evaluated)
             value = best_value(*self._packed, depth, limit, need, self.margin, only)
             if count[EVALUATED] < count[ALLOWED] or self.is_exhausted:
                 return value
             # cells whose values were overwritten are evaluated again, so that steps of one size might never suffice
             step *= 2
 
-    def _graph(self, limit: int, need: float) -> tuple[CellGraph, bool]:
-        """Return the graph of the trees with values of at least ``need``, and True if it has all trees.
+    def _graph(self, limit: int, need: float) -> tuple[CellGraph, bool, bool]:
+        """Return the graph of the trees with values of at least ``need``, and two booleans.
+
+        The first is True if the graph has all trees, the second if it was not cut off.
 
         A split belongs to such a tree if the best values of its sides add up to what its cell needs, and a side needs
         what the cell needs without the split and the best value of the other side. Cells come in order of depth, so
@@ -125,9 +132,11 @@ class Search:
         self._start(limit)
         cells, has_all = [replace(self.root, need=need)], limit == self.depth
         number_of: dict[tuple[int, bytes], int] = {}
+        is_whole = True
         for cell in cells:
-            rows, is_whole = self._near_splits(cell, limit)
-            has_all = has_all and is_whole
+            is_whole = is_whole and not self.is_exhausted and len(cells) < LARGEST_GRAPH
+            rows, are_all = self._near_splits(cell, limit if is_whole else cell.depth)
+            has_all = has_all and are_all
             sides = (2 * rows[:, None] + [0, 1]).reshape(-1)
             others = (2 * rows[:, None] + [1, 0]).reshape(-1)
             path, children = self.path, np.empty(len(sides), dtype=np.int32)
@@ -142,14 +151,14 @@ class Search:
                 children[j] = child
             columns = path.feature[rows].astype(np.int32), path.split[rows], path.log_rule[rows]
             cell.edges = children[0::2], children[1::2], *columns
-        return self._as_graph(cells), has_all
+        return self._as_graph(cells), has_all, is_whole
 
     def _near_splits(self, cell: Cell, limit: int) -> tuple[np.ndarray, bool]:
         """Return the rows in ``path`` of the splits that trees near the best one have, and True if these are all."""
         self._set_cell(cell)
         if cell.depth == limit:
             # whether the cell can be split determines the prior factor of the leaf, unless the prior ends here
-            cell.can_split = limit < self.depth and list_splits(self._packed[0], self._packed[2], cell.depth) > 0
+            cell.can_split = cell.depth < self.depth and list_splits(self._packed[0], self._packed[2], cell.depth) > 0
             return np.zeros(0, dtype=np.int64), True
         self._evaluate(cell.depth, limit, cell.need, False)
         n_splits = int(self.path.n_splits[cell.depth])

@@ -95,8 +95,8 @@ def trees_within(
         the number of leaves, to be minimised, in place of the log posterior. Splits that divide the rows of a cell
         alike, on different features, make different trees.
     max_cells : int, default 20,000,000
-        Largest number of cells that are evaluated. If more are needed, the result has the trees that were found
-        with a smaller depth limit, and ``complete`` is False.
+        Largest number of cells that are evaluated for the best tree, and again for the others. If more are needed, the
+        result has trees that were found with a smaller depth limit, and ``complete`` is False.
 
     Returns
     -------
