@@ -8,22 +8,24 @@ points whose number has this digit, so that a sum is a sum of counts of common b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.model import DirichletMultinomial, PacBayesLoss, TreeModel
 from pactree_mcmc.model.leaf.codes import LeafRule
-from pactree_mcmc.model.leaf.compiled import leaf_score
 from pactree_mcmc.model.split_prior.geometry import has_empty_sides, is_weighted, parts_rows, told
 
+from ..graph.fixed import cell_scores
 from ..graph.work import distinct_points
 
 MOST_BYTES = 1 << 28
 """Largest memory of the sets of points by code, and of the splits of the cells on a path."""
 MOST_CATEGORIES = 12
 """Categories of a feature from which on its partitions are too many to be listed in every cell."""
-MOST_WEIGHT = 1 << 40
+MOST_WEIGHT = 1 << 20
+"""Largest sum of the weights, of which scores are tabulated."""
 N_SUMS = 2
 ROWS, SURE_ERRORS = range(N_SUMS)
 """Columns of the sums of a cell: rows, and errors that no tree avoids because points are equal."""
@@ -102,73 +104,63 @@ def new_problem(model: TreeModel, penalty: float | None) -> tuple[Problem, Cell]
         return None
     points, rule, limit = distinct_points(model), model.lowered.split_prior, int(model.prior_tables.depth_limit)
     counted = points.stats[:, -model.target.n_classes :]
-    sure = counted.sum(axis=1) - counted.max(axis=1)
-    columns = np.column_stack([points.stats, points.rows, sure])
+    columns = np.column_stack([points.stats, points.rows, counted.sum(axis=1) - counted.max(axis=1)])
     n_codes = np.where(rule.feature.weight > 0.0, rule.feature.n_codes, 0).astype(np.int64)
-    n_ways = np.where(rule.feature.nominal, 1 << np.minimum(n_codes, MOST_CATEGORIES), n_codes)
-    n_words, most_splits = -(-len(points.rows) // 64), int(n_ways.sum())
+    n_splits = np.where(rule.feature.nominal, 1 << np.minimum(n_codes, MOST_CATEGORIES), n_codes)
+    n_words, most_splits = -(-len(points.rows) // 64), max(int(n_splits.sum()), 1)
     n_bytes = 8 * max(n_words * int(n_codes.sum()), (limit + 2) * most_splits * (2 * columns.shape[1] + n_words + 6))
     if n_bytes > MOST_BYTES or np.any(columns != np.rint(columns)) or columns.sum() > MOST_WEIGHT:
         return None
-    below = [
+    sets = [
         points.codes[c] == code if rule.feature.nominal[c] else points.codes[c] <= code
         for c in range(len(n_codes))
         for code in range(n_codes[c])
     ]
-    digits = [
-        [(column >> b) & 1 == 1 for b in range(int(column.max()).bit_length())] for column in columns.T.astype(np.int64)
-    ]
-    table, alone = model.prior_tables.table, np.zeros((0, 0))
-    if penalty is None and type(model.leaf) is DirichletMultinomial:
-        alone = _scores_alone(model, counted.sum(axis=0))
-    if penalty is None:
-        factors = [
-            np.array(table[name][: limit + 1], dtype=np.float64) for name in ("log_stop", "log_forced", "log_split")
-        ]
-        error_loss = float(model.leaf.lambda1) if isinstance(model.leaf, PacBayesLoss) else 0.0
-        leaf = model.lowered.leaf
-    else:
-        stop = np.full(limit + 1, -penalty)
-        factors, error_loss = [stop, stop, np.zeros(limit + 1)], 1.0
-        leaf = PacBayesLoss(1.0).rule(model.target)
+    whole = columns.astype(np.int64)
+    digits = [[(column >> b) & 1 == 1 for b in range(int(column.max()).bit_length())] for column in whole.T]
     with np.errstate(divide="ignore"):
         log_weight = np.log(rule.feature.weight)
     problem = Problem(
-        below=_as_words(np.array(below).reshape(-1, len(points.rows)), n_words),
+        below=_as_words(sets, len(points.rows)),
         first_code=np.concatenate([[0], np.cumsum(n_codes)]),
         nominal=np.array(rule.feature.nominal),
         log_weight=log_weight,
-        planes=_as_words(np.array([plane for each in digits for plane in each]), n_words),
+        planes=_as_words([plane for each in digits for plane in each], len(points.rows)),
         first_plane=np.cumsum([0, *(len(each) for each in digits)]),
-        log_stop=factors[0],
-        log_forced=factors[1],
-        log_split=factors[2],
-        log_alone=alone,
-        leaf=leaf,
-        error_loss=error_loss,
-        with_rule=penalty is None,
         min_leaf=int(rule.min_leaf),
-        most_splits=max(most_splits, 1),
+        most_splits=most_splits,
+        with_rule=penalty is None,
+        **_scores(model, penalty, limit, int(counted.sum())),
     )
     total = columns.sum(axis=0)
-    everything = _as_words(np.ones((1, len(points.rows)), dtype=np.bool_), n_words)[0]
+    everything = _as_words([np.ones(len(points.rows), dtype=np.bool_)], len(points.rows))[0]
     return problem, Cell(everything, total[:-N_SUMS], total[-N_SUMS:].astype(np.int64))
 
 
-def _scores_alone(model: TreeModel, counts: np.ndarray) -> np.ndarray:
-    """Scores (K, n + 1) of leaves with 0, 1, ..., n rows, all of one class."""
-    n, n_classes = int(counts.max()), len(counts)
-    out = np.zeros((n_classes, n + 1))
-    for c in range(n_classes):
-        stats = np.zeros((n + 1, n_classes))
-        stats[:, c] = np.arange(n + 1)
-        for i in range(1, n + 1):
-            out[c, i] = leaf_score(model.lowered.leaf, stats, i)
-    return out
+def _scores(model: TreeModel, penalty: float | None, limit: int, n: int) -> dict[str, Any]:
+    """Return the fields of a problem of ``n`` rows that hold prior factors, scores and bounds."""
+    alone = np.zeros((0, 0))
+    if penalty is not None:
+        stop, split = np.full(limit + 1, -penalty), np.zeros(limit + 1)
+        leaf = PacBayesLoss(1.0).rule(model.target)
+        factors = {"log_stop": stop, "log_forced": stop, "log_split": split}
+        return factors | {"log_alone": alone, "leaf": leaf, "error_loss": 1.0}
+    names, error_loss = ("log_stop", "log_forced", "log_split"), 0.0
+    factors = {name: np.array(model.prior_tables.table[name][: limit + 1], dtype=np.float64) for name in names}
+    if isinstance(model.leaf, PacBayesLoss):
+        error_loss = float(model.leaf.lambda1)
+    else:
+        alone = np.empty((model.target.n_classes, n + 1))
+        for c in range(len(alone)):
+            stats = np.zeros(alone.T.shape)
+            stats[:, c] = np.arange(n + 1)
+            alone[c] = cell_scores(pack(model.lowered), stats)
+    return factors | {"log_alone": alone, "leaf": model.lowered.leaf, "error_loss": error_loss}
 
 
-def _as_words(sets: np.ndarray, n_words: int) -> np.ndarray:
-    """Return sets of points (m, P) bool as bits (m, n_words) uint64."""
-    padded = np.zeros((len(sets), 64 * n_words), dtype=np.bool_)
-    padded[:, : sets.shape[1]] = sets
+def _as_words(sets: list[np.ndarray], n: int) -> np.ndarray:
+    """Return sets of ``n`` points, m times (n,) bool, as bits (m, W) uint64."""
+    padded = np.zeros((len(sets), 64 * -(-n // 64)), dtype=np.bool_)
+    if sets:
+        padded[:, :n] = sets
     return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
