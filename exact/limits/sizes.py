@@ -162,34 +162,36 @@ class Boxes:
         self.n_codes = self.ranks.max(axis=1) + 1
         self.limit = int(model.prior_tables.depth_limit)
         self.layered, self.trivial = layered, told(has_empty_sides, model.split_prior)
-        # ordered, if there is an ordered one
-        self.last = 0
 
     def draw(self, n_samples: int) -> Terms:
         """Return the terms of ``n_samples`` boxes."""
         return Terms(*np.array([self._one() for _ in range(n_samples)]).T)
 
     def _one(self) -> tuple[float, ...]:
+        """Return the terms of one random box, times the number of choices."""
         points, weight = np.arange(self.ranks.shape[1]), 1.0
         touches: list[np.ndarray] = []
-        outside = []
-        for k in range(1, len(self.ranks)):
-            code = self.ranks[k, points]
+        outside: list[np.ndarray] = []
+        for k in (*range(1, len(self.ranks)), *([0] if self.nominal[0] else [])):
+            ranks, values = self.ranks[k], np.unique(self.ranks[k, points])
+            n = len(values)
             if self.nominal[k]:
-                values = np.unique(code)
                 wanted = self._subset(values)
-                weight *= 2.0 ** len(values) - 1.0
-                inside = np.isin(code, wanted)
-                outside.append(~np.isin(self.ranks[k], wanted))
+                weight *= 2.0**n - 1.0
+                outside.append(~np.isin(ranks, wanted))
             else:
-                low, high, n_intervals = self._interval(np.unique(code))
-                weight *= n_intervals
-                inside = (code >= low) & (code <= high)
-                wanted = np.unique([low, high])
-                outside += [self.ranks[k] < low, self.ranks[k] > high]
-            touches += [self.ranks[k] == value for value in wanted]
-            points = points[inside]
-        return self._count_last(points, touches, outside, weight)
+                low, high = np.sort(self.rng.choice(n + 1, 2, replace=False))
+                wanted = np.unique([values[low], values[high - 1]])
+                weight *= n * (n + 1) / 2.0
+                outside += [ranks < wanted[0], ranks > wanted[-1]]
+            touches += [ranks == value for value in wanted]
+            points = points[~outside[-1][points] & (ranks[points] >= wanted[0])]
+        if not self.nominal[0]:
+            points, n_intervals = self._last_interval(points, touches, outside)
+            weight *= n_intervals
+        if not len(points) or not all(touch[points].any() for touch in touches):
+            return (0.0,) * 5
+        return self._terms(points, outside, weight)
 
     def _subset(self, values: np.ndarray) -> np.ndarray:
         """Draw a subset of the values that is not empty."""
@@ -198,47 +200,31 @@ class Boxes:
             if len(some):
                 return some
 
-    def _interval(self, values: np.ndarray) -> tuple[int, int, float]:
-        """Draw an interval between two of the values, both included, and return it with the number of intervals."""
-        n = len(values)
-        low, high = np.sort(self.rng.choice(n + 1, 2, replace=False))
-        return int(values[low]), int(values[high - 1]), n * (n + 1) / 2.0
+    def _last_interval(
+        self, points: np.ndarray, touches: list[np.ndarray], outside: list[np.ndarray]
+    ) -> tuple[np.ndarray, int]:
+        """Draw an interval of the first coordinate such that all other sides are touched.
 
-    def _count_last(
-        self, points: np.ndarray, touches: list[np.ndarray], outside: list[np.ndarray], weight: float
-    ) -> tuple[float, ...]:
-        """Return the terms of one of the boxes that the sides drawn make with all sides of the last coordinate."""
-        code = self.ranks[self.last, points]
-        if self.nominal[self.last]:
-            values = np.unique(code)
-            wanted = self._subset(values)
-            weight *= 2.0 ** len(values) - 1.0
-            inside = np.isin(code, wanted)
-            touches = [*touches, *(self.ranks[self.last] == value for value in wanted)]
-            outside = [*outside, ~np.isin(self.ranks[self.last], wanted)]
-        else:
-            values, place = np.unique(code, return_inverse=True)
-            n = len(values)
-            nearest = np.arange(n)
-            for touch in touches:
-                # the first value from each one on at which this side is touched
-                held = np.full(n, n)
-                here = place[touch[points]]
-                held[here] = here
-                nearest = np.maximum(nearest, np.minimum.accumulate(held[::-1])[::-1])
-            n_ends = n - nearest
-            total = int(n_ends.sum())
-            if total == 0:
-                return (0.0,) * 5
-            weight *= total
-            low = int(self.rng.choice(n, p=n_ends / total))
-            high = int(self.rng.integers(nearest[low], n))
-            inside = (place >= low) & (place <= high)
-            outside = [*outside, self.ranks[self.last] < values[low], self.ranks[self.last] > values[high]]
-        cell = points[inside]
-        if not len(cell) or not all(touch[cell].any() for touch in touches):
-            return (0.0,) * 5
-        return self._terms(cell, outside, weight)
+        Return the points in it and the number of such intervals, and add its two sides to ``outside``.
+        """
+        ranks = self.ranks[0]
+        values, place = np.unique(ranks[points], return_inverse=True)
+        n = len(values)
+        nearest = np.arange(n)
+        for touch in touches:
+            # the first value from each one on at which this side is touched
+            held = np.full(n, n)
+            here = place[touch[points]]
+            held[here] = here
+            nearest = np.maximum(nearest, np.minimum.accumulate(held[::-1])[::-1])
+        n_ends = n - nearest
+        total = int(n_ends.sum())
+        if total == 0:
+            return points[:0], 0
+        low = int(self.rng.choice(n, p=n_ends / total))
+        high = int(self.rng.integers(nearest[low], n))
+        outside += [ranks < values[low], ranks > values[high]]
+        return points[(place >= low) & (place <= high)], total
 
     def _terms(self, cell: np.ndarray, outside: list[np.ndarray], weight: float) -> tuple[float, ...]:
         """Return the terms of one cell, times the number of cells that it represents."""
