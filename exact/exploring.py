@@ -20,7 +20,7 @@ from pactree_mcmc.tree.tree import Tree
 
 from .graph.boxes import unpack_cuts
 from .graph.cells import CellGraph
-from .recursion.k_best import count_near, rank_trees
+from .recursion.k_best import rank_trees
 from .recursion.row_sets import RowSets, Ways, path_probabilities, row_sets
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ class ExploresGraph(AnswersAboutTrees):
 
         Notes
         -----
-        Finds the k most probable trees, doubling k until the last is outside: time and memory as of `best_trees`.
+        Finds the most probable trees one by one, until one is outside: time and memory as of `best_trees`.
 
         Examples
         --------
@@ -276,18 +276,12 @@ class ExploresGraph(AnswersAboutTrees):
         ([2, 2, 2], True)
         """
         epsilon = check_number("epsilon", epsilon, "a number >= 0, nats", 0.0)
-        most, k = check_count("most", most), 64
-        while True:
-            k = min(k, most + 1)
-            values, ranked = rank_trees(self.graph, self._best_inside, k)
-            near = count_near(values, epsilon)
-            if near < len(values) or len(values) < k or k > most:
-                break
-            k *= 2
-        post = self._grown(ranked, np.arange(min(near, most)))
+        most = check_count("most", most)
+        values, ranked = rank_trees(self.graph, self._best_inside, most + 1, epsilon)
+        post = self._grown(ranked, np.arange(min(len(values), most)))
         log_joint = post.log_prior_of_tree + post.log_score_of_tree
         trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
-        return TreesWithin(trees, log_joint, near <= most)
+        return TreesWithin(trees, log_joint, len(values) <= most)
 
     def path_probabilities(self, post: SampledPosterior, cell: np.ndarray, parent: np.ndarray) -> np.ndarray:
         """Exact probabilities (m,) of decision paths that draws have: of cells one after the other from the root.

@@ -18,7 +18,7 @@ from ..graph.cells import CellGraph
 from ..limits.intractable import check_cells
 from ..posterior import BestTrees
 from ..recursion.draws import as_draws, grow
-from ..recursion.k_best import count_near, rank_trees
+from ..recursion.k_best import rank_trees
 from ..recursion.terms import by_slot, with_terms
 from .near_graph import NearGraph, Search
 from .problem import new_problem
@@ -64,8 +64,9 @@ def best_trees(model: TreeModel, k: int, *, penalty: float | None = None, max_ce
     near, epsilon = _search(model, penalty, max_cells), FIRST_EPSILON
     while True:
         found = near(epsilon)
-        values, ranked = rank_trees(found.graph, found.best, k)
-        if found.has_all or not found.is_complete or count_near(values, epsilon) >= k:
+        is_last = found.has_all or not found.is_complete
+        values, ranked = rank_trees(found.graph, found.best, k, np.inf if is_last else epsilon)
+        if is_last or len(values) == k:
             return BestTrees(*_grow(model, found.graph, values, ranked, penalty))
         epsilon *= 2.0
 
@@ -135,10 +136,9 @@ def trees_within(
     epsilon = check_number("epsilon", epsilon, "a number >= 0", 0.0)
     most, penalty = check_count("most", most), _check(model, penalty)
     found = _search(model, penalty, max_cells)(epsilon)
-    values, ranked = rank_trees(found.graph, found.best, most + 1)
-    n_near = count_near(values, epsilon)
-    trees, log_joint = _grow(model, found.graph, values[: min(n_near, most)], ranked, penalty)
-    return TreesWithin(trees, log_joint, n_near <= most and found.is_complete)
+    values, ranked = rank_trees(found.graph, found.best, most + 1, epsilon)
+    trees, log_joint = _grow(model, found.graph, values[:most], ranked, penalty)
+    return TreesWithin(trees, log_joint, len(values) <= most and found.is_complete)
 
 
 def _check(model: TreeModel, penalty: float | None) -> float | None:

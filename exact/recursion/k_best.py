@@ -52,12 +52,13 @@ class _Trees:
         return e, i, j
 
 
-def rank_trees(graph: CellGraph, best: np.ndarray, k: int) -> tuple[np.ndarray, Ranked]:
-    """Return the log weights of the ``k`` best trees (or fewer), best first, and the semiring from which to grow them.
+def rank_trees(graph: CellGraph, best: np.ndarray, k: int, epsilon: float = np.inf) -> tuple[np.ndarray, Ranked]:
+    """Return the log weights of the ``k`` best trees, best first, and the semiring from which to grow them.
 
-    ``best`` (n_slots,) are the values of `Best`. Time O(k leaves log k), and one pass over the splits of each slot
-    used.
+    There are fewer if no others have log weights at most ``epsilon`` below the best, ties by rounding included.
+    ``best`` (n_slots,) are the values of `Best`. Time O(k leaves log k), and a pass over the splits of each slot used.
     """
+    lowest = best[0] - epsilon - ROUNDING * (1.0 + abs(best[0]))
     slots: dict[int, _Trees] = {0: _Trees(graph, best, 0, k)}
     asked = [(0, k - 1)]
     while asked:
@@ -65,7 +66,7 @@ def rank_trees(graph: CellGraph, best: np.ndarray, k: int) -> tuple[np.ndarray, 
         if slot not in slots:
             slots[slot] = _Trees(graph, best, slot, k)
         here = slots[slot]
-        if here.has(rank):
+        if here.has(rank) or (slot == 0 and here.trees and here.trees[-1][0] < lowest):
             asked.pop()
         elif here.waiting:
             e, i, j = here.waiting[-1]
@@ -84,12 +85,8 @@ def rank_trees(graph: CellGraph, best: np.ndarray, k: int) -> tuple[np.ndarray, 
                 asked += [(int(here.left[e]), i), (int(here.right[e]), j)]
         else:
             here.complete = True
-    return np.array([tree[0] for tree in slots[0].trees[:k]]), _as_ranked(slots, graph.n_slots)
-
-
-def count_near(values: np.ndarray, epsilon: float) -> int:
-    """Return the number of falling ``values`` at most ``epsilon`` below the first, ties by rounding included."""
-    return int(np.sum(values >= values[0] - epsilon - ROUNDING * (1.0 + abs(values[0]))))
+    values = np.array([tree[0] for tree in slots[0].trees[:k]])
+    return values[values >= lowest], _as_ranked(slots, graph.n_slots)
 
 
 def _as_ranked(slots: dict[int, _Trees], n_slots: int) -> Ranked:
