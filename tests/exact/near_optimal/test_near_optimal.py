@@ -12,6 +12,7 @@ from exact.near_optimal.problem import has_bounds, new_problem
 RNG = np.random.default_rng(3)
 X = RNG.integers(0, 3, (16, 3)).astype(float)
 Y = RNG.integers(0, 2, 16)
+BITS = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]] * 4)
 MIXED = pd.DataFrame({"a": X[:, 0], "b": pd.Categorical.from_codes(X[:, 1].astype(int), list("pqr")), "c": X[:, 2]})
 GAPS = np.where(RNG.random(X.shape) < 0.2, np.nan, X)
 SHALLOW = pt.ChipmanPrior(0.9, 1.0, max_depth=3)
@@ -25,6 +26,7 @@ TABLES = {
     "two classes": table(X, Y, tree_prior=SHALLOW),
     "three classes": table(X, RNG.integers(0, 3, 16), tree_prior=SHALLOW),
     "no depth limit": table(X[:8, :2], Y[:8]),
+    "both columns together": table(BITS, BITS[:, 0] != BITS[:, 1], tree_prior=pt.ChipmanPrior(0.5, 1.0, max_depth=3)),
     "depth 1": table(X, Y, tree_prior=pt.ChipmanPrior(max_depth=1)),
     "depth 0": table(X, Y, tree_prior=pt.ChipmanPrior(max_depth=0)),
     "leaf penalty": table(X, Y, tree_prior=pt.LeafPenalty(1.5, max_depth=3)),
@@ -118,6 +120,7 @@ def test_a_full_table_and_many_interruptions_change_nothing(monkeypatch):
 
 @pytest.mark.planted
 def test_a_bound_that_is_too_small_is_seen(monkeypatch):
+    """Where two splits one below the other are worth it, but not the first alone."""
 
     def low(model, penalty):
         problem, root = new_problem(model, penalty)
@@ -125,7 +128,7 @@ def test_a_bound_that_is_too_small_is_seen(monkeypatch):
 
     monkeypatch.setattr(trees, "new_problem", low)
     with pytest.raises(AssertionError):
-        check(epsilon=6.0)
+        check("both columns together", 0.5)
 
 
 @pytest.mark.planted
