@@ -40,7 +40,7 @@ class _Trees:
         self.complete = False
 
     def has(self, rank: int) -> bool:
-        """Return True if the tree of this rank is found, or there is no such tree."""
+        """Return True if the tree of this rank is found, or there are fewer trees."""
         return self.complete or len(self.trees) > rank
 
     def take(self) -> tuple[int, int, int]:

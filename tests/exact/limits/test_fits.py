@@ -1,4 +1,4 @@
-"""What Intractable says fits does fit, found without building the graph that does not."""
+"""Settings that Intractable names as tractable are so, found without building the graph that is not."""
 
 import pickle
 

@@ -120,7 +120,7 @@ def test_a_full_table_and_many_interruptions_change_nothing(monkeypatch):
 
 @pytest.mark.planted
 def test_a_bound_that_is_too_small_is_seen(monkeypatch):
-    """Where two splits one below the other are worth it, but not the first alone."""
+    """Two splits, one below the other, improve the tree, but not the first alone."""
 
     def low(model, penalty):
         problem, root = new_problem(model, penalty)

@@ -35,7 +35,7 @@ each_seed = pytest.mark.parametrize("seed", SEEDS)
 
 
 def mean_and_variance(reference, statistic):
-    """By enumeration."""
+    """Return mean and variance of a statistic by enumeration."""
     values = np.array([statistic(tree) for tree, _ in reference.posterior()], dtype=float)
     weights = np.array([probability for _, probability in reference.posterior()])
     mean = weights @ values
