@@ -2,6 +2,7 @@
 
 Posterior: solve, ExactPosterior, visited, VisitedPosterior, BestTrees, CellProbabilities, MeanAndVariance, TreesWithin,
 Intractable.
+Near-optimal trees without the sum: best_trees, trees_within.
 Comparison: compare, Comparison.
 For other programs: to_timbertrek.
 Progressive mixture: progressive_mixture, ProgressiveMixture, data_dependent_mixture, DataDependentMixture; bounds
@@ -28,7 +29,10 @@ from .answers import MeanAndVariance, best_by_size, best_log_weight, count_trees
 from .compare import Comparison, compare
 from .design_counts import DesignCounts
 from .exploring import TreesWithin
-from .graph.cells import CellGraph, Intractable, build_graph
+from .graph.building import build_graph
+from .graph.cells import CellGraph
+from .limits.intractable import Intractable
+from .near_optimal.trees import best_trees, trees_within
 from .posterior import BestTrees, ExactPosterior
 from .predicting import CellProbabilities
 from .recursion.terms import by_slot, with_terms
@@ -115,6 +119,7 @@ __all__ = [
     "adaptive_rate",
     "best_by_size",
     "best_log_weight",
+    "best_trees",
     "build_graph",
     "by_slot",
     "check_local_rule",
@@ -143,6 +148,7 @@ __all__ = [
     "solve",
     "solve_global_splitting",
     "to_timbertrek",
+    "trees_within",
     "vc_failure",
     "vc_failure_iid",
     "vc_kl_bound",

@@ -9,10 +9,9 @@ import numpy as np
 
 from pactree_mcmc.core.checks import check_count, check_type, read_array, read_numbers
 
-from .graph.cells import CellGraph, Intractable
-from .graph.limits import refuse_bytes
-from .graph.packed import pack_graph
+from .graph.cells import CellGraph, pack_graph
 from .graph.progress import Bar
+from .limits.intractable import Intractable, refuse_bytes
 from .recursion.inside_outside import Occurrences, inside, outside
 from .recursion.terms import LOSS, by_slot, counting_terms, likely_part, with_terms
 from .semirings.algebras import (

@@ -106,7 +106,7 @@ class DesignCounts:
         return self
 
     def __add__(self, other: DesignCounts) -> DesignCounts:
-        """Returns the counts of the rows of both, which must have the same design."""
+        """Return the counts of the rows of both, which must have the same design."""
         if not isinstance(other, DesignCounts):
             return NotImplemented
         if repr(self._design()) != repr(other._design()):
@@ -124,7 +124,7 @@ class DesignCounts:
         return sum(len(piece[0]) for piece in self._pieces)
 
     def model(self, **model_parts: Any) -> TreeModel:
-        """Returns the model of all rows added; ``tree_prior``, ``leaf`` and other arguments as for `TreeModel`.
+        """Return the model of all rows added; ``tree_prior``, ``leaf`` and other arguments as for `TreeModel`.
 
         Raises
         ------
@@ -144,17 +144,17 @@ class DesignCounts:
         return TreeModel(X, y, split_prior=self.split_prior, **given, **model_parts)
 
     def solve(self, *, max_cells: int = 20_000_000, **model_parts: Any) -> ExactPosterior:
-        """Returns the exact posterior of all rows added: ``exact.solve(counts.model(...))``."""
+        """Return the exact posterior of all rows added: ``exact.solve(counts.model(...))``."""
         return solve(self.model(**model_parts), max_cells=max_cells)
 
     def __getstate__(self) -> dict[str, Any]:
-        # what travels between workers are counts, not rows
+        # counts are sent between workers, not rows
         if self._pieces:
             self._merge()
         return vars(self)
 
     def _design(self) -> list:
-        """What identifies the design."""
+        """Return what identifies the design."""
         q = self.split_prior
         if isinstance(q, parts.DyadicCuts):
             return ["dyadic", q.levels, q.cyclic, np.asarray(q.bounds, dtype=np.float64).tolist()]
@@ -203,7 +203,7 @@ class DesignCounts:
             self._merge()
 
     def _merge(self) -> None:
-        """All pieces as one, a row for each finest cell and class."""
+        """Merge all pieces into one, with a row for each finest cell and class."""
         X, y, weight, estimation = (np.concatenate(columns) for columns in zip(*self._pieces, strict=True))
         if len(X) > 1:
             X, y, weight, estimation = self._merged(X, y, weight, estimation)
@@ -242,7 +242,7 @@ def learn_rows(X: Any) -> Any:
 def _merged_numbers(
     split_prior: SplitPrior, X: np.ndarray, y: np.ndarray, weight: np.ndarray, estimation: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """A cell's rows as two: mean plus and minus the standard deviation, half the weight each."""
+    """Return two rows for the rows of each cell: mean plus and minus the standard deviation, half the weight each."""
     leaf = parts.NormalInverseGamma(0.0, 1.0, 1.0, 1.0)
     merged = TreeModel(X, y, split_prior=split_prior, sample_weight=weight, leaf=leaf)
     if merged.unit_of_row is None:

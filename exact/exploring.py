@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.core.checks import Seed, check_count, check_number
+from pactree_mcmc.core.checks import Seed, check_count, check_number, read_array, read_generator
 from pactree_mcmc.posterior.trees.answers import AnswersAboutTrees
 from pactree_mcmc.posterior.trees.credible_set import CredibleSet, check_mass, credible_set_of
 from pactree_mcmc.posterior.trees.paths import Condition, conditions_in_words
 from pactree_mcmc.posterior.trees.support import CELL, SPLIT, Support, likely, split_keys, with_split
+from pactree_mcmc.tree.arrays import LEAF
+from pactree_mcmc.tree.routing import Routes
 from pactree_mcmc.tree.tree import Tree
 
 from .graph.boxes import unpack_cuts
 from .graph.cells import CellGraph
 from .recursion.k_best import rank_trees
-from .recursion.row_paths import path_probabilities
-from .recursion.row_sets import RowSets, Ways, row_sets
+from .recursion.row_sets import RowSets, Ways, path_probabilities, row_sets
 
 if TYPE_CHECKING:
     from pactree_mcmc.posterior.draws import DrawnTrees
@@ -36,7 +38,92 @@ class TreesWithin(NamedTuple):
     log_joint: np.ndarray
     """(k,): log prior plus log score of each, nats."""
     complete: bool
-    """Whether all are listed; False if there are more than ``most``."""
+    """True if all are listed, False if there are more than ``most``, or the search was cut off."""
+
+    def ambiguity(self, X: Any) -> float:
+        """Return the fraction of rows for which some tree predicts another class than the best tree.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            New rows, or those of training.
+
+        Raises
+        ------
+        ValueError
+            If the trees do not predict classes.
+
+        Notes
+        -----
+        Marx, Calmon and Ustun, *Predictive multiplicity in classification*, ICML (2020). O(trees * rows * depth).
+
+        Examples
+        --------
+        >>> import exact, pactree_mcmc as pt
+        >>> model = pt.TreeModel([[float(x)] for x in range(30)], [x >= 15 for x in range(30)])
+        >>> near = exact.trees_within(model, 3.5)
+        >>> round(near.ambiguity([[float(x)] for x in range(30)]), 3)
+        0.067
+        """
+        x = self._numbers(X)
+        labels = np.array([label[routes.leaves(x)] for _, routes, label in self._routed()])
+        return float((labels != labels[0]).any(axis=0).mean())
+
+    def importance(self, X: Any, y: Any, *, rng: Seed = 0) -> np.ndarray:
+        """Return the smallest and the largest importance of each feature in the trees, (p, 2).
+
+        The importance of a feature in a tree is the increase of the error rate if its column is permuted, 0 if the tree
+        does not split on it. A feature with a smallest importance above 0 is needed by all trees, one with a largest
+        importance of 0 by none.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            Rows.
+        y : array-like of shape (n,)
+            Their classes.
+        rng : int, SeedSequence, Generator or None, default 0
+            Source of randomness for one permutation of each column, the same for all trees.
+
+        Raises
+        ------
+        ValueError
+            If the trees do not predict classes, or ``y`` has another length than ``X``.
+
+        Notes
+        -----
+        Model class reliance (Fisher, Rudin and Dominici, JMLR 2019). O(trees * splits * rows * depth).
+        """
+        x, classes = self._numbers(X), self.trees[0].classes
+        assert classes is not None
+        y = read_array("y", y)
+        if y.shape != (len(x),):
+            raise ValueError(f"y has shape {y.shape}; X has {len(x)} rows: give one class a row, ({len(x)},).")
+        label_of_row = np.full(len(y), -1)
+        for number, label in enumerate(classes):
+            label_of_row[y == label] = number
+        generator = read_generator(rng)
+        permuted = np.column_stack([generator.permutation(column) for column in x.T])
+        out = np.zeros((len(self.trees), x.shape[1]))
+        for j, (tree, routes, label) in enumerate(self._routed()):
+            errors = np.mean(label[routes.leaves(x)] != label_of_row)
+            for k in np.unique(tree.feature[tree.feature != LEAF]):
+                changed = x.copy()
+                changed[:, k] = permuted[:, k]
+                out[j, k] = np.mean(label[routes.leaves(changed)] != label_of_row) - errors
+        return np.column_stack([out.min(axis=0), out.max(axis=0)])
+
+    def _numbers(self, X: Any) -> np.ndarray:
+        columns, classes = self.trees[0].columns, self.trees[0].classes
+        if classes is None or columns is None:
+            raise ValueError("the trees do not predict classes; ambiguity and importance count other classes.")
+        return columns.numbers(X)
+
+    def _routed(self) -> Iterator[tuple[Tree, Routes, np.ndarray]]:
+        """Yield each tree, its routes for many rows, and the number of the class of each of its nodes."""
+        for tree in self.trees:
+            assert tree.value is not None
+            yield tree, tree.routes(), np.argmax(tree.value, axis=1)
 
 
 class PartsOfTrees(NamedTuple):
@@ -73,7 +160,7 @@ class ExploresGraph(AnswersAboutTrees):
         def _grown(self, semiring: Any, wanted: Any, rng: Seed = None) -> SampledPosterior: ...
 
     def support(self, min_probability: float = 0.05, *, draws: int = 1000, rng: Seed = 0) -> Support:
-        """Returns the cells and splits of the trees, with their exact probabilities.
+        """Return the cells and splits of the trees, with their exact probabilities.
 
         As `Posterior.support`, so that it can be compared with draws:
         ``draws.support().table(beside=truth.support(0.0))``. There is no Monte-Carlo error, and no chain.
@@ -157,7 +244,7 @@ class ExploresGraph(AnswersAboutTrees):
         return credible_set_of(post, weight, mass, exact=True)
 
     def trees_within(self, epsilon: float, *, most: int = 10_000) -> TreesWithin:
-        """Returns all trees whose log posterior is at most ``epsilon`` below the largest: the Rashomon set.
+        """Return all trees whose log posterior is at most ``epsilon`` below the largest: the Rashomon set.
 
         Parameters
         ----------
@@ -178,7 +265,7 @@ class ExploresGraph(AnswersAboutTrees):
 
         Notes
         -----
-        Finds the k most probable trees, doubling k until the last is outside: time and memory as of `best_trees`.
+        Finds the most probable trees one by one, until one is outside: time and memory as of `best_trees`.
 
         Examples
         --------
@@ -189,19 +276,12 @@ class ExploresGraph(AnswersAboutTrees):
         ([2, 2, 2], True)
         """
         epsilon = check_number("epsilon", epsilon, "a number >= 0, nats", 0.0)
-        most, k = check_count("most", most), 64
-        while True:
-            k = min(k, most + 1)
-            values, ranked = rank_trees(self.graph, self._best_inside, k)
-            near = int(np.sum(values >= values[0] - epsilon))
-            if near < len(values) or len(values) < k or k > most:
-                break
-            k *= 2
-        kept = min(near, most)
-        post = self._grown(ranked, np.arange(kept))
+        most = check_count("most", most)
+        values, ranked = rank_trees(self.graph, self._best_inside, most + 1, epsilon)
+        post = self._grown(ranked, np.arange(min(len(values), most)))
         log_joint = post.log_prior_of_tree + post.log_score_of_tree
         trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
-        return TreesWithin(trees, log_joint, near <= most)
+        return TreesWithin(trees, log_joint, len(values) <= most)
 
     def path_probabilities(self, post: SampledPosterior, cell: np.ndarray, parent: np.ndarray) -> np.ndarray:
         """Exact probabilities (m,) of decision paths that draws have: of cells one after the other from the root.
@@ -261,12 +341,12 @@ class ExploresGraph(AnswersAboutTrees):
         return PartsOfTrees(of_cell.clip(0.0, 1.0), of_split.clip(0.0, 1.0), sides, likeliest)
 
     def _rows_of(self, cells: np.ndarray) -> np.ndarray:
-        """Training rows in cells; a row counts as often as its weight says, but for leaves that weigh exposures."""
+        """Return the weight of the training rows in cells, or their number for leaves that weigh exposures."""
         leaf, graph = self.model.leaf, self.graph
         return leaf.weight(graph.stats[cells]) if leaf.weighs_rows else graph.rows[cells].astype(np.float64)
 
     def _conditions_above(self, cell: int) -> list[Condition]:
-        """Returns the conditions on the most probable path to a cell, from the root on."""
+        """Return the conditions on the most probable path to a cell, from the root on."""
         ways, conditions = self._ways, []
         while ways.edge[cell] >= 0:
             edge = int(ways.edge[cell])

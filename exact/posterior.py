@@ -18,8 +18,7 @@ from pactree_mcmc.tree.tree import Tree
 from . import answers
 from .exploring import ExploresGraph
 from .graph.boxes import unpack_cuts
-from .graph.cells import CellGraph, by_feature
-from .graph.packed import pack_graph
+from .graph.cells import CellGraph, by_feature, pack_graph
 from .graph.progress import stage
 from .predicting import CellProbabilities, PredictsFromGraph
 from .recursion.draws import DrawsIndependently, as_draws, grow

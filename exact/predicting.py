@@ -22,7 +22,7 @@ from pactree_mcmc.posterior.draws import refuse_by_row
 from pactree_mcmc.posterior.rows.predictive import BLOCK, ROUNDING, mean_and_square_by_row, std_over_trees
 from pactree_mcmc.table.coding import DyadicScale, Scale
 
-from .graph.packed import WithPackedGraph
+from .graph.cells import WithPackedGraph
 from .recursion.flow import Ends, Router, average_rows, ends_of_rows
 from .recursion.paths import DyadicPaths, TreePaths, is_fixed_design, sum_paths
 from .recursion.row_sets import Members, Ways, add_cells_into, rows_of_cells

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pactree_mcmc.core.checks import check_count, check_flag
 from pactree_mcmc.model import TreeModel
 
-from .anytime import grow_best_first
-from .graph.cells import build_graph, keep_graph
-from .graph.limits import Limit, check_cells
+from .graph.building import build_graph, keep_graph
+from .limits.anytime import grow_best_first
+from .limits.intractable import Limit, check_cells
 from .posterior import ExactPosterior
 from .recursion.paths import is_fixed_design
 from .visited import whole

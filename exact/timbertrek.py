@@ -20,12 +20,12 @@ DIGITS = 5
 
 
 def to_timbertrek(model: TreeModel, trees: Sequence[Tree]) -> dict[str, Any]:
-    """Trees in the form that TimberTrek opens: decision paths, and each tree with the training rows in its nodes.
+    """Return trees as TimberTrek opens them: decision paths, and each tree with the training rows in its nodes.
 
     Parameters
     ----------
     model : TreeModel
-        Of two classes; its rows are counted.
+        Model of two classes. Its rows are counted.
     trees : sequence of Tree
         Such as ``truth.trees_within(3.0).trees``. Trees without a split have no decision path and are left out.
 
@@ -33,7 +33,7 @@ def to_timbertrek(model: TreeModel, trees: Sequence[Tree]) -> dict[str, Any]:
     -------
     dict
         ``trie``, ``featureMap``, ``treeMap``, to be written with ``json.dump``. Each split is a feature of
-        TimberTrek's, the second class, ``model.classes_[1]``, is its "+". The objective of a tree is the fraction of
+        TimberTrek's. The second class, ``model.classes_[1]``, is its "+". The objective of a tree is the fraction of
         rows that it misclassifies, each as often as it occurs.
 
     Raises
@@ -67,31 +67,31 @@ def to_timbertrek(model: TreeModel, trees: Sequence[Tree]) -> dict[str, Any]:
     splits: dict[tuple[Any, ...], int] = {}
     names: dict[str, list[str]] = {}
     trie: dict[str, Any] = {"f": "root", "c": []}
-    shown: dict[str, Any] = {}
+    hierarchies: dict[str, Any] = {}
     counts = _counts(model)
     for tree in trees:
         if tree.n_leaves > 1:
-            number = len(shown) + 1
+            number = len(hierarchies) + 1
             rows, positive = _in_nodes(model, tree, counts)
             nodes = [_number(model, tree, i, splits, names) for i in range(tree.n_nodes)]
             hierarchy, correct = _hierarchy(tree, nodes, rows, positive)
             accuracy = correct / int(rows[0])
-            shown[str(number)] = [hierarchy, round(1.0 - accuracy, DIGITS), round(accuracy, DIGITS)]
+            hierarchies[str(number)] = [hierarchy, round(1.0 - accuracy, DIGITS), round(accuracy, DIGITS)]
             _add_paths(trie, tree, nodes, number)
-    if not shown:
+    if not hierarchies:
         raise ValueError("none of the trees has a split; give some that do.")
-    return {"trie": trie, "featureMap": names, "treeMap": shown}
+    return {"trie": trie, "featureMap": names, "treeMap": hierarchies}
 
 
 def _counts(model: TreeModel) -> np.ndarray:
-    """Rows, and rows of the second class, of each distinct row (n_units, 2) int64."""
+    """Return the numbers (n_units, 2) of rows, and of rows of the second class, of each distinct row."""
     units = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
     positive = np.bincount(units, weights=model.target.values == 1, minlength=model.units.n_units)
     return np.column_stack([np.bincount(units, minlength=model.units.n_units), positive]).astype(np.int64)
 
 
 def _in_nodes(model: TreeModel, tree: Tree, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows, and rows of the second class, in each node."""
+    """Return the numbers of rows, and of rows of the second class, in each node."""
     out = np.zeros((tree.n_nodes, 2), dtype=np.int64)
     for number, cell, split in model.visit(tree):
         if split is None and tree.feature[number] != LEAF:
@@ -103,7 +103,7 @@ def _in_nodes(model: TreeModel, tree: Tree, counts: np.ndarray) -> tuple[np.ndar
 def _number(
     model: TreeModel, tree: Tree, node: int, splits: dict[tuple[Any, ...], int], names: dict[str, list[str]]
 ) -> str:
-    """Number of the split of a node, as text; empty in a leaf."""
+    """Return the number of the split of a node, as text; empty in a leaf."""
     k = int(tree.feature[node])
     if k == LEAF:
         return ""
@@ -116,32 +116,32 @@ def _number(
 
 
 def _hierarchy(tree: Tree, nodes: list[str], rows: np.ndarray, positive: np.ndarray) -> tuple[dict[str, Any], int]:
-    """The tree as nested nodes, and how many rows it classifies correctly."""
-    made: list[dict[str, Any]] = [{} for _ in nodes]
+    """Return the tree as nested nodes, and the number of rows that it classifies correctly."""
+    nested: list[dict[str, Any]] = [{} for _ in nodes]
     total = 0
     for i in range(len(nodes) - 1, -1, -1):
         n, ones = int(rows[i]), int(positive[i])
         if nodes[i]:
-            made[i] = {"f": [nodes[i], n, -1], "c": [made[i + 1], made[int(tree.right[i])]]}
+            nested[i] = {"f": [nodes[i], n, -1], "c": [nested[i + 1], nested[int(tree.right[i])]]}
             continue
         value = tree.value
         plus = 2 * ones > n if value is None else bool(value[i, 1] > value[i, 0])
         correct = ones if plus else n - ones
         total += correct
-        made[i] = {"f": ["+" if plus else "-", n, correct]}
-    return made[0], total
+        nested[i] = {"f": ["+" if plus else "-", n, correct]}
+    return nested[0], total
 
 
 def _add_paths(trie: dict[str, Any], tree: Tree, nodes: list[str], number: int) -> None:
-    """Enter the splits on the way to each leaf, and the number of the tree at the end of each way, once."""
+    """Add the splits on the path to each leaf, and the number of the tree at the end of each path, once."""
     todo = [(0, trie)]
     while todo:
         node, here = todo.pop()
-        found = [child for child in here["c"] if child["f"] == nodes[node]]
+        same = [child for child in here["c"] if child["f"] == nodes[node]]
         if nodes[node]:
-            if not found:
-                found = [{"f": nodes[node], "c": []}]
-                here["c"] += found
-            todo += [(int(tree.right[node]), found[0]), (int(tree.left[node]), found[0])]
+            if not same:
+                same = [{"f": nodes[node], "c": []}]
+                here["c"] += same
+            todo += [(int(tree.right[node]), same[0]), (int(tree.left[node]), same[0])]
         elif not any(child["f"] == "_" and child["t"] == number for child in here["c"]):
             here["c"].append({"f": "_", "t": number})

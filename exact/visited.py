@@ -12,9 +12,10 @@ from pactree_mcmc.posterior.evidence import prior_mass
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.posterior.trees.divergence import as_divergence
 
-from .graph.cells import CellGraph, build_graph
-from .graph.limits import Limit, check_cells
+from .graph.building import build_graph
+from .graph.cells import CellGraph
 from .graph.visited import build_visited
+from .limits.intractable import Limit, check_cells
 from .posterior import ExactPosterior
 from .recursion.paths import is_fixed_design
 

@@ -35,8 +35,9 @@ LAYERS += ("exact", "pactree_mcmc.faces")
 EXACT_LAYERS = tuple(
     f"exact.{name}"
     for name in (
-        *("graph", "semirings", "recursion", "answers", "exploring", "predicting", "posterior", "visited"),
-        *("timbertrek", "ceilings", "anytime", "solving", "compare", "design_counts", "systems", "estimators"),
+        *("limits.intractable", "limits.sizes", "graph", "semirings", "recursion", "answers", "exploring"),
+        *("predicting", "posterior", "visited", "timbertrek", "limits.ceilings", "limits.anytime", "solving"),
+        *("near_optimal", "compare", "design_counts", "systems", "estimators"),
     )
 )
 TABLES_OF_CONTENTS = ("pactree_mcmc", "exact")

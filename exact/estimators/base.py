@@ -16,7 +16,7 @@ from pactree_mcmc.table.validation import read_data
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
-from ..graph.limits import refuse_bytes
+from ..limits.intractable import refuse_bytes
 
 documented = with_texts(
     {

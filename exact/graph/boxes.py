@@ -22,48 +22,48 @@ CUT_MASK = ~UPPER_MASK
 
 @jit
 def pack_cut(cut: int, upper: int) -> int:
-    """Returns an ordered split as one integer; the cut may be -1."""
+    """Return an ordered split as one integer; the cut may be -1."""
     return (cut << UPPER_BITS) | upper
 
 
 @jit
 def cut_of(split: int) -> int:
-    """Returns the cut of an ordered split."""
+    """Return the cut of an ordered split."""
     return split >> UPPER_BITS
 
 
 @jit
 def upper_of(split: int) -> int:
-    """Returns the next code of an ordered split."""
+    """Return the next code of an ordered split."""
     return split & UPPER_MASK
 
 
 def pack_cuts(cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """`pack_cut` of arrays, outside compiled code."""
+    """Return ordered splits as integers, outside compiled code."""
     return (cut << UPPER_BITS) | upper
 
 
 def unpack_cuts(split: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the cuts and next codes of one ordered split or of an array, as arrays, outside compiled code."""
+    """Return the cuts and next codes of one ordered split or of an array, as arrays, outside compiled code."""
     split = np.atleast_1d(split)
     return split >> UPPER_BITS, split & UPPER_MASK
 
 
 @jit
 def sends_left(split: int, code: int, nominal: bool) -> bool:
-    """Whether a split sends a code to the left."""
+    """Return True if a split sends a code to the left."""
     return (split >> code) & 1 == 1 if nominal else code <= cut_of(split)
 
 
 @jit
 def is_relative(rule: Any, rows: int) -> bool:
-    """Whether splits of a cell with this number of rows are counted from the low end of its box, as in empty cells."""
+    """Return True if splits of a cell with this number of rows count from the low end of its box: in empty cells."""
     return rows == 0 and not parts_rows(rule) and not follows_design(rule) and not is_weighted(rule)
 
 
 @jit
 def relative(model: Any, work: Any, k: int, split: int) -> int:
-    """A split of an empty cell, counted from the low end of whatever box it has on the way there."""
+    """Return a split of an empty cell, counted from the low end of the box in the scratch."""
     box = work.scratch.box
     if not model.split_prior.feature[k].nominal:
         cut = cut_of(split) - span(model, work, k)[0]
@@ -80,7 +80,7 @@ def relative(model: Any, work: Any, k: int, split: int) -> int:
 
 @jit
 def moved_bits(split: int, there: int, here: int) -> int:
-    """Categories of one box as those at the same places of another, with as many."""
+    """Return the categories at the same places of another box, with as many categories."""
     out = np.int64(0)
     while there:
         if split & there & -there:
@@ -92,14 +92,14 @@ def moved_bits(split: int, there: int, here: int) -> int:
 
 @jit
 def span(model: Any, work: Any, k: int) -> tuple[int, int]:
-    """First code of an ordered coordinate in the box and one behind the last, seen from both of its feature."""
+    """Return the first code of an ordered coordinate in the box and the end of its codes, by both of its feature."""
     box, twin = work.scratch.box, model.split_prior.feature[k].twin
     return max(box[k, 0], box[twin, 0]), min(box[k, 1], box[twin, 1])
 
 
 @jit
 def width(model: Any, work: Any, k: int) -> int:
-    """Codes or categories that one coordinate of the box spans."""
+    """Return the number of codes or categories of one coordinate of the box."""
     if model.split_prior.feature[k].nominal:
         return n_bits(work.scratch.box[k, 0])
     low, high = span(model, work, k)
@@ -108,7 +108,7 @@ def width(model: Any, work: Any, k: int) -> int:
 
 @jit
 def widest_box(model: Any, work: Any) -> None:
-    """Sets the box in the scratch to that of the root."""
+    """Set the box in the scratch to that of the root."""
     box, feature = work.scratch.box, model.split_prior.feature
     for k in range(len(feature)):
         box[k, 0] = all_bits(feature[k].n_codes) if feature[k].nominal else 0
@@ -117,7 +117,7 @@ def widest_box(model: Any, work: Any) -> None:
 
 @jit
 def narrow_box(model: Any, work: Any, k: int, split: int, side: int) -> None:
-    """Narrows the box in the scratch to one side of a split."""
+    """Narrow the box in the scratch to one side of a split."""
     box = work.scratch.box
     if model.split_prior.feature[k].nominal:
         box[k, 0] &= split if side == LEFT else ~split
@@ -129,7 +129,7 @@ def narrow_box(model: Any, work: Any, k: int, split: int, side: int) -> None:
 
 @jit
 def find_members(model: Any, work: Any, cell: int) -> int:
-    """Writes box and points of a cell, by the splits that first led to it, into the scratch; returns their number."""
+    """Write box and points of a cell, by the splits that first led to it, into the scratch; return their number."""
     points, cells, box, members = work.points, work.cells, work.scratch.box, work.scratch.members
     feature, here = model.split_prior.feature, cell
     widest_box(model, work)
@@ -167,7 +167,7 @@ def find_members(model: Any, work: Any, cell: int) -> int:
 
 @jit
 def _place(points: Any, k: int, code: int) -> int:
-    """First place in the order of feature ``k`` whose code is at least ``code``."""
+    """Return the first place in the order of feature ``k`` with a code of at least ``code``."""
     low, high = 0, points.order.shape[1]
     while low < high:
         middle = (low + high) // 2
@@ -180,7 +180,7 @@ def _place(points: Any, k: int, code: int) -> int:
 
 @jit
 def box_hash(model: Any, work: Any, empty: bool) -> tuple[np.uint64, np.uint64]:
-    """Returns the hash of the box in the scratch, or of its widths alone if the cell is empty."""
+    """Return the hash of the box in the scratch, or of its widths alone if the cell is empty."""
     box, feature = work.scratch.box, model.split_prior.feature
     word0, word1 = np.uint64(2) + np.uint64(empty), np.uint64(3)
     for k in range(box.shape[0]):
@@ -199,7 +199,7 @@ def box_hash(model: Any, work: Any, empty: bool) -> tuple[np.uint64, np.uint64]:
 
 @jit
 def mix(h: np.uint64) -> np.uint64:
-    """A number that looks random."""
+    """Return a pseudo-random number, the same for the same ``h``."""
     h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return (h ^ (h >> np.uint64(31))) + np.uint64(0x9E3779B97F4A7C15)

@@ -63,9 +63,9 @@ from .work import (
 
 N_CELLS, N_EDGES, NEXT, MODE, N_WANTED = range(5)
 ADD, ADD_WANTED, FIND = range(3)
-"""What is done about cells that are not there yet: all are added, those of wanted splits, none."""
+"""Modes: new cells are added, only those of wanted splits, or none."""
 UNKNOWN = -1
-"""Number of a cell that is not there."""
+"""Number in place of a cell that the graph does not contain."""
 FINISHED, MORE_CELLS, MORE_EDGES, TOO_MANY_SPLITS, PAUSED = range(5)
 MAX_NOMINAL_SPLITS = 1 << 20
 NEVER = np.int64(1 << 62)
@@ -84,7 +84,7 @@ def build(model: Any, work: Any, budget: int) -> int:
         if budget <= 0:
             return PAUSED
         cell = count[NEXT]
-        cells.first_edge[cell] = count[N_EDGES]
+        cells.start[cell] = count[N_EDGES]
         n_members = np.int64(0)
         if cells.depth[cell] < model.prior.depth_limit:
             n_members = np.int64(find_members(model, work, cell))
@@ -93,20 +93,21 @@ def build(model: Any, work: Any, budget: int) -> int:
                 return status
             expand(model, work, cell, n_members)
         count[NEXT] += 1
-        cells.first_edge[count[NEXT]] = count[N_EDGES]
-        budget -= 1 + p * n_members + count[N_EDGES] - cells.first_edge[cell]
+        cells.stop[cell] = count[N_EDGES]
+        cells.is_splittable[cell] = cells.stop[cell] > cells.start[cell]
+        budget -= 1 + p * n_members + cells.stop[cell] - cells.start[cell]
     return FINISHED
 
 
 @jit
-def room(work: Any, ways: int) -> int:
-    """Whether there is room for the splits of a cell and all they may lead to."""
+def room(work: Any, n_splits: int) -> int:
+    """Return FINISHED if there is room for the splits of a cell and their children, or the array that is full."""
     count, cells = work.scratch.count, work.cells
-    if ways > MAX_NOMINAL_SPLITS:
+    if n_splits > MAX_NOMINAL_SPLITS:
         return TOO_MANY_SPLITS
-    if count[N_CELLS] + 2 * ways + 2 > len(cells.rows) or 2 * (count[N_CELLS] + 2 * ways) > len(cells.table):
+    if count[N_CELLS] + 2 * n_splits + 2 > len(cells.rows) or 2 * (count[N_CELLS] + 2 * n_splits) > len(cells.table):
         return MORE_CELLS
-    if count[N_EDGES] + ways > len(work.edges.left):
+    if count[N_EDGES] + n_splits > len(work.edges.left):
         return MORE_EDGES
     return FINISHED
 
@@ -139,9 +140,9 @@ def find_or_add(
     split: int,
     size: int,
 ) -> int:
-    """Returns the number of the cell with this hash. A new cell takes its statistics from ``side`` of the scratch.
+    """Return the number of the cell with this hash. A new cell takes its statistics from ``side`` of the scratch.
 
-    Returns UNKNOWN if the cell is not there and no cells are added.
+    Return UNKNOWN if the cell is not there and no cells are added.
     """
     cells, scratch, count = work.cells, work.scratch, work.scratch.count
     if model.split_prior.by_depth and parent >= 0:
@@ -172,7 +173,7 @@ def find_or_add(
 
 @jit
 def bound_n_splits(model: Any, work: Any, n_members: int, cell: int) -> int:
-    """At least as many as the cell has splits."""
+    """Return an upper bound on the number of splits of a cell."""
     rule = model.split_prior
     total = 0
     for k in range(len(rule.feature)):
@@ -195,39 +196,26 @@ def expand(model: Any, work: Any, cell: int, n_members: int) -> None:
     rule, count = model.split_prior, work.scratch.count
     first, total = count[N_EDGES], 0.0
     for k in range(len(rule.feature)):
-        weight = rule.feature[k].weight
-        if weight <= 0.0 or (takes_turns(rule) and rule.feature[k].turn != work.cells.depth[cell] % rule.n_turns):
-            continue
-        before = count[N_EDGES]
-        if rule.feature[k].nominal:
-            _ask_partitions(model, work, cell, n_members, k)
-        else:
-            _ask_cuts(model, work, cell, n_members, k)
-        ways = count[N_EDGES] - before
-        if ways > 0 and is_weighted(rule):
+        weight, before = rule.feature[k].weight, count[N_EDGES]
+        _list_splits_on(model, work, cell, n_members, k)
+        n_splits = count[N_EDGES] - before
+        if n_splits > 0 and is_weighted(rule):
             total += _fraction_weights(rule, work, weight, before, count[N_EDGES])
-        elif ways > 0:
+        elif n_splits > 0:
             total += weight
             for e in range(before, count[N_EDGES]):
-                work.edges.log_rule[e] = log(weight) - log(float(ways))
+                work.edges.log_rule[e] = log(weight) - log(float(n_splits))
     for e in range(first, count[N_EDGES]):
         work.edges.log_rule[e] -= log(total)
 
 
 @jit
 def has_split(model: Any, work: Any, cell: int, n_members: int) -> bool:
-    """Whether a cell can be split. Adds no edge."""
-    rule, count = model.split_prior, work.scratch.count
+    """Return True if a cell can be split. Adds no edge."""
+    count = work.scratch.count
     before = count[N_EDGES]
-    for k in range(len(rule.feature)):
-        if rule.feature[k].weight <= 0.0:
-            continue
-        if takes_turns(rule) and rule.feature[k].turn != work.cells.depth[cell] % rule.n_turns:
-            continue
-        if rule.feature[k].nominal:
-            _ask_partitions(model, work, cell, n_members, k)
-        else:
-            _ask_cuts(model, work, cell, n_members, k)
+    for k in range(len(model.split_prior.feature)):
+        _list_splits_on(model, work, cell, n_members, k)
         if count[N_EDGES] > before:
             count[N_EDGES] = before
             return True
@@ -235,10 +223,72 @@ def has_split(model: Any, work: Any, cell: int, n_members: int) -> bool:
 
 
 @jit
-def rows_to_split(model: Any, work: Any) -> int:
-    """Number of rows from which on every cell has a split, without looking: two of its points differ in some feature.
+def _list_splits_on(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
+    """Add the splits of a cell on one feature, their weights for now in the place of R."""
+    rule = model.split_prior
+    feature = rule.feature[k]
+    if feature.weight <= 0.0 or (takes_turns(rule) and feature.turn != work.cells.depth[cell] % rule.n_turns):
+        return
+    if feature.nominal:
+        _list_partitions(model, work, cell, n_members, k)
+    else:
+        _list_cuts(model, work, cell, n_members, k)
 
-    More than there can be where the split prior may rule such a split out.
+
+@jit
+def list_known_splits(model: Any, work: Any, cell: int, n_members: int, mode: int) -> None:
+    """Add the splits of a cell whose children are known, or added as ``mode`` says."""
+    count, cells, edges, wanted = work.scratch.count, work.cells, work.edges, work.scratch.wanted
+    first, count[MODE] = count[N_EDGES], mode
+    expand(model, work, cell, n_members)
+    cells.is_splittable[cell] = count[N_EDGES] > first
+    stop = first
+    for e in range(first, count[N_EDGES]):
+        if edges.left[e] != UNKNOWN and edges.right[e] != UNKNOWN:
+            edges.left[stop], edges.right[stop], edges.feature[stop] = edges.left[e], edges.right[e], edges.feature[e]
+            edges.split[stop], edges.log_rule[stop] = edges.split[e], edges.log_rule[e]
+            for i in range(count[N_WANTED]):
+                if wanted[i, 3] == e:
+                    wanted[i, 3] = stop
+            stop += 1
+    cells.start[cell], cells.stop[cell], count[N_EDGES] = first, stop, stop
+
+
+@jit
+def expand_some(model: Any, work: Any, which: np.ndarray, most: int, mode: int) -> int:
+    """List the splits of the cells ``which`` (m,) until there are ``most`` cells.
+
+    In mode FIND these are the splits between known cells, in mode ADD all of them, with new cells. NEXT counts the
+    cells of ``which`` that are listed.
+    """
+    count, cells, enough = work.scratch.count, work.cells, rows_to_split(model, work)
+    if count[N_CELLS] == 0:
+        count[MODE] = ADD
+        add_root(model, work)
+        count[MODE] = FIND
+        cells.is_splittable[0] = has_split(model, work, np.int64(0), find_members(model, work, np.int64(0)))
+    while count[NEXT] < len(which) and count[N_CELLS] < most:
+        cell = which[count[NEXT]]
+        n_members = find_members(model, work, cell)
+        # room for the splits of a child too, which are listed and removed
+        status = room(work, 2 * bound_n_splits(model, work, n_members, cell))
+        if status != FINISHED:
+            return status
+        n_known = count[N_CELLS]
+        list_known_splits(model, work, cell, n_members, mode)
+        count[MODE] = FIND
+        for new in range(n_known, count[N_CELLS]):
+            is_sure = cells.rows[new] >= enough
+            cells.is_splittable[new] = is_sure or has_split(model, work, new, find_members(model, work, new))
+        count[NEXT] += 1
+    return FINISHED
+
+
+@jit
+def rows_to_split(model: Any, work: Any) -> int:
+    """Return the number of rows from which on every cell has a split, as two of its points differ in some feature.
+
+    NEVER if the split prior may rule such a split out.
     """
     rule, rows = model.split_prior, work.points.rows
     if not parts_rows(rule) or is_weighted(rule) or least_rows(rule) > 1:
@@ -254,9 +304,9 @@ def rows_to_split(model: Any, work: Any) -> int:
 
 @jit
 def _fraction_weights(rule: Any, work: Any, weight: float, first: int, last: int) -> float:
-    """Turn the weights of the splits of a feature, kept in ``log_rule``, into logs of their parts of R.
+    """Replace the weights of the splits of a feature in ``log_rule`` by the logs of their fractions of R.
 
-    Returns the part of the feature, before it is normalised.
+    Return the weight of the feature.
     """
     edges, mass = work.edges, 0.0
     for e in range(first, last):
@@ -268,8 +318,8 @@ def _fraction_weights(rule: Any, work: Any, weight: float, first: int, last: int
 
 
 @jit
-def _ask_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
-    """Every cut of an ordered feature: between codes in the cell (local), or inside the box (grid)."""
+def _list_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
+    """Add every cut of an ordered feature: between codes in the cell (local), or inside the box (grid)."""
     rule, scratch = model.split_prior, work.scratch
     n, n_codes = tabulate(work, n_members, k), rule.feature[k].n_codes
     first, last = 1, n
@@ -282,7 +332,7 @@ def _ask_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
     elif has_empty_sides(rule):
         first, last = 0, n + 1 if n > 0 else 1
     sum_from_right(work, n)
-    # what is not weighed needs no numbers of its own
+    # without weights the array is not used
     weighed = _cut_to_weigh(model, work, cell, k, n, first, last) if is_weighted(rule) else scratch.suffix
     taken, number = 0, 0
     for way in range(first, last):
@@ -312,7 +362,7 @@ def _ask_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
 
 @jit
 def _cut_to_weigh(model: Any, work: Any, cell: int, k: int, n: int, first: int, last: int) -> np.ndarray:
-    """Returns what the weights of the cuts of an ordered feature, ways ``first`` to ``last - 1``, have in common."""
+    """Return the part that the weights of the cuts of an ordered feature have in common."""
     rule, scratch, depth = model.split_prior, work.scratch, np.int64(work.cells.depth[cell])
     low, high = span(model, work, k)
     ways = last - first
@@ -328,8 +378,8 @@ def _cut_to_weigh(model: Any, work: Any, cell: int, k: int, n: int, first: int, 
 
 
 @jit
-def _ask_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
-    """Every way to part the categories in the cell (local) or in the box (grid), the smallest one left."""
+def _list_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
+    """Add every partition of the categories in the cell (local) or in the box (grid), the smallest one left."""
     rule, scratch = model.split_prior, work.scratch
     n, everything = tabulate(work, n_members, k), all_bits(rule.feature[k].n_codes)
     present = np.int64(0)
@@ -360,7 +410,7 @@ def _ask_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) ->
 
 @jit
 def _add_edge(model: Any, work: Any, cell: int, k: int, split: int, weight: float) -> None:
-    """Adds a split whose two sides are summed in the scratch, its weight for now in the place of R."""
+    """Add a split whose two sides are summed in the scratch, its weight for now in the place of R."""
     edges, count = work.edges, work.scratch.count
     e = count[N_EDGES]
     edges.left[e] = edges.right[e] = UNKNOWN
@@ -376,7 +426,7 @@ def _add_edge(model: Any, work: Any, cell: int, k: int, split: int, weight: floa
 
 @jit
 def _is_wanted(work: Any, k: int, split: int) -> bool:
-    """Whether a split about to be added is wanted, which is noted."""
+    """Return True if a split about to be added is wanted, and write its number."""
     wanted, count = work.scratch.wanted, work.scratch.count
     for i in range(count[N_WANTED]):
         if wanted[i, 0] == k and (split & wanted[i, 2]) == wanted[i, 1]:
@@ -387,7 +437,7 @@ def _is_wanted(work: Any, k: int, split: int) -> bool:
 
 @jit
 def _child(model: Any, work: Any, cell: int, k: int, split: int, side: int) -> int:
-    """The cell on one side of a split, found or added."""
+    """Return the cell on one side of a split, and add it if it is new."""
     rule, scratch, cells = model.split_prior, work.scratch, work.cells
     if parts_rows(rule):
         if scratch.side_rows[side] == cells.rows[cell]:
@@ -403,14 +453,3 @@ def _child(model: Any, work: Any, cell: int, k: int, split: int, side: int) -> i
     child = find_or_add(model, work, word0, word1, side, cell, k, split, size)
     scratch.box[k, 0], scratch.box[k, 1] = old_low, old_high
     return child
-
-
-@jit
-def refill(table: np.ndarray, hashes: np.ndarray, n: int) -> None:
-    """Enter the first ``n`` cells into an empty hash table."""
-    mask = len(table) - 1
-    for cell in range(n):
-        at = np.int64(hashes[cell, 0] & np.uint64(0x3FFFFFFFFFFFFFFF)) & mask
-        while table[at] >= 0:
-            at = (at + 1) & mask
-        table[at] = cell

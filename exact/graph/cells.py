@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.core.checks import check_type
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.not_finite import Answer, not_finite
-from pactree_mcmc.model.split_prior.geometry import follows_design, halves_box, has_one_way, parts_rows, told
+from pactree_mcmc.model.split_prior.geometry import has_one_way, told
 
-from . import build as _builder
-from .bounds import SizeEstimate, estimate_size, least_cells
 from .boxes import unpack_cuts
-from .dyadic import build_dyadic
-from .fits import settings_that_fit
-from .fixed import build_fixed
-from .limits import Intractable, Limit, check_cells, refuse_bytes
-from .progress import Bar, next_size, stage
-from .work import Cells, Edges, Points, Scratch, Work
 
 CELL_COLUMNS = ("rows", "stats", "score", "design", "depth")
 EDGE_COLUMNS = ("left", "right", "feature", "split", "log_rule")
 SLOT_COLUMNS = ("log_stop", "log_split")
-FIRST_BUDGET = 1 << 18
-"""Steps of the first call of the builder, some ten milliseconds."""
 
 
 class CellGraph(NamedTuple):
@@ -42,9 +29,9 @@ class CellGraph(NamedTuple):
     first_edge: np.ndarray
     """(n_cells + 1,) int64: the splits of cell c are first_edge[c] to first_edge[c + 1] - 1."""
     left: np.ndarray
-    """(n_edges,) int32: child in which the answer is yes."""
+    """(n_edges,) int32: child on the left side of the split."""
     right: np.ndarray
-    """(n_edges,) int32: child in which the answer is no."""
+    """(n_edges,) int32: child on the right side."""
     feature: np.ndarray
     """(n_edges,) int32."""
     split: np.ndarray
@@ -68,7 +55,7 @@ class CellGraph(NamedTuple):
     log_split: np.ndarray
     """(n_slots,) float64: prior factor of a split there; -inf where none is possible; log."""
     layered: bool
-    """Whether slots are by depth."""
+    """True if a cell has a slot for each of its depths."""
 
     def check(self) -> None:
         """Check that the graph can be summed over: parents before children, every slot a prior factor.
@@ -105,7 +92,7 @@ class CellGraph(NamedTuple):
             raise ValueError("every cell needs a slot, and just one unless the graph is layered.")
 
     def slots_at(self, cells: Any, depth: int) -> Any:
-        """Slots of cells that lie at one depth."""
+        """Return the slots of cells at one depth."""
         return self.first_slot[cells] + depth - self.depth[cells] if self.layered else cells
 
     @property
@@ -124,14 +111,6 @@ class CellGraph(NamedTuple):
         return len(self.log_stop)
 
 
-def by_feature(model: TreeModel, graph: CellGraph) -> CellGraph:
-    """The graph with splits by feature: both coordinates of one count alike, and one beyond them all stays so."""
-    if not model.columns.twins:
-        return graph
-    feature = np.append(model.columns.source, model.n_features)[graph.feature]
-    return graph._replace(feature=feature.astype(graph.feature.dtype))
-
-
 @jit
 def is_in_order(
     n: int,
@@ -143,7 +122,7 @@ def is_in_order(
     log_rule: np.ndarray,
     layered: bool,
 ) -> bool:
-    """Whether the edges and slots of the cells follow one another, and edges that may be taken lead to later cells."""
+    """Return True if edges and slots are in the order of cells, and edges of positive weight lead to later cells."""
     if len(edge) != n + 1 or len(slot) != n + 1 or edge[0] != 0 or slot[0] != 0:
         return False
     if edge[n] != len(left) or slot[n] != n_slots or (not layered and n_slots != n):
@@ -159,254 +138,53 @@ def is_in_order(
     return True
 
 
-def refuse_drawn_weights(model: TreeModel) -> None:
-    """Refuse a model whose feature weights are unknown: its score is no sum over the cells of a tree."""
-    if model.split_prior.drawn_weights is not None:
-        raise ValueError(
-            f"trees share the feature weights that are unknown under {model.split_prior.drawn_weights}, so that no sum "
-            "goes cell by cell; give feature_weights= as numbers, sample, or, of two or three features, add "
-            "exp(log_evidence) over weights on a grid, each with its density."
-        )
-
-
-def build_graph(model: TreeModel, max_cells: int = 20_000_000, *, progress: bool = False) -> CellGraph:
-    """Build the graph of all cells that the trees of a model can have.
-
-    If ``progress`` is True, a bar is shown once it takes more than a second. Cells that were built before Ctrl-C are
-    kept until the graph of another model is built, and used if this function is called again with the same model.
-
-    Raises
-    ------
-    ValueError
-        If the feature weights are unknown (DirichletWeights).
-    Intractable
-        If there are more than ``max_cells``, or more than fit the memory of the machine, or more than 32 splits per
-        cell allowed; the message says which settings would fit. Under local cuts the size is estimated before anything
-        is built.
+class WithPackedGraph:
+    """Base of classes that also keep their ``graph`` packed as a pointer, ``_packed``, which is made again after
+    unpickling.
     """
-    check_type("model", model, TreeModel, "a TreeModel")
-    limit = Limit(check_cells(max_cells))
-    refuse_drawn_weights(model)
-    try:
-        return _built(model, limit, progress)
-    except Intractable as refusal:
-        fits = settings_that_fit(model, limit)
-        raise Intractable(refusal.needed, refusal.allowed, refusal.what, fits, estimate=refusal.estimate) from None
+
+    graph: CellGraph
+    _packed: Any
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_packed"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._packed = pack_graph(self.graph)
 
 
-def _built(model: TreeModel, limit: Limit, progress: bool) -> CellGraph:
-    if told(follows_design, model.split_prior):
-        limit.refuse_above(int(np.sum(model.shape.depth <= model.prior_tables.depth_limit)))
-        return with_slots(model, build_fixed(model))
-    if told(halves_box, model.split_prior) and not model.columns.twins:
-        limit.refuse_above(least_cells(model, model.units.codes, limit.cells))
-        with stage(progress, "building", None, "cells") as bar:
-            return with_slots(model, build_dyadic(model, limit, bar))
-    building = _take_kept(model)
-    if isinstance(building, CellGraph):
-        return building
-    if building is None:
-        points = distinct_points(model)
-        limit.refuse_above(least_cells(model, points.codes, limit.cells))
-        size = estimate_size(model, points.codes, limit, is_layered(model)) if is_local(model) else None
-        building = new_building(model, points, size)
-    with stage(progress, "building", None if building.size is None else int(building.size.cells), "cells") as bar:
-        return with_slots(model, _renumbered(*_run_builder(model, building, limit, bar)))
-
-
-def distinct_points(model: TreeModel) -> Points:
-    """The model's units merged further: labels do not matter here."""
-    units, leaf = model.units, model.lowered.leaf
-    codes, where = np.unique(units.codes, axis=1, return_inverse=True)
-    where = where.reshape(-1)
-    n = codes.shape[1]
-    each = np.arange(units.n_units)
-    stats = np.zeros((n, leaf.n_stats))
-    weight = units.weight[each & units.weight_all]
-    if units.counts:
-        np.add.at(stats, (where, units.label.astype(np.int64)), weight)
-    else:
-        for j, column in enumerate((weight, *units.moments)):
-            stats[:, j] = np.bincount(where, weights=column, minlength=n)
-    rows = np.bincount(where, weights=units.rows[each & units.rows_all], minlength=n).astype(np.int64)
-    codes = np.ascontiguousarray(codes, dtype=np.int64)
-    key = np.random.default_rng(20_261_120).integers(1, 1 << 63, size=(2, n), dtype=np.uint64)
-    order = np.ascontiguousarray(np.argsort(codes, axis=1, kind="stable"))
-    return Points(codes, stats, rows, key, order)
-
-
-def new_scratch(model: TreeModel, points: Points) -> Scratch:
-    """Working memory of a builder."""
-    p, n_points = points.codes.shape
-    n_stats = points.stats.shape[1]
-    widest = int(model.n_codes.max())
-    refuse_bytes(8 * widest * (6 + 2 * n_stats), "sums by code of a feature")
-    return Scratch(
-        count=np.zeros(5, dtype=np.int64),
-        box=np.zeros((p, 2), dtype=np.int64),
-        members=np.empty(n_points, dtype=np.int64),
-        codes=np.empty(widest, dtype=np.int64),
-        slot=np.full(widest, -1, dtype=np.int64),
-        rows=np.empty(widest, dtype=np.int64),
-        key=np.empty((2, widest), dtype=np.uint64),
-        stats=np.empty((widest, n_stats)),
-        suffix=np.empty((widest + 1, n_stats)),
-        side_stats=np.zeros((2, n_stats)),
-        side_rows=np.zeros(2, dtype=np.int64),
-        side_key=np.zeros((2, 2), dtype=np.uint64),
-        wanted=np.zeros((1, 4), dtype=np.int64),
-    )
-
-
-@dataclass
-class UnfinishedGraph:
-    """The cells that a builder has made so far."""
-
-    size: SizeEstimate | None
-    points: Points
-    scratch: Scratch
-    cells: Cells
-    edges: Edges
-
-
-_kept: list[tuple[TreeModel, UnfinishedGraph | CellGraph]] = []
-"""The model whose graph, or the sums over it, Ctrl-C stopped last, with what there is of the graph."""
-
-
-def new_building(model: TreeModel, points: Points, size: SizeEstimate | None) -> UnfinishedGraph:
-    """Return a graph that has no cell yet."""
-    n_stats = points.stats.shape[1]
-    arrays = new_cells(1 << 12, n_stats), new_edges(1 << 14)
-    return UnfinishedGraph(size, points, new_scratch(model, points), *arrays)
-
-
-def keep_graph(model: TreeModel, graph: UnfinishedGraph | CellGraph) -> None:
-    """Keep a graph for the next call of `build_graph` with this model, in place of the one kept before."""
-    _kept[:] = [(model, graph)]
-
-
-def _take_kept(model: TreeModel) -> UnfinishedGraph | CellGraph | None:
-    """Return what is kept of the graph of this model. The graph of another model is given up."""
-    kept = _kept.pop() if _kept else None
-    return kept[1] if kept is not None and kept[0] is model else None
-
-
-def _run_builder(model: TreeModel, building: UnfinishedGraph, limit: Limit, bar: Bar) -> tuple[Cells, Edges, int, int]:
-    packed, count, budget = pack(model.lowered), building.scratch.count, FIRST_BUDGET
-    try:
-        while True:
-            began, done = time.monotonic(), int(count[_builder.NEXT])
-            work = Work(building.points, building.cells, building.edges, building.scratch)
-            status = _builder.build(packed, pack(work), budget)
-            n_cells, n_edges = int(count[_builder.N_CELLS]), int(count[_builder.N_EDGES])
-            refuse_unfit(status, n_cells, n_edges, limit)
-            if status == _builder.FINISHED:
-                cells, edges = building.cells, building.edges
-                # the arrays are freed as soon as they are copied
-                del building.cells, building.edges
-                return cells, edges, n_cells, n_edges
-            if status == _builder.MORE_CELLS:
-                building.cells = longer_cells(building.cells, n_cells)
-            elif status == _builder.MORE_EDGES:
-                building.edges = Edges(*(np.concatenate([a, np.empty_like(a)]) for a in building.edges))
-            else:
-                budget = next_size(budget, time.monotonic() - began)
-            if building.size is None:
-                bar.show(n_cells, f"{n_edges:,} splits")
-            else:
-                bar.show(max(n_cells, int(building.size.cells)), building.size.in_words())
-            bar.add(int(count[_builder.NEXT]) - done)
-    except KeyboardInterrupt:
-        keep_graph(model, building)
-        raise
-
-
-def refuse_unfit(status: int, n_cells: int, n_edges: int, limit: Limit) -> None:
-    """Refuse what a builder found to be too much."""
-    if status == _builder.TOO_MANY_SPLITS:
-        most = _builder.MAX_NOMINAL_SPLITS
-        raise Intractable(most, most >> 1, "splits in one cell, on a nominal feature with over 20 categories")
-    limit.refuse_above(n_cells, n_edges)
-
-
-def new_cells(cap: int, n_stats: int) -> Cells:
-    """Room for ``cap`` cells."""
-    return Cells(
-        hash=np.zeros((cap, 2), dtype=np.uint64),
-        origin=np.zeros((4, cap), dtype=np.int64),
-        rows=np.zeros(cap, dtype=np.int64),
-        size=np.zeros(cap, dtype=np.int64),
-        depth=np.zeros(cap, dtype=np.int32),
-        first_edge=np.zeros(cap + 1, dtype=np.int64),
-        stats=np.zeros((cap, n_stats)),
-        score=np.zeros(cap),
-        table=np.full(4 * cap, -1, dtype=np.int32),
-    )
-
-
-def longer_cells(cells: Cells, n: int) -> Cells:
-    """Twice the room, the hash table filled anew."""
-    cap = 2 * len(cells.rows)
-    out = new_cells(cap, cells.stats.shape[1])
-    for name in ("origin", "rows", "size", "depth", "first_edge", "score"):
-        getattr(out, name)[..., :n] = getattr(cells, name)[..., :n]
-    out.hash[:n], out.stats[:n] = cells.hash[:n], cells.stats[:n]
-    _builder.refill(out.table, out.hash, n)
-    return out
-
-
-def new_edges(cap: int) -> Edges:
-    """Room for ``cap`` splits."""
-    ids = [np.empty(cap, dtype=np.int32) for _ in range(3)]
-    return Edges(*ids, np.empty(cap, dtype=np.int64), np.empty(cap))
-
-
-def _renumbered(cells: Cells, edges: Edges, n: int, n_edges: int) -> dict[str, np.ndarray]:
-    """The ``n`` cells and their edges in topological order, without spare room."""
-    order = np.argsort(-cells.size[:n], kind="stable")
-    rank = np.empty(n, dtype=np.int32)
-    rank[order] = np.arange(n, dtype=np.int32)
-    first_old = cells.first_edge[: n + 1]
-    first = np.concatenate([[0], np.cumsum(np.diff(first_old)[order])])
-    out = {"first_edge": first}
-    for name, column in zip(Edges._fields, edges, strict=True):
-        moved = np.empty(n_edges, dtype=column.dtype)
-        move_blocks(moved, column, order, first_old)
-        out[name] = rank[moved] if name in ("left", "right") else moved
-    for name in ("rows", "stats", "score"):
-        out[name] = getattr(cells, name)[:n][order]
-    out["design"] = np.zeros(n, dtype=np.int32)
-    out["depth"] = cells.depth[:n][order].astype(np.int64)
-    return out
+def pack_graph(graph: CellGraph) -> Any:
+    """Check the graph, and return it as one pointer for compiled code."""
+    graph.check()
+    return pack(graph)
 
 
 @jit
-def move_blocks(out: np.ndarray, column: np.ndarray, order: np.ndarray, first: np.ndarray) -> None:
-    """Copy each cell's block of ``column`` into ``out``, the cells in the given order."""
-    at = 0
-    for cell in order:
-        for e in range(first[cell], first[cell + 1]):
-            out[at] = column[e]
-            at += 1
+def slot_below(graph: Any, cell: int, depth: int) -> int:
+    """Return the slot of a child ``cell`` at ``depth``."""
+    return graph.first_slot[cell] + depth - graph.depth[cell] if graph.layered else cell
 
 
 @jit
-def find_deepest(deepest: np.ndarray, first_edge: np.ndarray, left: np.ndarray, right: np.ndarray, limit: int) -> None:
-    """Raise ``deepest``, given as the smallest depth of each cell, to the largest at which it occurs."""
-    for cell in range(len(deepest)):
-        for e in range(first_edge[cell], first_edge[cell + 1]):
-            if left[e] == cell or right[e] == cell:
-                deepest[cell] = limit
-        below = min(deepest[cell] + 1, limit)
-        for e in range(first_edge[cell], first_edge[cell + 1]):
-            deepest[left[e]] = max(deepest[left[e]], below)
-            deepest[right[e]] = max(deepest[right[e]], below)
+def children(graph: Any, e: int, below: int) -> tuple[int, int]:
+    """Return the slots at depth ``below`` of the two children of split ``e``."""
+    left, right = np.int64(graph.left[e]), np.int64(graph.right[e])
+    return slot_below(graph, left, below), slot_below(graph, right, below)
+
+
+def by_feature(model: TreeModel, graph: CellGraph) -> CellGraph:
+    """Return the graph with the feature of each split in place of its coordinate."""
+    if not model.columns.twins:
+        return graph
+    feature = np.append(model.columns.source, model.n_features)[graph.feature]
+    return graph._replace(feature=feature.astype(graph.feature.dtype))
 
 
 def with_slots(model: TreeModel, parts: dict[str, np.ndarray], splittable: np.ndarray | None = None) -> CellGraph:
-    """Give each cell its slots, and each slot its prior factors.
+    """Add the slots of the cells, with their prior factors, to the columns of a graph.
 
-    ``splittable`` (n_cells,) which cells the prior can split, where the graph does not hold all their splits.
+    ``splittable`` (n_cells,) is True for cells that the prior can split, if the graph does not hold all their splits.
     """
     refuse_not_finite(model, parts)
     prior, rows, depth = model.prior_tables, parts["rows"], parts["depth"]
@@ -444,29 +222,37 @@ def is_layered(model: TreeModel) -> bool:
     return not has_one_depth(model) and not is_flat(model)
 
 
-def is_local(model: TreeModel) -> bool:
-    """Return True if cells are sets of rows."""
-    return told(parts_rows, model.split_prior)
-
-
 def slot_depths(model: TreeModel, graph: CellGraph) -> np.ndarray:
-    """Depth (n_slots,) by which the tree prior of each slot goes; 0 where it is the same at all depths."""
+    """Return the depth (n_slots,) of each slot for the tree prior, 0 if the prior is the same at all depths."""
     return np.zeros(graph.n_slots, dtype=np.int64) if is_flat(model) else _depths(graph.first_slot, graph.depth)
 
 
 def _depths(first_slot: np.ndarray, depth: np.ndarray) -> np.ndarray:
-    """Depth of each slot of cells whose first is at ``depth`` (n_cells,)."""
+    """Return the depth of each slot of cells whose first is at ``depth`` (n_cells,)."""
     return np.arange(first_slot[-1]) - np.repeat(first_slot[:-1] - depth, np.diff(first_slot))
 
 
 def is_flat(model: TreeModel) -> bool:
-    """Whether the tree prior is the same at all depths that splits can reach, so that depth need not be stored."""
+    """Return True if the tree prior is the same at all depths that splits can reach, so that depth is not stored."""
     prior = model.prior_tables
     if prior.depth_limit < model.natural_depth:
         return False
     inner = prior.table[: prior.depth_limit]
     alike = [len(np.unique(inner[name])) <= 1 for name in ("log_split", "log_stop")]
     return all(alike) and len(np.unique(prior.table.log_forced)) <= 1
+
+
+@jit
+def find_deepest(deepest: np.ndarray, first_edge: np.ndarray, left: np.ndarray, right: np.ndarray, limit: int) -> None:
+    """Raise ``deepest``, given as the smallest depth of each cell, to the largest at which it occurs."""
+    for cell in range(len(deepest)):
+        for e in range(first_edge[cell], first_edge[cell + 1]):
+            if left[e] == cell or right[e] == cell:
+                deepest[cell] = limit
+        below = min(deepest[cell] + 1, limit)
+        for e in range(first_edge[cell], first_edge[cell + 1]):
+            deepest[left[e]] = max(deepest[left[e]], below)
+            deepest[right[e]] = max(deepest[right[e]], below)
 
 
 def refuse_not_finite(model: TreeModel, parts: dict[str, np.ndarray]) -> None:

@@ -19,9 +19,9 @@ from pactree_mcmc.model import Lowered, TreeModel
 from pactree_mcmc.model.split_prior.geometry import takes_turns, told
 from pactree_mcmc.model.unit_stats import add_unit
 
+from ..limits.intractable import Limit, refuse_bytes
 from .boxes import pack_cut
 from .fixed import cell_scores
-from .limits import Limit, refuse_bytes
 from .progress import Bar
 
 NO_CHILD = -1
@@ -41,20 +41,20 @@ class Layer(NamedTuple):
     n_groups: np.ndarray
     """(V,) int64."""
     has_empty: np.ndarray
-    """(V,) bool: whether an empty cell with these levels is needed."""
+    """(V,) bool: True if an empty cell with these levels is needed."""
     child: np.ndarray
-    """(V, p) int32: vector of the next layer made by halving a feature once more; -1 where there is none."""
+    """(V, p) int32: vector of the next layer made by halving a feature once more; -1 without."""
     first_cell: np.ndarray
     """(V,) int64: number of the first cell of each vector; the empty one comes last."""
 
     @property
     def n_cells(self) -> int:
-        """Cells of the layer."""
+        """Number of cells of the layer."""
         return int(self.n_groups.sum() + self.has_empty.sum())
 
 
 def layers(codes: np.ndarray, weight: np.ndarray, levels: int, limit: int, cyclic: bool) -> Iterator[Layer]:
-    """The layers from the root down; one after another, so that only two are held at once."""
+    """Yield the layers from the root down, so that only two are in memory at a time."""
     p, n = codes.shape
     no_child = np.full((1, p), NO_CHILD, dtype=np.int32)
     here = Layer(
@@ -101,7 +101,7 @@ def extend(
     levels: int,
     turn: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Vectors of the next layer, the last feature halved, the parent of each, and the table of children.
+    """Return the vectors of the next layer, the last feature halved, the parent of each, and the table of children.
 
     A vector is made once, from the parent that lacks its last halving. The children of a vector in a feature before
     its last are found through its parent: ``v + k`` is ``(parent + k) + last``.
@@ -143,7 +143,8 @@ def split_groups_into(
     codes: np.ndarray,
     levels: int,
 ) -> np.ndarray:
-    """Group numbers (V, U) of the units by each vector, those of its parent parted by one more bit; their number (V,).
+    """Write the group (V, U) of each unit by each vector, from those of its parent and one more bit; return their
+    number (V,).
 
     Groups are numbered by parent, then bit, so that units sorted by their bits stay sorted by group.
     """
@@ -168,7 +169,7 @@ def split_groups_into(
 
 @jit
 def need_empty(child: np.ndarray, n_before: np.ndarray, empty_before: np.ndarray, n_groups: np.ndarray) -> np.ndarray:
-    """Whether each vector of the next layer has an empty cell: one below an empty one, or the bare side of a split."""
+    """Return True for each vector of the next layer that has an empty cell, below an empty one or beside all rows."""
     out = np.zeros(len(n_groups), dtype=np.bool_)
     for v in range(len(child)):
         for k in range(child.shape[1]):
@@ -188,7 +189,7 @@ def link_into(
     codes: np.ndarray,
     levels: int,
 ) -> None:
-    """Children and split of every edge of a layer; edges by cell, then feature."""
+    """Write the children and the split of every edge of a layer, by cell, then feature."""
     vectors, child, groups = layer.vectors, layer.child, layer.groups
     n_groups, has_empty = layer.n_groups, layer.has_empty
     groups_below, n_below, first_below = below.groups, below.n_groups, below.first_cell
@@ -223,7 +224,7 @@ def link_into(
 
 @jit
 def sum_layer_into(stats: np.ndarray, rows: np.ndarray, model: Any, groups: np.ndarray, first_cell: np.ndarray) -> None:
-    """Statistics and rows of the cells of a layer, ``first_cell`` counted from the layer's first."""
+    """Sum the statistics and rows of the cells of a layer; ``first_cell`` counts from the first of the layer."""
     units = model.units
     for v in range(len(groups)):
         for i in range(groups.shape[1]):
@@ -241,7 +242,7 @@ def spread_into(
     sizes: np.ndarray,
     weight: np.ndarray,
 ) -> None:
-    """Where each cell's edges of a layer begin (counted from the layer's first), their features and log R."""
+    """Write the first edge of each cell of a layer, counted from the first of the layer, and features and log R."""
     cell, e, log_fraction = 0, 0, np.empty(child.shape[1])
     for v in range(len(child)):
         total = 0.0
@@ -258,18 +259,8 @@ def spread_into(
                     e += 1
 
 
-def count_cells(codes: np.ndarray, weight: np.ndarray, levels: int, limit: int, enough: int) -> int:
-    """Cells of a free dyadic graph over units with these codes; counting stops above ``enough``."""
-    total = 0
-    for layer in layers(codes, weight, levels, limit, False):
-        total += layer.n_cells
-        if total > enough:
-            break
-    return total
-
-
 def sorted_units(model: TreeModel) -> Lowered:
-    """Returns the model with its units in the order of their bits, level by level, for sequential memory access."""
+    """Return the model with its units in the order of their bits, level by level, for sequential memory access."""
     lowered, levels = model.lowered, int(model.split_prior.levels)
     key = interleave(lowered.units.codes, levels)
     return lowered._replace(units=lowered.units.take(np.argsort(key)))
@@ -277,7 +268,7 @@ def sorted_units(model: TreeModel) -> Lowered:
 
 @jit
 def interleave(codes: np.ndarray, levels: int) -> np.ndarray:
-    """The first 64 bits of each unit's way down, first bits of all features first: (U,) uint64."""
+    """Return the first 64 bits of the path of each unit, (U,) uint64, the first bits of all features first."""
     p, n = codes.shape
     out = np.zeros(n, dtype=np.uint64)
     taken = 0
@@ -293,7 +284,7 @@ def interleave(codes: np.ndarray, levels: int) -> np.ndarray:
 
 
 def build_dyadic(model: TreeModel, limit: Limit, bar: Bar) -> dict[str, np.ndarray]:
-    """Cells and edges of a dyadic model as columns of the graph, as many as ``limit`` allows.
+    """Return cells and edges of a dyadic model as columns of the graph, if ``limit`` allows as many.
 
     Time and memory O(cells and edges, and units times vectors of levels).
     """
@@ -338,7 +329,7 @@ def _link(
     n_edges: int,
     parts: dict[str, list[np.ndarray]],
 ) -> int:
-    """Add the edges from a layer to the one below; their number."""
+    """Add the edges from a layer to the one below, and return their number."""
     sizes = layer.n_groups + layer.has_empty
     n = int(sizes @ (layer.child >= 0).sum(axis=1))
     left, right, feature = (np.empty(n, dtype=np.int32) for _ in range(3))

@@ -1,4 +1,4 @@
-"""Graph of a fixed tree: its nodes are the cells, in preorder, so nothing is searched for."""
+"""Graph of a fixed tree: its nodes are the cells, in preorder, so that no cell is searched for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .boxes import pack_cuts
 
 
 def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
-    """Cells and edges of a model with a fixed tree as columns of the graph. Time O(nodes + units times depth)."""
+    """Return cells and edges of a model with a fixed tree as columns of a graph. Time O(nodes + units times depth)."""
     packed = pack(model.lowered)
     design, shape = model.lowered.split_prior.design, model.shape
     stats, rows = np.zeros((len(design), model.lowered.leaf.n_stats)), np.zeros(len(design), dtype=np.int64)
@@ -47,7 +47,7 @@ def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
 
 @jit
 def sum_down_paths_into(stats: np.ndarray, rows: np.ndarray, model: Any) -> None:
-    """Add every unit to each node it passes."""
+    """Add every unit to each node on its path."""
     design, units = model.split_prior.design, model.units
     codes = units.codes
     for i in range(codes.shape[1]):
@@ -64,7 +64,7 @@ def sum_down_paths_into(stats: np.ndarray, rows: np.ndarray, model: Any) -> None
 
 @jit
 def cell_scores(model: Any, stats: np.ndarray) -> np.ndarray:
-    """Log scores (n_cells,) of cells with ``stats``, nats."""
+    """Return the log scores (n_cells,) of cells with ``stats``, nats."""
     out = np.zeros(len(stats))
     add_scores_into(out, model.leaf, stats, len(stats))
     return out

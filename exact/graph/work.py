@@ -9,6 +9,9 @@ import numpy as np
 
 from pactree_mcmc.core.bits import sort_first
 from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.model import TreeModel
+
+from ..limits.intractable import refuse_bytes
 
 PARENT, FEATURE, SPLIT, SIDE = range(4)
 """Rows of `Cells.origin`."""
@@ -43,8 +46,12 @@ class Cells(NamedTuple):
     """(cap,) int64: rows or codes spanned; falls along every edge but those from a cell to itself."""
     depth: np.ndarray
     """(cap,) int32: smallest depth."""
-    first_edge: np.ndarray
-    """(cap + 1,) int64."""
+    start: np.ndarray
+    """(cap,) int64: first split of the cell."""
+    stop: np.ndarray
+    """(cap,) int64: end of its splits."""
+    is_splittable: np.ndarray
+    """(cap,) bool: True if the cell has a split, be it listed or not."""
     stats: np.ndarray
     """(cap, n_stats) float64."""
     score: np.ndarray
@@ -106,6 +113,99 @@ class Work(NamedTuple):
     cells: Cells
     edges: Edges
     scratch: Scratch
+
+
+def distinct_points(model: TreeModel) -> Points:
+    """The model's units merged further: labels do not matter here."""
+    units, leaf = model.units, model.lowered.leaf
+    codes, where = np.unique(units.codes, axis=1, return_inverse=True)
+    where = where.reshape(-1)
+    n = codes.shape[1]
+    each = np.arange(units.n_units)
+    stats = np.zeros((n, leaf.n_stats))
+    weight = units.weight[each & units.weight_all]
+    if units.counts:
+        np.add.at(stats, (where, units.label.astype(np.int64)), weight)
+    else:
+        for j, column in enumerate((weight, *units.moments)):
+            stats[:, j] = np.bincount(where, weights=column, minlength=n)
+    rows = np.bincount(where, weights=units.rows[each & units.rows_all], minlength=n).astype(np.int64)
+    codes = np.ascontiguousarray(codes, dtype=np.int64)
+    key = np.random.default_rng(20_261_120).integers(1, 1 << 63, size=(2, n), dtype=np.uint64)
+    order = np.ascontiguousarray(np.argsort(codes, axis=1, kind="stable"))
+    return Points(codes, stats, rows, key, order)
+
+
+def new_scratch(model: TreeModel, points: Points, n_wanted: int) -> Scratch:
+    """Working memory of a builder."""
+    p, n_points = points.codes.shape
+    n_stats = points.stats.shape[1]
+    widest = int(model.n_codes.max())
+    refuse_bytes(8 * widest * (6 + 2 * n_stats), "sums by code of a feature")
+    return Scratch(
+        count=np.zeros(5, dtype=np.int64),
+        box=np.zeros((p, 2), dtype=np.int64),
+        members=np.empty(n_points, dtype=np.int64),
+        codes=np.empty(widest, dtype=np.int64),
+        slot=np.full(widest, -1, dtype=np.int64),
+        rows=np.empty(widest, dtype=np.int64),
+        key=np.empty((2, widest), dtype=np.uint64),
+        stats=np.empty((widest, n_stats)),
+        suffix=np.empty((widest + 1, n_stats)),
+        side_stats=np.zeros((2, n_stats)),
+        side_rows=np.zeros(2, dtype=np.int64),
+        side_key=np.zeros((2, 2), dtype=np.uint64),
+        wanted=np.zeros((n_wanted, 4), dtype=np.int64),
+    )
+
+
+def new_cells(cap: int, n_stats: int) -> Cells:
+    """Room for ``cap`` cells."""
+    return Cells(
+        hash=np.zeros((cap, 2), dtype=np.uint64),
+        origin=np.zeros((4, cap), dtype=np.int64),
+        rows=np.zeros(cap, dtype=np.int64),
+        size=np.zeros(cap, dtype=np.int64),
+        depth=np.zeros(cap, dtype=np.int32),
+        start=np.zeros(cap, dtype=np.int64),
+        stop=np.zeros(cap, dtype=np.int64),
+        is_splittable=np.zeros(cap, dtype=np.bool_),
+        stats=np.zeros((cap, n_stats)),
+        score=np.zeros(cap),
+        table=np.full(4 * cap, -1, dtype=np.int32),
+    )
+
+
+def longer_cells(cells: Cells, n: int) -> Cells:
+    """Return arrays of twice the length with the first ``n`` cells, and enter these into a new hash table."""
+    out = new_cells(2 * len(cells.rows), cells.stats.shape[1])
+    for name in ("rows", "size", "depth", "start", "stop", "is_splittable", "score", "hash", "stats"):
+        getattr(out, name)[:n] = getattr(cells, name)[:n]
+    out.origin[:, :n] = cells.origin[:, :n]
+    refill(out.table, out.hash, n)
+    return out
+
+
+@jit
+def refill(table: np.ndarray, hashes: np.ndarray, n: int) -> None:
+    """Enter the first ``n`` cells into an empty hash table."""
+    mask = len(table) - 1
+    for cell in range(n):
+        at = np.int64(hashes[cell, 0] & np.uint64(0x3FFFFFFFFFFFFFFF)) & mask
+        while table[at] >= 0:
+            at = (at + 1) & mask
+        table[at] = cell
+
+
+def new_edges(cap: int) -> Edges:
+    """Room for ``cap`` splits."""
+    ids = [np.empty(cap, dtype=np.int32) for _ in range(3)]
+    return Edges(*ids, np.empty(cap, dtype=np.int64), np.empty(cap))
+
+
+def longer_edges(edges: Edges) -> Edges:
+    """Return arrays of twice the length, with the same splits first."""
+    return Edges(*(np.concatenate([column, np.empty_like(column)]) for column in edges))
 
 
 @jit

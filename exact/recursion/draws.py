@@ -18,19 +18,18 @@ from pactree_mcmc.tree.coded import CodedTrees
 from pactree_mcmc.tree.tree import Tree
 
 from ..graph.boxes import unpack_cuts
-from ..graph.cells import CellGraph
-from ..graph.packed import pack_graph
+from ..graph.cells import CellGraph, pack_graph
 from .inside_outside import CELL, FEATURE, RIGHT, SPLIT, Grown, grow_trees
 
 
 def grow(model: TreeModel, graph: CellGraph, semiring: Any, wanted: Any, rng: Any = None) -> Grown:
-    """Trees that the semiring chooses, one for each entry of ``wanted``, in the semiring's terms."""
+    """Return the trees that the semiring chooses, one for each entry of ``wanted``, which the semiring explains."""
     which = np.asarray(wanted, dtype=np.int64)
     return grow_trees(read_generator(rng), pack_graph(graph), semiring, which, pack(model.lowered))
 
 
 def as_draws(model: TreeModel, graph: CellGraph, grown: Grown) -> SampledPosterior:
-    """Trees grown from the root down as draws of one chain."""
+    """Return trees grown from the root down as draws of one chain."""
     nodes, offset = grown.nodes, grown.offset
     cell, feature, split = nodes[:, CELL], nodes[:, FEATURE], nodes[:, SPLIT]
     nominal = (feature != LEAF) & model.columns.is_nominal[model.columns.source[feature]]
@@ -56,15 +55,15 @@ class DrawsIndependently(Posterior):
 
     @abstractmethod
     def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior:
-        """Independent draws as a SampledPosterior of one chain."""
+        """Return independent draws as a SampledPosterior of one chain."""
 
     def draw_trees(self, n: int, rng: Seed = None) -> list[Tree]:
-        """``n`` independent trees from the posterior."""
+        """Return ``n`` independent trees from the posterior."""
         if check_count("n", n, 0) == 0:
             return []
         draws = self.sample(n, rng)
-        made = {int(t): draws.distinct_tree(int(t)) for t in range(draws.n_distinct_trees)}
-        return [made[int(t)] for t in draws.tree_of_draw[0]]
+        trees = [draws.distinct_tree(t) for t in range(draws.n_distinct_trees)]
+        return [trees[int(t)] for t in draws.tree_of_draw[0]]
 
     def to_arviz(
         self,
@@ -74,7 +73,8 @@ class DrawsIndependently(Posterior):
         log_likelihood: bool | Literal["exact"] = False,
         posterior_predictive: bool = False,
     ) -> Any:
-        """Returns ``draws`` independent draws for ArviZ, in the format of `SampledPosterior.to_arviz`."""
+        """Return ``draws`` independent draws for ArviZ, in the format of `SampledPosterior.to_arviz`."""
         rng = read_generator(rng)
-        given: dict[str, Any] = {"log_likelihood": log_likelihood, "posterior_predictive": posterior_predictive}
-        return self.sample(draws, rng).to_arviz(rng=rng, **given)
+        return self.sample(draws, rng).to_arviz(
+            rng=rng, log_likelihood=log_likelihood, posterior_predictive=posterior_predictive
+        )

@@ -10,9 +10,9 @@ from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.table.coding import LARGEST
 
 from ..graph.boxes import cut_of, upper_of
-from ..graph.limits import memory_bytes
-from ..graph.packed import children
+from ..graph.cells import children
 from ..graph.progress import in_pieces
+from ..limits.intractable import memory_bytes
 from ..semirings.algebras import fraction
 from .inside_outside import count_cells
 

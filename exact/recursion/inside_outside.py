@@ -9,7 +9,7 @@ from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.tree.arrays import LEAF
 
 from ..graph.boxes import cut_of, is_relative, pack_cut
-from ..graph.packed import slot_below
+from ..graph.cells import slot_below
 from ..graph.progress import Bar, in_pieces
 from ..semirings.algebras import add_split, choose, leaf, store
 from ..semirings.exponential import exp_down

@@ -12,9 +12,12 @@ import numpy as np
 from ..graph.cells import CellGraph
 from ..semirings.algebras import Ranked
 
+ROUNDING = 1e-10
+"""Difference of log weights, relative to the largest, that counts as a tie."""
+
 
 class _Trees:
-    """The best trees below one slot: those found, in order, and the candidates for the next one."""
+    """The best trees below one slot so far, in order, and the candidates for the next one."""
 
     def __init__(self, graph: CellGraph, best: np.ndarray, slot: int, k: int) -> None:
         cell = int(np.searchsorted(graph.first_slot, slot, side="right")) - 1
@@ -27,36 +30,35 @@ class _Trees:
         self.weight = graph.log_split[slot] + graph.log_rule[first:last]
         terms = np.full(0, -np.inf) if graph.log_split[slot] == -np.inf else self.weight + best[left] + best[right]
         likeliest = np.argsort(-terms, kind="stable")[:k]
-        self.found: list[tuple[float, int, int, int]] = []
+        self.trees: list[tuple[float, int, int, int]] = []
         self.heap = [(-float(terms[e]), int(e), 0, 0) for e in likeliest if terms[e] > -np.inf]
         if graph.log_stop[slot] > -np.inf:
             self.heap.append((-float(graph.log_stop[slot]), -1, 0, 0))
         heapify(self.heap)
         self.waiting: list[tuple[int, int, int]] = []
-        """Candidates whose subtrees may not have been found yet."""
+        """Candidates whose subtrees may not be known yet."""
         self.complete = False
 
     def has(self, rank: int) -> bool:
-        """Whether the tree of this rank is found, or known not to be."""
-        return self.complete or len(self.found) > rank
+        """Return True if the tree of this rank is found, or there are fewer trees."""
+        return self.complete or len(self.trees) > rank
 
     def take(self) -> tuple[int, int, int]:
-        """Move the best candidate to those found, and add its neighbours, each from one predecessor only, as
-        candidates.
-        """
+        """Take the best candidate as the next tree, and add its neighbours as candidates, each from one predecessor."""
         negative, e, i, j = heappop(self.heap)
-        self.found.append((-negative, e, i, j))
+        self.trees.append((-negative, e, i, j))
         if e >= 0:
             self.waiting = [(e, i, j + 1), (e, i + 1, j)] if j == 0 else [(e, i, j + 1)]
         return e, i, j
 
 
-def rank_trees(graph: CellGraph, best: np.ndarray, k: int) -> tuple[np.ndarray, Ranked]:
-    """Returns the log weights of the ``k`` best trees (or fewer), best first, and the semiring from which to grow them.
+def rank_trees(graph: CellGraph, best: np.ndarray, k: int, epsilon: float = np.inf) -> tuple[np.ndarray, Ranked]:
+    """Return the log weights of the ``k`` best trees, best first, and the semiring from which to grow them.
 
-    ``best`` (n_slots,) are the values of `Best`. Time O(k leaves log k), and one pass over the splits of each slot
-    used.
+    There are fewer if no others have log weights at most ``epsilon`` below the best, ties by rounding included.
+    ``best`` (n_slots,) are the values of `Best`. Time O(k leaves log k), and a pass over the splits of each slot used.
     """
+    lowest = best[0] - epsilon - ROUNDING * (1.0 + abs(best[0]))
     slots: dict[int, _Trees] = {0: _Trees(graph, best, 0, k)}
     asked = [(0, k - 1)]
     while asked:
@@ -64,7 +66,7 @@ def rank_trees(graph: CellGraph, best: np.ndarray, k: int) -> tuple[np.ndarray, 
         if slot not in slots:
             slots[slot] = _Trees(graph, best, slot, k)
         here = slots[slot]
-        if here.has(rank):
+        if here.has(rank) or (slot == 0 and here.trees and here.trees[-1][0] < lowest):
             asked.pop()
         elif here.waiting:
             e, i, j = here.waiting[-1]
@@ -74,7 +76,7 @@ def rank_trees(graph: CellGraph, best: np.ndarray, k: int) -> tuple[np.ndarray, 
                 asked += missing
                 continue
             here.waiting.pop()
-            lefts, rights = (slots[child].found for child, _ in sides)
+            lefts, rights = (slots[child].trees for child, _ in sides)
             if len(lefts) > i and len(rights) > j:
                 heappush(here.heap, (-float(here.weight[e] + lefts[i][0] + rights[j][0]), e, i, j))
         elif here.heap:
@@ -83,7 +85,8 @@ def rank_trees(graph: CellGraph, best: np.ndarray, k: int) -> tuple[np.ndarray, 
                 asked += [(int(here.left[e]), i), (int(here.right[e]), j)]
         else:
             here.complete = True
-    return np.array([found[0] for found in slots[0].found[:k]]), _as_ranked(slots, graph.n_slots)
+    values = np.array([tree[0] for tree in slots[0].trees[:k]])
+    return values[values >= lowest], _as_ranked(slots, graph.n_slots)
 
 
 def _as_ranked(slots: dict[int, _Trees], n_slots: int) -> Ranked:
@@ -91,6 +94,6 @@ def _as_ranked(slots: dict[int, _Trees], n_slots: int) -> Ranked:
     rows: list[tuple[int, int, int]] = []
     for slot, here in slots.items():
         first[slot] = len(rows)
-        rows += [(here.first + e if e >= 0 else -1, i, j) for _, e, i, j in here.found]
+        rows += [(here.first + e if e >= 0 else -1, i, j) for _, e, i, j in here.trees]
     split, left, right = (np.ascontiguousarray(c) for c in np.array(rows, dtype=np.int64).reshape(-1, 3).T)
     return Ranked(first, split, left, right)

@@ -27,7 +27,7 @@ class PathSums(NamedTuple):
 
 
 def is_fixed_design(model: TreeModel) -> bool:
-    """Whether each cell of the model has at most one split, so that the cells of a row form a path."""
+    """Return True if each cell of the model has at most one split, so that the cells of a row form a path."""
     rule = model.split_prior
     return told(follows_design, rule) or (told(takes_turns, rule) and not model.columns.twins)
 
@@ -53,7 +53,7 @@ def sum_paths(graph: CellGraph, leaf: np.ndarray, split: np.ndarray, value: np.n
 def sum_down(
     first_edge: np.ndarray, left: np.ndarray, right: np.ndarray, rows: np.ndarray, leaf: np.ndarray, value: np.ndarray
 ) -> np.ndarray:
-    """Sums of ``leaf * value`` from the root down to each cell that holds rows, (n_cells, d)."""
+    """Return the sums of ``leaf * value`` from the root down to each cell that holds rows, (n_cells, d)."""
     n, d = value.shape
     out = np.zeros((n, d))
     for j in range(d):
@@ -84,14 +84,14 @@ class DyadicPaths:
         self.n_levels = n_levels
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        """Values (n, d) of rows of numbers (n, p)."""
+        """Return the values (n, d) of rows of numbers (n, p)."""
         codes = np.empty(X.shape[::-1], dtype=np.min_scalar_type((1 << self.levels) - 1))
         for k, scale in enumerate(self.scales):
             codes[k] = scale.encode(np.ascontiguousarray(X[:, k]))
         return self.of_codes(codes)
 
     def of_codes(self, codes: np.ndarray) -> np.ndarray:
-        """Values (n, d) of rows given by their codes (p, n)."""
+        """Return the values (n, d) of rows with codes (p, n)."""
         g, s = self.graph, self.sums
         out = np.empty((codes.shape[1], s.total.shape[1]))
         found = find_cells(codes, self.table, self.spread, self.shift)
@@ -105,8 +105,8 @@ class DyadicPaths:
 def first_cells(
     first_edge: np.ndarray, left: np.ndarray, right: np.ndarray, rows: np.ndarray, depth: np.ndarray, n_levels: int
 ) -> np.ndarray:
-    """For each path of ``n_levels`` bits the last cell with rows on it; ``-1 - cell`` where the path leaves it for an
-    empty one.
+    """Return the last cell with rows on each path of ``n_levels`` bits; ``-1 - cell`` if the path goes on to an empty
+    one.
     """
     out = np.empty(np.int64(1) << n_levels, dtype=np.int32)
     path = np.zeros(len(rows), dtype=np.int64)
@@ -131,8 +131,8 @@ def first_cells(
 
 
 def spread_codes(p: int, levels: int, n_levels: int) -> tuple[np.ndarray, int]:
-    """What the first bits of each feature's code add to a path of ``n_levels`` bits, (p, 2^b) int32, and the bits of
-    a code that are dropped.
+    """Return the bits that the first bits of each code add to a path of ``n_levels`` bits, (p, 2^b) int32, and the
+    number of the other bits of a code.
     """
     n_bits = -(-n_levels // p)
     code = np.arange(1 << n_bits)
@@ -145,7 +145,7 @@ def spread_codes(p: int, levels: int, n_levels: int) -> tuple[np.ndarray, int]:
 
 @jit
 def find_cells(codes: np.ndarray, table: np.ndarray, spread: np.ndarray, shift: int) -> np.ndarray:
-    """Entry of the table for each row with codes (p, n), (n,) int32."""
+    """Return the entry of the table for each row with codes (p, n), (n,) int32."""
     p, n = codes.shape
     out = np.zeros(n, dtype=np.int32)
     for k in range(p):
@@ -167,7 +167,7 @@ def walk_on(
     right: np.ndarray,
     rows: np.ndarray,
 ) -> None:
-    """Follow each row from the cell the table gave it to the last one with rows, in place."""
+    """Follow each row from its cell in the table to the last one with rows, in place."""
     p = codes.shape[0]
     for i in range(len(found)):
         cell, k, shift = np.int64(found[i]), n_levels % p, levels - 1 - n_levels // p
@@ -183,7 +183,7 @@ def walk_on(
 
 @jit
 def read_into(out: np.ndarray, found: np.ndarray, total: np.ndarray, split: np.ndarray, empty: np.ndarray) -> None:
-    """Values (n, d) of rows whose path ends in the cells ``found``, or leaves them for an empty one."""
+    """Write the values (n, d) of rows whose path ends in the cells ``found``, or goes on to an empty one."""
     for i in range(len(found)):
         cell = np.int64(found[i])
         if cell >= 0:
@@ -211,7 +211,7 @@ class TreePaths:
         self.routes, self.value = tree.routes(default_left=2 * rows[tree.left] >= rows), value
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        """Values (n, d) of rows of numbers (n, p)."""
+        """Return the values (n, d) of rows of numbers (n, p)."""
         return np.take(self.value, self.routes.leaves(X), axis=0)
 
 
@@ -225,7 +225,7 @@ def pass_down_into(
     left: np.ndarray,
     right: np.ndarray,
 ) -> None:
-    """Give nodes without rows, and those below the depth limit, the prediction for a row that reaches them."""
+    """Write the prediction for a row that reaches a node without rows, or one below the depth limit."""
     for i in range(len(value)):
         if left[i] == 0:
             continue

@@ -1,4 +1,4 @@
-"""Rows of the cells of a graph: any rows sent down one way to each cell, and the training rows of a cell as a hash."""
+"""Rows of the cells of a graph: rows sent down one path to each cell, sets of training rows, and paths of such sets."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ if TYPE_CHECKING:
 
     from ..graph.cells import CellGraph
 
+Place = tuple[int, int]
+"""A cell, and the depth at which it is reached."""
 LEFT, RIGHT = range(2)
 MEMBERS_AT_ONCE = 1 << 20
 """Pairs of a cell and a row that are listed at a time, at least: some 10 MB, found in some 10 ms."""
 
 
 class Ways(NamedTuple):
-    """One way from the root to each cell: the splits of a tree over the cells."""
+    """One path from the root to each cell: the splits of a tree over the cells."""
 
     edge: np.ndarray
     """(n_cells,) int64: the most probable split that leads to each cell from another; -1 of the root."""
     side: np.ndarray
-    """(n_cells,) int64: 0 if the answer yes leads there, 1 if no."""
+    """(n_cells,) int64: 0 if the cell is on the left side of the split, else 1."""
     children: np.ndarray
     """(n_cells - 1,) int64: the cells below each cell in this tree, one cell's after another's."""
     first_child: np.ndarray
@@ -41,7 +43,7 @@ class RowSets(NamedTuple):
     of_cell: np.ndarray
     """(n_cells,) int64: the set of each cell; -1 of one without rows."""
     key: np.ndarray
-    """(n_sets, 2) uint64: the hash by which draws know the same set; see `number_cells`."""
+    """(n_sets, 2) uint64: hash of the set, the same as that of draws; see `number_cells`."""
     first: np.ndarray
     """(n_sets,) int64: the first cell of each set."""
     n_rows: int
@@ -62,7 +64,7 @@ class Members(NamedTuple):
 
 
 def likeliest_tree(graph: CellGraph, probability: np.ndarray) -> Ways:
-    """Return one way to each cell, by the ``probability`` (n_edges,) of the splits."""
+    """Return the most probable path to each cell, by the ``probability`` (n_edges,) of the splits."""
     parent = np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
     edge, side = likeliest_ways(parent, graph.left, graph.right, probability, graph.n_cells)
     above = np.where(edge < 0, -1, parent[edge] if len(parent) else -1)
@@ -83,14 +85,14 @@ def row_sets(model: TreeModel, graph: CellGraph, ways: Ways) -> RowSets:
 
 
 def rows_of_cells(graph: CellGraph, ways: Ways, codes: np.ndarray, nominal: np.ndarray) -> Iterator[Members]:
-    """List the rows that the way to each cell sends there.
+    """Yield the rows that the path to each cell sends there.
 
     Parameters
     ----------
     graph : CellGraph
         Cells and splits.
     ways : Ways
-        One way to each cell.
+        One path to each cell.
     codes : ndarray of shape (q, n), int64
         Codes of the rows by coordinate.
     nominal : ndarray of shape (q,), bool
@@ -122,7 +124,7 @@ def rows_of_cells(graph: CellGraph, ways: Ways, codes: np.ndarray, nominal: np.n
 def likeliest_ways(
     parent: np.ndarray, left: np.ndarray, right: np.ndarray, probability: np.ndarray, n_cells: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The most probable edge (n_cells,) into each cell from another one, -1 without, and its side (n_cells,)."""
+    """Return the most probable edge (n_cells,) into each cell from another one, -1 without, and its side (n_cells,)."""
     way, side = np.full(n_cells, -1, dtype=np.int64), np.zeros(n_cells, dtype=np.int64)
     for e in range(len(parent)):
         for s in range(2):
@@ -213,3 +215,63 @@ def add_cells_into(
                 found[row[at]] += here
                 for k in range(value.shape[1]):
                     out[row[at], k] += here * value[cell[j], k]
+
+
+def path_probabilities(
+    graph: CellGraph, log_inside: np.ndarray, set_of_cell: np.ndarray, parent: np.ndarray, last: np.ndarray
+) -> np.ndarray:
+    """Return the probability (m,) that a tree of the posterior has each of some paths.
+
+    A path is a sequence of sets of rows, one after the other from the root of the tree.
+
+    Parameters
+    ----------
+    graph : CellGraph
+        Cells and splits.
+    log_inside : ndarray of shape (n_slots,)
+        Log sum over the trees below each slot.
+    set_of_cell : ndarray of shape (n_cells,), int64
+        The set of rows of each cell; -1 of one without rows.
+    parent : ndarray of shape (m,), int64
+        The path that each one prolongs, a number below its own; -1 of the first, which is the root alone.
+    last : ndarray of shape (m,), int64
+        The set of rows at its end; -1 if the graph has no such set.
+
+    Notes
+    -----
+    Given the cell at the end of a path what lies beside it is independent, so a path costs the splits of the cells that
+    its sets of rows are. A split that parts no rows leads on to the same set.
+    """
+    at: list[dict[Place, float]] = [{} for _ in parent]
+    at[0] = {(0, int(graph.depth[0])): 1.0}
+    below: dict[int, list[int]] = {}
+    for i in range(1, len(parent)):
+        below.setdefault(int(parent[i]), []).append(i)
+    for path in range(len(parent)):
+        wanted = {int(last[i]): i for i in below.get(path, []) if last[i] >= 0}
+        todo = dict(at[path]) if wanted else {}
+        while todo:
+            place = min(todo, key=lambda each: each[1])
+            for side, probability in _steps(graph, log_inside, place, todo.pop(place)):
+                rows = int(set_of_cell[side[0]])
+                into = at[wanted[rows]] if rows in wanted else todo if rows == set_of_cell[place[0]] else None
+                if into is not None:
+                    into[side] = into.get(side, 0.0) + probability
+    return np.array([min(sum(here.values()), 1.0) for here in at])
+
+
+def _steps(graph: CellGraph, log_inside: np.ndarray, place: Place, probability: float) -> list[tuple[Place, float]]:
+    """Return the cells that the splits of the cell at ``place`` lead to, with the probability of each."""
+    cell, depth = place
+    here = graph.slots_at(cell, depth)
+    edges = slice(int(graph.first_edge[cell]), int(graph.first_edge[cell + 1]))
+    if graph.log_split[here] == -np.inf or edges.start == edges.stop:
+        return []
+    left, right = graph.left[edges], graph.right[edges]
+    log_fraction = graph.log_split[here] + graph.log_rule[edges] - log_inside[here]
+    for side in (left, right):
+        log_fraction = log_fraction + log_inside[graph.slots_at(side, depth + 1)]
+    fraction = (probability * np.exp(log_fraction)).tolist()
+    return [
+        ((c, depth + 1), p) for side in (left, right) for c, p in zip(side.tolist(), fraction, strict=True) if p > 0.0
+    ]

@@ -16,7 +16,7 @@ LOSS = 1e-14
 
 
 def with_terms(graph: CellGraph, *, log_stop: Any = None, log_split: Any = None, log_rule: Any = None) -> CellGraph:
-    """Returns the graph with other terms: penalties, tempered scores, counts, a grid of lambdas over one set of cells.
+    """Return the graph with other terms: penalties, tempered scores, counts, a grid of lambdas over one set of cells.
 
     The arrays of cells and splits are shared, not copied. Terms that are not given stay.
 
@@ -71,7 +71,7 @@ def _as_term(name: str, values: Any, length: int) -> np.ndarray:
 
 
 def by_slot(graph: CellGraph, by_cell: Any) -> np.ndarray:
-    """Returns values by cell (n_cells, ...) repeated for each slot of the cell (n_slots, ...).
+    """Return values by cell (n_cells, ...), repeated for each slot of the cell, (n_slots, ...).
 
     Raises
     ------
@@ -86,7 +86,7 @@ def by_slot(graph: CellGraph, by_cell: Any) -> np.ndarray:
 
 
 def counting_terms(graph: CellGraph) -> CellGraph:
-    """The graph in which every tree of positive weight weighs one."""
+    """Return the graph in which every tree of positive weight has weight one."""
     terms = (graph.log_stop, graph.log_split, graph.log_rule)
     ones = (np.where(term > -np.inf, 0.0, -np.inf) for term in terms)
     return graph._replace(**dict(zip(("log_stop", "log_split", "log_rule"), ones, strict=True)))
@@ -97,11 +97,11 @@ class LikelyPart(NamedTuple):
 
     graph: CellGraph
     slots: np.ndarray
-    """(n_slots of the whole,) bool: those kept."""
+    """(n_slots of the whole graph,) bool: the slots in this part."""
 
 
 def likely_part(graph: CellGraph, occurrences: Occurrences, loss: float = LOSS) -> LikelyPart:
-    """Returns the graph without the rarest splits, together expected ``loss`` times in a tree, and cells used only by
+    """Return the graph without the rarest splits, together expected ``loss`` times in a tree, and cells used only by
     these.
 
     So the mean of a function with values in [0, 1], taken over this part with the inside values of the whole, is too

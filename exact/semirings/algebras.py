@@ -4,20 +4,20 @@ A semiring is a NamedTuple of arrays with a value for each slot of the graph, an
 value of a slot with that of a leaf, `add_split` adds the trees with a given split there, `store` keeps the sum. A
 fourth, `choose`, is for the way down: it selects the summand from which a tree is taken.
 
-==============  ======================  ==========================================  ================================
-class           plus                    times                                       value of the root
-==============  ======================  ==========================================  ================================
-`LogSum`        log(e^a + e^b)          a + b                                       log evidence
-`Best`          max(a, b)               a + b                                       log joint of the best tree
-`Residue`       a + b mod prime         a b mod prime                               number of trees, mod prime
-`BestBySize`    max, coefficient-wise   convolution with (max, +)                   best tree of each size (and counts)
-`Hull`          hull of both            sum, edge by edge                           best trees for each alpha per leaf
-`SizeDistribution`       a + b                   product of polynomials in the leaves        distribution of the number
-of leaves `DepthDistribution`      a + b                   product, one level up                       distribution of
-the depth `Products`      a + b                   a b                                         mean of products over a
-tree `Moments`       mixture of two distributions     sum of independent variables                mean and variance of
-sums `Ranked`        merge of sorted lists   the largest sums of two lists (`k_best`)    the k best trees ==============
-======================  ==========================================  ================================
+===================  =====================  ============================  ================================
+class                plus                   times                         value of the root
+===================  =====================  ============================  ================================
+`LogSum`             log(e^a + e^b)         a + b                         log evidence
+`Best`               max(a, b)              a + b                         log joint of the best tree
+`Residue`            a + b mod prime        a b mod prime                 number of trees, mod prime
+`BestBySize`         max by coefficient     convolution with (max, +)     best tree of each size and count
+`Hull`               hull of both           sum, edge by edge             best trees for each penalty
+`SizeDistribution`   a + b                  product of polynomials        distribution of the leaves
+`DepthDistribution`  a + b                  product, one level up         distribution of the depth
+`Products`           a + b                  a b                           mean of products over a tree
+`Moments`            mixture of two         sum of independent variables  mean and variance of sums
+`Ranked`             merge of sorted lists  largest sums of two lists     the k best trees
+===================  =====================  ============================  ================================
 
 `SizeDistribution`, `DepthDistribution`, `Products` and `Moments` are expectations under the posterior and carry the
 values of `LogSum`. A new answer needs only a new class here, or in a file of its own as `Hull` in `hulls.py`.
@@ -30,7 +30,7 @@ import numpy as np
 
 from pactree_mcmc.core.compile.jit import by_class, jit
 
-from ..graph.packed import children
+from ..graph.cells import children
 from .exponential import exp_down
 
 NEGLIGIBLE = 1e-3
@@ -39,34 +39,34 @@ NEGLIGIBLE = 1e-3
 
 @by_class
 def leaf(semiring: Any, cell: int, slot: int, log_stop: float) -> Any:
-    """The sum at a slot when it holds the leaf alone."""
+    """Return the sum at a slot with the leaf alone."""
     raise TypeError(f"{type(semiring).__name__} is not a semiring.")
 
 
 @by_class
 def add_split(semiring: Any, so_far: Any, slot: int, e: int, log_weight: float, left: int, right: int) -> Any:
-    """The sum ``so_far`` and the trees that split by split ``e``, whose children are the slots left and right."""
+    """Return the sum ``so_far`` plus the trees that split by split ``e``, with children in the slots left and right."""
     raise TypeError(f"{type(semiring).__name__} is not a semiring.")
 
 
 @by_class
 def store(semiring: Any, slot: int, total: Any) -> None:
-    """Keep the finished sum of a slot."""
+    """Store the finished sum of a slot."""
     raise TypeError(f"{type(semiring).__name__} is not a semiring.")
 
 
 @by_class
 def choose(semiring: Any, rng: Any, graph: Any, cell: int, slot: int, below: int, wanted: int) -> Any:
-    """The split a slot splits by, -1 if it stops; and what is wanted of the two children, in their slots' terms.
+    """Return the split of a tree at a slot, -1 for a leaf, and the numbers of the subtrees among those of the children.
 
-    ``wanted`` tells which of a slot's trees is meant where it has several: a rank, or a place among the coefficients.
+    ``wanted`` is the number of the tree if a slot has several: a rank, or a place among the coefficients.
     """
     raise TypeError(f"{type(semiring).__name__} is not a semiring that trees can be taken from.")
 
 
 @jit
 def fraction(log_term: float, log_total: float) -> float:
-    """Returns the fraction of a total that one of its terms is; 0 if the total is 0."""
+    """Return the fraction of a total that one of its terms is; 0 if the total is 0."""
     return exp_down(log_term - log_total)
 
 
@@ -107,7 +107,7 @@ def _(semiring, slot, total):
 
 @choose.register(LogSum)
 def _(semiring, rng, graph, cell, slot, below, wanted):
-    """At random, in proportion to the terms."""
+    """Draw a split in proportion to the terms."""
     value, split, total = semiring.value, graph.log_split[slot], semiring.value[slot]
     if split == -np.inf:
         return -1, 0, 0
@@ -273,7 +273,7 @@ class SizeDistribution(NamedTuple):
     length: np.ndarray
     """(n_slots,) int64: how many there are; the first is for one leaf."""
     value: np.ndarray
-    """float64: what finds no room is lost, and `used` tells."""
+    """float64: values beyond the end are lost; `used` counts them too."""
     row: np.ndarray
     """(most leaves,) float64: the slot at work."""
     used: np.ndarray

@@ -24,7 +24,7 @@ _ROOTS = 2.0 ** (np.arange(32) / 32)
 
 @jit
 def exp_down(x: float) -> float:
-    """exp(x) for x <= 0, or above 0 by no more than rounding; 0 for -inf and NaN."""
+    """Return exp(x) for x <= 0, or above 0 by no more than rounding; 0 for -inf and NaN."""
     if not x > LOWEST:
         return 0.0
     k = np.int64(x * _STEPS - 0.5)

@@ -1,4 +1,4 @@
-"""The semiring of the best trees for every penalty alpha per leaf."""
+"""The semiring of the best trees for every penalty per leaf, and of the best root fragments with such trees below."""
 
 from typing import Any, NamedTuple
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
 
-from ..graph.packed import children
+from ..graph.cells import children
 from .algebras import add_split, choose, leaf, store
 
 
@@ -23,7 +23,7 @@ class Hull(NamedTuple):
     length: np.ndarray
     """(n_slots,) int64: how many there are."""
     leaves: np.ndarray
-    """float64, ascending within a slot; what finds no room is lost, and `used` tells."""
+    """float64, ascending within a slot; values beyond the end are lost; `used` counts them too."""
     weight: np.ndarray
     """float64 of each corner, ascending too."""
     row: np.ndarray
@@ -64,7 +64,7 @@ def _(semiring, so_far, slot, e, log_weight, left, right):
 
 @jit
 def add_hulls(semiring: Any, left: int, right: int, log_weight: float) -> int:
-    """Sum of the hulls of two slots into ``row[1]``; its corners."""
+    """Write the sum of the hulls of two slots into ``row[1]``, and return its number of corners."""
     leaves, weight, row = semiring.leaves, semiring.weight, semiring.row
     i, j = semiring.start[left], semiring.start[right]
     last_i, last_j = i + semiring.length[left] - 1, j + semiring.length[right] - 1
@@ -87,7 +87,7 @@ def add_hulls(semiring: Any, left: int, right: int, log_weight: float) -> int:
 
 @jit
 def add_corner(corners: np.ndarray, n: int, leaves: float, weight: float) -> int:
-    """Put a point behind the ``n`` corners (2, ...) of an upper hull, drop those it covers; how many are left."""
+    """Add a point to the ``n`` corners (2, ...) of an upper hull, remove those below it, and return their number."""
     if n > 0 and weight <= corners[1, n - 1]:
         return n
     while n > 1:
@@ -131,3 +131,39 @@ def _(semiring, rng, graph, cell, slot, below, wanted):
             if leaves[start[left] + i] + leaves[start[right] + j] == m and term > top:
                 best, on_left, on_right, top = e, i, j, term
     return best, on_left, on_right
+
+
+INSIDE = -1
+"""Marker of a slot inside the root fragment."""
+
+
+class Fragments(NamedTuple):
+    """The best tree and root fragment: (max, +) over the splits of the fragment, and hulls below its leaves.
+
+    Trees are split down to the leaves of the fragment, and chosen below them by their size.
+    """
+
+    hull: Hull
+    value: np.ndarray
+    """(n_slots,) float64: weight of the best tree and fragment below a slot."""
+    stop: np.ndarray
+    """(n_slots,) float64: that of the best tree if the fragment ends at the slot."""
+    corner: np.ndarray
+    """(n_slots,) int64: the corner of the hull that this tree is."""
+
+
+@choose.register(Fragments)
+def _(semiring, rng, graph, cell, slot, below, wanted):
+    """``wanted`` is INSIDE, or a corner of the slot's hull."""
+    if wanted != INSIDE:
+        return choose(semiring.hull, rng, graph, cell, slot, below, wanted)
+    best, top = -1, semiring.stop[slot]
+    if graph.log_split[slot] > -np.inf:
+        for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
+            left, right = children(graph, e, below)
+            term = graph.log_split[slot] + graph.log_rule[e] + semiring.value[left] + semiring.value[right]
+            if term > top:
+                best, top = e, term
+    if best < 0:
+        return choose(semiring.hull, rng, graph, cell, slot, below, semiring.corner[slot])
+    return best, INSIDE, INSIDE

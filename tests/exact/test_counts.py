@@ -102,12 +102,6 @@ def test_nominal_columns_are_refused(kind):
         exact.DesignCounts(DESIGNS["grid"]).update(piece, [0, 1])
 
 
-def test_counts_survive_a_pickle():
-    counts = exact.DesignCounts(DESIGNS["tree"]).update([[0.1, 0.2], [0.8, 0.9]], [0, 1])
-    again = pickle.loads(pickle.dumps(counts)) + exact.DesignCounts(DESIGNS["tree"])
-    assert again.solve(tree_prior=PRIOR).log_evidence == counts.solve(tree_prior=PRIOR).log_evidence
-
-
 @pytest.mark.parametrize(
     ("split_prior", "message"),
     [

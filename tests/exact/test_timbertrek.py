@@ -105,7 +105,7 @@ THEIRS = {
         ({"f": ["2", 40, -1], "c": [{"f": ["+", 22, 10]}, {"f": ["-", 18, 13]}]}, 0.575),
     ],
 }
-"""What ``transform_trie_to_rules`` of timbertrek 0.1.7 makes of three trees on these rows, paths in order."""
+"""Result of ``transform_trie_to_rules`` of timbertrek 0.1.7 for three trees on these rows, paths in order."""
 
 
 def paths_with_trees(node, above=""):

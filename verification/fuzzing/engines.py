@@ -357,6 +357,15 @@ ENGINES = [
         executor="?executor",
     ),
     target("exact.solve", exact.solve, a.truth, 2.0, model="model", max_cells="?cells", budget="?count?"),
+    target("exact.best_trees", exact.best_trees, model="model", k="count", penalty="?share", max_cells="?cells"),
+    target(
+        *("exact.trees_within", exact.trees_within),
+        model="model",
+        epsilon="share",
+        most="?count",
+        penalty="?share",
+        max_cells="?cells",
+    ),
     target("exact.visited", exact.visited, a.truth, post="sampled", grow="?count0", max_cells="?cells"),
     target("exact.compare", exact.compare, a.comparison, truth="truth", sampled="sampled", X="?X"),
     target(

@@ -16,13 +16,13 @@ from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
 from ...answers import best_sums, hull_by_size
-from ...graph.cells import CellGraph, build_graph
-from ...graph.limits import Intractable
+from ...graph.building import build_graph
+from ...graph.cells import CellGraph
+from ...limits.intractable import Intractable
 from ...recursion.draws import as_draws, grow
 from ...recursion.inside_outside import CELL, FEATURE, WANTED
 from ...recursion.terms import by_slot, with_terms
-from ...semirings.fragments import INSIDE, Fragments
-from ...semirings.hulls import Hull
+from ...semirings.hulls import INSIDE, Fragments, Hull
 
 LARGEST_STRENGTH = 1e100
 

@@ -16,13 +16,14 @@ from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
 from ...answers import best_sums, hull_by_size
-from ...graph.cells import CellGraph, build_graph
-from ...graph.limits import Intractable
+from ...graph.building import build_graph
+from ...graph.cells import CellGraph
+from ...limits.intractable import Intractable
 from ...recursion.draws import as_draws, grow
 from ...recursion.inside_outside import CELL, FEATURE, PARENT
 from ...recursion.terms import with_terms
 from ...semirings.algebras import Best
-from ...semirings.fragments import INSIDE, Fragments
+from ...semirings.hulls import INSIDE, Fragments
 from ..pruning.prunings import inherit_values
 from ..pruning.size_penalties import LARGEST_PENALTY, best_for_sizes, sizes_penalty
 from .penalties import AdditivePenalty, RootFragments, Sample, SpatiallyAdaptive, read_penalty

@@ -24,8 +24,9 @@ from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
 from ...answers import count_trees, log_sums
-from ...graph.cells import CellGraph, Intractable, build_graph
-from ...graph.limits import check_cells
+from ...graph.building import build_graph
+from ...graph.cells import CellGraph
+from ...limits.intractable import Intractable, check_cells
 from ...posterior import ExactPosterior
 from ...recursion.terms import counting_terms
 

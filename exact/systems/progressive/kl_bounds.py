@@ -17,9 +17,9 @@ from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
 from ...answers import best_sums
-from ...graph.cells import CellGraph, build_graph
-from ...graph.limits import check_cells
-from ...graph.packed import pack_graph
+from ...graph.building import build_graph
+from ...graph.cells import CellGraph, pack_graph
+from ...limits.intractable import check_cells
 from ...recursion.draws import as_draws, grow
 from ...recursion.inside_outside import CELL, FEATURE
 from ...recursion.terms import by_slot, with_terms

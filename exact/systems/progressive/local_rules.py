@@ -18,7 +18,7 @@ from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.cells import PlainCell, Split
 from pactree_mcmc.model.split_prior.geometry import parts_rows, told
 
-from ...graph.cells import Intractable
+from ...limits.intractable import Intractable
 
 LocalRule = Callable[[dict[str, int], str], Any]
 """A tree under construction and the path of one of its leaves; returns the probabilities (n_splits,)."""

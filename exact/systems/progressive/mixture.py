@@ -17,9 +17,9 @@ from pactree_mcmc.tree.tree import Tree
 
 from ...answers import depth_distribution, mean_products, occurrences, size_distribution
 from ...graph.boxes import unpack_cuts
-from ...graph.cells import CellGraph, Intractable, build_graph, by_feature, refuse_not_finite
-from ...graph.limits import check_cells
-from ...graph.packed import WithPackedGraph, pack_graph
+from ...graph.building import build_graph
+from ...graph.cells import CellGraph, WithPackedGraph, by_feature, pack_graph, refuse_not_finite
+from ...limits.intractable import Intractable, check_cells
 from ...posterior import ExactPosterior, summary_table
 from ...predicting import CellProbabilities, Placed
 from ...recursion.draws import DrawsIndependently, as_draws

@@ -15,7 +15,7 @@ from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
 from ...answers import best_by_size, hull_by_size
-from ...graph.cells import build_graph
+from ...graph.building import build_graph
 from ...recursion.draws import grow
 from ...recursion.inside_outside import CELL, FEATURE, RIGHT
 from ...recursion.terms import with_terms

@@ -5,7 +5,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.graph import limits
+from exact.limits import intractable
 from tests.reference.naive_dyadic import dyadic_answers
 
 
@@ -136,8 +136,8 @@ def test_hopeless_problems_are_refused_at_once(monkeypatch):
         exact.Intractable, match=r"more than the 1,000 cells allowed. Any one .*: DyadicCuts\(1\), max_depth=4 of"
     ):
         exact.solve(few, max_cells=1000)
-    monkeypatch.setattr(limits, "memory_bytes", lambda: 1 << 20)
-    with pytest.raises(exact.Intractable, match=r"needs more than the 8,192 cells allowed\. Any one"):
+    monkeypatch.setattr(intractable, "memory_bytes", lambda: 1 << 20)
+    with pytest.raises(exact.Intractable, match=r"needs more than the 524,288 bytes .* allowed\. Any one"):
         exact.solve(few)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import exact
 from exact.answers import hull_by_size, most_leaves
-from exact.graph.packed import pack_graph
+from exact.graph.cells import pack_graph
 from exact.recursion.draws import grow
 from exact.recursion.inside_outside import inside, inside_cells
 from exact.semirings.hulls import Hull

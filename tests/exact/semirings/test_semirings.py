@@ -6,7 +6,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from exact.answers import log_sums
-from exact.graph.packed import pack_graph
+from exact.graph.cells import pack_graph
 from exact.recursion.flow import row_goes_left
 from exact.recursion.inside_outside import grow_trees, inside, inside_cells
 from exact.recursion.terms import likely_part
@@ -35,7 +35,7 @@ each_seed = pytest.mark.parametrize("seed", SEEDS)
 
 
 def mean_and_variance(reference, statistic):
-    """By enumeration."""
+    """Return mean and variance of a statistic by enumeration."""
     values = np.array([statistic(tree) for tree, _ in reference.posterior()], dtype=float)
     weights = np.array([probability for _, probability in reference.posterior()])
     mean = weights @ values

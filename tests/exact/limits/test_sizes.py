@@ -8,8 +8,11 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.graph import bounds, cells, limits, progress
-from exact.graph.limits import Limit
+from exact.graph import building, progress
+from exact.graph.cells import is_layered
+from exact.graph.work import distinct_points
+from exact.limits import intractable, sizes
+from exact.limits.intractable import Limit
 
 
 def table(n, p, values=None, seed=0):
@@ -19,7 +22,7 @@ def table(n, p, values=None, seed=0):
 
 
 def size_of(model, max_cells=20_000_000):
-    return bounds.estimate_size(model, cells.distinct_points(model).codes, Limit(max_cells), cells.is_layered(model))
+    return sizes.estimate_size(model, distinct_points(model).codes, Limit(max_cells), is_layered(model))
 
 
 MODELS = {
@@ -37,7 +40,7 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_estimates_agree_with_the_graph(name, monkeypatch):
-    monkeypatch.setattr(bounds, "FEW_BOXES", 1)
+    monkeypatch.setattr(sizes, "FEW_BOXES", 1)
     found, graph = size_of(MODELS[name]), exact.build_graph(MODELS[name])
     assert found.cells == pytest.approx(graph.n_cells, rel=0.05 + 4.0 * found.error)
     assert found.least_cells < 1.1 * graph.n_cells
@@ -47,7 +50,7 @@ def test_estimates_agree_with_the_graph(name, monkeypatch):
 @pytest.mark.parametrize("name", ["ties", "four columns"])
 def test_estimated_memory(name, monkeypatch):
     """Within a factor of three of what is allocated, arrays that exist at any size taken off."""
-    monkeypatch.setattr(bounds, "FEW_BOXES", 1)
+    monkeypatch.setattr(sizes, "FEW_BOXES", 1)
     model = pt.TreeModel(*table(120, 3, 8)) if name == "ties" else pt.TreeModel(*table(100, 4, 4))
     exact.solve(model)
     tracemalloc.start()
@@ -60,7 +63,7 @@ def test_estimated_memory(name, monkeypatch):
 
 def test_too_many_cells_are_refused_before_anything_is_built(monkeypatch):
     """Without ties in three columns: far more than two of the columns make, which alone would be allowed."""
-    monkeypatch.setattr(cells, "_run_builder", lambda *_: pytest.fail("the graph is built"))
+    monkeypatch.setattr(building.Building, "build_all", lambda *_: pytest.fail("the graph is built"))
     with pytest.raises(
         exact.Intractable, match=r"It has at least about \d.* cells .*, .*B, .* of processor time\."
     ) as refusal:
@@ -71,17 +74,17 @@ def test_too_many_cells_are_refused_before_anything_is_built(monkeypatch):
 
 def test_too_much_memory_is_refused(monkeypatch):
     model = pt.TreeModel(*table(60, 3, 5))
-    monkeypatch.setattr(bounds, "FEW_BOXES", 1)
-    monkeypatch.setattr(limits, "available_bytes", lambda: 200_000)
+    monkeypatch.setattr(sizes, "FEW_BOXES", 1)
+    monkeypatch.setattr(intractable, "available_bytes", lambda: 200_000)
     with pytest.raises(exact.Intractable, match="bytes allowed"):
         exact.solve(model)
-    monkeypatch.setattr(limits, "available_bytes", lambda: 20_000_000)
+    monkeypatch.setattr(intractable, "available_bytes", lambda: 20_000_000)
     assert exact.solve(model).graph.n_cells > 1_000
 
 
 def test_weights_and_smallest_leaves_are_never_refused_by_an_estimate(monkeypatch):
     """There are fewer cells than boxes."""
-    monkeypatch.setattr(bounds, "FEW_BOXES", 1)
+    monkeypatch.setattr(sizes, "FEW_BOXES", 1)
     model = pt.TreeModel(*table(40, 3, 5), split_prior=pt.LocalCuts(min_leaf=15))
     n_cells = exact.build_graph(model).n_cells
     assert size_of(model, n_cells) is None or size_of(model, n_cells).cells > n_cells
@@ -124,7 +127,7 @@ def stop_at(monkeypatch, name, after):
     def stage(shown, called, *how):
         return right(shown, called, *how) if called != name else Held(Stopping(after))
 
-    monkeypatch.setattr(cells, "stage", stage)
+    monkeypatch.setattr(building, "stage", stage)
     monkeypatch.setattr(exact.posterior, "stage", stage)
 
 
@@ -143,17 +146,17 @@ class Held:
 def test_what_was_built_before_ctrl_c_is_used_again(monkeypatch, name, after):
     model, other = pt.TreeModel(*table(60, 3, 5)), pt.TreeModel(*table(30, 2, 4))
     expected, n_calls = exact.solve(model), []
-    monkeypatch.setattr(cells, "FIRST_BUDGET", 1 << 10)
-    monkeypatch.setattr(cells, "next_size", lambda size, seconds: size)
+    monkeypatch.setattr(building, "FIRST_BUDGET", 1 << 10)
+    monkeypatch.setattr(building, "next_size", lambda size, seconds: size)
     with monkeypatch.context() as patched:
         stop_at(patched, name, after)
         with pytest.raises(KeyboardInterrupt):
             exact.solve(model)
-    assert cells._kept[0][0] is model
-    build = cells._builder.build
-    monkeypatch.setattr(cells._builder, "build", lambda *how: n_calls.append(how) or build(*how))
+    assert building._kept[0][0] is model
+    build = building._builder.build
+    monkeypatch.setattr(building._builder, "build", lambda *how: n_calls.append(how) or build(*how))
     found = exact.solve(model)
-    assert cells._kept == []
+    assert building._kept == []
     assert found.log_evidence == pytest.approx(expected.log_evidence, rel=1e-13)
     assert found.graph.n_cells == expected.graph.n_cells
     resumed = len(n_calls)
@@ -164,16 +167,15 @@ def test_what_was_built_before_ctrl_c_is_used_again(monkeypatch, name, after):
         with pytest.raises(KeyboardInterrupt):
             exact.solve(model)
     exact.solve(other)
-    assert cells._kept == []
+    assert building._kept == []
 
 
 def test_the_builder_stops_between_cells():
     model = pt.TreeModel(*table(60, 3, 5))
-    building = cells.new_building(model, cells.distinct_points(model), None)
-    work = cells.pack(cells.Work(building.points, building.cells, building.edges, building.scratch))
-    status = cells._builder.build(cells.pack(model.lowered), work, 1)
-    assert status == cells._builder.PAUSED
-    assert building.scratch.count[cells._builder.NEXT] == 1
+    graph, statuses = building.Building(model, Limit(10_000)), []
+    graph.apply(lambda lowered, work: statuses.append(building._builder.build(lowered, work, 1)))
+    assert statuses == [building._builder.PAUSED]
+    assert graph.n_done == 1
 
 
 def test_pieces_take_about_as_long_as_they_should():

@@ -31,11 +31,11 @@ from pactree_mcmc.model import (
 )
 from pactree_mcmc.posterior.evidence import prior_mass
 
-from .graph.boxes import find_members
-from .graph.work import Points
+from ..graph.boxes import find_members
+from ..graph.work import Points
 
 MOST_LEAVES = 32
-"""Numbers of leaves told apart; larger trees count together."""
+"""Numbers of leaves that are distinguished; larger trees count together."""
 MOST_ROWS = 2000
 """Rows up to which the best partitions are tabulated, which takes time and memory that grow with their square."""
 
@@ -44,7 +44,7 @@ class Ceiling(NamedTuple):
     """Upper bounds for a model."""
 
     values: np.ndarray
-    """(P, r) what each distinct point adds to the sums of its cell."""
+    """(P, r): contribution of each distinct point to the sums of its cell."""
     best_scores: Callable[[np.ndarray], np.ndarray]
     """From the sums (n, r) of cells: the largest scores (n, m) of partitions into 2, 3, ... parts, those into more
     parts in the last column; they do not decrease along a row."""
@@ -52,12 +52,12 @@ class Ceiling(NamedTuple):
     """(depths, m) log prior mass of the trees with so many leaves below a cell that is split at a depth."""
 
     def log_most(self, sums: np.ndarray, depth: np.ndarray) -> np.ndarray:
-        """Log upper bounds (n,) of the sums over trees that split cells with these ``sums`` at a ``depth`` (n,)."""
+        """Return log upper bounds (n,) of the sums over trees that split cells with ``sums`` at a ``depth`` (n,)."""
         return logsumexp(self.log_mass[depth] + self.best_scores(sums), axis=1)
 
 
 def ceiling_of(model: TreeModel, points: Points) -> Ceiling | str:
-    """Returns the upper bounds for a model, or why there are none."""
+    """Return the upper bounds for a model, or why there are none."""
     mass = prior_mass(model)
     if mass.log_mass is None:
         return f"the mass of {model.tree_prior!r} requires the sum over all trees"
@@ -70,7 +70,7 @@ def ceiling_of(model: TreeModel, points: Points) -> Ceiling | str:
 
 
 def _best_scores(model: TreeModel, points: Points) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]] | str:
-    """Values of points and the function of their sums; or why there is no bound."""
+    """Return the values of points and the function of their sums, or why there is no bound."""
     leaf: Any = model.leaf
     stats = points.stats
     if type(leaf) is DirichletMultinomial:
@@ -88,13 +88,13 @@ def _best_scores(model: TreeModel, points: Points) -> tuple[np.ndarray, Callable
 
 
 def _entropies(counts: np.ndarray) -> np.ndarray:
-    """Log of the largest likelihood (m,) of classes with these counts (m, K)."""
+    """Return the log of the largest likelihood (m,) of classes with these counts (m, K)."""
     return xlogy(counts, counts).sum(axis=1) - xlogy(counts.sum(axis=1), counts.sum(axis=1))
 
 
 def _of_classes(model: Any, stats: np.ndarray) -> Any:
-    """Rows of points of one class, at best in one leaf for each class, and the other points, with probabilities of
-    their own.
+    """Bound scores by a leaf for each class, with the points of this class alone, and by the largest likelihood of
+    each other point.
 
     The probability of a row increases with the rows of its own class in the leaf and decreases with those of others.
     """
@@ -110,8 +110,8 @@ def _of_classes(model: Any, stats: np.ndarray) -> Any:
 
 
 def _of_numbers(model: Any, stats: np.ndarray) -> Any:
-    """By the number of rows alone: parts of n rows have at least the spread of the n rows of the table that are nearest
-    to each other.
+    """Bound scores by the number of rows alone: n rows scatter at least as much as the n rows of the table that are
+    nearest to each other.
     """
     leaf, target = model.leaf, model.target
     about = float(leaf.m0 - target.center)
@@ -133,7 +133,10 @@ def _of_numbers(model: Any, stats: np.ndarray) -> Any:
 
 
 def least_scatters(y: np.ndarray) -> np.ndarray:
-    """Smallest sums of squares (n + 1,) about their mean of 0, 1, ..., n numbers of ``y`` (n,): neighbours in order."""
+    """Return the smallest sums of squares (n + 1,) about their mean of 0, 1, ..., n numbers of ``y`` (n,).
+
+    These are the sums of neighbours in order.
+    """
     y = np.sort(y) - np.mean(y)
     first, second = (np.concatenate([[0.0], np.cumsum(y**power)]) for power in (1, 2))
     out = np.zeros(len(y) + 1)
@@ -145,8 +148,9 @@ def least_scatters(y: np.ndarray) -> np.ndarray:
 
 @jit
 def best_partitions(score: np.ndarray, most: int) -> np.ndarray:
-    """Largest sums (most - 1, n) of ``score`` (n,) over partitions of each number into at most 2, ..., most - 1 parts
-    and, in the last row, into any; a part may be empty, of score 0.
+    """Return the largest sums (most - 1, n) of ``score`` (n,) over partitions of each number into parts.
+
+    There are at most 2, ..., most - 1 parts, and any number in the last row. A part may be empty, of score 0.
     """
     n = len(score)
     out = np.empty((most - 1, n))
@@ -166,8 +170,9 @@ def best_partitions(score: np.ndarray, most: int) -> np.ndarray:
 
 
 def leaf_masses(model: TreeModel, n_columns: int) -> np.ndarray:
-    """Log prior mass (depths, n_columns) of the trees with 2, 3, ... leaves below a cell split at a depth, those with
-    more in the last column, if every cell could be split.
+    """Return the log prior mass (depths, n_columns) of the trees with 2, 3, ... leaves below a cell split at a depth.
+
+    The last column is for trees with more leaves. It is the mass if every cell could be split.
 
     Raised where it is less than the factor of a cell that cannot: then it dominates that of any cell.
     """
@@ -198,8 +203,8 @@ def _poisson(model: Any, stats: np.ndarray) -> np.ndarray:
     return rest + xlogy(count, count) - xlogy(count, exposure) - count
 
 
-def _failures(ways: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    return ways + _entropies(np.column_stack([one, other]))
+def _failures(log_ways: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    return log_ways + _entropies(np.column_stack([one, other]))
 
 
 def _times(events: np.ndarray, total: np.ndarray) -> np.ndarray:
@@ -224,7 +229,7 @@ BY_POINT: dict[type, Callable[[Any, np.ndarray], np.ndarray]] = {
 
 @jit
 def sum_points(model: Any, work: Any, first: int, values: np.ndarray, out: np.ndarray) -> None:
-    """Sums ``out`` (n, r) of the ``values`` (P, r) of the points of the cells from number ``first`` on."""
+    """Sum the ``values`` (P, r) of the points of the cells from number ``first`` on into ``out`` (n, r)."""
     for cell in range(first, len(out)):
         for a in range(values.shape[1]):
             out[cell, a] = 0.0

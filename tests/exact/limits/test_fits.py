@@ -1,4 +1,4 @@
-"""What Intractable says fits does fit, found without building the graph that does not."""
+"""Settings that Intractable names as tractable are so, found without building the graph that is not."""
 
 import pickle
 
@@ -7,9 +7,9 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.graph import fits as _fits
-from exact.graph.fits import MOST_CODES, bound, settings_that_fit
-from exact.graph.limits import Limit
+from exact.limits import sizes
+from exact.limits.intractable import Limit
+from exact.limits.sizes import MOST_CODES, bound, settings_that_fit
 
 RNG = np.random.default_rng(0)
 X = RNG.integers(0, 6, (12, 2)).astype(float)
@@ -90,13 +90,13 @@ def test_what_is_said_to_fit_does(name):
 
 @pytest.mark.planted
 def test_a_bound_that_forgets_an_interval_is_seen(monkeypatch):
-    whole = _fits._side
+    whole = sizes._side
 
     def short(model, c, n_codes):
         side = whole(model, c, n_codes)
         return side._replace(ranges=side.ranges[:2])
 
-    monkeypatch.setattr(_fits, "_side", short)
+    monkeypatch.setattr(sizes, "_side", short)
     with pytest.raises(AssertionError):
         test_bounds_hold("grid")
 
@@ -111,7 +111,7 @@ def test_large_problems_are_answered_at_once():
     assert settings_that_fit(few, Limit(1_000_000))["max_cuts"] > 20
 
 
-def test_nothing_fits_where_nothing_can():
+def test_nothing_fits_if_nothing_can():
     model = pt.TreeModel(np.arange(8.0)[:, None], np.arange(8) > 3, nominal=[0])
     with pytest.raises(exact.Intractable, match="needs more than the 1 cells allowed") as refusal:
         exact.solve(model, max_cells=1)

@@ -7,8 +7,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact import ceilings
-from exact.graph.cells import distinct_points
+from exact.graph.work import distinct_points
+from exact.limits import ceilings
 from tests.problems.drawn import random_problem
 
 N = 6
@@ -133,7 +133,7 @@ def check_budgets(model):
 @pytest.mark.slow
 @pytest.mark.parametrize("split_prior", ["local", "grid", "dyadic"])
 def test_a_budget_bounds_the_sum(split_prior):
-    """Of 200 random problems in all, of every leaf and tree prior."""
+    """Check 200 random problems in all, with every leaf and tree prior."""
     rng, bounded = np.random.default_rng([11, len(split_prior)]), 0
     for _ in range(67):
         model = random_problem(rng, split_prior=split_prior, max_trees=500, gaps=rng.random() < 0.3)[1]

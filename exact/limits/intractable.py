@@ -1,4 +1,4 @@
-"""Limits on the size of graphs: more cells than allowed, or than fit into memory, are refused before they are made."""
+"""Limits on the size of graphs, by the number of cells allowed and by memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EDGES_PER_CELL = 32
 MOST_CELLS = 1 << 56
 
 SAMPLE = "sample"
-"""What can be done in place of the exact sum."""
+"""Advice in place of the exact sum."""
 
 BYTES_PER_CELL = 128
 """A cell, its slot, one split and what is computed of it: the least that one more cell takes."""
@@ -62,7 +62,7 @@ class Intractable(ValueError):
         return Intractable, (self.needed, self.allowed, self.what, self.fits, self.instead, self.advice, self.estimate)
 
     def in_terms_of(self, names: dict[str, str], instead: str) -> Intractable:
-        """The same refusal by a function that has the settings ``names`` alone, under the names given there."""
+        """Return the same refusal for a function that has only the settings ``names``, under these names."""
         fits = {names[name]: value for name, value in self.fits.items() if name in names}
         return Intractable(self.needed, self.allowed, self.what, fits, instead, estimate=self.estimate)
 
@@ -108,7 +108,7 @@ def refuse_bytes(n_bytes: int, what: str) -> None:
 
 
 def memory_bytes() -> int:
-    """Memory of the machine; without limit where the system does not say."""
+    """Return the memory of the machine, or a huge number if the system does not say."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):

@@ -1,0 +1,244 @@
+"""Building of graphs: the whole graph of a model, and graphs that grow some cells at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pactree_mcmc.core.checks import check_type
+from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.core.compile.pack import pack
+from pactree_mcmc.model import TreeModel
+from pactree_mcmc.model.split_prior.geometry import follows_design, halves_box, parts_rows, told
+
+from ..limits.intractable import Intractable, Limit, check_cells
+from ..limits.sizes import SizeEstimate, estimate_size, least_cells, settings_that_fit
+from . import build as _builder
+from .cells import CellGraph, is_layered, with_slots
+from .dyadic import build_dyadic
+from .fixed import build_fixed
+from .progress import Bar, next_size, stage
+from .work import Work, distinct_points, longer_cells, longer_edges, new_cells, new_edges, new_scratch
+
+FIRST_BUDGET = 1 << 18
+"""Number of steps of the first call of the builder, which takes some ten milliseconds."""
+
+
+def refuse_drawn_weights(model: TreeModel) -> None:
+    """Refuse a model whose feature weights are unknown: its score is not a sum over the cells of a tree."""
+    if model.split_prior.drawn_weights is not None:
+        raise ValueError(
+            f"trees share the feature weights that are unknown under {model.split_prior.drawn_weights}, so that no sum "
+            "goes cell by cell; give feature_weights= as numbers, sample, or, of two or three features, add "
+            "exp(log_evidence) over weights on a grid, each with its density."
+        )
+
+
+def build_graph(model: TreeModel, max_cells: int = 20_000_000, *, progress: bool = False) -> CellGraph:
+    """Build the graph of all cells that the trees of a model can have.
+
+    If ``progress`` is True, a bar is shown once it takes more than a second. Cells that were built before Ctrl-C are
+    kept until the graph of another model is built, and used if this function is called again with the same model.
+
+    Raises
+    ------
+    ValueError
+        If the feature weights are unknown (DirichletWeights).
+    Intractable
+        If there are more than ``max_cells``, or more than fit the memory of the machine, or more than 32 splits per
+        cell allowed; the message says which settings would fit. Under local cuts the size is estimated before anything
+        is built.
+    """
+    check_type("model", model, TreeModel, "a TreeModel")
+    limit = Limit(check_cells(max_cells))
+    refuse_drawn_weights(model)
+    try:
+        return _build(model, limit, progress)
+    except Intractable as refusal:
+        fits = settings_that_fit(model, limit)
+        raise Intractable(refusal.needed, refusal.allowed, refusal.what, fits, estimate=refusal.estimate) from None
+
+
+def _build(model: TreeModel, limit: Limit, progress: bool) -> CellGraph:
+    if told(follows_design, model.split_prior):
+        limit.refuse_above(int(np.sum(model.shape.depth <= model.prior_tables.depth_limit)))
+        return with_slots(model, build_fixed(model))
+    if told(halves_box, model.split_prior) and not model.columns.twins:
+        limit.refuse_above(least_cells(model, model.units.codes))
+        with stage(progress, "building", None, "cells") as bar:
+            return with_slots(model, build_dyadic(model, limit, bar))
+    building = _take_kept(model)
+    if isinstance(building, CellGraph):
+        return building
+    if building is None:
+        building = Building(model, limit)
+        codes = building.points.codes
+        limit.refuse_above(least_cells(model, codes))
+        if told(parts_rows, model.split_prior):
+            building.size = estimate_size(model, codes, limit, is_layered(model))
+    building.limit = limit
+    with stage(progress, "building", None if building.size is None else int(building.size.cells), "cells") as bar:
+        building.build_all(bar)
+    columns = building.columns()[0]
+    # free the builder's arrays before the slots are made
+    del building
+    return with_slots(model, columns)
+
+
+class Building:
+    """Cells and splits of a graph that is being built, in arrays that are made longer as they fill.
+
+    ``size`` is the estimated size of the whole graph, or None.
+    """
+
+    def __init__(self, model: TreeModel, limit: Limit, n_wanted: int = 1) -> None:
+        refuse_drawn_weights(model)
+        self.model, self.limit, self.points = model, limit, distinct_points(model)
+        self.size: SizeEstimate | None = None
+        self._lowered = pack(model.lowered)
+        self._scratch = new_scratch(model, self.points, n_wanted)
+        self._cells, self._edges = new_cells(1 << 12, self.points.stats.shape[1]), new_edges(1 << 14)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return int(self._scratch.count[_builder.N_CELLS])
+
+    @property
+    def n_edges(self) -> int:
+        """Number of splits."""
+        return int(self._scratch.count[_builder.N_EDGES])
+
+    @property
+    def n_done(self) -> int:
+        """Number of cells processed since the start of the round."""
+        return int(self._scratch.count[_builder.NEXT])
+
+    def start_round(self) -> None:
+        """Let the next step begin with the first of its cells."""
+        self._scratch.count[_builder.NEXT] = 0
+
+    def forget_splits(self) -> None:
+        """Remove all splits, but not the cells, and start a round."""
+        self._scratch.count[[_builder.NEXT, _builder.N_EDGES, _builder.N_WANTED]] = 0
+
+    def run(self, step: Callable[[Any, Any], int]) -> None:
+        """Call a compiled step until it finishes, and extend the arrays if it needs more room.
+
+        Raises
+        ------
+        Intractable
+            If there are more cells or splits than allowed.
+        """
+        status = _builder.PAUSED
+        while status != _builder.FINISHED:
+            status = step(self._lowered, self._work())
+            if status == _builder.TOO_MANY_SPLITS:
+                most = _builder.MAX_NOMINAL_SPLITS
+                raise Intractable(most, most >> 1, "splits in one cell, on a nominal feature with over 20 categories")
+            self.limit.refuse_above(self.n_cells, self.n_edges)
+            if status == _builder.MORE_CELLS:
+                self._cells = longer_cells(self._cells, self.n_cells)
+            elif status == _builder.MORE_EDGES:
+                self._edges = longer_edges(self._edges)
+
+    def build_all(self, bar: Bar) -> None:
+        """Add all cells and splits. If Ctrl-C stops it, keep what was built for the next call of `build_graph`."""
+        budget = FIRST_BUDGET
+
+        def step(lowered: Any, work: Any) -> int:
+            nonlocal budget
+            start, n_done = time.monotonic(), self.n_done
+            status = _builder.build(lowered, work, budget)
+            if status == _builder.PAUSED:
+                budget = next_size(budget, time.monotonic() - start)
+            if self.size is None:
+                bar.show(self.n_cells, f"{self.n_edges:,} splits")
+            else:
+                bar.show(max(self.n_cells, int(self.size.cells)), self.size.in_words())
+            bar.add(self.n_done - n_done)
+            return status
+
+        try:
+            self.run(step)
+        except KeyboardInterrupt:
+            keep_graph(self.model, self)
+            raise
+
+    def apply(self, function: Callable[[Any, Any], None]) -> None:
+        """Call a compiled function with the model and the arrays."""
+        function(self._lowered, self._work())
+
+    def _work(self) -> Any:
+        return pack(Work(self.points, self._cells, self._edges, self._scratch))
+
+    def columns(self) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+        """Return the columns of a graph with the cells that trees can reach, parents before children.
+
+        The second array (n_cells,) is True for cells that the prior can split, the third holds the number in these
+        arrays of each cell of the graph.
+        """
+        n, cells, edges = self.n_cells, self._cells, self._edges
+        limit = int(self.model.prior_tables.depth_limit)
+        order = np.argsort(-cells.size[:n], kind="stable")
+        depth = find_shallowest(order, cells.start, cells.stop, edges.left, edges.right, limit)
+        order = order[depth[order] <= limit]
+        rank = np.full(n, _builder.UNKNOWN, dtype=np.int32)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        is_splittable = cells.is_splittable[order] & (depth[order] < limit)
+        size = np.where(is_splittable, cells.stop[order] - cells.start[order], 0)
+        out = {"first_edge": np.concatenate([[0], np.cumsum(size)])}
+        for name, column in edges._asdict().items():
+            moved = np.empty(out["first_edge"][-1], dtype=column.dtype)
+            move_blocks(moved, column, cells.start[order], size)
+            out[name] = rank[moved] if name in ("left", "right") else moved
+        for name in ("rows", "stats", "score"):
+            out[name] = getattr(cells, name)[order]
+        out |= {"design": np.zeros(len(order), dtype=np.int32), "depth": depth[order]}
+        return out, is_splittable, order
+
+
+_kept: list[tuple[TreeModel, Building | CellGraph]] = []
+"""Model whose graph, or the sums over it, Ctrl-C stopped last, with what was built of the graph."""
+
+
+def keep_graph(model: TreeModel, graph: Building | CellGraph) -> None:
+    """Keep a graph for the next call of `build_graph` with this model, in place of the one kept before."""
+    _kept[:] = [(model, graph)]
+
+
+def _take_kept(model: TreeModel) -> Building | CellGraph | None:
+    """Return what is kept of the graph of this model, and remove the graph of another model."""
+    kept = _kept.pop() if _kept else None
+    return kept[1] if kept is not None and kept[0] is model else None
+
+
+@jit
+def move_blocks(out: np.ndarray, column: np.ndarray, start: np.ndarray, size: np.ndarray) -> None:
+    """Copy the block of ``column`` of each cell, with this start and size, into ``out``, one after another."""
+    at = 0
+    for cell in range(len(start)):
+        for e in range(start[cell], start[cell] + size[cell]):
+            out[at] = column[e]
+            at += 1
+
+
+@jit
+def find_shallowest(
+    order: np.ndarray, start: np.ndarray, stop: np.ndarray, left: np.ndarray, right: np.ndarray, limit: int
+) -> np.ndarray:
+    """Return the smallest depth (n_cells,) at which a tree can have each cell, ``limit + 1`` if none can.
+
+    ``order`` holds the cells, parents before children.
+    """
+    depth = np.full(len(order), limit + 1, dtype=np.int64)
+    depth[0] = 0
+    for cell in order:
+        if depth[cell] < limit:
+            for e in range(start[cell], stop[cell]):
+                depth[left[e]] = min(depth[left[e]], depth[cell] + 1)
+                depth[right[e]] = min(depth[right[e]], depth[cell] + 1)
+    return depth

@@ -1,0 +1,409 @@
+"""Sizes of graphs before anything is built, so that intractable problems are refused at once.
+
+Under grids and dyadic cuts there is a lower bound. Under local cuts the size is estimated from random boxes. Upper
+bounds give the settings that would be tractable.
+
+A cell is the set of rows in a box. With the box shrunk until each of its sides holds a row of the cell there is one box
+for each cell. Sides are drawn one coordinate after the other, among the values of the rows that are left; a box counts
+if the rows that are left at the end touch all of its sides. It then counts as often as there were choices, which makes
+the mean an unbiased estimate of the number of cells (Knuth 1975 counts the nodes of a tree in this way). For the last
+coordinate all choices are counted instead of drawing one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.model import TreeModel
+from pactree_mcmc.model.split_prior.geometry import (
+    follows_design,
+    halves_box,
+    has_empty_sides,
+    parts_box,
+    takes_turns,
+    told,
+)
+
+from .intractable import BYTES_PER_CELL, EDGES_PER_CELL, Intractable, Limit, memory_bytes
+
+SAMPLES, FEW_SAMPLES = 400, 100
+"""Boxes drawn for all coordinates, and for the first few of them."""
+FEW_BOXES = 30_000
+"""Products of intervals up to which nothing is estimated: such graphs take a fraction of a second."""
+NUMBERS_OF_COORDINATES = (1, 2, 3, 4, 6, 9, 14, 20)
+"""Coordinates whose boxes are drawn, at most the last number: more of them would take seconds."""
+SURE = 3.0
+"""Standard errors below the estimate that count as certain. Beyond three lies about one problem of a thousand."""
+LARGEST_ERROR = 0.5
+"""Relative standard error from which an estimate is not shown."""
+CELL_BYTES, STAT_BYTES, SPLIT_BYTES = 240, 18, 90
+"""Memory of a cell, of each of its statistics and of a split while the graph is built.
+
+The arrays have spare room and are copied once. `tests/exact/graph/test_bounds.py` compares with measured peaks.
+"""
+KEPT_CELL_BYTES, KEPT_STAT_BYTES, KEPT_SPLIT_BYTES, SLOT_BYTES = 60, 8, 28, 34
+"""Memory of a cell, a statistic, a split and a (cell, depth) pair when the graph is finished and summed over."""
+SPLIT_SECONDS, MEMBER_SECONDS, TERM_SECONDS = 7e-7, 3e-8, 6e-8
+"""Processor time for a split, for each coordinate of each row of a cell, and for each split at each depth. Measured on
+a graph of 800,000 cells and 9 million splits (300 rows, 5 columns of 6 values), 2026.
+"""
+DEEPEST = 64
+"""Largest depth limit that is tried. Deeper ones change nothing in the bounds."""
+MOST_CODES = 1 << 40
+"""More codes than a feature has."""
+
+
+class SizeEstimate(NamedTuple):
+    """Estimated size of a graph of cells."""
+
+    cells: float
+    least_cells: float
+    """Three standard errors below."""
+    error: float
+    """Standard error of ``cells`` relative to it."""
+    n_bytes: float
+    """Largest memory while the graph is built and summed over."""
+    seconds: float
+
+    def in_words(self, at_least: bool = False) -> str:
+        """Return the estimate as a phrase; ``at_least`` if some coordinates were left out."""
+        error = f" (standard error {100.0 * self.error:.0f}%)" if self.error >= 0.005 else ""
+        about = "at least about" if at_least else "about"
+        return f"{about} {self.cells:.2g} cells{error}, {as_bytes(self.n_bytes)}, {as_time(self.seconds)}"
+
+
+class Terms(NamedTuple):
+    """Sums over the cells of a graph, each as estimated from every box drawn, (n_samples,)."""
+
+    cells: np.ndarray
+    members: np.ndarray
+    splits: np.ndarray
+    slots: np.ndarray
+    terms: np.ndarray
+    """Splits times depths."""
+
+
+def estimate_size(model: TreeModel, codes: np.ndarray, limit: Limit, layered: bool) -> SizeEstimate | None:
+    """Return the estimated size of the graph of a model with local cuts over points with ``codes`` (q, P).
+
+    ``layered`` is True if a cell has a slot for each depth. None if the graph is small, or the estimate is too inexact.
+    Coordinates are added a few at a time, since more of them make no fewer cells, and no more are added once there are
+    too many cells for certain.
+
+    Raises
+    ------
+    Intractable
+        If three standard errors below the estimate there are still more cells than ``limit`` allows, or they need more
+        memory than is available.
+    """
+    usable = np.flatnonzero(model.split_prior.coordinate_weights(model.columns) > 0.0)
+    distinct = np.array([len(np.unique(codes[c])) for c in usable])
+    nominal = model.columns.is_nominal[model.columns.source]
+    is_small = _log_boxes(distinct, nominal[usable]) <= math.log(FEW_BOXES)
+    if is_small or model.lowered.split_prior.by_depth:
+        return None
+    order = usable[np.lexsort((-distinct, nominal[usable]))]
+    rng, estimate = np.random.default_rng(20_261_125), None
+    # weights and the smallest leaf may rule splits out, so that there are fewer cells than boxes
+    is_certain = model.split_prior.is_even and model.split_prior.min_leaf == 1
+    for n in sorted({min(n, len(order)) for n in NUMBERS_OF_COORDINATES}):
+        is_last = n == min(len(order), NUMBERS_OF_COORDINATES[-1])
+        boxes = Boxes(model, codes, order[:n], nominal, layered, rng)
+        estimate = _summary(boxes.draw(SAMPLES if is_last else FEW_SAMPLES), model)
+        if is_certain:
+            refuse(estimate, limit, not is_last)
+    is_useful = estimate is not None and estimate.cells > 0.0 and estimate.error < LARGEST_ERROR
+    return estimate if is_useful else None
+
+
+def _log_boxes(distinct: np.ndarray, nominal: np.ndarray) -> float:
+    """Return the log of the number of products of intervals, or of sets of categories."""
+    n = distinct.astype(np.float64)
+    return float(np.where(nominal, n * math.log(2.0), np.log(n * (n + 1.0) / 2.0)).sum())
+
+
+def refuse(estimate: SizeEstimate, limit: Limit, at_least: bool) -> None:
+    """Raise Intractable if the estimated cells are too many for certain, or do not fit into memory."""
+    if estimate.least_cells > limit.cells:
+        raise Intractable(int(min(estimate.cells, 1e300)), limit.cells, estimate=estimate.in_words(at_least))
+    least = estimate.n_bytes * estimate.least_cells / max(estimate.cells, 1.0)
+    if least > limit.n_bytes:
+        raise Intractable(int(min(least, 1e300)), limit.n_bytes, "bytes", estimate=estimate.in_words(at_least))
+
+
+def _summary(terms: Terms, model: TreeModel) -> SizeEstimate:
+    cells, members, splits, slots, each = (float(np.mean(values)) for values in terms)
+    deviation = float(np.std(terms.cells, ddof=1)) / math.sqrt(len(terms.cells))
+    q, n_stats = len(model.scales), model.lowered.leaf.n_stats
+    built = (CELL_BYTES + STAT_BYTES * n_stats) * cells + SPLIT_BYTES * splits
+    kept = (KEPT_CELL_BYTES + KEPT_STAT_BYTES * n_stats) * cells + KEPT_SPLIT_BYTES * splits + SLOT_BYTES * slots
+    seconds = SPLIT_SECONDS * splits + MEMBER_SECONDS * members * q + TERM_SECONDS * each
+    return SizeEstimate(cells, cells - SURE * deviation, deviation / max(cells, 1.0), max(built, kept), seconds)
+
+
+class Boxes:
+    """Random boxes over points, by the coordinates ``order``, ordered ones before nominal ones."""
+
+    def __init__(
+        self,
+        model: TreeModel,
+        codes: np.ndarray,
+        order: np.ndarray,
+        nominal: np.ndarray,
+        layered: bool,
+        rng: np.random.Generator,
+    ) -> None:
+        self.codes, self.nominal, self.rng = codes[order], nominal[order], rng
+        self.ranks = np.array([np.unique(row, return_inverse=True)[1].reshape(-1) for row in self.codes])
+        self.n_codes = self.ranks.max(axis=1) + 1
+        self.limit = int(model.prior_tables.depth_limit)
+        self.layered, self.trivial = layered, told(has_empty_sides, model.split_prior)
+
+    def draw(self, n_samples: int) -> Terms:
+        """Return the terms of ``n_samples`` boxes."""
+        return Terms(*np.array([self._one() for _ in range(n_samples)]).T)
+
+    def _one(self) -> tuple[float, ...]:
+        """Return the terms of one random box, times the number of choices."""
+        points, weight = np.arange(self.ranks.shape[1]), 1.0
+        touches: list[np.ndarray] = []
+        outside: list[np.ndarray] = []
+        for k in (*range(1, len(self.ranks)), *([0] if self.nominal[0] else [])):
+            ranks, values = self.ranks[k], np.unique(self.ranks[k, points])
+            n = len(values)
+            if self.nominal[k]:
+                wanted = self._subset(values)
+                weight *= 2.0**n - 1.0
+                outside.append(~np.isin(ranks, wanted))
+            else:
+                low, high = np.sort(self.rng.choice(n + 1, 2, replace=False))
+                wanted = np.unique([values[low], values[high - 1]])
+                weight *= n * (n + 1) / 2.0
+                outside += [ranks < wanted[0], ranks > wanted[-1]]
+            touches += [ranks == value for value in wanted]
+            points = points[~outside[-1][points] & (ranks[points] >= wanted[0])]
+        if not self.nominal[0]:
+            points, n_intervals = self._last_interval(points, touches, outside)
+            weight *= n_intervals
+        if not len(points) or not all(touch[points].any() for touch in touches):
+            return (0.0,) * 5
+        return self._terms(points, outside, weight)
+
+    def _subset(self, values: np.ndarray) -> np.ndarray:
+        """Draw a subset of the values that is not empty."""
+        while True:
+            some = values[self.rng.random(len(values)) < 0.5]
+            if len(some):
+                return some
+
+    def _last_interval(
+        self, points: np.ndarray, touches: list[np.ndarray], outside: list[np.ndarray]
+    ) -> tuple[np.ndarray, int]:
+        """Draw an interval of the first coordinate such that all other sides are touched.
+
+        Return the points in it and the number of such intervals, and add its two sides to ``outside``.
+        """
+        ranks = self.ranks[0]
+        values, place = np.unique(ranks[points], return_inverse=True)
+        n = len(values)
+        nearest = np.arange(n)
+        for touch in touches:
+            # the first value from each one on at which this side is touched
+            held = np.full(n, n)
+            here = place[touch[points]]
+            held[here] = here
+            nearest = np.maximum(nearest, np.minimum.accumulate(held[::-1])[::-1])
+        n_ends = n - nearest
+        total = int(n_ends.sum())
+        if total == 0:
+            return points[:0], 0
+        low = int(self.rng.choice(n, p=n_ends / total))
+        high = int(self.rng.integers(nearest[low], n))
+        outside += [ranks < values[low], ranks > values[high]]
+        return points[(place >= low) & (place <= high)], total
+
+    def _terms(self, cell: np.ndarray, outside: list[np.ndarray], weight: float) -> tuple[float, ...]:
+        """Return the terms of one cell, times the number of cells that it represents."""
+        present = [len(np.unique(ranks[cell])) for ranks in self.ranks]
+        depth = fewest_cuts(np.array(outside))
+        if depth > self.limit:
+            return (0.0,) * 5
+        n_splits = (
+            2.0 ** (n - 1) - 1.0 if nominal else n - 1.0 for n, nominal in zip(present, self.nominal, strict=True)
+        )
+        splits = sum(n_splits) if depth < self.limit else 0.0
+        layers = 1.0
+        if self.trivial:
+            splits += 2.0 * len(present)
+            layers += self.limit - depth
+        elif self.layered:
+            cuts = sum(self.n_codes) - sum(present)
+            layers += max(min(cuts, self.ranks.shape[1] - len(cell), self.limit) - depth, 0)
+        return weight, weight * len(cell), weight * splits, weight * layers, weight * layers * splits
+
+
+def fewest_cuts(outside: np.ndarray) -> int:
+    """Return a number of sides that keep out all points outside a box: the smallest, or one more now and then.
+
+    ``outside`` (n_sides, P) is True for the points beyond each side. The side that keeps out most is taken first.
+    """
+    n = 0
+    outside = outside[:, outside.any(axis=0)]
+    while outside.shape[1]:
+        n += 1
+        outside = outside[:, ~outside[int(np.argmax(outside.sum(axis=1)))]]
+    return n
+
+
+def as_bytes(n_bytes: float) -> str:
+    """Return a size in words."""
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if n_bytes >= size:
+            return f"{n_bytes / size:.2g} {unit}" if n_bytes < 1e3 * size else f"{n_bytes / size:.0f} {unit}"
+    return "less than 1 MB"
+
+
+def as_time(seconds: float) -> str:
+    """Return a processor time in words."""
+    for unit, size in (("years", 31_557_600.0), ("days", 86_400.0), ("hours", 3_600.0), ("minutes", 60.0)):
+        if seconds >= 2.0 * size:
+            return f"{seconds / size:.3g} {unit} of processor time"
+    return f"{max(seconds, 1.0):.0f} s of processor time"
+
+
+def least_cells(model: TreeModel, codes: np.ndarray) -> int:
+    """Return a lower bound on the number of cells of a graph over points with ``codes`` (q, P).
+
+    It is the number of boxes around one point that the splits of a tree can make: the coefficients of a product of
+    polynomials, one for each feature, in the number of splits that the sides of the box take.
+    """
+    rule, limit = model.split_prior, int(model.prior_tables.depth_limit)
+    # weights may rule splits out
+    if not rule.is_even or not (told(parts_box, rule) or (told(halves_box, rule) and not told(takes_turns, rule))):
+        return 1
+    best = 1
+    for i in np.linspace(0, codes.shape[1] - 1, min(codes.shape[1], 32)).astype(int):
+        boxes = [1]
+        for k in np.flatnonzero(rule.weights(model.n_features) > 0):
+            c, n = int(codes[k, i]), int(model.n_codes[k])
+            if told(halves_box, rule):
+                sides = [1] * (int(rule.levels) + 1)
+            elif model.columns.categories[k] is not None:
+                sides = [1, (1 << (n - 1)) - 1]
+            else:
+                sides = [1, n - 1, c * (n - 1 - c)]
+            boxes = _product(boxes, sides, limit)
+        best = max(best, sum(boxes))
+    return best
+
+
+class Side(NamedTuple):
+    """Numbers of ranges and of splits of one coordinate."""
+
+    ranges: list[int]
+    """Number of ranges that take at least 0, 1, ... splits."""
+    n_splits: int
+    """Number of splits of the whole range."""
+    n_all_splits: int
+    """Number of splits, summed over all ranges."""
+
+
+def settings_that_fit(model: TreeModel, limit: Limit) -> dict[str, int]:
+    """Return settings each of which, changed alone, makes the graph no larger than allowed, with their largest values.
+
+    As they come from bounds, larger values may be enough too. A cell is a product of ranges, one for each coordinate:
+    intervals of codes, or sets of categories. Under local cuts several products may contain the same rows, so the
+    number of products is an upper bound on the number of cells.
+    """
+    rule, depth = model.split_prior, int(model.prior_tables.depth_limit)
+    out: dict[str, int] = {}
+    if told(follows_design, rule):
+        nodes = np.bincount(np.minimum(model.shape.depth, depth)).cumsum()
+        fits = np.flatnonzero(nodes <= limit.cells)
+        return {"max_depth": int(fits[-1])} if len(fits) and fits[-1] > 0 else {}
+
+    def fits_with(n_codes: int, at_depth: int) -> bool:
+        cells, edges = bound(model, n_codes, at_depth)
+        return cells <= limit.cells and edges <= EDGES_PER_CELL * limit.cells
+
+    widest = int(model.n_codes.max())
+    if told(halves_box, rule):
+        levels = _largest(lambda g: fits_with(1 << g, depth), widest.bit_length() - 2)
+        if levels:
+            out["DyadicCuts"] = levels
+    else:
+        cuts = _largest(lambda g: fits_with(g + 1, depth), widest - 2)
+        if cuts:
+            out["GridCuts" if told(parts_box, rule) else "max_cuts"] = cuts
+    shallow = _largest(lambda d: fits_with(MOST_CODES, d), min(depth - 1, DEEPEST))
+    if shallow:
+        out["max_depth"] = shallow
+    cells, edges = bound(model, MOST_CODES, depth)
+    enough = max(cells, -(-edges // EDGES_PER_CELL))
+    if limit.cells < enough <= memory_bytes() // BYTES_PER_CELL:
+        out["max_cells"] = enough
+    return out
+
+
+def _largest(fits: Callable[[int], bool], most: int) -> int:
+    """Return the largest number up to ``most`` that fits, 0 if none does; smaller ones must fit as well."""
+    low, high = 0, max(most, 0)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
+
+
+def bound(model: TreeModel, n_codes: int, depth: int) -> tuple[int, int]:
+    """Return upper bounds on the cells and splits of trees of this depth, with ``n_codes`` codes an ordered feature."""
+    usable = model.split_prior.coordinate_weights(model.columns) > 0.0
+    sides = [_side(model, c, n_codes) for c in np.flatnonzero(usable)]
+    if told(takes_turns, model.split_prior):
+        levels = sum(len(side.ranges) - 1 for side in sides)
+        boxes = [1 << j for j in range(min(levels, depth) + 1)]
+    else:
+        boxes = [1]
+        for side in sides:
+            boxes = _product(boxes, side.ranges, depth)
+    cells, splittable = sum(boxes), sum(boxes[:depth])
+    edges = splittable * sum(side.n_splits for side in sides)
+    if len(boxes) <= depth:
+        # without the limit the splits are counted, not bounded
+        totals = [sum(side.ranges) for side in sides]
+        counted = sum(cells // total * side.n_all_splits for side, total in zip(sides, totals, strict=True))
+        edges = min(edges, counted)
+    if model.lowered.split_prior.by_depth:
+        layers = len(boxes)
+        cells, edges = cells * layers, edges * layers
+    if told(has_empty_sides, model.split_prior):
+        cells, edges = cells + 1, edges + 2 * len(sides) * (cells + 1)
+    return cells, edges
+
+
+def _side(model: TreeModel, c: int, n_codes: int) -> Side:
+    """Return the ranges of coordinate ``c`` if an ordered one has at most ``n_codes`` codes."""
+    n = int(model.n_codes[c])
+    k = int(model.columns.source[c])
+    if model.columns.categories[k] is not None:
+        return Side([1, (1 << n) - 2], (1 << (n - 1)) - 1, (3**n - 1) // 2 - ((1 << n) - 1))
+    if told(halves_box, model.split_prior):
+        levels = min(n, n_codes).bit_length() - 1
+        return Side([1 << j for j in range(levels + 1)], 1, (1 << levels) - 1)
+    if n > n_codes:
+        # missing values keep a code of their own
+        n = min(n, n_codes + (k in model.columns.twins))
+    return Side([1, 2 * (n - 1), (n - 1) * (n - 2) // 2], n - 1, (n + 1) * n * (n - 1) // 6)
+
+
+def _product(a: list[int], b: list[int], depth: int) -> list[int]:
+    """Return the coefficients of the product of two polynomials, up to ``depth``."""
+    out = [0] * min(len(a) + len(b) - 1, depth + 1)
+    for i, x in enumerate(a):
+        for j, y in enumerate(b):
+            if i + j < len(out):
+                out[i + j] += x * y
+    return out

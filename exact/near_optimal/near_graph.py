@@ -1,0 +1,201 @@
+"""The graph of the cells and splits that the trees near the best one have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.compile.pack import pack
+
+from ..answers import best_sums
+from ..graph.cells import CellGraph
+from .problem import N_SUMS, ROWS, Cell, Problem
+from .search import ALLOWED, EVALUATED, Memo, Path, best_value, list_splits, scores_into
+
+STEP = 1 << 18
+"""Number of cells after which the search looks for Ctrl-C first, about a second."""
+LARGEST_GRAPH = 1 << 20
+"""Largest number of cells of the graph, a kilobyte each."""
+LARGEST_TABLE = 1 << 22
+"""Largest number of cells whose values are kept, 32 bytes each."""
+MARGIN = 1e-9
+"""Difference of values, relative to the largest, that may be due to rounding."""
+
+
+class NearGraph(NamedTuple):
+    """A graph that contains the trees within some distance of the best one."""
+
+    graph: CellGraph
+    best: np.ndarray
+    """(n_slots,) value of the best tree below each slot."""
+    has_all: bool
+    """True if it contains all trees of the model."""
+    is_complete: bool
+    """True if it contains all trees within the distance."""
+
+
+class Search:
+    """Search for the trees of a problem that are near the best one."""
+
+    def __init__(self, problem: Problem, root: Cell, max_cells: int) -> None:
+        self.problem, self.root = problem, root
+        self.max_cells = self.most_evaluated = max_cells
+        self.depth = len(problem.log_stop) - 1
+        n_stats, n_rows = len(root.stats), (self.depth + 1) * problem.most_splits
+        self.path = Path(
+            bits=np.zeros((self.depth + 1, len(root.bits)), dtype=np.uint64),
+            stats=np.zeros((self.depth + 1, n_stats)),
+            sums=np.zeros((self.depth + 1, N_SUMS), dtype=np.int64),
+            feature=np.zeros(n_rows, dtype=np.int64),
+            split=np.zeros(n_rows, dtype=np.int64),
+            left=np.zeros((n_rows + 1, len(root.bits)), dtype=np.uint64),
+            log_rule=np.zeros(n_rows),
+            side_stats=np.zeros((2 * n_rows, n_stats)),
+            side_sums=np.zeros((2 * n_rows, N_SUMS), dtype=np.int64),
+            n_splits=np.zeros(self.depth + 1, dtype=np.int64),
+            side_value=np.zeros(2 * n_rows),
+            log_most=np.zeros(self.depth + 1),
+        )
+        size = max(4, min(1 << (max_cells - 1).bit_length(), LARGEST_TABLE))
+        self.memo = Memo(np.zeros((size, 2), dtype=np.uint64), np.zeros(size), np.zeros(size), np.zeros(2, np.int64))
+        self._packed = pack(problem), pack(self.memo), pack(self.path)
+        score = np.empty(1)
+        scores_into(score, self._packed[0], root.stats[None])
+        self.margin = MARGIN * (1.0 + abs(float(score[0])))
+
+    @property
+    def is_exhausted(self) -> bool:
+        """True if the search was cut off because it had evaluated too many cells."""
+        return bool(self.memo.count[EVALUATED] >= self.most_evaluated)
+
+    def near(self, epsilon: float) -> NearGraph:
+        """Return the graph of the trees at most ``epsilon`` worse than the best one."""
+        limit, best = self._optimum()
+        # the values of most cells are in the table by now
+        self.most_evaluated = int(self.memo.count[EVALUATED]) + self.max_cells
+        graph, has_all, is_whole = self._graph(limit, best - epsilon - self.margin)
+        is_complete = is_whole and limit == self.depth
+        return NearGraph(graph, best_sums(graph), has_all and is_complete, is_complete)
+
+    def _optimum(self) -> tuple[int, float]:
+        """Return the largest depth limit under which the value of the best tree was found, and this value.
+
+        The best tree under a small limit gives the search under the next one a value that is needed.
+        """
+        self.most_evaluated = int(self.memo.count[EVALUATED]) + self.max_cells
+        done, best, limit = 0, -np.inf, min(1, self.depth)
+        while True:
+            self._start(limit)
+            value = self._evaluate(0, limit, best - self.margin, True)
+            if self.is_exhausted:
+                return done, best
+            done, best = limit, value
+            if limit == self.depth:
+                return done, best
+            limit = min(2 * limit, self.depth)
+
+    def _start(self, limit: int) -> None:
+        """Set the prior factors under a depth limit, and let the path begin at the root."""
+        problem, most = self.problem, self.path.log_most
+        stop = np.maximum(problem.log_stop, problem.log_forced)
+        most[limit:] = -np.inf
+        for depth in range(limit - 1, -1, -1):
+            most[depth] = problem.log_split[depth] + 2.0 * max(stop[depth + 1], most[depth + 1])
+        self._set_cell(self.root)
+
+    def _set_cell(self, cell: Cell) -> None:
+        path, depth = self.path, cell.depth
+        path.bits[depth], path.stats[depth], path.sums[depth] = cell.bits, cell.stats, cell.sums
+
+    def _evaluate(self, depth: int, limit: int, need: float, only: bool) -> float:
+        """Call `best_value` again and again until it has evaluated all cells it needs, or too many."""
+        count, step = self.memo.count, STEP
+        while True:
+            count[ALLOWED] = min(count[EVALUATED] + step, self.most_evaluated)
+            value = best_value(*self._packed, depth, limit, need, self.margin, only)
+            if count[EVALUATED] < count[ALLOWED] or self.is_exhausted:
+                return value
+            # cells whose values were overwritten are evaluated again, so that steps of one size might never suffice
+            step *= 2
+
+    def _graph(self, limit: int, need: float) -> tuple[CellGraph, bool, bool]:
+        """Return the graph of the trees with values of at least ``need``, and two booleans.
+
+        The first is True if the graph has all trees, the second if it was not cut off.
+
+        A split belongs to such a tree if the best values of its sides add up to what its cell needs, and a side needs
+        what the cell needs without the split and the best value of the other side. Cells come in order of depth, so
+        that all parents of a cell are known when its splits are chosen.
+        """
+        self._start(limit)
+        cells, has_all = [replace(self.root, need=need)], limit == self.depth
+        number_of: dict[tuple[int, bytes], int] = {}
+        is_whole = True
+        for cell in cells:
+            is_whole = is_whole and not self.is_exhausted and len(cells) < LARGEST_GRAPH
+            rows, are_all = self._near_splits(cell, limit if is_whole else cell.depth)
+            has_all = has_all and are_all
+            sides = (2 * rows[:, None] + [0, 1]).reshape(-1)
+            others = (2 * rows[:, None] + [1, 0]).reshape(-1)
+            path, children = self.path, np.empty(len(sides), dtype=np.int32)
+            bits = np.stack([path.left[rows], cell.bits & ~path.left[rows]], axis=1).reshape(-1, len(cell.bits))
+            needs = cell.need - np.repeat(self._terms(cell.depth, rows), 2) - path.side_value[others]
+            for j, side in enumerate(sides):
+                child = number_of.setdefault((cell.depth + 1, bits[j].tobytes()), len(cells))
+                if child == len(cells):
+                    below = path.side_stats[side].copy(), path.side_sums[side].copy()
+                    cells.append(Cell(bits[j], *below, float(needs[j]), cell.depth + 1))
+                cells[child].need = min(cells[child].need, float(needs[j]))
+                children[j] = child
+            columns = path.feature[rows].astype(np.int32), path.split[rows], path.log_rule[rows]
+            cell.edges = children[0::2], children[1::2], *columns
+        return self._as_graph(cells), has_all, is_whole
+
+    def _near_splits(self, cell: Cell, limit: int) -> tuple[np.ndarray, bool]:
+        """Return the rows in ``path`` of the splits that trees near the best one have, and True if these are all."""
+        self._set_cell(cell)
+        if cell.depth == limit:
+            # whether the cell can be split determines the prior factor of the leaf, unless the prior ends here
+            cell.can_split = cell.depth < self.depth and list_splits(self._packed[0], self._packed[2], cell.depth) > 0
+            return np.zeros(0, dtype=np.int64), True
+        self._evaluate(cell.depth, limit, cell.need, False)
+        n_splits = int(self.path.n_splits[cell.depth])
+        cell.can_split = n_splits > 0
+        rows = cell.depth * self.problem.most_splits + np.arange(n_splits)
+        value = self._terms(cell.depth, rows) + self.path.side_value[2 * rows] + self.path.side_value[2 * rows + 1]
+        is_possible = value > -np.inf
+        is_near = is_possible & (value >= cell.need)
+        return rows[is_near], bool(np.all(is_near == is_possible))
+
+    def _terms(self, depth: int, rows: np.ndarray) -> np.ndarray:
+        """Return the log prior factors of splits."""
+        return self.problem.log_split[depth] + self.path.log_rule[rows]
+
+    def _as_graph(self, cells: list[Cell]) -> CellGraph:
+        """Return cells and their splits as a graph with one slot a cell."""
+        problem, depth = self.problem, np.array([cell.depth for cell in cells])
+        stats, score = np.array([cell.stats for cell in cells]), np.empty(len(cells))
+        scores_into(score, self._packed[0], stats)
+        can_split = np.array([cell.can_split for cell in cells])
+        left, right, feature, split, log_rule = (
+            np.concatenate(column) for column in zip(*(cell.edges for cell in cells), strict=True)
+        )
+        return CellGraph(
+            first_edge=np.cumsum([0, *(len(cell.edges[0]) for cell in cells)]),
+            left=left,
+            right=right,
+            feature=feature,
+            split=split,
+            log_rule=log_rule,
+            rows=np.array([cell.sums[ROWS] for cell in cells]),
+            stats=stats,
+            score=score,
+            design=np.zeros(len(cells), dtype=np.int32),
+            depth=depth,
+            first_slot=np.arange(len(cells) + 1),
+            log_stop=np.where(can_split, problem.log_stop[depth], problem.log_forced[depth]) + score,
+            log_split=np.where(can_split, problem.log_split[depth], -np.inf),
+            layered=False,
+        )

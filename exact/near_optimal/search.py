@@ -1,0 +1,292 @@
+"""Depth-first search for the best tree below a cell, with bounds, compiled.
+
+The value of a tree is its log prior plus its log score, or minus the number of errors and penalties. A cell is
+evaluated for a value that is *needed*: the result is the value of the best tree below the cell if it is at least as
+large, and an upper bound otherwise. A split is given up as soon as upper bounds of its two sides add up to less than is
+needed, or than another split has. Upper bounds of a cell at depth d that is split are
+
+    largest prior factor of a tree that is split at d  +  score of its rows as if each class had a leaf of its own,
+
+or minus the loss of the errors that no tree avoids. Cells one split above the depth limit are evaluated by counting
+bits alone. Results are kept in a table, since the same cell is reached by splits in any order.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.bits import all_bits, n_bits, spread_bits
+from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.model.leaf.compiled import leaf_score
+
+from ..graph.boxes import mix, pack_cut
+from .problem import N_SUMS, ROWS, SURE_ERRORS
+
+PROBES = 4
+"""Places of the table in which a cell is looked for."""
+EVALUATED, ALLOWED = range(2)
+LEFT, RIGHT = range(2)
+
+
+class Memo(NamedTuple):
+    """Cells that were evaluated. New ones overwrite old ones if the table is full."""
+
+    key: np.ndarray
+    """(m, 2) uint64: hash of the points, the depth and the depth limit; m is a power of two."""
+    value: np.ndarray
+    """(m,) float64."""
+    need: np.ndarray
+    """(m,) float64: value that was needed; smaller values are upper bounds."""
+    count: np.ndarray
+    """(2,) int64: cells evaluated, and the largest number allowed."""
+
+
+class Path(NamedTuple):
+    """The cells from the root to the current one, and their splits, at depth d from row d times ``most_splits`` on."""
+
+    bits: np.ndarray
+    """(D + 1, W) uint64: points of the cell at each depth."""
+    stats: np.ndarray
+    """(D + 1, n_stats) float64."""
+    sums: np.ndarray
+    """(D + 1, N_SUMS) int64."""
+    n_splits: np.ndarray
+    """(D + 1,) int64: number of splits of each cell."""
+    log_most: np.ndarray
+    """(D + 1,) float64: largest prior factor of a tree that is split at each depth, under the depth limit."""
+    feature: np.ndarray
+    """(R,) int64: coordinate of each split."""
+    split: np.ndarray
+    """(R,) int64: packed cut, or categories going left."""
+    left: np.ndarray
+    """(R + 1, W) uint64: points going left."""
+    log_rule: np.ndarray
+    """(R,) float64: log R(split | cell)."""
+    side_stats: np.ndarray
+    """(2 R, n_stats) float64: those of the left side of a split, then those of the right one."""
+    side_sums: np.ndarray
+    """(2 R, N_SUMS) int64."""
+    side_value: np.ndarray
+    """(2 R,) float64: value of the best tree on each side, or an upper bound."""
+
+
+@jit
+def count_bits(word: np.uint64) -> int:
+    """Return the number of bits set, by sums of neighbours, which compilers turn into one instruction."""
+    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@jit
+def sum_left(problem: Any, path: Any, row: int, column: int) -> int:
+    """Return the sum of one column over the points on the left side of a split."""
+    total = np.int64(0)
+    first = problem.first_plane[column]
+    for plane in range(first, problem.first_plane[column + 1]):
+        n = np.int64(0)
+        for w in range(path.left.shape[1]):
+            n += count_bits(path.left[row, w] & problem.planes[plane, w])
+        total += n << (plane - first)
+    return total
+
+
+@jit
+def list_splits(problem: Any, path: Any, depth: int) -> int:
+    """Write the splits of the cell at ``depth`` and the sums of their sides, and return their number.
+
+    As in `exact.graph.build`, splits of a feature that part the points of the cell alike are one, and have the
+    probability R = weight / (sum of weights times number of splits).
+    """
+    first = depth * problem.most_splits
+    row, weight = first, 0.0
+    for k in range(len(problem.nominal)):
+        before = row
+        if problem.nominal[k]:
+            row = _list_partitions(problem, path, depth, k, row)
+        else:
+            row = _list_cuts(problem, path, depth, k, row)
+        if row > before:
+            weight += np.exp(problem.log_weight[k])
+            for r in range(before, row):
+                path.log_rule[r] = problem.log_weight[k] - np.log(float(row - before))
+    for r in range(first, row):
+        path.log_rule[r] = path.log_rule[r] - np.log(weight) if problem.with_rule else 0.0
+    path.n_splits[depth] = row - first
+    return row - first
+
+
+@jit
+def _list_cuts(problem: Any, path: Any, depth: int, k: int, row: int) -> int:
+    """Write the cuts of an ordered coordinate from ``row`` on, and return the end of them."""
+    n_stats, n_rows = path.stats.shape[1], path.sums[depth, ROWS]
+    below, cut = np.int64(0), np.int64(-1)
+    for place in range(problem.first_code[k], problem.first_code[k + 1]):
+        for w in range(path.left.shape[1]):
+            path.left[row, w] = path.bits[depth, w] & problem.below[place, w]
+        rows = sum_left(problem, path, row, n_stats + ROWS)
+        if rows == below:
+            continue
+        code = place - problem.first_code[k]
+        if cut >= 0:
+            # the split before lies between its code and this one
+            path.split[row - 1] = pack_cut(cut, code)
+            cut = np.int64(-1)
+        below = rows
+        if rows == n_rows:
+            break
+        if min(rows, n_rows - rows) >= problem.min_leaf:
+            _sum_sides(problem, path, depth, k, row)
+            row, cut = row + 1, code
+    return row
+
+
+@jit
+def _list_partitions(problem: Any, path: Any, depth: int, k: int, row: int) -> int:
+    """Write the partitions of the categories in the cell, the smallest one left, and return the end of them."""
+    n_stats, n_rows, first = path.stats.shape[1], path.sums[depth, ROWS], problem.first_code[k]
+    n_codes, present = problem.first_code[k + 1] - first, np.int64(0)
+    for code in range(n_codes):
+        for w in range(path.left.shape[1]):
+            if path.bits[depth, w] & problem.below[first + code, w]:
+                present |= np.int64(1) << code
+    for number in range((np.int64(1) << max(n_bits(present) - 1, 0)) - 1):
+        split = spread_bits(present, 1 + 2 * number)
+        for w in range(path.left.shape[1]):
+            path.left[row, w] = 0
+            for code in range(n_codes):
+                if (split >> code) & 1:
+                    path.left[row, w] |= path.bits[depth, w] & problem.below[first + code, w]
+        rows = sum_left(problem, path, row, n_stats + ROWS)
+        if min(rows, n_rows - rows) >= problem.min_leaf:
+            _sum_sides(problem, path, depth, k, row)
+            # categories that are not in the cell go with the larger side
+            path.split[row] = split | (all_bits(n_codes) & ~present) if 2 * rows >= n_rows else split
+            row += 1
+    return row
+
+
+@jit
+def _sum_sides(problem: Any, path: Any, depth: int, k: int, row: int) -> None:
+    """Write the sums of both sides of a split on coordinate ``k``."""
+    path.feature[row] = k
+    n_stats = path.stats.shape[1]
+    for a in range(n_stats):
+        path.side_stats[2 * row, a] = sum_left(problem, path, row, a)
+        path.side_stats[2 * row + 1, a] = path.stats[depth, a] - path.side_stats[2 * row, a]
+    for a in range(N_SUMS):
+        path.side_sums[2 * row, a] = sum_left(problem, path, row, n_stats + a)
+        path.side_sums[2 * row + 1, a] = path.sums[depth, a] - path.side_sums[2 * row, a]
+
+
+@jit
+def _move_down(path: Any, depth: int, row: int, side: int) -> None:
+    """Write one side of a split of the cell at ``depth`` as the cell at the next depth."""
+    for w in range(path.bits.shape[1]):
+        left = path.left[row, w]
+        path.bits[depth + 1, w] = left if side == LEFT else path.bits[depth, w] & ~left
+    for a in range(path.stats.shape[1]):
+        path.stats[depth + 1, a] = path.side_stats[2 * row + side, a]
+    for a in range(N_SUMS):
+        path.sums[depth + 1, a] = path.side_sums[2 * row + side, a]
+
+
+@jit
+def bound(problem: Any, path: Any, stats: np.ndarray, sums: np.ndarray, row: int, depth: int, limit: int) -> float:
+    """Return an upper bound of the values of the trees below a cell, or of the leaf at the depth limit."""
+    score = leaf_score(problem.leaf, stats, row)
+    if depth == len(problem.log_stop) - 1:
+        return problem.log_forced[depth] + score
+    if depth == limit:
+        # the search is cut here: a lower bound, whether or not the cell can be split
+        return min(problem.log_stop[depth], problem.log_forced[depth]) + score
+    best = -problem.error_loss * sums[row, SURE_ERRORS]
+    for c in range(len(problem.log_alone)):
+        best += problem.log_alone[c, np.int64(stats[row, c])]
+    return max(max(problem.log_stop[depth], problem.log_forced[depth]) + score, path.log_most[depth] + best)
+
+
+@jit
+def _hash(bits: np.ndarray, depth: int, limit: int) -> tuple[np.uint64, np.uint64]:
+    word0 = mix(np.uint64((depth << 20) + limit + 1))
+    word1 = mix(word0)
+    for w in range(bits.shape[1]):
+        word0, word1 = mix(word0 ^ bits[depth, w]), mix(word1 + bits[depth, w])
+    return mix(word0 ^ word1), mix(word1 + word0)
+
+
+@jit
+def _find(memo: Any, word0: np.uint64, word1: np.uint64) -> int:
+    """Return the place of a cell in the table, or -1."""
+    mask = len(memo.value) - 1
+    for i in range(PROBES):
+        at = (np.int64(word0 & np.uint64(0x3FFFFFFFFFFFFFFF)) + i) & mask
+        if memo.key[at, 0] == word0 and memo.key[at, 1] == word1:
+            return at
+    return np.int64(-1)
+
+
+@jit
+def _keep(memo: Any, word0: np.uint64, word1: np.uint64, value: float, need: float) -> None:
+    """Write the value of a cell in its place, an empty one, or that of another cell."""
+    mask, at = len(memo.value) - 1, _find(memo, word0, word1)
+    for i in range(PROBES):
+        place = (np.int64(word0 & np.uint64(0x3FFFFFFFFFFFFFFF)) + i) & mask
+        if at < 0 and memo.key[place, 0] == 0 and memo.key[place, 1] == 0:
+            at = place
+    if at < 0:
+        at = np.int64((word0 & np.uint64(0x3FFFFFFFFFFFFFFF)) + (word1 & np.uint64(PROBES - 1))) & mask
+    memo.key[at, 0], memo.key[at, 1], memo.value[at], memo.need[at] = word0, word1, value, need
+
+
+@jit
+def best_value(
+    problem: Any, memo: Any, path: Any, depth: int, limit: int, need: float, margin: float, only: bool
+) -> float:
+    """Return the value of the best tree below the cell at ``depth`` of the path, or an upper bound below ``need``.
+
+    If ``only`` is False, the values of the sides of all splits that reach ``need`` are computed, not of the best alone.
+    """
+    if depth == limit:
+        return bound(problem, path, path.stats, path.sums, depth, depth, limit)
+    word0, word1 = _hash(path.bits, depth, limit)
+    if only:
+        at = _find(memo, word0, word1)
+        if at >= 0 and (memo.value[at] >= memo.need[at] or memo.value[at] < need):
+            return memo.value[at]
+        if memo.count[EVALUATED] >= memo.count[ALLOWED]:
+            return bound(problem, path, path.stats, path.sums, depth, depth, limit)
+    memo.count[EVALUATED] += 1
+    n = list_splits(problem, path, depth)
+    stop = problem.log_stop[depth] if n > 0 else problem.log_forced[depth]
+    best, goal = stop + leaf_score(problem.leaf, path.stats, depth), need
+    first = depth * problem.most_splits
+    for side in range(2 * first, 2 * (first + n)):
+        path.side_value[side] = bound(problem, path, path.side_stats, path.side_sums, side, depth + 1, limit)
+    for row in range(first, first + n):
+        term = problem.log_split[depth] + path.log_rule[row]
+        left, right = path.side_value[2 * row], path.side_value[2 * row + 1]
+        # a tree of probability zero is not evaluated further, and no side needs a difference of infinities
+        if depth + 1 < limit and -np.inf < term + left + right >= goal:
+            need_left = goal - term - right - margin
+            _move_down(path, depth, row, LEFT)
+            left = best_value(problem, memo, path, depth + 1, limit, need_left, margin, np.bool_(True))
+            if -np.inf < term + left + right >= goal:
+                need_right = goal - term - left - margin
+                _move_down(path, depth, row, RIGHT)
+                right = best_value(problem, memo, path, depth + 1, limit, need_right, margin, np.bool_(True))
+            path.side_value[2 * row], path.side_value[2 * row + 1] = left, right
+        best = max(best, term + left + right)
+        if only:
+            goal = max(goal, best)
+    if only and memo.count[EVALUATED] < memo.count[ALLOWED]:
+        _keep(memo, word0, word1, best, need)
+    return best
+
+
+@jit
+def scores_into(out: np.ndarray, problem: Any, stats: np.ndarray) -> None:
+    """Write the scores of cells with ``stats`` (m, n_stats)."""
+    for row in range(len(out)):
+        out[row] = leaf_score(problem.leaf, stats, row)
