@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .hostile import HOSTILE
-from .target import Target
-from .targets import TARGETS
+from .targets import TARGETS, Target
 from .world import VALID, World
 
 ANSWERED, REFUSED, WRONG = "answered", "refused", "wrong"
