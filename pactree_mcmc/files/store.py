@@ -163,7 +163,7 @@ def check_seal(path: Path) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ValueError(f"{path} cannot be read: it is damaged ({type(error).__name__}).") from error
     if done.returncode == LACKS_GROUP:
-        raise ValueError(f"{path} has no group {GROUP}: it is no file of this library.")
+        raise ValueError(f"{path} has no group {GROUP}: it is not a file of this library.")
     if done.returncode != 0:
         what = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise ValueError(f"{path} cannot be read: it is damaged ({what or f'signal {-done.returncode}'}).")
@@ -315,5 +315,5 @@ def _contents(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
                 return dict(dataset.attrs), {str(name): np.asarray(dataset[name].values) for name in dataset.data_vars}
     except Exception as error:
         lacking = "group not found" in str(error) or isinstance(error, KeyError | FileNotFoundError)
-        what = f"has no group {GROUP}: it is no file of this library" if lacking else f"cannot be read: {error}"
+        what = f"has no group {GROUP}: it is not a file of this library" if lacking else f"cannot be read: {error}"
         raise ValueError(f"{path} {what}.") from error

@@ -8,7 +8,7 @@ import numpy as np
 
 
 class InvalidFile(ValueError):
-    """The content of a file that this library cannot have written."""
+    """Error for content of a file that this library cannot have written."""
 
 
 def require(holds: Any, what: str) -> None:
@@ -18,7 +18,7 @@ def require(holds: Any, what: str) -> None:
 
 
 def array_of(array: Any, kind: str, shape: tuple, what: str) -> None:
-    """Refuse a value that is no array of one of the kinds and of the shape. A length of -1 stands for any length."""
+    """Refuse a value that is not an array of one of the kinds and of the shape. -1 stands for any length."""
     good = isinstance(array, np.ndarray) and array.dtype.kind in kind and array.ndim == len(shape)
     require(good and all(m in (-1, n) for m, n in zip(shape, array.shape, strict=True)), f"{what} has another shape")
 

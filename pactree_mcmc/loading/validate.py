@@ -19,7 +19,7 @@ from .require import array_of, between, require
 FUNCTIONS = ("sample", "resume")
 """Functions whose calls a file may contain."""
 SHIFT_LIMIT = 1 << MAX_CATEGORIES
-"""Smallest integer that is no set of categories."""
+"""Smallest integer that is not a set of categories."""
 ROUNDING = 1e-6
 """Largest rounding error of the sum over some rows, relative to the sum over all."""
 
@@ -34,7 +34,7 @@ def check_draws(draws: Any, model: TreeModel) -> None:
     """Refuse trees that would lead out of their arrays, and values that are not numbers."""
     trees = draws.trees
     check_recorded_calls(draws.calls)
-    require(isinstance(trees, CodedTrees), "the trees are none")
+    require(isinstance(trees, CodedTrees), "the trees are missing")
     n_nodes, n_trees = len(trees.feature), len(trees.offset) - 1
     _check_trees(trees, model)
     array_of(draws.stats, "f", (n_nodes, int(model.leaf.n_stats(model.target))), "stats")
@@ -98,7 +98,7 @@ def _check_counts(draws: Any, model: TreeModel) -> None:
         array_of(getattr(draws, name), "i", (chains, length, len(draws.moves)), name)
         require(getattr(draws, name) >= 0, f"{name} is negative")
     require(draws.accepted <= draws.proposed, "more was accepted than proposed")
-    require(type(draws.seconds) is float and np.isfinite(draws.seconds), "the time is none")
+    require(type(draws.seconds) is float and np.isfinite(draws.seconds), "the time is not a number")
     array_of(draws.noise_variance, "f", (chains, length), "noise_variance")
     _check_weights(draws.weights_of_draw, (chains, length), model)
     found = draws.tempering
@@ -109,7 +109,7 @@ def _check_counts(draws: Any, model: TreeModel) -> None:
             array_of(getattr(found, name), "fib", shape, name)
             require(np.isfinite(getattr(found, name)), f"{name} is not finite")
         for value in (found.log_evidence, found.log_evidence_se):
-            require(value is None or (isinstance(value, float) and np.isfinite(value)), "the evidence is none")
+            require(value is None or (isinstance(value, float) and np.isfinite(value)), "the evidence is not a number")
 
 
 def _unit_stats(units: Units, n_stats: int) -> np.ndarray:

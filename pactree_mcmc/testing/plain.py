@@ -1,4 +1,4 @@
-"""A copy of the package that runs as plain Python, beside the compiled one, and functions of others run with it."""
+"""Copy of the package that runs as plain Python, beside the compiled one, and users' functions in plain form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from ..core.compile.digest import globals_of, plain_of
+from ..core.compile.user_functions import globals_of, plain_of
 
 PACKAGE = "pactree_mcmc"
 LEFT_OUT = ("faces", "testing", "__main__")
@@ -26,10 +26,10 @@ def _own_modules() -> list[str]:
 
 @cache
 def plain_package() -> SimpleNamespace:
-    """Namespace of the package imported without compilation; submodules by their dotted name below the package.
+    """Import the package once more without compilation, and return a namespace of it.
 
     ``plain_package().package`` is the package itself, ``plain_package().module("mcmc.kernel")`` one of its modules.
-    What is imported already stays as it is: the copy lives outside ``sys.modules``.
+    Modules that are imported already stay as they are. The copy is not in ``sys.modules``.
     """
     compiled = {name: sys.modules.pop(name) for name in _own_modules()}
     disabled, numba.config.DISABLE_JIT = numba.config.DISABLE_JIT, True
@@ -44,7 +44,7 @@ def plain_package() -> SimpleNamespace:
         for name in _own_modules():
             del sys.modules[name]
         sys.modules.update(compiled)
-    # without compilation the numbers of functions hold in both
+    # both copies use the same numbers for functions that are called by address
     address = f"{PACKAGE}.core.compile.address"
     plain[address]._plain = compiled[address]._plain
     mixed = quick(plain[f"{PACKAGE}.core.bits"].mixed)
@@ -55,7 +55,7 @@ def plain_package() -> SimpleNamespace:
 
 
 def quick(mixed: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The same hash, each computed once: NumPy's numbers are slow, and wrapping around makes them warn."""
+    """Return the same hash with a table of results, because NumPy's integers are slow and warn when they overflow."""
 
     @cache
     def looked_up(x: int) -> Any:
@@ -66,24 +66,24 @@ def quick(mixed: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def wrapped(x: int) -> int:
-    """An integer as 64 bits hold it."""
+    """Return an integer modulo 2^64 as a signed one."""
     return (x + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def plain_function(function: Any) -> Any:
-    """A function of somebody's own as plain Python: what it calls of the library is the plain copy's."""
+    """Return a user's function as plain Python, which calls the plain copy of the library."""
     return _Plain().of(function)
 
 
 class _Plain:
-    """Plain forms of what functions can reach, each made once."""
+    """Plain forms of the objects that functions can reach, each made once."""
 
     def __init__(self) -> None:
         self.made: dict[int, Any] = {}
         self.modules = plain_package()
 
     def of(self, value: Any) -> Any:
-        """The plain form of a value; itself where it has nothing to do with compiled code."""
+        """Return the plain form of a value, or the value itself if it has nothing to do with compiled code."""
         plain = plain_of(value) if isinstance(value, Dispatcher) else value
         if isinstance(plain, ModuleType):
             return self._module(plain)
@@ -105,7 +105,7 @@ class _Plain:
     def _function(self, function: FunctionType) -> FunctionType:
         names, own = globals_of(function), dict(function.__globals__)
         copy = FunctionType(function.__code__, own, function.__name__, function.__defaults__, self._cells(function))
-        # before what it calls, which may call it
+        # registered first, since the functions that it calls may call it
         self.made[id(function)] = copy
         free = function.__code__.co_freevars
         own.update({name: self.of(value) for name, value in names.items() if name not in free})

@@ -1,4 +1,4 @@
-"""Records as plain objects: NumPy's, written for arrays, take nine tenths of the time of uncompiled code."""
+"""Records as plain objects, since NumPy's records take nine tenths of the time of uncompiled code."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 
 class Record:
-    """One record, its fields as attributes."""
+    """Record whose fields are attributes."""
 
     def __init__(self, fields: Any) -> None:
         self.__dict__.update(fields)
 
 
 class Records(list):
-    """The records of an array; a field of all of them is copied out as an array."""
+    """Records of an array. A field of all of them is returned as a new array."""
 
     def __init__(self, array: np.ndarray) -> None:
         super().__init__(Record(zip(array.dtype.names, row, strict=True)) for row in array.tolist())
@@ -24,17 +24,17 @@ class Records(list):
         return np.array([getattr(record, name) for record in self])
 
     def copies(self) -> list[dict[str, Any]]:
-        """The fields of every record, to be put back."""
+        """Return copies of the fields of every record."""
         return [record.__dict__.copy() for record in self]
 
     def put_back(self, copies: list[dict[str, Any]]) -> None:
-        """Restore what `copies` kept."""
+        """Restore fields that `copies` returned."""
         for record, fields in zip(self, copies, strict=True):
             record.__dict__ = fields.copy()
 
 
 def with_records(group: Any) -> Any:
-    """A NamedTuple of arrays and of such groups, its record arrays replaced; the other arrays are shared."""
+    """Return a NamedTuple of arrays and such groups with record arrays replaced. Other arrays are shared."""
 
     def replaced(value: Any) -> Any:
         if hasattr(value, "_fields"):

@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from .tree import Tree
 
 NO_CHILD, NO_SPLIT = -1, -2
-"""What scikit-learn writes into a leaf: as children, and as feature and threshold."""
+"""Values that scikit-learn writes into a leaf, as children and as feature and threshold."""
 MOST_CLASSES = 6
 """Classes listed in a leaf of a dot file, the most probable ones."""
 
 
 def to_text(tree: Tree) -> str:
-    """The tree as indented text, one line a node, the yes branch first.
+    """Return the tree as indented text, one line per node, the yes branch first.
 
     Parameters
     ----------
     tree : Tree
-        Of any size.
+        Tree of any size.
 
     Returns
     -------
@@ -57,14 +57,14 @@ def to_text(tree: Tree) -> str:
 
 
 def to_dot(tree: Tree, *, name: str = "tree") -> str:
-    """The tree in Graphviz's dot language.
+    """Return the tree in Graphviz's dot language.
 
     Parameters
     ----------
     tree : Tree
-        Of any size.
+        Tree of any size.
     name : str, default "tree"
-        Of the graph.
+        Name of the graph.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def to_sklearn(tree: Tree, X: np.ndarray | None = None) -> dict[str, np.ndarray]
     Parameters
     ----------
     tree : Tree
-        Without nominal splits.
+        Tree without nominal splits.
     X : array of shape (n, p), optional
         Rows of numbers that must go to the same leaves in scikit-learn; without, the training rows that ``between``
         describes.
@@ -165,7 +165,7 @@ def leaf_lines(tree: Tree, most: int | None = None, least: int = SHORT) -> list[
     Parameters
     ----------
     tree : Tree
-        Of any size.
+        Tree of any size.
     most : int, optional
         Classes listed, the most probable ones; default all.
     least : int, default 6
@@ -218,7 +218,7 @@ def _rows_behind(tree: Tree, node: int) -> str:
 
 
 def _joined(lines: list[str]) -> str:
-    """Lines as one quoted string of the dot language."""
+    """Return lines as one quoted string of the dot language."""
     return "\\n".join(line.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") for line in lines)
 
 

@@ -188,7 +188,7 @@ def test_splits_in_words():
     assert tree.split(0) == "colour in {blue, red}"
     assert tree.split(1) == "size <= 5"
     assert tree_with(categories=[0b101, -1, -1, -1, -1]).split(0) == "x0 in {0, 2}"
-    with pytest.raises(ValueError, match="node 4 is a leaf; it asks nothing"):
+    with pytest.raises(ValueError, match="node 4 is a leaf; it has no split"):
         tree.split(4)
 
 

@@ -1,4 +1,4 @@
-"""NumPy's generators of random numbers inside a struct: one pointer to what numba takes from a generator."""
+"""NumPy's generators of random numbers inside a struct: a pointer to the addresses that numba needs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from numba.extending import intrinsic, models, overload_method, register_model
 from .blocks import load_fixed
 
 STATE_ADDRESS, STATE, NEXT_UINT64, NEXT_UINT32, NEXT_DOUBLE, BIT_GENERATOR = range(6)
-ZERO, ALL_32, TWO_TO_32, SHIFT = np.uint64(0), np.uint64(0xFFFFFFFF), np.uint64(1 << 32), np.uint64(32)
 _NUMBA = typeof(np.random.default_rng(0))
 
 
 class GeneratorType(types.Type):
-    """The type of a pointer to a generator's words."""
+    """Type of a pointer to a generator's words."""
 
     def __init__(self) -> None:
         super().__init__(name="generator")
@@ -34,7 +33,7 @@ class _GeneratorModel(models.OpaqueModel):
 
 
 def generator_words(rng: np.random.Generator) -> np.ndarray:
-    """Addresses of a generator's state and functions, by the constants above."""
+    """Return the addresses of a generator's state and functions, in the order of the constants above."""
     face = rng.bit_generator.ctypes
     state = face.state.value
     calls = [
@@ -59,40 +58,9 @@ def _next_double(typing, generator):  # type: ignore[no-untyped-def]
     return types.float64(generator), code
 
 
-def _integer(context, builder, sig, args, which, bits):  # type: ignore[no-untyped-def]
-    call = ir.FunctionType(ir.IntType(bits), [cgutils.voidptr_t]).as_pointer()
-    state = builder.inttoptr(_word(builder, args[0], STATE), cgutils.voidptr_t)
-    return builder.call(builder.inttoptr(_word(builder, args[0], which), call), [state])
-
-
-@intrinsic
-def _next_uint32(typing, generator):  # type: ignore[no-untyped-def]
-    def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
-        return builder.zext(_integer(context, builder, sig, args, NEXT_UINT32, 32), ir.IntType(64))
-
-    return types.uint64(generator), code
-
-
-@intrinsic
-def _next_uint64(typing, generator):  # type: ignore[no-untyped-def]
-    return types.uint64(generator), lambda *code: _integer(*code, NEXT_UINT64, 64)
-
-
-@intrinsic
-def _upper_word(typing, x, y):  # type: ignore[no-untyped-def]
-    """Bits 64 to 127 of a product."""
-
-    def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
-        wide = ir.IntType(128)
-        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
-        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
-
-    return types.uint64(types.uint64, types.uint64), code
-
-
 @intrinsic
 def _as_numba(typing, generator):  # type: ignore[no-untyped-def]
-    """The generator as numba has it, borrowed."""
+    """Return the generator in numba's own form, without a reference of its own."""
 
     def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
         whole = cgutils.create_struct_proxy(_NUMBA)(context, builder)
@@ -114,27 +82,7 @@ def _random(rng):  # type: ignore[no-untyped-def]
 
 @overload_method(GeneratorType, "integers")
 def _integers(rng, low, high):  # type: ignore[no-untyped-def]
-    """NumPy's (Lemire, Fast random integer generation in an interval, 2019, Algorithm 5)."""
-
-    def implementation(rng, low, high):  # type: ignore[no-untyped-def]
-        n = np.uint64(high - low)
-        if n == 1:
-            return low
-        if n > TWO_TO_32:
-            x = _next_uint64(rng)
-            if x * n < n:
-                least = (ZERO - n) % n
-                while x * n < least:
-                    x = _next_uint64(rng)
-            return low + np.int64(_upper_word(x, n))
-        product = _next_uint32(rng) * n
-        if product & ALL_32 < n:
-            least = (TWO_TO_32 - n) % n
-            while product & ALL_32 < least:
-                product = _next_uint32(rng) * n
-        return low + np.int64(product >> SHIFT)
-
-    return implementation
+    return lambda rng, low, high: _as_numba(rng).integers(low, high)
 
 
 @overload_method(GeneratorType, "standard_exponential")
