@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from clock import timed
 from sklearn.tree import DecisionTreeClassifier
 from table2_rules import HSVoteClassifier, PrunedTreeClassifier
 
@@ -107,21 +108,15 @@ def compare(directory, base, names, draws, coordinate):
 def speed(directory):
     """Fit of given lambdas and cross-validation on the letters, over scikit-learn's tree in the same run."""
     X, y = read(directory, ["letter_recognition"])
-    rival = min(seconds(lambda: DecisionTreeClassifier(random_state=0).fit(X, y)) for _ in range(3))
+    rival = timed(lambda: DecisionTreeClassifier(random_state=0).fit(X, y))[2]
     print(f"letters, {len(X)} x {X.shape[1]}: DecisionTreeClassifier.fit {rival:.3f} s of processor time")
     for base in PUBLISHED:
         given = PACBayesTreeClassifier(base, lambda1=1.0, lambda2=0.5)
         given.fit(X[:500], y[:500])
-        alone = min(seconds(lambda given=given: given.fit(X, y)) for _ in range(3))
+        alone = timed(lambda given=given: given.fit(X, y))[2]
         searched = PACBayesTreeClassifier(base, random_state=0)
-        whole = min(seconds(lambda searched=searched: searched.fit(X, y)) for _ in range(2))
+        whole = timed(lambda searched=searched: searched.fit(X, y), 2)[2]
         print(f"  {base}: fit {alone:.3f} s, {alone / rival:.2f} of it; with search {whole:.2f} s, {whole / rival:.1f}")
-
-
-def seconds(call):
-    began = time.process_time()
-    call()
-    return time.process_time() - began
 
 
 def main():

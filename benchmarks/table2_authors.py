@@ -20,7 +20,6 @@ import time
 import numpy as np
 from sklearn.model_selection import train_test_split
 from table2 import N_TEST, PUBLISHED, TABLES, read
-from table2_protocol import made, show_spread
 from table2_rules import HSVoteClassifier, PrunedTreeClassifier
 
 from exact import PACBayesTreeClassifier
@@ -99,6 +98,22 @@ RULES = {
     "vote, penalty of the code": (PACBayesTreeClassifier, HeldOutVote, "spatial"),
 }
 BINARY = {"HS vote": (HSVoteClassifier, UnsearchedHS, None)}
+
+
+def made(kind, mixin):
+    """Return a class of rules with the methods of a mixin."""
+    return type(kind.__name__, (mixin, kind), {"__init__": kind.__init__})
+
+
+def show_spread(each, published):
+    """Print the distribution of the mean over sets of five draws, and the place of the published figure in it."""
+    rng = np.random.default_rng(0)
+    sets = np.array([[rng.choice(row, 5, replace=False).mean() for row in each] for _ in range(20_000)])
+    means, target = np.exp(np.log(sets).mean(axis=1)), np.exp(np.log(published).mean())
+    low, high = np.quantile(means, [0.01, 0.99])
+    whole = np.exp(np.log(each.mean(axis=1)).mean())
+    print(f"{each.shape[1]} draws: mean {whole:.4f}; sets of five: {low:.4f} to {high:.4f} in 98 %,", end=" ")
+    print(f"at most the published {target:.4f} in {np.mean(means <= target):.2%}")
 
 
 def table(directory, name):

@@ -48,9 +48,6 @@ REAL_SECONDS = dict.fromkeys(
 REAL_CORES = 2
 REAL_SEEDS = 3  # runs of each table
 GIVEN_LENGTH = {"tune": 1000, "draws": 1000, "proposals": 100}  # of kernels other than "default", in `real`
-LEAST_GAIN = {
-    "breast_cancer": 300.0
-}  # effective draws a processor second of the worst root feature, over those of "local"
 
 KERNELS = ("local", "cgm", "grow-prune", "blanchard")  # of the table
 

@@ -17,7 +17,6 @@ import numpy as np
 import settings
 import tables
 from rivals import Cart
-from timing import grown_start
 
 import pactree_mcmc as pt
 
@@ -34,7 +33,7 @@ def ours(X, y, test, prior, iterations, seed):
         split_prior=pt.GridCuts(settings.FRIEDMAN_CUTS),
         leaf=settings.FRIEDMAN_LEAF,
     )
-    post = pt.sample(model, **plan._asdict(), chains=1, rng=seed, start=grown_start(), progress=False)
+    post = pt.sample(model, **plan._asdict(), chains=1, rng=seed, start="grown", progress=False)
     return post.predict(test)
 
 

@@ -1,4 +1,4 @@
-"""Pages and public docstrings use the field's words: `CONTRIBUTING.md`, "Words"."""
+"""Pages and public docstrings use the field's words: `docs/develop/index.md`, "Words"."""
 
 import inspect
 import re
