@@ -22,43 +22,25 @@ ROOT = Path(__file__).resolve().parents[1]
 FOUND = ROOT / "docs" / "verification"
 PARTS = ("calibration", "joint", "prior", "evidence", "distances")
 
-LEVELS = {
-    "Moves: transition matrices against the exact posterior, errors planted in them": (
-        "tests.mcmc.moves",
-        "tests.mcmc.chain.test_distributions",
-    ),
-    "State after every step; compiled code against plain Python; bounds": (
-        "tests.mcmc.state",
-        "tests.mcmc.chain.test_compiled_is_plain",
-        "tests.core",
-    ),
-    "Recursions of the exact engine against enumeration of all trees": ("tests.exact", "tests.reference"),
-    "Numerics against arbitrary precision; values that are not finite": (
-        "tests.model.leaf.test_numerics",
-        "tests.model.test_not_finite",
-    ),
-    "Models: columns, priors, leaf scores": ("tests.model", "tests.table", "tests.tree"),
-    "Long runs against exact answers; diagnostics": (
-        "tests.whole.test_long_runs",
-        "tests.posterior.test_convergence",
-        "tests.project.test_verification",
-    ),
-    "Certificates: coverage, enumeration, published values": ("tests.certificates", "tests.whole.test_published"),
-    "Distributions that any answer must keep (random problems)": ("tests.whole.test_properties",),
-    "Faults: signals, memory, disks, lost workers, damaged files": (
-        "tests.whole.test_faults",
-        "tests.mcmc.run.test_interruption",
-        "tests.mcmc.run.test_executors",
-        "tests.mcmc.run.test_checkpoint",
-        "tests.files",
-        "tests.loading",
-    ),
-    "Hostile input": ("tests.whole.test_hostile",),
-    "Same seed, same bits": ("tests.whole.test_pinned_draws", "tests.mcmc.test_resume"),
-    "Examples of docstrings and pages": ("tests.project.test_docs", "pactree_mcmc", "exact"),
-    "The rest of the public interface": ("tests",),
+FOLDERS = {
+    "mcmc": "The sampler: transition matrices of moves, planted errors, states, runs, executors, checkpoints",
+    "exact": "The exact engine against enumeration of all trees",
+    "reference": "The plain enumerations themselves",
+    "model": "Models: priors, leaf scores, numerics against arbitrary precision",
+    "table": "Tables: columns, categories, coding",
+    "tree": "Trees",
+    "core": "Compiled code and its cache",
+    "posterior": "Posteriors: answers and diagnostics",
+    "certificates": "Certificates: coverage, enumeration, published values",
+    "smc": "The progressive mixture by Monte Carlo",
+    "files": "Saved files",
+    "loading": "Damaged and forged files",
+    "faces": "Estimators, plots, report, command line",
+    "testing": "Checks for users' moves, leaves and split priors",
+    "whole": "Long runs, pinned draws, published values, faults, hostile input",
+    "project": "Pages, imports, types, benchmarks",
 }
-"""Folders and modules of the tests by level, the first that fits."""
+"""Subjects of the tests by folder. Other tests are examples of docstrings."""
 
 FAULTS = {
     "Ctrl-C in tuning": ("tests.mcmc.run.test_interruption::test_nothing_drawn_is_raised",),
@@ -163,20 +145,24 @@ def read_tests(path):
     return tests, suite.get("timestamp")[:10]
 
 
-def level_of(module):
-    """The level of a test module."""
-    return next(level for level, names in LEVELS.items() if any(f"{module}.".startswith(f"{name}.") for name in names))
+def subject_of(module):
+    """Return the subject of a test module."""
+    parts = module.split(".")
+    return FOLDERS.get(parts[1], "Others") if parts[0] == "tests" else "Examples of docstrings"
 
 
-def levels(tests):
-    """The table of the tests."""
+def subjects(tests):
+    """Return the table of the tests by subject."""
     rows = []
-    for level in LEVELS:
-        here = [test for test in tests if level_of(test.module) == level]
+    for subject in dict.fromkeys([*FOLDERS.values(), "Others", "Examples of docstrings"]):
+        here = [test for test in tests if subject_of(test.module) == subject]
         planted = [test for test in here if test.planted]
         caught = sum(test.outcome == "passed" for test in planted)
-        rows.append((level, len(here), f"{sum(test.seconds for test in here):.0f}", 0, f"{caught} of {len(planted)}"))
-    return table(("level", "tests", "seconds", "false-alarm rate", "planted bugs caught"), rows)
+        if here:
+            rows.append(
+                (subject, len(here), f"{sum(test.seconds for test in here):.0f}", f"{caught} of {len(planted)}")
+            )
+    return table(("subject", "tests", "seconds", "planted bugs caught"), rows)
 
 
 def planted(found):
@@ -266,7 +252,7 @@ def main():
         skipped=sum(test.outcome == "skipped" for test in tests),
         seconds=sum(test.seconds for test in tests),
         day=day,
-        levels=levels(tests),
+        levels=subjects(tests),
         parts=parts(told),
         worst=worst(told[PARTS.index("distances")]["worst"]),
         fuzz=fuzz(fuzzed),
