@@ -1,4 +1,4 @@
-"""What `estimators.py` measured, read from its file and printed as Markdown: figures by table, ratios, counts."""
+"""Summary of the file of `estimators.py` as Markdown: figures by table, ratios, counts."""
 
 import json
 
@@ -80,7 +80,7 @@ def _leaves(here, table, named):
 
 
 def _totals(here, tables, named, figure):
-    """Of each learner over the tables that all who have the figure have."""
+    """Yield the mean or sum of each learner over the tables that all learners with the figure have."""
     values = {who: [here.get((t, who), {}).get(figure) for t in tables] for who in named}
     shared = [i for i in range(len(tables)) if all(v[i] is not None for v in values.values() if any(_known(v)))]
     for who in named:
@@ -97,7 +97,7 @@ def _known(values):
     return [value is not None for value in values]
 
 
-def _ratios(here, tables, named, told):
+def _ratios(here, tables, named, title):
     """Each learner's losses over those of CART, then those of ours over each learner's, on the tables both have."""
     ours = [who for who in named if who.startswith("ours")]
     pairs = [(who, "CART") for who in named if who != "CART" and "CART" in named]
@@ -111,7 +111,7 @@ def _ratios(here, tables, named, told):
             cells = [f"{np.exp(np.mean(np.log(ratio))):.3f}", f"{np.median(ratio):.3f}"]
             cells += [f"{np.sum(ratio < 1.0)} of {len(both)}", ", ".join(worse) or "none"]
             rows.append([f"{who} over {rival}", *cells])
-    head = [f"{told}: ratio", "geometric mean", "median", "lower on", f"above {WORSE}"]
+    head = [f"{title}: ratio", "geometric mean", "median", "lower on", f"above {WORSE}"]
     if rows:
         yield from markdown(head, rows)
         yield ""

@@ -194,8 +194,8 @@ def run(given, names):
                 with given.out.open("a") as file:
                     file.write(json.dumps(line) + "\n")
                 found[key_of(line)] = line
-                told = [f"{figure} {number(line[figure])}" for figure in ("loss", "score", "calibration", "seconds")]
-                print(f"{name}, {who}: {', '.join(told)}", flush=True)
+                words = [f"{figure} {number(line[figure])}" for figure in ("loss", "score", "calibration", "seconds")]
+                print(f"{name}, {who}: {', '.join(words)}", flush=True)
 
 
 def main():

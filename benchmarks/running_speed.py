@@ -20,7 +20,7 @@ NAMES = "grow-prune, classes", "grow-prune, numbers", "local, classes", "local, 
 
 
 def jobs():
-    """What is timed, by name."""
+    """Return the functions that are timed, by name."""
     import exact
     import pactree_mcmc as pt
 

@@ -124,7 +124,7 @@ def apart(method, n, most_memory):
 
 
 def slope(sizes, values):
-    """Of a line through the points, both axes logarithmic."""
+    """Return the slope of a line through the points on logarithmic axes."""
     return float(np.polyfit(np.log(sizes), np.log(np.maximum(values, 1e-9)), 1)[0])
 
 

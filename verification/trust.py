@@ -174,7 +174,7 @@ def planted(found):
     return table(("part", "bug", "caught by"), rows)
 
 
-def parts(told):
+def parts(results):
     """The table of the statistical verification."""
     rows = [
         (
@@ -187,7 +187,7 @@ def parts(told):
             f"{sum(control['caught'] for control in one['controls'])} of {len(one['controls'])}",
             len(one["failures"]),
         )
-        for one in told
+        for one in results
     ]
     header = ("part", "command", "day", "checks", "seconds", "false-alarm rate", "planted bugs caught", "failed")
     return table(header, rows)
@@ -202,7 +202,7 @@ def worst(distances):
     return table(("kernel", "root split", "leaves"), rows)
 
 
-def fuzz(told):
+def fuzz(results):
     """The table of the fuzzers."""
     rows = [
         (
@@ -215,7 +215,7 @@ def fuzz(told):
             one["wrong"],
             " to ".join(map(str, one["megabytes"])),
         )
-        for what, one in told.items()
+        for what, one in results.items()
     ]
     return table(("of", "number", "seed", "seconds", "refused", "answered", "wrong", "memory, second half, MB"), rows)
 
@@ -238,7 +238,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("junit", type=Path, help="file written by pytest --junitxml")
     tests, day = read_tests(parser.parse_args().junit)
-    told = [json.loads((FOUND / f"{name}.json").read_text()) for name in PARTS]
+    results = [json.loads((FOUND / f"{name}.json").read_text()) for name in PARTS]
     fuzzed = {what: json.loads((FOUND / f"fuzz_{what}.json").read_text()) for what in ("calls", "files")}
     shown, survived = faults(tests)
     failed = sum(test.outcome in ("failure", "error") for test in tests)
@@ -253,13 +253,13 @@ def main():
         seconds=sum(test.seconds for test in tests),
         day=day,
         levels=subjects(tests),
-        parts=parts(told),
-        worst=worst(told[PARTS.index("distances")]["worst"]),
+        parts=parts(results),
+        worst=worst(results[PARTS.index("distances")]["worst"]),
         fuzz=fuzz(fuzzed),
         faults=shown,
     )
     (ROOT / "docs" / "trust.md").write_text(page)
-    good = survived and not failed and all(one["passed"] for one in told)
+    good = survived and not failed and all(one["passed"] for one in results)
     return 0 if good and not any(one["wrong"] for one in fuzzed.values()) else 1
 
 

@@ -31,7 +31,7 @@ class Run(NamedTuple):
     cpu_seconds: float
     figures: Figures
     warned: bool
-    """Whether a ConvergenceWarning was given."""
+    """True if the run gave a ConvergenceWarning."""
 
     @property
     def worst(self):

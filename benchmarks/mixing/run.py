@@ -1,4 +1,4 @@
-"""How well and how fast the chains mix: problems with figures that pass or miss, and a table over kernels.
+"""Mixing of the chains: problems with figures that pass or miss, and a table over kernels.
 
 Run: python benchmarks/mixing/run.py [problem ...] [--kernel default --kernel grow=1,prune=1 ...] [--seconds S]
 

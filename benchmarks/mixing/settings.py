@@ -6,7 +6,7 @@ import pactree_mcmc as pt
 
 
 class Limit(NamedTuple):
-    """What a time-limited run may use."""
+    """Limits of a run."""
 
     seconds: float
     """Wall time of sampling, tuning included."""
@@ -53,7 +53,7 @@ KERNELS = ("local", "cgm", "grow-prune", "blanchard")  # of the table
 
 
 class Forest(NamedTuple):
-    """How posterior trees are drawn for Friedman's function at one n."""
+    """Length of a run for Friedman's function at one n."""
 
     tune: int
     draws: int

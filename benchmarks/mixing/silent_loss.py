@@ -1,4 +1,4 @@
-"""How often the default run gives no ConvergenceWarning and has nevertheless lost a part of the posterior.
+"""Number of default runs without a ConvergenceWarning that have nevertheless lost a part of the posterior.
 
 Run: python benchmarks/mixing/silent_loss.py --out FILE [--tables a b] [--seeds 20] [--processes 2]
 Then: python benchmarks/mixing/silent_loss.py --summary FILE

@@ -77,13 +77,13 @@ def rows(n, iterations):
             yield f"| {name} | {n:,} | not installed | | | | |"
             continue
         program(X, y, test, PRIORS["(.95, 2)"], 2 * KEPT, 0)
-        for told, prior in PRIORS.items():
+        for words, prior in PRIORS.items():
             began = time.process_time()
             said = [program(X, y, test, prior, iterations, seed) for seed in range(settings.FRIEDMAN_CHAINS)]
             spent = time.process_time() - began
             each, mean = [off(one, clean) for one in said], off(np.mean(said, axis=0), clean)
             yield (
-                f"| {name} | {n:,} | {told} | {min(each):.3f} to {max(each):.3f} | {mean:.3f} | {mean / cart:.3f} |"
+                f"| {name} | {n:,} | {words} || {min(each):.3f} to {max(each):.3f} | {mean:.3f} | {mean / cart:.3f} |"
                 f" {spent:.1f} |"
             )
 

@@ -26,13 +26,13 @@ class Timed(NamedTuple):
 
     @property
     def proposals_per_second(self):
-        """Of all chains together, tuning included."""
+        """Proposals per second of all chains together, tuning included."""
         kept = self.post.proposed.sum()
         return kept * (1.0 + self.tune / (self.draws * self.thin)) / self.seconds
 
 
 class Options(NamedTuple):
-    """What the command line says about a problem."""
+    """Options of the command line for a problem."""
 
     kernel: Any = "default"
     seconds: float | None = None

@@ -1,4 +1,4 @@
-"""What the benchmarks print is counted right: calibration, ratios, what is measured again, chains that stand still."""
+"""The benchmarks count right: calibration, ratios, repeated measurements, tables."""
 
 import importlib
 import json

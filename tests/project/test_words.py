@@ -31,7 +31,7 @@ INSTEAD = {
     r"(?:which|that|it) is none": "is not one",
     r"speaks? against": "the criteria that fail",
 }
-"""What is not written, and what is."""
+"""Words that are not written, and those that are written instead."""
 
 MEANT = {
     "leaves share an unknown variance",

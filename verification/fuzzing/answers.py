@@ -1,4 +1,4 @@
-"""What the documentation promises of an answer."""
+"""Checks of answers against the documentation."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def probabilities(answer: Any, given: dict[str, Any]) -> None:
 
 
 def model(answer: Any, given: dict[str, Any]) -> None:
-    """Its stump has a finite score and a prior that is not NaN."""
+    """Check that the stump has a finite score and a prior that is not NaN."""
     stump = pt.Tree([-1], [0], [0], [0])
     assert math.isfinite(answer.log_score(stump)), f"score {answer.log_score(stump)}"
     assert not math.isnan(answer.log_prior(stump)), "prior NaN"

@@ -26,7 +26,7 @@ FUNCTIONS = {"prices", "penalty", "size penalty"}
 
 
 class Call(NamedTuple):
-    """What is called with what: for each argument its kind and which valid or hostile value it takes."""
+    """Target of a call, and the kind and the number of the value of each argument."""
 
     target: Target
     chosen: dict[str, tuple[str, int]]
@@ -40,7 +40,7 @@ class Call(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How a call ended."""
+    """Outcome of a call."""
 
     kind: str
     what: str
@@ -105,7 +105,7 @@ def _watched() -> Any:
 
 
 def judged(error: BaseException) -> Outcome:
-    """Whether an error is one that the documentation promises, raised on purpose, in words."""
+    """Return the outcome of an error: a refusal if the library raised it on purpose, in words, else a fault."""
     what = f"{type(error).__name__}: {_short(str(error))} [{_place(error)}]"
     frames = traceback.extract_tb(error.__traceback__)
     if frames[-1].filename.endswith("hostile.py") and any("/sklearn/" in frame.filename for frame in frames):
@@ -152,7 +152,7 @@ def _words(value: Any) -> str:
 
 
 def shown(call: Call, world: World) -> str:
-    """What a call does, with the whole traceback."""
+    """Make a call and return its answer, or its whole traceback, as text."""
     try:
         return repr(call.target.call(**call.arguments(world)))[:2000]
     except BaseException:
