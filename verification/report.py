@@ -53,7 +53,8 @@ def keep(part, name, command, seconds, folder):
 
 def write_page(folder, names):
     """Write ``folder``.md from what is kept of the parts in ``folder``; return its path."""
-    records = [json.loads((folder / f"{name}.json").read_text()) for name in names if (folder / f"{name}.json").exists()]
+    files = [folder / f"{name}.json" for name in names]
+    records = [json.loads(file.read_text()) for file in files if file.exists()]
     header = ("part", "command", "day", "seconds", "checks", "false-alarm rate", "failed")
     header += ("planted errors noticed", "result")
     rows = [
