@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import in_words, is_integer
-from .encoding import Encoded
+from .encoding import CODEC, Encoded, Unknown
 
 AnyPath = str | os.PathLike[str]
 GROUP = "pactree_mcmc"
@@ -82,6 +82,28 @@ def as_path(path: Any) -> Path:
             f"path={in_words(path)} cannot be the path of a file: it is too long, or contains a zero byte."
         )
     return found
+
+
+def write_parts(parts: dict[str, Any], path: Any, groups: dict[str, Any] | None = None) -> None:
+    """Write parts such as "model" and "draws" to a new file, beside groups of datasets for other programs.
+
+    Raises
+    ------
+    ValueError
+        If the path cannot be used, or a part contains a value that no file can contain.
+    OSError
+        If the file cannot be written. What was at ``path`` is then still there.
+    """
+    path = check_target(path)
+    write(path, encoded(parts, path), groups or {})
+
+
+def encoded(value: dict, path: Path) -> Encoded:
+    """Return parts in the form in which files contain them. A ValueError names a value that has no such form."""
+    try:
+        return CODEC.encode(value)
+    except Unknown as error:
+        raise ValueError(f"{path} is not written: {error}.") from error
 
 
 def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:

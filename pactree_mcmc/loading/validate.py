@@ -13,8 +13,7 @@ from ..model.data import Units
 from ..table.groups import MAX_CATEGORIES
 from ..tree.arrays import LEAF, find_disorder
 from ..tree.coded import CodedTrees
-from .declared import check_declared
-from .require import array_of, between, require
+from .require import array_of, between, check_declared, require
 
 FUNCTIONS = ("sample", "resume")
 """Functions whose calls a file may contain."""

@@ -20,8 +20,7 @@ from ..posterior.draws import draws_of
 from ..posterior.joining import join_chains
 from ..tree.coded import CODED_NODE
 from ..tree.drawn import Course, Saved
-from .declared import check_declared
-from .require import require
+from .require import check_declared, require
 from .validate import check_draws, check_recorded_calls
 
 DECLARED = get_type_hints(ChainState, include_extras=True)

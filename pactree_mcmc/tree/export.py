@@ -1,12 +1,12 @@
-"""One tree for other programs: text, Graphviz dot, the arrays of scikit-learn's ``tree_``."""
+"""One tree for and from other programs: text, Graphviz dot, the arrays of scikit-learn's ``tree_``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import in_words
+from ..core.checks import in_words, read_array, read_numbers
 from ..table.kinds import NUMBER
 from ..table.words import SHORT, count_text, digits_that_separate, figure, value_text
 from .arrays import LEAF
@@ -268,3 +268,73 @@ def _values_beside(tree: Tree, X: np.ndarray) -> np.ndarray:
         if min(map(len, sides)):
             out[i] = sides[0].max(), sides[1].min()
     return out
+
+
+def sklearn_fields(fitted: Any) -> dict[str, Any]:
+    """Return the fields of a Tree from a fitted scikit-learn tree, its ``tree_``, or a mapping with the same arrays."""
+    source = getattr(fitted, "tree_", fitted)
+    names = ("children_left", "children_right", "feature", "threshold")
+    try:
+        left, right, feature, threshold = (_column(source, name) for name in names)
+    except (AttributeError, KeyError) as err:
+        raise ValueError(
+            f"{type(fitted).__name__} has no arrays {names}; give a fitted DecisionTreeClassifier or "
+            "DecisionTreeRegressor, its tree_, or a dict of those arrays."
+        ) from err
+    missing_left = _optional(source, "missing_go_to_left")
+    missing_left = np.zeros(len(left), dtype=np.bool_) if missing_left is None else missing_left
+    missing_left = _flags("missing_go_to_left", missing_left)
+    if len({len(array) for array in (left, right, feature, threshold, missing_left)}) > 1 or len(left) == 0:
+        raise ValueError("the arrays of the tree are empty or of different lengths; give one entry a node.")
+    order = _preorder(left, right)
+    place = np.zeros(len(left), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    inner = left[order] >= 0
+    fields: dict[str, Any] = {
+        "feature": np.where(inner, feature[order], LEAF),
+        "threshold": np.where(inner, threshold[order], 0.0),
+        "left": np.where(inner, place[left[order]], 0),
+        "right": np.where(inner, place[right[order]], 0),
+        "default_left": missing_left[order] & inner,
+        "classes": getattr(fitted, "classes_", None),
+    }
+    value = _optional(source, "value")
+    value = None if value is None else read_numbers("value", value)
+    if value is not None and value.ndim == 3 and value.shape[:2] == (len(order), 1):
+        fields["value"] = value[order, 0, :]
+    return fields
+
+
+def _preorder(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the numbers of scikit-learn's nodes in preorder."""
+    order: dict[int, None] = {}
+    todo = [0]
+    while todo:
+        node = todo.pop()
+        if not 0 <= node < len(left) or node in order:
+            raise ValueError(f"node {node} is reached twice or does not exist: the arrays do not form a tree.")
+        order[node] = None
+        if left[node] >= 0:
+            todo += [int(right[node]), int(left[node])]
+    return np.array(list(order), dtype=np.int64)
+
+
+def _column(source: Any, name: str) -> np.ndarray:
+    """Return an array of scikit-learn's tree by name."""
+    array = read_array(name, source[name] if isinstance(source, dict) else getattr(source, name))
+    if array.ndim != 1 or array.dtype.kind not in ("fiu" if name == "threshold" else "iu"):
+        raise ValueError(f"{name} has dtype {array.dtype} and shape {array.shape}; give numbers of shape (n_nodes,).")
+    return array
+
+
+def _optional(source: Any, name: str) -> Any:
+    """Return an array that scikit-learn's tree may lack, or None."""
+    return source.get(name) if isinstance(source, dict) else getattr(source, name, None)
+
+
+def _flags(name: str, given: Any) -> np.ndarray:
+    """Return an array of truth values, from truth values or 0 and 1."""
+    array = read_array(name, given)
+    if array.ndim != 1 or array.dtype.kind not in "iub" or not np.isin(array, (0, 1)).all():
+        raise ValueError(f"{name} is {in_words(given)}; give 0 or 1 for each node, (n_nodes,).")
+    return array.astype(np.bool_)

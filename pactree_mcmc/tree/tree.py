@@ -16,7 +16,7 @@ A tree of ``m`` nodes is six parallel arrays. A leaf has ``feature == -1``; its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from ..table.columns import Columns
 from ..table.groups import MAX_CATEGORIES
 from ..table.kinds import NUMBER
 from .arrays import BAD_LEFT, BAD_RIGHT, LEAF, MISSING, STRAY, TreeArrays, find_disorder
-from .export import to_dot, to_sklearn, to_text
+from .export import sklearn_fields, to_dot, to_sklearn, to_text
 from .routing import Routes, routes
 from .words import one_of, ordered_words
 
@@ -349,24 +349,7 @@ class Tree:
         >>> tree.default_left[0], tree.predict([[np.nan], [3.0]]).tolist()
         (np.True_, [0.0, 5.0])
         """
-        source = getattr(fitted, "tree_", fitted)
-        names = ("children_left", "children_right", "feature", "threshold")
-        try:
-            arrays = [_column(source, n) for n in names]
-        except (AttributeError, KeyError) as err:
-            raise ValueError(
-                f"{type(fitted).__name__} has no arrays {names}; give a fitted DecisionTreeClassifier or "
-                "DecisionTreeRegressor, its tree_, or a dict of those arrays."
-            ) from err
-        missing_left = _optional(source, "missing_go_to_left")
-        if missing_left is None:
-            missing_left = np.zeros(len(arrays[0]), dtype=np.uint8)
-        tree, order = _preorder([*arrays, _flags("missing_go_to_left", missing_left)])
-        value = _optional(source, "value")
-        value = None if value is None else read_numbers("value", value)
-        if value is not None and value.ndim == 3 and value.shape[:2] == (len(order), 1):
-            tree = replace(tree, value=value[order, 0, :])
-        return replace(tree, classes=getattr(fitted, "classes_", None))
+        return cls(**sklearn_fields(fitted))
 
     def _key(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return (self.feature, self.threshold, self.left, self.right, self.categories, self.default_left)
@@ -463,53 +446,6 @@ def _known_categories(table: np.ndarray, nominal: np.ndarray) -> np.ndarray:
     for k in nominal[nominal < table.shape[1]]:
         out[~((table[:, k] >= 0.0) & (table[:, k] < MAX_CATEGORIES)), k] = -1.0
     return out
-
-
-def _column(source: Any, name: str) -> np.ndarray:
-    """Return an array of scikit-learn's tree by name."""
-    array = read_array(name, source[name] if isinstance(source, dict) else getattr(source, name))
-    if array.ndim != 1 or array.dtype.kind not in ("fiu" if name == "threshold" else "iu"):
-        raise ValueError(f"{name} has dtype {array.dtype} and shape {array.shape}; give numbers of shape (n_nodes,).")
-    return array
-
-
-def _optional(source: Any, name: str) -> Any:
-    """Return an array that scikit-learn's tree may lack, or None."""
-    return source.get(name) if isinstance(source, dict) else getattr(source, name, None)
-
-
-def _flags(name: str, given: Any) -> np.ndarray:
-    """Return an array of truth values, from truth values or 0 and 1."""
-    array = read_array(name, given)
-    if array.ndim != 1 or array.dtype.kind not in "iub" or not np.isin(array, (0, 1)).all():
-        raise ValueError(f"{name} is {in_words(given)}; give 0 or 1 for each node, (n_nodes,).")
-    return array.astype(np.bool_)
-
-
-def _preorder(arrays: list[np.ndarray]) -> tuple[Tree, list[int]]:
-    """Return scikit-learn's nodes renumbered in preorder, and the old number of each new node."""
-    left, right, feature, threshold, missing_left = arrays
-    if len({len(array) for array in arrays}) > 1 or len(left) == 0:
-        raise ValueError("the arrays of the tree are empty or of different lengths; give one entry a node.")
-    order: list[int] = []
-    todo, place = [0], {}
-    while todo:
-        old = todo.pop()
-        if not 0 <= old < len(left) or old in place:
-            raise ValueError(f"node {old} is reached twice or does not exist: the arrays do not form a tree.")
-        place[old] = len(order)
-        order.append(old)
-        if left[old] >= 0:
-            todo += [int(right[old]), int(left[old])]
-    inner = [bool(left[o] >= 0) for o in order]
-    tree = Tree(
-        feature=[feature[o] if i else LEAF for o, i in zip(order, inner, strict=True)],
-        threshold=[threshold[o] if i else 0.0 for o, i in zip(order, inner, strict=True)],
-        left=[place[left[o]] if i else 0 for o, i in zip(order, inner, strict=True)],
-        right=[place[right[o]] if i else 0 for o, i in zip(order, inner, strict=True)],
-        default_left=[bool(missing_left[o]) and i for o, i in zip(order, inner, strict=True)],
-    )
-    return tree, order
 
 
 def stack_trees(trees: Sequence[Tree]) -> TreeArrays:

@@ -12,7 +12,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.files.encoding import CODEC
-from pactree_mcmc.files.write import encoded
+from pactree_mcmc.files.store import encoded
 from pactree_mcmc.loading.load import _decoded
 from pactree_mcmc.model.model import ModelParts
 from pactree_mcmc.posterior.inference_data import load_arviz
