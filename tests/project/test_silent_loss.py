@@ -1,7 +1,7 @@
 """The benchmark of silent losses: symmetries are verified, planted losses are found, figures of a file are counted."""
 
 import json
-import queue
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from types import SimpleNamespace
 
@@ -242,44 +242,48 @@ def test_an_exception_is_a_line_of_its_own(monkeypatch):
 
 
 class InProcess:
-    """A pool that calls here, and whose process dies at the first run of seed 1."""
+    """Pool that calls in this process. Unless it has one process, it dies at the run of seed 1 of xor_below_root."""
 
-    died = False
+    def __init__(self, processes, **_):
+        self.processes = processes
 
-    def __init__(self, *_, **__):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         pass
 
     def submit(self, call, name, seed, is_reference):
-        if seed == 1 and not InProcess.died:
-            InProcess.died = True
-            raise BrokenProcessPool("gone")
-        return SimpleNamespace(result=lambda: run_line(name, seed, reference=is_reference))
-
-    def shutdown(self):
-        pass
+        future = Future()
+        if (name, seed) == ("xor_below_root", 1) and self.processes > 1:
+            future.set_exception(BrokenProcessPool("gone"))
+        else:
+            future.set_result(run_line(name, seed, reference=is_reference))
+        return future
 
 
 def test_a_measurement_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(loss, "ProcessPoolExecutor", InProcess)
-    monkeypatch.setattr(InProcess, "died", False)
+    monkeypatch.setattr(loss, "as_completed", list)
     file = tmp_path / "runs.jsonl"
-    given = ["--out", str(file), "--tables", "two_trees", "xor_below_root", "--seeds", "2", "--processes", "1"]
+    given = ["--out", str(file), "--tables", "two_trees", "xor_below_root", "--seeds", "2", "--processes", "2"]
     loss.main(given)
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    assert [(line["table"], line["seed"]) for line in lines] == [
-        (name, seed) for seed in range(2) for name in ("two_trees", "xor_below_root")
-    ]
-    assert ["error" in line for line in lines] == [False, False, True, False]
+    tasks = [(name, seed, False) for seed in range(2) for name in ("two_trees", "xor_below_root")]
+    assert list(verdicts.read(file)) == tasks
     loss.main([*given, "--reference", "1"])
-    lines = [json.loads(line) for line in file.read_text().splitlines()][4:]
-    assert [(line["table"], line["seed"], line["reference"]) for line in lines] == [
-        ("two_trees", 1, False),
-        ("two_trees", loss.REFERENCE_SEED, True),
-        ("xor_below_root", loss.REFERENCE_SEED, True),
+    assert [key for key in verdicts.read(file) if key not in tasks] == [
+        (name, loss.REFERENCE_SEED, True) for name in ("two_trees", "xor_below_root")
     ]
     capsys.readouterr()
     loss.main(["--summary", str(file)])
     assert "0 of 4 runs without a warning are wrong" in capsys.readouterr().out
+
+
+def test_a_process_that_dies_is_a_line_of_its_own(monkeypatch):
+    monkeypatch.setattr(loss, "_pool", lambda processes: InProcess(2))
+    monkeypatch.setattr(loss, "as_completed", list)
+    (line,) = loss.lines_of([("xor_below_root", 1, False)], 2)
+    assert line["error"] == "BrokenProcessPool: gone"
 
 
 def test_a_table_that_is_not_there_is_skipped(tmp_path, monkeypatch, capsys):
@@ -287,10 +291,6 @@ def test_a_table_that_is_not_there_is_skipped(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(loss, "ProcessPoolExecutor", InProcess)
     loss.main(["--out", str(tmp_path / "runs.jsonl"), "--tables", "vote", "--seeds", "1", "--processes", "1"])
     assert "vote skipped: vote.csv.gz is not in the data folder" in capsys.readouterr().out
-
-
-def test_work_ends_when_the_queue_is_empty():
-    loss.make_runs(queue.SimpleQueue(), 0, pytest.fail)
 
 
 def test_subsets_are_fixed(monkeypatch):
