@@ -1,4 +1,4 @@
-"""Functions of users: keys of their compiled code on disk, and pickles for other processes.
+"""Functions of users: keys of their compiled code on disk.
 
 A user's function is not among the sources of the library, so that the key of its code is a hash of its bytecode and of
 everything that it calls or reads.
@@ -7,18 +7,13 @@ everything that it calls or reads.
 from __future__ import annotations
 
 import hashlib
-import importlib
-import io
 import math
-import pickle
 from collections.abc import Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numba
 import numpy as np
-from numba import cloudpickle
-from numba.core.dispatcher import Dispatcher
 
 LIBRARIES = ("pactree_mcmc", "numba", "numpy", "math", "builtins")
 """Packages whose code is identified by its name: the key of the sources, or of their release, covers it."""
@@ -111,33 +106,3 @@ def _code_parts(code: CodeType) -> Iterator[bytes]:
             yield from _code_parts(constant)
         else:
             yield repr(constant).encode()
-
-
-class _Pickler(cloudpickle.CloudPickler):
-    """Pickler that replaces compiled functions by the functions they were compiled from."""
-
-    def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, Dispatcher):
-            from .jit import jit
-
-            function = obj.py_func
-            if is_known(function):
-                return _named, (function.__module__, function.__qualname__)
-            return jit, (function,)
-        return super().reducer_override(obj)
-
-
-def _named(module: str, name: str) -> Any:
-    return getattr(importlib.import_module(module), name)
-
-
-def packed(value: Any) -> bytes:
-    """Return a value that contains functions as bytes: the library's by name, others by their code."""
-    out = io.BytesIO()
-    _Pickler(out).dump(value)
-    return out.getvalue()
-
-
-def unpacked(data: bytes) -> Any:
-    """Return the value that `packed` made into bytes. Its functions are compiled when they are first called."""
-    return pickle.loads(data)

@@ -1,0 +1,42 @@
+"""Pickles of values that contain functions, for other processes."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import pickle
+from typing import Any
+
+from numba import cloudpickle
+from numba.core.dispatcher import Dispatcher
+
+from .jit import jit
+from .user_functions import is_known
+
+
+class _Pickler(cloudpickle.CloudPickler):
+    """Pickler that replaces compiled functions by the functions they were compiled from."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, Dispatcher):
+            function = obj.py_func
+            if is_known(function):
+                return _named, (function.__module__, function.__qualname__)
+            return jit, (function,)
+        return super().reducer_override(obj)
+
+
+def _named(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
+
+
+def packed(value: Any) -> bytes:
+    """Return a value that contains functions as bytes: the library's by name, others by their code."""
+    out = io.BytesIO()
+    _Pickler(out).dump(value)
+    return out.getvalue()
+
+
+def unpacked(data: bytes) -> Any:
+    """Return the value that `packed` made into bytes. Its functions are compiled when they are first called."""
+    return pickle.loads(data)
