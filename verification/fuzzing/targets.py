@@ -108,14 +108,18 @@ def methods(cls: type, self: str, /, **asked: Any) -> list[Target]:
     found = []
     for name, valid in asked.items():
         valid, kinds = valid if isinstance(valid, tuple) else (valid, {})
-        method = getattr(cls, name)
-
-        @functools.wraps(method)
-        def call(self: Any, name: str = name, **given: Any) -> Any:
-            return getattr(self, name)(**given)
-
-        found.append(target(call, valid, name_=f"{cls.__name__}.{name}", self=self, **kinds))
+        found.append(target(_by_name(getattr(cls, name)), valid, name_=f"{cls.__name__}.{name}", self=self, **kinds))
     return found
+
+
+def _by_name(method: Callable) -> Callable[..., Any]:
+    """Return a call of the method of this name of its first argument, whichever subclass that is of."""
+
+    @functools.wraps(method)
+    def call(self: Any, **given: Any) -> Any:
+        return getattr(self, method.__name__)(**given)
+
+    return call
 
 
 def fitted(cls: type, valid: Callable | None = None, then: str | None = None, **kinds: str) -> Target:

@@ -9,10 +9,12 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.typing.typeof import typeof
 from numba.extending import intrinsic, models, overload_method, register_model
+from numba.np.random.generator_core import next_uint64
 
 from .blocks import load_fixed
 
 _NUMBA = typeof(np.random.default_rng(0))
+ZERO, TWO_TO_32 = np.uint64(0), np.uint64(1 << 32)
 WORDS = "state_address", "state", "fnptr_next_uint64", "fnptr_next_uint32", "fnptr_next_double", "bit_generator"
 """Fields of numba's form of a generator, each of which is an address."""
 
@@ -63,9 +65,35 @@ def _random(rng):  # type: ignore[no-untyped-def]
     return lambda rng: _as_numba(rng).random()
 
 
+@intrinsic
+def _upper_word(typing, x, y):  # type: ignore[no-untyped-def]
+    """Return bits 64 to 127 of a product."""
+
+    def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
+        wide = ir.IntType(128)
+        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
+        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint64), code
+
+
 @overload_method(GeneratorType, "integers")
 def _integers(rng, low, high):  # type: ignore[no-untyped-def]
-    return lambda rng, low, high: _as_numba(rng).integers(low, high)
+    """Draw as NumPy does (Lemire, Fast random integer generation in an interval, 2019, Algorithm 5).
+
+    Above 2^32, numba omits the step of rejection: near 2^62, some integers would be half as probable again as others.
+    """
+
+    def implementation(rng, low, high):  # type: ignore[no-untyped-def]
+        n = np.uint64(high - low)
+        if n <= TWO_TO_32:
+            return _as_numba(rng).integers(low, high)
+        x = next_uint64(_as_numba(rng).bit_generator)
+        while x * n < (ZERO - n) % n:
+            x = next_uint64(_as_numba(rng).bit_generator)
+        return low + np.int64(_upper_word(x, n))
+
+    return implementation
 
 
 @overload_method(GeneratorType, "standard_exponential")
