@@ -187,13 +187,13 @@ def refuse_other_rows(**arguments: Any) -> None:
         index = value.index
         if not 0 < len(index) == len(first[1]) or index.equals(first[1]):
             continue
-        known = f"{first[0]}.index"
+        labels = f"{first[0]}.index"
         pairs = list(zip(map(in_words, index.tolist()), map(in_words, first[1].tolist()), strict=True))
         row, (one, other) = next((place for place in enumerate(pairs) if len(set(place[1])) > 1), (0, pairs[0]))
         alike = index.is_unique and first[1].is_unique and set(index) == set(first[1])
-        by_label = f"{name}.loc[{known}] to take it by label, or " if alike else ""
+        by_label = f"{name}.loc[{labels}] to take it by label, or " if alike else ""
         raise ValueError(
-            f"{name} has {'the labels of ' + known + ' in another order' if alike else 'other labels than ' + known} "
+            f"{name} has {'the labels of ' + labels + ' in another order' if alike else 'other labels than ' + labels} "
             f"(row {row}: {one} and {other}); give {by_label}{name}.to_numpy() to take it by position."
         )
 

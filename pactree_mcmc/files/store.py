@@ -72,16 +72,16 @@ def as_path(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise ValueError(f"path is {in_words(path)}, a {type(path).__name__}; give the path of a file.")
     try:
-        found = Path(path)
-        found.exists()
-        os.fsencode(found)
+        checked = Path(path)
+        checked.exists()
+        os.fsencode(checked)
     except (OSError, ValueError, TypeError) as error:
         raise ValueError(f"path={in_words(path)} cannot be the path of a file: {error}.") from error
-    if "\0" in str(found) or len(str(found)) > LONGEST_PATH:
+    if "\0" in str(checked) or len(str(checked)) > LONGEST_PATH:
         raise ValueError(
             f"path={in_words(path)} cannot be the path of a file: it is too long, or contains a zero byte."
         )
-    return found
+    return checked
 
 
 def write_parts(parts: dict[str, Any], path: Any, groups: dict[str, Any] | None = None) -> None:
@@ -134,11 +134,11 @@ def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
     except Exception as error:
         with contextlib.suppress(OSError):
             _remove(part)
-        kept = f"; what was at {path} before is kept" if path.exists() else ""
+        remark = f"; what was at {path} before is kept" if path.exists() else ""
         if isinstance(error, OSError | RuntimeError):
             number = getattr(error, "errno", None)
             why = os.strerror(number) if number else str(error)
-            raise OSError(f"{path} could not be written: {why}{kept}.") from error
+            raise OSError(f"{path} could not be written: {why}{remark}.") from error
         raise
 
 

@@ -63,8 +63,8 @@ def _check_trees(trees: CodedTrees, model: TreeModel) -> None:
     inner, left = trees.feature != LEAF, trees.left
     require((trees.feature >= LEAF) & (trees.feature < q), none)
     for start, stop in pairwise(trees.offset.tolist()):
-        found, _ = find_disorder(trees.feature[start:stop], left[start:stop], trees.right[start:stop])
-        require(found == 0, none)
+        disorder, _ = find_disorder(trees.feature[start:stop], left[start:stop], trees.right[start:stop])
+        require(disorder == 0, none)
     nominal = np.append(model.columns.is_nominal[model.columns.source], False)[trees.feature]
     require(~inner | (nominal == (trees.categories >= 0)), "a split is of another kind than its column")
     n_codes = np.append(model.n_codes, 1)[trees.feature]
@@ -100,14 +100,14 @@ def _check_counts(draws: Any, model: TreeModel) -> None:
     require(type(draws.seconds) is float and np.isfinite(draws.seconds), "the time is not a number")
     array_of(draws.noise_variance, "f", (chains, length), "noise_variance")
     _check_weights(draws.weights_of_draw, (chains, length), model)
-    found = draws.tempering
-    if found is not None:
-        levels = found.betas.shape[-1]
+    tempering = draws.tempering
+    if tempering is not None:
+        levels = tempering.betas.shape[-1]
         shapes = {"betas": (chains, levels), "scores": (chains, length, levels), "round_trips": (chains,)}
         for name, shape in (shapes | {"swap_rates": (chains, levels - 1), "is_stump": (chains, length)}).items():
-            array_of(getattr(found, name), "fib", shape, name)
-            require(np.isfinite(getattr(found, name)), f"{name} is not finite")
-        for value in (found.log_evidence, found.log_evidence_se):
+            array_of(getattr(tempering, name), "fib", shape, name)
+            require(np.isfinite(getattr(tempering, name)), f"{name} is not finite")
+        for value in (tempering.log_evidence, tempering.log_evidence_se):
             require(value is None or (isinstance(value, float) and np.isfinite(value)), "the evidence is not a number")
 
 

@@ -67,11 +67,11 @@ def check_parts(parts: ModelParts) -> None:
 
 def _check_regressors(parts: ModelParts) -> None:
     """Refuse columns of X other than those that the leaf reads."""
-    given, wanted = parts.target.regressors, parts.leaf.x_columns
-    require((given is None) == (wanted is None), "the leaf looks at other columns")
-    if given is not None:
-        array_of(given, "f", (parts.n_rows, len(wanted)), "regressors")
-        require(np.isfinite(given), "a regressor is not finite")
+    regressors, wanted = parts.target.regressors, parts.leaf.x_columns
+    require((regressors is None) == (wanted is None), "the leaf looks at other columns")
+    if regressors is not None:
+        array_of(regressors, "f", (parts.n_rows, len(wanted)), "regressors")
+        require(np.isfinite(regressors), "a regressor is not finite")
         parts.columns.ordered_places("x_columns", wanted)
 
 

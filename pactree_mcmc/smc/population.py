@@ -271,12 +271,12 @@ class Stages:
 
     def _save_while_moving(self, times: np.ndarray, n: int) -> None:
         """Make ``n`` proposals, saving draws at the given fractions of them."""
-        made = 0
+        done = 0
         for at in (times * n).astype(int).tolist():
-            self._propose(at - made)
+            self._propose(at - done)
             self._save(self.chains[0])
-            made = at
-        self._propose(n - made)
+            done = at
+        self._propose(n - done)
         put_walk(self.walks, 0, self.chains[0].walk)
 
     def _save_some(self, n: int) -> None:

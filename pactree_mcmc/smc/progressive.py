@@ -238,8 +238,8 @@ class ProgressiveSample(SampledPosterior):
         post = join_as(cls, model, [r.saved for r in results], moves, seconds, by_stats=True)
         post.stage = np.array([result.stage for result in results])
         post.n_resampled = np.array([result.n_resampled for result in results])
-        found = [result.best for result in results if result.best is not None]
-        post._best = join_as(SampledPosterior, model, found, moves, 0.0, by_stats=True) if found else None
+        best = [result.best for result in results if result.best is not None]
+        post._best = join_as(SampledPosterior, model, best, moves, 0.0, by_stats=True) if best else None
         by_stage = np.array([result.log_evidence for result in results])
         fractions = np.array([result.stump_fraction for result in results])
         post._log_evidence, post._log_evidence_se = _joined_evidence(model, by_stage, fractions)

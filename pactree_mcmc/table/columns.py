@@ -108,14 +108,14 @@ class Columns:
         """Return the places of ordered columns chosen by name or index. A ValueError names a wrong one."""
         out = []
         for column in chosen:
-            known = self.names.index(column) if column in self.names else column
-            if not is_integer(known) or not 0 <= known < self.n_features:
+            place = self.names.index(column) if column in self.names else column
+            if not is_integer(place) or not 0 <= place < self.n_features:
                 raise ValueError(
                     f"{argument}: {column!r} is not a column; X has {self.n_features}: {in_words(self.names)}."
                 )
-            if self.categories[known] is not None:
-                raise ValueError(f"{argument}: column {self.names[known]!r} is nominal; give columns of numbers.")
-            out.append(int(known))
+            if self.categories[place] is not None:
+                raise ValueError(f"{argument}: column {self.names[place]!r} is nominal; give columns of numbers.")
+            out.append(int(place))
         return out
 
     def ordered_values(self, raw: Any, k: int) -> np.ndarray:

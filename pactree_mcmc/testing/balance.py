@@ -238,10 +238,10 @@ class _Check:
         if proposal.edit in (edits.TAKE, edits.MADE):
             return ""
         right = self.log_prior[j] - self.log_prior[i], self.beta * (self.log_score[j] - self.log_score[i])
-        given = proposal.log_prior_ratio, proposal.log_score_ratio
+        claimed = proposal.log_prior_ratio, proposal.log_score_ratio
         wrong = [
             f"a log {name} ratio of {one:.9g}, which is {other:.9g} by the model"
-            for name, one, other in zip(("prior", "score"), given, right, strict=True)
+            for name, one, other in zip(("prior", "score"), claimed, right, strict=True)
             if not np.isclose(one, other, rtol=1e-9, atol=1e-9)
         ]
         return " and ".join(wrong)

@@ -27,10 +27,10 @@ class Outcomes:
     def choose(self, probabilities: Sequence[float]) -> int:
         """Return the number of the outcome among those with these probabilities."""
         at = len(self.trail)
-        taken = self.prescribed[at] if at < len(self.prescribed) else 0
-        self.trail.append((taken, len(probabilities)))
-        self.probability *= probabilities[taken]
-        return taken
+        outcome = self.prescribed[at] if at < len(self.prescribed) else 0
+        self.trail.append((outcome, len(probabilities)))
+        self.probability *= probabilities[outcome]
+        return outcome
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -55,7 +55,7 @@ class Outcomes:
         trail = list(self.trail)
         while trail and trail[-1][0] + 1 == trail[-1][1]:
             trail.pop()
-        return [taken for taken, _ in trail[:-1]] + [trail[-1][0] + 1] if trail else None
+        return [outcome for outcome, _ in trail[:-1]] + [trail[-1][0] + 1] if trail else None
 
 
 class Uniform:

@@ -13,8 +13,7 @@ from ..mcmc.state.records import CHANGED
 from ..model import TreeModel
 from ..posterior.joining import join_chains
 from .outcomes import StepError, all_outcomes
-from .plain import plain_function, plain_package
-from .records import Records, with_records
+from .plain import Records, plain_function, plain_package, with_records
 
 MOST_TREES = 500
 CELL_BYTES = 1 << 17

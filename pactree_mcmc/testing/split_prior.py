@@ -156,12 +156,14 @@ class _Check:
         self.max_difference, self.n_splits = max(self.max_difference, abs(total - 1.0)), self.n_splits + len(plainly)
         self._require(abs(total - 1.0) < 1e-9, cell, f"probabilities of {len(plainly)} splits that sum to {total!r}")
         for k in range(len(cell.low)):
-            found = sum(key[0] == k for key in plainly)  # type: ignore[index]
+            n_found = sum(key[0] == k for key in plainly)  # type: ignore[index]
             n_splits = self.rules.count_splits(cell, k)
             mass = self.rules.mass(cell, k)
             compiled = float(self.splits.mass_afresh(chain.model, chain.packed, node, k))
-            if plainly and found:
-                self._require(found == n_splits, cell, f"count_splits {n_splits} of coordinate {k}, and {found} splits")
+            if plainly and n_found:
+                self._require(
+                    n_found == n_splits, cell, f"count_splits {n_splits} of coordinate {k}, and {n_found} splits"
+                )
                 agree = abs(mass - compiled) <= 1e-9 * mass
                 self._require(agree, cell, f"mass {compiled!r} of coordinate {k} compiled, and {mass!r} plainly")
         return self._check_draws(chain, cell, node, plainly)

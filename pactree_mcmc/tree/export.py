@@ -236,8 +236,8 @@ def _float32_thresholds(tree: Tree, X: np.ndarray | None) -> np.ndarray:
         return out
     with np.errstate(over="ignore"):
         low, high = between.astype(np.float32).astype(np.float64).T
-    known = ~np.isnan(between).any(axis=1) & np.isfinite(tree.threshold)
-    equal = known & (low == high)
+    is_cut = ~np.isnan(between).any(axis=1) & np.isfinite(tree.threshold)
+    equal = is_cut & (low == high)
     if equal.any():
         node = int(np.argmax(equal))
         k, (one, other) = int(tree.feature[node]), between[node].tolist()
@@ -248,7 +248,7 @@ def _float32_thresholds(tree: Tree, X: np.ndarray | None) -> np.ndarray:
             f"{value_text(other, kind)}, which node {node} separates, are equal. Subtract a constant from the column, "
             "such as its smallest value, before the model is built, or export the tree as text or dot."
         )
-    moved = known & ~((low <= out) & (out < high))
+    moved = is_cut & ~((low <= out) & (out < high))
     out[moved] = low[moved] / 2.0 + high[moved] / 2.0
     return out
 
@@ -332,9 +332,9 @@ def _optional(source: Any, name: str) -> Any:
     return source.get(name) if isinstance(source, dict) else getattr(source, name, None)
 
 
-def _flags(name: str, given: Any) -> np.ndarray:
+def _flags(name: str, flags: Any) -> np.ndarray:
     """Return an array of truth values, from truth values or 0 and 1."""
-    array = read_array(name, given)
+    array = read_array(name, flags)
     if array.ndim != 1 or array.dtype.kind not in "iub" or not np.isin(array, (0, 1)).all():
-        raise ValueError(f"{name} is {in_words(given)}; give 0 or 1 for each node, (n_nodes,).")
+        raise ValueError(f"{name} is {in_words(flags)}; give 0 or 1 for each node, (n_nodes,).")
     return array.astype(np.bool_)

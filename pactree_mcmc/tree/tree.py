@@ -120,8 +120,8 @@ class Tree:
             "default_left": np.bool_,
         }
         for name, dtype in dtypes.items():
-            given = getattr(self, name)
-            object.__setattr__(self, name, _field(name, defaults.get(name, given) if given is None else given, dtype))
+            value = getattr(self, name)
+            object.__setattr__(self, name, _field(name, defaults.get(name, value) if value is None else value, dtype))
         self._drop_useless_thresholds()
         for name in dtypes:
             getattr(self, name).setflags(write=False)
@@ -370,11 +370,11 @@ class Tree:
         return f"Tree(n_leaves={self.n_leaves}, depth={self.depth})"
 
 
-def _field(name: str, given: Any, dtype: type) -> np.ndarray:
+def _field(name: str, value: Any, dtype: type) -> np.ndarray:
     """Return a field of a tree in its dtype. Raise a ValueError if its numbers do not fit."""
-    array = read_numbers(name, given) if dtype is np.float64 else read_array(name, given)
+    array = read_numbers(name, value) if dtype is np.float64 else read_array(name, value)
     if array.dtype.kind not in "fiub":
-        raise ValueError(f"{name} is {in_words(given)}, of dtype {array.dtype}; give numbers.")
+        raise ValueError(f"{name} is {in_words(value)}, of dtype {array.dtype}; give numbers.")
     if array.dtype.kind == "f":
         array = read_numbers(name, array)
     if dtype is not np.bool_ and dtype is not np.float64:

@@ -57,7 +57,7 @@ class _BlockModel(models.PrimitiveModel):
 
 
 @lower_cast(BlockType, types.Array)
-def _to_array(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
+def _to_array(context: Any, builder: Any, block: Any, array: Any, value: Any) -> Any:
     return load_fixed(builder, value)
 
 
@@ -148,8 +148,8 @@ def _entry(context: Any, builder: Any, kinds: Any, block: Any, at: Any) -> Any:
 
 
 def _may_be_negative(kind: Any, index: Any) -> bool:
-    known = isinstance(index, ir.Constant) and isinstance(index.constant, int)
-    return bool(kind.signed) and not (known and index.constant >= 0)
+    is_constant = isinstance(index, ir.Constant) and isinstance(index.constant, int)
+    return bool(kind.signed) and not (is_constant and index.constant >= 0)
 
 
 @lower_builtin(operator.getitem, BlockType, types.Integer)

@@ -84,8 +84,8 @@ class Packed:
 
 def _group(value: Any) -> tuple[StructType, list[int], Any]:
     """Return the type of a NamedTuple, its words, and objects that must stay alive."""
-    kinds, words, kept = zip(*map(_field, value), strict=True)
-    return _struct_type(type(value).__name__, value._fields, kinds), [*itertools.chain(*words)], kept
+    kinds, words, alive = zip(*map(_field, value), strict=True)
+    return _struct_type(type(value).__name__, value._fields, kinds), [*itertools.chain(*words)], alive
 
 
 @functools.cache
@@ -102,8 +102,8 @@ def _field(value: Any) -> tuple[types.Type, list[int], Any]:
     if isinstance(value, Packed):
         return value._numba_type_, [value.address], value
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        kind, words, kept = _group(value)
-        return _inner_type(kind), words, kept
+        kind, words, alive = _group(value)
+        return _inner_type(kind), words, alive
     if isinstance(value, np.random.Generator):
         words = generator_words(value)
         return GENERATOR, [words.ctypes.data], (value, words)
