@@ -99,7 +99,9 @@ def _watched() -> Any:
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", pt.ConvergenceWarning)
         warnings.filterwarnings("ignore", module=r"arviz|sklearn|xarray|polars")
-        warnings.filterwarnings("ignore", message=r"pkg_resources|.*is on its way|.*cannot be continued|.*nothing was checked")
+        warnings.filterwarnings(
+            "ignore", message=r"pkg_resources|.*is on its way|.*cannot be continued|.*nothing was checked"
+        )
         with np.errstate(divide="warn", over="warn", invalid="warn"):
             yield
 
