@@ -94,18 +94,18 @@ def main():
     parser.add_argument("--kernel", action="append", help="default: grow-prune, then local")
     parser.add_argument("--rows", nargs="+", type=int, default=[10_000, 100_000])
     parser.add_argument("--no-rival", action="store_true")
-    given = parser.parse_args()
+    options = parser.parse_args()
     warnings.simplefilter("ignore", pt.ConvergenceWarning)
-    kernels = given.kernel or ["grow-prune", "local"]
+    kernels = options.kernel or ["grow-prune", "local"]
     rivals = OUTCOMES
-    if given.no_rival or importlib.util.find_spec("bartz") is None:
+    if options.no_rival or importlib.util.find_spec("bartz") is None:
         rivals = ()
         print("without bartz: not installed, or not wanted")
     print(
         "| kernel | n | proposals/s (leaves) |" + "".join(f" bartz, {outcome} (leaves), times |" for outcome in rivals)
     )
     print("|" + " --- |" * (3 + len(rivals)), flush=True)
-    for n in given.rows:
+    for n in options.rows:
         beside = [bartz(n, outcome) for outcome in rivals]
         for kernel in kernels:
             rate, leaves = ours(n, kernel)

@@ -111,9 +111,9 @@ def speed(directory):
     rival = timed(lambda: DecisionTreeClassifier(random_state=0).fit(X, y))[2]
     print(f"letters, {len(X)} x {X.shape[1]}: DecisionTreeClassifier.fit {rival:.3f} s of processor time")
     for base in PUBLISHED:
-        given = PACBayesTreeClassifier(base, lambda1=1.0, lambda2=0.5)
-        given.fit(X[:500], y[:500])
-        alone = timed(lambda given=given: given.fit(X, y))[2]
+        estimator = PACBayesTreeClassifier(base, lambda1=1.0, lambda2=0.5)
+        estimator.fit(X[:500], y[:500])
+        alone = timed(lambda estimator=estimator: estimator.fit(X, y))[2]
         searched = PACBayesTreeClassifier(base, random_state=0)
         whole = timed(lambda searched=searched: searched.fit(X, y), 2)[2]
         print(f"  {base}: fit {alone:.3f} s, {alone / rival:.2f} of it; with search {whole:.2f} s, {whole / rival:.1f}")
@@ -126,13 +126,13 @@ def main():
     parser.add_argument("--base", choices=list(PUBLISHED))
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--coordinate", default="widest", choices=["cycling", "widest"])
-    given = parser.parse_args()
-    names = [name for name in given.what if name != "speed"]
-    if "speed" in given.what or not given.what:
-        speed(given.directory)
-    if names or not given.what:
-        for base in [given.base] if given.base else PUBLISHED:
-            compare(given.directory, base, names or list(TABLES), given.draws, given.coordinate)
+    options = parser.parse_args()
+    names = [name for name in options.what if name != "speed"]
+    if "speed" in options.what or not options.what:
+        speed(options.directory)
+    if names or not options.what:
+        for base in [options.base] if options.base else PUBLISHED:
+            compare(options.directory, base, names or list(TABLES), options.draws, options.coordinate)
 
 
 if __name__ == "__main__":

@@ -139,8 +139,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory")
     parser.add_argument("--many", type=int, default=0)
-    given = parser.parse_args()
-    tables, ratios = {name: table(given.directory, name) for name in TABLES}, []
+    options = parser.parse_args()
+    tables, ratios = {name: table(options.directory, name) for name in TABLES}, []
     print("mean errors of five divisions; over that of pruning: SN (published), vote (published)")
     for name, (X, y) in tables.items():
         began = time.process_time()
@@ -162,9 +162,11 @@ def main():
         f"geometric means: SN {means[0]:.4f} ({sn:.4f}), vote {means[1]:.4f}, {means[2]:.4f} ({vote:.4f}); not", end=""
     )
     print(f" crossed {means[3]:.4f}, {means[4]:.4f}")
-    if given.many:
+    if options.many:
         for which in list(RULES)[3:]:
-            pairs = [[errors(X, y, seed, ("pruning", which)) for seed in range(given.many)] for X, y in tables.values()]
+            pairs = [
+                [errors(X, y, seed, ("pruning", which)) for seed in range(options.many)] for X, y in tables.values()
+            ]
             print(which, end=", ")
             each = np.array(pairs)
             show_spread(each[:, :, 1] / each[:, :, 0], published[:, 1])

@@ -82,11 +82,11 @@ def sampled(model, seed, kernel="default"):
         warnings.simplefilter("always")
         post, seconds, cpu = timed(lambda: pt.sample(model, rng=seed, progress=False, **how), repeats=1)
     warned = False
-    for given in caught:
-        if issubclass(given.category, pt.ConvergenceWarning):
+    for warning in caught:
+        if issubclass(warning.category, pt.ConvergenceWarning):
             warned = True
         else:
-            warnings.warn_explicit(given.message, given.category, given.filename, given.lineno)
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     return Run(post, seconds, cpu, _figures(post, MOST_POINTS), warned)
 
 

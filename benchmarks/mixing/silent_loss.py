@@ -46,8 +46,8 @@ LEAST_DIFFERENCE = 0.05
 """Difference of two probabilities below which a symmetry is not called broken."""
 
 
-def main(given=None):
-    args = _arguments(given)
+def main(arguments=None):
+    args = _arguments(arguments)
     if args.summary is not None:
         print(*summary(read(args.summary), list(TABLES), SAME_POSTERIOR), sep="\n")
         return
@@ -240,7 +240,7 @@ def compare_symmetric(post, table):
     return {"pairs": n, "largest": round(largest, 2), "worst": worst}
 
 
-def _arguments(given):
+def _arguments(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--out", type=Path, help="file to which runs are appended")
@@ -249,7 +249,7 @@ def _arguments(given):
     parser.add_argument("--seeds", type=int, default=SEEDS, help="runs of each table, from seed 0 on")
     parser.add_argument("--reference", type=int, default=0, help="runs of each table with ten times the work")
     parser.add_argument("--processes", type=int, default=PROCESSES, help="runs side by side")
-    args = parser.parse_args(given)
+    args = parser.parse_args(arguments)
     if min(args.seeds, args.processes) < 1 or args.reference < 0:
         parser.error("--seeds and --processes must be 1 or more, --reference 0 or more")
     return args

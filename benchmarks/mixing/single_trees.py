@@ -92,11 +92,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", nargs="+", type=int, default=[1_000, 10_000])
     parser.add_argument("--iterations", type=int, default=50_000, help="of a rival's chain")
-    given = parser.parse_args()
+    args = parser.parse_args()
     warnings.simplefilter("ignore")
     print("| program | n | tree prior | RMSE of a chain | of the mean of four | over CART | CPU s |\n|" + " --- |" * 7)
-    for n in given.rows:
-        for line in rows(n, given.iterations):
+    for n in args.rows:
+        for line in rows(n, args.iterations):
             print(line, flush=True)
 
 

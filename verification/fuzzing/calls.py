@@ -69,15 +69,15 @@ def call_of(seed: int, number: int, only: str | None = None) -> Call:
 def make(call: Call, world: World) -> Outcome:
     """Make a call and judge how it ended."""
     try:
-        given = call.arguments(world)
+        arguments = call.arguments(world)
     except Exception as error:  # an odd object that cannot even be made says nothing of the library
         return Outcome(REFUSED, f"argument: {error!r}")
-    if any(callable(given[name]) and call.chosen[name][0] == "hostile" for name in _functions_of(call)):
+    if any(callable(arguments[name]) and call.chosen[name][0] == "hostile" for name in _functions_of(call)):
         return Outcome(REFUSED, "a function of the caller's")
     try:
         with _watched():
-            answer = call.target.call(**given)
-            call.target.valid(answer, given)
+            answer = call.target.call(**arguments)
+            call.target.valid(answer, arguments)
     except AssertionError as error:
         return Outcome(WRONG, f"answer: {error}")
     except BaseException as error:
@@ -140,10 +140,10 @@ def _place(error: BaseException) -> str:
 def described(call: Call, world: World) -> str:
     """A call in words."""
     try:
-        given = call.arguments(world)
+        arguments = call.arguments(world)
     except Exception as error:
         return f"{call.target.name}: {error!r}"
-    return f"{call.target.name}({', '.join(f'{name}={_words(value)}' for name, value in given.items())})"
+    return f"{call.target.name}({', '.join(f'{name}={_words(value)}' for name, value in arguments.items())})"
 
 
 def _words(value: Any) -> str:

@@ -116,8 +116,8 @@ def _by_name(method: Callable) -> Callable[..., Any]:
     """Return a call of the method of this name of its first argument, whichever subclass that is of."""
 
     @functools.wraps(method)
-    def call(self: Any, **given: Any) -> Any:
-        return getattr(self, method.__name__)(**given)
+    def call(self: Any, **arguments: Any) -> Any:
+        return getattr(self, method.__name__)(**arguments)
 
     return call
 
@@ -125,9 +125,9 @@ def _by_name(method: Callable) -> Callable[..., Any]:
 def fitted(cls: type, valid: Callable | None = None, then: str | None = None, **kinds: str) -> Target:
     """Return a target that fits an estimator, and calls its method ``then``."""
 
-    def call(X: Any, y: Any, sample_weight: Any = None, rows: Any = None, **given: Any) -> Any:
-        asked = {name: given.pop(name) for name in ("q", "coverage") if name in given}
-        estimator = cls(**given)
+    def call(X: Any, y: Any, sample_weight: Any = None, rows: Any = None, **arguments: Any) -> Any:
+        asked = {name: arguments.pop(name) for name in ("q", "coverage") if name in arguments}
+        estimator = cls(**arguments)
         made = estimator.fit(X, y) if sample_weight is None else estimator.fit(X, y, sample_weight)
         if then is None:
             return made
@@ -141,10 +141,10 @@ def drawn(plot: Callable[..., Any], **kinds: str) -> Target:
     """Return a target that calls a plot on axes of its own."""
 
     @functools.wraps(plot)
-    def call(**given: Any) -> Any:
+    def call(**arguments: Any) -> Any:
         from matplotlib.figure import Figure
 
-        return plot(ax=Figure().subplots(), **given)
+        return plot(ax=Figure().subplots(), **arguments)
 
     return target(call, **kinds)
 
@@ -173,9 +173,9 @@ def to_timbertrek(model: Any, tree: Any) -> Any:
     return exact.to_timbertrek(model, [tree])
 
 
-def posterior_from_trees(tree: Any, **given: Any) -> Any:
+def posterior_from_trees(tree: Any, **arguments: Any) -> Any:
     """Make a posterior of one tree."""
-    return pt.posterior_from_trees(trees=[tree], **given)
+    return pt.posterior_from_trees(trees=[tree], **arguments)
 
 
 def family_at(prunings: Any, penalty: Any, alpha: Any) -> Any:
