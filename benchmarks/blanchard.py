@@ -49,10 +49,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=30)
     parser.add_argument("--rows", type=int, nargs="+", default=[20, 40, 80])
-    given = parser.parse_args()
-    for n in given.rows:
+    options = parser.parse_args()
+    for n in options.rows:
         began = time.process_time()
-        found = [one_sample(n, seed) for seed in range(given.draws)]
+        found = [one_sample(n, seed) for seed in range(options.draws)]
         means = {name: np.array([row[name] for row in found]) for name in found[0]}
         parts = [f"{k} {v.mean():.4f} ({v.std(ddof=1) / len(v) ** 0.5:.4f})" for k, v in means.items()]
         lower = exact.minimax_lower_bound(n)

@@ -95,14 +95,14 @@ def compare(name, splits):
 
 
 def main():
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--splits", type=int, default=5)
-    options.add_argument("tables", nargs="*", default=["tic_tac_toe", "adult_like", "mushroom", "kr_vs_kp"])
-    given = options.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("tables", nargs="*", default=["tic_tac_toe", "adult_like", "mushroom", "kr_vs_kp"])
+    options = parser.parse_args()
     warnings.simplefilter("ignore", pt.ConvergenceWarning)
-    for name in given.tables:
+    for name in options.tables:
         if name in MADE or has_table(name):
-            compare(name, given.splits)
+            compare(name, options.splits)
 
 
 if __name__ == "__main__":

@@ -99,12 +99,6 @@ def load(name):
     return np.column_stack([whole[column] for column in features]), whole[whole.dtype.names[-1]]
 
 
-def published_splits(name):
-    """Test rows of the splits that a file holds, conditions (splits, n)."""
-    whole = _filed(name)
-    return np.array([whole[column] == 1.0 for column in whole.dtype.names if column.startswith("split_")])
-
-
 def _filed(name):
     return np.genfromtxt(DATA / f"{name}.csv.gz", delimiter=",", names=True, deletechars="")
 

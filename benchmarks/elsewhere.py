@@ -34,8 +34,8 @@ def interpreter_with(module, rivals):
     """Path of an interpreter that imports the module, ours first; None where neither has it."""
     if importlib.util.find_spec(module) is not None:
         return sys.executable
-    told = rivals and subprocess.run([rivals, "-c", f"import {module}"], capture_output=True, check=False)
-    return rivals if told and told.returncode == 0 else None
+    ended = rivals and subprocess.run([rivals, "-c", f"import {module}"], capture_output=True, check=False)
+    return rivals if ended and ended.returncode == 0 else None
 
 
 def run(command, arrays, options):

@@ -1,10 +1,10 @@
-"""What `estimators.py` measured, read from its file and printed as Markdown: figures by table, ratios, counts."""
+"""Summary of the file of `estimators.py` as Markdown: figures by table, ratios, counts."""
 
 import json
 
 import numpy as np
+import pandas as pd
 
-LEAST = 1e-15
 WORSE = 1.1
 """Ratio of losses above which a table is named."""
 FIGURES = {
@@ -12,6 +12,9 @@ FIGURES = {
     "regression": {"loss": "RMSE", "score": "R squared", "calibration": "mean gap of coverage"},
 }
 SECONDS = "CPU seconds of a fit"
+WITH_LEAVES = ("ours", "ours, stated", "CART")
+LEAST = 1e-15
+"""Smallest loss in a ratio, since that of a table split without error may be 0."""
 
 
 def read(path):
@@ -28,7 +31,7 @@ def key_of(line):
 
 def number(value):
     """Four digits, or four decimals if that is fewer; two digits of what would vanish; a dash for nothing."""
-    if value is None:
+    if pd.isna(value):
         return "-"
     if abs(value) < 0.001:
         return f"{value:.1e}"
@@ -43,75 +46,50 @@ def markdown(head, rows):
 
 
 def summary(found, order, learners, few_rows):
-    """Lines of all tables of both tasks; ``order`` has the names of the tables of each task."""
+    """Yield the lines of all tables of both tasks; ``order`` has the names of the tables of each task."""
+    lines = pd.DataFrame([line for line in found.values() if line["few_rows"] == few_rows])
     for task, figures in FIGURES.items():
-        here = {(t, who): line for (kind, t, who, few), line in found.items() if (kind, few) == (task, few_rows)}
-        tables = [t for t in order[task] if any(name == t for name, _ in here)]
-        named = [who for who in learners if any(other == who for _, other in here)]
-        if not tables:
+        here = lines[lines["task"] == task] if len(lines) else lines
+        if here.empty:
             continue
-        for figure, called in {**figures, "seconds": SECONDS}.items():
-            rows = [[t, *(number(here.get((t, who), {}).get(figure)) for who in named)] for t in tables]
+        tables = [t for t in order[task] if t in set(here["table"])]
+        named = [who for who in learners if who in set(here["learner"])]
+
+        def by_table(figure, here=here, tables=tables, named=named):
+            values = here.pivot(index="table", columns="learner", values=figure)
+            return values.reindex(index=tables, columns=named).astype(float)
+
+        leaves = by_table("leaves").filter(WITH_LEAVES)
+        for figure, title in {**figures, "seconds": SECONDS}.items():
+            values = by_table(figure)
+            rows = [[t, *map(number, values.loc[t])] for t in tables]
+            head = [f"{task}, {title}", *named]
             if figure == "loss":
-                rows = [[*row, *_leaves(here, row[0], named)] for row in rows]
-                head = [*named, *(f"leaves, {who}" for who in named if who in WITH_LEAVES)]
-            else:
-                head = named
-            if figure in ("calibration", "seconds"):
-                rows.append(
-                    [
-                        f"{'mean' if figure == 'calibration' else 'sum'} where all are",
-                        *_totals(here, tables, named, figure),
-                    ]
-                )
-            yield from markdown([f"{task}, {called}", *head], rows)
+                rows = [[*row, *("-" if n != n else f"{n:.0f}" for n in leaves.loc[row[0]])] for row in rows]
+                head += [f"leaves, {who}" for who in leaves]
+            elif figure != "score":
+                # over the tables that all learners with the figure have
+                shared = values.dropna(axis=1, how="all").dropna()
+                kind, total = ("mean", shared.mean()) if figure == "calibration" else ("sum", shared.sum())
+                rows.append([f"{kind} where all are", *(number(total.get(who)) for who in named)])
+            yield from markdown(head, rows)
             yield ""
-        yield from _ratios(here, tables, named, f"{task}, {figures['loss']}")
+        yield from _ratios(by_table("loss").clip(lower=LEAST), f"{task}, {figures['loss']}")
 
 
-WITH_LEAVES = ("ours", "ours, stated", "CART")
-
-
-def _leaves(here, table, named):
-    for who in named:
-        if who in WITH_LEAVES:
-            leaves = here.get((table, who), {}).get("leaves")
-            yield "-" if leaves is None else f"{leaves:.0f}"
-
-
-def _totals(here, tables, named, figure):
-    """Of each learner over the tables that all who have the figure have."""
-    values = {who: [here.get((t, who), {}).get(figure) for t in tables] for who in named}
-    shared = [i for i in range(len(tables)) if all(v[i] is not None for v in values.values() if any(_known(v)))]
-    for who in named:
-        each = [values[who][i] for i in shared if values[who][i] is not None]
-        yield number(float(np.mean(each) if figure == "calibration" else np.sum(each)) if each else None)
-
-
-def _positive(line):
-    """The loss, of which a ratio is taken: that of a table split without error may be 0."""
-    return max(line["loss"], LEAST)
-
-
-def _known(values):
-    return [value is not None for value in values]
-
-
-def _ratios(here, tables, named, told):
-    """Each learner's losses over those of CART, then those of ours over each learner's, on the tables both have."""
-    ours = [who for who in named if who.startswith("ours")]
-    pairs = [(who, "CART") for who in named if who != "CART" and "CART" in named]
-    pairs += [(who, rival) for who in ours for rival in named if rival != "CART" and rival not in ours]
+def _ratios(losses, title):
+    """Yield each learner's losses over those of CART, then ours over each learner's, on the tables that both have."""
+    ours = [who for who in losses if who.startswith("ours")]
+    pairs = [(who, "CART") for who in losses if who != "CART" and "CART" in losses]
+    pairs += [(who, rival) for who in ours for rival in losses if rival != "CART" and rival not in ours]
     rows = []
     for who, rival in pairs:
-        both = [t for t in tables if (t, who) in here and (t, rival) in here]
-        if both:
-            ratio = np.array([_positive(here[t, who]) / _positive(here[t, rival]) for t in both])
-            worse = [f"{t} {r:.3g}" for t, r in zip(both, ratio, strict=True) if r > WORSE]
-            cells = [f"{np.exp(np.mean(np.log(ratio))):.3f}", f"{np.median(ratio):.3f}"]
-            cells += [f"{np.sum(ratio < 1.0)} of {len(both)}", ", ".join(worse) or "none"]
+        ratio = (losses[who] / losses[rival]).dropna()
+        if len(ratio):
+            worse = [f"{t} {r:.3g}" for t, r in ratio.items() if r > WORSE]
+            cells = [f"{np.exp(np.log(ratio).mean()):.3f}", f"{ratio.median():.3f}"]
+            cells += [f"{(ratio < 1.0).sum()} of {len(ratio)}", ", ".join(worse) or "none"]
             rows.append([f"{who} over {rival}", *cells])
-    head = [f"{told}: ratio", "geometric mean", "median", "lower on", f"above {WORSE}"]
     if rows:
-        yield from markdown(head, rows)
+        yield from markdown([f"{title}: ratio", "geometric mean", "median", "lower on", f"above {WORSE}"], rows)
         yield ""

@@ -166,36 +166,36 @@ def calibration(counted, regression):
     return float(np.mean(np.abs(counted.mean(axis=1) - COVERAGES))) if len(counted) else None
 
 
-def asked_for(given):
+def asked_for(options):
     """Learners that the command line asks for."""
-    ours = "ours, stated" if given.stated else "ours"
-    if given.ours_only:
+    ours = "ours, stated" if options.stated else "ours"
+    if options.ours_only:
         return [ours]
-    return [ours, "CART", *(CONTEXT if given.context else ()), *(["BART"] if given.context else ())]
+    return [ours, "CART", *(CONTEXT if options.context else ()), *(["BART"] if options.context else ())]
 
 
-def run(given, names):
+def run(options, names):
     """Measure what the file lacks, a line each."""
-    found, learners = read(given.out), asked_for(given)
-    bart = elsewhere.interpreter_with("stochtree", given.rivals) if "BART" in learners else None
+    found, learners = read(options.out), asked_for(options)
+    bart = elsewhere.interpreter_with("stochtree", options.rivals) if "BART" in learners else None
     if "BART" in learners and bart is None:
         print("BART left out: no stochtree here; give --rivals PYTHON of an interpreter that has it (extra bench)")
         learners.remove("BART")
     for task, name in names:
         for who in learners if has_table(name) else ():
-            if not given.again and (task, name, who, given.few_rows) in found:
+            if not options.again and (task, name, who, options.few_rows) in found:
                 continue
             try:
-                line = measure(task, name, who, given.few_rows, bart, given.folds)
+                line = measure(task, name, who, options.few_rows, bart, options.folds)
             except elsewhere.Failed as failure:
                 print(f"{name}, {who}: {failure}", flush=True)
                 continue
             if line is not None:
-                with given.out.open("a") as file:
+                with options.out.open("a") as file:
                     file.write(json.dumps(line) + "\n")
                 found[key_of(line)] = line
-                told = [f"{figure} {number(line[figure])}" for figure in ("loss", "score", "calibration", "seconds")]
-                print(f"{name}, {who}: {', '.join(told)}", flush=True)
+                words = [f"{figure} {number(line[figure])}" for figure in ("loss", "score", "calibration", "seconds")]
+                print(f"{name}, {who}: {', '.join(words)}", flush=True)
 
 
 def main():
@@ -213,18 +213,18 @@ def main():
     parser.add_argument("--again", action="store_true", help="measure also what the file has")
     parser.add_argument("--summary", action="store_true", help="measure nothing, print what the file has")
     elsewhere.add_option(parser)
-    given = parser.parse_args()
-    tables = held_out.TABLES if given.held_out else TABLES
-    names = [(task, name) for task in tables for name in tables[task] if given.only in (None, task)]
-    unknown = set(given.tables) - {name for _, name in names}
+    options = parser.parse_args()
+    tables = held_out.TABLES if options.held_out else TABLES
+    names = [(task, name) for task in tables for name in tables[task] if options.only in (None, task)]
+    unknown = set(options.tables) - {name for _, name in names}
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; give some of {', '.join(name for _, name in names)}")
-    names = [(task, name) for task, name in names if name in (given.tables or (name,))]
+    names = [(task, name) for task, name in names if name in (options.tables or (name,))]
     warnings.simplefilter("ignore", pt.ConvergenceWarning)
-    if not given.summary:
-        run(given, names)
+    if not options.summary:
+        run(options, names)
     chosen = {task: [name for kind, name in names if kind == task] for task in TABLES}
-    for line in summary(read(given.out), chosen, LEARNERS, given.few_rows):
+    for line in summary(read(options.out), chosen, LEARNERS, options.few_rows):
         print(line)
 
 

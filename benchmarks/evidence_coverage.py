@@ -1,4 +1,4 @@
-"""How often two standard errors to both sides of a tempered log evidence hold the exact one: asked .92 to .98.
+"""Coverage of two standard errors to both sides of a tempered log evidence: .92 to .98 is asked.
 
 Run: python benchmarks/evidence_coverage.py [runs] [chipman]. Synthetic ladders: independent chains of draws at four
 powers of a score that is normal at power 0, from draw to draw an autoregression with a given integrated autocorrelation
@@ -21,7 +21,7 @@ from pactree_mcmc.mcmc.chain.tempering import LadderReport
 from pactree_mcmc.posterior.evidence import PriorMass, gather
 
 RUNS, MORE = 200, 5
-"""Of a real ladder, and so many times more of a synthetic one, which cost little."""
+"""Runs of a real ladder, and factor for a synthetic one, which costs little."""
 ASKED = 0.92, 0.98
 BETAS = np.array([1.0, 0.5, 0.2, 0.0])
 TRUTH = 0.5

@@ -164,15 +164,15 @@ def main():
     parser.add_argument("what", nargs="*", default=["cyclic", "kd", "free", "predict", "slope"])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--no-rival", action="store_true")
-    given = parser.parse_args()
-    for what in given.what:
+    options = parser.parse_args()
+    for what in options.what:
         if what in ("cyclic", "kd"):
-            fixed(what, given.rows, not given.no_rival)
+            fixed(what, options.rows, not options.no_rival)
         elif what == "slope":
             slope("cyclic")
             slope("kd")
         else:
-            free() if what == "free" else predict(given.rows)
+            free() if what == "free" else predict(options.rows)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ NATS = 3.0
 
 
 def step(depth):
-    """A wavelet at the given depth, 512 rows, noise of standard deviation 1."""
+    """A wavelet at a fixed depth, 512 rows, noise of standard deviation 1."""
     rng = np.random.default_rng(depth)
     x = (np.arange(512) + 0.5) / 512
     at = np.floor(x * 2**depth) == 2 ** (depth - 1) if depth else np.ones(512, dtype=bool)
@@ -86,20 +86,20 @@ def main():
     parser.add_argument("what", nargs="*", default=list(PROBLEMS))
     parser.add_argument("--chains", type=int, default=6)
     parser.add_argument("--budget", type=int, default=100_000)
-    given = parser.parse_args()
-    figure, axes = plt.subplots(1, len(given.what), figsize=(5 * len(given.what) + 2, 3.6), constrained_layout=True)
-    for ax, what in zip(np.atleast_1d(axes), given.what, strict=True):
+    options = parser.parse_args()
+    figure, axes = plt.subplots(1, len(options.what), figsize=(5 * len(options.what) + 2, 3.6), constrained_layout=True)
+    for ax, what in zip(np.atleast_1d(axes), options.what, strict=True):
         make, sizes, label = PROBLEMS[what]
         for name, how in KERNELS.items():
             found = []
             for size in sizes:
-                first, seconds = hits(make(size), how, given.chains, given.budget)
-                missed = int(np.sum(first == given.budget))
-                found.append(given.budget if 2 * missed >= given.chains else np.median(first))
+                first, seconds = hits(make(size), how, options.chains, options.budget)
+                missed = int(np.sum(first == options.budget))
+                found.append(options.budget if 2 * missed >= options.chains else np.median(first))
                 print(f"{what} {size}, {name}: median {found[-1]:.0f}, not hit {missed} of {len(first)}", end=" ")
                 print(f"[{seconds:.1f} CPU s]", flush=True)
             ax.plot(sizes, found, "o-", markersize=4, label=name)
-        ax.axhline(given.budget, color="0.5", linewidth=0.8, linestyle="--", label="budget: half have not hit")
+        ax.axhline(options.budget, color="0.5", linewidth=0.8, linestyle="--", label="budget: half have not hit")
         ax.set(yscale="log", xlabel=label, ylabel="proposals until the first hit", title=what)
         if what == "decoy":
             ax.set_xscale("log")
@@ -107,7 +107,7 @@ def main():
         ax.xaxis.set_minor_locator(NullLocator())
     lines = np.atleast_1d(axes)[0].get_legend_handles_labels()
     figure.legend(*lines, loc="outside right center", frameon=False, fontsize=8)
-    figure.savefig(given.picture, dpi=90)
+    figure.savefig(options.picture, dpi=90)
 
 
 if __name__ == "__main__":

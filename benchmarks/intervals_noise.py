@@ -39,7 +39,7 @@ def levels(n, ratio, rng):
 
 
 def fraction_left(X, y):
-    """What a cross-validated CART leaves of the variance, with the best of a few leaf sizes."""
+    """Return the fraction of the variance that a cross-validated CART leaves, with the best of a few leaf sizes."""
     folds = KFold(5, shuffle=True, random_state=0)
     misfits = [
         np.mean((cross_val_predict(DecisionTreeRegressor(min_samples_leaf=m, random_state=0), X, y, cv=folds) - y) ** 2)
@@ -60,7 +60,7 @@ def leaves(X, y):
 
 
 def measure(X, y, test_X, test_y):
-    """By leaf: fractions inside, widths, leaves of the trees, RMSE."""
+    """Yield each leaf's name with fractions inside, widths, leaves of the trees, RMSE."""
     for name, leaf in leaves(X, y):
         fitted = pt.BayesianTreeRegressor(leaf=leaf, random_state=0).fit(X, y)
         ends = fitted.predict_quantiles(test_X, [q for c in COVERAGES for q in ((1 - c) / 2, (1 + c) / 2)])

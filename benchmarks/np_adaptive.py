@@ -122,23 +122,23 @@ def main():
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--most", type=int, default=256_000)
     parser.add_argument("--most-by-srm", type=int, default=2000)
-    given = parser.parse_args()
+    options = parser.parse_args()
     ticks = (np.arange(10_000) + 0.5) / 10_000
     alpha, rng = float(np.mean(1 - curve(ticks))), np.random.default_rng(0)
-    tolerance = 0.0 if given.no_tolerance else given.fraction
-    for method in given.rules or (("srm", "srm, hull", "adaptive") if given.no_tolerance else ("srm", "adaptive")):
-        most = given.most_by_srm if method == "srm" else given.most
+    tolerance = 0.0 if options.no_tolerance else options.fraction
+    for method in options.rules or (("srm", "srm, hull", "adaptive") if options.no_tolerance else ("srm", "adaptive")):
+        most = options.most_by_srm if method == "srm" else options.most
         sizes = [FIRST * 2**i for i in range(40) if FIRST * 2**i <= most]
         every = []
         for n in sizes:
             began, found = time.process_time(), []
-            for seed in range(given.draws):
-                tree, objective = fitted(method, *sample(n, seed), alpha, given.fraction, tolerance)
+            for seed in range(options.draws):
+                tree, objective = fitted(method, *sample(n, seed), alpha, options.fraction, tolerance)
                 found.append((excess(tree, alpha), tree.n_leaves, objective))
             found = np.array(found)
             every.append(found[:, 0])
-            mean, error = found.mean(axis=0), found[:, 0].std(ddof=1) / given.draws**0.5
-            seconds = (time.process_time() - began) / given.draws
+            mean, error = found.mean(axis=0), found[:, 0].std(ddof=1) / options.draws**0.5
+            seconds = (time.process_time() - began) / options.draws
             print(
                 f"{method}, n = {n}: excess {mean[0]:.4f} ({error:.4f}), {mean[1]:.1f} leaves, objective {mean[2]:.4f}"
                 f" [{seconds:.2f} CPU s each]",

@@ -6,23 +6,12 @@ is bayesml (pip install bayesml); without it the line is left out.
 
 import argparse
 import math
-import time
 
 import numpy as np
+from clock import timed
 
 import exact
 import pactree_mcmc as pt
-
-
-def timed(call):
-    """Processor seconds, which other work on the machine does not lengthen much."""
-    began = time.process_time()
-    out = call()
-    return time.process_time() - began, out
-
-
-def best_of(n, call):
-    return min(timed(call)[0] for _ in range(n))
 
 
 def checkered(n, p, seed=0):
@@ -86,8 +75,8 @@ def speed():
     exact.progressive_mixture(cyclic_model(100, 8))
     for depth, n in ((8, 10_000), (10, 10_000)):
         model = cyclic_model(n, depth)
-        ours = best_of(2, lambda model=model: exact.progressive_mixture(model))
-        rival, expected = timed(lambda model=model, depth=depth: direct(model, depth))
+        _, _, ours = timed(lambda model=model: exact.progressive_mixture(model), 2)
+        expected, _, rival = timed(lambda model=model, depth=depth: direct(model, depth), 1)
         corner = exact.progressive_mixture(model).predict_proba([[1e-9, 1e-9], [1 - 1e-9, 1 - 1e-9]])
         gap = abs(corner - expected[[0, -1]]).max()
         print(
@@ -96,7 +85,7 @@ def speed():
         )
     sizes = (1_000, 10_000, 100_000)
     for p in (2, 10):
-        seconds = [best_of(2, lambda n=n, p=p: exact.progressive_mixture(cyclic_model(n, 20, p))) for n in sizes]
+        seconds = [timed(lambda n=n, p=p: exact.progressive_mixture(cyclic_model(n, 20, p)), 2)[2] for n in sizes]
         for n, s in zip(sizes, seconds, strict=True):
             print(f"  depth 20, p = {p}, n = {n:,}: {s:.3f}")
         slope = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
@@ -125,8 +114,7 @@ def contexts():
     exact.context_tree_weighting(sequence[:100], 4, 2)
     print(f"context-tree weighting, binary Markov source of order 3, {n:,} symbols, entropy rate {rate:.5f} bits")
     for depth in (8, 20):
-        ours, ctw = timed(lambda depth=depth: exact.context_tree_weighting(sequence, depth, 2))
-        ours = min(ours, timed(lambda depth=depth: exact.context_tree_weighting(sequence, depth, 2))[0])
+        ctw, _, ours = timed(lambda depth=depth: exact.context_tree_weighting(sequence, depth, 2), 2)
         bits = ctw.code_length / ctw.n_seen
         distribution = ctw.depth_pmf()
         print(
@@ -140,8 +128,8 @@ def contexts():
         return
     short = sequence[:20_000]
     rival = contexttree.LearnModel(c_k=2, c_d_max=8)
-    theirs = timed(lambda: rival.update_posterior(short))[0]
-    ours, ctw = timed(lambda: exact.context_tree_weighting(short, 8, 2))
+    theirs = timed(lambda: rival.update_posterior(short), 1)[2]
+    ours = timed(lambda: exact.context_tree_weighting(short, 8, 2), 1)[2]
     print(f"  bayesml, depth 8, first {len(short):,} symbols: {theirs:.2f} s, {theirs / ours:.0f} times ours")
 
 
@@ -178,11 +166,8 @@ def bias(kernel, wanted):
         print(f"  {name}")
         runs = [("mcmc", {"steps": steps}) for steps in (1, 3, 10, 30, 100, 300, 1000)]
         for engine, options in [*runs, ("smc", {"particles": 200}), ("smc", {"particles": 1000})]:
-            seconds, found = timed(
-                lambda engine=engine, options=options, model=model: pt.progressive_mixture(
-                    model, engine=engine, kernel=kernel, chains=16, rng=1, **options
-                )
-            )
+            how = {"engine": engine, "kernel": kernel, "chains": 16, "rng": 1, **options}
+            found, _, seconds = timed(lambda model=model, how=how: pt.progressive_mixture(model, **how), 1)
             q = found.predict_proba(X)
             kl = (expected * np.log(expected / q)).sum(axis=1).mean()
             option = ", ".join(f"{key} = {value}" for key, value in options.items())

@@ -42,12 +42,12 @@ def mixture(X, y, new):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="*", help="default all nine")
-    given = parser.parse_args()
+    options = parser.parse_args()
     methods = (mixture, partial(best_pruning, pseudo_rows=ALIKE), partial(best_pruning, pseudo_rows=PSEUDO_ROWS))
     print("| table | mixture | best pruning, smoothed alike | ratio | pseudo rows by cross-validation | ratio |")
     print("|" + " --- |" * 6)
     ratios = []
-    there = [name for name in given.tables or TABLES if has_table(name)]
+    there = [name for name in options.tables or TABLES if has_table(name)]
     if not there:
         return
     for name in there:

@@ -1,4 +1,4 @@
-"""How many checks of scikit-learn's `check_estimator` the estimators fail: ours, and those of stochtree if installed.
+"""Number of checks of scikit-learn's `check_estimator` that estimators fail: ours, and stochtree's if installed.
 
 Run: python benchmarks/rival_estimators.py
 """
@@ -26,8 +26,8 @@ def main():
     warnings.simplefilter("ignore")
     print("| estimator | checks | failed |\n| --- | --- | --- |")
     for estimator in estimators():
-        told = [check["status"] for check in check_estimator(estimator, on_fail=None, on_skip=None)]
-        print(f"| {type(estimator).__name__} | {len(told)} | {told.count('failed')} |", flush=True)
+        results = [check["status"] for check in check_estimator(estimator, on_fail=None, on_skip=None)]
+        print(f"| {type(estimator).__name__} | {len(results)} | {results.count('failed')} |", flush=True)
 
 
 if __name__ == "__main__":

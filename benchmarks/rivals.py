@@ -22,7 +22,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 PSEUDO_ROWS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-"""What may be added to the rows of a leaf, or the votes of a forest, in all: spread evenly over the classes."""
+"""Numbers of pseudo rows of a leaf, or pseudo votes of a forest, spread evenly over the classes."""
 LEAST = 1e-15
 """Least probability that a loss is taken of."""
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
@@ -226,7 +226,7 @@ class Cart(Conformal):
         return tree, tree.sums_by_node(X, self._columns(y))
 
     def _columns(self, y):
-        """What is summed over rows: 1, y, y squared; or the classes."""
+        """Return the columns that are summed over rows: 1, y, y squared; or indicators of the classes."""
         if self.regression:
             return np.column_stack([np.ones(len(y)), y, y**2])
         return (np.searchsorted(self.classes, y)[:, None] == np.arange(len(self.classes))).astype(float)

@@ -4,10 +4,8 @@
 proposal to grow or prune, then all leaves and the error variance; ours is one proposal, the leaves integrated out. Each
 rate is the median of three chains past a burn-in, compiling excluded, by processor time: what else runs on the core
 counts for neither. Prints rows of Markdown, one for each kernel and n; without bartz installed (extra bench), or with
---no-rival, without ratios. With --own-leaf it measures instead what a leaf of one's own costs beside the library's: the
-same chain with `PoissonGamma` and with a `CustomLeaf` of the same score, in turns, the least of five each.
+--no-rival, without ratios.
 Run: python benchmarks/sampler_speed.py [--kernel grow-prune --kernel local] [--rows 10000 100000] [--no-rival]
-     [--own-leaf]
 """
 
 import os
@@ -19,7 +17,6 @@ if hasattr(os, "sched_setaffinity"):
 
 import argparse
 import importlib.util
-import math
 import time
 import warnings
 
@@ -34,8 +31,6 @@ DRAWS = {"grow-prune": (3000, 10_000)}
 """Draws of 100 proposals before the clock and under it, by kernel."""
 OTHER_DRAWS = (1000, 2000)
 STEPS = 3000
-REPEATS = 5
-"""Runs of each leaf where they are compared."""
 OUTCOMES = ("continuous", "binary")
 
 
@@ -94,67 +89,23 @@ def bartz(n, outcome):
     return float(np.median(rates)), leaves
 
 
-def poisson_score(s, n, p):
-    """The score of `PoissonGamma`; sums: rows, y, minus the log factorials."""
-    shape, rate = p[0] + s[1], p[1] + s[0]
-    return p[2] + s[2] + math.lgamma(shape) - shape * math.log(rate)
-
-
-def poisson_sums(y):
-    """What each row adds."""
-    return np.column_stack([np.ones_like(y), y, [-math.lgamma(count + 1.0) for count in y]])
-
-
-def own_leaf(n, kernel):
-    """Least CPU seconds of the library's leaf and of the same leaf as one's own, and leaves reached."""
-    rng = np.random.default_rng(0)
-    X = rng.random((n, 10))
-    y = rng.poisson(np.exp(2.0 * np.sin(np.pi * X[:, 0] * X[:, 1]) + X[:, 2])).astype(float)
-    own = pt.CustomLeaf(poisson_score, stats=poisson_sums, params=[1.0, 0.2, math.log(0.2)])
-    models = [pt.TreeModel(X, y, leaf=leaf, split_prior=pt.GridCuts(CUTS)) for leaf in (pt.PoissonGamma(1.0, 0.2), own)]
-    how = {"chains": 1, "kernel": kernel, "progress": False, "rng": 0}
-    for model in models:
-        pt.sample(model, 1, tune=1, **how)
-    seconds = [[], []]
-    for _ in range(REPEATS):
-        for model, times in zip(models, seconds, strict=True):
-            began = time.process_time()
-            post = pt.sample(model, 1, tune=DRAWS.get(kernel, OTHER_DRAWS)[0], **how)
-            times.append(time.process_time() - began)
-    return *map(min, seconds), int(post.n_leaves[0, -1])
-
-
-def print_own_leaf(rows, kernels):
-    """Rows of Markdown, one for each kernel and n."""
-    print("| kernel | n | leaves | `PoissonGamma`, CPU s | the same as one's own | ratio |")
-    print("|" + " --- |" * 6, flush=True)
-    for n in rows:
-        for kernel in kernels:
-            shipped, own, leaves = own_leaf(n, kernel)
-            print(f"| {kernel} | {n:,} | {leaves} | {shipped:.3f} | {own:.3f} | {own / shipped:.2f} |", flush=True)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kernel", action="append", help="default: grow-prune, then local")
     parser.add_argument("--rows", nargs="+", type=int, default=[10_000, 100_000])
     parser.add_argument("--no-rival", action="store_true")
-    parser.add_argument("--own-leaf", action="store_true")
-    given = parser.parse_args()
+    options = parser.parse_args()
     warnings.simplefilter("ignore", pt.ConvergenceWarning)
-    kernels = given.kernel or ["grow-prune", "local"]
-    if given.own_leaf:
-        print_own_leaf(given.rows, kernels)
-        return
+    kernels = options.kernel or ["grow-prune", "local"]
     rivals = OUTCOMES
-    if given.no_rival or importlib.util.find_spec("bartz") is None:
+    if options.no_rival or importlib.util.find_spec("bartz") is None:
         rivals = ()
         print("without bartz: not installed, or not wanted")
     print(
         "| kernel | n | proposals/s (leaves) |" + "".join(f" bartz, {outcome} (leaves), times |" for outcome in rivals)
     )
     print("|" + " --- |" * (3 + len(rivals)), flush=True)
-    for n in given.rows:
+    for n in options.rows:
         beside = [bartz(n, outcome) for outcome in rivals]
         for kernel in kernels:
             rate, leaves = ours(n, kernel)

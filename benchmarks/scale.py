@@ -1,8 +1,8 @@
 """Fit and predict at many rows x 20: seconds of the processor, peak memory, slope against rows, what dominates.
 
 Each size of each method runs in a process of its own, whose data may take at most ``--most-memory`` GB, after a small
-fit that loads compiled code. With ``--moves``: rows visited and seconds of a proposal of each move against rows.
-Run: python benchmarks/scale.py [--sizes 1e4 1e5 1e6] [--methods sampler counts ...]; python benchmarks/scale.py --moves
+fit that loads compiled code.
+Run: python benchmarks/scale.py [--sizes 1e4 1e5 1e6] [--methods sampler counts ...]
 """
 
 import argparse
@@ -19,16 +19,10 @@ import numpy as np
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.chain.chain import Chain
-from pactree_mcmc.mcmc.chain.start import load_tree
-from pactree_mcmc.mcmc.kernel import STEPS, read_kernel
-from pactree_mcmc.mcmc.state.records import ROWS
 
 P, DEPTH, PIECE, PREDICTED = 20, 10, 500_000, 100_000
 WORK = 1e8
-SHORTEST, WARM_UP = 0.5, 2000
-LONGEST = 10.0
-"""Seconds of a proposal from which a move is not tried on more rows."""
+WARM_UP = 2000
 
 
 def table(n, p=P):
@@ -130,7 +124,7 @@ def apart(method, n, most_memory):
 
 
 def slope(sizes, values):
-    """Of a line through the points, both axes logarithmic."""
+    """Return the slope of a line through the points on logarithmic axes."""
     return float(np.polyfit(np.log(sizes), np.log(np.maximum(values, 1e-9)), 1)[0])
 
 
@@ -154,64 +148,17 @@ def scale(args):
             print(f"  log-log slope {slope(sizes, seconds):.2f}, of the last two sizes {last:.2f}", flush=True)
 
 
-TREE = pt.Tree(
-    [0, 0, 2, -1, -1, -1, 3, 2, -1, -1, -1],
-    [0.5, 0.25, 0.25, 0, 0, 0, 0.5, 0.75, 0, 0, 0],
-    [1, 2, 3, 0, 0, 0, 7, 8, 0, 0, 0],
-    [6, 5, 4, 0, 0, 0, 10, 9, 0, 0, 0],
-)
-
-
-def proposals_cost(model, name, at_once=5, shortest=SHORTEST):
-    """Rows visited and seconds of a proposal from a tree of six leaves; nothing is known of its cells before."""
-    kernel, rows, seconds, n = read_kernel({name: 1.0}), 0, 0.0, 0
-    while n < at_once or (seconds < shortest and n < 40 * at_once):
-        chain = Chain(model.lowered, kernel, np.random.default_rng(n))
-        load_tree(model, chain, TREE)
-        before, began = int(chain.state.count[ROWS]), time.process_time()
-        chain.make(0, at_once)
-        seconds += time.process_time() - began
-        rows, n = rows + int(chain.state.count[ROWS]) - before, n + at_once
-    return rows / n, seconds / n
-
-
-def moves(args):
-    """A line for each move and kind of cuts."""
-    known = {"255 cuts": pt.GridCuts([np.arange(1, 256) / 256] * 4), "local cuts": pt.LocalCuts()}
-    for words in args.cuts:
-        prior = known[words]
-        models = {n: pt.TreeModel(*table(n, 4), split_prior=prior) for n in (int(float(s)) for s in args.sizes)}
-        for name in args.names:
-            found = []
-            for n, model in models.items():
-                # codes are of one, two or four bytes, for each of which the move is compiled
-                proposals_cost(model, name, 1, 0.0)
-                found.append((n, *proposals_cost(model, name)))
-                if found[-1][2] > LONGEST:
-                    break
-            n, rows, seconds = (np.array(column) for column in zip(*found, strict=True))
-            each = ", ".join(f"{n:,}: {rows:,.0f} rows {1e3 * seconds:.3g} ms" for n, rows, seconds in found)
-            slopes = f"{slope(n, np.maximum(rows, 1.0)):.2f} in rows, {slope(n, seconds):.2f} in seconds"
-            print(f"{words}, {name}: {each}; slope {slopes if len(n) > 1 else 'unknown'}", flush=True)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", nargs="+", help="rows; left out: 1e4 1e5 1e6, with --moves 1e3 1e4 1e5")
+    parser.add_argument("--sizes", nargs="+", default=["1e4", "1e5", "1e6"], help="rows")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--most-memory", type=float, default=6.0, help="GB")
-    parser.add_argument("--moves", action="store_true")
-    parser.add_argument("--names", nargs="+", choices=STEPS, default=[m for m in STEPS if m != "regrow-line"])
-    parser.add_argument("--cuts", nargs="+", choices=("255 cuts", "local cuts"), default=["255 cuts", "local cuts"])
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    args.sizes = args.sizes or (["1e3", "1e4", "1e5"] if args.moves else ["1e4", "1e5", "1e6"])
     if args.one:
         most = int(args.most_memory * 1e9)
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
         print(json.dumps(measure(args.one[0], int(args.one[1]))))
-    elif args.moves:
-        moves(args)
     else:
         scale(args)
 

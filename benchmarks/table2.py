@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from clock import timed
 from sklearn.tree import DecisionTreeClassifier
 from table2_rules import HSVoteClassifier, PrunedTreeClassifier
 
@@ -107,21 +108,15 @@ def compare(directory, base, names, draws, coordinate):
 def speed(directory):
     """Fit of given lambdas and cross-validation on the letters, over scikit-learn's tree in the same run."""
     X, y = read(directory, ["letter_recognition"])
-    rival = min(seconds(lambda: DecisionTreeClassifier(random_state=0).fit(X, y)) for _ in range(3))
+    rival = timed(lambda: DecisionTreeClassifier(random_state=0).fit(X, y))[2]
     print(f"letters, {len(X)} x {X.shape[1]}: DecisionTreeClassifier.fit {rival:.3f} s of processor time")
     for base in PUBLISHED:
-        given = PACBayesTreeClassifier(base, lambda1=1.0, lambda2=0.5)
-        given.fit(X[:500], y[:500])
-        alone = min(seconds(lambda given=given: given.fit(X, y)) for _ in range(3))
+        estimator = PACBayesTreeClassifier(base, lambda1=1.0, lambda2=0.5)
+        estimator.fit(X[:500], y[:500])
+        alone = timed(lambda estimator=estimator: estimator.fit(X, y))[2]
         searched = PACBayesTreeClassifier(base, random_state=0)
-        whole = min(seconds(lambda searched=searched: searched.fit(X, y)) for _ in range(2))
+        whole = timed(lambda searched=searched: searched.fit(X, y), 2)[2]
         print(f"  {base}: fit {alone:.3f} s, {alone / rival:.2f} of it; with search {whole:.2f} s, {whole / rival:.1f}")
-
-
-def seconds(call):
-    began = time.process_time()
-    call()
-    return time.process_time() - began
 
 
 def main():
@@ -131,13 +126,13 @@ def main():
     parser.add_argument("--base", choices=list(PUBLISHED))
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--coordinate", default="widest", choices=["cycling", "widest"])
-    given = parser.parse_args()
-    names = [name for name in given.what if name != "speed"]
-    if "speed" in given.what or not given.what:
-        speed(given.directory)
-    if names or not given.what:
-        for base in [given.base] if given.base else PUBLISHED:
-            compare(given.directory, base, names or list(TABLES), given.draws, given.coordinate)
+    options = parser.parse_args()
+    names = [name for name in options.what if name != "speed"]
+    if "speed" in options.what or not options.what:
+        speed(options.directory)
+    if names or not options.what:
+        for base in [options.base] if options.base else PUBLISHED:
+            compare(options.directory, base, names or list(TABLES), options.draws, options.coordinate)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ import time
 import numpy as np
 from sklearn.model_selection import train_test_split
 from table2 import N_TEST, PUBLISHED, TABLES, read
-from table2_protocol import made, show_spread
 from table2_rules import HSVoteClassifier, PrunedTreeClassifier
 
 from exact import PACBayesTreeClassifier
@@ -101,6 +100,22 @@ RULES = {
 BINARY = {"HS vote": (HSVoteClassifier, UnsearchedHS, None)}
 
 
+def made(kind, mixin):
+    """Return a class of rules with the methods of a mixin."""
+    return type(kind.__name__, (mixin, kind), {"__init__": kind.__init__})
+
+
+def show_spread(each, published):
+    """Print the distribution of the mean over sets of five draws, and the place of the published figure in it."""
+    rng = np.random.default_rng(0)
+    sets = np.array([[rng.choice(row, 5, replace=False).mean() for row in each] for _ in range(20_000)])
+    means, target = np.exp(np.log(sets).mean(axis=1)), np.exp(np.log(published).mean())
+    low, high = np.quantile(means, [0.01, 0.99])
+    whole = np.exp(np.log(each.mean(axis=1)).mean())
+    print(f"{each.shape[1]} draws: mean {whole:.4f}; sets of five: {low:.4f} to {high:.4f} in 98 %,", end=" ")
+    print(f"at most the published {target:.4f} in {np.mean(means <= target):.2%}")
+
+
 def table(directory, name):
     """Rows scaled to the unit cube, and labels."""
     X, y = read(directory, CROWD[0] if name == "crowd" else TABLES[name][0])
@@ -124,8 +139,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory")
     parser.add_argument("--many", type=int, default=0)
-    given = parser.parse_args()
-    tables, ratios = {name: table(given.directory, name) for name in TABLES}, []
+    options = parser.parse_args()
+    tables, ratios = {name: table(options.directory, name) for name in TABLES}, []
     print("mean errors of five divisions; over that of pruning: SN (published), vote (published)")
     for name, (X, y) in tables.items():
         began = time.process_time()
@@ -147,9 +162,11 @@ def main():
         f"geometric means: SN {means[0]:.4f} ({sn:.4f}), vote {means[1]:.4f}, {means[2]:.4f} ({vote:.4f}); not", end=""
     )
     print(f" crossed {means[3]:.4f}, {means[4]:.4f}")
-    if given.many:
+    if options.many:
         for which in list(RULES)[3:]:
-            pairs = [[errors(X, y, seed, ("pruning", which)) for seed in range(given.many)] for X, y in tables.values()]
+            pairs = [
+                [errors(X, y, seed, ("pruning", which)) for seed in range(options.many)] for X, y in tables.values()
+            ]
             print(which, end=", ")
             each = np.array(pairs)
             show_spread(each[:, :, 1] / each[:, :, 0], published[:, 1])

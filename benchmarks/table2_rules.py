@@ -44,48 +44,11 @@ def choose_best(graph: CellGraph, log_stop: np.ndarray) -> Weights:
 
 
 class PrunedTreeClassifier(VotingTree):
-    """The subtree of a dyadic or KD tree with the least penalised error.
+    """Subtree of a dyadic or KD tree with the least penalised error; arguments are as for `PACBayesTreeClassifier`.
 
-    Parameters
-    ----------
-    base : {"dyadic", "kd"}, default "dyadic"
-        As for `PACBayesTreeClassifier`.
-    penalty : {"size", "spatial"}, default "size"
-        Added to the training error: "size", ``alpha * leaves with data / n``; "spatial", ``alpha * sum over leaves
-        with data sqrt(max(n_A / n, j / n) * j / n)`` with j the leaf's depth (SN pruning, after Scott and Nowak).
-    alpha : float or None, default None
-        Penalty per leaf, >= 0; None: by 2-fold cross-validation, as `PACBayesTreeClassifier` chooses lambda1.
-    max_depth, bounds, coordinate, random_state
-        As for `PACBayesTreeClassifier`.
-
-    Attributes
-    ----------
-    classes_, tree_, labels_, n_counted_, cv_errors_, split_counts_, feature_importances_
-        As for `PACBayesTreeClassifier`.
-    weights_ : ndarray of shape (n_nodes,)
-        1 for the leaves of the subtree chosen, else 0.
-    gibbs_risk_ : float
-        Its training error.
-    alpha_ : float
-        Given or chosen.
-
-    Raises
-    ------
-    ValueError
-        In `fit`: if a parameter is out of range, or there are too few rows.
-
-    Notes
-    -----
-    Of equally good subtrees a smaller one. A leaf without data predicts as its parent. Costs as for
-    `PACBayesTreeClassifier`, with one parameter in place of two. Nguyen and Kpotufe (2018), section 5.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.linspace(0.0, 1.0, 64)[:, None]
-    >>> pruned = PrunedTreeClassifier(alpha=1.0).fit(X, (X[:, 0] > 0.25).astype(int))
-    >>> int(pruned.weights_.sum()), pruned.gibbs_risk_
-    (3, 0.0)
+    ``penalty`` is added to the training error: "size", ``alpha * leaves with data / n``; "spatial", ``alpha * sum over
+    leaves with data sqrt(max(n_A / n, j / n) * j / n)`` with j the leaf's depth (SN pruning, after Scott and Nowak).
+    ``alpha`` is None for 2-fold cross-validation. Of equally good subtrees a smaller one is chosen.
     """
 
     alpha_: float
@@ -122,43 +85,9 @@ class PrunedTreeClassifier(VotingTree):
 class HSVoteClassifier(VotingTree):
     """Weighted vote of all subtrees by absolute loss, for two classes (Helmbold and Schapire 1997).
 
-    Each node predicts the fraction of the second class among its rows; a subtree weighs its prior times ``exp(-eta *
-    sum of absolute errors)``, the prior halving at every node at which T0 could go on. The second class is predicted
-    where the weighted mean of the fractions exceeds one half.
-
-    Parameters
-    ----------
-    base : {"dyadic", "kd"}, default "dyadic"
-        As for `PACBayesTreeClassifier`.
-    eta : float or None, default None
-        Learning rate, the factor of the loss, >= 0; None: by 2-fold cross-validation, as `PACBayesTreeClassifier`
-        chooses lambda1.
-    max_depth, bounds, coordinate, random_state
-        As for `PACBayesTreeClassifier`.
-
-    Attributes
-    ----------
-    classes_, tree_, labels_, weights_, gibbs_risk_, n_counted_, cv_errors_, split_counts_, feature_importances_
-        As for `PACBayesTreeClassifier`.
-    eta_ : float
-        Given or chosen.
-
-    Raises
-    ------
-    ValueError
-        In `fit`: if there are more than two classes or too few rows, or a parameter is out of range.
-
-    Notes
-    -----
-    A leaf without data predicts as its parent. Costs as for `PrunedTreeClassifier`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.linspace(0.0, 1.0, 64)[:, None]
-    >>> vote = HSVoteClassifier(eta=1.0).fit(X, (X[:, 0] > 0.25).astype(int))
-    >>> vote.predict_proba([[0.9]]).round(3).tolist()
-    [[0.0, 1.0]]
+    Each node predicts the fraction of the second class among its rows. A subtree has as weight its prior times
+    ``exp(-eta * sum of absolute errors)``, and the prior halves at every node at which T0 could go on. The second class
+    is predicted if the weighted mean of the fractions exceeds one half. ``eta`` is None for 2-fold cross-validation.
     """
 
     eta_: float

@@ -1,4 +1,4 @@
-"""How much of the posterior the trees made of drawn pieces hold, and the exact engine within a budget.
+"""Part of the posterior that trees made of drawn pieces hold, and the exact engine within a budget.
 
 Run: python benchmarks/visited.py. Table `maptree_medium`, whose exact evidence is known; tables without one show the
 bounds alone. Seconds are of the processor.

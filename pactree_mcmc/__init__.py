@@ -165,4 +165,4 @@ if not TYPE_CHECKING:  # or a misspelt name would be Any to type checkers
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_LATE, *_LATE_MODULES]
+    return [*__all__, "__version__"]

@@ -1,4 +1,4 @@
-"""Tests, in the folders that mirror what they test; CONTRIBUTING.md says what lies where and what runs when."""
+"""Tests, in the folders that mirror what they test; docs/develop/index.md describes them."""
 
 from pathlib import Path
 

@@ -22,10 +22,10 @@ FALSE_ALARM = 1e-3
 POINT = 4
 """Row of the table at which is predicted; its y is simulated twice, once to be predicted."""
 DRAWS, TUNE, PROPOSALS, PROPOSALS_ON_A_GRID = 7, 4, 250, 500
-"""Of a chain, and between two draws; on a grid, where empty cells split at length, more."""
+"""Draws and tuning of a chain, and proposals between two draws: more on a grid, where empty cells split at length."""
 N_RANKS = DRAWS + 1
 REPLICATIONS = {True: (16, 8), False: (128, 32)}
-"""Of the sampler and of the exact engine for every combination, quick and full; half of them under the leaf penalty."""
+"""Replications of the sampler and of the exact engine for each combination, by quick. The leaf penalty has half."""
 EXPECTED = 8
 """Ranks a bin has at least, or fewer bins are made."""
 CONTROL_REPLICATIONS = {True: 500, False: 1500}
@@ -46,14 +46,14 @@ class Values(NamedTuple):
 
 
 class Engine(NamedTuple):
-    """What answers, and errors planted in it."""
+    """Engine that draws posteriors, and errors planted in it."""
 
     draw: object
-    """Of (model, rng): the posterior drawn."""
+    """Function of (model, rng) that returns a sampled posterior."""
     weight: float | None = None
-    """What every row counts."""
+    """Weight of every row."""
     tree_prior: object = None
-    """The prior believed, where it is not the one simulated from."""
+    """Tree prior of the model, if it differs from the one that is simulated."""
 
 
 def sampled(model, rng):

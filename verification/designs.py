@@ -113,7 +113,7 @@ def combinations():
 
 
 def has_all_classes(model, y):
-    """Whether y names every class of the model, so that a model of the same classes can be made of it."""
+    """Return True if y contains every class of the model, so that a model of it has the same classes."""
     return model.classes_ is None or len(np.unique(y)) == len(model.classes_)
 
 

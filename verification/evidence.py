@@ -17,7 +17,7 @@ WRONG_WEIGHT = 1.05
 
 
 def estimates(model, kernel, draws, seed):
-    """Log evidence (runs,) by independent tempered chains, and the standard error that each tells of itself."""
+    """Log evidence (runs,) by independent tempered chains, and the standard error that each states."""
     found = []
     for source in np.random.SeedSequence(seed).spawn(RUNS):
         how = {"chains": 1, "betas": LEVELS, "proposals": PROPOSALS, "start": "stump", "progress": False}
@@ -41,11 +41,11 @@ def verify(quick, folder):
     for number, (name, kernel) in enumerate(cases):
         model = PROBLEMS[name]()
         truth = log_evidence_of(model)
-        values, told = estimates(model, kernel, DRAWS[quick], (5, number))
+        values, errors = estimates(model, kernel, DRAWS[quick], (5, number))
         t, error = t_of(values, truth)
         if abs(t) > limit:
             failures.append(f"{name}, {kernel}: t = {t:.2f}")
-        calibrated = float(np.nanmean(((values - truth) / told) ** 2)) if np.isfinite(told).any() else np.nan
+        calibrated = float(np.nanmean(((values - truth) / errors) ** 2)) if np.isfinite(errors).any() else np.nan
         lines.append(
             (name, kernel, f"{truth:.4f}", f"{values.mean():.4f}", f"{error:.4f}", f"{t:.2f}", f"{calibrated:.2f}")
         )

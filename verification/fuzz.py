@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def _task(args: argparse.Namespace, folder: Path):
-    """What a worker does with a number."""
+    """Return the function that a worker calls with each number."""
     if args.worker == "files":
         from fuzzing.files import Files
 
@@ -126,9 +126,9 @@ def _fuzz(args: argparse.Namespace) -> int:
     if len(memory) > 100:
         print(f"memory of the worker: {half[0] >> 20} MB half way, {half[-1] >> 20} MB at the end")
     if args.keep:
-        told = {"n": n, "seed": args.seed, "seconds": round(time.perf_counter() - began), "kinds": dict(kinds)}
-        told |= {"wrong": sum(map(len, wrong.values())), "megabytes": [half[0] >> 20, half[-1] >> 20]}
-        (ROOT / "docs" / "verification" / f"fuzz_{of}.json").write_text(json.dumps(told, indent=1) + "\n")
+        summary = {"n": n, "seed": args.seed, "seconds": round(time.perf_counter() - began), "kinds": dict(kinds)}
+        summary |= {"wrong": sum(map(len, wrong.values())), "megabytes": [half[0] >> 20, half[-1] >> 20]}
+        (ROOT / "docs" / "verification" / f"fuzz_{of}.json").write_text(json.dumps(summary, indent=1) + "\n")
     return int(bool(wrong))
 
 

@@ -131,7 +131,7 @@ def circles(root=ROOT):
 
 
 def within(name, package):
-    """Whether a module is a package or lies in it."""
+    """Return True if a module is a package or lies in it."""
     return name == package or name.startswith(package + ".")
 
 
@@ -147,7 +147,7 @@ class Bundle(NamedTuple):
     below: int
     n: int
     lazy: bool
-    """Whether all of them are imports inside functions."""
+    """True if all of them are imports inside functions."""
 
 
 def bundles(layers, root=ROOT):

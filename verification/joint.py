@@ -103,7 +103,7 @@ def data_given(code, template, tree, noise, rng):
 
 
 def quantities(tree, log_prior, log_score, y, noise):
-    """What is compared, of a tree and its data."""
+    """Return the quantities of a tree and its data that are compared."""
     numbers, root = np.asarray(y, dtype=float), int(tree.feature[0])
     likeness = np.exp(-abs(numbers[0] - numbers[1]))
     return (

@@ -16,7 +16,7 @@ DRAWS = {True: 40, False: 80}
 PLANTED_DRAWS = 150
 SIMULATED = {True: 100, False: 400}
 SLOWER = 8
-"""How many times fewer trees are simulated under the leaf penalty, whose draws take a chain."""
+"""Factor by which fewer trees are simulated under the leaf penalty, whose draws take a chain."""
 KERNELS = {"grow-prune": "loss", "default": "known variance"}
 """Kernels, and the leaf model whose scores must vanish."""
 OTHER_PRIOR = pt.ChipmanPrior(0.85, 0.8, max_depth=3)

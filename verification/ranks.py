@@ -8,7 +8,7 @@ TIE = 1e-9
 
 
 def rank_of(value, draws, rng):
-    """How many draws lie below the value, in 0, ..., len(draws); among ties a place is drawn at random."""
+    """Return the number of draws below the value, 0, ..., len(draws). Among ties the place is random."""
     gap = np.asarray(draws, dtype=float) - value
     near = TIE * max(1.0, abs(value))
     return int(np.sum(gap < -near) + rng.integers(0, np.sum(np.abs(gap) <= near) + 1))

@@ -1,4 +1,4 @@
-"""What a part of the verification found, and the page that tells it."""
+"""Results of the parts of the verification, and the page that shows them."""
 
 import json
 from datetime import date
@@ -35,25 +35,26 @@ class Part(NamedTuple):
     failures: tuple[str, ...]
     controls: tuple[Control, ...]
     worst: dict[str, dict[str, float]] | None = None
-    """Of each kernel the largest distance by distribution, for the page on trust."""
+    """Largest distance by distribution for each kernel, for the page on trust."""
 
     @property
     def passed(self):
-        """Whether no check failed and every planted error was noticed."""
+        """True if no check failed and every planted error was noticed."""
         return not self.failures and all(control.caught for control in self.controls)
 
 
 def keep(part, name, command, seconds, folder):
     """Write the finding of a part to ``folder``, for the page."""
-    told = {"name": name, "command": command, "day": date.today().isoformat(), "seconds": round(seconds)}
-    told |= {"passed": part.passed, **part._asdict()}
-    told["controls"] = [control._asdict() for control in part.controls]
-    (folder / f"{name}.json").write_text(json.dumps(told, indent=1) + "\n")
+    record = {"name": name, "command": command, "day": date.today().isoformat(), "seconds": round(seconds)}
+    record |= {"passed": part.passed, **part._asdict()}
+    record["controls"] = [control._asdict() for control in part.controls]
+    (folder / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
 
 
 def write_page(folder, names):
     """Write ``folder``.md from what is kept of the parts in ``folder``; return its path."""
-    told = [json.loads((folder / f"{name}.json").read_text()) for name in names if (folder / f"{name}.json").exists()]
+    files = [folder / f"{name}.json" for name in names]
+    records = [json.loads(file.read_text()) for file in files if file.exists()]
     header = ("part", "command", "day", "seconds", "checks", "false-alarm rate", "failed")
     header += ("planted errors noticed", "result")
     rows = [
@@ -68,9 +69,9 @@ def write_page(folder, names):
             f"{sum(c['caught'] for c in one['controls'])} of {len(one['controls'])}",
             "pass" if one["passed"] else "**FAIL**",
         )
-        for one in told
+        for one in records
     ]
-    sections = [TITLE, INTRODUCTION, table(header, rows), *(section(one) for one in told)]
+    sections = [TITLE, INTRODUCTION, table(header, rows), *(section(one) for one in records)]
     page = Path(f"{folder}.md")
     page.write_text("\n\n".join(sections) + "\n")
     return page

@@ -22,43 +22,25 @@ ROOT = Path(__file__).resolve().parents[1]
 FOUND = ROOT / "docs" / "verification"
 PARTS = ("calibration", "joint", "prior", "evidence", "distances")
 
-LEVELS = {
-    "Moves: transition matrices against the exact posterior, errors planted in them": (
-        "tests.mcmc.moves",
-        "tests.mcmc.chain.test_distributions",
-    ),
-    "State after every step; compiled code against plain Python; bounds": (
-        "tests.mcmc.state",
-        "tests.mcmc.chain.test_compiled_is_plain",
-        "tests.core",
-    ),
-    "Recursions of the exact engine against enumeration of all trees": ("tests.exact", "tests.reference"),
-    "Numerics against arbitrary precision; values that are not finite": (
-        "tests.model.leaf.test_numerics",
-        "tests.model.test_not_finite",
-    ),
-    "Models: columns, priors, leaf scores": ("tests.model", "tests.table", "tests.tree"),
-    "Long runs against exact answers; diagnostics": (
-        "tests.whole.test_long_runs",
-        "tests.posterior.test_convergence",
-        "tests.project.test_verification",
-    ),
-    "Certificates: coverage, enumeration, published values": ("tests.certificates", "tests.whole.test_published"),
-    "Distributions that any answer must keep (random problems)": ("tests.whole.test_properties",),
-    "Faults: signals, memory, disks, lost workers, damaged files": (
-        "tests.whole.test_faults",
-        "tests.mcmc.run.test_interruption",
-        "tests.mcmc.run.test_executors",
-        "tests.mcmc.run.test_checkpoint",
-        "tests.files",
-        "tests.loading",
-    ),
-    "Hostile input": ("tests.whole.test_hostile",),
-    "Same seed, same bits": ("tests.whole.test_pinned_draws", "tests.mcmc.test_resume"),
-    "Examples of docstrings and pages": ("tests.project.test_docs", "pactree_mcmc", "exact"),
-    "The rest of the public interface": ("tests",),
+FOLDERS = {
+    "mcmc": "The sampler: transition matrices of moves, planted errors, states, runs, executors, checkpoints",
+    "exact": "The exact engine against enumeration of all trees",
+    "reference": "The plain enumerations themselves",
+    "model": "Models: priors, leaf scores, numerics against arbitrary precision",
+    "table": "Tables: columns, categories, coding",
+    "tree": "Trees",
+    "core": "Compiled code and its cache",
+    "posterior": "Posteriors: answers and diagnostics",
+    "certificates": "Certificates: coverage, enumeration, published values",
+    "smc": "The progressive mixture by Monte Carlo",
+    "files": "Saved files",
+    "loading": "Damaged and forged files",
+    "faces": "Estimators, plots, report, command line",
+    "testing": "Checks for users' moves, leaves and split priors",
+    "whole": "Long runs, pinned draws, published values, faults, hostile input",
+    "project": "Pages, imports, types, benchmarks",
 }
-"""Folders and modules of the tests by level, the first that fits."""
+"""Subjects of the tests by folder. Other tests are examples of docstrings."""
 
 FAULTS = {
     "Ctrl-C in tuning": ("tests.mcmc.run.test_interruption::test_nothing_drawn_is_raised",),
@@ -163,20 +145,24 @@ def read_tests(path):
     return tests, suite.get("timestamp")[:10]
 
 
-def level_of(module):
-    """The level of a test module."""
-    return next(level for level, names in LEVELS.items() if any(f"{module}.".startswith(f"{name}.") for name in names))
+def subject_of(module):
+    """Return the subject of a test module."""
+    parts = module.split(".")
+    return FOLDERS.get(parts[1], "Others") if parts[0] == "tests" else "Examples of docstrings"
 
 
-def levels(tests):
-    """The table of the tests."""
+def subjects(tests):
+    """Return the table of the tests by subject."""
     rows = []
-    for level in LEVELS:
-        here = [test for test in tests if level_of(test.module) == level]
+    for subject in dict.fromkeys([*FOLDERS.values(), "Others", "Examples of docstrings"]):
+        here = [test for test in tests if subject_of(test.module) == subject]
         planted = [test for test in here if test.planted]
         caught = sum(test.outcome == "passed" for test in planted)
-        rows.append((level, len(here), f"{sum(test.seconds for test in here):.0f}", 0, f"{caught} of {len(planted)}"))
-    return table(("level", "tests", "seconds", "false-alarm rate", "planted bugs caught"), rows)
+        if here:
+            rows.append(
+                (subject, len(here), f"{sum(test.seconds for test in here):.0f}", f"{caught} of {len(planted)}")
+            )
+    return table(("subject", "tests", "seconds", "planted bugs caught"), rows)
 
 
 def planted(found):
@@ -188,7 +174,7 @@ def planted(found):
     return table(("part", "bug", "caught by"), rows)
 
 
-def parts(told):
+def parts(results):
     """The table of the statistical verification."""
     rows = [
         (
@@ -201,7 +187,7 @@ def parts(told):
             f"{sum(control['caught'] for control in one['controls'])} of {len(one['controls'])}",
             len(one["failures"]),
         )
-        for one in told
+        for one in results
     ]
     header = ("part", "command", "day", "checks", "seconds", "false-alarm rate", "planted bugs caught", "failed")
     return table(header, rows)
@@ -216,7 +202,7 @@ def worst(distances):
     return table(("kernel", "root split", "leaves"), rows)
 
 
-def fuzz(told):
+def fuzz(results):
     """The table of the fuzzers."""
     rows = [
         (
@@ -229,7 +215,7 @@ def fuzz(told):
             one["wrong"],
             " to ".join(map(str, one["megabytes"])),
         )
-        for what, one in told.items()
+        for what, one in results.items()
     ]
     return table(("of", "number", "seed", "seconds", "refused", "answered", "wrong", "memory, second half, MB"), rows)
 
@@ -252,7 +238,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("junit", type=Path, help="file written by pytest --junitxml")
     tests, day = read_tests(parser.parse_args().junit)
-    told = [json.loads((FOUND / f"{name}.json").read_text()) for name in PARTS]
+    results = [json.loads((FOUND / f"{name}.json").read_text()) for name in PARTS]
     fuzzed = {what: json.loads((FOUND / f"fuzz_{what}.json").read_text()) for what in ("calls", "files")}
     shown, survived = faults(tests)
     failed = sum(test.outcome in ("failure", "error") for test in tests)
@@ -266,14 +252,14 @@ def main():
         skipped=sum(test.outcome == "skipped" for test in tests),
         seconds=sum(test.seconds for test in tests),
         day=day,
-        levels=levels(tests),
-        parts=parts(told),
-        worst=worst(told[PARTS.index("distances")]["worst"]),
+        levels=subjects(tests),
+        parts=parts(results),
+        worst=worst(results[PARTS.index("distances")]["worst"]),
         fuzz=fuzz(fuzzed),
         faults=shown,
     )
     (ROOT / "docs" / "trust.md").write_text(page)
-    good = survived and not failed and all(one["passed"] for one in told)
+    good = survived and not failed and all(one["passed"] for one in results)
     return 0 if good and not any(one["wrong"] for one in fuzzed.values()) else 1
 
 

@@ -7,7 +7,7 @@ import settings
 import tables
 from measures import Check
 from rivals import Cart
-from timing import cores, grown_start
+from timing import cores
 
 import pactree_mcmc as pt
 
@@ -85,7 +85,7 @@ def _sample(X, y, leaf, kernel, plan, seed=0):
             chains=settings.FRIEDMAN_CHAINS,
             rng=seed,
             kernel=kernel,
-            start=grown_start(),
+            start="grown",
             progress=False,
         )
 

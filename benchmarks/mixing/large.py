@@ -126,7 +126,7 @@ def loss(model, predicted, y):
 
 
 def root_mean_square(z):
-    """Of distances in errors."""
+    """Return the root mean square of distances in errors."""
     return float(np.sqrt(np.mean(z**2)))
 
 

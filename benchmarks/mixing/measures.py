@@ -1,4 +1,4 @@
-"""What is read off a run, and figures that pass or miss."""
+"""Quantities of a run, and figures that pass or miss."""
 
 import math
 from typing import NamedTuple
@@ -40,17 +40,17 @@ class Roots(NamedTuple):
         return dict(zip(self.keys, np.bincount(drawn.ravel(), minlength=len(self.keys)) / drawn.size, strict=True))
 
     def has(self, key):
-        """Whether each draw has the root split ``key``, (chains, draws)."""
+        """Return True for each draw (chains, draws) with the root split ``key``."""
         return self.of_draw == (self.keys.index(key) if key in self.keys else -1)
 
 
 def roots(post):
     """The root splits of the draws."""
     at = post.distinct_trees.offset[:-1]
-    told = np.rec.fromarrays(
+    splits = np.rec.fromarrays(
         [getattr(post.distinct_trees, name)[at] for name in ("feature", "threshold", "categories")]
     )
-    _, first, of_tree = np.unique(told, return_index=True, return_inverse=True)
+    _, first, of_tree = np.unique(splits, return_index=True, return_inverse=True)
     keys = [root_key(post.model, post.distinct_trees, int(at[t])) for t in first]
     return Roots(keys, of_tree.reshape(-1)[post.tree_of_draw])
 
@@ -77,7 +77,7 @@ def log_posterior(post):
 
 
 def z_score(values, exact, exact_sd=0.0, floor=1.0):
-    """How many Monte-Carlo standard errors the mean of ``values`` (1, draws) lies from ``exact``.
+    """Return the distance of the mean of ``values`` (1, draws) from ``exact`` in Monte-Carlo standard errors.
 
     Where nothing moved, the error is that of ``floor`` independent draws of standard deviation ``exact_sd``.
     """

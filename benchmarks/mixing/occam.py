@@ -1,4 +1,4 @@
-"""What each mechanism of the default run is worth: runs without one of them, or with another constant.
+"""Worth of each mechanism of the default run: runs without one of them, or with another constant.
 
 Run: python benchmarks/mixing/occam.py [--variants whole tempering ...] [--tables wine ...] [--seeds 4]
 

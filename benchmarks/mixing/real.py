@@ -4,7 +4,6 @@ What is judged, and how, is what `check_convergence` judges: R-hat at most 1.01,
 explains it, and at least 400 effective draws.
 """
 
-import math
 import statistics
 import warnings
 from typing import Any, NamedTuple
@@ -13,8 +12,8 @@ import numpy as np
 import settings
 import tables
 from clock import timed
-from measures import Check, effective
-from timing import cores, run_within
+from measures import Check
+from timing import cores
 
 import pactree_mcmc as pt
 from pactree_mcmc.posterior.convergence import MOST_POINTS, RARE, SCALARS, Figures, _figures
@@ -32,7 +31,7 @@ class Run(NamedTuple):
     cpu_seconds: float
     figures: Figures
     warned: bool
-    """Whether a ConvergenceWarning was given."""
+    """True if the run gave a ConvergenceWarning."""
 
     @property
     def worst(self):
@@ -83,25 +82,22 @@ def sampled(model, seed, kernel="default"):
         warnings.simplefilter("always")
         post, seconds, cpu = timed(lambda: pt.sample(model, rng=seed, progress=False, **how), repeats=1)
     warned = False
-    for given in caught:
-        if issubclass(given.category, pt.ConvergenceWarning):
+    for warning in caught:
+        if issubclass(warning.category, pt.ConvergenceWarning):
             warned = True
         else:
-            warnings.warn_explicit(given.message, given.category, given.filename, given.lineno)
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     return Run(post, seconds, cpu, _figures(post, MOST_POINTS), warned)
 
 
 def real(options):
-    """A line for each table and seed, then a row for each table; or the comparison with the local kernel."""
+    """Yield a line for each table and seed, then a row for each table."""
     rows = []
-    for name in options.tables or (("breast_cancer",) if options.compare else settings.REAL_SECONDS):
+    for name in options.tables or settings.REAL_SECONDS:
         try:
             model = model_of_table(name)
         except tables.MissingTable as missing:
             yield f"{name} skipped: {missing}"
-            continue
-        if options.compare:
-            yield from _compare(name, model, options.seeds)
             continue
         limit = settings.REAL_SECONDS[name] if options.seconds is None else options.seconds
         compile_for(model, options.kernel)
@@ -146,38 +142,3 @@ def root_pmf(post):
     distribution = np.bincount(post.root_feature_of_tree + 1, post.weight_of_tree)
     names = ["no split", *post.model.columns.names]
     return {names[k]: float(distribution[k]) for k in np.flatnonzero(distribution > RARE)}
-
-
-def _compare(name, model, seeds):
-    """Effective draws per processor second of the worst root feature: default, and the local kernel run as long."""
-    compile_for(model)
-    ratios = []
-    for seed in range(seeds):
-        run = sampled(model, seed)
-        judged = [feature for feature, p in root_pmf(run.post).items() if p < 1.0 - RARE and feature != "no split"]
-        if not judged:
-            yield f"{name}, seed {seed}: no feature at the root to judge"
-            continue
-        limit = settings.Limit(run.seconds, run.post.n_chains, settings.REAL_CORES)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", pt.ConvergenceWarning)
-            local = run_within(model, limit, kernel="local", betas=None, rng=seed)
-        yield f"{name}, seed {seed}, effective draws of the worst root feature:"
-        rates = []
-        for what, one in (("default", run), ("local", local)):
-            found = {feature: _effective_of_root(one.post, feature) for feature in judged}
-            worst = min(found, key=found.get)
-            rates.append(found[worst] / one.cpu_seconds)
-            spent = f"{one.seconds:.1f} s, {one.cpu_seconds:.1f} CPU s"
-            yield f"  {what}: {found[worst]:,.1f} of {worst} in {spent}: {rates[-1]:.4g} a CPU second"
-        ratios.append(rates[0] / rates[1] if rates[1] else math.inf)
-        yield f"  {ratios[-1]:.4g} times"
-    if ratios:
-        what, median = f"{name}: median of the ratios, default over local run as long", statistics.median(ratios)
-        least = settings.LEAST_GAIN.get(name)
-        yield f"{what}: {median:.4g}" if least is None else Check(what, median, least, at_least=True)
-
-
-def _effective_of_root(post, feature):
-    """Effective draws of whether a feature is at the root; none where that never changed."""
-    return effective(post.root_feature == post.model.columns.names.index(feature))

@@ -1,4 +1,4 @@
-"""How well and how fast the chains mix: problems with figures that pass or miss, and a table over kernels.
+"""Mixing of the chains: problems with figures that pass or miss, and a table over kernels.
 
 Run: python benchmarks/mixing/run.py [problem ...] [--kernel default --kernel grow=1,prune=1 ...] [--seconds S]
 
@@ -9,8 +9,6 @@ without `real` a quarter of an hour.
 
 `real` runs with the defaults, to the end that the run itself finds: the limit is judged, not set. --tables and --seeds
 choose what runs; with another kernel the length is given, so `real --kernel local` is the former default.
-`real --compare` prints effective draws per processor second of the worst root feature, for the default and for the
-local kernel run as long.
 """
 
 import argparse
@@ -23,7 +21,7 @@ from problems import WITH_EXACT_ANSWER
 from real import real
 from settings import KERNELS, REAL_SECONDS, REAL_SEEDS
 from tables import MissingTable
-from timing import Options, kernel_name, read_kernel, why_not
+from timing import Options, kernel_name, read_kernel
 
 PROBLEMS = {
     "chipman_1998": known_answers.chipman_1998,
@@ -41,13 +39,13 @@ def main():
     chosen = args.problem or [*PROBLEMS, "table"]
     names = [name for name in chosen if name in PROBLEMS]
     checks = []
-    for kernel in _usable(args.kernel or ["default"]) if names else []:
+    for kernel in args.kernel or ["default"] if names else []:
         for name in names:
             print(f"\n## {name}, kernel {kernel_name(kernel)}", flush=True)
             checks += _run(name, _options(args, kernel))
     if "table" in chosen:
         print("\n## Kernels", flush=True)
-        for line in kernel_table(_usable(args.kernel or KERNELS), args.seconds, args.table):
+        for line in kernel_table(args.kernel or KERNELS, args.seconds, args.table):
             print(line, flush=True)
     if checks:
         missed = [f"{where}: {check}" for where, check in checks if not check.passed]
@@ -55,7 +53,7 @@ def main():
 
 
 def _options(args, kernel):
-    return Options(kernel, args.seconds, tuple(args.rows), tuple(args.tables), args.seeds, args.compare)
+    return Options(kernel, args.seconds, tuple(args.rows), tuple(args.tables), args.seeds)
 
 
 def _run(name, options):
@@ -72,15 +70,6 @@ def _run(name, options):
     return checks
 
 
-def _usable(kernels):
-    """Kernels that the installed package has; the others are named."""
-    refusals = [why_not(kernel=kernel) for kernel in kernels]
-    for kernel, refusal in zip(kernels, refusals, strict=True):
-        if refusal:
-            print(f"kernel {kernel_name(kernel)} skipped: {refusal}", flush=True)
-    return [kernel for kernel, refusal in zip(kernels, refusals, strict=True) if not refusal]
-
-
 def _arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     known = [*PROBLEMS, "table"]
@@ -90,7 +79,6 @@ def _arguments():
     parser.add_argument("--rows", nargs="+", type=int, default=[], help="sizes of friedman")
     parser.add_argument("--tables", nargs="+", default=[], choices=REAL_SECONDS, help="of real; default all")
     parser.add_argument("--seeds", type=int, default=REAL_SEEDS, help="runs of each table of real, from seed 0 on")
-    parser.add_argument("--compare", action="store_true", help="of real: default against local; default breast_cancer")
     parser.add_argument("--table", nargs="+", choices=WITH_EXACT_ANSWER, help="problems of table; default all")
     args = parser.parse_args()
     for name in args.problem:

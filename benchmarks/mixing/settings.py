@@ -6,7 +6,7 @@ import pactree_mcmc as pt
 
 
 class Limit(NamedTuple):
-    """What a time-limited run may use."""
+    """Limits of a run."""
 
     seconds: float
     """Wall time of sampling, tuning included."""
@@ -48,15 +48,12 @@ REAL_SECONDS = dict.fromkeys(
 REAL_CORES = 2
 REAL_SEEDS = 3  # runs of each table
 GIVEN_LENGTH = {"tune": 1000, "draws": 1000, "proposals": 100}  # of kernels other than "default", in `real`
-LEAST_GAIN = {
-    "breast_cancer": 300.0
-}  # effective draws a processor second of the worst root feature, over those of "local"
 
 KERNELS = ("local", "cgm", "grow-prune", "blanchard")  # of the table
 
 
 class Forest(NamedTuple):
-    """How posterior trees are drawn for Friedman's function at one n."""
+    """Length of a run for Friedman's function at one n."""
 
     tune: int
     draws: int

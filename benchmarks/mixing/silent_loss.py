@@ -1,9 +1,9 @@
-"""How often the default run gives no ConvergenceWarning and has nevertheless lost a part of the posterior.
+"""Number of default runs without a ConvergenceWarning that have nevertheless lost a part of the posterior.
 
 Run: python benchmarks/mixing/silent_loss.py --out FILE [--tables a b] [--seeds 20] [--processes 2]
 Then: python benchmarks/mixing/silent_loss.py --summary FILE
 
-Every run is ``pt.sample(model, rng=seed, progress=False)`` on one core. FILE gets one line of JSON for each run. Runs
+Every run is ``pt.sample(model, rng=seed, progress=False)``. FILE gets one line of JSON for each run. Runs
 that FILE contains are not made again, except those that ended with an exception, so a long measurement can be stopped
 and continued. Use one FILE for one version of the library.
 
@@ -18,11 +18,8 @@ import argparse
 import itertools
 import json
 import multiprocessing
-import os
-import queue
-import threading
 import warnings
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
@@ -49,8 +46,8 @@ LEAST_DIFFERENCE = 0.05
 """Difference of two probabilities below which a symmetry is not called broken."""
 
 
-def main(given=None):
-    args = _arguments(given)
+def main(arguments=None):
+    args = _arguments(arguments)
     if args.summary is not None:
         print(*summary(read(args.summary), list(TABLES), SAME_POSTERIOR), sep="\n")
         return
@@ -58,16 +55,12 @@ def main(given=None):
     names = [name for name in args.tables if _is_usable(name)]
     seeds = [(seed, False) for seed in range(args.seeds)]
     seeds += [(REFERENCE_SEED + k, True) for k in range(args.reference)]
-    tasks = queue.SimpleQueue()
-    for (seed, is_reference), name in itertools.product(seeds, names):
-        if (name, seed, is_reference) not in done:
-            tasks.put((name, seed, is_reference))
-    write = _writer(args.out)
-    workers = [threading.Thread(target=make_runs, args=(tasks, k, write), daemon=True) for k in range(args.processes)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    tasks = [(name, seed, is_reference) for (seed, is_reference), name in itertools.product(seeds, names)]
+    for line in lines_of([task for task in tasks if task not in done], args.processes):
+        with args.out.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        said = line.get("error") or f"{line['cpu']:.1f} CPU s{', warned' if line['warned'] else ''}"
+        print(f"{line['table']}, seed {line['seed']}: {said}", flush=True)
 
 
 def _is_usable(name):
@@ -80,45 +73,31 @@ def _is_usable(name):
     return True
 
 
-def _writer(path):
-    """Return a function that appends a line to the file and prints a short form, safely from several threads."""
-    lock = threading.Lock()
-
-    def write(line):
-        with lock:
-            with path.open("a") as file:
-                file.write(json.dumps(line) + "\n")
-            said = line.get("error") or f"{line['cpu']:.1f} CPU s{', warned' if line['warned'] else ''}"
-            print(f"{line['table']}, seed {line['seed']}: {said}", flush=True)
-
-    return write
-
-
-def make_runs(tasks, worker, write):
-    """Make the runs of a queue in a process of its own. A process that dies becomes an error, and a new one starts."""
-    pool = None
-    while True:
-        try:
-            name, seed, is_reference = tasks.get_nowait()
-        except queue.Empty:
-            break
-        if pool is None:
-            context = multiprocessing.get_context("spawn")
-            pool = ProcessPoolExecutor(1, mp_context=context, initializer=prepare, initargs=(worker,))
-        try:
-            line = pool.submit(run_or_error, name, seed, is_reference).result()
-        except BrokenProcessPool as broken:
-            pool, line = None, _error_line(name, seed, is_reference, broken)
-        write(line)
-    if pool is not None:
-        pool.shutdown()
+def lines_of(tasks, processes):
+    """Yield the line of each run, made in other processes. If one of them dies, the remaining runs get one each."""
+    left = dict.fromkeys(tasks)
+    try:
+        with _pool(processes) as pool:
+            futures = {pool.submit(run_or_error, *task): task for task in tasks}
+            for future in as_completed(futures):
+                line = future.result()
+                del left[futures[future]]
+                yield line
+    except BrokenProcessPool:
+        for task in left:
+            try:
+                with _pool(1) as pool:
+                    yield pool.submit(run_or_error, *task).result()
+            except BrokenProcessPool as broken:
+                yield _error_line(*task, broken)
 
 
-def prepare(worker):
-    """Keep this process on a core of its own, if the system allows it, and compile what default runs call."""
-    if hasattr(os, "sched_setaffinity"):
-        allowed = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {allowed[worker % len(allowed)]})
+def _pool(processes):
+    return ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"), initializer=prepare)
+
+
+def prepare():
+    """Compile the functions that default runs call."""
     rng = np.random.default_rng(0)
     X = rng.random((60, 3))
     X[:, 2] = rng.integers(0, 3, 60)
@@ -261,7 +240,7 @@ def compare_symmetric(post, table):
     return {"pairs": n, "largest": round(largest, 2), "worst": worst}
 
 
-def _arguments(given):
+def _arguments(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--out", type=Path, help="file to which runs are appended")
@@ -269,8 +248,8 @@ def _arguments(given):
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=TABLES, metavar="TABLE")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="runs of each table, from seed 0 on")
     parser.add_argument("--reference", type=int, default=0, help="runs of each table with ten times the work")
-    parser.add_argument("--processes", type=int, default=PROCESSES, help="runs side by side, each on one core")
-    args = parser.parse_args(given)
+    parser.add_argument("--processes", type=int, default=PROCESSES, help="runs side by side")
+    args = parser.parse_args(arguments)
     if min(args.seeds, args.processes) < 1 or args.reference < 0:
         parser.error("--seeds and --processes must be 1 or more, --reference 0 or more")
     return args

@@ -17,7 +17,6 @@ import numpy as np
 import settings
 import tables
 from rivals import Cart
-from timing import grown_start
 
 import pactree_mcmc as pt
 
@@ -34,7 +33,7 @@ def ours(X, y, test, prior, iterations, seed):
         split_prior=pt.GridCuts(settings.FRIEDMAN_CUTS),
         leaf=settings.FRIEDMAN_LEAF,
     )
-    post = pt.sample(model, **plan._asdict(), chains=1, rng=seed, start=grown_start(), progress=False)
+    post = pt.sample(model, **plan._asdict(), chains=1, rng=seed, start="grown", progress=False)
     return post.predict(test)
 
 
@@ -78,13 +77,13 @@ def rows(n, iterations):
             yield f"| {name} | {n:,} | not installed | | | | |"
             continue
         program(X, y, test, PRIORS["(.95, 2)"], 2 * KEPT, 0)
-        for told, prior in PRIORS.items():
+        for words, prior in PRIORS.items():
             began = time.process_time()
             said = [program(X, y, test, prior, iterations, seed) for seed in range(settings.FRIEDMAN_CHAINS)]
             spent = time.process_time() - began
             each, mean = [off(one, clean) for one in said], off(np.mean(said, axis=0), clean)
             yield (
-                f"| {name} | {n:,} | {told} | {min(each):.3f} to {max(each):.3f} | {mean:.3f} | {mean / cart:.3f} |"
+                f"| {name} | {n:,} | {words} || {min(each):.3f} to {max(each):.3f} | {mean:.3f} | {mean / cart:.3f} |"
                 f" {spent:.1f} |"
             )
 
@@ -93,11 +92,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", nargs="+", type=int, default=[1_000, 10_000])
     parser.add_argument("--iterations", type=int, default=50_000, help="of a rival's chain")
-    given = parser.parse_args()
+    args = parser.parse_args()
     warnings.simplefilter("ignore")
     print("| program | n | tree prior | RMSE of a chain | of the mean of four | over CART | CPU s |\n|" + " --- |" * 7)
-    for n in given.rows:
-        for line in rows(n, given.iterations):
+    for n in args.rows:
+        for line in rows(n, args.iterations):
             print(line, flush=True)
 
 

@@ -1,10 +1,8 @@
-"""Runs limited in time and cores; what the installed package already has."""
+"""Runs limited in time and cores."""
 
-import inspect
 import os
 import time
 from contextlib import contextmanager
-from functools import cache
 from typing import Any, NamedTuple
 
 import settings
@@ -28,20 +26,19 @@ class Timed(NamedTuple):
 
     @property
     def proposals_per_second(self):
-        """Of all chains together, tuning included."""
+        """Proposals per second of all chains together, tuning included."""
         kept = self.post.proposed.sum()
         return kept * (1.0 + self.tune / (self.draws * self.thin)) / self.seconds
 
 
 class Options(NamedTuple):
-    """What the command line says about a problem."""
+    """Options of the command line for a problem."""
 
     kernel: Any = "default"
     seconds: float | None = None
     rows: tuple = ()
     tables: tuple = ()
     seeds: int = settings.REAL_SEEDS
-    compare: bool = False
 
 
 @contextmanager
@@ -87,30 +84,6 @@ def run_within(model, limit, *, most_draws=settings.MOST_DRAWS, **how):
         if 0.75 * limit.seconds <= seconds <= limit.seconds:
             break
     return best or run
-
-
-@cache
-def small_model():
-    """A model of four rows, to ask what the package can do."""
-    return pt.TreeModel([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
-
-
-def why_not(**how):
-    """What ``pt.sample`` says against these arguments; None when it takes them."""
-    missing = how.keys() - inspect.signature(pt.sample).parameters.keys()
-    if missing:
-        return f"pt.sample has no {', '.join(sorted(missing))} yet"
-    try:
-        pt.sample(small_model(), 1, tune=1, chains=1, rng=0, progress=False, **how)
-    except ValueError as refusal:
-        return str(refusal)
-    return None
-
-
-@cache
-def grown_start():
-    """The start "grown", or the stump while it is not there."""
-    return "stump" if why_not(start="grown") else "grown"
 
 
 def kernel_name(kernel):

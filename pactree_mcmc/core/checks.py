@@ -13,9 +13,9 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 Seed = SupportsIndex | Sequence[int] | np.random.SeedSequence | np.random.BitGenerator | np.random.Generator | None
-"""A source of randomness, as callers give it."""
+"""Source of randomness, as an argument of public functions."""
 MOST = 2**31 - 1
-"""The largest meaningful count: draws, rows and cells are numbered with 31 bits."""
+"""Largest meaningful count, since draws, rows and cells are numbered with 31 bits."""
 
 BELOW_ONE = 1.0 - 2.0**-53
 MOST_EXACT = 1 << 53
@@ -27,7 +27,7 @@ _WORDS.maxlist = _WORDS.maxtuple = _WORDS.maxdict = 8
 
 
 def in_words(value: Any) -> str:
-    """A value for an error message: its repr, cut short, or its type where it has none."""
+    """Return a value as text for an error message: its repr, cut short, or its type if it has no repr."""
     try:
         words = _WORDS.repr(value)
     except Exception:
@@ -36,12 +36,12 @@ def in_words(value: Any) -> str:
 
 
 def is_integer(value: Any) -> bool:
-    """Whether a value is an integer and not a boolean."""
+    """Return True if a value is an integer and not a boolean."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
 def check_count(name: str, value: Any, least: int = 1, most: int = MOST, *, or_none: bool = False) -> int:
-    """Returns an integer from ``least`` to ``most`` and refuses anything else."""
+    """Return an integer from ``least`` to ``most``. Refuse anything else."""
     if not is_integer(value) or not least <= int(value) <= most:
         allowed = f"an integer >= {least}" if most >= MOST else f"an integer {least}..{most}"
         if most == MOST and is_integer(value) and int(value) > most:
@@ -51,15 +51,13 @@ def check_count(name: str, value: Any, least: int = 1, most: int = MOST, *, or_n
     return int(value)
 
 
-def settle(made: Any, name: str, value: Any) -> None:
+def settle(instance: Any, name: str, value: Any) -> None:
     """Put a checked value, in its plain form, into a frozen dataclass that is being made."""
-    object.__setattr__(made, name, value)
+    object.__setattr__(instance, name, value)
 
 
 def as_number(value: Any) -> float | None:
-    """Returns a real number as float, infinite if it is too large for one; None for anything else, booleans
-    included.
-    """
+    """Return a real number as float, infinite if it is too large. Return None for anything else, booleans included."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_ | np.timedelta64):
         return None
     try:
@@ -72,9 +70,7 @@ def as_number(value: Any) -> float | None:
 
 
 def check_number(name: str, value: Any, allowed: str, least: float = -np.inf, most: float = np.inf) -> float:
-    """Returns a finite number in [``least``, ``most``] and refuses anything else; ``allowed`` says in words what to
-    give.
-    """
+    """Return a finite number in [``least``, ``most``]. Refuse anything else; ``allowed`` says in words what to give."""
     number = as_number(value)
     if number is None or not least <= number <= most or not np.isfinite(number):
         raise ValueError(f"{name}={in_words(value)} is out of range; give {allowed}.")
@@ -109,7 +105,7 @@ def refuse_endless(name: str, value: Any) -> None:
 
 
 def read_array(name: str, value: Any) -> np.ndarray:
-    """Returns an argument as an array, of any dtype.
+    """Return an argument as an array, of any dtype.
 
     Raises
     ------
@@ -129,7 +125,7 @@ def read_array(name: str, value: Any) -> np.ndarray:
 
 
 def inexact_row(values: np.ndarray) -> int | None:
-    """Return the first row of an array (n, ...) with an integer that float64 cannot hold; None if there is none."""
+    """Return the first row of an array (n, ...) with an integer that float64 cannot hold, or None."""
     if values.dtype.kind not in "iuO":
         return None
     if values.dtype.kind == "O":
@@ -191,13 +187,13 @@ def refuse_other_rows(**arguments: Any) -> None:
         index = value.index
         if not 0 < len(index) == len(first[1]) or index.equals(first[1]):
             continue
-        known = f"{first[0]}.index"
+        labels = f"{first[0]}.index"
         pairs = list(zip(map(in_words, index.tolist()), map(in_words, first[1].tolist()), strict=True))
         row, (one, other) = next((place for place in enumerate(pairs) if len(set(place[1])) > 1), (0, pairs[0]))
         alike = index.is_unique and first[1].is_unique and set(index) == set(first[1])
-        by_label = f"{name}.loc[{known}] to take it by label, or " if alike else ""
+        by_label = f"{name}.loc[{labels}] to take it by label, or " if alike else ""
         raise ValueError(
-            f"{name} has {'the labels of ' + known + ' in another order' if alike else 'other labels than ' + known} "
+            f"{name} has {'the labels of ' + labels + ' in another order' if alike else 'other labels than ' + labels} "
             f"(row {row}: {one} and {other}); give {by_label}{name}.to_numpy() to take it by position."
         )
 
@@ -213,7 +209,7 @@ def read_labels(y: Any, X: Any = None) -> np.ndarray:
 
 
 def differ(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Where the labels of two arrays differ; labels that cannot be compared count as different."""
+    """Return True for each label that differs between two arrays. Labels that cannot be compared count as different."""
     text = {array.dtype.kind in "UST" for array in (one, other) if array.dtype.kind != "O"}
     try:
         unlike = one != other if len(text) < 2 else None
@@ -224,7 +220,7 @@ def differ(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def read_numbers(name: str, value: Any) -> np.ndarray:
-    """Returns an argument as a float64 array of real numbers, booleans included; it may contain NaN.
+    """Return an argument as a float64 array of real numbers, booleans included. It may contain NaN.
 
     Raises
     ------
@@ -246,14 +242,12 @@ def read_numbers(name: str, value: Any) -> np.ndarray:
 
 
 def read_generator(rng: Any) -> np.random.Generator:
-    """Returns a generator from a seed, or the one given: `numpy.random.default_rng` with an error that says what to
-    give.
-    """
+    """Return `numpy.random.default_rng(rng)`, or raise a ValueError that says what to give."""
     seeds = rng if isinstance(rng, list | tuple) else [rng]
-    known = rng is None or isinstance(rng, np.random.SeedSequence | np.random.BitGenerator | np.random.Generator)
-    if not known and not (seeds and all(is_integer(seed) and int(seed) >= 0 for seed in seeds)):
+    is_source = rng is None or isinstance(rng, np.random.SeedSequence | np.random.BitGenerator | np.random.Generator)
+    if not is_source and not (seeds and all(is_integer(seed) and int(seed) >= 0 for seed in seeds)):
         raise ValueError(
             f"rng={in_words(rng)} is not a source of randomness; give None, an integer >= 0, a SeedSequence or a "
             "Generator."
         )
-    return np.random.default_rng(rng if known else [int(seed) for seed in seeds] if seeds is rng else int(rng))
+    return np.random.default_rng(rng if is_source else [int(seed) for seed in seeds] if seeds is rng else int(rng))

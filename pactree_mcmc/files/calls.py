@@ -42,8 +42,8 @@ class Call(NamedTuple):
     def line(self) -> str:
         """Call as a line of Python."""
         first = "model" if self.function == "sample" else "post"
-        given = "".join(f", {name}={value}" for name, value in self.arguments.items())
-        return f"post = pt.{self.function}({first}{given})"
+        arguments = "".join(f", {name}={value}" for name, value in self.arguments.items())
+        return f"post = pt.{self.function}({first}{arguments})"
 
     @property
     def seed(self) -> str | None:
@@ -60,19 +60,19 @@ class Call(NamedTuple):
         return self._replace(arguments=rest | {"steps": str(steps)})
 
 
-def call_of(function: Callable[..., Any], given: Mapping[str, Any]) -> Call:
-    """Return the record of a call of ``function`` with the given arguments. Defaults are left out.
+def call_of(function: Callable[..., Any], values: Mapping[str, Any]) -> Call:
+    """Return the record of a call of ``function`` with these arguments. Defaults are left out.
 
     Parameters
     ----------
     function : function
         `sample` or `resume`.
-    given : mapping
+    values : mapping
         All arguments by name. The value of ``rng`` is the one that `source_of` returns.
     """
     arguments, repeatable = {}, True
     for name, parameter in signature(function).parameters.items():
-        value = given.get(name, parameter.default)
+        value = values.get(name, parameter.default)
         is_default = isinstance(value, type(parameter.default)) and bool(np.all(value == parameter.default))
         if name in LEFT_OUT or (is_default and name not in ALWAYS):
             continue

@@ -1,6 +1,6 @@
 """Conversion of values to JSON text and plain arrays, and back.
 
-There is no pickle. Reading makes objects of registered classes only.
+Files contain no pickles. Reading makes objects of registered classes only.
 """
 
 from __future__ import annotations

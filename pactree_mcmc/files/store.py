@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import in_words, is_integer
-from .encoding import Encoded
+from .encoding import CODEC, Encoded, Unknown
 
 AnyPath = str | os.PathLike[str]
 GROUP = "pactree_mcmc"
@@ -72,16 +72,38 @@ def as_path(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise ValueError(f"path is {in_words(path)}, a {type(path).__name__}; give the path of a file.")
     try:
-        found = Path(path)
-        found.exists()
-        os.fsencode(found)
+        checked = Path(path)
+        checked.exists()
+        os.fsencode(checked)
     except (OSError, ValueError, TypeError) as error:
         raise ValueError(f"path={in_words(path)} cannot be the path of a file: {error}.") from error
-    if "\0" in str(found) or len(str(found)) > LONGEST_PATH:
+    if "\0" in str(checked) or len(str(checked)) > LONGEST_PATH:
         raise ValueError(
             f"path={in_words(path)} cannot be the path of a file: it is too long, or contains a zero byte."
         )
-    return found
+    return checked
+
+
+def write_parts(parts: dict[str, Any], path: Any, groups: dict[str, Any] | None = None) -> None:
+    """Write parts such as "model" and "draws" to a new file, beside groups of datasets for other programs.
+
+    Raises
+    ------
+    ValueError
+        If the path cannot be used, or a part contains a value that no file can contain.
+    OSError
+        If the file cannot be written. What was at ``path`` is then still there.
+    """
+    path = check_target(path)
+    write(path, encoded(parts, path), groups or {})
+
+
+def encoded(value: dict, path: Path) -> Encoded:
+    """Return parts in the form in which files contain them. A ValueError names a value that has no such form."""
+    try:
+        return CODEC.encode(value)
+    except Unknown as error:
+        raise ValueError(f"{path} is not written: {error}.") from error
 
 
 def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
@@ -112,11 +134,11 @@ def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
     except Exception as error:
         with contextlib.suppress(OSError):
             _remove(part)
-        kept = f"; what was at {path} before is kept" if path.exists() else ""
+        remark = f"; what was at {path} before is kept" if path.exists() else ""
         if isinstance(error, OSError | RuntimeError):
             number = getattr(error, "errno", None)
             why = os.strerror(number) if number else str(error)
-            raise OSError(f"{path} could not be written: {why}{kept}.") from error
+            raise OSError(f"{path} could not be written: {why}{remark}.") from error
         raise
 
 
@@ -163,7 +185,7 @@ def check_seal(path: Path) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ValueError(f"{path} cannot be read: it is damaged ({type(error).__name__}).") from error
     if done.returncode == LACKS_GROUP:
-        raise ValueError(f"{path} has no group {GROUP}: it is no file of this library.")
+        raise ValueError(f"{path} has no group {GROUP}: it is not a file of this library.")
     if done.returncode != 0:
         what = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise ValueError(f"{path} cannot be read: it is damaged ({what or f'signal {-done.returncode}'}).")
@@ -315,5 +337,5 @@ def _contents(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
                 return dict(dataset.attrs), {str(name): np.asarray(dataset[name].values) for name in dataset.data_vars}
     except Exception as error:
         lacking = "group not found" in str(error) or isinstance(error, KeyError | FileNotFoundError)
-        what = f"has no group {GROUP}: it is no file of this library" if lacking else f"cannot be read: {error}"
+        what = f"has no group {GROUP}: it is not a file of this library" if lacking else f"cannot be read: {error}"
         raise ValueError(f"{path} {what}.") from error

@@ -13,13 +13,12 @@ from ..model.data import Units
 from ..table.groups import MAX_CATEGORIES
 from ..tree.arrays import LEAF, find_disorder
 from ..tree.coded import CodedTrees
-from .declared import check_declared
-from .require import array_of, between, require
+from .require import array_of, between, check_declared, require
 
 FUNCTIONS = ("sample", "resume")
 """Functions whose calls a file may contain."""
 SHIFT_LIMIT = 1 << MAX_CATEGORIES
-"""Smallest integer that is no set of categories."""
+"""Smallest integer that is not a set of categories."""
 ROUNDING = 1e-6
 """Largest rounding error of the sum over some rows, relative to the sum over all."""
 
@@ -34,7 +33,7 @@ def check_draws(draws: Any, model: TreeModel) -> None:
     """Refuse trees that would lead out of their arrays, and values that are not numbers."""
     trees = draws.trees
     check_recorded_calls(draws.calls)
-    require(isinstance(trees, CodedTrees), "the trees are none")
+    require(isinstance(trees, CodedTrees), "the trees are missing")
     n_nodes, n_trees = len(trees.feature), len(trees.offset) - 1
     _check_trees(trees, model)
     array_of(draws.stats, "f", (n_nodes, int(model.leaf.n_stats(model.target))), "stats")
@@ -64,8 +63,8 @@ def _check_trees(trees: CodedTrees, model: TreeModel) -> None:
     inner, left = trees.feature != LEAF, trees.left
     require((trees.feature >= LEAF) & (trees.feature < q), none)
     for start, stop in pairwise(trees.offset.tolist()):
-        found, _ = find_disorder(trees.feature[start:stop], left[start:stop], trees.right[start:stop])
-        require(found == 0, none)
+        disorder, _ = find_disorder(trees.feature[start:stop], left[start:stop], trees.right[start:stop])
+        require(disorder == 0, none)
     nominal = np.append(model.columns.is_nominal[model.columns.source], False)[trees.feature]
     require(~inner | (nominal == (trees.categories >= 0)), "a split is of another kind than its column")
     n_codes = np.append(model.n_codes, 1)[trees.feature]
@@ -98,18 +97,18 @@ def _check_counts(draws: Any, model: TreeModel) -> None:
         array_of(getattr(draws, name), "i", (chains, length, len(draws.moves)), name)
         require(getattr(draws, name) >= 0, f"{name} is negative")
     require(draws.accepted <= draws.proposed, "more was accepted than proposed")
-    require(type(draws.seconds) is float and np.isfinite(draws.seconds), "the time is none")
+    require(type(draws.seconds) is float and np.isfinite(draws.seconds), "the time is not a number")
     array_of(draws.noise_variance, "f", (chains, length), "noise_variance")
     _check_weights(draws.weights_of_draw, (chains, length), model)
-    found = draws.tempering
-    if found is not None:
-        levels = found.betas.shape[-1]
+    tempering = draws.tempering
+    if tempering is not None:
+        levels = tempering.betas.shape[-1]
         shapes = {"betas": (chains, levels), "scores": (chains, length, levels), "round_trips": (chains,)}
         for name, shape in (shapes | {"swap_rates": (chains, levels - 1), "is_stump": (chains, length)}).items():
-            array_of(getattr(found, name), "fib", shape, name)
-            require(np.isfinite(getattr(found, name)), f"{name} is not finite")
-        for value in (found.log_evidence, found.log_evidence_se):
-            require(value is None or (isinstance(value, float) and np.isfinite(value)), "the evidence is none")
+            array_of(getattr(tempering, name), "fib", shape, name)
+            require(np.isfinite(getattr(tempering, name)), f"{name} is not finite")
+        for value in (tempering.log_evidence, tempering.log_evidence_se):
+            require(value is None or (isinstance(value, float) and np.isfinite(value)), "the evidence is not a number")
 
 
 def _unit_stats(units: Units, n_stats: int) -> np.ndarray:

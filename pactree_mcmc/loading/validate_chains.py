@@ -20,8 +20,7 @@ from ..posterior.draws import draws_of
 from ..posterior.joining import join_chains
 from ..tree.coded import CODED_NODE
 from ..tree.drawn import Course, Saved
-from .declared import check_declared
-from .require import require
+from .require import check_declared, require
 from .validate import check_draws, check_recorded_calls
 
 DECLARED = get_type_hints(ChainState, include_extras=True)
@@ -49,9 +48,9 @@ def check_course(course: Any, draws: Any, model: TreeModel) -> None:
 def check_kernel(kernel: Any) -> None:
     """Refuse a kernel that is not a mixture of moves whose names are known."""
     check_declared(kernel, Kernel, "the kernel")
-    known = [*STEPS, *(move.name for move in kernel.own)]
-    require(len(set(known)) == len(known), "a move has the name of another")
-    require([name in known for name in kernel.names], "the kernel has a move that is unknown")
+    names = [*STEPS, *(move.name for move in kernel.own)]
+    require(len(set(names)) == len(names), "a move has the name of another")
+    require([name in names for name in kernel.names], "the kernel has a move that is unknown")
     require(len(kernel.names) == len(kernel.weights) == len(kernel.given) > 0, "the kernel has no weights")
 
 
@@ -81,8 +80,10 @@ def _check_replica(replica: Replica, model: TreeModel, kernel: Kernel) -> None:
             kind, dtype, *axes = get_args(hint)
             hint = Annotated[(kind, dtype, *[1] * len(axes))]
         check_declared(array, hint, f"{name} of a chain", sizes)
-    given = (replica.noise is None, replica.weights is None)
-    require(given == (lowered.leaf.is_fixed, lowered.split_prior.is_fixed), "the state of a chain is of another model")
+    is_fixed = (replica.noise is None, replica.weights is None)
+    require(
+        is_fixed == (lowered.leaf.is_fixed, lowered.split_prior.is_fixed), "the state of a chain is of another model"
+    )
 
 
 def check_run(run: Any, model: TreeModel) -> Unfinished:

@@ -29,7 +29,7 @@ def check_parts(parts: ModelParts) -> None:
     kinds = ((parts, ModelParts), (parts.columns, Columns), (parts.target, Target), (parts.units, Units))
     kinds += ((parts.split_prior, SplitPrior), (parts.leaf, Leaf), (n, int), (p, int), (parts.scales, list))
     require([isinstance(value, kind) for value, kind in kinds], "a part of the model is missing")
-    require(hasattr(parts.tree_prior, "log_stop"), "the tree prior is none")
+    require(hasattr(parts.tree_prior, "log_stop"), "the tree prior is missing")
     columns, target = parts.columns, parts.target
     require(len(columns.names) == len(columns.categories) == p >= 1, "the columns are not those of the table")
     require([type(name) is str for name in columns.names], "a column has no name")
@@ -67,11 +67,11 @@ def check_parts(parts: ModelParts) -> None:
 
 def _check_regressors(parts: ModelParts) -> None:
     """Refuse columns of X other than those that the leaf reads."""
-    given, wanted = parts.target.regressors, parts.leaf.x_columns
-    require((given is None) == (wanted is None), "the leaf looks at other columns")
-    if given is not None:
-        array_of(given, "f", (parts.n_rows, len(wanted)), "regressors")
-        require(np.isfinite(given), "a regressor is not finite")
+    regressors, wanted = parts.target.regressors, parts.leaf.x_columns
+    require((regressors is None) == (wanted is None), "the leaf looks at other columns")
+    if regressors is not None:
+        array_of(regressors, "f", (parts.n_rows, len(wanted)), "regressors")
+        require(np.isfinite(regressors), "a regressor is not finite")
         parts.columns.ordered_places("x_columns", wanted)
 
 
@@ -93,14 +93,14 @@ def check_outline(outline: LeafOutline, target: Target) -> None:
 def check_splits_outline(outline: SplitsOutline, scales: Any, columns: Any) -> None:
     """Refuse an outline of a split prior that is malformed, or scales that do not fit it."""
     require(type(outline.name) is str and type(outline.by_depth) is bool, "the split prior has no name")
-    require(outline.over in ("feature", "cell"), "the split prior is over nothing known")
-    require(isinstance(outline.of, LocalCuts | GridCuts), "the split prior weighs nothing known")
+    require(outline.over in ("feature", "cell"), "the split prior has an unknown argument over")
+    require(isinstance(outline.of, LocalCuts | GridCuts), "the split prior weighs an unknown split prior")
     for what in ("params", "weights"):
         array_of(getattr(outline, what), "f", (-1,), what)
     require(isinstance(columns, Columns) and isinstance(scales, list), "a part of the model is missing")
     require(len(scales) == len(columns.categories), "there is a coordinate too many or too few")
     for scale, categories in zip(scales, columns.categories, strict=True):
-        require(isinstance(scale, Scale), "a scale is none")
+        require(isinstance(scale, Scale), "a scale is missing")
         _check_scale(scale, categories)
 
 
@@ -111,7 +111,7 @@ def _check_scale(scale: Any, categories: np.ndarray | None) -> None:
         require(finite and scale.lower < scale.upper and 1 <= scale.levels <= MAX_LEVELS, "a scale has no range")
         require(type(scale.levels) is int and categories is None, "a scale has no range")
         return
-    require(isinstance(scale, Scale) and type(scale.n_codes) is int, "a scale is none")
+    require(isinstance(scale, Scale) and type(scale.n_codes) is int, "a scale is missing")
     for ends in (scale.cuts, scale.low, scale.high):
         array_of(ends, "f", (-1,), "a scale")
         require(~np.isnan(ends), "a scale holds NaN")
@@ -168,8 +168,8 @@ def _check_sums(parts: ModelParts) -> None:
     require(np.abs(units.moments - again.moments) <= scale, "the units are not those of the rows")
     if target.classes is None:
         counted = number_target(target.values, target.weight, target.estimation, parts.leaf.needs_variance)
-        told, found = (target.center, target.variance), (counted.center, counted.variance)
-        require(np.allclose(told, found, rtol=1e-6, atol=1e-6 * counted.variance**0.5), "y has another mean")
+        stored, computed = (target.center, target.variance), (counted.center, counted.variance)
+        require(np.allclose(stored, computed, rtol=1e-6, atol=1e-6 * counted.variance**0.5), "y has another mean")
 
 
 def _check_bound(parts: ModelParts) -> None:
@@ -179,9 +179,11 @@ def _check_bound(parts: ModelParts) -> None:
     if model.shape is not None:
         assert isinstance(parts.split_prior, FixedTree)
         tree = parts.split_prior.tree
-        require(tree.feature < parts.n_features, "the fixed tree has about other features")
+        require(tree.feature < parts.n_features, "the fixed tree has other features")
         nominal = np.append(parts.columns.is_nominal, False)[tree.feature]
-        require((tree.feature == LEAF) | (nominal == (tree.categories >= 0)), "the fixed tree has otherwise")
+        require(
+            (tree.feature == LEAF) | (nominal == (tree.categories >= 0)), "the fixed tree has other kinds of splits"
+        )
     lowered = model.lowered
     for table in ("log_split", "log_stop", "log_forced"):
         require(~np.isnan(lowered.prior.table[table]), "the tree prior is not finite")

@@ -11,8 +11,7 @@ import numpy as np
 
 from ..core.checks import check_flag, in_words, read_numbers, refuse_other_rows
 from ..files.encoding import kept
-from ..files.store import AnyPath
-from ..files.write import write_parts
+from ..files.store import AnyPath, write_parts
 from ..table.coding import AnyScale, Scale, encode
 from ..table.columns import Columns, learn_columns
 from ..table.reader import Table

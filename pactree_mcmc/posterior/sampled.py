@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..core.checks import Seed, check_count, read_generator
-from ..files.store import AnyPath, check_target
-from ..files.write import write_parts
+from ..files.store import AnyPath, check_target, write_parts
 from ..model.leaf.distributions import Mixture
 from ..tree.arrays import add_predictions_into, leaf_values, leaves_reached
 from ..tree.drawn import RootKey, root_key

@@ -37,18 +37,18 @@ from ..tree.drawn import Saved
 OWN = ("order", "node", "stats", "box", "count", "beta", "moves")
 """Arrays of a state that a particle does not share: the others are scratch, or depend on cells and examples alone."""
 BETWEEN_MOVES = 1.5
-"""A population moves whenever its examples have become so many times more, too."""
+"""Factor by which the number of examples grows between two moves of a population that is not resampled."""
 GAP_BLOCKS = 10
-"""Blocks of proposals between two trees of a prior that can only be reached by a chain."""
+"""Blocks of proposals between two trees of a prior that only a chain can sample."""
 
 
 class Incoming(NamedTuple):
-    """The rows of S in the order in which they enter."""
+    """Rows of S in the order in which they enter."""
 
     unit: np.ndarray
     """(T,) int64."""
     own: UnitStats
-    """What each adds to its cell."""
+    """Contribution of each row to the statistics of its cell."""
 
 
 @jit
@@ -65,7 +65,7 @@ def weigh_rows(model: Any, rows: Any, first: int, last: int) -> None:
 
 @jit
 def enter_rows(model: Any, state: Any, rows: Any, first: int, last: int) -> float:
-    """Add the rows from ``first`` up to ``last`` to one tree; by how much its log score grows."""
+    """Add the rows from ``first`` up to ``last`` to one tree. Return the gain of its log score."""
     units, own, gain = model.units, rows.own, 0.0
     for i in range(first, last):
         u, node = rows.unit[i], np.int64(0)
@@ -84,7 +84,7 @@ def enter_rows(model: Any, state: Any, rows: Any, first: int, last: int) -> floa
 
 @jit
 def enter_all(walks: Any, rows: Any, first: int, last: int, stage: int, gain: np.ndarray) -> None:
-    """`enter_rows` for all trees, the gains into ``gain``; what was kept of cells at other stages is stale."""
+    """Call `enter_rows` for all trees, write the gains into ``gain``, and invalidate stored values of cells."""
     weigh_rows(walks[0].model, rows, first, last)
     for i in range(len(walks)):
         walk = walks[i]
@@ -94,7 +94,7 @@ def enter_all(walks: Any, rows: Any, first: int, last: int, stage: int, gain: np
 
 @jit
 def list_of(walk: Any) -> Any:
-    """A list that holds the walk."""
+    """Return a typed list that holds the walk."""
     out = List()
     out.append(walk)
     return out
@@ -102,7 +102,7 @@ def list_of(walk: Any) -> Any:
 
 @jit
 def put_walk(walks: Any, i: int, walk: Any) -> None:
-    """Put a walk into its place in a list, or at the end."""
+    """Put a walk into a list at place ``i``, or at the end."""
     if i == len(walks):
         walks.append(walk)
     else:
@@ -111,7 +111,7 @@ def put_walk(walks: Any, i: int, walk: Any) -> None:
 
 @jit
 def grow_prior(walk: Any, node: int) -> int:
-    """Grow a tree of a branching process from ``node`` on in preorder; -1 when done, else where there was no room."""
+    """Grow a tree of a branching process from ``node`` on in preorder. Return -1, or the node at which room ran out."""
     model, state, root = walk.model, walk.state, np.int64(0)
     while node != NONE:
         if is_leaf(state, node) and state.node[node].splittable:
@@ -126,41 +126,41 @@ def grow_prior(walk: Any, node: int) -> int:
 
 
 class StagePlan(NamedTuple):
-    """What one chain or population is to do."""
+    """Plan of one chain or population."""
 
     model: TreeModel
     kernel: Kernel
     seed: Any
     entering: np.ndarray
-    """Rows of S as they enter; shuffled anew if ``shuffle``."""
+    """Rows of S in the order in which they enter, unless ``shuffle`` is True."""
     shuffle: bool
     bounds: np.ndarray
-    """(stages,) examples that have entered at each stage: 0 first, all last."""
+    """(stages,) number of examples that have entered at each stage, from 0 to all."""
     draws: int
     steps: int
     particles: int
-    """0: one chain that moves at each stage."""
+    """Number of particles, or 0 for one chain that moves at each stage."""
     threshold: float
 
 
 class StageResult(NamedTuple):
-    """What one chain or population has done."""
+    """Result of one chain or population."""
 
     saved: Saved
-    """Draws, spread evenly over the stages."""
+    """Draws, evenly distributed over the stages."""
     stage: np.ndarray
-    """(draws,) examples that had entered at each draw."""
+    """(draws,) number of examples that had entered at each draw."""
     best: Saved | None
-    """The most probable tree at the last stage; None if it was not reached."""
+    """Most probable tree at the last stage, or None if the stage was not reached."""
     log_evidence: np.ndarray
-    """(stages,) of a population: log evidence of the examples that had entered; else empty."""
+    """(stages,) log evidence of the examples that had entered, for a population. Empty for a chain."""
     stump_fraction: float
     """Fraction of stumps in the population at the first stage."""
     n_resampled: int
 
 
 class Stages:
-    """One chain, or a population, taken through the stages."""
+    """Chain or population that goes through the stages."""
 
     def __init__(self, plan: StagePlan) -> None:
         self.plan, self.rng = plan, np.random.default_rng(plan.seed)
@@ -178,7 +178,7 @@ class Stages:
         self.stump_fraction = float(np.mean([chain.state.count[N_NODES] == 1 for chain in self.chains]))
 
     def _draw_first_trees(self) -> None:
-        """The stage of no examples is the prior."""
+        """Draw the trees of the stage without examples from the prior."""
         model, before = self.plan.model, None
         for chain in self.chains:
             if isinstance(model.tree_prior, LeafPenalty):
@@ -196,14 +196,14 @@ class Stages:
         self._list_walks()
 
     def _list_walks(self) -> None:
-        """The trees as compiled code takes them all at once."""
+        """Update the list of trees that compiled code takes."""
         if not hasattr(self, "walks"):
             self.walks = list_of(self.chains[0].walk)
         for i, chain in enumerate(self.chains):
             put_walk(self.walks, i, chain.walk)
 
     def run(self, stop: Event | None = None) -> StageResult:
-        """Through all stages, or until ``stop`` is set."""
+        """Take the trees through all stages, or until ``stop`` is set."""
         with cells_named(self.plan.model, self.chains):
             return self._run(stop)
 
@@ -259,24 +259,24 @@ class Stages:
         self.n_proposed += n
 
     def _resample(self) -> None:
-        """Systematic resampling; trees that stay keep their places."""
+        """Resample systematically. Trees that stay keep their places."""
         chosen = systematic(self.rng, self.weight, len(self.chains))
         copies = np.bincount(chosen, minlength=len(self.chains))
-        gone = iter(np.flatnonzero(copies == 0).tolist())
+        dropped = iter(np.flatnonzero(copies == 0).tolist())
         for i in np.flatnonzero(copies > 1).tolist():
             for _ in range(int(copies[i]) - 1):
-                receive(self.chains[next(gone)], self.chains[i])
+                receive(self.chains[next(dropped)], self.chains[i])
         self.weight[:] = 1.0 / len(self.chains)
         self.n_resampled += 1
 
     def _save_while_moving(self, times: np.ndarray, n: int) -> None:
         """Make ``n`` proposals, saving draws at the given fractions of them."""
-        made = 0
+        done = 0
         for at in (times * n).astype(int).tolist():
-            self._propose(at - made)
+            self._propose(at - done)
             self._save(self.chains[0])
-            made = at
-        self._propose(n - made)
+            done = at
+        self._propose(n - done)
         put_walk(self.walks, 0, self.chains[0].walk)
 
     def _save_some(self, n: int) -> None:
@@ -299,7 +299,7 @@ class Stages:
 
 
 def moves_between(first: int, last: int) -> bool:
-    """Whether the number of examples that have entered passes a power of `BETWEEN_MOVES`, from ``first`` to ``last``.
+    """Return True if the number of entered examples passes a power of `BETWEEN_MOVES` from ``first`` to ``last``.
 
     Moved after resampling alone, populations that happen to be even would stay as they are, and be too near to the
     prior: a bias of the order of one over the number of particles.
@@ -314,14 +314,15 @@ def run_stages(plan: StagePlan) -> StageResult:
 
 
 def _before_the_first(model: TreeModel, order: np.ndarray) -> tuple[Lowered, Incoming]:
-    """The model in which S weighs nothing, in arrays of its own, and the rows of S."""
+    """Return the model in which S has no weight, in arrays of its own, and the rows of S."""
     target, units = model.target, model.units
     weight, moments, label = target.weights, np.zeros((2, 1)), np.zeros(1, dtype=np.uint16)
     if units.counts:
         label = model.leaf.labels(target)[order].astype(np.uint16)
     else:
-        given, moments = model.leaf.moments(target)
-        weight, moments = np.ones(model.n_rows) if given is None else given, np.ascontiguousarray(moments[:, order])
+        row_weight, moments = model.leaf.moments(target)
+        weight, moments = np.ones(model.n_rows) if row_weight is None else row_weight, moments[:, order]
+        moments = np.ascontiguousarray(moments)
     unit = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
     own = UnitStats(units.counts, label, np.array(weight[order], dtype=np.float64), -1, moments)
     before = np.array(weight, dtype=np.float64)
@@ -339,7 +340,7 @@ def _is_conditioned(model: TreeModel) -> bool:
 
 
 def twin(chain: Chain) -> Chain:
-    """A chain in the same state that shares the model, the tables by cell and the scratch."""
+    """Return a chain in the same state that shares the model, the stored values of cells and the scratch arrays."""
     other = copy.copy(chain)
     other.state = chain.state._replace(**{name: getattr(chain.state, name).copy() for name in OWN})
     other._pack()
@@ -358,7 +359,7 @@ def receive(chain: Chain, source: Chain) -> None:
 
 
 def systematic(rng: np.random.Generator, probability: np.ndarray, n: int) -> np.ndarray:
-    """``n`` indices, each expected ``n * probability`` times, with one uniform number for all."""
+    """Return ``n`` indices, each expected ``n * probability`` times, from one uniform number."""
     ends = np.cumsum(probability)
     places = (np.arange(n) + rng.random()) / n * ends[-1]
     return np.minimum(np.searchsorted(ends, places, side="right"), len(ends) - 1)

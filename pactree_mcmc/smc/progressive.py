@@ -28,7 +28,7 @@ from .population import StagePlan, StageResult, Stages, run_stages
 
 ENGINES = ("smc", "mcmc")
 MOST_STAGES = 2000
-"""Stages made unless ``block`` says otherwise."""
+"""Largest number of stages unless ``block`` is given."""
 
 
 def progressive_mixture(
@@ -46,7 +46,7 @@ def progressive_mixture(
     rng: Seed = None,
     executor: Executor | None = None,
 ) -> ProgressiveSample:
-    """Mean of the posteriors after 0, 1, ..., all test examples, by Monte Carlo (Blanchard 1999, section 6).
+    """Estimate the mean of the posteriors after 0, 1, ..., all test examples (Blanchard 1999, section 6).
 
     With a frozen leaf model the rows of E (``estimation=`` of the model) determine the leaves, and those of S enter one
     by one; rows of weight zero add no stage. Other leaf models have no E: all rows enter in turn, and a stage predicts
@@ -56,16 +56,16 @@ def progressive_mixture(
     Parameters
     ----------
     model : TreeModel
-        With any split prior and tree prior, and a leaf model whose tree score is a sum over leaves.
+        Model with any split prior and tree prior, and a leaf model whose tree score is a sum over leaves.
     engine : {"smc", "mcmc"}, default "smc"
         "smc": a population of trees is weighted by how well each predicts the example that enters; when the weights
         have become too unequal it is resampled and moved (Chopin 2002), and moved whenever the examples have become
         1.5 times as many. "mcmc": the method of the paper: a single tree, moved a fixed number of times after each
         example; biased, because it never quite reaches equilibrium, see docs/progressive.md.
     chains : int, default 8
-        Independent repetitions, >= 2, whose spread is the Monte-Carlo error.
+        Number of independent repetitions, >= 2, whose spread is the Monte-Carlo error.
     draws : int, default 1000
-        Trees kept per repetition, >= 1, spread evenly over the stages.
+        Number of trees saved per repetition, >= 1, spread evenly over the stages.
     steps : int, optional
         Number of proposals, >= 1: for "mcmc" after each example, default 20; for "smc" in each tree each time,
         default 100.
@@ -78,13 +78,14 @@ def progressive_mixture(
         with an error of the order of ``block`` over the number of examples. Default: 1 up to 2,000 examples, above
         that such that there are 2,000 stages.
     shuffle : bool, default False
-        Whether the examples enter in a random order in each repetition (the symmetric version) or in that of the data.
+        True if the examples enter in a random order in each repetition (the symmetric version), False if they enter in
+        the order of the data.
     kernel : str or {move: weight}, default "default"
         The moves, as for `sample`; "default" is "local".
     rng : int, SeedSequence, Generator, sequence of these, or None
         Source of randomness, as for `sample`.
     executor : concurrent.futures.Executor, optional
-        Runs the repetitions, each as one task. Default: threads, as many as there are cores.
+        Executor of the repetitions, each of which is one task. Default: threads, one per core.
 
     Returns
     -------
@@ -125,11 +126,10 @@ def progressive_mixture(
     check_choice("engine", engine, ENGINES)
     check_flag("shuffle", shuffle)
     least = {"chains": 2, "draws": 1, "steps": 1, "particles": 2, "block": 1}
-    given = {"chains": chains, "draws": draws, "steps": steps, "particles": particles, "block": block}
-    for name, value in given.items():
-        if value is None and name in ("steps", "block"):
-            continue
-        check_count(name, value, least[name])
+    counts = {"chains": chains, "draws": draws, "steps": steps, "particles": particles, "block": block}
+    for name, value in counts.items():
+        if value is not None or name not in ("steps", "block"):
+            check_count(name, value, least[name])
     check_number("threshold", threshold, "0 < threshold <= 1", 5e-324, 1.0)
     if not model.leaf.separates:
         raise ValueError(
@@ -165,7 +165,7 @@ def progressive_mixture(
 
 
 def rows_of_s(model: TreeModel) -> np.ndarray:
-    """Rows that enter one by one, in the order of the data."""
+    """Return the rows that enter one by one, in the order of the data."""
     if len(model.counted_rows) == 0:
         raise ValueError("S is empty: every row is in E or of weight zero; leave some rows to weigh the trees.")
     return model.counted_rows
@@ -238,8 +238,8 @@ class ProgressiveSample(SampledPosterior):
         post = join_as(cls, model, [r.saved for r in results], moves, seconds, by_stats=True)
         post.stage = np.array([result.stage for result in results])
         post.n_resampled = np.array([result.n_resampled for result in results])
-        found = [result.best for result in results if result.best is not None]
-        post._best = join_as(SampledPosterior, model, found, moves, 0.0, by_stats=True) if found else None
+        best = [result.best for result in results if result.best is not None]
+        post._best = join_as(SampledPosterior, model, best, moves, 0.0, by_stats=True) if best else None
         by_stage = np.array([result.log_evidence for result in results])
         fractions = np.array([result.stump_fraction for result in results])
         post._log_evidence, post._log_evidence_se = _joined_evidence(model, by_stage, fractions)
@@ -254,7 +254,7 @@ class ProgressiveSample(SampledPosterior):
 
     @property
     def log_evidence_se(self) -> float | None:
-        """Standard error of the log evidence, from the variance between repetitions; None where it was not estimated.
+        """Standard error of the log evidence, from the variance between repetitions; None if it was not estimated.
 
         It is multiplied by half the quantile of Student's t, so that plus or minus two of it cover 95 %; the factor is
         large for few repetitions (``chains``), 6.4 for two of them, 1.2 for eight.
@@ -262,7 +262,7 @@ class ProgressiveSample(SampledPosterior):
         return self._log_evidence_se
 
     def map_tree(self) -> Tree:
-        """The most probable of the trees found at the last stage.
+        """Return the most probable of the trees visited at the last stage.
 
         Raises
         ------
@@ -274,7 +274,7 @@ class ProgressiveSample(SampledPosterior):
         return self._best.map_tree()
 
     def predict_proba_se(self, X: Any) -> np.ndarray:
-        """Returns the Monte-Carlo standard error (n, K) of `predict_proba`, from the variance between repetitions.
+        """Return the Monte-Carlo standard error (n, K) of `predict_proba`, from the variance between repetitions.
 
         Raises
         ------
@@ -286,7 +286,7 @@ class ProgressiveSample(SampledPosterior):
         return self._values_se(self.model.columns.numbers(X))
 
     def predict_se(self, X: Any) -> np.ndarray:
-        """Returns the Monte-Carlo standard error (n,) of the predictive means of a regression.
+        """Return the Monte-Carlo standard error (n,) of the predictive means of a regression.
 
         Raises
         ------
@@ -307,7 +307,7 @@ class ProgressiveSample(SampledPosterior):
 def _joined_evidence(
     model: TreeModel, by_stage: np.ndarray, stump_fraction: np.ndarray
 ) -> tuple[float | None, float | None]:
-    """Returns the log of the mean evidence of the repetitions, and its standard error."""
+    """Return the log of the mean evidence of the repetitions, and its standard error."""
     if by_stage.shape[1] == 0:
         return None, None
     mass, fraction = prior_mass(model), float(stump_fraction.mean())

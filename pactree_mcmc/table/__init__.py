@@ -1,1 +1,1 @@
-"""What a row is: columns, categories, missing cells, and the coding of features."""
+"""Tables: columns, categories, missing cells, and the coding of features."""

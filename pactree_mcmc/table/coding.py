@@ -1,7 +1,7 @@
-"""The one coding of the features: small unsigned integers against each feature's cut points.
+"""Coding of the features as small unsigned integers by each feature's cut points.
 
 Code ``c`` of an ordered feature lies between cut ``c - 1`` (excluded) and cut ``c`` (included), so that
-``x <= cuts[a]`` and ``code <= a`` say the same. The code of a nominal feature is the index of its category.
+``x <= cuts[a]`` and ``code <= a`` are equivalent. The code of a nominal feature is the index of its category.
 
 A feature with missing values has two coordinates (see `Columns`): missing values are -inf in one, +inf in the other.
 Under local cuts they have a code of their own there, so that a cut may separate them from all other values; otherwise
@@ -63,11 +63,11 @@ class Scale(NamedTuple):
         return out
 
     def numbers(self, codes: np.ndarray) -> np.ndarray:
-        """A value of each code."""
+        """Return a value of each code."""
         return (self.low if len(self.low) else np.append(self.cuts, np.inf))[codes]
 
     def cut_of(self, threshold: float) -> int | None:
-        """Largest code that goes left under ``threshold`` (-1: none); None if it is no cut of this scale.
+        """Return the largest code that goes left under ``threshold``, -1 if no code does, None if it is not a cut.
 
         NaN is the split of missing from known values.
         """
@@ -100,7 +100,7 @@ class DyadicScale:
         return 1 << self.levels
 
     def threshold(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Thresholds of splits ``code <= cut``."""
+        """Return the thresholds of splits ``code <= cut``."""
         fraction = (np.asarray(cut, dtype=np.float64) + 1.0) / self.n_codes
         return self.lower * (1.0 - fraction) + self.upper * fraction
 
@@ -109,11 +109,11 @@ class DyadicScale:
         return np.full((len(cut), 2), np.nan)
 
     def numbers(self, codes: np.ndarray) -> np.ndarray:
-        """A value of each code."""
+        """Return a value of each code."""
         return self.threshold(codes, codes)
 
     def cut_of(self, threshold: float) -> int | None:
-        """Largest code that goes left under ``threshold``; None if it is no cut of this scale."""
+        """Return the largest code that goes left under ``threshold``, or None if it is not a cut of this scale."""
         low, high = 0, self.n_codes
         while high - low >= 2:
             middle = (low + high) // 2
@@ -124,7 +124,7 @@ class DyadicScale:
         return None
 
     def encode(self, x: np.ndarray) -> np.ndarray:
-        """Codes of values ``x``, those outside the bounds in the outermost cells.
+        """Return the codes of values ``x``. Values outside the bounds get the codes of the outermost cells.
 
         One midpoint after another, as down a tree, so that codes and thresholds agree where rounding makes thresholds
         equal.
@@ -134,7 +134,7 @@ class DyadicScale:
 
 @jit
 def dyadic_codes(x: np.ndarray, lower: float, upper: float, levels: int) -> np.ndarray:
-    """Codes of values by midpoints, the highest bit first; thresholds as `DyadicScale.threshold` has them."""
+    """Return the codes of values by midpoints, the highest bit first, as `DyadicScale.threshold` has them."""
     out = np.empty(len(x), dtype=np.int64)
     n_codes = np.int64(1) << levels
     for i in range(len(x)):
@@ -152,17 +152,17 @@ AnyScale = Scale | DyadicScale
 
 
 def nominal_scale(n_categories: int) -> Scale:
-    """Scale of a nominal feature: codes without cuts."""
+    """Return the scale of a nominal feature, codes without cuts."""
     return Scale(np.empty(0), np.empty(0), np.empty(0), n_categories)
 
 
 def given_scale(cuts: np.ndarray) -> Scale:
-    """Scale with the thresholds ``cuts``."""
+    """Return the scale with the thresholds ``cuts``."""
     return Scale(np.array(cuts, dtype=np.float64), np.empty(0), np.empty(0), len(cuts) + 1)
 
 
 def local_scale(x: np.ndarray, max_cuts: int | None) -> Scale:
-    """Scale with a code for each distinct value, or for each of the bins between at most ``max_cuts`` quantiles.
+    """Return a scale with a code for each distinct value, or for each bin between at most ``max_cuts`` quantiles.
 
     Infinite values have bins of their own.
     """
@@ -177,7 +177,7 @@ def local_scale(x: np.ndarray, max_cuts: int | None) -> Scale:
 
 
 def quantile_scale(x: np.ndarray, max_cuts: int) -> Scale:
-    """Scale with at most ``max_cuts`` cuts at quantiles of finite ``x``, each midway between neighbouring values."""
+    """Return a scale with at most ``max_cuts`` cuts at quantiles of finite ``x``, each midway between neighbours."""
     first = quantile_starts(x[np.isfinite(x)], max_cuts)
     cut = first.starts[1:]
     return given_scale(midpoint(first.values[cut - 1], first.values[cut]))
@@ -189,7 +189,7 @@ class _Bins(NamedTuple):
 
 
 def quantile_starts(x: np.ndarray, max_cuts: int | None) -> _Bins:
-    """Distinct values of ``x`` and the index of the first one of each bin; all bins hold about as many rows."""
+    """Return the distinct values of ``x`` and the index of the first of each bin. Bins have about as many rows."""
     values, counts = np.unique(x, return_counts=True)
     if max_cuts is None or len(values) <= max_cuts + 1:
         return _Bins(values, np.arange(len(values)))
@@ -206,7 +206,7 @@ def midpoint(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def code_type(n_codes: int, n_rows: int) -> type:
-    """The smallest unsigned integers that fit, but of two bytes at least below ``MANY_ROWS``.
+    """Return the smallest unsigned integer type that fits, but of two bytes at least below ``MANY_ROWS``.
 
     Code is compiled separately for each width, which costs more time than a small table can save.
     """
@@ -216,7 +216,7 @@ def code_type(n_codes: int, n_rows: int) -> type:
 
 
 def encode(table: Table, columns: Columns, scales: list[AnyScale]) -> np.ndarray:
-    """Codes (p, n) of the training ``table`` in small unsigned integers."""
+    """Return the codes (p, n) of the training ``table`` in small unsigned integers."""
     kind = code_type(max(s.n_codes for s in scales), table.n_rows)
     codes: np.ndarray = np.empty((len(scales), table.n_rows), dtype=kind)
     for c, (k, scale) in enumerate(zip(columns.source, scales, strict=True)):

@@ -21,27 +21,27 @@ from .reader import Table, _holds_text, _is_categorical, listed
 from .values import levels_of, ordered_values, read_ordered
 
 MISSING = ("error", "branch")
-"""What may be done about missing values."""
+"""Choices for the treatment of missing values."""
 MOST_LISTED = 8
-"""Columns that one error names."""
+"""Largest number of columns that one error names."""
 
 
 @kept
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Names and categories of the features, learnt from the training table.
+    """Names and categories of the features of the training table.
 
     Attributes
     ----------
     names : tuple of str
         Column names; ``x0, x1, ...`` when X has none.
     named : bool
-        Whether the names come from the table, so that prediction can select columns by name.
+        True if the names come from the table, so that prediction can select columns by name.
     categories : tuple
         For each feature the sorted array of its categories, or None if it is ordered; a missing value is the category
         None, which comes last. A column with more than 63 categories has groups of neighbouring ones (`groups`).
     branches : bool
-        Whether values may be missing: each split then says which side they go.
+        True if values may be missing. Each split then has a side for them.
     twins : tuple of int
         Ordered features with missing values in the training table. Such a feature has two *coordinates*: its own, in
         which missing values are below all others, and a second one, after those of all features, in which they are
@@ -68,7 +68,7 @@ class Columns:
 
     @property
     def is_nominal(self) -> np.ndarray:
-        """Boolean array (p,): which features are nominal."""
+        """Boolean array (p,): True for nominal features."""
         return np.array([c is not None for c in self.categories], dtype=np.bool_)
 
     @property
@@ -87,39 +87,39 @@ class Columns:
 
     @property
     def twin(self) -> np.ndarray:
-        """(q,) int64: the other coordinate of the same feature; itself where there is none."""
+        """(q,) int64: the other coordinate of the same feature, or the coordinate itself if it is the only one."""
         out = np.arange(self.n_features + len(self.twins))
         for j, k in enumerate(self.twins):
             out[k], out[self.n_features + j] = self.n_features + j, k
         return out
 
     def coordinate(self, feature: Any, missing_left: Any) -> np.ndarray:
-        """Coordinate of ordered splits on ``feature`` that send missing values left, or right; arrays too."""
+        """Return the coordinate of ordered splits on ``feature`` (also an array) by the side of missing values."""
         feature, to_right = np.asarray(feature), ~np.asarray(missing_left, dtype=np.bool_)
         return np.where((feature >= 0) & to_right & np.isin(feature, self.twins), self.twin[feature], feature)
 
     def ordered_coordinate(self, raw: Any, c: int) -> np.ndarray:
-        """Values (n,) of an ordered coordinate, from the raw column of its feature; missing ones are infinite."""
+        """Return the values (n,) of an ordered coordinate from the raw column. Missing ones are infinite."""
         k = self.source[c]
         values = ordered_values(raw, self.names[k], self.branches)
         return in_coordinate(values, c >= self.n_features) if k in self.twins else values
 
     def ordered_places(self, argument: str, chosen: Iterable[Any]) -> list[int]:
-        """Places of ordered columns given by name or index; a ValueError names those that are none."""
+        """Return the places of ordered columns chosen by name or index. A ValueError names a wrong one."""
         out = []
         for column in chosen:
-            known = self.names.index(column) if column in self.names else column
-            if not is_integer(known) or not 0 <= known < self.n_features:
+            place = self.names.index(column) if column in self.names else column
+            if not is_integer(place) or not 0 <= place < self.n_features:
                 raise ValueError(
                     f"{argument}: {column!r} is not a column; X has {self.n_features}: {in_words(self.names)}."
                 )
-            if self.categories[known] is not None:
-                raise ValueError(f"{argument}: column {self.names[known]!r} is nominal; give columns of numbers.")
-            out.append(int(known))
+            if self.categories[place] is not None:
+                raise ValueError(f"{argument}: column {self.names[place]!r} is nominal; give columns of numbers.")
+            out.append(int(place))
         return out
 
     def ordered_values(self, raw: Any, k: int) -> np.ndarray:
-        """Values (n,) of an ordered column, none of which may be missing."""
+        """Return the values (n,) of an ordered column, which may have no missing value."""
         values = ordered_values(raw, self.names[k], self.branches)
         if np.isnan(values).any():
             row = int(np.argmax(np.isnan(values)))
@@ -127,7 +127,7 @@ class Columns:
         return values
 
     def in_coordinates(self, numbers: np.ndarray) -> np.ndarray:
-        """Rows of numbers (n, p) by coordinate, (n, q)."""
+        """Return rows of numbers (n, p) by coordinate, (n, q)."""
         if not self.twins:
             return numbers
         out = numbers[:, self.source]
@@ -144,7 +144,7 @@ class Columns:
         return frozenset(label for category in chosen for label in labels_of(category))
 
     def numbers(self, X: Any) -> np.ndarray:
-        """Table ``X`` as float64 (n, p): ordered values as they are, categories by index, unseen ones as -1.
+        """Return table ``X`` as float64 (n, p): ordered values as they are, categories by index, unseen ones as -1.
 
         Missing ordered values are NaN, if values may be missing.
 
@@ -157,14 +157,14 @@ class Columns:
             infinity, unknown levels, or another kind of data than the model; the message names all of these columns.
         """
         table = Table(X)
-        where = self._places(table)
+        places = self._places(table)
         array, plain = table.array, not self.is_nominal.any() and self.is_plain
         if array is not None and plain and array.dtype == np.float64 and np.isfinite(array).all():
             return np.ascontiguousarray(array)
         out = np.empty((table.n_rows, self.n_features), dtype=np.float64)
 
         def read(k: int) -> None:
-            raw, name, categories = table.column(where[k]), self.names[k], self.categories[k]
+            raw, name, categories = table.column(places[k]), self.names[k], self.categories[k]
             if categories is not None:
                 out[:, k] = category_codes(nominal_labels(raw, name, self.branches, is_new=True), categories)
                 return
@@ -174,7 +174,7 @@ class Columns:
         return out
 
     def _places(self, table: Table) -> list[int]:
-        """Where each feature stands in another table: by name where both have names."""
+        """Return the place of each feature in another table, by name if both have names."""
         if self.named and table.names is not None:
             missing = [name for name in self.names if name not in table.names]
             if missing:
@@ -191,7 +191,7 @@ class Columns:
 
 
 def in_coordinate(values: np.ndarray, above: bool) -> np.ndarray:
-    """Values of a feature in one of its two coordinates: missing ones above or below all others."""
+    """Return values of a feature in one of its two coordinates: missing ones are above or below all others."""
     return np.where(np.isnan(values), np.inf if above else -np.inf, values)
 
 
@@ -245,7 +245,7 @@ def _learn_categories(raw: Any, name: str, may_lack: bool) -> np.ndarray:
 
 
 def for_each_column(reads: Iterable[Callable[[], Any]]) -> list:
-    """Returns the results of these calls, one a column; the errors of all that fail are joined in one ValueError."""
+    """Return the results of these calls, one per column. Join the errors of all that fail in one ValueError."""
     out, wrong = [], []
     for read in reads:
         try:

@@ -54,8 +54,8 @@ def group_categories(labels: np.ndarray, n_rows: np.ndarray) -> np.ndarray:
         middle = (low + high) // 2
         low, high = (low, middle) if len(_group_starts(below, middle, most)) <= most else (middle, high)
     starts = _group_starts(below, high, most)
-    known = labels.tolist()
-    groups = [known[a:b] for a, b in zip(starts, [*starts[1:], n], strict=True)] + [[None]] * lacks
+    plain = labels.tolist()
+    groups = [plain[a:b] for a, b in zip(starts, [*starts[1:], n], strict=True)] + [[None]] * lacks
     out = np.empty(len(groups), dtype=object)
     out[:] = [group[0] if len(group) == 1 else CategoryGroup(tuple(group)) for group in groups]
     return out

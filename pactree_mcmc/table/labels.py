@@ -41,31 +41,29 @@ def nominal_labels(raw: Any, name: str, may_lack: bool = False, *, is_new: bool 
 
 
 def is_missing(label: Any) -> bool:
-    """Whether a label is None, NaN or the NA of pandas, which equals nothing."""
+    """Return True if a label is None, NaN or the NA of pandas."""
     return label is None or type(label).__name__ == "NAType" or differs_from_itself(label)
 
 
 def refuse_missing(y: Any) -> None:
-    """Refuse labels or numbers with a missing one (None, NaN, NA), naming its row. None alone means that y is
-    missing.
-    """
+    """Refuse labels or numbers with a missing one (None, NaN, NA), and name its row. ``y`` may be None."""
     if y is None:
         return
     labels = read_array("y", y)
     if labels.dtype.kind == "f":
-        gone = np.isnan(labels).ravel()
+        missing = np.isnan(labels).ravel()
     elif labels.dtype.kind == "O":
-        gone = np.array([is_missing(label) for label in labels.ravel().tolist()], dtype=np.bool_)
+        missing = np.array([is_missing(label) for label in labels.ravel().tolist()], dtype=np.bool_)
     else:
         return
-    if gone.any():
-        rest = int(gone.sum()) - 1
+    if missing.any():
+        rest = int(missing.sum()) - 1
         more = f" and in {rest} more" if rest else ""
-        raise ValueError(f"y is missing in row {int(np.argmax(gone))}{more}; give it a label, or drop the row.")
+        raise ValueError(f"y is missing in row {int(np.argmax(missing))}{more}; give it a label, or drop the row.")
 
 
 def differs_from_itself(label: Any) -> bool:
-    """Whether a label is a NaN of any kind."""
+    """Return True if a label is a NaN of any type."""
     try:
         return bool(label != label)
     except Exception:
@@ -82,7 +80,7 @@ def category_codes(labels: np.ndarray, categories: np.ndarray) -> np.ndarray:
 
 
 def hashable(labels: list) -> list:
-    """Labels that can be looked up; a ValueError names the type of one that cannot."""
+    """Return the labels if all can be looked up. A ValueError names the type of one that cannot."""
     for label in labels:
         try:
             hash(label)
@@ -94,7 +92,7 @@ def hashable(labels: list) -> list:
 
 
 def sorted_unique(labels: np.ndarray) -> np.ndarray:
-    """The distinct labels in order, a missing one last."""
+    """Return the distinct labels in order, a missing one last."""
     if labels.dtype.kind != "O":
         return np.unique(labels)
     distinct = _set_of(labels.tolist())

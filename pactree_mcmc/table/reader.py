@@ -1,4 +1,4 @@
-"""Arrays, pandas and polars frames, read alike column by column."""
+"""Uniform reading of arrays, pandas and polars frames, column by column."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Table:
             raise ValueError(f"column name {twice!r} occurs more than once in X; give each column its own name.")
 
     def column(self, k: int) -> Any:
-        """Column ``k`` as the table holds it."""
+        """Return column ``k`` as the table holds it."""
         if self.array is not None:
             return self.array[:, k]
         return self.frame.iloc[:, k] if hasattr(self.frame, "iloc") else self.frame.to_series(k)
 
     def take(self, rows: Any) -> Any:
-        """The rows given by a slice or an index array, as the table holds them."""
+        """Return the rows selected by a slice or an index array, as the table holds them."""
         if self.array is not None:
             return self.array[rows]
         return self.frame.iloc[rows] if hasattr(self.frame, "iloc") else self.frame[rows]
@@ -45,7 +45,7 @@ class Table:
 
 
 def listed(name: str, items: Any) -> list:
-    """One item, or several, as a list."""
+    """Return one item, or several, as a list."""
     if isinstance(items, str | numbers.Integral):
         return [items]
     if isinstance(items, list | tuple | set | frozenset | range) and len(items) <= MOST_NAMED:
@@ -88,7 +88,7 @@ def holds_categories(X: Any) -> bool:
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a pandas or polars frame."""
+    """Return True if X is a pandas or polars frame."""
     module = type(X).__module__.partition(".")[0]
     if type(X).__name__ == "LazyFrame":  # asking it for its columns may cost as much as reading them
         return False

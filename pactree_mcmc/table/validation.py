@@ -37,7 +37,7 @@ def _refuse_rounded(X: Any) -> None:
 
 
 def read_column(y: Any, **settings: Any) -> Any:
-    """`column_or_1d`, likewise."""
+    """Return the result of `column_or_1d`, with a ValueError for values that cannot be used."""
     return _checked(column_or_1d, y, given=(y,), **settings)
 
 

@@ -215,11 +215,11 @@ def _level_values(raw: Any, name: str, levels: tuple, may_lack: bool) -> np.ndar
     for row, label in enumerate(raw.to_list() if hasattr(raw, "to_list") else raw.tolist()):
         if is_missing(label):
             continue
-        known = plain_level(label)
-        at = place.get(known, place.get(str(known)))
+        level = plain_level(label)
+        at = place.get(level, place.get(str(level)))
         if at is None:
             raise ValueError(
-                f"column {name!r} holds {in_words(known)} in row {row}, which is not one of the levels of the model, "
+                f"column {name!r} holds {in_words(level)} in row {row}, which is not one of the levels of the model, "
                 f"{', '.join(map(str, levels))}; give one of these"
                 f"{', or None' if may_lack else ', or build the model with all levels in the dtype'}."
             )
@@ -229,8 +229,8 @@ def _level_values(raw: Any, name: str, levels: tuple, may_lack: bool) -> np.ndar
 
 def _of_objects(values: np.ndarray, name: str, built: Kind | None) -> tuple[np.ndarray, Kind]:
     """Return a column of Python objects as numbers, NaN if missing, and its kind."""
-    known = np.array([not is_missing(value) for value in values.tolist()], dtype=np.bool_)
-    entries = values[known].tolist()
+    present = np.array([not is_missing(value) for value in values.tolist()], dtype=np.bool_)
+    entries = values[present].tolist()
     frequencies = {getattr(value, "freqstr", None) for value in entries}
     if len(frequencies) == 1 and None not in frequencies:
         import pandas as pd
@@ -242,16 +242,16 @@ def _of_objects(values: np.ndarray, name: str, built: Kind | None) -> tuple[np.n
                 raise ValueError(
                     f"column {name!r} mixes times with and without a time zone; give all one or the other."
                 )
-            made = np.array([convert(value) for value in entries])
-            out = np.full(len(values), np.array("NaT", dtype=made.dtype))
-            out[known] = made
+            ticks = np.array([convert(value) for value in entries])
+            out = np.full(len(values), np.array("NaT", dtype=ticks.dtype))
+            out[present] = ticks
             return _of_ticks(out, name, built, getattr(entries[0], "tzinfo", None) is not None)
     out = np.full(len(values), np.nan)
-    for row in np.flatnonzero(known).tolist():
+    for row in np.flatnonzero(present).tolist():
         out[row] = _real(values[row], row, name, built)
     fractions = any(isinstance(value, decimal.Decimal | numbers.Rational) and not is_whole(value) for value in entries)
     if fractions and built is None:
-        _refuse_merged(values[known], out[known], name)
+        _refuse_merged(values[present], out[present], name)
     return out, TRUTH if all(isinstance(value, bool | np.bool_) for value in entries) else NUMBER
 
 

@@ -132,13 +132,13 @@ def digits_that_separate(values: Iterable[float], least: int = SHORT) -> int:
     A text is off its value by at most a tenth of the smallest difference between two values. Values that agree in 13
     digits count as equal.
     """
-    known = np.unique([float(f"{x:.{EQUAL_DIGITS}g}") for x in values if math.isfinite(x)])
-    if len(known) < 2:
+    numbers = np.unique([float(f"{x:.{EQUAL_DIGITS}g}") for x in values if math.isfinite(x)])
+    if len(numbers) < 2:
         return least
     with np.errstate(over="ignore"):
-        allowed = float(np.diff(known).min()) / 10.0
+        allowed = float(np.diff(numbers).min()) / 10.0
     for digits in range(least, MOST_DIGITS):
-        if all(abs(float(figure(x, digits)) - x) <= allowed for x in known.tolist()):
+        if all(abs(float(figure(x, digits)) - x) <= allowed for x in numbers.tolist()):
             return digits
     return MOST_DIGITS
 
@@ -157,9 +157,9 @@ def digits_of_range(values: np.ndarray, least: int = 5) -> int:
 
 def figures(values: Iterable[float], least: int = SHORT) -> list[str]:
     """Return numbers as text with the digits that `digits_that_separate` finds for all of them."""
-    known = list(values)
-    digits = digits_that_separate(known, least)
-    return [figure(x, digits) for x in known]
+    numbers = list(values)
+    digits = digits_that_separate(numbers, least)
+    return [figure(x, digits) for x in numbers]
 
 
 def count_text(n: float, name: str = "row") -> str:

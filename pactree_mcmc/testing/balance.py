@@ -1,4 +1,4 @@
-"""check_balance: whether a move leaves the posterior invariant, by its full transition matrix."""
+"""Implementation of `check_balance`: the full transition matrix of a move on a small model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .spaces import MOST_TREES, Snapshot, Stepper, TooMany, Walked, new_chain, p
 
 MOST_BY_FAR = 20_000
 SLIVERS = 1e-15
-"""Flows below this come from ends of intervals that are equal but for rounding."""
+"""Flows below this are differences of ends of intervals that are equal but for rounding."""
 
 
 class BalanceError(AssertionError):
@@ -34,9 +34,9 @@ class BalanceReport(NamedTuple):
     n_trees: int
     """Number of all trees of the model with positive prior."""
     moving: float
-    """Probability under the posterior that a step leads to another tree; at 0 nothing has been shown."""
+    """Probability under the posterior that a step leads to another tree. If it is 0, nothing was checked."""
     reaches_all: bool
-    """Whether the move by itself is irreducible; one that is not must be mixed with other moves."""
+    """True if the move by itself is irreducible. Otherwise it must be mixed with other moves."""
     imbalance: float
     """Largest difference of the two flows between two trees, relative to the larger of the two."""
     trees: list[Tree]
@@ -112,7 +112,7 @@ def check_balance(
         raise TypeError(f"model is {in_words(model)}; give a TreeModel.")
     if not model.lowered.leaf.is_fixed:
         raise ValueError(
-            f"{model.leaf!r} has a parameter that all leaves share, so that a tree's score is no sum over them; "
+            f"{model.leaf!r} has a parameter that all leaves share, so that a tree's score is not a sum over them; "
             "check the move with another leaf."
         )
     if model.split_prior.drawn_weights is not None:
@@ -127,7 +127,7 @@ def check_balance(
 
 
 class _Check:
-    """The trees of a model, and what a move does to each."""
+    """Trees of a model, and the steps of a move from each."""
 
     def __init__(self, move: Move | str, model: TreeModel, beta: float, most: int, tolerance: float) -> None:
         self.model, self.tolerance, self.beta = model, tolerance, beta
@@ -150,7 +150,7 @@ class _Check:
         self.without_replacing = (edits.NOTHING, edits.REFUSED, edits.GROW, edits.PRUNE)
 
     def report(self) -> BalanceReport:
-        """What was found; raises BalanceError."""
+        """Return the report, or raise a BalanceError."""
         rows = [self._row(i, snapshot) for i, snapshot in enumerate(self.walked.snapshots)]
         transition = np.array([row_of_numbers(row, self.walked.number) for row in rows])
         for terms in self.proposals.items():
@@ -232,16 +232,16 @@ class _Check:
             )
 
     def _said(self, pair: tuple[int, int], proposal: Any) -> str:
-        """Which terms of a proposal are not what the model says; nothing where all are right or none is given."""
+        """Describe the terms of a proposal that differ from the model's. Return "" if all are right."""
         i, j = pair
         edits = plain_package().module("mcmc.edits.proposal")
         if proposal.edit in (edits.TAKE, edits.MADE):
             return ""
         right = self.log_prior[j] - self.log_prior[i], self.beta * (self.log_score[j] - self.log_score[i])
-        given = proposal.log_prior_ratio, proposal.log_score_ratio
+        claimed = proposal.log_prior_ratio, proposal.log_score_ratio
         wrong = [
             f"a log {name} ratio of {one:.9g}, which is {other:.9g} by the model"
-            for name, one, other in zip(("prior", "score"), given, right, strict=True)
+            for name, one, other in zip(("prior", "score"), claimed, right, strict=True)
             if not np.isclose(one, other, rtol=1e-9, atol=1e-9)
         ]
         return " and ".join(wrong)
@@ -263,7 +263,7 @@ class _Check:
 
 
 def _is_connected(transition: np.ndarray) -> bool:
-    """Whether every tree is reached from every other."""
+    """Return True if every tree is reached from every other."""
     reached = np.eye(len(transition), dtype=bool) | (transition > 0.0)
     for _ in range(int(np.ceil(np.log2(max(len(transition), 2))))):
         reached = (reached.astype(float) @ reached.astype(float)) > 0.0

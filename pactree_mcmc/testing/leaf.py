@@ -1,4 +1,4 @@
-"""check_leaf: whether the plain and compiled forms of a leaf model agree, and its parts are consistent."""
+"""Implementation of `check_leaf`: the plain and compiled forms of a leaf model, and its parts, on random cells."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class _Check:
         self.max_difference = 0.0
 
     def report(self) -> LeafReport:
-        """What was found; raises LeafError."""
+        """Return the report, or raise a LeafError."""
         self._check_rows()
         stats = np.array([self._stats(rows) for rows in self.names])
         for cell in stats:
@@ -174,7 +174,7 @@ class _Check:
             )
 
     def _scores(self, cell: np.ndarray) -> tuple[float, float]:
-        """The plain score and the compiled one."""
+        """Return the plain score and the compiled one."""
         return float(self.plain.log_score(cell, self.target)), float(leaf_score(self.rule, cell[None].copy(), 0))
 
     def _check_score(self, cell: np.ndarray) -> None:
@@ -192,7 +192,7 @@ class _Check:
             )
 
     def _try(self, name: str, stats: np.ndarray) -> bool:
-        """Try what a leaf may leave out; whether it is there."""
+        """Check an optional part of a leaf. Return True if the leaf has it."""
         try:
             getattr(self, f"_check_{name}")(stats)
         except (NotImplementedError, ValueError) as error:
@@ -240,4 +240,4 @@ class _Check:
         if len(drawn) != 50:
             raise LeafError(f"draw returns {len(drawn)} values for 50 leaves.")
         if drawn.dtype.kind == "f" and not np.isfinite(drawn).all():
-            raise LeafError("draw returns what is not finite.")
+            raise LeafError("draw returns values that are not finite.")

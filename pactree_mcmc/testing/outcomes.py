@@ -1,7 +1,7 @@
-"""Every outcome of code that chooses through ``rng.random()`` and ``rng.integers(0, n)``: a generator that is followed.
+"""Generator by which code runs on every outcome of ``rng.random()`` and ``rng.integers(0, n)``.
 
-The generator answers with prescribed outcomes; replaying a step with every possible sequence of outcomes, depth first,
-gives the distribution of what it does.
+The generator returns prescribed outcomes. A step that is replayed with every possible sequence of outcomes, depth
+first, gives the distribution of its result.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ ASK = "draw all chance by moves.pick, moves.flip, moves.flip_log or moves.pick_w
 
 
 class StepError(ValueError):
-    """What a step returns or draws is not what a step may."""
+    """Error for a step that returns or draws what a step may not."""
 
 
 class Outcomes:
-    """A generator that follows prescribed outcomes and takes the first one where none is prescribed."""
+    """Generator that follows prescribed outcomes, and takes the first one beyond them."""
 
     def __init__(self, prescribed: Sequence[int]) -> None:
         self.prescribed = prescribed
@@ -25,12 +25,12 @@ class Outcomes:
         self.probability = 1.0
 
     def choose(self, probabilities: Sequence[float]) -> int:
-        """Number of the outcome taken among those with the given probabilities."""
+        """Return the number of the outcome among those with these probabilities."""
         at = len(self.trail)
-        taken = self.prescribed[at] if at < len(self.prescribed) else 0
-        self.trail.append((taken, len(probabilities)))
-        self.probability *= probabilities[taken]
-        return taken
+        outcome = self.prescribed[at] if at < len(self.prescribed) else 0
+        self.trail.append((outcome, len(probabilities)))
+        self.probability *= probabilities[outcome]
+        return outcome
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -38,28 +38,28 @@ class Outcomes:
         raise StepError(f"uses rng.{name}, whose outcomes cannot be followed; {ASK}")
 
     def integers(self, low: int, high: int | None = None, *more: Any, **named: Any) -> int:
-        """Each of low, ..., high - 1 with equal probability."""
+        """Return each of low, ..., high - 1 with equal probability."""
         if high is None or more or named:
             raise StepError("calls rng.integers other than as rng.integers(low, high); use moves.pick(rng, n)")
-        assert high > low, f"nothing to choose from in [{low}, {high})"
+        assert high > low, f"[{low}, {high}) has no integer"
         return int(low) + self.choose([1.0 / (high - low)] * int(high - low))
 
     def random(self, *size: Any) -> Uniform:
-        """A uniform number that is known only as far as it was compared."""
+        """Return a uniform number of which only the results of comparisons are determined."""
         if size:
             raise StepError(f"calls rng.random with a size; {ASK}")
         return Uniform(self, [0.0, 1.0], 1.0, 0.0)
 
     def next_prescription(self) -> list[int] | None:
-        """The outcomes to prescribe next, in depth-first order; None when all were seen."""
+        """Return the outcomes to prescribe next, in depth-first order, or None after the last."""
         trail = list(self.trail)
         while trail and trail[-1][0] + 1 == trail[-1][1]:
             trail.pop()
-        return [taken for taken, _ in trail[:-1]] + [trail[-1][0] + 1] if trail else None
+        return [outcome for outcome, _ in trail[:-1]] + [trail[-1][0] + 1] if trail else None
 
 
 class Uniform:
-    """``scale * U + shift`` with U uniform; ``interval`` is what is known of U, shared by all that derives from it."""
+    """Number ``scale * U + shift`` with U uniform in ``interval``, which all numbers that derive from U share."""
 
     def __init__(self, outcomes: Outcomes, interval: list[float], scale: float, shift: float) -> None:
         self.outcomes, self.interval, self.scale, self.shift = outcomes, interval, scale, shift
@@ -96,7 +96,7 @@ class Uniform:
 
 
 def all_outcomes(run: Callable[[Outcomes], Any]) -> Iterator[tuple[float, Any]]:
-    """Pairs (probability, result of ``run(generator)``) over all outcomes of the generator."""
+    """Yield pairs (probability, result of ``run(generator)``) over all outcomes of the generator."""
     prescribed: list[int] | None = []
     while prescribed is not None:
         outcomes = Outcomes(prescribed)

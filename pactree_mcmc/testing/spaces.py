@@ -13,8 +13,7 @@ from ..mcmc.state.records import CHANGED
 from ..model import TreeModel
 from ..posterior.joining import join_chains
 from .outcomes import StepError, all_outcomes
-from .plain import plain_function, plain_package
-from .records import Records, with_records
+from .plain import Records, plain_function, plain_package, with_records
 
 MOST_TREES = 500
 CELL_BYTES = 1 << 17
@@ -24,23 +23,23 @@ EXPECTED = (1.2, 0.6, 0.4)
 
 
 class Space(NamedTuple):
-    """All trees a kernel reaches from the stump, and its transition matrix."""
+    """All trees that a kernel reaches from the stump, and its transition matrix."""
 
     keys: list
     trees: list
     transition: np.ndarray
     """(m, m) probability of being at tree j after a step from tree i."""
     after_pruning: dict
-    """Tree number -> snapshot of the chain when last it came there from a larger tree."""
+    """Snapshot of the chain by tree number, when it last came there from a larger tree."""
 
 
 class TooMany(ValueError):
-    """There are more trees than are to be enumerated."""
+    """Error for a model with more trees than are to be enumerated."""
 
 
 @contextmanager
 def changed(module: Any, **values: Any) -> Iterator[None]:
-    """Other values of names of a module, for a while."""
+    """Set names of a module to other values while the block runs."""
     before = {name: getattr(module, name) for name in values}
     try:
         for name, value in values.items():
@@ -52,9 +51,9 @@ def changed(module: Any, **values: Any) -> Iterator[None]:
 
 
 def new_chain(model: Any, beta: float = 1.0, room: int = 64, only: Move | str | None = None) -> Any:
-    """A plain chain at the stump, ``room`` nodes at least, with what every step of the library needs.
+    """Return a plain chain at the stump, with room for ``room`` nodes and the scratch arrays of every step.
 
-    ``only``: with what one move and grow-prune say they need.
+    ``only`` names one move. Then the chain has the scratch arrays of this move and of grow-prune.
     """
     plain = plain_package()
     kernels, stored = plain.module("mcmc.kernel"), plain.module("mcmc.state.stored")
@@ -76,7 +75,7 @@ def new_chain(model: Any, beta: float = 1.0, room: int = 64, only: Move | str | 
 
 
 def tree_key(state: Any) -> tuple:
-    """The present tree as a tuple, node by node in preorder."""
+    """Return the current tree as a tuple, node by node in preorder."""
     key, todo = [], [0]
     while todo:
         here = state.node[todo.pop()]
@@ -89,7 +88,7 @@ def tree_key(state: Any) -> tuple:
 
 
 def saved_trees(model: Any, chain: Any) -> list:
-    """The trees of the chain's draws, of the class that the model takes: the library's, or its plain copy's."""
+    """Return the trees of the chain's draws, of the library's class or of its plain copy's, as the model takes them."""
     plain = plain_package()
     saved = plain.module("mcmc.chain.draw_store").trimmed(chain.saved)
     join = join_chains if isinstance(model, TreeModel) else plain.module("posterior.joining").join_chains
@@ -98,28 +97,28 @@ def saved_trees(model: Any, chain: Any) -> list:
 
 
 class Snapshot:
-    """The arrays of a chain that make up its state, to be put back.
+    """Copies of the arrays that make up the state of a chain.
 
-    Scratch arrays are left out, and so is what is kept of cells: it holds for every tree, however the chain came there.
+    Scratch arrays are left out, and so are stored values of cells, which are valid for every tree.
     """
 
-    KEPT = ("order", "node", "stats", "box", "count", "beta", "moves", "weights", "tilt")
+    ARRAYS = ("order", "node", "stats", "box", "count", "beta", "moves", "weights", "tilt")
 
     def __init__(self, state: Any) -> None:
-        kept = {name: getattr(state, name) for name in self.KEPT}
-        self.records = {name: value.copies() for name, value in kept.items() if isinstance(value, Records)}
-        self.arrays = {name: value.copy() for name, value in kept.items() if not isinstance(value, Records)}
+        current = {name: getattr(state, name) for name in self.ARRAYS}
+        self.records = {name: value.copies() for name, value in current.items() if isinstance(value, Records)}
+        self.arrays = {name: value.copy() for name, value in current.items() if not isinstance(value, Records)}
 
     def restore(self, state: Any) -> None:
         """Put the arrays back."""
-        for name, kept in self.records.items():
-            getattr(state, name).put_back(kept)
-        for name, kept in self.arrays.items():
-            getattr(state, name)[...] = kept
+        for name, copies in self.records.items():
+            getattr(state, name).put_back(copies)
+        for name, array in self.arrays.items():
+            getattr(state, name)[...] = array
 
 
 class Stepper:
-    """One move, of the library by name or of somebody's own, on plain chains."""
+    """Move, of the library by name or of a user, on plain chains."""
 
     def __init__(self, move: Move | str) -> None:
         plain = plain_package()
@@ -132,19 +131,21 @@ class Stepper:
 
     @staticmethod
     def of_library(plain: Any, name: str) -> Callable[..., Any]:
-        """The step of a move by its name."""
+        """Return the step of a move by its name."""
         return plain.module("mcmc.kernel").STEPS[name].step
 
     def first(self, chain: Any) -> int:
-        """Column in which the move is counted."""
+        """Return the column in which the move is counted."""
         return chain.kernel.firsts[chain.kernel.names.index(self.name)]
 
     def asked(self, rng: Any, chain: Any) -> Any:
-        """What the step proposes; a StepError where it is no proposal of this move."""
+        """Return the proposal of the step. Raise a StepError if it is not a proposal of this move."""
         proposal = self.propose(rng, chain.model, chain.packed)
         if not isinstance(proposal, self.proposal_class):
             what = "nothing" if proposal is None else f"a {type(proposal).__name__}"
-            raise StepError(f"returned {what}; return a Proposal in every case, moves.nothing() if there is none")
+            raise StepError(
+                f"returned {what}; return a Proposal in every case, moves.nothing() if the step proposes nothing"
+            )
         n_counts = len(chain.kernel.steps[chain.kernel.names.index(self.name)].counts)
         if not 0 <= proposal.which < n_counts:
             said = "one number, which=0" if n_counts == 1 else "two numbers, which=0 and which=1"
@@ -155,13 +156,13 @@ class Stepper:
         return proposal
 
     def make(self, rng: Any, chain: Any) -> None:
-        """One step of a chain."""
+        """Make one step of a chain."""
         self.decide(rng, chain.model, chain.packed, self.first(chain), self.asked(rng, chain))
 
     def row(self, chain: Any, snapshot: Snapshot, seen: Callable[..., Any]) -> dict:
-        """Distribution of the next tree, {key: probability}.
+        """Return the distribution of the next tree, {key: probability}.
 
-        ``seen(key)`` is called at each outcome, with the chain there and what was proposed in ``self.proposal``.
+        Call ``seen(key)`` at each outcome, when the chain is at the next tree and ``self.proposal`` is the proposal.
         """
         first = self.first(chain)
 
@@ -181,7 +182,7 @@ class Stepper:
 
 
 class Walked:
-    """The trees a move reaches from the stump: keys, snapshots and trees by number, and its rows."""
+    """Trees that a move reaches from the stump: keys, snapshots and trees by number, and rows of its matrix."""
 
     def __init__(self, model: Any, walker: Stepper, chain: Any, most: int = MOST_TREES) -> None:
         self.chain, self.keys, self.number, self.snapshots = chain, [], {}, []
@@ -208,7 +209,7 @@ class Walked:
 
 
 def row_of_numbers(row: dict, number: dict) -> np.ndarray:
-    """A distribution over keys as an array over tree numbers."""
+    """Return a distribution over keys as an array over tree numbers."""
     out = np.zeros(len(number))
     for key, probability in row.items():
         out[number[key]] = probability
@@ -216,14 +217,14 @@ def row_of_numbers(row: dict, number: dict) -> np.ndarray:
 
 
 def posterior_of(model: Any, trees: list, beta: float = 1.0) -> np.ndarray:
-    """Posterior probabilities (m,) of all trees, the score tempered, by the model's plain formula."""
+    """Return the posterior probabilities (m,) of all trees, the score tempered, by the model's plain formula."""
     log_joint = np.array([model.log_prior(tree) + beta * model.log_score(tree) for tree in trees])
     weight = np.exp(log_joint - log_joint.max())
     return weight / weight.sum()
 
 
 def imbalance(transition: np.ndarray, distribution: np.ndarray, least: float = 0.0) -> float:
-    """Largest breach of detailed balance, relative to the larger of the two flows, above ``least``."""
+    """Return the largest breach of detailed balance, relative to the larger of the two flows, above ``least``."""
     flow = distribution[:, None] * transition
     apart, larger = np.abs(flow - flow.T), np.maximum(flow, flow.T)
     return float((apart[larger > least] / larger[larger > least]).max())

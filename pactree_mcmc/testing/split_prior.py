@@ -1,4 +1,4 @@
-"""check_split_prior: whether the plain and compiled forms of a split prior agree about the splits of cells."""
+"""Implementation of `check_split_prior`: the plain and compiled forms of a split prior in random cells."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .plain import plain_package
 from .spaces import new_chain
 
 MOST_CATEGORIES = 8
-"""In a column that is nominal: all its parts are tried."""
+"""Largest number of categories of a nominal column, all parts of which are tried."""
 MOST_DEPTH, MOST_WALKS = 20, 1000
 
 
@@ -123,7 +123,7 @@ class _Check:
         self.n_cells, self.n_splits, self.max_difference = 0, 0, 0.0
 
     def walk(self, rng: np.random.Generator) -> None:
-        """One way down from the root, every cell on it looked at."""
+        """Check every cell on one random path down from the root."""
         chain, cell, node = new_chain(self.model), self.model.root_cell(), 0
         with np.errstate(over="ignore"):
             while True:
@@ -131,18 +131,18 @@ class _Check:
                 drawn = self._check_cell(chain, cell, node)
                 if not drawn:
                     return
-                way = drawn[int(rng.integers(len(drawn)))]
-                self.grow.attach_children(chain.model, chain.packed, node, way)
+                split = drawn[int(rng.integers(len(drawn)))]
+                self.grow.attach_children(chain.model, chain.packed, node, split)
                 self.grow.keep_growth(chain.model, chain.packed, node)
-                sides = self.rules.children(cell, Split(int(way.feature), int(way.cut), int(way.categories)))
+                sides = self.rules.children(cell, Split(int(split.feature), int(split.cut), int(split.categories)))
                 here = chain.state.node[node]
                 for child, side in zip((here.left, here.right), sides, strict=True):
-                    self._check_child(chain, cell, way, child, side)
+                    self._check_child(chain, cell, split, child, side)
                 goes_left = rng.random() < 0.5
                 node, cell = (here.left, sides[0]) if goes_left else (here.right, sides[1])
 
     def _check_cell(self, chain: Any, cell: PlainCell, node: int) -> list:
-        """The splits that compiled code draws in a cell, if it can be split."""
+        """Return the splits that compiled code draws in a cell, [] if the cell cannot be split."""
         self.n_cells += 1
         if not chain.state.node[node].splittable:
             return []
@@ -156,12 +156,14 @@ class _Check:
         self.max_difference, self.n_splits = max(self.max_difference, abs(total - 1.0)), self.n_splits + len(plainly)
         self._require(abs(total - 1.0) < 1e-9, cell, f"probabilities of {len(plainly)} splits that sum to {total!r}")
         for k in range(len(cell.low)):
-            found = sum(key[0] == k for key in plainly)  # type: ignore[index]
-            ways = self.rules.count_splits(cell, k)
+            n_found = sum(key[0] == k for key in plainly)  # type: ignore[index]
+            n_splits = self.rules.count_splits(cell, k)
             mass = self.rules.mass(cell, k)
             compiled = float(self.splits.mass_afresh(chain.model, chain.packed, node, k))
-            if plainly and found:
-                self._require(found == ways, cell, f"{ways} ways of coordinate {k}, and {found} splits")
+            if plainly and n_found:
+                self._require(
+                    n_found == n_splits, cell, f"count_splits {n_splits} of coordinate {k}, and {n_found} splits"
+                )
                 agree = abs(mass - compiled) <= 1e-9 * mass
                 self._require(agree, cell, f"mass {compiled!r} of coordinate {k} compiled, and {mass!r} plainly")
         return self._check_draws(chain, cell, node, plainly)
@@ -186,7 +188,7 @@ class _Check:
         return [way for _, way in drawn.values()]
 
     def _check_node(self, chain: Any, cell: PlainCell, node: int) -> None:
-        """Whether compiled code and the prior agree on whether a cell can be split."""
+        """Check that compiled code and the prior agree on the possibility of a split."""
         splits = bool(chain.state.node[node].splittable)
         can = cell.depth < self.model.prior_tables.depth_limit and bool(self.rules.admissible(cell).any())
         self._require(splits == can, cell, f"splittable {splits} compiled, and {can} plainly")
@@ -197,17 +199,17 @@ class _Check:
         good = np.array_equal(together, np.sort(cell.index)) and left.depth == right.depth == cell.depth + 1
         self._require(good, cell, f"children of {split} that do not hold its rows between them")
 
-    def _check_child(self, chain: Any, cell: PlainCell, way: Any, child: int, side: PlainCell) -> None:
+    def _check_child(self, chain: Any, cell: PlainCell, split: Any, child: int, side: PlainCell) -> None:
         here = chain.state.node[child]
         rows = np.sort(chain.state.order[here.start : here.stop])
         good = np.array_equal(rows, np.sort(side.index)) and here.rows == side.n_rows and here.depth == side.depth
         box = chain.state.box[child]
         for k in range(len(box)):
             good = good and int(box[k, 0]) == int(side.low[k]) and (self.columns[k] or box[k, 1] == side.high[k])
-        self._require(bool(good), cell, f"other children compiled than plainly, of {way}")
+        self._require(bool(good), cell, f"other children compiled than plainly, of {split}")
 
     def _all_splits(self, cell: PlainCell) -> Iterator[Split]:
-        """Every split of a cell by any prior."""
+        """Yield every split of a cell by any prior."""
         for k, n_codes in enumerate(self.model.n_codes.tolist()):
             if self.columns[k]:
                 for bits in range(1 << n_codes):
@@ -217,11 +219,11 @@ class _Check:
                     yield Split(k, cut, -1)
 
     def _key(self, cell: PlainCell, split: Split) -> Hashable:
-        """What tells a split from others of the cell."""
+        """Return a key that distinguishes a split from others of the cell."""
         left = cell.goes_left(split)
         if self.parts_rows:
             parts = {tuple(cell.index[left].tolist()), tuple(cell.index[~left].tolist())}
-            # of two categories' parts neither comes first; two trivial ways of rows are two
+            # the two parts of categories have no order; trivial splits of rows, one part empty, have one
             ordered = tuple(cell.index[left].tolist())
             return split.feature, frozenset(parts) if self.columns[split.feature] and () not in parts else ordered
         if self.columns[split.feature]:

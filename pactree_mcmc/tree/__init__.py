@@ -1,1 +1,1 @@
-"""What a tree is: flat arrays with written invariants, routing of rows, export."""
+"""Trees: flat arrays with written invariants, routing of rows, export."""

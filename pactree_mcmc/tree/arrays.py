@@ -1,4 +1,4 @@
-"""Trees as flat arrays, in the form compiled code takes, and what is asked of many of them at once."""
+"""Trees as flat arrays in the form that compiled code takes, and functions of many trees at once."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class TreeArrays(NamedTuple):
     categories: np.ndarray
     """(n_nodes,) int64: bits of the categories going left, -1 for an ordered split."""
     default_left: np.ndarray
-    """(n_nodes,) bool: where a missing value, or a category unknown to the training data, goes."""
+    """(n_nodes,) bool: True if missing values, and categories unknown to the training data, go left."""
 
 
 @jit
 def find_disorder(feature: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[int, int]:
-    """What is wrong with the order of the nodes, and with which of them."""
+    """Return the first fault in the order of the nodes, and the node."""
     m = len(feature)
     expected = np.empty(m + 2, dtype=np.int64)
     expected[0] = 0
@@ -72,7 +72,7 @@ def number_goes_left(trees: TreeArrays, here: int, x: float) -> bool:
 
 @jit
 def descend(trees: TreeArrays, start: int, row: np.ndarray) -> int:
-    """Leaf, counted from ``start``, that one row of numbers reaches."""
+    """Return the leaf, counted from ``start``, that one row of numbers reaches."""
     node = 0
     k = trees.feature[start]
     while k != LEAF:
@@ -98,7 +98,7 @@ def add_predictions_into(
 
 @jit
 def leaf_values(trees: TreeArrays, value: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Value (n_trees, n, d) of the leaf that each row (n, p) reaches in each tree."""
+    """Return the value (n_trees, n, d) of the leaf that each row (n, p) reaches in each tree."""
     out = np.empty((len(trees.offset) - 1, X.shape[0], value.shape[1]))
     for t in range(out.shape[0]):
         for i in range(X.shape[0]):
@@ -110,7 +110,7 @@ def leaf_values(trees: TreeArrays, value: np.ndarray, X: np.ndarray) -> np.ndarr
 
 @jit
 def node_depths(trees: TreeArrays) -> np.ndarray:
-    """Depth of every node in its tree, (n_nodes,) int64."""
+    """Return the depth of every node in its tree, (n_nodes,) int64."""
     out = np.zeros(len(trees.feature), dtype=np.int64)
     for t in range(len(trees.offset) - 1):
         start = trees.offset[t]
@@ -123,7 +123,7 @@ def node_depths(trees: TreeArrays) -> np.ndarray:
 
 @jit
 def leaves_reached(trees: TreeArrays, X: np.ndarray) -> np.ndarray:
-    """Node (n, n_trees), counted over all trees, that each row of numbers (n, p) reaches in each tree."""
+    """Return the node (n, n_trees), counted over all trees, that each row of numbers (n, p) reaches in each tree."""
     out = np.empty((X.shape[0], len(trees.offset) - 1), dtype=np.int64)
     for t in range(out.shape[1]):
         for i in range(X.shape[0]):

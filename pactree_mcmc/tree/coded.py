@@ -1,4 +1,4 @@
-"""Trees in codes: what a draw is. Thresholds are a view of it (`drawn.in_data_units`); see `docs/tree_format.md`."""
+"""Trees in codes, the form of draws. `drawn.in_data_units` computes thresholds from them; see `docs/tree_format.md`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CODED_NODE = np.dtype(
     ],
     align=True,
 )
-"""A node as the engines write it; left children follow their parents."""
+"""Record of a node as the engines write it. Left children follow their parents."""
 
 keep_records(CODED_NODE=CODED_NODE)
 
@@ -44,7 +44,7 @@ class CodedTrees(NamedTuple):
     categories: np.ndarray
     """(n_nodes,) int64: bits of the categories that go left, -1 in leaves and ordered splits."""
     default_left: np.ndarray
-    """(n_nodes,) bool: where a missing value, or a category unknown to the training data, goes."""
+    """(n_nodes,) bool: True if missing values, and categories unknown to the training data, go left."""
 
     @property
     def n_trees(self) -> int:
@@ -59,19 +59,19 @@ class CodedTrees(NamedTuple):
         return np.where(self.feature == LEAF, 0, left).astype(np.int32)
 
     def nodes_of(self, which: np.ndarray) -> np.ndarray:
-        """Numbers of the nodes of the trees ``which``, one tree after the other."""
+        """Return the numbers of the nodes of the trees ``which``, one tree after the other."""
         size = (self.offset[1:] - self.offset[:-1])[which]
         ends = np.cumsum(size)
         return np.arange(size.sum()) + np.repeat(self.offset[which] - ends + size, size)
 
     def take(self, which: np.ndarray) -> CodedTrees:
-        """The trees ``which``, in this order."""
+        """Return the trees ``which``, in this order."""
         nodes = self.nodes_of(which)
         offset = np.concatenate([[0], np.cumsum((self.offset[1:] - self.offset[:-1])[which])])
         return CodedTrees(offset.astype(np.int64), *(column[nodes] for column in self[1:]))
 
     def records(self) -> np.recarray:
-        """The nodes as the engines write them."""
+        """Return the nodes as the engines write them."""
         out = np.zeros(len(self.feature), dtype=CODED_NODE)
         for name in CODED_NODE.names or ():
             out[name] = getattr(self, name)
@@ -79,12 +79,12 @@ class CodedTrees(NamedTuple):
 
 
 def whole(records: np.ndarray) -> np.ndarray:
-    """A view of records as bytes, which numpy copies several times as fast as field by field."""
+    """Return a view of records as bytes, which NumPy copies several times as fast as field by field."""
     return np.asarray(records).view(np.dtype((np.void, records.dtype.itemsize)))
 
 
 def from_records(node: np.ndarray, offset: np.ndarray) -> CodedTrees:
-    """Trees from the records of their nodes, dtype CODED_NODE; what a nominal split leaves unused becomes 0."""
+    """Return trees from the records of their nodes, dtype CODED_NODE. Unused fields of nominal splits become 0."""
     feature, cut, upper, right, categories, default_left = (
         np.ascontiguousarray(node[name]) for name in CodedTrees._fields[1:]
     )
@@ -93,7 +93,7 @@ def from_records(node: np.ndarray, offset: np.ndarray) -> CodedTrees:
 
 
 def number_trees(trees: CodedTrees, stats: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Which of the distinct trees each one is, (n_trees,), numbered by first occurrence, and the first of each.
+    """Return the number of each tree among the distinct ones, (n_trees,), by first occurrence, and the first of each.
 
     With ``stats`` (n_nodes, s), trees whose nodes hold other statistics are distinct.
     """
@@ -104,8 +104,8 @@ def number_trees(trees: CodedTrees, stats: np.ndarray | None = None) -> tuple[np
     ends = trees.offset.tolist()
     for t in range(trees.n_trees):
         span = slice(ends[t], ends[t + 1])
-        told = key[span].tobytes() + (b"" if stats is None else stats[span].tobytes())
-        number[t] = seen.setdefault(told, len(seen))
+        content = key[span].tobytes() + (b"" if stats is None else stats[span].tobytes())
+        number[t] = seen.setdefault(content, len(seen))
         if number[t] == len(first):
             first.append(t)
     return number, np.array(first, dtype=np.int64)
@@ -142,7 +142,7 @@ def weight_of_nodes(trees: CodedTrees, codes: np.ndarray, weight: np.ndarray) ->
 
 @jit
 def leaves_of_units(trees: CodedTrees, codes: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """Node (m, n_trees), counted over all trees, that ``units`` (m,) of ``codes`` (q, U) reach in each tree."""
+    """Return the node (m, n_trees), counted over all trees, that ``units`` (m,) of ``codes`` (q, U) reach."""
     out = np.empty((len(units), len(trees.offset) - 1), dtype=np.int64)
     leaf = np.empty(len(units), dtype=np.int64)
     for t in range(out.shape[1]):

@@ -29,12 +29,12 @@ keep_records(SAVED_TREE=SAVED_TREE)
 
 @kept
 class Saved(NamedTuple):
-    """Draws of a chain: each tree that differs from the draw before it, and which draw holds which."""
+    """Draws of a chain: each tree that differs from the draw before it, and the tree of each draw."""
 
     tree_of_draw: np.ndarray
     """(n_draws,) int64."""
     noise: np.ndarray
-    """(n_draws,) float64: the noise variance all leaves share; NaN where there is none."""
+    """(n_draws,) float64: the noise variance all leaves share; NaN if leaves share no variance."""
     moves: np.ndarray
     """(n_draws, 2, n_moves) int64: proposals since the draw before, and those accepted."""
     tree: np.recarray
@@ -47,17 +47,17 @@ class Saved(NamedTuple):
     """(3,) int64: draws, trees, nodes saved so far."""
     weights: np.ndarray = np.empty((0, 0))
     """(n_draws, p + 2) float64: feature weights that are drawn, their concentration, and the log prior of the tree
-    given them; without columns where the weights are given."""
+    given them. Without columns if the weights are fixed."""
 
 
 @kept
 class Course(NamedTuple):
-    """What chains need to go on where they stopped."""
+    """Information that chains need to continue where they stopped."""
 
     kernel: Any
     thin: int
     ends: tuple
-    """Where each chain stopped."""
+    """State of each chain at its end."""
     steps: int
     """Steps each chain has made since tuning."""
     evidences: np.ndarray | None = None
@@ -75,7 +75,7 @@ class Course(NamedTuple):
 
 
 def in_data_units(model: TreeModel, trees: CodedTrees) -> TreeArrays:
-    """The trees with features for coordinates and thresholds for codes."""
+    """Return the trees with features instead of coordinates and thresholds instead of codes."""
     inner, columns = trees.feature != LEAF, model.columns
     threshold = np.zeros(len(inner))
     feature, default_left = trees.feature, trees.default_left
@@ -105,7 +105,7 @@ def values_between(model: TreeModel, trees: CodedTrees) -> np.ndarray | None:
 
 
 def root_key(model: TreeModel, trees: TreeArrays, node: int) -> RootKey:
-    """How a root split is named in ``root_split_pmf``."""
+    """Return the name of a root split in ``root_split_pmf``."""
     k = int(trees.feature[node])
     if k == LEAF:
         return None

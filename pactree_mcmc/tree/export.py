@@ -1,12 +1,12 @@
-"""One tree for other programs: text, Graphviz dot, the arrays of scikit-learn's ``tree_``."""
+"""One tree for and from other programs: text, Graphviz dot, the arrays of scikit-learn's ``tree_``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import in_words
+from ..core.checks import in_words, read_array, read_numbers
 from ..table.kinds import NUMBER
 from ..table.words import SHORT, count_text, digits_that_separate, figure, value_text
 from .arrays import LEAF
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from .tree import Tree
 
 NO_CHILD, NO_SPLIT = -1, -2
-"""What scikit-learn writes into a leaf: as children, and as feature and threshold."""
+"""Values that scikit-learn writes into a leaf, as children and as feature and threshold."""
 MOST_CLASSES = 6
 """Classes listed in a leaf of a dot file, the most probable ones."""
 
 
 def to_text(tree: Tree) -> str:
-    """The tree as indented text, one line a node, the yes branch first.
+    """Return the tree as indented text, one line per node, the yes branch first.
 
     Parameters
     ----------
     tree : Tree
-        Of any size.
+        Tree of any size.
 
     Returns
     -------
@@ -57,14 +57,14 @@ def to_text(tree: Tree) -> str:
 
 
 def to_dot(tree: Tree, *, name: str = "tree") -> str:
-    """The tree in Graphviz's dot language.
+    """Return the tree in Graphviz's dot language.
 
     Parameters
     ----------
     tree : Tree
-        Of any size.
+        Tree of any size.
     name : str, default "tree"
-        Of the graph.
+        Name of the graph.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def to_sklearn(tree: Tree, X: np.ndarray | None = None) -> dict[str, np.ndarray]
     Parameters
     ----------
     tree : Tree
-        Without nominal splits.
+        Tree without nominal splits.
     X : array of shape (n, p), optional
         Rows of numbers that must go to the same leaves in scikit-learn; without, the training rows that ``between``
         describes.
@@ -165,7 +165,7 @@ def leaf_lines(tree: Tree, most: int | None = None, least: int = SHORT) -> list[
     Parameters
     ----------
     tree : Tree
-        Of any size.
+        Tree of any size.
     most : int, optional
         Classes listed, the most probable ones; default all.
     least : int, default 6
@@ -218,7 +218,7 @@ def _rows_behind(tree: Tree, node: int) -> str:
 
 
 def _joined(lines: list[str]) -> str:
-    """Lines as one quoted string of the dot language."""
+    """Return lines as one quoted string of the dot language."""
     return "\\n".join(line.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") for line in lines)
 
 
@@ -236,8 +236,8 @@ def _float32_thresholds(tree: Tree, X: np.ndarray | None) -> np.ndarray:
         return out
     with np.errstate(over="ignore"):
         low, high = between.astype(np.float32).astype(np.float64).T
-    known = ~np.isnan(between).any(axis=1) & np.isfinite(tree.threshold)
-    equal = known & (low == high)
+    is_cut = ~np.isnan(between).any(axis=1) & np.isfinite(tree.threshold)
+    equal = is_cut & (low == high)
     if equal.any():
         node = int(np.argmax(equal))
         k, (one, other) = int(tree.feature[node]), between[node].tolist()
@@ -248,7 +248,7 @@ def _float32_thresholds(tree: Tree, X: np.ndarray | None) -> np.ndarray:
             f"{value_text(other, kind)}, which node {node} separates, are equal. Subtract a constant from the column, "
             "such as its smallest value, before the model is built, or export the tree as text or dot."
         )
-    moved = known & ~((low <= out) & (out < high))
+    moved = is_cut & ~((low <= out) & (out < high))
     out[moved] = low[moved] / 2.0 + high[moved] / 2.0
     return out
 
@@ -268,3 +268,73 @@ def _values_beside(tree: Tree, X: np.ndarray) -> np.ndarray:
         if min(map(len, sides)):
             out[i] = sides[0].max(), sides[1].min()
     return out
+
+
+def sklearn_fields(fitted: Any) -> dict[str, Any]:
+    """Return the fields of a Tree from a fitted scikit-learn tree, its ``tree_``, or a mapping with the same arrays."""
+    source = getattr(fitted, "tree_", fitted)
+    names = ("children_left", "children_right", "feature", "threshold")
+    try:
+        left, right, feature, threshold = (_column(source, name) for name in names)
+    except (AttributeError, KeyError) as err:
+        raise ValueError(
+            f"{type(fitted).__name__} has no arrays {names}; give a fitted DecisionTreeClassifier or "
+            "DecisionTreeRegressor, its tree_, or a dict of those arrays."
+        ) from err
+    missing_left = _optional(source, "missing_go_to_left")
+    missing_left = np.zeros(len(left), dtype=np.bool_) if missing_left is None else missing_left
+    missing_left = _flags("missing_go_to_left", missing_left)
+    if len({len(array) for array in (left, right, feature, threshold, missing_left)}) > 1 or len(left) == 0:
+        raise ValueError("the arrays of the tree are empty or of different lengths; give one entry a node.")
+    order = _preorder(left, right)
+    place = np.zeros(len(left), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    inner = left[order] >= 0
+    fields: dict[str, Any] = {
+        "feature": np.where(inner, feature[order], LEAF),
+        "threshold": np.where(inner, threshold[order], 0.0),
+        "left": np.where(inner, place[left[order]], 0),
+        "right": np.where(inner, place[right[order]], 0),
+        "default_left": missing_left[order] & inner,
+        "classes": getattr(fitted, "classes_", None),
+    }
+    value = _optional(source, "value")
+    value = None if value is None else read_numbers("value", value)
+    if value is not None and value.ndim == 3 and value.shape[:2] == (len(order), 1):
+        fields["value"] = value[order, 0, :]
+    return fields
+
+
+def _preorder(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the numbers of scikit-learn's nodes in preorder."""
+    order: dict[int, None] = {}
+    todo = [0]
+    while todo:
+        node = todo.pop()
+        if not 0 <= node < len(left) or node in order:
+            raise ValueError(f"node {node} is reached twice or does not exist: the arrays do not form a tree.")
+        order[node] = None
+        if left[node] >= 0:
+            todo += [int(right[node]), int(left[node])]
+    return np.array(list(order), dtype=np.int64)
+
+
+def _column(source: Any, name: str) -> np.ndarray:
+    """Return an array of scikit-learn's tree by name."""
+    array = read_array(name, source[name] if isinstance(source, dict) else getattr(source, name))
+    if array.ndim != 1 or array.dtype.kind not in ("fiu" if name == "threshold" else "iu"):
+        raise ValueError(f"{name} has dtype {array.dtype} and shape {array.shape}; give numbers of shape (n_nodes,).")
+    return array
+
+
+def _optional(source: Any, name: str) -> Any:
+    """Return an array that scikit-learn's tree may lack, or None."""
+    return source.get(name) if isinstance(source, dict) else getattr(source, name, None)
+
+
+def _flags(name: str, flags: Any) -> np.ndarray:
+    """Return an array of truth values, from truth values or 0 and 1."""
+    array = read_array(name, flags)
+    if array.ndim != 1 or array.dtype.kind not in "iub" or not np.isin(array, (0, 1)).all():
+        raise ValueError(f"{name} is {in_words(flags)}; give 0 or 1 for each node, (n_nodes,).")
+    return array.astype(np.bool_)

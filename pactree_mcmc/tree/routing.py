@@ -1,4 +1,4 @@
-"""Many rows down one tree, side by side and a level at a time, so that memory answers for many of them at once."""
+"""Routing of many rows down one tree, level by level, so that many reads of memory are under way at once."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ NODE = np.dtype(
 
 
 class Routes(NamedTuple):
-    """A tree in the form in which rows go down it."""
+    """Tree in the form in which rows go down it."""
 
     node: np.recarray
-    """(m,) records of dtype NODE, so laid out that a step needs one place of memory."""
+    """(m,) records of dtype NODE, each of which holds what a step needs."""
     categories: np.ndarray
     """(m,) int64: bits going left, -1 if ordered."""
     default_left: np.ndarray
-    """(m,) bool: where missing values and unknown categories go."""
+    """(m,) bool: True if missing values and unknown categories go left."""
     nominal: bool
-    """Whether any node has a nominal split."""
+    """True if any node has a nominal split."""
     depth: int
 
     def leaves(self, X: np.ndarray) -> np.ndarray:
-        """Leaf that each row of numbers (n, p) reaches, (n,) int64; a row costs O(depth)."""
+        """Return the leaf that each row of numbers (n, p) reaches, (n,) int64. A row costs O(depth)."""
         out = np.zeros(len(X), dtype=np.int64)
         descend_into(out, self.node, self.categories, self.default_left, self.nominal, X, self.depth)
         return out
@@ -42,7 +42,7 @@ class Routes(NamedTuple):
 def routes(
     feature: np.ndarray, threshold: np.ndarray, right: np.ndarray, categories: np.ndarray, default_left: np.ndarray
 ) -> Routes:
-    """The routes of a tree in preorder; ``feature`` is -1 in a leaf."""
+    """Return the routes of a tree in preorder. ``feature`` is -1 in a leaf."""
     leaf = feature < 0
     node = np.empty(len(feature), dtype=NODE).view(np.recarray)
     node.threshold, node.feature = np.where(leaf, np.nan, threshold), np.where(leaf, 0, feature)
@@ -53,7 +53,7 @@ def routes(
 
 @jit
 def depths_between(feature: np.ndarray, right: np.ndarray, joint: np.ndarray) -> np.ndarray:
-    """How many ancestors of each node of a tree are not joint, (m,) int64."""
+    """Return the number of ancestors of each node that are not joint, (m,) int64."""
     out = np.zeros(len(feature), dtype=np.int64)
     for i in range(len(feature)):
         if feature[i] >= 0:
@@ -71,7 +71,7 @@ def descend_into(
     X: np.ndarray,
     depth: int,
 ) -> None:
-    """Leaf that each row of ``X`` (n, p) reaches in a tree of this ``depth`` into ``out`` (n,), given as zeros."""
+    """Write the leaf that each row of ``X`` (n, p) reaches in a tree of this ``depth`` into ``out`` (n,) of zeros."""
     for start in range(0, len(out), ROWS_ABREAST):
         stop = min(start + ROWS_ABREAST, len(out))
         for _ in range(depth):

@@ -1,4 +1,4 @@
-"""What a tree is: flat arrays with written invariants, and what can be asked of one tree.
+"""Trees as flat arrays with written invariants, and their methods.
 
 A tree of ``m`` nodes is six parallel arrays. A leaf has ``feature == -1``; its other fields are unused.
 
@@ -16,7 +16,7 @@ A tree of ``m`` nodes is six parallel arrays. A leaf has ``feature == -1``; its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from ..table.columns import Columns
 from ..table.groups import MAX_CATEGORIES
 from ..table.kinds import NUMBER
 from .arrays import BAD_LEFT, BAD_RIGHT, LEAF, MISSING, STRAY, TreeArrays, find_disorder
-from .export import to_dot, to_sklearn, to_text
+from .export import sklearn_fields, to_dot, to_sklearn, to_text
 from .routing import Routes, routes
 from .words import one_of, ordered_words
 
@@ -91,7 +91,7 @@ class Tree:
     words: Sequence[str] | None = field(default=None, repr=False)
 
     if TYPE_CHECKING:
-        # more may be given than is kept
+        # the arguments may have more types than the fields
         def __init__(
             self,
             feature: Any,
@@ -120,8 +120,8 @@ class Tree:
             "default_left": np.bool_,
         }
         for name, dtype in dtypes.items():
-            given = getattr(self, name)
-            object.__setattr__(self, name, _field(name, defaults.get(name, given) if given is None else given, dtype))
+            value = getattr(self, name)
+            object.__setattr__(self, name, _field(name, defaults.get(name, value) if value is None else value, dtype))
         self._drop_useless_thresholds()
         for name in dtypes:
             getattr(self, name).setflags(write=False)
@@ -185,16 +185,16 @@ class Tree:
 
     @property
     def arrays(self) -> TreeArrays:
-        """The tree in the form compiled code takes."""
+        """Arrays of the tree in the form that compiled code takes."""
         return TreeArrays(np.array([0, self.n_nodes], dtype=np.int64), *self._key())
 
     def routes(self, default_left: np.ndarray | None = None) -> Routes:
-        """The tree in the form in which many rows go down it; ``default_left`` (m,) may replace the tree's own."""
+        """Return the form in which many rows go down the tree. ``default_left`` (m,) may replace the tree's own."""
         unknown_left = self.default_left if default_left is None else default_left
         return routes(self.feature, self.cuts, self.right, self.categories, unknown_left)
 
     def apply(self, X: Any) -> np.ndarray:
-        """Leaf (node number) that each row of ``X`` reaches.
+        """Return the leaf (node number) that each row of ``X`` reaches.
 
         Parameters
         ----------
@@ -222,7 +222,7 @@ class Tree:
         return table
 
     def predict(self, X: Any) -> np.ndarray:
-        """What the tree alone predicts: class labels (n,) when it has ``classes``, else means (n,).
+        """Return the predictions of the tree alone: class labels (n,) if it has ``classes``, otherwise means (n,).
 
         Raises
         ------
@@ -243,7 +243,7 @@ class Tree:
         node = check_count("node", node, 0, self.n_nodes - 1)
         k = int(self.feature[node])
         if k == LEAF:
-            raise ValueError(f"node {node} is a leaf; it asks nothing.")
+            raise ValueError(f"node {node} is a leaf; it has no split.")
         name = f"x{k}" if self.columns is None else self.columns.names[k]
         if self.categories[node] < 0:
             threshold = float(self.threshold[node])
@@ -290,7 +290,7 @@ class Tree:
         return to_text(self)
 
     def to_dot(self, *, name: str = "tree") -> str:
-        """The tree in Graphviz's dot language: the text of a ``digraph`` called ``name``, for a file.
+        """Return the tree in Graphviz's dot language, as the text of a ``digraph`` called ``name``.
 
         Examples
         --------
@@ -325,10 +325,10 @@ class Tree:
 
     @classmethod
     def from_sklearn(cls, fitted: Any) -> Tree:
-        """Tree of a fitted scikit-learn tree, of its ``tree_``, or of a mapping with the same arrays.
+        """Return the tree of a fitted scikit-learn tree, of its ``tree_``, or of a mapping with the same arrays.
 
-        scikit-learn compares features as float32; rows closer to a threshold than float32 resolves may part ways.
-        Missing values go where scikit-learn sends them: of a split that met none in fitting, to the larger child.
+        scikit-learn compares features as float32. Rows closer to a threshold than that may go to the other side here.
+        Missing values go where scikit-learn sends them, which is the larger child if a split had none in fitting.
 
         Raises
         ------
@@ -349,30 +349,13 @@ class Tree:
         >>> tree.default_left[0], tree.predict([[np.nan], [3.0]]).tolist()
         (np.True_, [0.0, 5.0])
         """
-        source = getattr(fitted, "tree_", fitted)
-        names = ("children_left", "children_right", "feature", "threshold")
-        try:
-            arrays = [_column(source, n) for n in names]
-        except (AttributeError, KeyError) as err:
-            raise ValueError(
-                f"{type(fitted).__name__} has no arrays {names}; give a fitted DecisionTreeClassifier or "
-                "DecisionTreeRegressor, its tree_, or a dict of those arrays."
-            ) from err
-        missing_left = _optional(source, "missing_go_to_left")
-        if missing_left is None:
-            missing_left = np.zeros(len(arrays[0]), dtype=np.uint8)
-        tree, order = _preorder([*arrays, _flags("missing_go_to_left", missing_left)])
-        value = _optional(source, "value")
-        value = None if value is None else read_numbers("value", value)
-        if value is not None and value.ndim == 3 and value.shape[:2] == (len(order), 1):
-            tree = replace(tree, value=value[order, 0, :])
-        return replace(tree, classes=getattr(fitted, "classes_", None))
+        return cls(**sklearn_fields(fitted))
 
     def _key(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return (self.feature, self.threshold, self.left, self.right, self.categories, self.default_left)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both trees have the same splits in the same places; values do not count."""
+        """Return True if both trees have the same splits in the same places, whatever their values."""
         if not isinstance(other, Tree):
             return NotImplemented
         nan = self.threshold.dtype.kind
@@ -387,11 +370,11 @@ class Tree:
         return f"Tree(n_leaves={self.n_leaves}, depth={self.depth})"
 
 
-def _field(name: str, given: Any, dtype: type) -> np.ndarray:
-    """A field of a tree in its dtype; a ValueError where its numbers do not fit."""
-    array = read_numbers(name, given) if dtype is np.float64 else read_array(name, given)
+def _field(name: str, value: Any, dtype: type) -> np.ndarray:
+    """Return a field of a tree in its dtype. Raise a ValueError if its numbers do not fit."""
+    array = read_numbers(name, value) if dtype is np.float64 else read_array(name, value)
     if array.dtype.kind not in "fiub":
-        raise ValueError(f"{name} is {in_words(given)}, of dtype {array.dtype}; give numbers.")
+        raise ValueError(f"{name} is {in_words(value)}, of dtype {array.dtype}; give numbers.")
     if array.dtype.kind == "f":
         array = read_numbers(name, array)
     if dtype is not np.bool_ and dtype is not np.float64:
@@ -458,61 +441,14 @@ def _check_preorder(tree: Tree) -> None:
 
 
 def _known_categories(table: np.ndarray, nominal: np.ndarray) -> np.ndarray:
-    """The table with what is no number of a category, 0 to 62, marked as unknown in the ``nominal`` columns."""
+    """Return the table with values of ``nominal`` columns that are not the number of a category marked as unknown."""
     out = table.copy()
     for k in nominal[nominal < table.shape[1]]:
         out[~((table[:, k] >= 0.0) & (table[:, k] < MAX_CATEGORIES)), k] = -1.0
     return out
 
 
-def _column(source: Any, name: str) -> np.ndarray:
-    """An array of scikit-learn's, by name."""
-    array = read_array(name, source[name] if isinstance(source, dict) else getattr(source, name))
-    if array.ndim != 1 or array.dtype.kind not in ("fiu" if name == "threshold" else "iu"):
-        raise ValueError(f"{name} has dtype {array.dtype} and shape {array.shape}; give numbers of shape (n_nodes,).")
-    return array
-
-
-def _optional(source: Any, name: str) -> Any:
-    """An array that scikit-learn's tree may lack, or None."""
-    return source.get(name) if isinstance(source, dict) else getattr(source, name, None)
-
-
-def _flags(name: str, given: Any) -> np.ndarray:
-    """An array of truth values or of 0 and 1."""
-    array = read_array(name, given)
-    if array.ndim != 1 or array.dtype.kind not in "iub" or not np.isin(array, (0, 1)).all():
-        raise ValueError(f"{name} is {in_words(given)}; give 0 or 1 for each node, (n_nodes,).")
-    return array.astype(np.bool_)
-
-
-def _preorder(arrays: list[np.ndarray]) -> tuple[Tree, list[int]]:
-    """Renumber scikit-learn's nodes in preorder; also return the old number of each new node."""
-    left, right, feature, threshold, missing_left = arrays
-    if len({len(array) for array in arrays}) > 1 or len(left) == 0:
-        raise ValueError("the arrays of the tree are empty or of different lengths; give one entry a node.")
-    order: list[int] = []
-    todo, where = [0], {}
-    while todo:
-        old = todo.pop()
-        if not 0 <= old < len(left) or old in where:
-            raise ValueError(f"node {old} is reached twice or does not exist: the arrays do not form a tree.")
-        where[old] = len(order)
-        order.append(old)
-        if left[old] >= 0:
-            todo += [int(right[old]), int(left[old])]
-    inner = [bool(left[o] >= 0) for o in order]
-    tree = Tree(
-        feature=[feature[o] if i else LEAF for o, i in zip(order, inner, strict=True)],
-        threshold=[threshold[o] if i else 0.0 for o, i in zip(order, inner, strict=True)],
-        left=[where[left[o]] if i else 0 for o, i in zip(order, inner, strict=True)],
-        right=[where[right[o]] if i else 0 for o, i in zip(order, inner, strict=True)],
-        default_left=[bool(missing_left[o]) and i for o, i in zip(order, inner, strict=True)],
-    )
-    return tree, order
-
-
 def stack_trees(trees: Sequence[Tree]) -> TreeArrays:
-    """Trees end to end, in the form compiled code takes."""
+    """Return trees end to end, in the form that compiled code takes."""
     offset = np.concatenate([[0], np.cumsum([t.n_nodes for t in trees])]).astype(np.int64)
     return TreeArrays(offset, *(np.concatenate(c) for c in zip(*(t._key() for t in trees), strict=True)))

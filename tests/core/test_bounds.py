@@ -8,7 +8,7 @@ from tests.programs import run
 
 
 def checked(folder, *words):
-    """How the program ends."""
+    """Return the result of the program."""
     return run("within_bounds", *words, env=os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(folder)})
 
 

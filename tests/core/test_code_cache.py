@@ -43,7 +43,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def hits():
-    """How often a new process would find its compiled form (here: a new dispatcher)."""
+    """Return the number of hits that a new process would have (here: a new dispatcher)."""
     again = jit(twice)
     assert again(3) == 6
     return sum(again.stats.cache_hits.values())

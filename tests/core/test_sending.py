@@ -13,7 +13,7 @@ from tests.problems.runs import MODELS, assert_same, draw
 
 
 class Reference:
-    """What a client returns for data that its workers hold."""
+    """Reference that a client returns for data on its workers."""
 
     def __init__(self, data):
         self.data = data

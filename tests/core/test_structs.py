@@ -149,7 +149,7 @@ def test_drawn_as_numpy_draws(n, bits):
 
 @pytest.mark.slow
 def test_another_numba_gives_the_same_answer(tmp_path):
-    """Where private parts of numba are not what they were, it compiles as it does for everybody."""
+    """Compile without the private parts of numba if they have changed."""
     import os
 
     env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}

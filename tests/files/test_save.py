@@ -1,4 +1,4 @@
-"""What was saved is what is loaded: predictions, draws and models, here and in a fresh process."""
+"""Saving and loading: predictions, draws and models are the same, here and in a fresh process."""
 
 import os
 import resource
@@ -12,7 +12,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.files.encoding import CODEC
-from pactree_mcmc.files.write import encoded
+from pactree_mcmc.files.store import encoded
 from pactree_mcmc.loading.load import _decoded
 from pactree_mcmc.model.model import ModelParts
 from pactree_mcmc.posterior.inference_data import load_arviz
@@ -256,7 +256,7 @@ def test_full_disk_keeps_the_old_file(tmp_path):
 
 
 def test_one_chain_of_one_draw_is_saved_without_a_warning(tmp_path):
-    """Its arrays have two dimensions of the same size, which need different names."""
+    """Give two dimensions of the same size different names."""
     model = pt.TreeModel(np.arange(6.0)[:, None], [0, 0, 0, 1, 1, 1])
     post = pt.sample(model, draws=1, tune=1, chains=1, rng=1, kernel="grow-prune", progress=False)
     post.save(tmp_path / "one.nc")

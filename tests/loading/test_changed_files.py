@@ -66,7 +66,7 @@ def test_whole_files_need_no_other_process(path, monkeypatch):
 
 @pytest.mark.parametrize("probe", ["import os; os.kill(os.getpid(), 11)", "import time; time.sleep(60)"])
 def test_a_process_that_dies_of_a_file(probe, path, monkeypatch):
-    """What crashes HDF5, or keeps it busy for ever, does so elsewhere."""
+    """Let HDF5 crash, or run for ever, in another process."""
     path.write_bytes(path.read_bytes()[: -_store.DIGEST])
     monkeypatch.setattr(_store, "PROBE", probe)
     monkeypatch.setattr(_store, "PROBE_SECONDS", 0.5)

@@ -137,7 +137,7 @@ def test_wrong_shapes_and_dtypes_are_refused(what, post, tmp_path):
 
 
 def test_a_checkpoint_is_checked_in_the_same_way(post, tmp_path):
-    """Its states by shape and dtype, its draws in full."""
+    """Check states of chains by shape and dtype, and draws in full."""
     from pactree_mcmc.mcmc.resuming import _result
     from pactree_mcmc.mcmc.run.checkpoint import Unfinished, write_unfinished
     from pactree_mcmc.mcmc.run.task import Plan

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.files.write import write_parts
+from pactree_mcmc.files.store import write_parts
 from pactree_mcmc.mcmc import sampling
 from pactree_mcmc.posterior.draws import draws_of
 

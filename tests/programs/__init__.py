@@ -12,5 +12,5 @@ def command(name, *words):
 
 
 def run(name, *words, **more):
-    """What a program of this folder says and how it ended."""
+    """Run a program of this folder and return its output and exit code."""
     return subprocess.run(command(name, *words), cwd=ROOT, capture_output=True, text=True, check=False, **more)

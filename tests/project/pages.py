@@ -121,7 +121,7 @@ def foreign_numbers(page):
 
 
 class Output(NamedTuple):
-    """What one block printed, and the text block that shows it."""
+    """Output of one block, and the text block that shows it."""
 
     block: Block
     printed: str

@@ -69,6 +69,10 @@ def test_links_between_pages_lead_somewhere():
             assert (path.parent / target).exists(), f"{path.name} links to {target}"
 
 
+def test_dir_shows_public_names_alone():
+    assert sorted(dir(pt)) == sorted([*pt.__all__, "__version__"])
+
+
 def test_public_names_are_in_the_reference():
     import exact
 

@@ -130,7 +130,7 @@ def test_a_way_to_the_sampler_is_seen(tmp_path):
 
 
 def sampling_imports(path, root=ROOT):
-    """What a file of the exact engine imports of the samplers."""
+    """Return the modules of the samplers that a file of the exact engine imports."""
     taken = [
         f"pactree_mcmc.{name.rpartition('.')[2]}"
         for name in imports_of(ROOT / "pactree_mcmc" / "__init__.py")
@@ -163,7 +163,7 @@ LIGHT = {
     "exact": HEAVY,
     "pactree_mcmc.posterior.inference_data, pactree_mcmc.faces.plots": ("arviz", "xarray", "pandas", "matplotlib"),
 }
-"""What importing modules must not bring in."""
+"""Modules that an import must not bring in."""
 
 
 @pytest.mark.slow

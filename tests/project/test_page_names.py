@@ -18,7 +18,7 @@ from tests import ROOT
 from tests.project.pages import FENCE, PAGES, indented_blocks, read_blocks
 
 SOURCES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md", "pactree_mcmc/mcmc/moves/SKELETON.md")
-TEXTS = sorted({*PAGES, *(ROOT / name for name in SOURCES)})
+TEXTS = sorted({*PAGES, *(ROOT / name for name in SOURCES), *(ROOT / "docs" / "develop").glob("*.md")})
 FILES = [
     path.relative_to(ROOT).as_posix()
     for path in ROOT.rglob("*")

@@ -1,12 +1,9 @@
 """The benchmark of silent losses: symmetries are verified, planted losses are found, figures of a file are counted."""
 
 import json
-import queue
-from concurrent.futures.process import BrokenProcessPool
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import pactree_mcmc as pt
@@ -84,13 +81,6 @@ def test_orbits_of_the_board():
     assert set(pairs) == {(a, b) for group in (corners, edges) for a in group for b in group if a < b}
     assert len(set(made.board_symmetries())) == 7
     assert made.column_pairs(4, [made.exchange(4, (0, 1)), made.exchange(4, (1, 2))]) == [(0, 1), (0, 2), (1, 2)]
-
-
-def test_permuted_table_is_the_same_table():
-    first, second = (made.TABLES[name]() for name in ("tic_tac_toe", "tic_tac_toe_permuted"))
-    assert first.y.sum() == second.y.sum() == 626
-    assert sorted(map(sorted, first.X.to_numpy().tolist())) == sorted(map(sorted, second.X.to_numpy().tolist()))
-    assert not np.array_equal(first.X, second.X)
 
 
 def test_reference_and_verdict_on_planted_runs():
@@ -200,15 +190,6 @@ def test_symmetric_traces_that_differ_are_found():
     assert loss.compare_symmetric(posterior(0.5), table._replace(symmetries=())) is None
 
 
-def test_figures_of_a_quantity():
-    rng = np.random.default_rng(0)
-    mean, sd, effective = loss.mean_and_error(rng.normal(3.0, 2.0, (4, 1000)))
-    assert mean == pytest.approx(3.0, abs=0.15)
-    assert sd == pytest.approx(2.0, rel=0.05)
-    assert 2500.0 < effective < 6000.0
-    assert loss.mean_and_error(np.ones((4, 10), dtype=bool)) == (1.0, 0.0, 40.0)
-
-
 def test_a_run_of_a_small_table_has_all_figures(monkeypatch):
     # a short run of fixed length in place of the default one
     short = {"draws": 20, "tune": 5, "chains": 2, "kernel": "grow-prune"}
@@ -239,66 +220,3 @@ def test_an_exception_is_a_line_of_its_own(monkeypatch):
     assert line["error"].startswith("RuntimeError: x")
     assert len(line["error"]) == loss.WARNING_LENGTH
     assert (line["table"], line["seed"]) == ("broken", 3)
-
-
-class InProcess:
-    """A pool that calls here, and whose process dies at the first run of seed 1."""
-
-    died = False
-
-    def __init__(self, *_, **__):
-        pass
-
-    def submit(self, call, name, seed, is_reference):
-        if seed == 1 and not InProcess.died:
-            InProcess.died = True
-            raise BrokenProcessPool("gone")
-        return SimpleNamespace(result=lambda: run_line(name, seed, reference=is_reference))
-
-    def shutdown(self):
-        pass
-
-
-def test_a_measurement_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(loss, "ProcessPoolExecutor", InProcess)
-    monkeypatch.setattr(InProcess, "died", False)
-    file = tmp_path / "runs.jsonl"
-    given = ["--out", str(file), "--tables", "two_trees", "xor_below_root", "--seeds", "2", "--processes", "1"]
-    loss.main(given)
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    assert [(line["table"], line["seed"]) for line in lines] == [
-        (name, seed) for seed in range(2) for name in ("two_trees", "xor_below_root")
-    ]
-    assert ["error" in line for line in lines] == [False, False, True, False]
-    loss.main([*given, "--reference", "1"])
-    lines = [json.loads(line) for line in file.read_text().splitlines()][4:]
-    assert [(line["table"], line["seed"], line["reference"]) for line in lines] == [
-        ("two_trees", 1, False),
-        ("two_trees", loss.REFERENCE_SEED, True),
-        ("xor_below_root", loss.REFERENCE_SEED, True),
-    ]
-    capsys.readouterr()
-    loss.main(["--summary", str(file)])
-    assert "0 of 4 runs without a warning are wrong" in capsys.readouterr().out
-
-
-def test_a_table_that_is_not_there_is_skipped(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(made.tables, "DATA", tmp_path)
-    monkeypatch.setattr(loss, "ProcessPoolExecutor", InProcess)
-    loss.main(["--out", str(tmp_path / "runs.jsonl"), "--tables", "vote", "--seeds", "1", "--processes", "1"])
-    assert "vote skipped: vote.csv.gz is not in the data folder" in capsys.readouterr().out
-
-
-def test_work_ends_when_the_queue_is_empty():
-    loss.make_runs(queue.SimpleQueue(), 0, pytest.fail)
-
-
-def test_subsets_are_fixed(monkeypatch):
-    frame = pd.DataFrame({"a": np.arange(900.0), "b__cat": np.arange(900) % 3, "c": 1.0, "split_1": 0})
-    monkeypatch.setattr(made.tables, "real", lambda _: (frame, np.arange(900) % 2, ["b__cat"]))
-    table = made.some_rows("invented")
-    assert table.X.columns.tolist() == ["a", "b__cat"]
-    assert table.nominal == ["b__cat"]
-    assert len(table.y) == made.SUBSET_ROWS
-    np.testing.assert_array_equal(table.y, table.X["a"] % 2)
-    pd.testing.assert_frame_equal(table.X, made.some_rows("invented").X)

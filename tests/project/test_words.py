@@ -1,4 +1,4 @@
-"""Pages and public docstrings use the field's words: `CONTRIBUTING.md`, "Words"."""
+"""Pages and public docstrings use the field's words: `docs/develop/index.md`, "Words"."""
 
 import inspect
 import re
@@ -31,7 +31,7 @@ INSTEAD = {
     r"(?:which|that|it) is none": "is not one",
     r"speaks? against": "the criteria that fail",
 }
-"""What is not written, and what is."""
+"""Words that are not written, and those that are written instead."""
 
 MEANT = {
     "leaves share an unknown variance",

@@ -13,7 +13,7 @@ def log_estimate(counts, alpha):
 
 
 def counts_after(pairs, context, m):
-    """How often each symbol follows a context, most recent symbol first."""
+    """Return the counts of each symbol after a context, most recent symbol first."""
     found = [0] * m
     for before, symbol in pairs:
         if tuple(before[: len(context)]) == context:

@@ -33,7 +33,7 @@ def halves(codes, levels, cyclic, box):
 
 
 def count_trees(codes, levels, cyclic, box=None):
-    """How many trees `dyadic_trees` lists."""
+    """Return the number of trees that `dyadic_trees` lists."""
     box = ((0, 0),) * len(codes[0]) if box is None else box
     total = 1
     for pair in halves(codes, levels, cyclic, box):

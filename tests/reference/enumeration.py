@@ -107,12 +107,12 @@ def child_cells(problem, cell, k, rule):
 
 
 def is_joint(problem, cell):
-    """Whether the node of the fixed design continues its parent's split."""
+    """Return True if the node of the fixed design continues its parent's split."""
     return cell.number in problem.split_prior.get("joint", ())
 
 
 def missing_last(category):
-    """By this the category of missing values is the largest."""
+    """Sort the category of missing values last."""
     return (category is None, category)
 
 
@@ -224,7 +224,7 @@ def weighed_splits(problem, cell, found):
 
 
 def cut_of(problem, cell, k, rule, rules):
-    """What the weight of a rule looks at; ``rules`` are those of the feature, in order."""
+    """Return the arguments of the weight of a rule. ``rules`` are those of the feature, in order."""
     design = problem.split_prior
     depth = cell.depth if design.get("by_depth") else 0
     nothing = dict.fromkeys(("at", "below", "above", "low", "high", "left", "right"), math.nan)
@@ -244,7 +244,7 @@ def cut_of(problem, cell, k, rule, rules):
 
 
 def rho_by_node(problem):
-    """Whether the list rho is indexed by the node of the fixed tree rather than by depth."""
+    """Return True if the list rho is indexed by the node of the fixed tree and not by depth."""
     prior = problem.tree_prior
     is_list = isinstance(prior.get("rho"), (list, tuple))
     return is_list and prior.get("by_node", problem.split_prior["kind"] == "fixed")

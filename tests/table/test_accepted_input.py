@@ -1,4 +1,4 @@
-"""What TreeModel takes: tables, labels and weights of every kind, and the edges that are no errors."""
+"""Input that TreeModel accepts: tables, labels and weights of every kind, and edge cases that are not errors."""
 
 import numpy as np
 import pandas as pd

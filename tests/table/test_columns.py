@@ -25,7 +25,7 @@ def solved(table, y, **options):
 
 
 def split(table, y):
-    """What the most probable tree asks first."""
+    """Return the root split of the most probable tree."""
     return solved(table, y).map_tree().split(0)
 
 

@@ -121,6 +121,6 @@ def partition_of_dot(text, X):
 
 
 def same_partition(one, other):
-    """Whether two numberings of leaves (n,) put the same rows together."""
+    """Return True if two numberings of leaves (n,) put the same rows together."""
     pairs = set(zip(one.tolist(), other.tolist(), strict=True))
     return len(pairs) == len(set(one.tolist())) == len(set(other.tolist()))

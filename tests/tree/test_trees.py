@@ -8,7 +8,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.tree import tree as tree_module
+from pactree_mcmc.tree import export as export_module
 from pactree_mcmc.tree.arrays import node_depths
 from pactree_mcmc.tree.tree import stack_trees
 
@@ -129,7 +129,7 @@ def test_format():
     ]
 
 
-def test_format_tells_the_rows_of_nodes():
+def test_format_shows_the_rows_of_nodes():
     assert tree_with(rows=[8, 7, 1, 6.5, 0]).format().split("\n") == [
         "x0 <= 2 (8 rows)",
         "|-- yes: x1 <= 5 (7 rows)",
@@ -188,7 +188,7 @@ def test_splits_in_words():
     assert tree.split(0) == "colour in {blue, red}"
     assert tree.split(1) == "size <= 5"
     assert tree_with(categories=[0b101, -1, -1, -1, -1]).split(0) == "x0 in {0, 2}"
-    with pytest.raises(ValueError, match="node 4 is a leaf; it asks nothing"):
+    with pytest.raises(ValueError, match="node 4 is a leaf; it has no split"):
         tree.split(4)
 
 
@@ -372,7 +372,7 @@ def test_missing_values_go_where_scikit_learn_sends_them(kind, gaps):
 
 @pytest.mark.planted
 def test_missing_values_that_all_go_right(monkeypatch):
-    monkeypatch.setattr(tree_module, "_flags", lambda name, given: np.zeros(len(given), dtype=bool))
+    monkeypatch.setattr(export_module, "_flags", lambda name, given: np.zeros(len(given), dtype=bool))
     with pytest.raises(AssertionError):
         check_missing_values("classifier", 0, True)
 
@@ -419,6 +419,6 @@ def test_a_fitted_tree_has_a_place_among_trees_with_missing_values():
         ),
     ],
 )
-def test_from_sklearn_refuses_what_is_no_tree(fitted, message):
+def test_from_sklearn_refuses_other_arrays(fitted, message):
     with pytest.raises(ValueError, match=message):
         pt.Tree.from_sklearn(fitted)

@@ -1,4 +1,4 @@
-"""What the documentation promises of an answer."""
+"""Checks of answers against the documentation."""
 
 from __future__ import annotations
 
@@ -11,106 +11,106 @@ import exact
 import pactree_mcmc as pt
 
 
-def anything(answer: Any, given: dict[str, Any]) -> None:
+def anything(answer: Any, arguments: dict[str, Any]) -> None:
     """Every number in it is a number."""
     _no_nan(answer)
 
 
-def scratch(answer: Any, given: dict[str, Any]) -> None:
+def scratch(answer: Any, arguments: dict[str, Any]) -> None:
     """Arrays that are filled in part only."""
 
 
-def number(answer: Any, given: dict[str, Any]) -> None:
+def number(answer: Any, arguments: dict[str, Any]) -> None:
     """A number that is not NaN."""
     assert isinstance(answer, float | int | np.number), f"{type(answer).__name__} is no number"
     assert not math.isnan(answer), "NaN"
 
 
-def support(answer: Any, given: dict[str, Any]) -> None:
+def support(answer: Any, arguments: dict[str, Any]) -> None:
     """Probabilities, each with its words; R-hat of few draws is not known."""
     assert len(answer.words) == len(answer.probability), "words are missing"
     assert np.all((answer.probability > 0.0) & (answer.probability <= 1.0)), "no probability"
 
 
-def rows(answer: Any, given: dict[str, Any]) -> None:
+def rows(answer: Any, arguments: dict[str, Any]) -> None:
     """One entry a row, all finite."""
-    n = _n_rows(given)
+    n = _n_rows(arguments)
     assert isinstance(answer, np.ndarray), f"{type(answer).__name__} is no array"
     assert n is None or len(answer) == n, f"{len(answer)} entries for {n} rows"
     assert answer.dtype.kind not in "fc" or np.isfinite(answer).all(), "not finite"
 
 
-def probabilities(answer: Any, given: dict[str, Any]) -> None:
+def probabilities(answer: Any, arguments: dict[str, Any]) -> None:
     """One distribution a row."""
-    rows(answer, given)
+    rows(answer, arguments)
     assert answer.ndim == 2, f"{answer.ndim} dimensions"
     assert (answer >= 0.0).all(), "negative"
     assert np.allclose(answer.sum(axis=1), 1.0), "rows do not add up to one"
 
 
-def model(answer: Any, given: dict[str, Any]) -> None:
-    """Its stump has a finite score and a prior that is not NaN."""
+def model(answer: Any, arguments: dict[str, Any]) -> None:
+    """Check that the stump has a finite score and a prior that is not NaN."""
     stump = pt.Tree([-1], [0], [0], [0])
     assert math.isfinite(answer.log_score(stump)), f"score {answer.log_score(stump)}"
     assert not math.isnan(answer.log_prior(stump)), "prior NaN"
 
 
-def simulated(answer: Any, given: dict[str, Any]) -> None:
+def simulated(answer: Any, arguments: dict[str, Any]) -> None:
     """A tree and one y a row."""
-    tree(answer[0], given)
-    assert answer[1].shape == (given["model"].n_rows,), f"shape {answer[1].shape}"
+    tree(answer[0], arguments)
+    assert answer[1].shape == (arguments["model"].n_rows,), f"shape {answer[1].shape}"
 
 
-def tree(answer: Any, given: dict[str, Any]) -> None:
+def tree(answer: Any, arguments: dict[str, Any]) -> None:
     """A legal tree."""
     assert isinstance(answer, pt.Tree), f"{type(answer).__name__} is no Tree"
     pt.check_tree(answer)
 
 
-def trees(answer: Any, given: dict[str, Any]) -> None:
+def trees(answer: Any, arguments: dict[str, Any]) -> None:
     """As many legal trees as asked for."""
-    assert len(answer) == given["n"], f"{len(answer)} trees for {given['n']}"
+    assert len(answer) == arguments["n"], f"{len(answer)} trees for {arguments['n']}"
     for one in answer:
-        tree(one, given)
+        tree(one, arguments)
 
 
-def design(answer: Any, given: dict[str, Any]) -> None:
+def design(answer: Any, arguments: dict[str, Any]) -> None:
     """A fixed tree."""
-    tree(answer.tree, given)
+    tree(answer.tree, arguments)
 
 
-def truth(answer: Any, given: dict[str, Any]) -> None:
+def truth(answer: Any, arguments: dict[str, Any]) -> None:
     """A posterior that knows its evidence, with distributions."""
     assert answer.log_evidence is None or not math.isnan(answer.log_evidence), "evidence NaN"
     _distributions(answer)
 
 
-def sampled(answer: Any, given: dict[str, Any]) -> None:
+def sampled(answer: Any, arguments: dict[str, Any]) -> None:
     """As many draws as asked for, finite scores, with distributions."""
     assert np.isfinite(answer.log_score_of_tree).all(), "score not finite"
     assert np.isfinite(answer.log_prior_of_tree).all(), "prior not finite"
     assert np.allclose(answer.weight_of_tree.sum(), 1.0), "draws do not add up"
-    chains = given.get("chains")
+    chains = arguments.get("chains")
     assert chains is None or answer.n_chains == chains, f"{answer.n_chains} chains for {chains}"
     _distributions(answer)
 
 
-def comparison(answer: Any, given: dict[str, Any]) -> None:
+def comparison(answer: Any, arguments: dict[str, Any]) -> None:
     """Rows without NaN but where there is no error to divide by."""
     assert len(answer.rows) > 0, "no rows"
 
 
-def bound(answer: Any, given: dict[str, Any]) -> None:
+def bound(answer: Any, arguments: dict[str, Any]) -> None:
     """A value in [0, 1], its parts numbers."""
     assert 0.0 <= answer.value <= 1.0, f"value {answer.value}"
     assert not any(math.isnan(term) for term in answer.terms.values()), "a term is NaN"
 
 
-def certificate(answer: Any, given: dict[str, Any]) -> None:
+def certificate(answer: Any, arguments: dict[str, Any]) -> None:
     """All its bounds are."""
     for part in vars(answer).values():
         if hasattr(part, "raw"):
-            bound(part, given)
+            bound(part, arguments)
 
 
 def _distributions(answer: Any) -> None:
@@ -121,8 +121,8 @@ def _distributions(answer: Any) -> None:
         assert np.isclose(distribution.sum(), 1.0), f"probabilities add up to {distribution.sum()}"
 
 
-def _n_rows(given: dict[str, Any]) -> int | None:
-    X = next((given[name] for name in ("rows", "X") if given.get(name) is not None), None)
+def _n_rows(arguments: dict[str, Any]) -> int | None:
+    X = next((arguments[name] for name in ("rows", "X") if arguments.get(name) is not None), None)
     shape = getattr(X, "shape", None)
     if isinstance(shape, tuple) and len(shape) == 2:
         return int(shape[0])

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .hostile import HOSTILE
-from .target import Target
-from .targets import TARGETS
+from .targets import TARGETS, Target
 from .world import VALID, World
 
 ANSWERED, REFUSED, WRONG = "answered", "refused", "wrong"
@@ -27,7 +26,7 @@ FUNCTIONS = {"prices", "penalty", "size penalty"}
 
 
 class Call(NamedTuple):
-    """What is called with what: for each argument its kind and which valid or hostile value it takes."""
+    """Target of a call, and the kind and the number of the value of each argument."""
 
     target: Target
     chosen: dict[str, tuple[str, int]]
@@ -41,7 +40,7 @@ class Call(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How a call ended."""
+    """Outcome of a call."""
 
     kind: str
     what: str
@@ -70,15 +69,15 @@ def call_of(seed: int, number: int, only: str | None = None) -> Call:
 def make(call: Call, world: World) -> Outcome:
     """Make a call and judge how it ended."""
     try:
-        given = call.arguments(world)
+        arguments = call.arguments(world)
     except Exception as error:  # an odd object that cannot even be made says nothing of the library
         return Outcome(REFUSED, f"argument: {error!r}")
-    if any(callable(given[name]) and call.chosen[name][0] == "hostile" for name in _functions_of(call)):
+    if any(callable(arguments[name]) and call.chosen[name][0] == "hostile" for name in _functions_of(call)):
         return Outcome(REFUSED, "a function of the caller's")
     try:
         with _watched():
-            answer = call.target.call(**given)
-            call.target.valid(answer, given)
+            answer = call.target.call(**arguments)
+            call.target.valid(answer, arguments)
     except AssertionError as error:
         return Outcome(WRONG, f"answer: {error}")
     except BaseException as error:
@@ -100,13 +99,15 @@ def _watched() -> Any:
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", pt.ConvergenceWarning)
         warnings.filterwarnings("ignore", module=r"arviz|sklearn|xarray|polars")
-        warnings.filterwarnings("ignore", message=r"pkg_resources|.*is on its way|.*cannot be continued")
+        warnings.filterwarnings(
+            "ignore", message=r"pkg_resources|.*is on its way|.*cannot be continued|.*nothing was checked"
+        )
         with np.errstate(divide="warn", over="warn", invalid="warn"):
             yield
 
 
 def judged(error: BaseException) -> Outcome:
-    """Whether an error is one that the documentation promises, raised on purpose, in words."""
+    """Return the outcome of an error: a refusal if the library raised it on purpose, in words, else a fault."""
     what = f"{type(error).__name__}: {_short(str(error))} [{_place(error)}]"
     frames = traceback.extract_tb(error.__traceback__)
     if frames[-1].filename.endswith("hostile.py") and any("/sklearn/" in frame.filename for frame in frames):
@@ -139,10 +140,10 @@ def _place(error: BaseException) -> str:
 def described(call: Call, world: World) -> str:
     """A call in words."""
     try:
-        given = call.arguments(world)
+        arguments = call.arguments(world)
     except Exception as error:
         return f"{call.target.name}: {error!r}"
-    return f"{call.target.name}({', '.join(f'{name}={_words(value)}' for name, value in given.items())})"
+    return f"{call.target.name}({', '.join(f'{name}={_words(value)}' for name, value in arguments.items())})"
 
 
 def _words(value: Any) -> str:
@@ -153,7 +154,7 @@ def _words(value: Any) -> str:
 
 
 def shown(call: Call, world: World) -> str:
-    """What a call does, with the whole traceback."""
+    """Make a call and return its answer, or its whole traceback, as text."""
     try:
         return repr(call.target.call(**call.arguments(world)))[:2000]
     except BaseException:

@@ -20,7 +20,7 @@ MEMORY = 6 << 30
 
 
 class Report(NamedTuple):
-    """What became of a task."""
+    """Outcome of a task."""
 
     number: int
     kind: str

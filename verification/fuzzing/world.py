@@ -25,7 +25,7 @@ def own_score(s: Any, n: int) -> float:
 
 
 def own_sums(y: np.ndarray) -> np.ndarray:
-    """What its rows add."""
+    """Return the contribution of each row to the sums."""
     return y.reshape(len(y), -1)
 
 
@@ -142,7 +142,7 @@ class World:
         return paths
 
     def digest(self) -> str:
-        """Of the arrays that calls could spoil."""
+        """Return a hash of the arrays that calls could spoil."""
         import hashlib
 
         out = hashlib.sha256()

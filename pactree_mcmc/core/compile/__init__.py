@@ -1,6 +1,6 @@
-"""How functions are compiled, linked and kept between processes."""
+"""Compilation of functions: options, linking, and the cache on disk. See docs/develop/compile.md."""
 
 import numba
 
 COMPILES = not numba.config.DISABLE_JIT
-"""Whether this copy of the library is compiled; `pactree_mcmc.testing` makes one that is not."""
+"""True if this copy of the library is compiled. `pactree_mcmc.testing` makes one that is not."""

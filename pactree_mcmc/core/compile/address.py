@@ -1,6 +1,6 @@
-"""Functions that compiled code calls by their address, so that it need not be compiled again for them.
+"""Functions that compiled code calls by their address, so that the callers need not be compiled again for them.
 
-Such a function takes a pointer to some numbers, how many they are, and, if it has parameters, a pointer to these; it
+Such a function takes a pointer to numbers, the number of them, and, if it has parameters, a pointer to these. It
 returns a number.
 """
 
@@ -28,23 +28,23 @@ if FASTER:
 
 NUMBERS = types.CPointer(types.float64)
 SIGNATURES = (types.float64(NUMBERS, types.int64), types.float64(NUMBERS, types.int64, NUMBERS))
-"""Of a function without parameters, and of one with parameters."""
+"""Signatures of a function without parameters, and of one with parameters."""
 _lock = threading.Lock()
-_kept: dict[tuple[Callable[..., float], bool], Any] = {}
-"""What has an address stays as long as the process does."""
-_own: set[Callable[..., float]] = set()
+_compiled: dict[tuple[Callable[..., float], bool], Any] = {}
+"""Compiled functions, which must live as long as the process because their addresses are in use."""
+_cached: set[Callable[..., float]] = set()
 _plain: dict[int, Callable[..., float]] = {}
-"""By address, where nothing is compiled."""
+"""Python functions by the number that stands for their address, if nothing is compiled."""
 
 
 def by_address(function: Callable[..., float]) -> Callable[..., float]:
-    """A function of this library to be called by its address: its code is kept on disk. It must raise no exception."""
-    _own.add(function)
+    """Register a function of this library to be called by its address. It is cached, and must raise no exception."""
+    _cached.add(function)
     return function
 
 
 def address_of(function: Callable[..., float], with_params: bool) -> int:
-    """The address of ``function``, compiled when first asked for.
+    """Return the address of ``function``, which is compiled at the first call.
 
     Division is NumPy's, so that x / 0 is infinite or NaN. Compiled callers cannot be passed an exception: a function
     that raises one returns NaN.
@@ -54,19 +54,19 @@ def address_of(function: Callable[..., float], with_params: bool) -> int:
             _plain[id(function)] = function
             return id(function)
         key = function, with_params
-        if key not in _kept:
+        if key not in _compiled:
             signature = SIGNATURES[with_params]
-            guarded = function if function in _own else _guarded(function, with_params)
-            made = CFunc(guarded, (signature.args, signature.return_type), {}, {"error_model": "numpy"})
-            if function in _own:
-                made._cache = CodeCache(function)
-            made.compile()
-            _kept[key] = made
-        return _kept[key].address
+            guarded = function if function in _cached else _guarded(function, with_params)
+            form = CFunc(guarded, (signature.args, signature.return_type), {}, {"error_model": "numpy"})
+            if function in _cached:
+                form._cache = CodeCache(function)
+            form.compile()
+            _compiled[key] = form
+        return _compiled[key].address
 
 
 def _guarded(function: Callable[..., float], with_params: bool) -> Callable[..., float]:
-    """The function, which returns NaN where it would raise an exception."""
+    """Return the function wrapped so that it returns NaN instead of raising an exception."""
     inner = numba.njit(error_model="numpy")(function)
 
     def without(numbers, n):  # type: ignore[no-untyped-def]
@@ -120,10 +120,10 @@ _POINTER = ctypes.POINTER(ctypes.c_double)
 
 
 def _foreign(address: int, numbers: np.ndarray, n: int, *params: np.ndarray) -> float:
-    """What compiled code returns that plain code calls, as in tests that run a compiled model's moves plainly."""
+    """Call compiled code at an address from plain code, as tests of a compiled model's plain moves do."""
     form = ctypes.CFUNCTYPE(ctypes.c_double, _POINTER, ctypes.c_int64, *[_POINTER for _ in params])
-    given = [np.array(each, dtype=np.float64) for each in (numbers, *params)]
-    first, *own = [each.ctypes.data_as(_POINTER) for each in given]
+    arrays = [np.array(each, dtype=np.float64) for each in (numbers, *params)]
+    first, *own = [array.ctypes.data_as(_POINTER) for array in arrays]
     return float(form(int(address))(first, int(n), *own))
 
 
@@ -142,6 +142,6 @@ def _call_plain_with(
 
 
 call_at: Any = _call if COMPILES else _call_plain
-"""``call_at(address, numbers, row, first, n)``: for compiled code, the function's value at ``numbers[row, first:]``."""
+"""``call_at(address, numbers, row, first, n)`` calls the function with ``numbers[row, first:]`` from compiled code."""
 call_at_with: Any = _call_with if COMPILES else _call_plain_with
-"""``call_at_with(..., params, at)``: that of a function with the parameters ``params[at:]``."""
+"""``call_at_with(..., params, at)`` calls a function with the parameters ``params[at:]``."""

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..warn import warn
-from .digest import NOT_KEPT, key_of
 from .folders import SHARED, Files, own_folder, shared_folder
 from .rebuild import file_base, function_key, result_of
 from .sources import sources
+from .user_functions import NOT_KEPT, key_of
 
 FILL = "`pactree warm-up --to FOLDER`"
 ADVICE = (
@@ -58,25 +58,27 @@ _watchers: list[Callable[[CodeCache], None]] = []
 
 
 @contextlib.contextmanager
-def watching(tell: Callable[[CodeCache], None]) -> Iterator[None]:
-    """While the block runs, call ``tell`` with the cache of each function that is about to be compiled."""
-    _watchers.append(tell)
+def watching(watcher: Callable[[CodeCache], None]) -> Iterator[None]:
+    """Call ``watcher`` with the cache of each function that is about to be compiled while the block runs."""
+    _watchers.append(watcher)
     try:
         yield
     finally:
-        _watchers.remove(tell)
+        _watchers.remove(watcher)
 
 
 class CodeCache:
     """Compiled forms of one function on disk. The first call reads them."""
 
     def __init__(self, function: Any, key: Callable[[], str] | None = None) -> None:
-        self._function, self._given_key = function, key
+        self._function, self._key_function = function, key
 
     @functools.cached_property
     def _key(self) -> str:
         """Text of everything that the code depends on besides the library's sources."""
-        return self._given_key() if self._given_key is not None else key_of(self._function) if self._is_foreign else ""
+        if self._key_function is not None:
+            return self._key_function()
+        return key_of(self._function) if self._is_foreign else ""
 
     @functools.cached_property
     def digest(self) -> str:
@@ -108,18 +110,18 @@ class CodeCache:
         return (self._function.__module__ or "").partition(".")[0] not in ("pactree_mcmc", "exact")
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the compiled form for the types ``sig``, or None if there is none or its file is damaged."""
-        found, is_ready = None, False
+        """Return the compiled form for the types ``sig``, or None if it is missing or its file is damaged."""
+        form, is_ready = None, False
         if self._files is not None:
             # before keys are compared, which name the processor
             target_context.refresh()
             data, is_ready = self._files.load(function_key(self._function, sig))
-            found = None if data is None else result_of(*data)
-        if found is None:
+            form = None if data is None else result_of(*data)
+        if form is None:
             announce(self)
         elif not is_ready:
-            self.save_overload(sig, found)
-        return found
+            self.save_overload(sig, form)
+        return form
 
     @property
     def has_code(self) -> bool:
@@ -146,8 +148,8 @@ def announce(cache: CodeCache) -> None:
     shared = shared_folder()
     if shared is not None and not os.access(shared, os.R_OK | os.X_OK):
         _warn("shared", f"{SHARED}={shared} is not a folder that can be read; fill it by {FILL}.")
-    for tell in list(_watchers):
-        tell(cache)
+    for watcher in list(_watchers):
+        watcher(cache)
 
 
 class Store:

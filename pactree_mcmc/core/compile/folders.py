@@ -1,4 +1,4 @@
-"""Folders of compiled code: where it is read, where it is written, and what is removed.
+"""Folders of compiled code: those that are read, the one that is written, and the removal of old versions.
 
 Compiled code never lies in the folder of the package, because what pip did not write there survives an uninstallation
 and then hides other installations. It is read from the archive of a wheel, then from the folder that an administrator
@@ -27,7 +27,7 @@ from numba.core.serialize import dumps
 from .rebuild import without_machine_code
 
 ARCHIVE = Path(__file__).with_name("archives")
-"""Folder of the code that a wheel brings."""
+"""Folder of the code that a wheel contains."""
 SHARED = "PACTREE_SHARED_CACHE"
 """Environment variable that names the folder of an administrator, which is only read."""
 MOST, DAYS = 20, 30
@@ -80,20 +80,21 @@ class Files:
         folders = [folder / below for folder in (ARCHIVE, shared_folder(), own) if folder is not None]
         self._indices = [_Index(folder, base, stamp) for folder in folders]
         self.folder = None if own is None else own / below
-        """Folder that the files are written to, or None if there is none."""
+        """Folder that the files are written to, or None if the user has no home directory."""
         if self.folder is not None:
             _mark_used(self.folder)
 
     def load(self, key: Any) -> tuple[Any, bool]:
         """Return the form under a key and True, or that for another processor and False, or None and False."""
         for index in self._indices:
-            found = index.read(key)
-            if found is not None:
-                return found, True
+            form = index.read(key)
+            if form is not None:
+                return form, True
         for index in self._indices:
             for other in index.stored_keys():
-                if _without_processor(other) == _without_processor(key) and (found := index.read(other)) is not None:
-                    return without_machine_code(found), False
+                form = index.read(other) if _without_processor(other) == _without_processor(key) else None
+                if form is not None:
+                    return without_machine_code(form), False
         return None, False
 
     def save(self, key: Any, data: Any) -> None:

@@ -17,17 +17,17 @@ try:
 except (ImportError, AttributeError):
     structs = None
 FASTER = COMPILES and structs is not None
-"""Whether numba's private parts are as known here; else it compiles as it does for everybody, which takes longer."""
+"""True if numba has the private parts that `private` uses. Otherwise compiling takes several times as long."""
 
 
 def jit(function: Callable[..., Any], key: Callable[[], str] | None = None) -> Any:
     """Compile ``function`` on first call, cache it on disk, release the GIL while it runs.
 
-    Compiled callers get a *part* of the same code, optimised and cached as one with the function that Python calls (see
-    `linking`). No fastmath: zero is ``-inf`` in log space and must stay so. Constants given by compiled callers count
-    as values of their type: numba would compile the function once more for each of them.
+    Compiled callers get a *part* of the same code, which is optimised and cached as one with the function that Python
+    calls (see `linking`). No fastmath, because zero is ``-inf`` in log space and must stay so. Constants that compiled
+    callers pass count as values of their type, since numba would compile the function once more for each of them.
 
-    ``key`` returns what the code depends on besides the sources of the library, when it is first called (see `cache`).
+    ``key`` is a function that returns the rest of the key of the code besides the library's sources (see `cache`).
     """
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     if not FASTER:
@@ -40,11 +40,11 @@ def jit(function: Callable[..., Any], key: Callable[[], str] | None = None) -> A
 
     @functools.cache
     def part() -> Any:
-        made = numba.njit(no_cpython_wrapper=True, pipeline_class=PartCompiler, **options)(function)
-        made.add_overload = lambda form: made.overloads.update({form.signature.args: form})
-        # a function that calls itself asks whether it is being compiled
-        made._compiling_counter = entry._compiling_counter
-        return made
+        dispatcher = numba.njit(no_cpython_wrapper=True, pipeline_class=PartCompiler, **options)(function)
+        dispatcher.add_overload = lambda form: dispatcher.overloads.update({form.signature.args: form})
+        # numba asks whether a function that calls itself is being compiled
+        dispatcher._compiling_counter = entry._compiling_counter
+        return dispatcher
 
     entry.get_call_template = lambda args, kws: part().get_call_template(tuple(map(types.unliteral, args)), kws)
     entry.get_overload = lambda sig: part().get_overload(sig)
@@ -52,10 +52,10 @@ def jit(function: Callable[..., Any], key: Callable[[], str] | None = None) -> A
 
 
 def by_class(function: Callable[..., Any]) -> Any:
-    """Let ``function`` be another one for each class of its first argument, a NamedTuple of arrays.
+    """Make a generic function of ``function``, which dispatches on the class of its first argument, a NamedTuple.
 
-    ``@function.register(Class)`` adds one, as with `functools.singledispatch`. Compiled callers have theirs built in,
-    so a loop written once is compiled once for each class, and found again in the disk cache.
+    ``@function.register(Class)`` adds a function, as with `functools.singledispatch`. Compiled callers are compiled for
+    each class separately, so that a loop written once runs without a dispatch.
     """
     registry = functools.singledispatch(function)
     if COMPILES:

@@ -1,7 +1,7 @@
-"""Compiled functions from what is kept of them on disk.
+"""Compiled functions from their files.
 
-A file holds machine code for one processor, and the optimised code it was made of, from which another processor's takes
-a few seconds.
+A file holds machine code for one processor, and the optimised code from which it was made. From the latter the machine
+code for another processor takes a few seconds.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def function_key(function: Any, sig: Any) -> Any:
 
 
 def without_machine_code(data: Any) -> Any:
-    """Return what is kept of a function or of several, with the optimised code in place of machine code."""
+    """Return the data of a file with the optimised code in place of machine code."""
     (name, kind, code), *rest = data
     return ((name, "bitcode", code[1]) if kind == "object" else (name, kind, code), *rest)
 
 
 def library_of(libdata: Any) -> Any:
-    """Return the library of kept code, which can be kept again."""
+    """Return the library of the data of a file, in a form that can be written again."""
     codegen = cpu_target.target_context.codegen()
     name, kind, data = libdata
     if kind == "object":
@@ -49,7 +49,7 @@ def library_of(libdata: Any) -> Any:
 
 
 def result_of(libdata: Any, fndesc: Any, environment: Any, sig: Any, *rest: Any) -> CompileResult:
-    """Return a function's compiled form from what numba keeps of it."""
+    """Return a function's compiled form from the data that numba writes."""
     library, reload_init, environments = library_of(libdata), rest[-2], rest[-1]
     result = result_in(library, fndesc, environment, sig, reload_init)
     set_environments(environments)
@@ -59,7 +59,7 @@ def result_of(libdata: Any, fndesc: Any, environment: Any, sig: Any, *rest: Any)
 def result_in(library: Any, fndesc: Any, environment: Any, sig: Any, reload_init: Any = ()) -> CompileResult:
     """Return the compiled form of a function of a library."""
     target = cpu_target.target_context
-    given = dict.fromkeys(CompileResult._fields) | {
+    fields = dict.fromkeys(CompileResult._fields) | {
         "typing_context": target.typing_context,
         "target_context": target,
         "library": library,
@@ -72,10 +72,10 @@ def result_in(library: Any, fndesc: Any, environment: Any, sig: Any, reload_init
         "type_annotation": "",
         "entry_point": target.get_executable(library, fndesc, environment),
     }
-    return CompileResult(**given)
+    return CompileResult(**fields)
 
 
 def set_environments(environments: Any) -> None:
-    """Let code find the constants it refers to."""
+    """Give compiled code the constants that it refers to."""
     for environment in environments:
         cpu_target.target_context.codegen().set_env(environment.env_name, environment)

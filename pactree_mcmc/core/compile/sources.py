@@ -1,4 +1,4 @@
-"""What compiled code depends on, as a hash of the library's own sources."""
+"""Hash of the library's own sources on which compiled code depends."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ COMPILED = re.compile(r"^@jit|^@by_address|^@by_class", re.MULTILINE)
 
 @functools.cache
 def sources(package: str = "") -> str:
-    """A hash of the sources that compiled code in the folder of ``package`` depends on; of all for another package.
+    """Return a hash of the sources on which compiled code in the folder of ``package`` depends.
 
-    These are the files of the folder that hold compiled code, whatever these import at once, and the files
-    that say how to compile.
+    These are the files of the folder that contain compiled code, everything that they import at once, and the files of
+    `core.compile`. If ``package`` has no compiled code of the library, they are all sources.
     """
     texts = _texts()
     reached = {name for name in texts if name.rpartition(".")[0] == package and COMPILED.search(texts[name])}
@@ -35,7 +35,7 @@ def sources(package: str = "") -> str:
 
 @functools.cache
 def _texts() -> dict[str, str]:
-    """The sources of the library by the names of their modules."""
+    """Return the sources of the library by the names of their modules."""
     root = Path(__file__).parents[3]
     paths = (path for package in ("pactree_mcmc", "exact") for path in (root / package).rglob("*.py"))
     return {_module(path.relative_to(root)): path.read_text(encoding="utf-8") for path in paths}
@@ -47,7 +47,7 @@ def _module(path: Path) -> str:
 
 
 def _imports(module: str) -> Iterator[str]:
-    """Names that may be modules which ``module`` imports; those inside functions are not among them."""
+    """Yield names that ``module`` imports at once and that may be modules."""
     yield from re.findall(r"^import ([\w.]+)", _texts()[module], re.MULTILINE)
     is_package = any(name.startswith(f"{module}.") for name in _texts())
     for dots, base, names in IMPORT.findall(_texts()[module]):

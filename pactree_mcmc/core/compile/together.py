@@ -1,7 +1,7 @@
-"""Functions that Python calls one after the other, compiled as one: what they share is optimised once.
+"""Compilation of functions that Python calls one after the other as one, so that shared code is optimised once.
 
-Each entry by itself is linked with all it calls, and what two entries call is optimised twice. The functions of a run
-call much the same, so they are linked into one library, which is kept on disk as one.
+An entry by itself is linked with all it calls, and code that two entries call is optimised twice. The functions of a
+run call much the same code. Therefore they are linked into one library, which has one file.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ class Member(NamedTuple):
 
 
 def compile_together(members: Sequence[Member], among: Sequence[Member] = ()) -> None:
-    """Make the functions ready for arguments of these types, from disk or by compiling as one those that are missing.
+    """Load the functions for arguments of these types from disk, or compile those that are missing as one.
 
-    ``among``: more functions, with these, that may be on disk as one. A single one that is missing is left to be
-    compiled by itself when it is called.
+    ``among`` are these functions and others, which may be on disk as one. If a single function is missing, it is
+    compiled at its first call.
     """
     if not FASTER or len(_missing(members)) < 2:
         return
     with global_compiler_lock:
         missing = _missing(members)
-        if len(missing) < 2 or any(_found(kept) for kept in (members, among, missing)):
+        if len(missing) < 2 or any(_load(some) for some in (members, among, missing)):
             return
         results, library = _compiled(missing)
         _store(missing).save(_key(missing), _reduced(results, library))
@@ -49,20 +49,20 @@ def compile_together(members: Sequence[Member], among: Sequence[Member] = ()) ->
 
 
 def find_together(members: Sequence[Member]) -> None:
-    """Make the functions ready if just these are on disk as one."""
+    """Load the functions if exactly these are on disk as one."""
     if FASTER and _missing(members):
         with global_compiler_lock:
-            _found(members)
+            _load(members)
 
 
-def _found(members: Sequence[Member]) -> bool:
-    """Whether just these, if any, are on disk as one; then they are made ready."""
+def _load(members: Sequence[Member]) -> bool:
+    """Load exactly these functions if they are on disk as one, and return True if they were."""
     if not members:
         return False
-    kept, is_ready = _store(members).load(_key(members))
-    if kept is None:
+    data, is_ready = _store(members).load(_key(members))
+    if data is None:
         return False
-    results, library = _rebuilt(*kept)
+    results, library = _rebuilt(*data)
     if not is_ready:
         _store(members).save(_key(members), _reduced(results, library))
     _add(members, results)
@@ -112,7 +112,7 @@ def _linked(result: CompileResult, library: Any) -> CompileResult:
 
 
 def _reduced(results: Sequence[CompileResult], library: Any) -> tuple[Any, ...]:
-    """What is kept on disk, in numba's terms."""
+    """Return the data that are written to disk, in numba's terms."""
     parts = []
     for result in results:
         result.fndesc.typemap = result.fndesc.calltypes = None

@@ -198,7 +198,7 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
     result with the highest predictive density of left-out rows is taken.
 
     `benchmarks/estimators.py` compares the RMSE on fifteen tables with tuned CART, a forest, bagged trees, boosting and
-    BART. `benchmarks/intervals.py` measures the coverage of intervals.
+    BART. `benchmarks/estimators.py` measures the coverage of intervals.
 
     See Chipman, George and McCulloch (1998), Bayesian CART model search, JASA 93.
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from ...core.checks import check_choice, check_flag, check_type, in_words
 from ...core.compile.cache import CodeCache
-from ...core.compile.digest import NOT_KEPT, is_known, key_of
 from ...core.compile.jit import jit
-from ...core.compile.travel import packed, unpacked
+from ...core.compile.pickles import packed, unpacked
+from ...core.compile.user_functions import NOT_KEPT, is_known, key_of
 from ...files.encoding import kept
 from ...model import Lowered
 from ..edits.grow import drop_children, keep_growth, prune

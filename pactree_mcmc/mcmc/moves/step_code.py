@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numba.core.registry import cpu_target
 
-from ...core.compile.digest import is_known, plain_of
+from ...core.compile.user_functions import is_known, plain_of
 
 SOURCES = (random.Random, np.random.RandomState, np.random.Generator)
 

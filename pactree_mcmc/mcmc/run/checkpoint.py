@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from ...core.checks import check_number
 from ...files.encoding import kept
-from ...files.store import check_target
-from ...files.write import write_parts
+from ...files.store import check_target, write_parts
 from ...model import TreeModel
 from ..chain.snapshot import generator_from, generator_state
 from .task import Plan, Result

@@ -14,7 +14,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc import moves
-from pactree_mcmc.core.compile.digest import NOT_KEPT, key_of
+from pactree_mcmc.core.compile.user_functions import NOT_KEPT, key_of
 from pactree_mcmc.mcmc.kernel import read_kernel
 from tests.mcmc.moves.own_moves import (
     SETTINGS,

@@ -12,7 +12,7 @@ from pactree_mcmc.mcmc.sums import split_sums as _scan
 from pactree_mcmc.model.cells import Split
 from pactree_mcmc.model.split_prior.base import FIXED, LOCAL, LOCAL_TRIVIAL
 from pactree_mcmc.posterior.joining import join_chains
-from pactree_mcmc.testing.records import Record
+from pactree_mcmc.testing.plain import Record
 
 LISTS = (
     ("growable", "growable_at", records.N_GROWABLE),

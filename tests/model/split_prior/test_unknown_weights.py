@@ -9,7 +9,7 @@ from scipy.stats import beta
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.files.write import write_parts
+from pactree_mcmc.files.store import write_parts
 from pactree_mcmc.model.plain import draw_prior, log_marginal_prior
 from pactree_mcmc.posterior.convergence import check_convergence
 from pactree_mcmc.posterior.draws import draws_of

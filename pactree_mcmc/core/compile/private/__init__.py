@@ -1,1 +1,1 @@
-"""What reaches into numba's private parts, so that compiling takes half the time."""
+"""Uses of numba's private parts, which save most of the time of compiling. See docs/develop/compile.md."""

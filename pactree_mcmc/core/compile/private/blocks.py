@@ -1,9 +1,9 @@
-"""Arrays inside a struct, as compiled code sees them: a pointer to where they lie and how they are shaped.
+"""Arrays inside a struct in compiled code: a pointer to the description of the array.
 
-numba hands an array around as seven values and counts references to it, so that reading one entry takes some ninety
-instructions before optimisation. A *block* is an array that somebody else keeps alive and that stays where it is: one
-pointer, read with a handful of instructions. Single entries and lengths are read and set as here; for all else that can
-be done with an array, a block becomes one.
+numba passes an array as seven values and counts references to it, so that reading one entry takes some ninety
+instructions before optimisation. A *block* is an array that Python keeps alive and does not move: one pointer, read
+with a handful of instructions. Single entries and lengths are read and set here. For all other operations a block is
+converted to an array.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from numba.extending import infer_getattr, models, register_model
 from numba.np import arrayobj
 
 DATA, SHAPE = 4, 5
-"""Places of the first entry's address and of the shape in numba's description of an array."""
+"""Positions of the first entry's address and of the shape in numba's description of an array."""
 
 
 class BlockType(types.Type):
-    """The type of a block; a row or a slice of it is an array."""
+    """Type of a block. A row or a slice of a block is an array."""
 
     def __init__(self, dtype: types.Type, ndim: int, layout: str) -> None:
         self.dtype, self.ndim, self.layout, self.aligned = dtype, ndim, layout, True
@@ -33,19 +33,19 @@ class BlockType(types.Type):
 
     @property
     def as_array(self) -> types.Array:
-        """The array that the pointer points to."""
+        """Type of the array that the pointer points to."""
         return types.Array(self.dtype, self.ndim, self.layout)
 
     def can_convert_to(self, typingctx: Any, other: types.Type) -> Conversion | None:
-        """Conversion to the array."""
+        """Return that a block converts safely to its array."""
         return Conversion.safe if isinstance(other, types.Array) and other == self.as_array else None
 
     def unify(self, typingctx: Any, other: types.Type) -> types.Type | None:
-        """With an array: that of both as arrays."""
+        """Return the common type of a block and an array, which is an array."""
         return self.as_array.unify(typingctx, other) if isinstance(other, types.Array) else None
 
     def is_entry(self, kinds: Any) -> bool:
-        """Whether indices of these types choose one entry, in the order in which entries lie."""
+        """Return True if indices of these types select one entry of a contiguous block."""
         kinds = kinds if isinstance(kinds, types.BaseTuple) else (kinds,)
         return self.layout == "C" and len(kinds) == self.ndim and all(isinstance(k, types.Integer) for k in kinds)
 
@@ -57,7 +57,7 @@ class _BlockModel(models.PrimitiveModel):
 
 
 @lower_cast(BlockType, types.Array)
-def _to_array(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
+def _to_array(context: Any, builder: Any, block: Any, array: Any, value: Any) -> Any:
     return load_fixed(builder, value)
 
 
@@ -122,7 +122,7 @@ def _get_attribute(context: Any, builder: Any, block: BlockType, value: Any, nam
 
 
 def load_fixed(builder: Any, pointer: Any) -> Any:
-    """Load what never changes while compiled code runs, so that one load serves a whole loop."""
+    """Load a value that never changes while compiled code runs, so that one load serves a whole loop."""
     loaded = builder.load(pointer)
     loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
     return loaded
@@ -133,7 +133,7 @@ def _size(builder: Any, block: Any, axis: int) -> Any:
 
 
 def _entry(context: Any, builder: Any, kinds: Any, block: Any, at: Any) -> Any:
-    """Address of the entry at the indices ``at`` of ``kinds``; negative ones count from the end, as NumPy's do."""
+    """Return the address of the entry at the indices ``at``. Negative indices count from the end."""
     place = ir.Constant(ir.IntType(64), 0)
     for axis, (kind, index) in enumerate(zip(kinds, at, strict=True)):
         size = _size(builder, block, axis) if axis > 0 or _may_be_negative(kind, index) else None
@@ -148,8 +148,8 @@ def _entry(context: Any, builder: Any, kinds: Any, block: Any, at: Any) -> Any:
 
 
 def _may_be_negative(kind: Any, index: Any) -> bool:
-    known = isinstance(index, ir.Constant) and isinstance(index.constant, int)
-    return bool(kind.signed) and not (known and index.constant >= 0)
+    is_constant = isinstance(index, ir.Constant) and isinstance(index.constant, int)
+    return bool(kind.signed) and not (is_constant and index.constant >= 0)
 
 
 @lower_builtin(operator.getitem, BlockType, types.Integer)

@@ -1,25 +1,26 @@
-"""NumPy's generators of random numbers inside a struct: one pointer to what numba takes from a generator."""
+"""NumPy's generators of random numbers inside a struct: a pointer to the addresses that numba needs."""
 
 from __future__ import annotations
 
 import ctypes
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.typing.typeof import typeof
 from numba.extending import intrinsic, models, overload_method, register_model
+from numba.np.random.generator_core import next_uint64
 
 from .blocks import load_fixed
 
-STATE_ADDRESS, STATE, NEXT_UINT64, NEXT_UINT32, NEXT_DOUBLE, BIT_GENERATOR = range(6)
-ZERO, ALL_32, TWO_TO_32, SHIFT = np.uint64(0), np.uint64(0xFFFFFFFF), np.uint64(1 << 32), np.uint64(32)
 _NUMBA = typeof(np.random.default_rng(0))
+ZERO, TWO_TO_32 = np.uint64(0), np.uint64(1 << 32)
+WORDS = "state_address", "state", "fnptr_next_uint64", "fnptr_next_uint32", "fnptr_next_double", "bit_generator"
+"""Fields of numba's form of a generator, each of which is an address."""
 
 
 class GeneratorType(types.Type):
-    """The type of a pointer to a generator's words."""
+    """Type of a pointer to a generator's words."""
 
     def __init__(self) -> None:
         super().__init__(name="generator")
@@ -34,53 +35,39 @@ class _GeneratorModel(models.OpaqueModel):
 
 
 def generator_words(rng: np.random.Generator) -> np.ndarray:
-    """Addresses of a generator's state and functions, by the constants above."""
-    face = rng.bit_generator.ctypes
-    state = face.state.value
-    calls = [
-        ctypes.cast(call, ctypes.c_void_p).value for call in (face.next_uint64, face.next_uint32, face.next_double)
-    ]
-    address = getattr(face.bit_generator, "value", face.bit_generator)
-    return np.array([face.state_address, state, *calls, address], dtype=np.uint64)
-
-
-def _word(builder: Any, generator: Any, which: int) -> Any:
-    words = builder.bitcast(generator, ir.IntType(64).as_pointer())
-    return load_fixed(builder, builder.gep(words, [ir.Constant(ir.IntType(64), which)], inbounds=True))
+    """Return the addresses of a generator's state and functions, in the order of WORDS."""
+    interface = rng.bit_generator.ctypes
+    functions = (interface.next_uint64, interface.next_uint32, interface.next_double)
+    addresses = [ctypes.cast(function, ctypes.c_void_p).value for function in functions]
+    own = getattr(interface.bit_generator, "value", interface.bit_generator)
+    return np.array([interface.state_address, interface.state.value, *addresses, own], dtype=np.uint64)
 
 
 @intrinsic
-def _next_double(typing, generator):  # type: ignore[no-untyped-def]
+def _as_numba(typing, generator):  # type: ignore[no-untyped-def]
+    """Return the generator in numba's own form, without a reference of its own."""
+
     def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
-        call = ir.FunctionType(ir.DoubleType(), [cgutils.voidptr_t]).as_pointer()
-        state = builder.inttoptr(_word(builder, args[0], STATE), cgutils.voidptr_t)
-        return builder.call(builder.inttoptr(_word(builder, args[0], NEXT_DOUBLE), call), [state])
+        generator = cgutils.create_struct_proxy(_NUMBA)(context, builder)
+        bits = cgutils.create_struct_proxy(context.data_model_manager[_NUMBA]._members[0])(context, builder)
+        words = builder.bitcast(args[0], ir.IntType(64).as_pointer())
+        for place, name in enumerate(WORDS):
+            word = builder.gep(words, [ir.Constant(ir.IntType(64), place)], inbounds=True)
+            setattr(bits, name, load_fixed(builder, word))
+        generator.bit_generator = bits._getvalue()
+        return generator._getvalue()
 
-    return types.float64(generator), code
-
-
-def _integer(context, builder, sig, args, which, bits):  # type: ignore[no-untyped-def]
-    call = ir.FunctionType(ir.IntType(bits), [cgutils.voidptr_t]).as_pointer()
-    state = builder.inttoptr(_word(builder, args[0], STATE), cgutils.voidptr_t)
-    return builder.call(builder.inttoptr(_word(builder, args[0], which), call), [state])
-
-
-@intrinsic
-def _next_uint32(typing, generator):  # type: ignore[no-untyped-def]
-    def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
-        return builder.zext(_integer(context, builder, sig, args, NEXT_UINT32, 32), ir.IntType(64))
-
-    return types.uint64(generator), code
+    return _NUMBA(generator), code
 
 
-@intrinsic
-def _next_uint64(typing, generator):  # type: ignore[no-untyped-def]
-    return types.uint64(generator), lambda *code: _integer(*code, NEXT_UINT64, 64)
+@overload_method(GeneratorType, "random")
+def _random(rng):  # type: ignore[no-untyped-def]
+    return lambda rng: _as_numba(rng).random()
 
 
 @intrinsic
 def _upper_word(typing, x, y):  # type: ignore[no-untyped-def]
-    """Bits 64 to 127 of a product."""
+    """Return bits 64 to 127 of a product."""
 
     def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
         wide = ir.IntType(128)
@@ -90,49 +77,21 @@ def _upper_word(typing, x, y):  # type: ignore[no-untyped-def]
     return types.uint64(types.uint64, types.uint64), code
 
 
-@intrinsic
-def _as_numba(typing, generator):  # type: ignore[no-untyped-def]
-    """The generator as numba has it, borrowed."""
-
-    def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
-        whole = cgutils.create_struct_proxy(_NUMBA)(context, builder)
-        kind = context.data_model_manager[_NUMBA]._members[0]
-        bits = cgutils.create_struct_proxy(kind)(context, builder)
-        names = "state_address", "state", "fnptr_next_uint64", "fnptr_next_uint32", "fnptr_next_double", "bit_generator"
-        for which, name in enumerate(names):
-            setattr(bits, name, _word(builder, args[0], which))
-        whole.bit_generator = bits._getvalue()
-        return whole._getvalue()
-
-    return _NUMBA(generator), code
-
-
-@overload_method(GeneratorType, "random")
-def _random(rng):  # type: ignore[no-untyped-def]
-    return lambda rng: _next_double(rng)
-
-
 @overload_method(GeneratorType, "integers")
 def _integers(rng, low, high):  # type: ignore[no-untyped-def]
-    """NumPy's (Lemire, Fast random integer generation in an interval, 2019, Algorithm 5)."""
+    """Draw as NumPy does (Lemire, Fast random integer generation in an interval, 2019, Algorithm 5).
+
+    Above 2^32, numba omits the step of rejection: near 2^62, some integers would be half as probable again as others.
+    """
 
     def implementation(rng, low, high):  # type: ignore[no-untyped-def]
         n = np.uint64(high - low)
-        if n == 1:
-            return low
-        if n > TWO_TO_32:
-            x = _next_uint64(rng)
-            if x * n < n:
-                least = (ZERO - n) % n
-                while x * n < least:
-                    x = _next_uint64(rng)
-            return low + np.int64(_upper_word(x, n))
-        product = _next_uint32(rng) * n
-        if product & ALL_32 < n:
-            least = (TWO_TO_32 - n) % n
-            while product & ALL_32 < least:
-                product = _next_uint32(rng) * n
-        return low + np.int64(product >> SHIFT)
+        if n <= TWO_TO_32:
+            return _as_numba(rng).integers(low, high)
+        x = next_uint64(_as_numba(rng).bit_generator)
+        while x * n < (ZERO - n) % n:
+            x = next_uint64(_as_numba(rng).bit_generator)
+        return low + np.int64(_upper_word(x, n))
 
     return implementation
 

@@ -1,4 +1,4 @@
-"""Code that only compiled code calls is optimised once, together with the function through which Python reaches it.
+"""Compilation in which code is optimised once, together with the function through which Python calls it.
 
 By default numba optimises every compiled function together with all that it calls and turns it into machine code, so
 that a function ten calls deep is processed ten times. Here a function called by compiled code is a *part*, which is
@@ -17,27 +17,27 @@ from numba.core.typed_passes import NativeLowering
 
 
 class PartLibrary(JITCodeLibrary):
-    """The code of one function, linked with nothing and not optimised."""
+    """Code of one function, neither linked nor optimised."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
-        """It is optimised where it is linked."""
+        """Do nothing, since the part is optimised in the entry that links it."""
 
     def finalize(self) -> None:
-        """Let nothing more be added; there is nothing to do."""
+        """Let nothing more be added."""
         self._finalize_dynamic_globals()
         self._finalized = True
 
     def add_linking_library(self, library: CodeLibrary) -> None:
-        """Remember what the function calls."""
+        """Register a library that the function calls."""
         self._linking_libraries.append(library)
 
     @property
     def own_module(self) -> Any:
-        """The function by itself."""
+        """Code of the function alone."""
         return super()._get_module_for_linking()
 
     def _get_module_for_linking(self) -> Any:
-        """The function and all it calls, for the libraries that numba makes of its own overloads."""
+        """Return the code of the function and of all it calls, for libraries that numba makes of its own overloads."""
         module = self.own_module.clone()
         for library in _reached([self]):
             if library is not self:
@@ -46,7 +46,7 @@ class PartLibrary(JITCodeLibrary):
 
 
 class EntryLibrary(JITCodeLibrary):
-    """The code of a function called from Python, with that of all it calls."""
+    """Code of a function that Python calls, with the code of all it calls."""
 
     def finalize(self) -> None:
         """Link, optimise, make machine code."""
@@ -57,7 +57,7 @@ class EntryLibrary(JITCodeLibrary):
 
 
 class MembersLibrary(EntryLibrary):
-    """The code of several functions called from Python, with that of all they call."""
+    """Code of several functions that Python calls, with the code of all they call."""
 
     def __init__(self, codegen: Any, name: str, members: list[PartLibrary]) -> None:
         super().__init__(codegen, name)
@@ -66,22 +66,22 @@ class MembersLibrary(EntryLibrary):
     def finalize(self) -> None:
         """Link, optimise, make machine code."""
         for member in self._members:
-            # as it is: what is linked as a part goes where no other part calls it
+            # linked as a part, a member that no other part calls would be dropped
             self._final_module.link_in(member._final_module, preserve=True)
             self._linking_libraries += member._linking_libraries
         super().finalize()
 
 
 def _reached(libraries: Iterable[CodeLibrary]) -> Iterable[CodeLibrary]:
-    """The libraries, and those that parts among them call, each once."""
-    found, ahead = dict.fromkeys(libraries), list(libraries)
+    """Return the libraries, and those that parts among them call, each once."""
+    reached, ahead = dict.fromkeys(libraries), list(libraries)
     while ahead:
         library = ahead.pop()
         if isinstance(library, PartLibrary):
-            new = [called for called in library._linking_libraries if called not in found]
-            found.update(dict.fromkeys(new))
+            new = [called for called in library._linking_libraries if called not in reached]
+            reached.update(dict.fromkeys(new))
             ahead += new
-    return found
+    return reached
 
 
 def _link(module: Any, library: CodeLibrary) -> None:
@@ -112,7 +112,7 @@ class PartLowering(_Lowering):
     _name, library_class = "part_lowering", PartLibrary
 
     def run_pass(self, state: Any) -> bool:
-        """Lower; declare the function to code that calls it."""
+        """Lower the function, and declare it to code that calls it."""
         state.flags.no_compile = True
         super().run_pass(state)
         state["cr"] = state["cr"]._replace(cfunc=object())
@@ -126,7 +126,7 @@ class EntryCompiler(CompilerBase):
     lowering: type[_Lowering] = EntryLowering
 
     def compile_extra(self, func: Any) -> Any:
-        """Compile; its objects refer to one another and live on, so that looking for garbage among them is in vain."""
+        """Compile without garbage collection, since the many objects of a compilation all stay alive."""
         collects = gc.isenabled()
         gc.disable()
         try:
@@ -136,9 +136,9 @@ class EntryCompiler(CompilerBase):
                 gc.enable()
 
     def define_pipelines(self) -> list[Any]:
-        """Numba's passes, with the other lowering."""
+        """Return numba's passes with the lowering of this module."""
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.passes = [(self.lowering if made is NativeLowering else made, why) for made, why in passes.passes]
+        passes.passes = [(self.lowering if each is NativeLowering else each, why) for each, why in passes.passes]
         passes._finalized = False
         passes.finalize()
         return [passes]

@@ -28,7 +28,7 @@ WORD = 8
 
 
 class StructType(types.Type):
-    """The type of a pointer to the packed form of a NamedTuple."""
+    """Type of a pointer to the packed form of a NamedTuple."""
 
     def __init__(self, of: str, fields: tuple[tuple[str, types.Type], ...]) -> None:
         self.fields = fields
@@ -38,11 +38,11 @@ class StructType(types.Type):
     @functools.cached_property
     def places(self) -> dict[str, tuple[int, types.Type]]:
         """Offset of each field in bytes, and its type."""
-        found, at = {}, 0
+        places, at = {}, 0
         for name, kind in self.fields:
-            found[name] = at, kind
+            places[name] = at, kind
             at += n_words(kind) * WORD
-        return found
+        return places
 
     def kind_of(self, name: str) -> types.Type:
         """Return the type of a field."""
@@ -54,7 +54,7 @@ class StructType(types.Type):
 
 
 class InnerType(types.Type):
-    """The type of a group inside another one. Its words are among those of the other, without a pointer."""
+    """Type of a group inside another one, whose words contain its words."""
 
     def __init__(self, struct: StructType) -> None:
         self.struct = struct
@@ -69,7 +69,7 @@ def n_words(kind: types.Type) -> int:
 
 
 class Packed:
-    """The packed form of a NamedTuple, which keeps the arrays alive."""
+    """Packed form of a NamedTuple, which keeps the arrays alive."""
 
     __slots__ = ("_numba_type_", "address", "kept", "words")
 
@@ -84,8 +84,8 @@ class Packed:
 
 def _group(value: Any) -> tuple[StructType, list[int], Any]:
     """Return the type of a NamedTuple, its words, and objects that must stay alive."""
-    kinds, words, kept = zip(*map(_field, value), strict=True)
-    return _struct_type(type(value).__name__, value._fields, kinds), [*itertools.chain(*words)], kept
+    kinds, words, alive = zip(*map(_field, value), strict=True)
+    return _struct_type(type(value).__name__, value._fields, kinds), [*itertools.chain(*words)], alive
 
 
 @functools.cache
@@ -102,8 +102,8 @@ def _field(value: Any) -> tuple[types.Type, list[int], Any]:
     if isinstance(value, Packed):
         return value._numba_type_, [value.address], value
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        kind, words, kept = _group(value)
-        return _inner_type(kind), words, kept
+        kind, words, alive = _group(value)
+        return _inner_type(kind), words, alive
     if isinstance(value, np.random.Generator):
         words = generator_words(value)
         return GENERATOR, [words.ctypes.data], (value, words)

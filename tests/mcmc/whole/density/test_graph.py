@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pactree_mcmc.testing.plain import plain_package
-from pactree_mcmc.testing.records import with_records
+from pactree_mcmc.testing.plain import plain_package, with_records
 from tests.mcmc.balance import check_balance
 from tests.mcmc.transitions import load, new_chain
 from tests.problems.models import build_model

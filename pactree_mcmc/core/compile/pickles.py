@@ -1,4 +1,4 @@
-"""Pickling of functions for other processes: by value, or by name if they belong to the library."""
+"""Pickles of values that contain functions, for other processes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from numba import cloudpickle
 from numba.core.dispatcher import Dispatcher
 
-from .digest import is_known
 from .jit import jit
+from .user_functions import is_known
 
 
-class _Packer(cloudpickle.CloudPickler):
-    """Pickles compiled functions as what they were compiled from."""
+class _Pickler(cloudpickle.CloudPickler):
+    """Pickler that replaces compiled functions by the functions they were compiled from."""
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Dispatcher):
@@ -26,17 +26,17 @@ class _Packer(cloudpickle.CloudPickler):
         return super().reducer_override(obj)
 
 
+def _named(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
+
+
 def packed(value: Any) -> bytes:
-    """A value with functions in it, as bytes."""
+    """Return a value that contains functions as bytes: the library's by name, others by their code."""
     out = io.BytesIO()
-    _Packer(out).dump(value)
+    _Pickler(out).dump(value)
     return out.getvalue()
 
 
 def unpacked(data: bytes) -> Any:
-    """What was packed; its functions are compiled where they are called."""
+    """Return the value that `packed` made into bytes. Its functions are compiled when they are first called."""
     return pickle.loads(data)
-
-
-def _named(module: str, name: str) -> Any:
-    return getattr(importlib.import_module(module), name)

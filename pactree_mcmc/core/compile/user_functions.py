@@ -1,0 +1,108 @@
+"""Functions of users: keys of their compiled code on disk.
+
+A user's function is not among the sources of the library, so that the key of its code is a hash of its bytecode and of
+everything that it calls or reads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numba
+import numpy as np
+
+LIBRARIES = ("pactree_mcmc", "numba", "numpy", "math", "builtins")
+"""Packages whose code is identified by its name: the key of the sources, or of their release, covers it."""
+NOT_KEPT = "not kept: "
+"""Beginning of the text that stands for the key of a function that has none."""
+SIMPLE = bool | int | float | str | bytes | complex | np.generic | np.dtype | type(None)
+
+
+class UnhashableFunction(ValueError):
+    """The function reads something whose value cannot be part of a key."""
+
+
+def plain_of(function: Any) -> Any:
+    """Return the Python function behind a compiled one, and anything else as it is."""
+    return getattr(function, "py_func", function)
+
+
+def globals_of(function: FunctionType) -> dict[str, Any]:
+    """Return the globals and the variables of closures that a function, or one defined in it, can reach by name."""
+    names, codes = set(), [function.__code__]
+    while codes:
+        code = codes.pop()
+        names |= set(code.co_names)
+        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    values = {name: function.__globals__[name] for name in sorted(names) if name in function.__globals__}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        values[name] = cell.cell_contents
+    return values
+
+
+def is_known(value: Any) -> bool:
+    """Return True if an object belongs to the library, or to one of those in LIBRARIES."""
+    plain = plain_of(value)
+    name = plain.__name__ if isinstance(plain, ModuleType) else getattr(plain, "__module__", None)
+    # a function made from text may claim to be of no module, or of the builtin ones
+    is_python = not isinstance(plain, FunctionType) or name != "builtins"
+    return is_python and isinstance(name, str) and name.partition(".")[0] in LIBRARIES
+
+
+def key_of(function: Any) -> str:
+    """Return a hash of a function, or ``NOT_KEPT`` and the reason if it cannot have one.
+
+    The hash covers code, defaults, and everything outside of LIBRARIES that the code can reach by name.
+    """
+    hasher = hashlib.sha256()
+    try:
+        for part in _parts("it", function, set()):
+            hasher.update(part)
+    except UnhashableFunction as error:
+        return f"{NOT_KEPT}{error}"
+    return hasher.hexdigest()
+
+
+def _parts(name: str, value: Any, visited: set[int]) -> Iterator[bytes]:
+    """Yield bytes that identify a value of this name, and for a function everything that it reaches."""
+    plain = plain_of(value)
+    yield f"{name}:{type(plain).__name__};".encode()
+    if isinstance(plain, FunctionType):
+        if id(plain) in visited:
+            return
+        visited.add(id(plain))
+    if isinstance(plain, FunctionType) and not is_known(plain):
+        yield from _code_parts(plain.__code__)
+        for key, part in [("defaults", plain.__defaults__), *globals_of(plain).items()]:
+            yield from _parts(key, part, visited)
+    elif isinstance(plain, SIMPLE):
+        yield repr(value).encode()
+    elif isinstance(plain, tuple | list):
+        for i, entry in enumerate(plain):
+            yield from _parts(str(i), entry, visited)
+    elif isinstance(plain, np.ndarray):
+        yield f"{plain.dtype}{plain.shape}".encode() + plain.tobytes()
+    elif is_known(plain) or isinstance(plain, BuiltinFunctionType | numba.types.Type) or plain is math:
+        path = getattr(plain, "__qualname__", getattr(plain, "__name__", repr(plain)))
+        yield f"{getattr(plain, '__module__', '')}.{path}".encode()
+    elif isinstance(plain, type) and hasattr(plain, "_fields"):
+        yield f"{plain.__qualname__}{plain._fields}".encode()
+    elif isinstance(plain, ModuleType) and (getattr(plain, "__file__", None) or "").endswith(".py"):
+        with open(plain.__file__, "rb") as source:  # type: ignore[arg-type]
+            yield source.read()
+    else:
+        raise UnhashableFunction(f"{name!r}, a {type(plain).__name__}, cannot be part of a key")
+
+
+def _code_parts(code: CodeType) -> Iterator[bytes]:
+    """Yield bytes that identify the code of a function and of the functions defined in it."""
+    yield code.co_code + repr((code.co_names, code.co_varnames, code.co_freevars)).encode()
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _code_parts(constant)
+        else:
+            yield repr(constant).encode()

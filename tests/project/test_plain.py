@@ -1,0 +1,65 @@
+"""The library is written in plain English: `docs/develop/index.md`.
+
+DIRECTORIES are those whose texts are plain. Put `("pactree_mcmc", "exact")` there when all are.
+"""
+
+import ast
+import io
+import re
+import tokenize
+
+import pytest
+
+from tests import ROOT
+
+DIRECTORIES = tuple(
+    f"pactree_mcmc/{name}" for name in ("core", "files", "loading", "smc", "table", "testing", "tree", "__init__.py")
+)
+FILES = sorted(
+    file for name in DIRECTORIES for file in ([ROOT / name] if name.endswith(".py") else (ROOT / name).rglob("*.py"))
+)
+BEGINNING = re.compile(r"(?:What|How|Where|Whether|Of|Its|Their|By|That)\b")
+"""Beginnings of a text that does not say what a function does or what a field is."""
+PHRASE = re.compile(r"where nothing|\bis none\b|(?<!there )\bis no |\btold\b")
+
+
+def texts(source):
+    """Yield the line and the text of every docstring, and of every string below a constant or a field."""
+    for node in ast.walk(ast.parse(source)):
+        text = node.value.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) else None
+        if isinstance(text, str):
+            yield node.lineno, text
+
+
+def objections(source):
+    """Return the line and the reason of every text and every phrase of a source that is not plain."""
+    found = [(line, f"begins with {text.split()[0]!r}") for line, text in texts(source) if BEGINNING.match(text)]
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if tokenize.tok_name[token.type] in ("COMMENT", "STRING", "FSTRING_MIDDLE"):
+            found += [(token.start[0], f"contains {phrase[0]!r}") for phrase in PHRASE.finditer(token.string)]
+    return sorted(found)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_texts_are_plain(file):
+    assert objections(file.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""What a tree is."""',
+        'def f():\n    """How it is done."""',
+        'class C:\n    """A class."""\n\n    x: int\n    """Whether it is."""',
+        'N = 1\n"""By name."""',
+        "raise ValueError('the kernel is none')",
+        "# of a file that is no file\n",
+    ],
+)
+def test_a_text_that_is_not_plain_is_noticed(source):
+    assert len(objections(source)) == 1
+
+
+def test_plain_texts_are_left_alone():
+    assert objections('N = 1\n"""Number of trees, if there are any."""\n\n\ndef whatever():\n    """Return N."""') == []
