@@ -11,6 +11,7 @@ from ...core.checks import Seed, check_count, check_number, read_generator
 from ...posterior.base import Posterior
 from ...posterior.draws import has_values_by_leaf
 from ...posterior.rows.attributions import Attributions, attributions_of
+from ...posterior.sampled import draws_from
 from ...table.kinds import NUMBER
 from ...table.words import figure, figures, value_text
 from ...tree.arrays import leaf_values, leaves_reached
@@ -169,7 +170,7 @@ def _predictions_of_trees(
             return leaf_values(stacked, np.ascontiguousarray(value[:, column : column + 1]), numbers)[:, :, 0]
 
         return axis_of(model, feature, trees, MOST_PIECES), predict
-    draws, which = posterior._draws_that_predict(n_trees, rng)._drawn_trees(n_trees, read_generator(rng))
+    draws, which = draws_from(posterior, n_trees, rng, that_predict=True)._drawn_trees(n_trees, read_generator(rng))
 
     def predict_by_row(numbers: np.ndarray, column: int) -> np.ndarray:
         regressors, reached = model.regressors(numbers), leaves_reached(draws.distinct_trees, numbers)
@@ -239,7 +240,7 @@ def plot_shap(
     rows = style.rows_to_average(model, X, SHAP_ROWS)
     if style.has_no_draws(posterior):
         return style.say_no_draws(style.axes_or_new(ax, 5.6, 3.4))
-    shap = attributions_of(posterior._draws_that_predict(draws, rng), rows, coverage)
+    shap = attributions_of(draws_from(posterior, draws, rng, that_predict=True), rows, coverage)
     is_one = len(rows) == 1
     if is_one:
         middle, low, high = (part[0, :, column] for part in (shap.mean, shap.lower, shap.upper))

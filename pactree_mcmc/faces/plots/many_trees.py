@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.checks import Seed, check_choice, check_count, check_number, check_type
 from ...posterior.base import Posterior
-from ...posterior.sampled import SampledPosterior
+from ...posterior.sampled import SampledPosterior, draws_from
 from ...posterior.trees.cells import rows_looked_at
 from ...posterior.trees.consensus import ConsensusTree
 from ...posterior.trees.distances import KINDS, TreeDistances, classical_scaling, row_counts, spaced
@@ -92,7 +92,7 @@ def plot_forest(
         return style.say_no_draws(ax)
     from matplotlib.ticker import MaxNLocator
 
-    post = posterior._as_draws(n_trees, rng)
+    post = draws_from(posterior, n_trees, rng)
     shown = post.tree_of_draw.ravel()[spaced(post.tree_of_draw.size, n_trees)]
     which, counts = np.unique(shown, return_counts=True)
     best = int(np.argmax(post.log_prior_of_tree + post.log_score_of_tree))
@@ -338,8 +338,7 @@ def plot_tree_space(
     check_choice("distance", distance, KINDS)
     if style.has_no_draws(posterior):
         return style.say_no_draws(style.axes_or_new(ax, 6.4, 4.6))
-    as_draws = posterior._draws_that_predict if distance == "predictions" else posterior._as_draws
-    post = as_draws(draws, rng)
+    post = draws_from(posterior, draws, rng, that_predict=distance == "predictions")
     distances, modes = post.tree_distances(kind=distance), post.modes(distance)
     place, part = classical_scaling(distances.matrix if distance == "cells" else distances.matrix**2)
     mode_of_draw = modes.of_draw[distances.chain, distances.draw]

@@ -13,7 +13,7 @@ from ...model.leaf_words import lines_of_cells
 from ...posterior.base import Posterior
 from ...posterior.convergence import check_convergence, verdict
 from ...posterior.draws import has_values_by_leaf
-from ...posterior.sampled import SampledPosterior
+from ...posterior.sampled import SampledPosterior, draws_from
 from ...posterior.trees.credible_set import CredibleSet
 from ...posterior.trees.distances import classical_scaling, spaced
 from ...posterior.trees.paths import condition_of, conditions_in_words, path_to
@@ -57,7 +57,7 @@ def report_content(post: Posterior, truth: Posterior | None, command: str | None
     command : str or None
         The line that makes the report again.
     """
-    draws = post._draws_that_predict(DRAWS, 0)
+    draws = draws_from(post, DRAWS, 0, that_predict=True)
     is_sampled = draws is post
     truth = check_truth(draws, truth) if is_sampled or truth is not None else post
     paths = common_paths(draws)
