@@ -232,7 +232,8 @@ def _cut_intervals(post: DrawnTrees, groups: Groups, chosen: np.ndarray, parent:
             values.setdefault(side, []).append((threshold, float(post.weight_of_tree[tree])))
     out = {}
     for side, pairs in values.items():
-        lower, _, upper = weighted_quantiles(*np.array(pairs).T, coverage=0.9)
+        thresholds, weight = np.array(pairs).T
+        lower, _, upper = weighted_quantiles(thresholds, weight, 0.9)
         if lower < upper:
             out[side] = (lower, upper)
     return out
