@@ -320,7 +320,7 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
         return _mean_of_pmfs(by_order)
 
     def depth_pmf(self) -> np.ndarray:
-        """Distribution of the depth, the mean over the stages; entry d is P(the deepest leaf has depth d)."""
+        """Return the distribution of the depth, the mean over the stages; entry d is P(the depth is d)."""
         # the split that chooses the stage counts as one more level
         deepest, by_order = int(self.model.prior_tables.depth_limit) + 1, []
         for i in range(len(self._orders)):
@@ -386,7 +386,7 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
         return Grown(nodes, offset, grown.log_prior - stages.graph.log_rule[chosen], score)
 
     def summary(self) -> pd.DataFrame:
-        """DataFrame of log_evidence, n_leaves, the number of leaves of the most probable tree, cells and splits."""
+        """Return a DataFrame of log_evidence, n_leaves, leaves of the most probable tree, cells and splits."""
         return summary_table(self, self.graph)
 
     def __repr__(self) -> str:
