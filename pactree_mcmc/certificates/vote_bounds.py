@@ -76,7 +76,7 @@ def vote_coin_betting(risk: float, tandem: float, kl: float, n: int, delta: floa
     {tandem}
     {kl_n_delta}
     mus : sequence of float < 1/2, optional
-        Values of mu fixed before the rows were seen; they share delta. Default: eight from -.5 to .4.
+        Values of mu fixed before the rows were seen; each has an equal part of delta. Default: eight from -.5 to .4.
 
     {bound}
 

@@ -35,7 +35,7 @@ def simulate(model: TreeModel, rng: Seed = None) -> tuple[Tree, np.ndarray]:
 
     Notes
     -----
-    Branching processes are drawn directly, conditioned ones by rejection. The leaf penalty is no branching process:
+    Branching processes are drawn directly, conditioned ones by rejection. The leaf penalty is not a branching process:
     its tree is the end of a chain of 20,000 grow/prune proposals that sees no data.
 
     Examples
