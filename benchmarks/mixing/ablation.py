@@ -38,7 +38,7 @@ from pactree_mcmc.mcmc.schedule import even_indices
 from pactree_mcmc.posterior.convergence import MOST_RHAT, _figures
 from pactree_mcmc.posterior.joining import join_chains
 
-ADDED = {"restructure": 0.02, "swap": 0.05, "grow-prune": 0.2}
+ADDED = {"restructure": 0.02, "regrow-1": 0.02, "shift": 0.06, "swap": 0.05, "grow-prune": 0.2}
 ABSENT = 1e-12
 """Weight of a move that is never made: chains go on with the moves they learned with alone."""
 TABLES = ("breast_w", "pima_diabetes", "credit_a", "diabetes", "ionosphere", "breast_cancer_example")
