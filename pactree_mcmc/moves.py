@@ -1,4 +1,4 @@
-"""The functions with which you write the step of your own move, for `pactree_mcmc.Move`.
+"""Functions with which you write the step of your own move, for `pactree_mcmc.Move`.
 
 A step is ``step(rng, model, state) -> Proposal``, compiled. ``state`` describes the present tree:
 
@@ -36,7 +36,7 @@ A plan is a subtree in ``state.plan[0]``, ``state.plan[1]``, ...: records with `
 ``categories``, and ``left`` and ``right``, the places of the children in the plan (-1: none); place 0 is the top, and
 children come after their parents. ``plan_copy(state, node, 0)`` writes the subtree of a node and returns how many
 places it takes; ``plan_node(state, i, feature, cut, categories)`` writes one place and clears its children;
-``build(model, state, top, n_planned, False)`` grows ``top`` as planned and is False where a split cannot be made. A
+``build(model, state, top, n_planned, False)`` grows ``top`` as planned and is False if a split cannot be made. A
 split that may come to other rows is made *raw* first, by ``make_plan_raw(rng, model, state, node, but)``: see "Your own
 leaves, split priors and moves".
 

@@ -20,7 +20,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.kernel import STEPS, WEIGHTS
 from pactree_mcmc.posterior.ess import ess
 from pactree_mcmc.testing.plain import plain_package
-from tests.mcmc.moves.test_planted_bugs import change_proposals, prunable_nodes_of_the_old_tree
+from tests.mcmc.moves.test_planted_moves import GROWTH_BUGS
 from tests.mcmc.planting import Bug, plant
 
 FALSE_ALARM = 1e-3
@@ -178,15 +178,10 @@ def half(right, *args):
     return weight, misfit / 2.0, shrinkage
 
 
-def rule_dropped(patch):
-    """The probability of the split is in the prior ratio, but not in the proposal ratio."""
-    change_proposals(patch, "blanchard", lambda state, node: float(state.node[node].log_rule))
-
-
 PLANTED = {
     "rows weigh 2": ("grow-prune", "numbers", None),
-    "count of prunable nodes of the old tree": ("grow-prune", "numbers", prunable_nodes_of_the_old_tree),
-    "R dropped from the proposal ratio": ("blanchard", "numbers", rule_dropped),
+    "count of prunable nodes of the old tree": ("grow-prune", "numbers", GROWTH_BUGS["prunable nodes of the old tree"]),
+    "R dropped from the proposal ratio": ("blanchard", "numbers", GROWTH_BUGS["blanchard: R dropped"]),
     "variance drawn from half the misfit": (
         "grow-prune",
         "shared variance",
@@ -202,10 +197,7 @@ def planted_z(error, sampler, names, starts, independent, n, seed):
         return z_of(independent, successive(sampler._replace(weight=2.0), names, starts, n, seed))
     plain = sampler._replace(code=plain_package())
     with pytest.MonkeyPatch.context() as patch:
-        if isinstance(error, Bug):
-            plant(patch, error)
-        else:
-            error(patch)
+        plant(patch, error)
         return z_of(independent, successive(plain, names, starts, n, seed))
 
 

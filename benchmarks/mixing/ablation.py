@@ -1,7 +1,7 @@
 """Does every move of the default kernel earn its place, and would another? Kernels that differ by one move.
 
-Run: python benchmarks/mixing/ablation.py [--tables breast_w pima_diabetes ...] [--moves rotate redraw ...] [--seed 0]
-     [--seconds 8] [--repeats 3] [--compile]
+Run: python benchmarks/mixing/ablation.py [--tables breast_w pima_diabetes ...] [--moves rotate change ...] [--seed 0]
+     [--seconds 8] [--repeats 3] [--kernel local] [--compile]
 
 Chains learn once, as the default does, with two stretches of 1,000 draws taken into the graph; from there every kernel
 runs for the same processor time with the same density, a few times, each with generators of its own. Of the quantities
@@ -9,6 +9,8 @@ that `run.py real` judges the least effective draws a processor second are set b
 medians: below 1, the base is better. A move of the base is left out, its weight going to the others; another is added
 with the weight below. Of the base the smallest and the largest are printed, which shows the noise. In how many repeats
 R-hat exceeds 1.01 is marked by stars; effective draws mean little there.
+
+``--kernel local`` does the same for the kernel of runs of fixed length. Its chains drop 1,000 draws first.
 
 ``--compile`` prints instead what each move costs at the first call: processor seconds of a process that makes a small
 default run with an empty cache, with all moves of the base, at the start and at the end, and without each of them.
@@ -22,6 +24,7 @@ import time
 import warnings
 
 import numpy as np
+import problems
 import settings
 import tables
 from cold_start import OURS, spent
@@ -29,13 +32,13 @@ from real import model_of_table
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.snapshot import generator_state
-from pactree_mcmc.mcmc.kernel import WHOLE, read_kernel
+from pactree_mcmc.mcmc.kernel import STEPS, WEIGHTS, WHOLE, read_kernel
 from pactree_mcmc.mcmc.run.task import Plan, run_chain
 from pactree_mcmc.mcmc.schedule import even_indices
 from pactree_mcmc.posterior.convergence import MOST_RHAT, _figures
 from pactree_mcmc.posterior.joining import join_chains
 
-ADDED = {"restructure": 0.02, "regrow-1": 0.02, "regrow-2": 0.005, "redraw": 0.08, "shift": 0.06, "grow-prune": 0.2}
+ADDED = {"restructure": 0.02, "regrow-1": 0.02, "shift": 0.06, "swap": 0.05, "grow-prune": 0.2}
 ABSENT = 1e-12
 """Weight of a move that is never made: chains go on with the moves they learned with alone."""
 TABLES = ("breast_w", "pima_diabetes", "credit_a", "diabetes", "ionosphere", "breast_cancer_example")
@@ -57,28 +60,30 @@ def _print_ratios(args):
     print("| table | base | " + " | ".join(args.moves) + " |\n|" + " --- |" * (2 + len(args.moves)), flush=True)
     for name in args.tables:
         try:
-            model = model_of_table(name)
+            model = problems.model_of(name) if name in problems.MAKERS else model_of_table(name)
         except tables.MissingTable as missing:
             print(f"{name} skipped: {missing}", flush=True)
             continue
-        learned = _learned(model, args.seed, [move for move in args.moves if move not in WHOLE])
+        learned = _learned(model, args.seed, args.kernel, [move for move in args.moves if move not in args.base])
         given = learned.course.kernel
         weights = dict(zip(given.names, given.weights, strict=True))
+        kernels = {"base": weights} | {
+            move: _without(weights, move) if move in args.base else _with(weights, move) for move in args.moves
+        }
         _rate(learned, weights, args.seconds / 8, 0)
-        base = _rates(learned, weights, args)
+        # kernels in turns, since the load of the machine changes
+        rounds = [
+            {move: _rate(learned, kernel, args.seconds, 1 + repeat) for move, kernel in kernels.items()}
+            for repeat in range(args.repeats)
+        ]
+        base = [rates["base"] for rates in rounds]
         middle, cells = statistics.median(rate for rate, _ in base), []
         for move in args.moves:
-            what, kernel = ("without", _without(weights, move)) if move in WHOLE else ("with", _with(weights, move))
-            found = _rates(learned, kernel, args)
-            cells.append(f"{what} {statistics.median(rate for rate, _ in found) / middle:.2f}{_mark(found)}")
+            what, rates = "without" if move in args.base else "with", [found[move] for found in rounds]
+            cells.append(f"{what} {statistics.median(rate for rate, _ in rates) / middle:.2f}{_mark(rates)}")
         least, most = min(base)[0] / middle, max(base)[0] / middle
-        told = f"{middle:.3g} a second, {least:.2f} to {most:.2f}{_mark(base)}"
-        print(f"| {name} | {told} | {' | '.join(cells)} |", flush=True)
-
-
-def _rates(learned, weights, args):
-    """What `_rate` finds in each repeat."""
-    return [_rate(learned, weights, args.seconds, 1 + repeat) for repeat in range(args.repeats)]
+        spread = f"{middle:.3g} a second, {least:.2f} to {most:.2f}{_mark(base)}"
+        print(f"| {name} | {spread} | {' | '.join(cells)} |", flush=True)
 
 
 def _print_compiling(moves):
@@ -90,12 +95,13 @@ def _print_compiling(moves):
         print(f"| {move or 'nothing: the base'} | {seconds:.1f} |", flush=True)
 
 
-def _learned(model, seed, added):
-    """A default run that was looked at twice, whatever it was like, to which moves can be ``added``."""
-    kernel = {"whole": 1.0} | dict.fromkeys(added, ABSENT)
+def _learned(model, seed, base, added):
+    """Return a run of the base kernel after tuning, to which moves can be ``added``."""
+    kernel = {base: 1.0} | dict.fromkeys(added, ABSENT)
+    length = {"steps": 3 * DRAWS} if base == "whole" else {"tune": DRAWS}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pt.ConvergenceWarning)
-        return pt.sample(model, DRAWS, steps=3 * DRAWS, kernel=kernel, rng=seed, progress=False)
+        return pt.sample(model, DRAWS, kernel=kernel, rng=seed, progress=False, **length)
 
 
 def _rate(learned, weights, seconds, repeat):
@@ -128,13 +134,17 @@ def _with(weights, move):
 
 def _arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=settings.REAL_SECONDS)
-    parser.add_argument("--moves", nargs="+", default=[*WHOLE, *ADDED], choices=[*WHOLE, *ADDED])
+    parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=[*settings.REAL_SECONDS, *problems.MAKERS])
+    parser.add_argument("--kernel", default="whole", choices=["whole", "local"])
+    parser.add_argument("--moves", nargs="+", choices=STEPS, help="all of the kernel, and those of ADDED, if not given")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--compile", action="store_true", help="print the seconds that each move takes to compile")
-    return parser.parse_args()
+    args = parser.parse_args()
+    args.base = WEIGHTS[args.kernel]
+    args.moves = args.moves or list(dict.fromkeys([*args.base, *ADDED]))
+    return args
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
-"""The steps a kernel is mixed from, and the kernels with a name."""
+"""Kernels: mixtures of moves, by name or given by the user."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -19,7 +18,6 @@ from .moves import (
     collapsed,
     grow_prune,
     learned,
-    redraw,
     regrow,
     regrow_line,
     reshape,
@@ -32,9 +30,9 @@ from .moves.base import AbsentMove, Move
 
 PROPOSALS_PER_DRAW = 100
 STEP_ROWS = 50.0
-"""What a proposal costs beside the rows it visits, in rows."""
+"""Cost of a proposal beside the rows that it visits, in rows."""
 FEWEST_PROPOSALS = 10
-"""Between two draws, where a run finds the number itself."""
+"""Smallest number of proposals between two draws, if the run finds the number itself."""
 
 
 STEPS = {
@@ -43,13 +41,11 @@ STEPS = {
         grow_prune.MOVE,
         blanchard.MOVE,
         collapsed.MOVE,
-        redraw.MOVE,
         change.MOVE,
         change.SHIFT,
         swap.MOVE,
         rotate.MOVE,
         regrow.MOVE,
-        regrow.FURTHER,
         restructure.MOVE,
         reshape.MOVE,
         regrow_line.MOVE,
@@ -57,16 +53,17 @@ STEPS = {
         subgraph.MOVE,
     )
 }
-"""The library's own moves by name."""
+"""Moves of the library by name."""
+REMOVED = ("redraw", "regrow-2")
+"""Names of moves of earlier versions."""
 LOCAL = {
-    "collapsed": 0.45,
-    "redraw": 0.08,
-    "change": 0.06,
-    "shift": 0.06,
-    "rotate": 0.27,
-    "reshape": 0.05,
-    "regrow-1": 0.01,
-    "restructure": 0.02,
+    "collapsed": 0.49,
+    "rotate": 0.29,
+    "change": 0.065,
+    "shift": 0.065,
+    "reshape": 0.055,
+    "restructure": 0.023,
+    "regrow-1": 0.012,
 }
 WHOLE = {
     "learned": 0.05,
@@ -84,29 +81,29 @@ WEIGHTS = {
     "grow-prune": {"grow-prune": 1.0},
     "blanchard": {"blanchard": 1.0},
 }
-"""Named kernels; the weights of "local" are those that did best in benchmarks/mixing."""
-LINE_WEIGHTS = {"regrow-line": 0.5, "collapsed": 0.3, "redraw": 0.05, "rotate": 0.15}
-"""Those of "default" and "local" where one ordered feature is split on."""
+"""Named kernels. The weights of "local" and "whole" are those that did best in `benchmarks/mixing`."""
+LINE_WEIGHTS = {"regrow-line": 0.5, "collapsed": 0.33, "rotate": 0.17}
+"""Weights of "default" and "local" if only one ordered feature is split on."""
 WORK_FRACTIONS = {"learned": 0.6, "subgraph": 0.1}
-"""Parts of the work that go to moves whose weights are learned; the rest goes to the others by their weights."""
+"""Fractions of the work that these two moves get if weights are set by cost. The others share the rest by weight."""
 MOST_LEARNED = 1.5
-"""Proposals of the first of them between two draws, at most."""
+"""Largest number of proposals of "learned" between two draws."""
 
 
 @kept
 class Kernel(NamedTuple):
-    """A mixture of steps, each a fraction of every block of proposals."""
+    """Mixture of moves, each of which makes a fraction of every block of proposals."""
 
     names: tuple[str, ...]
     weights: tuple[float, ...]
     block: int = PROPOSALS_PER_DRAW
-    """Proposals a block."""
+    """Number of proposals of a block."""
     adapts: bool = False
-    """Whether weights and block may be set by what the proposals cost."""
+    """True if weights and block may be set by the cost of the proposals."""
     own: tuple[Move | AbsentMove, ...] = ()
-    """The steps that are not the library's."""
+    """Moves of the user."""
     given: tuple[float, ...] = ()
-    """Weights as they were given, before any were set by cost."""
+    """Weights of the user, before any were set by cost."""
 
     @property
     def steps(self) -> list[Move | AbsentMove]:
@@ -184,27 +181,31 @@ def _rows_each(cost: np.ndarray) -> np.ndarray:
 
 
 def _proposals_of_each(weights: tuple[float, ...], done: int, n: int) -> list[int]:
-    return (_made(weights, done + n) - _made(weights, done)).tolist()
+    return (_first_proposals(weights, done + n) - _first_proposals(weights, done)).tolist()
 
 
 @lru_cache(maxsize=4096)
-def _made(weights: tuple[float, ...], n: int) -> np.ndarray:
-    """Return the proposals (steps,) of each step among the first ``n``, made when they are due (Webster 1832)."""
-    given = np.array(weights)
-    # what is due so long before is made by then: with every step rounded, n are made between n -+ steps / 2
-    made = np.floor(np.maximum(given * (n - len(given)), 0.0) + 0.5).astype(int)
-    left = n - int(made.sum())
-    due = (made[:, None] + np.arange(left) + 0.5) / given[:, None]
-    return made + np.bincount(np.argsort(due, axis=None, kind="stable")[:left] // max(left, 1), minlength=len(given))
+def _first_proposals(weights: tuple[float, ...], n: int) -> np.ndarray:
+    """Return the number of proposals (moves,) of each move among the first ``n``.
+
+    The k-th proposal of a move of weight w is due at (k - 1/2) / w. Proposals are made in this order (Webster 1832).
+    """
+    weight = np.array(weights)
+    # proposals due before n - moves are among the first n: rounding changes the number of each move by at most 1/2
+    count = np.floor(np.maximum(weight * (n - len(weight)), 0.0) + 0.5).astype(int)
+    n_missing = n - int(count.sum())
+    due = (count[:, None] + np.arange(n_missing) + 0.5) / weight[:, None]
+    next_moves = np.argsort(due, axis=None, kind="stable")[:n_missing] // max(n_missing, 1)
+    return count + np.bincount(next_moves, minlength=len(weight))
 
 
 def read_kernel(
     kernel: Any, block: int = PROPOSALS_PER_DRAW, *, is_line: bool = False, adapts: bool = False, best: str = "local"
 ) -> Kernel:
-    """Check a kernel: a name, or weights of moves and of kernels by name; ``block`` proposals are a draw.
+    """Return the kernel of a name, or of the weights of moves and of kernels, after checking it.
 
-    ``is_line``: the model is of one ordered feature, whose table is made once. ``adapts``: weights and block may be set
-    by cost. ``best``: what "default" stands for.
+    ``is_line`` is True if the model splits on one ordered feature only and there is room for its sums. ``adapts`` is
+    True if weights and block may be set by cost. ``best`` is the kernel that "default" stands for.
     """
     if isinstance(kernel, str) and (kernel == "default" or kernel in WEIGHTS):
         kernel = {kernel: 1.0}
@@ -247,7 +248,7 @@ def _name(key: Any) -> Any:
 
 
 def _parts(key: Any, is_line: bool, best: str) -> dict[str, float]:
-    """Return the weights of moves by name that an entry of a kernel stands for."""
+    """Return the weights of the moves, by name, of an entry of a kernel."""
     if isinstance(key, Move):
         return {key.name: 1.0}
     if isinstance(key, str):
@@ -261,7 +262,7 @@ def _parts(key: Any, is_line: bool, best: str) -> dict[str, float]:
 
 
 def _check_names(move: Move, weights: Mapping[str, float], own: Iterable[Move]) -> None:
-    """Refuse a user's move that could be taken for another."""
+    """Refuse a user's move that has a name or a count of another move."""
     counted = {count for other in (*STEPS.values(), *own) for count in other.counts}
     taken = {*STEPS, *WEIGHTS, "default", *weights}
     twice = [word for word in (move.name,) if word in taken] + [count for count in move.counts if count in counted]
@@ -290,8 +291,7 @@ def complete(kernel: Kernel, moves: Iterable[Move]) -> Kernel:
 
 
 def _unknown(name: Any) -> str:
-    lookahead = re.fullmatch(r"regrow-(-?\d+)", name) if isinstance(name, str) else None
-    if lookahead:
-        return f"{name!r} looks {lookahead[1]} levels ahead; the lookahead of regrow is 1 or 2."
     moves = f"the moves are {', '.join(STEPS)}, and pt.Move of your own"
+    if isinstance(name, str) and name in REMOVED:
+        return f"the move {name!r} was removed, since kernels mix as well without it; {moves}."
     return f"the move {in_words(name)} is unknown; {moves}."

@@ -82,9 +82,9 @@ def sample(
         fit into ``work``; otherwise "local". "whole": whole trees and subtrees from a density that the chains fit in
         tuning, and a few local moves. "local": many local moves. "cgm": grow, prune, change, swap (Chipman et al.
         1998). "grow-prune": uniform choice of leaf or prunable node. "blanchard": the walk from the root of Blanchard
-        (1999), section 6. Moves: grow-prune, blanchard, collapsed, redraw, change, shift, swap, rotate, regrow-1,
-        regrow-2 (by lookahead), regrow-line, restructure, reshape, learned, subgraph, and `Move` objects of your own,
-        as in ``{"default": 0.9, MyMove(): 0.1}``. Weights, >= 0 and not all 0, are fractions of the proposals. See
+        (1999), section 6. Moves: grow-prune, blanchard, collapsed, change, shift, swap, rotate, regrow-1, restructure,
+        reshape, regrow-line, learned, subgraph, and `Move` objects of your own, as in
+        ``{"default": 0.9, MyMove(): 0.1}``. Weights, >= 0 and not all 0, are fractions of the proposals. See
         docs/kernels.md and docs/extending.md.
     thin : int, optional
         Number of steps between two draws, >= 1. Default 1 in a run of fixed length.

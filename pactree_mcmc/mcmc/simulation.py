@@ -1,4 +1,4 @@
-"""Data simulated from a model: a tree from the prior, leaf parameters, y."""
+"""Simulation of data from a model: a tree from the prior, leaf parameters, y."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def simulate(model: TreeModel, rng: Seed = None) -> tuple[Tree, np.ndarray]:
     Parameters
     ----------
     model : TreeModel
-        Its X, prior, splits and leaf are used; its y only for the rows of E (FrozenLaplace), which stay.
+        Model with the X, the priors and the leaf. Of its y only the rows of E (`FrozenLaplace`) are used, and kept.
     rng : int, SeedSequence, Generator or None
         Source of randomness.
 
@@ -31,12 +31,12 @@ def simulate(model: TreeModel, rng: Seed = None) -> tuple[Tree, np.ndarray]:
     Raises
     ------
     ValueError
-        If the leaf is a loss (PacBayesLoss), or the model has sample weights, which are no model of data.
+        If the leaf is a loss (`PacBayesLoss`), or the model has sample weights, which do not define a model of data.
 
     Notes
     -----
-    Branching processes are drawn directly, conditioned ones by rejection. The leaf penalty is not a branching process:
-    its tree is the end of a chain of 20,000 grow/prune proposals that sees no data.
+    Branching processes are drawn directly, conditioned ones by rejection. The leaf penalty is not a branching process.
+    Its tree is the last one of a chain of 20,000 grow and prune proposals without data.
 
     Examples
     --------
@@ -49,14 +49,16 @@ def simulate(model: TreeModel, rng: Seed = None) -> tuple[Tree, np.ndarray]:
     if not model.leaf.has_likelihood:
         raise ValueError(f"{type(model.leaf).__name__} is a loss, not a model of y; there is nothing to simulate.")
     if model.target.weight is not None:
-        raise ValueError("sample weights are no model of data; build the model without sample_weight to simulate.")
+        raise ValueError(
+            "sample weights do not define a model of data; build the model without sample_weight to simulate."
+        )
     rng = read_generator(rng)
     tree = draw_prior_tree(model, rng)
     return tree, data_given(model, tree, model.leaf.for_one_tree(rng), rng)
 
 
 def data_given(model: TreeModel, tree: Tree, leaf: Leaf, rng: np.random.Generator) -> np.ndarray:
-    """Draw y given ``tree`` and ``leaf``, the model's leaf with what all leaves share; as `simulate` returns it."""
+    """Draw y given ``tree`` and ``leaf``, which is the model's leaf with the parameters that all leaves share."""
     target = model.target
     y = target.values.copy()
     for number, cell, _ in model.visit(tree):
@@ -66,7 +68,7 @@ def data_given(model: TreeModel, tree: Tree, leaf: Leaf, rng: np.random.Generato
                 rows = np.flatnonzero(np.isin(model.unit_of_row, rows))
             if target.estimation is not None:
                 rows = rows[~target.estimation[rows]]
-            # its parameters are drawn from their prior, which knows rows of E only
+            # the prior of the leaf parameters depends on the rows of E alone
             stats = cell.stats(leaf.n_stats(target)) * leaf.uses_estimation
             y[rows] = leaf.draw_y(rng, stats[None], np.zeros(len(rows), dtype=np.int64), target, rows)
     return y if target.classes is None else target.classes[y]

@@ -5,7 +5,17 @@ import math
 import numpy as np
 
 from pactree_mcmc.testing.plain import plain_package
-from tests.mcmc.transitions import explore, imbalance, posterior_of
+from tests.mcmc.transitions import (
+    Snapshot,
+    explore,
+    imbalance,
+    load,
+    new_chain,
+    posterior_of,
+    row_of_numbers,
+    transition_row,
+    tree_key,
+)
 from tests.problems.models import build_model
 from tests.problems.trees import nested_tree
 from tests.reference.enumeration import Reference
@@ -51,3 +61,21 @@ def check_reversible(transition, distribution, least=0.0):
 def moving(space):
     """Probability that a step from a tree leads to another one, (m,)."""
     return 1.0 - np.diag(space.transition)
+
+
+def check_row_ignores_history(naive, step):
+    """A tree that was loaded, or reached by pruning, has the same row of the matrix as one that was grown."""
+    model = build_model(plain_package().package, naive)
+    space = explore(model, step)
+    chain, number, loaded = new_chain(model), {}, []
+    stump = Snapshot(chain.state)
+    for i, tree in enumerate(space.trees):
+        stump.restore(chain.state)
+        load(model, chain, tree)
+        number[tree_key(chain.state)] = i
+        loaded.append(Snapshot(chain.state))
+    assert len(number) == len(space.trees)
+    assert 0 in space.after_pruning
+    for i, snapshot in list(space.after_pruning.items())[::3] + list(enumerate(loaded))[::4]:
+        row = transition_row(chain, snapshot, step, number.__getitem__)
+        assert np.abs(row_of_numbers(row, number) - space.transition[i]).max() < TOLERANCE

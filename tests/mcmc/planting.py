@@ -1,5 +1,6 @@
 """Errors planted in the plain copy of the package."""
 
+import builtins
 from typing import NamedTuple
 
 from pactree_mcmc.testing.plain import plain_package
@@ -12,7 +13,7 @@ BREACH = 1e-3
 """Imbalance that a planted error must cause at least."""
 BALANCED = 1e-12
 REMEMBERED = {}
-"""What one planted function leaves to another."""
+"""Values that one planted function leaves to another."""
 
 
 class Bug(NamedTuple):
@@ -21,9 +22,9 @@ class Bug(NamedTuple):
     step: str
     case: str
     changes: tuple
-    """Of (module, function, what stands in for it)."""
+    """Triples (module, function, replacement)."""
     settings: tuple = ()
-    """Of (module, name, value) without which the space does not show it; right as well."""
+    """Triples (module, name, value) of valid settings under which the space shows the error."""
     prior: str = "chipman"
     leaf: str = "nig"
 
@@ -34,7 +35,8 @@ def plant(patch, bug, right=False):
         patch.setattr(plain_package().module(module), name, value)
     for module, name, wrong in bug.changes:
         where = plain_package().module(module)
-        patch.setattr(where, name, standing_in(getattr(where, name), pass_on if right else wrong))
+        function = getattr(where, name, None) or getattr(builtins, name)
+        patch.setattr(where, name, standing_in(function, pass_on if right else wrong), raising=False)
 
 
 def standing_in(right, wrong):
@@ -42,7 +44,7 @@ def standing_in(right, wrong):
 
 
 def pass_on(right, *args):
-    """What is planted where nothing is to change."""
+    """Return the result of the right function."""
     return right(*args)
 
 

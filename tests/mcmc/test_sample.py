@@ -71,7 +71,7 @@ def test_same_draws_whatever_runs_the_chains(kernel):
 
 def test_default_is_its_mixture():
     """Weights count by their fractions; moves without weight do not count."""
-    mixture = {name: 3.0 * weight for name, weight in WEIGHTS["local"].items()} | {"swap": 0.0}
+    mixture = {name: 4.0 * weight for name, weight in WEIGHTS["local"].items()} | {"swap": 0.0}
     assert_same_draws(draw(), draw(kernel=mixture))
     assert draw(kernel="cgm").moves == ("grow", "prune", "change", "swap")
 
@@ -84,7 +84,7 @@ def test_default_is_its_mixture():
         ({"grow-prune": 0.0, "change": 0.0}, "at least one positive"),
         ({}, "at least one positive"),
         ({"leap": 1.0}, "'leap' is unknown"),
-        ({"regrow-0": 1.0}, "lookahead of regrow is 1 or 2"),
+        ({"regrow-2": 1.0}, "was removed, since kernels mix as well without it; the moves are grow-prune"),
     ],
 )
 def test_refused_mixtures(kernel, words):

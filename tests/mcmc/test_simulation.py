@@ -201,7 +201,9 @@ def test_a_loss_is_no_model_of_data():
 
 
 def test_weights_are_no_model_of_data():
-    with pytest.raises(ValueError, match="sample weights are no model of data; build the model without sample_weight"):
+    with pytest.raises(
+        ValueError, match="sample weights do not define a model of data; build the model without sample_weight"
+    ):
         pt.simulate(model_with(pt.DirichletMultinomial(), sample_weight=[1, 2, 1, 1]), rng=1)
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "Stepper",
     "all_outcomes",
     "explore",
+    "grow_at_random",
     "imbalance",
     "load",
     "new_chain",
@@ -40,13 +41,11 @@ KERNELS = {
     "blanchard": "mcmc.moves.blanchard",
     "collapsed": "mcmc.moves.collapsed",
     "regrow-1": "mcmc.moves.regrow",
-    "regrow-2": "mcmc.moves.regrow",
     "learned": "mcmc.moves.learned",
     "subgraph": "mcmc.moves.subgraph",
 }
 """Modules of the steps that reach every tree by themselves."""
 MOVES = {
-    "redraw": "mcmc.moves.redraw",
     "change": "mcmc.moves.change",
     "shift": "mcmc.moves.change",
     "swap": "mcmc.moves.swap",
@@ -74,6 +73,22 @@ def load(model, chain, tree):
     """Grow a plain chain, a stump, into a tree."""
     with np.errstate(over="ignore"):  # hashes wrap around
         plain_package().module("mcmc.chain.start").load_tree(model, chain, tree)
+
+
+def grow_at_random(chain, rng, most):
+    """Grow a plain chain by splits from the split prior, without lists, and return its nodes, about ``most``."""
+    grow, splits = (plain_package().module(f"mcmc.{name}") for name in ("edits.grow", "state.splits"))
+    leaves, nodes = [0], [0]
+    with np.errstate(over="ignore"):
+        while leaves:
+            node = leaves.pop()
+            here = chain.state.node[node]
+            if here.splittable and len(nodes) < most:
+                split = splits.draw_split(rng, chain.model, chain.packed, node)
+                grow.attach_children(chain.model, chain.packed, node, split)
+                below = [int(here.left), int(here.right)]
+                leaves, nodes = leaves + below, nodes + below
+    return nodes
 
 
 def present_tree(model, chain):

@@ -15,7 +15,7 @@ FILES = sorted(
 )
 BEGINNING = re.compile(r"(?:What|How|Where|Whether|Of|Its|Their|By|That)\b")
 """Beginnings of a text that does not say what a function does or what a field is."""
-PHRASE = re.compile(r"where nothing|(?<!there )\bis none\b|(?<!there )\bis no (?!smaller|larger)|\btold\b", re.IGNORECASE)
+PHRASE = re.compile(r"where nothing|(?<![Tt]here )\bis none\b|(?<![Tt]here )\bis no (?!smaller|larger)|\btold\b")
 
 
 def texts(source):

@@ -12,7 +12,7 @@ from ...core.compile.pack import pack
 from ...model import Lowered
 from ...model.split_prior.geometry import parts_rows
 from ...model.unit_stats import add_unit
-from ..edits.grow import grow_as_given, side_hash
+from ..edits.grow import grow_as_given, place_leaf, side_hash
 from ..kernel import Kernel
 from ..state.lists import list_growable
 from ..state.noise import follow_noise, redraw_noise
@@ -28,7 +28,7 @@ FIRST_ROOM = 64
 
 
 class Walk(NamedTuple):
-    """What a step needs: a source of randomness, the model, the state."""
+    """Arguments of a step: a source of randomness, the model and the state."""
 
     rng: Any
     model: Any
@@ -36,7 +36,7 @@ class Walk(NamedTuple):
 
 
 class Chain:
-    """A chain between calls into compiled code: the arrays, and the same arrays packed."""
+    """Chain of trees: its arrays, and the same arrays packed for compiled code."""
 
     def __init__(self, model: Lowered, kernel: Kernel, rng: np.random.Generator, may_grow: bool = False) -> None:
         if not model.leaf.is_fixed:
@@ -46,7 +46,7 @@ class Chain:
         self.model = pack(model)
         scratch = kernel.scratch | {"scan"} if may_grow else kernel.scratch
         self.state = new_state(model, FIRST_ROOM, len(kernel.moves), scratch)
-        # made once: these are asked for at every call of compiled code
+        # computed once, since every call of compiled code reads them
         self.steps, self.firsts = kernel.steps, kernel.firsts
         self._pack()
         plant_root(self.model, self.packed)
@@ -80,7 +80,7 @@ class Chain:
         self._pack()
 
     def grow_as_given(self, node: int, feature: int, cut: int, categories: int) -> None:
-        """Grow a splittable leaf by the split that separates its rows as the given one does."""
+        """Grow a splittable leaf by the split of its cell that separates the rows as this one does."""
         if self.state.count[N_FREE] < 2:
             self.enlarge()
         grow_as_given(self.model, self.packed, node, feature, cut, categories)
@@ -155,10 +155,9 @@ def plant_root(model: Lowered, state: ChainState) -> None:
     for i in range(len(state.count)):
         state.count[i] = 0
     state.count[N_FREE], state.count[N_NODES], state.count[CHANGED] = cap - 1, 1, 1
-    state.node[0].parent = state.node[0].left = state.node[0].right = state.node[0].feature = NONE
-    state.node[0].growable_at = state.node[0].prunable_at = state.node[0].internal_at = NONE
-    state.node[0].categories, state.node[0].hash = NONE, 0
-    state.node[0].start, state.node[0].stop = 0, len(state.order)
+    root = np.int64(0)
+    place_leaf(state, root, np.int64(NONE), root, root, len(state.order))
+    state.node[0].hash = 0
     units, rule = model.units, model.split_prior
     for u in range(len(state.order)):
         state.node[0].rows += units.rows[u & units.rows_all]
@@ -171,7 +170,6 @@ def plant_root(model: Lowered, state: ChainState) -> None:
         else:
             state.box[0, k, 1] = rule.feature[k].n_codes
         state.node[0].hash += side_hash(state, np.int64(0), k)
-    root = np.int64(0)
     score_node(model, state, root)
     state.node[0].splittable = is_splittable(model, state, root)
     list_growable(state, root)

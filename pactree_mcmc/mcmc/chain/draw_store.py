@@ -82,7 +82,7 @@ def joined(first: Saved, second: Saved) -> Saved:
 
 
 def chosen(saved: Saved, which: np.ndarray) -> Saved:
-    """Return the draws with the given numbers, increasing, with the proposals since the draw kept before each."""
+    """Return the draws with these numbers, in increasing order. Each has the proposals since the one before."""
     trees, number = np.unique(saved.tree_of_draw[which], return_inverse=True)
     start = np.asarray(saved.tree)["start"]
     sizes = start[trees + 1] - start[trees]

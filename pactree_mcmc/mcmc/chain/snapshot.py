@@ -24,7 +24,7 @@ keep_records(NODE=NODE, CELL=CELL, GUIDE=GUIDE, PIECE=PIECE, LINK=LINK)
 
 @kept
 class StoredCells(NamedTuple):
-    """Stored values of cells, kept if sums of fractions make them depend on the order of rows."""
+    """Stored values of cells, in files only if sums of fractions make them depend on the order of rows."""
 
     n_cells: int
     """Number of places for cells."""
@@ -83,7 +83,7 @@ class Rungs(NamedTuple):
 
 @kept
 class Snapshot(NamedTuple):
-    """A chain, or a ladder, stopped between two draws."""
+    """State of a chain, or of a ladder, between two draws."""
 
     generator: dict[str, Any]
     """State of the random generator."""
@@ -157,13 +157,13 @@ def has_exact_sums(model: Lowered) -> bool:
 
 
 def _replica(chain: Chain) -> Replica:
-    state, known, guided = chain.state, *np.empty((2, 0), dtype=np.int64)
+    state, stored = chain.state, chain.state.stored
+    place = guided = np.empty(0, dtype=np.int64)
     if not has_exact_sums(chain.lowered):
-        known = np.flatnonzero((state.stored.cell.scan != NONE) | (state.stored.cell.ahead != NONE))
-        guided = np.flatnonzero(state.stored.guide.hash != NONE)
-    tables = (state.stored.cell[known], state.stored.mass[known], state.stored.log_part[known])
-    guides = (array[guided] for array in (state.stored.guide, state.stored.fraction, state.stored.log_learned))
-    cells = StoredCells(len(state.stored.cell), known, *tables, guided, *guides)
+        place, guided = np.flatnonzero(stored.cell.scan != NONE), np.flatnonzero(stored.guide.hash != NONE)
+    cells = (array[place] for array in (stored.cell, stored.mass, stored.log_part))
+    guides = (array[guided] for array in (stored.guide, stored.fraction, stored.log_learned))
+    cells = StoredCells(len(stored.cell), place, *cells, guided, *guides)
     noise = None
     if not chain.lowered.leaf.is_fixed:
         noise = chain.lowered.leaf.params.copy(), chain.lowered.guess.params.copy()
@@ -174,17 +174,17 @@ def _replica(chain: Chain) -> Replica:
 
 def _restore(chain: Chain, replica: Replica) -> None:
     """Give a new chain the state of a replica."""
-    given = dict(zip(ARRAYS, replica.state, strict=True))
-    while len(chain.state.node) < len(given["node"]):
+    arrays = dict(zip(ARRAYS, replica.state, strict=True))
+    while len(chain.state.node) < len(arrays["node"]):
         chain.enlarge()
-    for name, array in given.items():
-        kept = getattr(chain.state, name)
-        if name != "node" and kept.shape[1:] != array.shape[1:]:
-            raise ValueError(f"the chain's {name} has shape {array.shape}, this model's and kernel's {kept.shape}.")
-        kept[...] = array
+    for name, array in arrays.items():
+        own = getattr(chain.state, name)
+        if name != "node" and own.shape[1:] != array.shape[1:]:
+            raise ValueError(f"the chain's {name} has shape {array.shape}, this model's and kernel's {own.shape}.")
+        own[...] = array
     cells, state = replica.cells, chain.state
     if cells.n_cells != len(state.stored.cell):
-        raise ValueError(f"the chain kept {cells.n_cells} cells, this release keeps {len(state.stored.cell)}.")
+        raise ValueError(f"the chain stores {cells.n_cells} cells, and this release {len(state.stored.cell)}.")
     state.stored.cell[cells.place], state.stored.mass[cells.place] = cells.cell, cells.ways
     state.stored.log_part[cells.place] = cells.table
     state.stored.guide[cells.guided], state.stored.fraction[cells.guided] = cells.guide, cells.fractions

@@ -1,8 +1,7 @@
-"""Where a chain starts: the stump, a given tree, one drawn from the prior, one grown on the data.
+"""Starts of chains: the stump, a tree of the user, one drawn from the prior, or one grown on the data.
 
-By default the chains of a run start further apart than the posterior is wide, so that chains that have not mixed
-disagree (Gelman and Rubin 1992): each has another feature at the root and grows its tree by another power of the
-likelihood.
+By default the starts are more dispersed than the posterior, so that chains that have not mixed disagree (Gelman and
+Rubin 1992). Each start has another feature at the root and is grown by another power of the likelihood.
 """
 
 from __future__ import annotations
@@ -25,32 +24,31 @@ from ..state.lists import is_leaf
 from ..state.random import flip
 from ..state.records import N_FREE, NONE, SCAN
 from ..state.terms import next_node, node_log_split, node_log_stop
-from ..sums.lookahead import log_z
-from ..sums.split_sums import draw_scanned, draw_scanned_about, scanned
+from ..sums.split_sums import draw_scanned, draw_scanned_about, log_lookahead, scanned
 from .chain import Chain
 from .draw_store import trimmed
 
 PRIOR_BLOCKS = 200
 MOST_OF_ONE = 0.25
-"""Probability that one feature may have to be at the root of a dispersed start."""
+"""Largest probability of a feature at the root of a dispersed start."""
 OFFSET = (5.0**0.5 - 2.0) / 2.0
-"""Of the places of starts: as far as can be from the ends of features that are equally likely."""
+"""Offset of the places of starts, as far as possible from the ends of features that are equally likely."""
 POWERS = (1.0, 0.5, 0.25)
-"""Of the likelihood by which dispersed starts grow below the root, one chain after the other."""
+"""Powers of the likelihood by which dispersed starts grow below the root, one chain after the other."""
 PASSING = -2
-"""Number of the tables that are made while a start grows; no chain has it."""
+"""Number of the stored values while a start grows. No chain has it."""
 
 
 @kept
 class Dispersed(NamedTuple):
-    """Start at a grown tree unlike those of the other chains."""
+    """Start at a tree grown in another way than those of the other chains."""
 
     chain: int
-    """Which of the chains of the run it is, from 0."""
+    """Number of the chain in the run, from 0."""
 
     @property
     def place(self) -> float:
-        """A point of [0, 1): the first four chains lie in four different quarters, the first eight in eighths, ..."""
+        """Point of [0, 1). Those of the first 2^k chains are in different intervals of length 2^-k."""
         bits = f"{self.chain:b}"[::-1]
         return (int(bits, 2) / (1 << len(bits)) + OFFSET) % 1.0
 
@@ -78,7 +76,7 @@ def may_grow(start: Any) -> bool:
 
 
 def grow_apart(chain: Chain, start: Dispersed) -> None:
-    """Grow a tree from the root feature at the start's place, the likelihood taken to the start's power."""
+    """Grow a tree from the root feature at the start's place, by the likelihood to the start's power."""
     state = chain.state
     beta, number = float(state.beta[0]), int(state.count[SCAN])
     state.beta[0], state.count[SCAN] = start.power * beta, PASSING
@@ -86,7 +84,7 @@ def grow_apart(chain: Chain, start: Dispersed) -> None:
     if root_sums_into(sums, chain.walk):
         split_root(chain.walk, feature_at(sums, start.place))
     grow_tree(chain)
-    # the arrays may be others by now
+    # growing may have replaced the arrays
     state = chain.state
     state.beta[0], state.count[SCAN] = beta, number
     state.stored.cell.scan[:] = NONE
@@ -135,7 +133,7 @@ def split_root(walk: Any, k: int) -> None:
 
 
 def grow_tree(chain: Chain) -> None:
-    """Grow a tree, each leaf split or not as its lookahead sum of one level says."""
+    """Grow a tree. Each leaf is split with its probability by the lookahead sum of one level."""
     node = 0
     while node != NONE:
         node = grow_from(chain.walk, np.int64(node))
@@ -151,7 +149,7 @@ def grow_from(walk: Any, node: int) -> int:
         if is_leaf(state, node) and state.node[node].splittable:
             if state.count[N_FREE] < 2:
                 return node
-            stop = node_log_stop(model, state, node) - log_z(model, state, node, 1)
+            stop = node_log_stop(model, state, node) - log_lookahead(model, state, node)
             if not flip(walk.rng, exp(min(stop, 0.0))):
                 attach_children(model, state, node, draw_scanned(walk.rng, model, state, node))
                 keep_growth(model, state, node)
@@ -160,7 +158,7 @@ def grow_from(walk: Any, node: int) -> int:
 
 
 def load_tree(model: TreeModel, chain: Chain, tree: Tree) -> None:
-    """Grow the chain, a stump, into ``tree``; the part with the smallest category is put left."""
+    """Grow the chain, a stump, into ``tree``. The smallest category goes left."""
     todo: list[tuple[int, int]] = [(0, 0)]
     for number, cell, split in model.visit(tree):
         _, node = todo.pop()
@@ -180,15 +178,15 @@ def load_tree(model: TreeModel, chain: Chain, tree: Tree) -> None:
 
 
 def draw_prior_tree(model: TreeModel, rng: np.random.Generator) -> Tree:
-    """Draw a tree from the prior, directly, or under LeafPenalty by a long chain that sees no data."""
+    """Draw a tree from the prior, directly, or under `LeafPenalty` by a long chain without data."""
     grown = draw_prior(model, rng)
     return grown.tree if grown is not None else _prior_by_chain(model, rng)
 
 
 def _prior_by_chain(model: TreeModel, rng: np.random.Generator) -> Tree:
     lowered = model.lowered
-    blind = lowered._replace(units=lowered.units._replace(weight=np.zeros(1), weight_all=0))
-    chain = Chain(blind, read_kernel("grow-prune"), rng)
+    without_data = lowered._replace(units=lowered.units._replace(weight=np.zeros(1), weight_all=0))
+    chain = Chain(without_data, read_kernel("grow-prune"), rng)
     chain.proceed(PRIOR_BLOCKS)
     chain.reserve(1)
     chain.save()

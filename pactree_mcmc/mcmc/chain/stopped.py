@@ -1,4 +1,4 @@
-"""What stopped a chain: the cell whose score is not finite, in words."""
+"""Error messages about the cell whose score is not finite, which stopped a chain."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def cells_named(model: TreeModel, chains: Iterable[Any]) -> Iterator[None]:
         yield
     except FloatingPointError as error:
         for chain in chains:
-            found = _cell_of(model, chain)
-            if found is not None:
-                raise found from error
-        # a chain that was not made yet, or a score that is not a sum over cells
+            stopped = _error_of(model, chain)
+            if stopped is not None:
+                raise stopped from error
+        # the chain does not exist yet, or the score is not a sum over cells
         root = model.root_cell()
         stats = root.stats(model.leaf.n_stats(model.target))
         score = model.leaf.log_tree_score(stats[None], model.target)
         raise not_finite(model, [], "a tree, whose cells are all finite,", root.n_rows, stats, score) from error
 
 
-def _cell_of(model: TreeModel, chain: Any) -> NotFinite | None:
+def _error_of(model: TreeModel, chain: Any) -> NotFinite | None:
     """Return the error about the cell that stopped this chain, or None if it was another chain."""
     state = chain.state
     node, below = int(state.scratch.stopped[0]), bool(state.scratch.stopped[1])
@@ -55,11 +55,11 @@ def _cell_of(model: TreeModel, chain: Any) -> NotFinite | None:
 
 
 def _path(state: ChainState, node: int) -> list[Answer]:
-    """Return splits and answers from the root to a node."""
+    """Return the splits, and the sides of each, from the root to a node."""
     out: list[Answer] = []
-    while (parent := int(state.node[node].parent)) != NONE:
-        asked = state.node[parent]
-        left = int(asked.left) == node
-        out.append(Answer(int(asked.feature), int(asked.cut), int(asked.upper), int(asked.categories), left))
-        node = parent
+    while (number := int(state.node[node].parent)) != NONE:
+        parent = state.node[number]
+        is_left = int(parent.left) == node
+        out.append(Answer(int(parent.feature), int(parent.cut), int(parent.upper), int(parent.categories), is_left))
+        node = number
     return out[::-1]

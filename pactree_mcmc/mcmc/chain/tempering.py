@@ -1,8 +1,8 @@
-"""Parallel tempering of the score: replicas of a chain at ``prior * exp(beta * score)``, exchanging their betas.
+"""Parallel tempering of the score: replicas of a chain at ``prior * exp(beta * score)`` that exchange their betas.
 
 Two neighbours exchange with probability ``min(1, exp((beta_i - beta_j) (score_j - score_i)))``, even and odd pairs in
-turn. During tuning the ladder is moved so that all pairs exchange equally often, then frozen (Syed et al. 2022). The
-log evidence is that of the prior plus, level by level, the log ratio of the two normalisers (`evidence`).
+turn. Tuning adapts the ladder so that all pairs exchange equally often, and then freezes it (Syed et al. 2022). The log
+evidence is that of the prior plus the log ratios of the normalising constants of neighbouring levels (`evidence`).
 """
 
 from __future__ import annotations
@@ -22,28 +22,29 @@ from .chain import Chain
 from .draw_store import DRAWS
 
 CURVATURE = 3.0
-"""The first ladder lies at equal steps of the third root of beta: near the prior a little score changes much."""
+"""Exponent of the first ladder, which has equal steps of the third root of beta: near the prior small betas matter."""
 ADAPTATIONS = 8
+"""Number of adaptations of the ladder during tuning."""
 FEWEST_LEVELS, MOST_LEVELS = 2, 10_000
 
 
 @kept
 class LadderReport(NamedTuple):
-    """What a tempered chain found out."""
+    """Exchanges and scores of a tempered chain after tuning."""
 
     betas: np.ndarray
-    """(n,) the ladder, decreasing from 1."""
+    """(n,) betas, decreasing from 1."""
     scores: np.ndarray
-    """(draws, n) log score at each level."""
+    """(draws, n) log scores at each level."""
     is_stump: np.ndarray
-    """(draws,) bool: whether the tree at the last level had one leaf."""
+    """(draws,) bool, True if the tree at the last level has one leaf."""
     swap_rates: np.ndarray
     """(n - 1,) fraction of exchanges accepted between neighbours, after tuning."""
     round_trips: int
-    """How often a replica went from the last level to the first and back, after tuning."""
+    """Number of times that a replica went from the last level to the first and back, after tuning."""
 
     def behind(self, before: LadderReport) -> LadderReport:
-        """The report with the draws of the one before put first; rates and trips count from the start anyway."""
+        """Return the report with the draws of an earlier one in front. Rates and trips count all draws already."""
         return self._replace(
             scores=np.concatenate([before.scores, self.scores]),
             is_stump=np.concatenate([before.is_stump, self.is_stump]),
@@ -51,12 +52,12 @@ class LadderReport(NamedTuple):
 
 
 def first_ladder(n: int) -> np.ndarray:
-    """``n`` levels from 1 to 0."""
+    """Return ``n`` levels from 1 to 0."""
     return np.linspace(1.0, 0.0, n) ** CURVATURE
 
 
 def read_ladder(betas: Any) -> tuple[np.ndarray, bool]:
-    """Check ``betas``; the ladder to begin with, and whether it may be adapted."""
+    """Check ``betas``, and return the first ladder, and True if it may be adapted."""
     if isinstance(betas, int | np.integer) and not isinstance(betas, bool):
         if not FEWEST_LEVELS <= int(betas) <= MOST_LEVELS:
             allowed = f"{FEWEST_LEVELS} to {MOST_LEVELS:,} levels, or a ladder"
@@ -65,19 +66,18 @@ def read_ladder(betas: Any) -> tuple[np.ndarray, bool]:
     try:
         ladder = read_numbers("betas", betas)
     except ValueError as error:
-        given = in_words(betas)
-        raise TypeError(f"betas is {given}; give how many, or a ladder decreasing from 1.") from error
+        raise TypeError(f"betas is {in_words(betas)}; give how many, or a ladder decreasing from 1.") from error
     if ladder.ndim != 1 or len(ladder) < FEWEST_LEVELS:
-        given = in_words(betas)
-        raise ValueError(f"betas={given}; give how many, or a ladder of at least {FEWEST_LEVELS}.")
+        raise ValueError(f"betas={in_words(betas)}; give how many, or a ladder of at least {FEWEST_LEVELS}.")
     if not np.isfinite(ladder).all() or ladder[0] != 1.0 or ladder[-1] < 0.0 or np.any(ladder[1:] >= ladder[:-1]):
-        given = in_words(ladder.tolist())
-        raise ValueError(f"betas={given} is no ladder; give powers of the score decreasing from 1.")
+        raise ValueError(
+            f"betas={in_words(ladder.tolist())} is not a ladder; give powers of the score that decrease from 1."
+        )
     return ladder, False
 
 
 class Ladder:
-    """Replicas of a chain, one a level; what it saves is the tree of the first level."""
+    """Replicas of a chain, one for each level. The draws are the trees of the first level."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Ladder:
 
     @property
     def all_chains(self) -> list[Chain]:
-        """The replicas, first level first."""
+        """Replicas, first level first."""
         return self.replicas
 
     @property
@@ -108,11 +108,11 @@ class Ladder:
 
     @property
     def n_saved(self) -> int:
-        """Draws saved so far."""
+        """Number of draws saved so far."""
         return int(self.saved.used[DRAWS])
 
     def reserve(self, n_draws: int) -> None:
-        """Make room for ``n_draws`` draws, dropping those made before."""
+        """Make room for ``n_draws`` draws, and drop those made before."""
         self.replicas[0].reserve(n_draws)
         self.saved, self.packed_saved = self.replicas[0].saved, self.replicas[0].packed_saved
         self.scores = np.zeros((n_draws, len(self.betas)))
@@ -155,7 +155,7 @@ class Ladder:
 
     @property
     def report(self) -> LadderReport:
-        """What was found out since tuning."""
+        """Exchanges and scores since tuning."""
         n = self.n_saved
         rates = self.acceptance / np.maximum(self.tried, 1)
         return LadderReport(self.betas.copy(), self.scores[:n].copy(), self.is_stump[:n].copy(), rates, self.trips)
@@ -193,7 +193,7 @@ class Ladder:
         state = self.replicas[i].state
         state.beta[0] = self.betas[i]
         if self.replicas[i].lowered.leaf.is_fixed:
-            # tables made at this level of this ladder stay good
+            # stored sums of this level of this ladder remain valid
             state.count[SCAN] = self.generation * len(self.betas) + i
         else:
             state.count[SCAN] += 1
@@ -209,7 +209,7 @@ class Ladder:
         self.journey = [False] * (n - 1) + [True]
 
     def _adapt(self) -> None:
-        """Put the levels at equal steps of the barrier, the sum of the fractions refused up to a beta."""
+        """Put the levels at equal steps of the barrier, which is the sum of the rejection rates up to a beta."""
         refused = np.maximum(1.0 - self.acceptance / np.maximum(self.tried, 1), 1e-3)
         barrier = np.concatenate([[0.0], np.cumsum(refused[::-1])])
         inner = np.linspace(0.0, barrier[-1], len(self.betas))[1:-1]
@@ -219,7 +219,7 @@ class Ladder:
 
 
 def exchange_guesses(a: Chain, b: Chain) -> None:
-    """The guesses of the variance belong to the levels that two chains exchange."""
+    """Exchange the guesses of the variance of two chains that have exchanged their levels."""
     guesses = [float(chain.lowered.guess.params[SIGMA2]) for chain in (b, a)]
     for chain, guess in zip((a, b), guesses, strict=True):
         guess_noise(chain.model, chain.packed, guess)

@@ -1,10 +1,9 @@
-"""Splits carried from one cell to another: moves that change a split apply those below it again in new cells.
+"""Splits carried over to other cells. A move that changes a split applies those below it again, in new cells.
 
-Under local cuts a split is a way of parting the rows of a cell, and many thresholds, or sets of categories, do
-it alike. To make it in another cell a node's split is first made *raw*: one of these thresholds or sets is drawn
-uniformly (`draw_raw`); there the raw split is fitted to the new cell (`fit_split`). A move that does so is an
-exchange between raw trees: its proposal ratio holds the number of raw forms of each split that was carried,
-``log_raw_forms``, of the new tree minus that of the old, with a minus sign.
+Under local cuts a split is a partition of the rows of a cell, and many thresholds, or sets of categories, give the same
+partition. They are the *raw forms* of the split. A move that carries a split over draws one of its raw forms uniformly
+(`draw_raw`) and fits that to the new cell (`fit_split`). Such a move exchanges raw trees. For each split carried over,
+its log proposal ratio contains the log number of raw forms in the old tree minus that in the new one.
 """
 
 from math import inf, log
@@ -12,38 +11,38 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core.bits import all_bits, n_bits
+from ...core.bits import all_bits, goes_left, n_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.geometry import follows_design, halves_box, has_empty_sides, least_rows, parts_box, parts_rows
 from ..state.codes import codes_about
-from ..state.random import flip, pick
+from ..state.random import flip, pick, pick_subset
 from ..state.records import NONE
 from ..state.splits import Split, fixed_split, log_rule_of, span
 from ..state.tree import ChainState
 
 MIDPOINT = -2
-"""As a raw cut: wherever the middle of the box is."""
+"""Raw form of the cut in the middle of a box."""
 LOG_2 = log(2.0)
 
 
 class RawForms(NamedTuple):
-    """The raw forms of a split: any of ``n`` cuts from ``first`` on; the categories ``free`` on either side."""
+    """Raw forms of a split: any of ``n`` cuts from ``first`` on, each category ``free`` on either side."""
 
     first: int
     n: int
     free: int
     swaps: bool
-    """Whether the form with its sides exchanged is another one."""
+    """True if exchanging the sides gives another raw form."""
 
 
 class Raw(NamedTuple):
-    """A split as it can be made in any cell."""
+    """Raw form of a split, which can be applied to any cell."""
 
     cut: int
     categories: int
     swapped: bool
-    """The side written as left is the present right side."""
+    """True if the left side of the raw form is the right side of the split."""
     log_raw_forms: float
 
 
@@ -71,7 +70,7 @@ def fit_split(
         if not has_empty_sides(rule):
             possible = low >= 0 and upper < n_codes
             if possible and rule.min_leaf > 1:
-                possible = leaves_rows(model, state, node, feature, low, rule.min_leaf)
+                possible = leaves_rows(model, state, node, feature, low, np.int64(-1))
         cut = low if upper < n_codes else n_codes - 1
     else:
         low, high = span(model, state, node, feature)
@@ -103,20 +102,18 @@ def _fit_categories(model: Lowered, state: ChainState, node: int, k: int, catego
     if swapped:
         left = present & ~left
     if least_rows(rule) > 1:
-        rows = rows_with(model, state, node, k, left)
-        return left, swapped, min(rows, state.node[node].rows - rows) >= rule.min_leaf
+        return left, swapped, leaves_rows(model, state, node, k, np.int64(0), left)
     return left, swapped, True
 
 
 @jit
-def leaves_rows(model: Lowered, state: ChainState, node: int, k: int, cut: int, least: int) -> bool:
-    """Return True if a cut of an ordered feature leaves at least ``least`` rows of the node on both sides."""
+def leaves_rows(model: Lowered, state: ChainState, node: int, k: int, cut: int, categories: int) -> bool:
+    """Return True if a split leaves at least ``min_leaf`` rows of the node on both sides."""
     units, left = model.units, np.int64(0)
     for i in range(state.node[node].start, state.node[node].stop):
         u = state.order[i]
-        if units.codes[k, u] <= cut:
-            left += units.rows[u & units.rows_all]
-    return min(left, state.node[node].rows - left) >= least
+        left += goes_left(np.int64(units.codes[k, u]), cut, categories) * units.rows[u & units.rows_all]
+    return min(left, state.node[node].rows - left) >= model.split_prior.min_leaf
 
 
 @jit
@@ -133,17 +130,6 @@ def cell_bits(model: Lowered, state: ChainState, node: int, k: int) -> int:
         if seen == every:
             break
     return seen
-
-
-@jit
-def rows_with(model: Lowered, state: ChainState, node: int, k: int, categories: int) -> int:
-    """Return the number of rows of the node whose category is one of the given bits."""
-    units, total = model.units, np.int64(0)
-    for i in range(state.node[node].start, state.node[node].stop):
-        u = state.order[i]
-        if (categories >> np.int64(units.codes[k, u])) & 1:
-            total += units.rows[u & units.rows_all]
-    return total
 
 
 @jit
@@ -181,13 +167,7 @@ def draw_raw(rng: np.random.Generator, model: Lowered, state: ChainState, node: 
     if here.categories < 0:
         cut = free.first + pick(rng, free.n) if free.n > 1 else free.first
         return Raw(cut, np.int64(-1), False, log_raw_forms(free))
-    categories = here.categories & ~free.free
-    left = free.free
-    while left:
-        lowest = left & -left
-        if flip(rng, 0.5):
-            categories |= lowest
-        left &= left - 1
+    categories = (here.categories & ~free.free) | pick_subset(rng, free.free)
     swapped = False
     if free.swaps and flip(rng, 0.5):
         categories = all_bits(model.split_prior.feature[here.feature].n_codes) & ~categories

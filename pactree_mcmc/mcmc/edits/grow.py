@@ -1,6 +1,6 @@
-"""Growing a leaf and pruning a pair of leaves: the proposal as a value, and the change of state.
+"""Growing a leaf and pruning a pair of leaves: the proposals, and the changes of the state.
 
-All ways of choosing where to grow or prune (`grow_prune`, `blanchard`, `collapsed`) share what stands here.
+The moves `grow_prune`, `blanchard` and `collapsed` share them, and differ in the choice of the node and of the split.
 """
 
 import numpy as np
@@ -48,10 +48,10 @@ def growth_score_ratio(state: ChainState, node: int) -> float:
 
 @jit
 def guessed_score_ratio(state: ChainState, node: int) -> float:
-    """By how much the split of a node whose children are leaves raises the log score, times the inverse temperature.
+    """Return the gain in log score by the split of a node whose children are leaves, times the inverse temperature.
 
-    `draw_scanned` draws a split with a probability proportional to ``exp(log_rule + split_gain)``. It is
-    `growth_score_ratio` by the scores of tables, which are others only under a leaf with one variance for the tree.
+    `draw_scanned` draws a split with a probability proportional to ``exp(log_rule + split_gain)``. The gain is that of
+    stored sums. It differs from `growth_score_ratio` only if the leaves share an unknown variance.
     """
     here = state.node[node]
     return state.beta[0] * (state.node[here.left].guess + state.node[here.right].guess - here.guess)
@@ -73,7 +73,7 @@ def pruning(model: Lowered, state: ChainState, which: int, node: int, log_propos
 
 @jit
 def attach_children(model: Lowered, state: ChainState, node: int, split: Split) -> None:
-    """Give a leaf two children as ``split`` parts it, with their statistics and scores; lists stay untouched."""
+    """Give a leaf the two children of ``split``, with their statistics and scores. Do not change the lists."""
     here = state.node[node]
     left = state.node[state.count[N_FREE] - 1].free
     right = state.node[state.count[N_FREE] - 2].free
@@ -82,8 +82,8 @@ def attach_children(model: Lowered, state: ChainState, node: int, split: Split) 
     here.cut, here.upper, here.categories = split.cut, split.upper, split.categories
     here.log_rule = split.log_rule
     middle = part_range(model, state, node)
-    _place_child(state, node, left, here.start, middle)
-    _place_child(state, node, right, middle, here.stop)
+    place_leaf(state, left, node, here.depth + 1, here.start, middle)
+    place_leaf(state, right, node, here.depth + 1, middle, here.stop)
     state.node[right].rows = here.rows - state.node[left].rows
     state.node[right].hash = here.hash - state.node[left].hash
     if follows_design(model.split_prior):
@@ -99,9 +99,9 @@ def attach_children(model: Lowered, state: ChainState, node: int, split: Split) 
 
 @jit
 def part_range(model: Lowered, state: ChainState, node: int) -> int:
-    """Bring the units going left to the front of the node's range; sum the statistics of both children.
+    """Move the units that go left to the front of the node's range, and sum the statistics of both children.
 
-    Returns the first place of the right side; the rows of the left side go to ``rows[left child]``.
+    Write the rows of the left child. Return the first place of the right side.
     """
     order, to_right, stats = state.order, state.scratch.to_right, state.stats
     codes, rows, rows_all = model.units.codes, model.units.rows, model.units.rows_all
@@ -136,12 +136,12 @@ def part_range(model: Lowered, state: ChainState, node: int) -> int:
 
 
 @jit
-def _place_child(state: ChainState, node: int, child: int, start: int, stop: int) -> None:
-    new = state.node[child]
-    new.parent, new.depth = node, state.node[node].depth + 1
+def place_leaf(state: ChainState, node: int, parent: int, depth: int, start: int, stop: int) -> None:
+    """Make a free node a leaf with a range of ``order``, on no list."""
+    new = state.node[node]
+    new.parent, new.depth, new.start, new.stop = parent, depth, start, stop
     new.left, new.right, new.feature = NONE, NONE, NONE
     new.categories, new.log_rule, new.design = NONE, 0.0, 0
-    new.start, new.stop = start, stop
     new.growable_at, new.prunable_at, new.internal_at = NONE, NONE, NONE
 
 
@@ -195,7 +195,7 @@ def set_default(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def drop_children(state: ChainState, node: int) -> None:
-    """Take two leaves off their parent and return them to the pool; lists stay untouched."""
+    """Remove two leaves from their parent and return them to the pool. Do not change the lists."""
     state.node[state.count[N_FREE]].free = state.node[node].right
     state.node[state.count[N_FREE] + 1].free = state.node[node].left
     state.count[N_FREE] += 2
@@ -228,14 +228,14 @@ def cut_down(state: ChainState) -> None:
 
 @jit
 def grow_as_given(model: Lowered, state: ChainState, node: int, feature: int, cut: int, categories: int) -> None:
-    """Grow a splittable leaf by the split that parts its rows as the given one does."""
+    """Grow a splittable leaf by the split of its cell that separates the rows as this one does."""
     attach_children(model, state, node, fit_split(model, state, node, feature, cut, categories)[0])
     keep_growth(model, state, node)
 
 
 @jit
 def grow_into(model: Lowered, state: ChainState, nodes: np.recarray, start: int, stop: int) -> bool:
-    """Make the present tree a saved one, ``nodes[start:stop]`` in preorder; whether there is room for it."""
+    """Make the present tree the saved one ``nodes[start:stop]``, in preorder. Return False if there is no room."""
     cut_down(state)
     node = np.int64(0)
     for at in range(start, stop):

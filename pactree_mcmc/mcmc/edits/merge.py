@@ -1,8 +1,8 @@
-"""Merging two subtrees that a split v parts: all trees that, cut by v, leave the two.
+"""Merges of two subtrees ``a`` and ``b`` that a split v separates.
 
-A tree on the union of the cells of ``a`` and ``b`` is a merge of them if it becomes ``a`` on the side of v that holds
-a, and ``b`` on the other, once splits that send a whole cell one way are left out. Its root is v itself, above both;
-or a split of which the roots of a and b are the two halves; or the root of one, the other lying all on one side.
+A tree on the union of the cells of a and b is a merge of them if the split v cuts it into a and b, without splits that
+send a whole cell to one side. Its root is v itself, above both, or a split of which the roots of a and b are the two
+halves, or the root of one of them, with the cell of the other one on one side.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ from .carry_over import cell_bits, code_range
 from .replace_subtree import plan_copy, plan_node
 
 MOST_MERGED = 10
-"""Leaves two subtrees to be merged may have in all."""
+"""Largest number of leaves, in all, of two subtrees that are merged."""
 
 
 @jit

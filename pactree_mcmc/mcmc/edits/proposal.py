@@ -1,4 +1,4 @@
-"""What a move proposes, as a value: what is to be done to the tree, and the three terms of its log ratio."""
+"""Proposals of moves: a change of the tree, and the three terms of its log acceptance ratio."""
 
 from typing import NamedTuple
 
@@ -6,32 +6,32 @@ import numpy as np
 
 from ...core.compile.jit import jit
 
-NOTHING, REFUSED, GROW, PRUNE, REPLACE, TAKE, WITHDRAW, TURN, MADE = range(9)
-"""What is to be done: see `Proposal.edit`."""
+NOTHING, REFUSED, GROW, PRUNE, REPLACE, TAKE, WITHDRAW, ROTATE, MADE = range(9)
+"""Kinds of changes, explained at `Proposal.edit`."""
 
 
 class Proposal(NamedTuple):
-    """A change of the tree that may be made, and the terms of its log acceptance ratio."""
+    """Change of the tree that may be accepted, with the terms of its log acceptance ratio."""
 
     edit: int
-    """NOTHING: nothing was proposed, nothing is counted. REFUSED: a proposal that cannot be made, and nothing to undo.
-    GROW: the children attached to ``node``. PRUNE: ``node`` becomes a leaf. REPLACE: what was built at ``top`` takes
-    the place of ``node``. TAKE: so it does without a decision, drawn from its conditional distribution. WITHDRAW: it
-    cannot; what was built is dropped. TURN: the edge above ``node`` was turned. MADE: a change drawn from its
-    conditional distribution is made already."""
+    """NOTHING: no proposal, which is not counted. REFUSED: an impossible proposal, with nothing to undo. GROW: keep the
+    children attached to ``node``. PRUNE: make ``node`` a leaf. REPLACE: put the subtree built at ``top`` in the place
+    of ``node``. TAKE: the same without a decision, since the subtree was drawn from its conditional distribution.
+    WITHDRAW: an impossible proposal, of which the part built at ``top`` is dropped. ROTATE: keep the rotation of the
+    edge above ``node``. MADE: a change that was drawn from its conditional distribution and applied already."""
     which: int
-    """Which of the numbers the move counts: 0, or 1 for the second."""
+    """Number of the count to which the proposal belongs, 0 or 1."""
     node: int
-    """The leaf to grow, the parent of the leaves to prune, the top of the subtree to replace; -1: none."""
+    """Leaf to grow, parent of the leaves to prune, or top of the subtree to replace, else -1."""
     top: int
-    """The top of what was built beside; -1: nothing."""
+    """Top of the subtree built beside the tree, or -1."""
     log_prior_ratio: float
     """Log prior of the new tree minus that of the old, split prior included."""
     log_score_ratio: float
     log_proposal_ratio: float
-    """Log probability of proposing the way back minus that of proposing the way there."""
+    """Log probability of proposing the old tree from the new one, minus that of proposing the new one."""
     log_decided: float
-    """Log ratio by which an earlier stage of the move has decided already (delayed acceptance); 0: none has."""
+    """Log ratio by which an earlier stage of the move has accepted the proposal (delayed acceptance), else 0."""
 
 
 @jit

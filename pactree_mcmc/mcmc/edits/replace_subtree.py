@@ -1,4 +1,4 @@
-"""Replacement of a subtree: the new one is built beside the old one on the same rows, then one of the two is dropped.
+"""Replacement of a subtree. The new subtree is built beside the old one on the same rows, then one of them is dropped.
 
 The order of the rows is stored before the new subtree sorts them. Dropping the new subtree restores the order.
 """
@@ -12,6 +12,7 @@ from ..state.lists import (
     list_growable,
     list_internal,
     list_prunable,
+    relist_prunable,
     sibling,
     unlist_growable,
     unlist_internal,
@@ -21,7 +22,7 @@ from ..state.records import CHANGED, N_FREE, N_NODES, NONE
 from ..state.terms import next_node, subtree_log_prior, subtree_log_score
 from ..state.tree import ChainState
 from .carry_over import draw_raw, fit_split, one_way
-from .grow import attach_children, set_default
+from .grow import attach_children, place_leaf, set_default
 from .proposal import REPLACE, Proposal
 
 MOST_INTERNAL = 128
@@ -44,30 +45,26 @@ def begin(state: ChainState, node: int) -> int:
     here = state.node[node]
     state.count[N_FREE] -= 1
     top = state.node[state.count[N_FREE]].free
+    place_leaf(state, top, np.int64(NONE), here.depth, here.start, here.stop)
     new = state.node[top]
-    new.parent, new.left, new.right, new.feature = NONE, NONE, NONE, NONE
-    new.categories, new.log_rule = NONE, 0.0
-    new.depth, new.design, new.rows = here.depth, here.design, here.rows
-    new.score, new.guess = here.score, here.guess
-    new.start, new.stop, new.splittable = here.start, here.stop, here.splittable
-    new.hash = here.hash
-    new.growable_at, new.prunable_at, new.internal_at = NONE, NONE, NONE
+    new.design, new.hash, new.rows = here.design, here.hash, here.rows
+    new.score, new.guess, new.splittable = here.score, here.guess, here.splittable
     for j in range(state.stats.shape[1]):
         state.stats[top, j] = state.stats[node, j]
     for j in range(state.box.shape[1]):
         state.box[top, j, 0], state.box[top, j, 1] = state.box[node, j, 0], state.box[node, j, 1]
-    order, kept = state.order, state.scratch.replace.order
+    order, order_before = state.order, state.scratch.replace.order
     for i in range(here.start, here.stop):
-        kept[i] = order[i]
+        order_before[i] = order[i]
     return top
 
 
 @jit
 def drop(state: ChainState, node: int, top: int) -> None:
     """Drop the subtree built at ``top`` beside ``node``."""
-    order, kept = state.order, state.scratch.replace.order
+    order, order_before = state.order, state.scratch.replace.order
     for i in range(state.node[node].start, state.node[node].stop):
-        order[i] = kept[i]
+        order[i] = order_before[i]
     _free_all(state, top)
 
 
@@ -101,8 +98,7 @@ def adopt(model: Lowered, state: ChainState, node: int, top: int) -> None:
         else:
             list_internal(state, at)
             set_default(model, state, at)
-            if is_leaf(state, state.node[at].left) and is_leaf(state, state.node[at].right):
-                list_prunable(state, at)
+            relist_prunable(state, at)
         at = next_node(state, at, node)
     other = sibling(state, node)
     if other != NONE and is_leaf(state, other):
@@ -192,9 +188,9 @@ def make_plan_raw(rng: np.random.Generator, model: Lowered, state: ChainState, n
 
 @jit
 def build(model: Lowered, state: ChainState, top: int, n_planned: int, simplify: bool) -> bool:
-    """Grow ``top`` as planned. Return False, with a part built, if a split cannot be made.
+    """Grow ``top`` as planned. Return False if a split cannot be made. The part above it stays.
 
-    With ``simplify`` a split that sends the whole cell one way is left out, with its other side.
+    With ``simplify`` leave out splits that send a whole cell to one side, with the subtree on the other side.
     """
     state.plan[0].node = top
     for i in range(n_planned):
@@ -204,7 +200,7 @@ def build(model: Lowered, state: ChainState, top: int, n_planned: int, simplify:
                 side = one_way(model, state, planned.node, planned.feature, planned.cut, planned.categories)
                 if side != NONE:
                     state.plan[planned.origin].side = side
-                    _stand_in(state, i, planned.left if side == 0 else planned.right)
+                    _copy_plan(state, planned.left if side == 0 else planned.right, i)
                     continue
             split, swapped = fit_split(model, state, planned.node, planned.feature, planned.cut, planned.categories)
             if split.log_rule == -np.inf:
@@ -218,7 +214,8 @@ def build(model: Lowered, state: ChainState, top: int, n_planned: int, simplify:
 
 
 @jit
-def _stand_in(state: ChainState, i: int, j: int) -> None:
-    here, there = state.plan[i], state.plan[j]
-    here.feature, here.cut, here.categories = there.feature, there.cut, there.categories
-    here.left, here.right, here.origin = there.left, there.right, there.origin
+def _copy_plan(state: ChainState, source: int, target: int) -> None:
+    """Put the planned node ``source``, with its subtree, in the place of ``target``."""
+    old, new = state.plan[source], state.plan[target]
+    new.feature, new.cut, new.categories = old.feature, old.cut, old.categories
+    new.left, new.right, new.origin = old.left, old.right, old.origin

@@ -1,7 +1,7 @@
-"""Turning an edge whose two splits cut the same ordered feature: ``u(v(X, Y), Z) -> v(X, u(Y, Z))``, and mirrored.
+"""Rotation of an edge whose two splits cut the same ordered feature: ``u(v(X, Y), Z) -> v(X, u(Y, Z))``, or mirrored.
 
-No row changes its leaf, and X, Y, Z stay what they are but for their depths, so nothing is built: two splits
-exchange places and one cell, that of the lower node, is new.
+No row changes its leaf, and X, Y, Z change nothing but their depths. So nothing is built: two splits exchange places,
+and only the cell of the lower node is new.
 """
 
 from math import inf
@@ -11,7 +11,7 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.geometry import has_free_cuts, is_weighted, parts_box
-from ..state.lists import is_leaf, list_growable, list_prunable, unlist_growable, unlist_prunable
+from ..state.lists import is_leaf, list_growable, relist_prunable, unlist_growable
 from ..state.records import CHANGED, NONE
 from ..state.splits import is_splittable, log_rule_of
 from ..state.terms import next_node, node_log_stop, score_node
@@ -20,17 +20,17 @@ from .grow import set_default, side_hash
 
 
 @jit
-def can_turn(model: Lowered, state: ChainState, v: int) -> bool:
+def can_rotate_in_place(model: Lowered, state: ChainState, v: int) -> bool:
     """Return True if an internal node other than the root and its parent cut the same ordered feature, at any place."""
     here, above = state.node[v], state.node[state.node[v].parent]
     return has_free_cuts(model.split_prior) and here.categories < 0 and here.feature == above.feature
 
 
 @jit
-def turn(model: Lowered, state: ChainState, v: int) -> float:
-    """Let v's split and its parent's exchange places; log prior ratio of the new tree, ``-inf`` if it cannot be.
+def rotate_in_place(model: Lowered, state: ChainState, v: int) -> float:
+    """Exchange the places of v's split and its parent's, and return the log prior ratio, ``-inf`` for no valid tree.
 
-    Turning the same node again is the way back; leaves keep their places in the lists until `settle`.
+    Rotating the same node again is the reverse. The lists are those of the old tree until `update_lists`.
     """
     u = state.node[v].parent
     top, low = state.node[u], state.node[v]
@@ -40,8 +40,8 @@ def turn(model: Lowered, state: ChainState, v: int) -> float:
     z = top.right if v_is_left else top.left
     rule = low.log_rule
     ratio = -rule - split_factor(model, low.depth)
-    ratio += sunk(model, state, x, -1) + sunk(model, state, z, 1)
-    _exchange(model, state, u, v, x, y, z, v_is_left)
+    ratio += move_subtree_down(model, state, x, -1) + move_subtree_down(model, state, z, 1)
+    _exchange_splits(model, state, u, v, x, y, z, v_is_left)
     if is_weighted(model.split_prior):
         # the cuts of the upper cell do not weigh the same
         before = top.log_rule
@@ -54,7 +54,10 @@ def turn(model: Lowered, state: ChainState, v: int) -> float:
 
 
 @jit
-def _exchange(model: Lowered, state: ChainState, u: int, v: int, x: int, y: int, z: int, v_is_left: bool) -> None:
+def _exchange_splits(
+    model: Lowered, state: ChainState, u: int, v: int, x: int, y: int, z: int, v_is_left: bool
+) -> None:
+    """Exchange the splits of u and v, and give v the cell of its new children."""
     top, low = state.node[u], state.node[v]
     top.cut, low.cut = low.cut, top.cut
     top.upper, low.upper = low.upper, top.upper
@@ -88,19 +91,19 @@ def split_factor(model: Lowered, depth: int) -> float:
 
 
 @jit
-def sunk(model: Lowered, state: ChainState, top: int, by: int) -> float:
-    """Put a subtree ``by`` levels deeper; by how much its log prior changes, ``-inf`` if it cannot lie so deep."""
+def move_subtree_down(model: Lowered, state: ChainState, top: int, by: int) -> float:
+    """Move a subtree ``by`` levels down, and return the change of its log prior, ``-inf`` if a depth is impossible."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
-        before, after = prior_factor(model, state, node), sink_node(model, state, node, by)
+        before, after = prior_factor(model, state, node), move_down(model, state, node, by)
         total = total + after - before if after > -inf and before > -inf else -inf
         node = next_node(state, node, top)
     return total
 
 
 @jit
-def sink_node(model: Lowered, state: ChainState, node: int, by: int) -> float:
-    """Put a node ``by`` levels deeper; its log prior factor there."""
+def move_down(model: Lowered, state: ChainState, node: int, by: int) -> float:
+    """Move a node ``by`` levels down, and return its log prior factor there."""
     here = state.node[node]
     was_at_limit = here.depth >= model.prior.depth_limit
     here.depth += by
@@ -117,7 +120,7 @@ def sink_node(model: Lowered, state: ChainState, node: int, by: int) -> float:
 
 @jit
 def prior_factor(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log prior factor of a node, without R of a split that stays, ``-inf`` below the depth limit."""
+    """Return the log prior factor of a node, with R if it depends on the depth, or ``-inf`` below the depth limit."""
     depth, limit = state.node[node].depth, model.prior.depth_limit
     if is_leaf(state, node):
         return node_log_stop(model, state, node) if depth <= limit else -inf
@@ -126,19 +129,16 @@ def prior_factor(model: Lowered, state: ChainState, node: int) -> float:
 
 
 @jit
-def settle(state: ChainState, v: int) -> None:
-    """Bring the lists up to date after v was turned for good."""
-    u = state.node[v].parent
-    unlist_prunable(state, v)
-    if is_leaf(state, state.node[v].left) and is_leaf(state, state.node[v].right):
-        list_prunable(state, v)
-    relist_growable(state, u)
+def update_lists(state: ChainState, v: int) -> None:
+    """Update the lists after the rotation of v was accepted."""
+    relist_prunable(state, v)
+    relist_growable(state, state.node[v].parent)
     state.count[CHANGED] = 1
 
 
 @jit
 def relist_growable(state: ChainState, top: int) -> None:
-    """Bring the list of growable leaves up to date with what can be split at and below ``top``."""
+    """Update the list of growable leaves for those at and below ``top``."""
     node = np.int64(top)
     while node != NONE:
         if is_leaf(state, node) and state.node[node].splittable != (state.node[node].growable_at != NONE):

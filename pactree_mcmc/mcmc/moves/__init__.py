@@ -1,1 +1,1 @@
-"""The moves, one file each."""
+"""Moves, one file each."""

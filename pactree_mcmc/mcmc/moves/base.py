@@ -20,9 +20,9 @@ from ...core.compile.user_functions import NOT_KEPT, is_known, key_of
 from ...files.encoding import kept
 from ...model import Lowered
 from ..edits.grow import drop_children, keep_growth, prune
-from ..edits.proposal import GROW, MADE, NOTHING, PRUNE, REFUSED, REPLACE, TAKE, TURN, WITHDRAW, Proposal
+from ..edits.proposal import GROW, MADE, NOTHING, PRUNE, REFUSED, REPLACE, ROTATE, TAKE, WITHDRAW, Proposal
 from ..edits.replace_subtree import adopt, drop, has_room
-from ..edits.rotate_in_place import settle, turn
+from ..edits.rotate_in_place import rotate_in_place, update_lists
 from ..state.random import flip_log
 from ..state.records import N_FREE, NONE
 from ..state.scratch import NAMES
@@ -36,12 +36,11 @@ N_COUNTS = 0
 
 BY_FLAG = {
     "replaces": ("replace", "restructure", "reshape"),
-    "scans": ("scan", "lookahead"),
+    "scans": ("scan",),
     "lines": ("line",),
     "guided": ("density", "subgraph"),
 }
-"""Scratch arrays that the flags of `Move`, and of moves in files, stand for. Each flag is True if the first is needed.
-"""
+"""Scratch arrays of each flag of `Move`. A flag of a move in a file is True if the first of them is needed."""
 
 
 @jit
@@ -55,16 +54,13 @@ def accept(rng: np.random.Generator, model: Lowered, state: ChainState, proposal
 
 @jit
 def tilt_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
-    """Return the difference of the log prior ratios by the weights drawn and by equal ones.
-
-    Compute the tilts of new nodes.
-    """
+    """Compute the tilts of new nodes. Return the log prior ratio by the drawn weights minus that by equal ones."""
     edit, node = proposal.edit, proposal.node
     if edit == PRUNE:
         return -state.tilt[node]
     if edit == REPLACE or edit == TAKE:
         return tilt_subtree(model, state, proposal.top) - subtree_tilt(state, node)
-    before = state.tilt[node] if edit == TURN else 0.0
+    before = state.tilt[node] if edit == ROTATE else 0.0
     if proposal.log_prior_ratio == -inf:
         return 0.0
     state.tilt[node] = tilt_about(model, state, node, state.node[node].feature)
@@ -93,7 +89,7 @@ def decide_growth(rng: np.random.Generator, model: Lowered, state: ChainState, f
 
 @jit
 def decide(rng: np.random.Generator, model: Lowered, state: ChainState, first: int, proposal: Proposal) -> None:
-    """Accept or refuse a proposal, change the tree or leave it as it was; count it in column ``first + which``."""
+    """Accept or refuse a proposal, and count it in column ``first + which``. Keep or undo the change of the tree."""
     edit, node, top = proposal.edit, proposal.node, proposal.top
     if edit == NOTHING or edit == REFUSED or edit == GROW or edit == PRUNE:
         decide_growth(rng, model, state, first, proposal)
@@ -121,9 +117,9 @@ def decide(rng: np.random.Generator, model: Lowered, state: ChainState, first: i
             drop(state, node, top)
     elif edit != MADE:
         if accepted:
-            settle(state, node)
+            update_lists(state, node)
         else:
-            turn(model, state, node)
+            rotate_in_place(model, state, node)
             if is_weighed(state):
                 state.tilt[node] = tilt_about(model, state, node, state.node[node].feature)
 
@@ -135,12 +131,12 @@ def has_two(state: ChainState) -> bool:
 
 
 def step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Stand for the step of a move, which `loop_of` puts here."""
+    """Stand in for the step of a move, which `loop_of` puts here."""
     raise NotImplementedError
 
 
 def room(state: ChainState) -> bool:
-    """Stand for the test of room for the step, which `loop_of` puts here."""
+    """Stand in for the test of room for the step, which `loop_of` puts here."""
     raise NotImplementedError
 
 
@@ -208,23 +204,23 @@ class Move:
     Raises
     ------
     TypeError, ValueError
-        If the name is no text or empty, ``step`` is no function of three arguments, or the counts are no names; if
-        ``step``, or a function of yours that it calls, uses ``np.random`` or ``random``, or calls a function that is
-        not decorated with ``moves.jit``.
+        If the name is empty or not a text, if ``step`` is not a function of three arguments, or if the counts are not
+        one or two names. If ``step``, or a function of yours that it calls, uses ``np.random`` or ``random``, or calls
+        a function that is not decorated with ``moves.jit``.
 
     Notes
     -----
-    Correctness is the step's: `pactree_mcmc.testing.check_balance` builds the whole transition matrix of a move on a
-    small model and names the first pair of trees whose flows differ. Compiling takes some seconds once: the code is
-    kept on disk by a key of the step, all that it calls, and the sources of the library.
+    Nothing checks in a run that the step is correct. `pactree_mcmc.testing.check_balance` builds the whole transition
+    matrix of a move on a small model, and names the first pair of trees whose flows differ. Compiling takes some
+    seconds once. The code is stored on disk by a key of the step, all that it calls, and the sources of the library.
 
     Examples
     --------
-    >>> import numpy as np, pactree_mcmc as pt
+    >>> import pactree_mcmc as pt
     >>> from pactree_mcmc import moves
-    >>> def prune_one(rng, model, state):
+    >>> def idle(rng, model, state):
     ...     return moves.nothing()
-    >>> pt.Move("idle", prune_one)
+    >>> pt.Move("idle", idle)
     Move('idle')
     """
 
@@ -256,7 +252,7 @@ class Move:
 
     @property
     def record(self) -> AbsentMove:
-        """The move without its code, for a file."""
+        """Description of the move for a file, without its code."""
         key = key_of(self.step)
         key = "" if key.startswith(NOT_KEPT) else f"{sys.version_info[0]}.{sys.version_info[1]} {key}"
         return AbsentMove(self.name, self.counts, *(names[0] in self.scratch for names in BY_FLAG.values()), key)
@@ -300,7 +296,7 @@ def _compiled(name: str, step: Any) -> Any:
 
 @kept
 class AbsentMove(NamedTuple):
-    """A user's move in a file, by name, without its code."""
+    """Description of a user's move in a file, without its code."""
 
     name: str
     counts: tuple[str, ...]
@@ -309,7 +305,7 @@ class AbsentMove(NamedTuple):
     lines: bool
     guided: bool
     key: str
-    """Key of its code, "" if it is unknown."""
+    """Key of the code, "" if it is unknown."""
 
     @property
     def scratch(self) -> tuple[str, ...]:
@@ -318,7 +314,7 @@ class AbsentMove(NamedTuple):
 
     @property
     def record(self) -> AbsentMove:
-        """The move itself."""
+        """Description of the move for a file."""
         return self
 
     @property

@@ -1,4 +1,4 @@
-"""The kernel of Blanchard (1999), section 6, word for word.
+"""Kernel of Blanchard (1999), section 6.
 
 Walk from the root, each child with probability 1/2, to a leaf f at depth j (reached with probability ``2^-j``).
 If f's sibling is a leaf too: with probability 1/2 propose to delete both, with probability ``r/2`` to grow f. If it is
@@ -49,7 +49,7 @@ def blanchard_step(rng: np.random.Generator, model: Lowered, state: ChainState) 
 
 @jit
 def log_growth_rate(model: Lowered, state: ChainState, node: int) -> float:
-    """Return log r of a node, with its children taken as any cells at their depth, at most 0."""
+    """Return log r of a node, at most 0. Its children count as cells that can be split at their depth."""
     depth, design = state.node[node].depth, state.node[node].design
     if not state.node[node].splittable:
         return -np.inf

@@ -1,7 +1,7 @@
 """Change the split of an internal node and send the rows below it down again (Chipman, George, McCulloch 1998).
 
-An internal node is picked uniformly. *Change* draws its new split from the split prior R; *shift* moves its cut
-by a few of the cell's cuts, up or down, uniformly. The splits below are carried over raw (see `carry_over`), so
+An internal node is picked uniformly. *Change* draws its new split from the split prior R. *Shift* moves its cut by up
+to ``FARTHEST`` of the cell's cuts, up or down, uniformly. The splits below are carried over in raw form (`carry_over`):
 
     log_proposal_ratio = [log R(old) - log R(new), for a change] + log_raw_forms(old) - log_raw_forms(new)
 
@@ -26,6 +26,7 @@ from ..state.tree import ChainState
 from .base import Move
 
 FARTHEST = 6
+"""Largest number of cuts by which a cut is shifted."""
 
 
 @jit
@@ -86,7 +87,10 @@ def replace_split(
     categories: int,
     is_drawn: bool,
 ) -> Proposal:
-    """Propose another split for an internal node, drawn from R or not, the splits below staying as they are."""
+    """Propose another split of an internal node, with the splits below carried over.
+
+    ``is_drawn`` is True if the split was drawn from R.
+    """
     n_planned = plan_copy(state, node, 0)
     free = make_plan_raw(rng, model, state, node, node)
     left, right = state.plan[0].left, state.plan[0].right

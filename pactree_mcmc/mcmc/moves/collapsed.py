@@ -5,9 +5,10 @@ A growth picks a growable leaf u uniformly and draws its split in proportion to 
 
     log_proposal_ratio = log[(1 - g(T')) / N'] - log[g(T) / G] - log R(split) - gain(split) + log W(u)
 
-so the ratio of a growth depends on the split only through the children: whether they can be split. It is decided in
-two stages (delayed acceptance): first with the *hopeful* ratio, as if both could be, before a split is drawn; then
-by what is left of the ratio, usually 1. A refused proposal of a leaf scanned before costs no look at the rows.
+The ratio of a growth depends on the split only through the children, which may or may not be splittable. The decision
+has two stages (delayed acceptance). The first one comes before a split is drawn, and takes the *hopeful* ratio, as if
+both children were splittable. The second one takes the rest of the ratio, usually 1. So a proposal that the first stage
+refuses visits no rows if the cell was scanned before.
 """
 
 from math import log

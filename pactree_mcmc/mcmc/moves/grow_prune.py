@@ -1,6 +1,6 @@
 """Uniform grow and prune (Chipman, George and McCulloch 1998).
 
-Grow with probability ``g(T)``: 1/2, or 1 where nothing can be pruned (the stump), or 0 where nothing can be grown. A
+Grow with probability ``g(T)``: 1/2, or 1 if no node can be pruned (the stump), or 0 if no leaf can be grown. A
 growth picks a growable leaf uniformly and draws its split from the split prior R; a pruning picks a prunable
 node uniformly. For a growth from T to T', with ``G`` growable leaves in T and ``N'`` prunable nodes in T',
 
@@ -23,7 +23,7 @@ from ..state.tree import ChainState
 from .base import Move
 
 GROWN, PRUNED = range(2)
-"""Which of the numbers that are counted."""
+"""Numbers of the counts."""
 
 
 @jit
@@ -47,7 +47,7 @@ def grow_probability(n_growable: int, n_prunable: int) -> float:
 
 @jit
 def propose_growth(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Grow a growable leaf, chosen uniformly; its children hang in the state until the decision."""
+    """Propose to grow one of the growable leaves, with equal probabilities."""
     node = state.node[pick(rng, state.count[N_GROWABLE])].growable
     attach_children(model, state, node, draw_split(rng, model, state, node))
     ratio = growth_proposal_ratio(state, node, state.count[N_GROWABLE], state.count[N_PRUNABLE])

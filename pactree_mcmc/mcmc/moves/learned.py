@@ -1,12 +1,12 @@
 """Draw the whole tree, or a subtree, from a learned density (formula sheet, section 12.3).
 
 A row is drawn uniformly and a depth; v is the node of that depth on the row's path, below the cells that are too large
-(`pick_cell`). The pick is as probable after as before, so with g the density of the subtree at v, given its cell,
+(`pick_cell`). The pick is equally probable in both trees. So with g the density of the subtree at v, given its cell,
 
     log_proposal_ratio = log g(T) - log g(T')
 
-v keeps its subtree if that has, or would get, more than ``MOST_INTERNAL`` internal nodes, or has a split that g cannot
-draw.
+v keeps its subtree if the old or the new one has more than ``MOST_INTERNAL`` internal nodes, or if the old one has a
+split that g cannot draw.
 """
 
 from math import inf
@@ -63,7 +63,7 @@ def is_drawable(model: Lowered, state: ChainState, top: int) -> bool:
 
 @jit
 def draw_tree(rng: np.random.Generator, model: Lowered, state: ChainState, top: int) -> float:
-    """Grow a subtree at the leaf ``top``; return the log of its density, infinite if it gets too large."""
+    """Grow a subtree at the leaf ``top``. Return the log of its density, infinite if the subtree gets too large."""
     total, n_internal, node = 0.0, 0, np.int64(top)
     while node != NONE:
         if state.node[node].splittable:

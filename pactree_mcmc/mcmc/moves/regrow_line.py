@@ -7,8 +7,8 @@ number of those at and below v, the acceptance ratio is ``m(T') n(T) / (m(T) n(T
 the ratio is 1, and the tree drawn does not depend on the one before.
 
 If the variance of the leaves is unknown, the sums are those by its guess, and the ratio corrects for the difference. v
-keeps its subtree if that has, or would get, more than ``MOST_INTERNAL`` internal nodes, or a node without a fraction in
-the table.
+keeps its subtree if the old or the new one has more than ``MOST_INTERNAL`` internal nodes, or if the old one has a node
+without a fraction in the table.
 """
 
 from math import exp, log
@@ -54,9 +54,7 @@ def regrow_line_step(rng: np.random.Generator, model: Lowered, state: ChainState
 
 @jit
 def line_top(model: Lowered, state: ChainState, node: int) -> int:
-    """Return the highest node from ``node`` up in whose cell only one ordered feature is admissible, -1 if there is
-    none.
-    """
+    """Return the highest node from ``node`` up in whose cell only one ordered feature is admissible, else -1."""
     top = np.int64(NONE)
     while node != NONE and line_feature(model, state, node) != NONE:
         top = node

@@ -23,8 +23,8 @@ from ...model import Lowered
 from ...model.split_prior.geometry import has_free_cuts, is_weighted, parts_box, parts_rows
 from ..edits.grow import set_default, side_hash
 from ..edits.proposal import Proposal, made_at, nothing, refused
-from ..edits.rotate_in_place import relist_growable, sink_node, split_factor
-from ..state.lists import is_leaf, list_prunable, unlist_prunable
+from ..edits.rotate_in_place import move_down, relist_growable, split_factor
+from ..state.lists import relist_prunable
 from ..state.random import pick, pick_weighted
 from ..state.records import CHANGED, N_FREE, N_INTERNAL, NONE
 from ..state.scratch import MOST_PIECES
@@ -139,7 +139,7 @@ def weigh_shapes(model: Lowered, state: ChainState, top: int, n: int) -> None:
         piece = state.scratch.reshape.piece[i]
         by = depth + 1 - state.node[piece].depth
         for d in range(1, n):
-            log_prior[i, i, d] = sink(model, state, piece, by)
+            log_prior[i, i, d] = move_piece_down(model, state, piece, by)
             by = np.int64(1)
     for size in range(2, n + 1):
         for i in range(n - size + 1):
@@ -151,11 +151,11 @@ def weigh_shapes(model: Lowered, state: ChainState, top: int, n: int) -> None:
 
 
 @jit
-def sink(model: Lowered, state: ChainState, top: int, by: int) -> float:
-    """Move a subtree ``by`` levels down, and return its log prior there without its splits."""
+def move_piece_down(model: Lowered, state: ChainState, top: int, by: int) -> float:
+    """Move a subtree ``by`` levels down, and return its log prior there without R of its splits."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
-        total += sink_node(model, state, node, by)
+        total += move_down(model, state, node, by)
         node = next_node(state, node, top)
     return total
 
@@ -205,13 +205,13 @@ def draw_shape(rng: np.random.Generator, model: Lowered, state: ChainState, top:
         here = depth if above == NONE else state.node[above].depth + 1
         if i == j:
             node = work.piece[i]
-            sink(model, state, node, here - state.node[node].depth)
+            move_piece_down(model, state, node, here - state.node[node].depth)
         else:
             k = draw_parting(rng, model, state, i, j, here - depth)
             if above == NONE:
-                put_on_top(state, top, k, n)
+                swap_with_top(state, top, k, n)
             node = work.gap[k].node
-            hold_union(model, state, node, top, i, j)
+            set_union(model, state, node, top, i, j)
             if is_weighted(model.split_prior):
                 state.node[node].log_rule = work.log_rule[i, j, k]
             gap, holder = work.gap[k], state.node[node]
@@ -220,7 +220,7 @@ def draw_shape(rng: np.random.Generator, model: Lowered, state: ChainState, top:
             _open(state, n_open + 1, k + 1, j, node, False)
             n_open += 2
         if above != NONE:
-            hang(state, node, above, on_left)
+            attach_child(state, node, above, on_left)
 
 
 @jit
@@ -231,7 +231,7 @@ def _open(state: ChainState, at: int, i: int, j: int, parent: int, on_left: bool
 
 
 @jit
-def put_on_top(state: ChainState, top: int, k: int, n: int) -> None:
+def swap_with_top(state: ChainState, top: int, k: int, n: int) -> None:
     """Exchange the gaps of the top node of the block and of the node behind piece k."""
     gap = state.scratch.reshape.gap
     for b in range(n - 1):
@@ -241,7 +241,7 @@ def put_on_top(state: ChainState, top: int, k: int, n: int) -> None:
 
 
 @jit
-def hold_union(model: Lowered, state: ChainState, node: int, top: int, i: int, j: int) -> None:
+def set_union(model: Lowered, state: ChainState, node: int, top: int, i: int, j: int) -> None:
     """Give a node of the block pieces i to j, with statistics, scores and, if cuts have equal weights, split prior."""
     if holds_union(state, node, state.node[top].feature, i, j):
         return
@@ -270,7 +270,7 @@ def holds_union(state: ChainState, node: int, k: int, i: int, j: int) -> bool:
 
 
 @jit
-def hang(state: ChainState, node: int, above: int, on_left: bool) -> None:
+def attach_child(state: ChainState, node: int, above: int, on_left: bool) -> None:
     """Make a node the child of another."""
     before = state.node[above].left if on_left else state.node[above].right
     if before != node or state.node[node].parent != above:
@@ -287,10 +287,8 @@ def renew_lists(model: Lowered, state: ChainState, top: int, n: int) -> None:
     """Update lists and default directions after a block was arranged."""
     for b in range(n - 1):
         node = state.scratch.reshape.gap[b].node
-        unlist_prunable(state, node)
         set_default(model, state, node)
-        if is_leaf(state, state.node[node].left) and is_leaf(state, state.node[node].right):
-            list_prunable(state, node)
+        relist_prunable(state, node)
     relist_growable(state, top)
 
 

@@ -1,12 +1,12 @@
 """Restructure: another subtree that separates the rows into the same leaves (Wu, Tjelmeland and West 2007).
 
-An internal node is picked uniformly, among as many as after the move. From its top down, each cell that contains more
-than one of the old leaves takes one of the splits that cut none of them, uniformly, until each leaf is alone. If a cell
-has no such split the proposal fails. The scores cancel. With ``log_build`` the log probability of building a subtree,
+An internal node is picked uniformly. The new tree has as many. From the node down, each cell that contains more than
+one of the old leaves draws uniformly one of the splits that cut none of them, until each leaf is alone. If a cell has
+no such split the proposal fails. The scores cancel. With ``log_build`` the log probability of building a subtree,
 
     log_proposal_ratio = log_build(old) - log_build(new)
 
-Splits with an empty side are never taken, and a tree with an empty leaf stays. The move is off under dyadic cuts and on
+Splits with an empty side are never drawn, and a tree with an empty leaf stays. The move is off under dyadic cuts and on
 a fixed tree, where few trees have the same leaves.
 """
 
@@ -23,7 +23,7 @@ from ..edits.grow import attach_children
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import begin, replacement
 from ..state.lists import is_leaf
-from ..state.random import flip, pick
+from ..state.random import pick, pick_subset
 from ..state.records import N_INTERNAL, NONE
 from ..state.scratch import MOST_BLOCKS
 from ..state.terms import next_node
@@ -206,7 +206,7 @@ def rebuild(rng: np.random.Generator, model: Lowered, state: ChainState, top: in
                 k += 1
             left = part_number(model, state, k, blocks, number)
             total -= log(float(ways)) + log_alike(model, state, node, k, left, blocks & ~left)
-            if not _ask(rng, model, state, node, k, left, blocks & ~left):
+            if not _attach_blocks(rng, model, state, node, k, left, blocks & ~left):
                 return -inf
         node = next_node(state, node, top)
     return total
@@ -221,7 +221,7 @@ def part_number(model: Lowered, state: ChainState, k: int, blocks: int, number: 
         larger = next_part(model, state, k, blocks, part)
         if not nominal and j == number:
             return larger
-        # pieces after the first go with it if the pattern has their bit, and the full pattern is no split
+        # parts after the first are on its side if the pattern has their bit, and the full pattern is not a split
         if nominal and (j == 0 or (number >> (j - 1)) & 1):
             left |= larger & ~part
         part = larger
@@ -230,17 +230,15 @@ def part_number(model: Lowered, state: ChainState, k: int, blocks: int, number: 
 
 
 @jit
-def _ask(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, left: int, right: int) -> bool:
-    """Split a leaf so that the given blocks go left and right. Return False if the split cannot be made."""
+def _attach_blocks(
+    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, left: int, right: int
+) -> bool:
+    """Split a leaf into two sets of blocks. Return False if the split cannot be made."""
     cut, categories = np.int64(0), np.int64(-1)
     if model.split_prior.feature[k].nominal:
         categories = seen_in(state, k, left)
         if parts_box(model.split_prior):
-            free = cell_bits(model, state, node, k) & ~seen_in(state, k, left | right)
-            while free:
-                if flip(rng, 0.5):
-                    categories |= free & -free
-                free &= free - 1
+            categories |= pick_subset(rng, cell_bits(model, state, node, k) & ~seen_in(state, k, left | right))
     else:
         cut = codes_in(state, k, left)[1]
         if parts_box(model.split_prior):

@@ -2,21 +2,21 @@
 
     u(v(X, Y), Z) -> v(u(X, Z'), u(Y, Z''))
 
-*Cut*: the split of v is made first, and the rest of u's subtree cut by it: Z' and Z'' are Z where v sends rows
-left and right, without the splits that send a whole cell one way; likewise either u. Under local cuts v's
-split in the larger cell of u is one of ``n_wider`` that part v's cell alike, drawn uniformly. *Merge* is the way
-back: a child's split w is placed above that of its parent v, and the two parts of Z become one again, a merge drawn
-uniformly from all (see `merge`); ``n_options`` counts those of the node and child. Where both cut the same ordered
-feature nothing is cut or merged: the tree is turned whole, the pair is picked as often in the new tree as in the old,
-and only the prior changes.
+*Cut*: the split of v is applied first, and divides the rest of u's subtree. Z' and Z'' are the parts of Z on the left
+and on the right of v, without splits that send a whole cell to one side. An u with such a split is left out as well.
+Under local cuts the split of v in the larger cell of u is drawn uniformly from the ``n_wider`` ones that separate v's
+cell alike. *Merge* is the reverse: the split of a child w is placed above that of its parent v, and the two parts of Z
+are merged into one, uniformly among all possible merges (see `merge`), of which ``n_options`` counts those of the node
+and the child. If both nodes cut the same ordered feature nothing is cut or merged. The edge is rotated in place, the
+pair is picked as often in the new tree as in the old one, and only the prior changes.
 
 A cut or a merge is tried with equal probability, at one of the ``E`` internal nodes other than the root. With ``both``
-true if u is kept on both sides of v, when either of the two may be the way back,
+1 if u stays on both sides of v, so that either of the two can be merged, else 0,
 
     log_proposal_ratio = [log n_wider + both log 2 + log E] - [log E' + log n_options']        for a cut
 
-and for a merge its negative, old and new trees exchanged. Turned off where a cell's split follows from its depth or
-its node (cyclic dyadic cuts, fixed trees), and under trivial splits.
+and for a merge its negative, with old and new trees exchanged. The move is off if the split of a cell follows from its
+depth or its node (cyclic dyadic cuts, fixed trees), and under trivial splits.
 """
 
 from math import log
@@ -29,12 +29,12 @@ from ...model import Lowered
 from ...model.split_prior.geometry import follows_design, halves_box, has_empty_sides, parts_rows, takes_turns
 from ..edits.carry_over import LOG_2, cell_bits
 from ..edits.merge import halves, n_leaves_of, n_merges, plan_merge, plan_parted, plan_root, sides_of, too_large
-from ..edits.proposal import TURN, Proposal, nothing, refused, withdrawn
+from ..edits.proposal import ROTATE, Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import begin, build, plan_copy, plan_node, replacement
-from ..edits.rotate_in_place import can_turn, turn
+from ..edits.rotate_in_place import can_rotate_in_place, rotate_in_place
 from ..state.codes import collect_codes_between
 from ..state.lists import sibling
-from ..state.random import flip, pick
+from ..state.random import flip, pick, pick_subset
 from ..state.records import N_INTERNAL, NONE
 from ..state.terms import next_node
 from ..state.tree import ChainState
@@ -44,15 +44,16 @@ from .swap import pick_inner_child
 
 @jit
 def rotate_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose to turn an edge, to cut, or to merge."""
+    """Propose to rotate an edge in place, to cut, or to merge."""
     if state.count[N_INTERNAL] < 2:
         return nothing()
     child = pick_inner_child(rng, state)
     rule = model.split_prior
     if follows_design(rule) or takes_turns(rule) or has_empty_sides(rule):
         return refused(0)
-    if can_turn(model, state, child):
-        return Proposal(np.int64(TURN), 0, child, np.int64(NONE), turn(model, state, child), 0.0, 0.0, 0.0)
+    if can_rotate_in_place(model, state, child):
+        log_prior_ratio = rotate_in_place(model, state, child)
+        return Proposal(np.int64(ROTATE), 0, child, np.int64(NONE), log_prior_ratio, 0.0, 0.0, 0.0)
     if flip(rng, 0.5):
         return cut_step(rng, model, state, child)
     return merge_step(rng, model, state, child)
@@ -165,10 +166,7 @@ def plan_wider(rng: np.random.Generator, model: Lowered, state: ChainState, u: i
         free = free_categories(model, state, u, v)
         categories &= cell_bits(model, state, v, here.feature)
         n_wider = LOG_2 * n_bits(free)
-        while free:
-            if flip(rng, 0.5):
-                categories |= free & -free
-            free &= free - 1
+        categories |= pick_subset(rng, free)
     elif parts_rows(model.split_prior):
         inside = cuts_between(model, state, u, v)
         n_wider = log(1.0 + inside)
@@ -181,7 +179,7 @@ def plan_wider(rng: np.random.Generator, model: Lowered, state: ChainState, u: i
 
 @jit
 def n_options(model: Lowered, state: ChainState, a: int, b: int) -> int:
-    """Return in how many ways the root split of a can be placed above its parent's. The sibling of a is b."""
+    """Return the number of trees in which the root split of a is above its parent's. The sibling of a is b."""
     left, right = sides_of(model, state, a, b)
     total = np.int64(left) + np.int64(right)
     straight, crossed = halves(model, state, a, b)

@@ -1,4 +1,4 @@
-"""Whether the code of a step can be compiled and followed: said when the move is made, not by numba in a run."""
+"""Checks of the code of a user's step, so that errors come when the move is made and not from numba in a run."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ SOURCES = (random.Random, np.random.RandomState, np.random.Generator)
 
 
 def check_code(name: str, step: FunctionType) -> None:
-    """Refuse a step that draws from elsewhere than ``rng``, or calls a plain function; so with what it calls."""
-    ahead, met = [step], {id(step)}
-    while ahead:
-        for path, value in loads_of(ahead.pop()):
-            if _is_chance(value):
+    """Refuse a step that draws from another source than ``rng``, or calls a plain function. Check what it calls too."""
+    todo, seen = [step], {id(step)}
+    while todo:
+        for path, value in loads_of(todo.pop()):
+            if _is_random_source(value):
                 raise ValueError(
                     f"the step of the move {name!r} uses {path}, which rng= does not seed and check_balance cannot "
                     "follow; draw all chance from rng: moves.pick, moves.flip, moves.flip_log, moves.pick_weighted."
@@ -32,13 +32,13 @@ def check_code(name: str, step: FunctionType) -> None:
                     f"the step of the move {name!r} calls {path}, a plain Python function; decorate it with @moves.jit."
                 )
             plain = plain_of(value)
-            if isinstance(plain, FunctionType) and not is_known(value) and id(plain) not in met:
-                met.add(id(plain))
-                ahead.append(plain)
+            if isinstance(plain, FunctionType) and not is_known(value) and id(plain) not in seen:
+                seen.add(id(plain))
+                todo.append(plain)
 
 
 def loads_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield what a function's code loads: globals, variables of closures, and what it reads of modules, with paths."""
+    """Yield the path and the value of each global, closure variable and attribute of a module that a function reads."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     codes = [function.__code__]
     while codes:
@@ -59,17 +59,14 @@ def loads_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
             yield path, value
 
 
-def _is_chance(value: Any) -> bool:
-    """Whether numbers are drawn from it that are not those of ``rng``."""
-    return value is random or value is np.random or isinstance(value, SOURCES) or _is_method_of_source(value)
-
-
-def _is_method_of_source(value: Any) -> bool:
-    return isinstance(getattr(value, "__self__", None), SOURCES)
+def _is_random_source(value: Any) -> bool:
+    """Return True if the value draws random numbers by itself."""
+    is_method = isinstance(getattr(value, "__self__", None), SOURCES)
+    return value is random or value is np.random or isinstance(value, SOURCES) or is_method
 
 
 def _is_uncompiled(value: Any) -> bool:
-    """Whether it is a Python function that numba does not know by a decorator."""
+    """Return True if the value is a Python function without a decorator of numba."""
     if numba.config.DISABLE_JIT or not isinstance(value, FunctionType) or is_known(value):
         return False
     context = cpu_target.typing_context

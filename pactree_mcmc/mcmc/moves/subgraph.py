@@ -9,8 +9,8 @@ from the top down. Both steps leave ``pi(T) prod_v 1[q_v in C(v)] / p_{q_v}(v)``
 are those of the posterior, so that every proposal is accepted. ``p_q = min(1, m_l P(split|u) P(q|u))`` by the learned
 density, l levels below the top. Cells are visited depth first. Each returns its sum and one subtree drawn from it. The
 work is bounded: if the subgraph has more than ``MOST_CELLS`` cells, is deeper than ``MOST_INTERNAL`` levels, or costs
-more than ``MOST_WORK`` values, which the samples alone decide, the tree stays as it is. So it does if the subtree has,
-or would get, more than ``MOST_INTERNAL`` internal nodes: the reverse move is refused likewise.
+more than ``MOST_WORK`` values, the tree stays as it is. The samples alone decide this. The tree also stays if the old
+or the new subtree has more than ``MOST_INTERNAL`` internal nodes, since the reverse move is then refused likewise.
 """
 
 from math import exp
@@ -110,7 +110,7 @@ def draw_below(
         term = log_split + branch.log_rule - branch.log_p + z_left + z_right
         both = log_add(total, term)
         if flip_log(rng, term - both):
-            _put(state, at, first, n_left, n_right)
+            _move_drawn(state, at, first, n_left, n_right)
             drawn = work.drawn[at]
             drawn.feature, drawn.cut, drawn.upper = branch.feature, branch.cut, branch.upper
             drawn.categories, drawn.log_rule = branch.categories, branch.log_rule
@@ -121,7 +121,7 @@ def draw_below(
 
 
 @jit
-def _put(state: ChainState, at: int, first: int, n_left: int, n_right: int) -> None:
+def _move_drawn(state: ChainState, at: int, first: int, n_left: int, n_right: int) -> None:
     """Move the drawn subtrees from ``first`` on to the places after ``at``."""
     if first == at + 1:
         return

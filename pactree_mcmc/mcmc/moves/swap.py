@@ -1,7 +1,7 @@
 """Swap the splits of an internal node and its parent (Chipman, George and McCulloch 1998).
 
-An internal node other than the root is picked uniformly; there are as many after the move. Where its sibling has the
-same split, both children take the parent's. All splits below the parent are carried over raw (`carry_over`):
+An internal node other than the root is picked uniformly. The new tree has as many. If its sibling has the same split,
+both children take the parent's. All splits below the parent are carried over in raw form (`carry_over`):
 
     log_proposal_ratio = log_raw_forms(old) - log_raw_forms(new)
 """
@@ -49,7 +49,7 @@ def pick_inner_child(rng: np.random.Generator, state: ChainState) -> int:
 
 @jit
 def exchange(state: ChainState, child: int) -> bool:
-    """Exchange the planned splits of the root and its child. Return False if the way back would be another exchange."""
+    """Exchange the planned splits of the root and its child. Return False if the reverse is another exchange."""
     other = state.plan[0].right if state.plan[0].left == child else state.plan[0].left
     both = same_split(state, child, other)
     if not both and same_split(state, 0, other):

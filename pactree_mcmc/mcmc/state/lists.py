@@ -37,6 +37,14 @@ def list_prunable(state: ChainState, node: int) -> None:
 
 
 @jit
+def relist_prunable(state: ChainState, node: int) -> None:
+    """Put an internal node on the list of prunable nodes if both children are leaves, else take it off."""
+    unlist_prunable(state, node)
+    if is_leaf(state, state.node[node].left) and is_leaf(state, state.node[node].right):
+        list_prunable(state, node)
+
+
+@jit
 def unlist_prunable(state: ChainState, node: int) -> None:
     """Take a node off the list of prunable nodes, if it is there."""
     at = state.node[node].prunable_at
@@ -50,7 +58,7 @@ def unlist_prunable(state: ChainState, node: int) -> None:
 
 @jit
 def n_growable(state: ChainState) -> int:
-    """Number of leaves that can be split."""
+    """Return the number of leaves that can be split."""
     return state.count[N_GROWABLE]
 
 
@@ -62,7 +70,7 @@ def growable(state: ChainState, i: int) -> int:
 
 @jit
 def n_prunable(state: ChainState) -> int:
-    """Number of nodes whose children are both leaves."""
+    """Return the number of nodes whose children are both leaves."""
     return state.count[N_PRUNABLE]
 
 
@@ -74,7 +82,7 @@ def prunable(state: ChainState, i: int) -> int:
 
 @jit
 def n_internal(state: ChainState) -> int:
-    """Number of internal nodes."""
+    """Return the number of internal nodes."""
     return state.count[N_INTERNAL]
 
 

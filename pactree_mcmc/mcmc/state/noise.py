@@ -1,4 +1,4 @@
-"""Noise variance that all leaves share: its draw given the tree, and the score with the variance integrated out."""
+"""Noise variance that all leaves share: draws given the tree, and the score with the variance integrated out."""
 
 from __future__ import annotations
 
@@ -17,29 +17,34 @@ from .terms import next_node, score_node, subtree_log_score
 from .tree import ChainState
 
 STRAYED = 0.2
-"""Largest distance of the variance from its guess while a chain tunes, on the log scale."""
+"""Largest difference between the logs of the variance and of its guess while a chain tunes."""
 SIGMA2, M0, K0, A0, B0, LOG_SCALE, HALF_PRECISION = range(7)
 
 
 @jit
 def redraw_noise(walk: Any) -> None:
-    """Draw sigma2 given the tree, the score tempered as the chain's is; the scores of all nodes follow.
+    """Draw sigma2 given the tree, with the tempered score of the chain, and compute the scores of all nodes.
 
     ``sigma2 ~ InverseGamma(a0 + beta n / 2, b0 + beta misfit / 2)``.
     """
     model, state = walk.model, walk.state
     params, beta = model.leaf.params, state.beta[0]
     n, misfit, _ = misfit_of(model, state)
-    sigma2 = (params[B0] + beta * misfit / 2.0) / walk.rng.gamma(params[A0] + beta * n / 2.0)
-    params[SIGMA2], params[LOG_SCALE], params[HALF_PRECISION] = sigma2, log(2.0 * pi * sigma2), 0.5 / sigma2
+    set_variance(params, (params[B0] + beta * misfit / 2.0) / walk.rng.gamma(params[A0] + beta * n / 2.0))
     rescore(model, state)
+
+
+@jit
+def set_variance(params: np.ndarray, sigma2: float) -> None:
+    """Write a variance, and the constants of scores that depend on it, into the parameters of a leaf."""
+    params[SIGMA2], params[LOG_SCALE], params[HALF_PRECISION] = sigma2, log(2.0 * pi * sigma2), 0.5 / sigma2
 
 
 @jit
 def follow_noise(model: Any, state: Any) -> None:
     """Set the guess of the variance to the variance if the two differ by too much.
 
-    Only while a chain tunes. Later the guess would carry the past of the chain into its next steps.
+    A chain does so while it tunes. Later the guess would carry the past of the chain into its next steps.
     """
     sigma2 = model.leaf.params[SIGMA2]
     if abs(log(sigma2 / model.guess.params[SIGMA2])) >= STRAYED:
@@ -48,9 +53,8 @@ def follow_noise(model: Any, state: Any) -> None:
 
 @jit
 def guess_noise(model: Any, state: Any, sigma2: float) -> None:
-    """Keep tables for the given variance from now on."""
-    params = model.guess.params
-    params[SIGMA2], params[LOG_SCALE], params[HALF_PRECISION] = sigma2, log(2.0 * pi * sigma2), 0.5 / sigma2
+    """Set the guess of the variance, by which sums are stored from now on."""
+    set_variance(model.guess.params, sigma2)
     rescore(model, state)
     state.count[SCAN] += 1
 
@@ -77,7 +81,7 @@ def misfit_of(model: Lowered, state: ChainState) -> tuple[float, float, float]:
 
 @jit
 def rescore(model: Any, state: Any) -> None:
-    """Compute the scores of all nodes afresh."""
+    """Compute the scores of all nodes."""
     node = np.int64(0)
     while node != NONE:
         score_node(model, state, node)
@@ -86,7 +90,7 @@ def rescore(model: Any, state: Any) -> None:
 
 @jit
 def conditional_score(state: Any) -> float:
-    """Sum of the leaf scores of the tree: given the variance, where there is one."""
+    """Return the sum of the leaf scores, given the variance if the leaves share one."""
     return subtree_log_score(state, np.int64(0))
 
 

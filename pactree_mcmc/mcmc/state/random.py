@@ -1,4 +1,4 @@
-"""Random choices of the moves. All of them are made here, so that tests can follow every outcome."""
+"""Random choices of the moves. No move draws from the generator itself, so that tests can follow every outcome."""
 
 from math import exp
 
@@ -26,6 +26,17 @@ def flip_log(rng: np.random.Generator, log_ratio: float) -> bool:
 def pick(rng: np.random.Generator, n: int) -> int:
     """Return one of 0, ..., n - 1, with equal probabilities."""
     return rng.integers(0, n)
+
+
+@jit
+def pick_subset(rng: np.random.Generator, bits: int) -> int:
+    """Return a random subset of ``bits``, each with probability 1/2, beginning with the lowest."""
+    subset = np.int64(0)
+    while bits:
+        if flip(rng, 0.5):
+            subset |= bits & -bits
+        bits &= bits - 1
+    return subset
 
 
 @jit

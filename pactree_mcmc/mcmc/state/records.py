@@ -26,8 +26,8 @@ NODE = np.dtype(
         ("upper", np.int64),  # next code on the right, in the cell under local cuts
         ("categories", np.int64),  # bits going left, -1 if ordered
         ("log_rule", np.float64),  # log R of the split, 0 in a leaf
-        ("score", np.float64),  # leaf score, kept for internal nodes too
-        ("guess", np.float64),  # score in which tables are kept; the same but where a variance moves
+        ("score", np.float64),  # leaf score, stored for internal nodes too
+        ("guess", np.float64),  # score of stored sums, another one only if the leaves share an unknown variance
         ("rows", np.int64),  # training rows
         ("depth", np.int64),
         ("design", np.int64),  # node of the fixed tree, 0 for other splits
@@ -36,10 +36,10 @@ NODE = np.dtype(
         ("growable_at", np.int64),  # place in the list of growable leaves, -1 if not in it
         ("prunable_at", np.int64),  # place in the list of prunable nodes, -1 if not in it
         ("internal_at", np.int64),  # place in the list of internal nodes, -1 if not in it
-        ("growable", np.int64),  # entry i of the list of splittable leaves is in record i
-        ("prunable", np.int64),  # likewise the nodes whose children are both leaves
-        ("internal", np.int64),  # likewise the internal nodes
-        ("free", np.int64),  # likewise the stack of free nodes
+        ("growable", np.int64),  # entry i of the list of splittable leaves, in record i
+        ("prunable", np.int64),  # entry i of the list of nodes whose children are both leaves
+        ("internal", np.int64),  # entry i of the list of internal nodes
+        ("free", np.int64),  # entry i of the stack of free nodes
         ("hash", np.int64),  # hash of the rows, box or fixed node of the cell, on which its splits depend
         ("saved_at", np.int64),  # place in the draw being saved
         ("default_left", np.bool_),  # as many training rows go left as right, or more
@@ -55,9 +55,6 @@ CELL = np.dtype(
         ("weight", np.float64),  # sum of the weights of its admissible features, negative: not computed
         ("scan", np.int64),  # `count[SCAN]` when the values were computed, which another number makes invalid
         ("log_w", np.float64),  # log W
-        ("ahead", np.int64),  # `count[SCAN]` when the lookahead over two levels was computed
-        ("depth", np.int64),  # for a node at this depth
-        ("log_z2", np.float64),  # log of its sum over splits
     ]
 )
 """Values that depend on a cell alone. A cell takes the place of another one there."""
@@ -93,7 +90,7 @@ BRANCH = np.dtype(
     ],
     align=True,
 )
-"""A split of a random subgraph, or a node of a tree drawn from it."""
+"""Split of a random subgraph, or node of a tree drawn from it."""
 
 
 PIECE = np.dtype(
@@ -107,7 +104,7 @@ PIECE = np.dtype(
     ],
     align=True,
 )
-"""A cell at a depth in the graph of visited cells (see `graph`)."""
+"""Cell at a depth in the graph of visited cells (see `graph`)."""
 
 
 LINK = np.dtype(
@@ -126,7 +123,7 @@ LINK = np.dtype(
     ],
     align=True,
 )
-"""A split of a piece in some tree."""
+"""Split of a piece."""
 
 
 PLAN = np.dtype(
@@ -141,7 +138,7 @@ PLAN = np.dtype(
         ("side", np.int64),  # side of all rows if it was left out, else -1
     ]
 )
-"""A node of a subtree to be built."""
+"""Node of a subtree that is to be built."""
 
 
 def _integers(*names: str) -> np.dtype:
@@ -154,7 +151,7 @@ restructured, its first and last place on a line, its place in a tree drawn from
 growing graph. Entry i of the list of the nodes of a subtree, in preorder, is in record i.
 """
 CHOSEN = _integers("cut", "upper", "categories", "n_alike")
-"""A split that a scan has drawn, and the number of cuts from this one on that separate the rows alike."""
+"""Split drawn by a scan, and the number of cuts from this one on that separate the rows alike."""
 LINE = _integers("hash", "depth", "scan", "n_codes", "n_levels")
 """Line to which the stored sums belong: hash of the cell, depth of the node, `count[SCAN]` when the sums were computed,
 number of codes, 0 if there is no room for the sums, and number of levels.

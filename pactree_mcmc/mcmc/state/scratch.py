@@ -11,14 +11,12 @@ import numpy as np
 
 from .records import BRANCH, CHOSEN, GAP, N_CELL_TERMS, N_WAY_TERMS, NOTE, OPEN
 
-NAMES = ("scan", "lookahead", "replace", "restructure", "reshape", "line", "density", "subgraph")
+NAMES = ("scan", "replace", "restructure", "reshape", "line", "density", "subgraph")
 """Names of the groups that not every chain needs."""
 FEW_CATEGORIES = 8
 """Largest number of categories of a cell of which a scan tries all partitions."""
 MOST_PARTITIONS = 1 << (FEW_CATEGORIES - 1)
-"""Bound on the number of partitions of so many categories into two sets."""
-MOST_WAYS = 4096
-"""Largest number of splits in a lookahead sum over two levels."""
+"""Bound on the number of partitions of that many categories into two sets."""
 MOST_BLOCKS = 32
 """Largest number of leaves of a subtree that is restructured."""
 MOST_PIECES = 24
@@ -63,13 +61,6 @@ class Scan(NamedTuple):
     """Gain in score of each split."""
     chosen: Annotated[np.recarray, CHOSEN, 1]
     """Split drawn from them."""
-
-
-class Lookahead(NamedTuple):
-    """Lookahead over two levels (`lookahead`)."""
-
-    term: Annotated[np.ndarray, np.float64, MOST_WAYS]
-    """Log term of each split of the cell."""
 
 
 class Replace(NamedTuple):
@@ -173,7 +164,6 @@ class Scratch(NamedTuple):
     """Weights of the splits of one feature, of no use if they are equal."""
     codes: Codes
     scan: Scan
-    lookahead: Lookahead
     replace: Replace
     restructure: Restructure
     reshape: Reshape

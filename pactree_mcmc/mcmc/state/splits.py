@@ -2,8 +2,8 @@
 
 A split prior has five operations: the *key* of a cell (`cell_of`, from the hash of a node), the *mass* of the splits on
 a feature, by which R is normalised within the feature (their number if all are equally likely), the *draw* of a split
-(`draw_split`), the *enumeration* of splits (`weigh_cuts`, and in `sums.split_sums` and `sums.lookahead`), and *carrying
-over* a split from another cell (`edits.carry_over`).
+(`draw_split`), the *enumeration* of splits (`weigh_cuts`, and in `sums.split_sums`), and *carrying over* a split from
+another cell (`edits.carry_over`).
 """
 
 from math import inf, log
@@ -123,7 +123,7 @@ def cell_of(model: Lowered, state: ChainState, node: int) -> int:
     if state.stored.cell[place].hash != key:
         state.stored.cell[place].hash = key
         state.stored.cell[place].weight = -1.0
-        state.stored.cell[place].scan = state.stored.cell[place].ahead = NONE
+        state.stored.cell[place].scan = NONE
     return place
 
 
@@ -440,10 +440,7 @@ def _draw_local_partition(
 
 @jit
 def _n_partitions(sums: np.ndarray, rows: np.ndarray, j: int, right: int, left: int, least: int) -> int:
-    """Return in how many ways the categories j, j + 1, ...
-
-    can be placed so that both sides have ``least`` rows or more.
-    """
+    """Return the number of ways to place the categories j, j + 1, ... with at least ``least`` rows on both sides."""
     total = 0
     for r in rows:
         total += r
@@ -473,7 +470,7 @@ def present_bits(state: ChainState, n: int) -> int:
 
 @jit
 def absent_categories(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Return the bits of the known categories of ``k`` that no row of the node has under local cuts, else 0."""
+    """Return the bits of the categories of ``k`` that no row of the node has under local cuts, else 0."""
     rule = model.split_prior
     if not parts_rows(rule):
         return 0

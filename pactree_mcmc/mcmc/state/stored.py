@@ -60,14 +60,15 @@ def cells_for(p: int) -> int:
 
 
 def line_sums(model: Lowered) -> int:
-    """Return the number of sums of the root's line, or 0 if the root is no line, because several features or a nominal
-    one are split on, or if there is no room for the sums.
+    """Return the number of sums of the root's line, or 0 if there is no room for them or the root is not a line.
+
+    The root is not a line if several features or a nominal one are split on.
     """
     rule = model.split_prior
-    asked = np.flatnonzero(rule.feature.weight > 0.0)
-    if not told(has_free_cuts, rule) or told(is_weighted, rule) or len(asked) != 1 or rule.feature.nominal[asked[0]]:
+    features = rule.feature[rule.feature.weight > 0.0]
+    if not told(has_free_cuts, rule) or told(is_weighted, rule) or len(features) != 1 or features.nominal[0]:
         return 0
-    n, limit = int(rule.feature.n_codes[asked[0]]), int(model.prior.depth_limit)
+    n, limit = int(features.n_codes[0]), int(model.prior.depth_limit)
     levels = line_levels(n, limit, MOST_SUMS)
     return 2 * n * n * (levels + 1) if levels > 0 else 0
 
@@ -79,5 +80,5 @@ def line_levels(n: int, limit: int, room: int) -> int:
     The depth of its subtrees is at most ``limit``.
     """
     levels = min(limit, n - 1, MOST_LEVELS - 1) + 1
-    kept = min(levels, room // (2 * n * n) - 1)
-    return kept if kept >= min(levels, FEWEST_LEVELS) else 0
+    stored = min(levels, room // (2 * n * n) - 1)
+    return stored if stored >= min(levels, FEWEST_LEVELS) else 0

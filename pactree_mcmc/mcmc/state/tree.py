@@ -32,8 +32,8 @@ class ChainState(NamedTuple):
     stats: Annotated[np.ndarray, np.float64, "nodes", "stats"]
     """Leaf statistics of each node, of internal nodes as well."""
     box: Annotated[np.ndarray, np.int64, "nodes", "boxes", 2]
-    """Of each feature, first code in the node and one behind the last, or categories and 0. Of no feature if splits
-    ignore the box.
+    """First code of each feature in the node and one behind the last, or categories and 0. No feature if splits ignore
+    boxes.
     """
     count: Annotated[np.ndarray, np.int64, 8]
     """Lengths of the four lists, number of nodes, 1 if the tree changed since it was last saved, the number that stored
@@ -99,7 +99,7 @@ def sizes_of(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[st
 
 
 def new_state(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[str]) -> ChainState:
-    """Return the state of a chain, before `plant_root`, with room for so many nodes and counts of moves.
+    """Return the state of a chain, before `plant_root`, with room for ``n_nodes`` nodes and ``n_counts`` counts.
 
     ``scratch`` contains the names, of `scratch.NAMES`, of the arrays that the moves of the chain need.
     """
@@ -107,7 +107,7 @@ def new_state(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[s
     state.order[:] = np.arange(len(state.order))
     state.beta[0], state.graph.slot[:] = 1.0, NONE
     cell, guide, line = state.stored.cell, state.stored.guide, state.stored.line.header
-    cell.hash[:] = cell.scan[:] = cell.ahead[:] = guide.hash[:] = line.hash[:] = NONE
+    cell.hash[:] = cell.scan[:] = guide.hash[:] = line.hash[:] = NONE
     if len(state.weights) > 0:
         state.weights[:-1] = -np.log(len(state.weights) - 1)
         state.weights[-1] = model.split_prior.dirichlet[0] or 1.0

@@ -1,4 +1,4 @@
-"""Unknown feature weights: their draw given the tree, and their effect on the prior of a tree.
+"""Unknown feature weights: draws given the tree, and their effect on the prior of a tree.
 
 After Linero, *Bayesian regression trees for high-dimensional prediction and variable selection*, JASA 113 (2018). The
 prior of the weights s is Dirichlet(a/p, ..., a/p), and node v splits on feature k with probability
@@ -15,7 +15,7 @@ that would have been drawn first. An unknown concentration is drawn given u alon
 makes large moves of s if many features have far smaller weights than the others: a Dirichlet draw, as if some of the
 nodes admitted all features, is accepted or rejected by the features that they do admit (Metropolis).
 
-Weights are kept in logs: with a/p = 1/100 one in ten is below 1e-100.
+Weights are stored as logs: with a/p = 1/100 one in ten is below 1e-100.
 
 The moves do not use the weights. They propose, and compute their ratios, as if the weights were equal; the effect of
 the weights on the prior, the *tilt* of a node, enters where proposals are accepted or rejected (`moves.base`). So
@@ -92,32 +92,32 @@ def redraw_weights(walk: Any) -> None:
     """Draw the weights, and their concentration, given the tree, and compute the tilts of all nodes."""
     model, state = walk.model, walk.state
     rule, n = model.split_prior, state.count[N_INTERNAL]
-    asked, admitted = np.zeros(n, dtype=np.int64), np.zeros((n, rule.n_turns))
+    split_on, admitted = np.zeros(n, dtype=np.int64), np.zeros((n, rule.n_turns))
     for i in range(n):
         node = state.node[i].internal
         weigh_features(model, state, node)
-        asked[i] = rule.feature[state.node[node].feature].turn
+        split_on[i] = rule.feature[state.node[node].feature].turn
         for c in range(len(rule.feature)):
             admitted[i, rule.feature[c].turn] += state.scratch.feature_weight[c]
-    draw_given(walk.rng, state.weights, rule.dirichlet, asked, admitted)
-    leap(walk.rng, state.weights, asked, admitted)
+    draw_given(walk.rng, state.weights, rule.dirichlet, split_on, admitted)
+    jump(walk.rng, state.weights, split_on, admitted)
     tilt_subtree(model, state, np.int64(0))
 
 
 @jit
 def draw_given(
-    rng: np.random.Generator, weights: np.ndarray, dirichlet: np.ndarray, asked: np.ndarray, admitted: np.ndarray
+    rng: np.random.Generator, weights: np.ndarray, dirichlet: np.ndarray, split_on: np.ndarray, admitted: np.ndarray
 ) -> None:
     """Draw ``weights``, as `ChainState` has them, given that nodes that admit the parts ``admitted`` (n, p) of the
-    features split on ``asked`` (n,).
+    features split on ``split_on`` (n,).
     """
     p = len(weights) - 1
     counts, log_rate = np.zeros(p), np.zeros(p)
     log_total = log_gamma_draw(rng, weights[p])
-    for i in range(len(asked)):
+    for i in range(len(split_on)):
         if not has_choice(admitted, i):
             continue
-        counts[asked[i]] += 1.0
+        counts[split_on[i]] += 1.0
         log_u = log(max(rng.standard_exponential(), LEAST_RATE)) - log_total - log_admitted(weights, admitted, i)
         for k in range(p):
             if admitted[i, k] > 0.0:
@@ -182,35 +182,35 @@ def draw_concentration(rng: np.random.Generator, rho: float, counts: np.ndarray,
     Its density is a product of ``Gamma(a/p + n_k) / Gamma(a/p)`` and ``(1 + U_k)^-(a/p)`` over the features. All its
     values have the same prior.
     """
-    p, slope, n_asked = len(counts), 0.0, 0
-    asked = np.empty(p)
+    p, slope, n_positive = len(counts), 0.0, 0
+    positive = np.empty(p)
     for k in range(p):
         slope += log_rate[k]
         if counts[k] > 0.0:
-            asked[n_asked] = counts[k]
-            n_asked += 1
+            positive[n_positive] = counts[k]
+            n_positive += 1
     value, weight = np.empty(N_CONCENTRATIONS), np.empty(N_CONCENTRATIONS)
     for j in range(N_CONCENTRATIONS):
         root = (j + 0.5) / N_CONCENTRATIONS
         value[j] = rho * root * root / (1.0 - root * root)
         weight[j] = -value[j] / p * slope
-        for k in range(n_asked):
-            for i in range(int(asked[k])):
+        for k in range(n_positive):
+            for i in range(int(positive[k])):
                 weight[j] += log(value[j] / p + i)
     return value[pick_weighted(rng, weight, exp_into(weight, weight, N_CONCENTRATIONS))]
 
 
 @jit
-def leap(rng: np.random.Generator, weights: np.ndarray, asked: np.ndarray, admitted: np.ndarray) -> None:
+def jump(rng: np.random.Generator, weights: np.ndarray, split_on: np.ndarray, admitted: np.ndarray) -> None:
     """Propose weights as if some nodes admitted all features and the others did not exist (Metropolis)."""
     p = len(weights) - 1
-    counts, counted, is_exact = np.zeros(p), np.zeros(len(asked), dtype=np.bool_), True
-    for i in range(len(asked)):
+    counts, counted, is_exact = np.zeros(p), np.zeros(len(split_on), dtype=np.bool_), True
+    for i in range(len(split_on)):
         if has_choice(admitted, i):
             free = not admits_all(admitted, i)
             is_exact = is_exact and not free
             counted[i] = not free or flip(rng, 0.5)
-            counts[asked[i]] += counted[i]
+            counts[split_on[i]] += counted[i]
     if is_exact:
         return
     other = weights.copy()
@@ -218,11 +218,11 @@ def leap(rng: np.random.Generator, weights: np.ndarray, asked: np.ndarray, admit
         other[k] = log_gamma_draw(rng, weights[p] / p + counts[k])
     normalise(other)
     log_ratio = 0.0
-    for i in range(len(asked)):
+    for i in range(len(split_on)):
         if has_choice(admitted, i):
             log_ratio += log_admitted(weights, admitted, i) - log_admitted(other, admitted, i)
             if not counted[i]:
-                log_ratio += other[asked[i]] - weights[asked[i]]
+                log_ratio += other[split_on[i]] - weights[split_on[i]]
     if flip_log(rng, log_ratio):
         for k in range(p):
             weights[k] = other[k]

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core.bits import all_bits, goes_left, n_bits
 from ...core.compile.jit import jit
-from ...core.logsum import exp_into, exp_sum
+from ...core.logsum import exp_into, exp_sum, log_add
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
 from ...model.split_prior.geometry import (
@@ -48,7 +48,7 @@ from ..state.splits import (
     span,
     weigh_cuts,
 )
-from ..state.terms import stop_at
+from ..state.terms import node_log_split, node_log_stop, stop_at
 from ..state.tree import ChainState
 
 FEW_STATS = 3
@@ -62,6 +62,15 @@ NEGLIGIBLE = -60.0
 def scan(model: Lowered, state: ChainState, node: int) -> float:
     """Return log W of a splittable node, computed unless it is stored with the cell."""
     return state.stored.cell[scanned(model, state, node)].log_w
+
+
+@jit
+def log_lookahead(model: Lowered, state: ChainState, node: int) -> float:
+    """Return ``log(stop + split W)``, the log sum over the subtrees of at most one split, relative to the score."""
+    stop = node_log_stop(model, state, node)
+    if not state.node[node].splittable:
+        return stop
+    return log_add(stop, node_log_split(model, state, node) + scan(model, state, node))
 
 
 @jit
@@ -122,7 +131,7 @@ def draw_scanned_about(rng: np.random.Generator, model: Lowered, state: ChainSta
 
 @jit
 def feature_weight(model: Lowered, state: ChainState, node: int, k: int) -> float:
-    """Return the weight of a feature, 0 if the kind of split excludes it. Under local cuts rows are not looked at."""
+    """Return the weight of a feature, 0 if the kind of split excludes it. Do not visit rows under local cuts."""
     rule = model.split_prior
     if follows_design(rule):
         return 1.0 if k == rule.design[state.node[node].design].feature else 0.0
@@ -458,7 +467,7 @@ def next_in_order(model: Lowered, state: ChainState, n: int, done: int) -> int:
 
 @jit
 def prefix_of(model: Lowered, state: ChainState, n: int, left: int, present: int) -> int:
-    """Return which prefix of the ``n`` ordered categories separates those ``present`` as ``left`` does, else -3."""
+    """Return the number of the prefix of the ``n`` ordered categories that is ``left``, or its complement, else -3."""
     prefix, done = np.int64(0), np.int64(0)
     for way in range(n - 1):
         j = next_in_order(model, state, n, done)

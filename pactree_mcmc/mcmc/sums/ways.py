@@ -14,10 +14,10 @@ from .split_sums import prefix_of
 
 @jit
 def way_of(model: Lowered, state: ChainState, node: int, internal: int, k: int, n: int) -> tuple[int, int]:
-    """Return the number of the split of ``internal`` among those of feature ``k``, whose bins are filled, and its
-    number among those alike.
+    """Return the number of the split of ``internal`` among those of feature ``k``, whose bins are filled.
 
-    Number -3 is none of them.
+    Return its number among splits that separate the rows alike as well. The first number is -3 if a scan does not try
+    the split.
     """
     rule, here, code_of = model.split_prior, state.node[internal], state.scratch.codes.distinct
     first = np.int64(0)

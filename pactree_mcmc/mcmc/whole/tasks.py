@@ -133,7 +133,6 @@ def set_density(chain: Chain, density: np.ndarray | None, beta: float) -> None:
     # the stored values of cells depend on the power and on the density
     state.stored.guide.hash[:] = NONE
     state.stored.cell.scan[:] = NONE
-    state.stored.cell.ahead[:] = NONE
 
 
 def set_growing(chain: Chain, graph: Graph, room: int) -> Graph:

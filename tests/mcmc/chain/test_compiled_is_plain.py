@@ -1,7 +1,6 @@
 """The compiled package draws what its plain Python does, bit for bit."""
 
 import importlib
-import zlib
 from math import lgamma
 
 import numba
@@ -10,21 +9,11 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain import chain as compiled_chains
-from pactree_mcmc.mcmc.kernel import STEPS
 from pactree_mcmc.testing.plain import plain_package
-from tests.problems.leaves import KNOWN, LEAVES
+from tests.problems.leaves import KNOWN
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem, problem
-from tests.problems.split_priors import FIXED
-from tests.problems.tables import THREE
-from tests.problems.tree_priors import PRIORS, RHO_BY_NODE
-
-KERNELS = {
-    "grow-prune": "grow-prune",
-    "blanchard": "blanchard",
-    "all moves": {name: 1.0 for name in STEPS if name != "blanchard"},
-}
-DRAWS, PROPOSALS = 30, {"grow-prune": 5, "blanchard": 5, "all moves": 2}
+from tests.problems.tree_priors import PRIORS
 
 
 @numba.njit
@@ -41,44 +30,14 @@ def plain(monkeypatch):
     return package
 
 
-def random_rows(seed, n=24):
-    """Rows (category, number with ties, number) and labels."""
+def numbers(seed, n=24):
+    """Return rows (number with ties, number) and labels."""
     rng = np.random.default_rng(seed)
-    rows = zip(["abcde"[i % 5] for i in range(n)], rng.integers(0, 6, n), rng.random(n).round(2), strict=True)
-    return {
-        "X": [(c, float(t), float(x)) for c, t, x in rows],
-        "y": [int(v) for v in rng.integers(0, 2, n)],
-        "nominal": {0},
-    }
+    X = list(zip(rng.integers(0, 6, n).astype(float).tolist(), rng.random(n).round(2).tolist(), strict=True))
+    return {"X": X, "y": rng.integers(0, 2, n).tolist()}
 
 
-def without_nominal(data):
-    return {"X": [row[1:] for row in data["X"]], "y": data["y"]}
-
-
-GRID_CUTS = [None, [0.5, 1.5, 2.5, 7.0], [0.25, 0.5, 0.75]]
-SPLIT_PRIORS = {
-    "local": {"kind": "local", "trivial": False, "min_leaf": 1},
-    "weighted": {"kind": "local", "trivial": False, "min_leaf": 1, "weights": [1.0, 2.0, 0.5]},
-    "trivial": {"kind": "local", "trivial": True, "min_leaf": 1},
-    "min_leaf": {"kind": "local", "trivial": False, "min_leaf": 3},
-    "grid": {"kind": "grid", "cuts": GRID_CUTS},
-    "dyadic": {"kind": "dyadic", "levels": 3, "cyclic": False, "bounds": [(0.0, 8.0), (0.0, 1.0)]},
-    "cyclic": {"kind": "dyadic", "levels": 3, "cyclic": True, "bounds": [(0.0, 8.0), (0.0, 1.0)]},
-}
-PAIRS = list(zip(SPLIT_PRIORS, ["dirichlet", "nig", "laplace", "loss", "poisson", "known", "nig"], strict=True))
-
-
-def draws_of(model, module, kernel, seed):
-    """Saved arrays of a chain, and what its generator says next."""
-    rng = np.random.default_rng(seed)
-    with np.errstate(over="ignore"):  # hashes wrap around, which plain NumPy scalars report
-        chain = module("mcmc.chain.chain").Chain(model.lowered, module("mcmc.kernel").read_kernel(KERNELS[kernel]), rng)
-        chain.reserve(DRAWS)
-        for draw in range(DRAWS):
-            chain.make(draw % len(chain.kernel.names), PROPOSALS[kernel])
-            chain.save()
-    return module("mcmc.chain.draw_store").trimmed(chain.saved), rng.random()
+LOCAL = {"kind": "local", "trivial": False, "min_leaf": 1}
 
 
 def blocks_of(model, module, kernel):
@@ -106,44 +65,14 @@ def assert_identical(one, other):
         assert a.tobytes() == b.tobytes(), name
 
 
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize(("split_prior", "leaf"), PAIRS)
-def test_same_draws(kernel, split_prior, leaf, plain):
-    seed = zlib.crc32(f"{split_prior} {leaf}".encode())
-    data = random_rows(seed)
-    if split_prior in ("dyadic", "cyclic"):
-        data = without_nominal(data)
-    naive = problem(data, SPLIT_PRIORS[split_prior], {**PRIORS["penalty_empty_cheap"], "max_depth": 5}, LEAVES[leaf])
-    ours, next_of_ours = draws_of(build_model(pt, naive), compiled_module, kernel, seed)
-    theirs, next_of_theirs = draws_of(build_model(plain.package, naive), plain.module, kernel, seed)
-    assert ours.used[1] > DRAWS // 8
-    for one, other in zip(ours, theirs, strict=True):
-        assert_identical(one, other)
-    assert next_of_ours == next_of_theirs
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_same_draws_on_a_fixed_tree(kernel, plain):
-    prior = {"kind": "stopped", "rho": RHO_BY_NODE, "max_depth": None}
-    naive = problem(THREE, FIXED, prior, LEAVES["dirichlet"])
-    ours, _ = draws_of(build_model(pt, naive), compiled_module, kernel, 3)
-    theirs, _ = draws_of(build_model(plain.package, naive), plain.module, kernel, 3)
-    for one, other in zip(ours, theirs, strict=True):
-        assert_identical(one, other)
-
-
 @pytest.mark.parametrize(("kernel", "leaf"), [("cgm", "known"), ("default", "shared"), ("default", "weights")])
 def test_same_draws_of_whole_blocks(kernel, leaf, plain):
     """The moves of a named kernel in the order and number of its blocks, tuning first; between them what is unknown."""
-    naive = problem(
-        without_nominal(random_rows(5)), SPLIT_PRIORS["local"], {**PRIORS["chipman"], "max_depth": 5}, KNOWN
-    )
+    naive = problem(numbers(5), LOCAL, {**PRIORS["chipman"], "max_depth": 5}, KNOWN)
     if leaf == "shared":
         naive.leaf = {"kind": "shared", "m0": 0.4, "k0": 0.5, "a0": 2.0, "b0": 0.3}
     if leaf == "weights":
-        naive.split_prior = {**SPLIT_PRIORS["min_leaf"], "weights": "dirichlet"}
+        naive.split_prior = {**LOCAL, "min_leaf": 3, "weights": "dirichlet"}
     kept = [blocks_of(build_model(pt, naive), compiled_module, kernel)]
     with np.errstate(over="ignore"):
         kept.append(blocks_of(build_model(plain.package, naive), plain.module, kernel))
@@ -155,12 +84,12 @@ def test_same_draws_of_whole_blocks(kernel, leaf, plain):
 def test_same_draws_with_63_categories(plain):
     """Choices among up to 2^62 partitions."""
     X = np.append(np.arange(63), np.arange(0, 63, 2))[:, None].astype(float)
-    chains, kept = {pt: compiled_module, plain.package: plain.module}, []
-    for package in chains:
+    chains, saved = {pt: compiled_module, plain.package: plain.module}, []
+    for package, module in chains.items():
         with np.errstate(over="ignore"):
             model = package.TreeModel(X, X[:, 0] % 3 > 1, nominal=[0], leaf=package.PacBayesLoss(0.3))
-        kept.append(draws_of(model, chains[package], "grow-prune", 63)[0])
-    for one, other in zip(*kept, strict=True):
+            saved.append(blocks_of(model, module, "grow-prune")[0])
+    for one, other in zip(*saved, strict=True):
         assert_identical(one, other)
 
 

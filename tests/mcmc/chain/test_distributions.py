@@ -4,7 +4,6 @@ likewise.
 
 from dataclasses import replace
 from functools import cache
-from itertools import product
 
 import numpy as np
 import pytest
@@ -36,96 +35,54 @@ def _short_chains_of_the_penalty(monkeypatch):
     monkeypatch.setattr(_start, "PRIOR_BLOCKS", PRIOR_BLOCKS)
 
 
-def check_long_run(naive, distributions, kernel, seed):
+def check_long_run(naive, distributions, kernel, name):
+    seed, kernel = seed_of(f"{kernel} {name}"), GUIDED if kernel == "guided" else kernel
     run = {"tune": TUNE, "chains": CHAINS, "proposals": PROPOSALS, "progress": False}
     post = pt.sample(build_model(pt, naive), DRAWS, rng=seed, kernel=kernel, **run)
     check_distribution_of_chains(post, distributions, seed)
 
 
-def distributions_of(reference):
-    return {name: reference.distribution_of(statistic) for name, statistic in STATISTICS.items()}
+LIGHT, UNSCORED = "weights that are lost in every sum", "no row that weighs the trees"
 
 
 @cache
-def without_weight(case, prior, leaf):
-    """The problem of a case with weights that are lost in every sum, and its distributions."""
+def problem_of(case, prior, leaf, change):
+    """Return the problem of a case, and its distributions. They are those of the prior if it has no scores."""
     naive = case_problem(case, prior, leaf)
-    naive.weights = [1e-300] * len(naive.X)
+    if change == UNSCORED:
+        naive = case_problem(case, prior, leaf, estimation=[True] * len(naive.X))
+    if change == LIGHT:
+        naive.weights = [1e-300] * len(naive.X)
     reference = Reference(naive)
-    assert max(abs(score) for _, _, score in reference.entries) < 1e-200
-    return naive, distributions_of(reference)
+    assert change is None or max(abs(score) for _, _, score in reference.entries) < 1e-100
+    return naive, {name: reference.distribution_of(statistic) for name, statistic in STATISTICS.items()}
 
 
-@cache
-def with_weight(case, prior, leaf):
-    """The problem of a case, and its distributions."""
-    naive = case_problem(case, prior, leaf)
-    return naive, distributions_of(Reference(naive))
-
-
-WITHOUT_WEIGHT = [
-    ("weighted_rows", "chipman", "dirichlet"),
-    ("four_categories", "stopped_by_depth", "nig"),
-    ("trivial", "conditioned", "poisson"),
-    ("min_leaf_2_nominal", "penalty", "known"),
-    ("grid", "penalty_empty_cheap", "loss"),
-    ("dyadic", "stopped", "dirichlet"),
-]
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize(
-    ("kernel", "case", "prior", "leaf"),
-    [(k, *space) for space in WITHOUT_WEIGHT for k in ("grow-prune", "blanchard", "default", "whole")],
-)
-def test_prior_when_all_weights_are_negligible(kernel, case, prior, leaf):
-    """Without weight every score is 0, so the posterior is the prior."""
-    check_long_run(*without_weight(case, prior, leaf), kernel, seed_of(f"zero weights {kernel} {case}"))
+ALL = ("grow-prune", "blanchard", "default", "cgm", "whole", "guided")
+RUNS = {
+    ("weighted_rows", "chipman", "dirichlet", LIGHT): ("grow-prune", "blanchard", "default", "whole"),
+    ("four_categories", "stopped_by_depth", "nig", LIGHT): ("grow-prune", "blanchard", "default", "whole"),
+    ("trivial", "conditioned", "poisson", LIGHT): ("grow-prune", "blanchard", "default", "whole"),
+    ("min_leaf_2_nominal", "penalty", "known", LIGHT): ("grow-prune", "blanchard", "default", "whole"),
+    ("grid", "penalty_empty_cheap", "loss", LIGHT): ("grow-prune", "blanchard", "default", "whole"),
+    ("dyadic", "stopped", "dirichlet", LIGHT): ("grow-prune", "blanchard", "default", "whole"),
+    ("three_categories", "chipman", "laplace", UNSCORED): ("grow-prune", "blanchard"),
+    ("cyclic", "chipman", "laplace", UNSCORED): ("grow-prune", "blanchard"),
+    ("ties", "chipman", "laplace", None): ALL,
+    ("feature_weights", "conditioned_by_depth", "dirichlet", None): ALL,
+    ("min_leaf_2_nominal", "stopped", "nig", None): ALL,
+    ("gaps_local", "chipman", "nig", None): ("whole", "guided"),
+    ("gaps_nominal", "chipman", "nig", None): ("whole", "guided"),
+    ("gaps_grid_line", "chipman", "nig", None): ("whole", "guided"),
+}
 
 
 @pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
-    ("kernel", "case"),
-    list(product(["grow-prune", "blanchard"], ["three_categories", "cyclic"])),
+    ("kernel", "space"), [(kernel, space) for space, kernels in RUNS.items() for kernel in kernels], ids=str
 )
-def test_prior_when_nothing_is_left_to_score(kernel, case):
-    """Every row freezes the leaves, none weighs the trees."""
-    data_size = len(case_problem(case, "stopped", "dirichlet").X)
-    naive = case_problem(case, "chipman", "laplace", estimation=[True] * data_size)
-    check_long_run(naive, distributions_of(Reference(naive)), kernel, seed_of(f"all rows in E {kernel} {case}"))
-
-
-WITH_WEIGHT = [
-    ("ties", "chipman", "laplace"),
-    ("feature_weights", "conditioned_by_depth", "dirichlet"),
-    ("min_leaf_2_nominal", "stopped", "nig"),
-]
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize(
-    ("kernel", "case", "prior", "leaf"),
-    [(k, *space) for space in WITH_WEIGHT for k in ("grow-prune", "blanchard", "default", "cgm", "whole", "guided")],
-)
-def test_posterior(kernel, case, prior, leaf):
-    seed = seed_of(f"posterior {kernel} {case}")
-    check_long_run(*with_weight(case, prior, leaf), GUIDED if kernel == "guided" else kernel, seed)
-
-
-@cache
-def with_gaps(case):
-    """A problem with missing values, and its distributions."""
-    naive = case_problem(case, "chipman", "nig")
-    return naive, distributions_of(Reference(naive))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kernel", "case"),
-    list(product(["whole", "guided"], ["gaps_local", "gaps_nominal", "gaps_grid_line"])),
-)
-def test_posterior_with_missing_values(kernel, case):
-    check_long_run(*with_gaps(case), GUIDED if kernel == "guided" else kernel, seed_of(f"gaps {kernel} {case}"))
+def test_long_runs(kernel, space):
+    check_long_run(*problem_of(*space), kernel, space)
 
 
 @pytest.mark.slow
@@ -144,7 +101,7 @@ def test_posterior_under_a_shared_variance(kernel):
     for name, statistic in STATISTICS.items():
         for (tree, _, _), fraction in zip(entries, weight / weight.sum(), strict=True):
             distributions[name][statistic(tree)] = distributions[name].get(statistic(tree), 0.0) + float(fraction)
-    check_long_run(naive, distributions, GUIDED if kernel == "guided" else kernel, seed_of(f"shared variance {kernel}"))
+    check_long_run(naive, distributions, kernel, "shared variance")
 
 
 def prior_distribution(naive):

@@ -51,7 +51,7 @@ def grow_or_prune(rng, model, state):
 
 
 def redraw_all(rng, model, state):
-    """The library's redraw, which weighs all splits of a prunable node."""
+    """Draw the split of a prunable node in proportion to its term of W."""
     if moves.n_prunable(state) == 0:
         return moves.nothing()
     node = moves.prunable(state, moves.pick(rng, moves.n_prunable(state)))

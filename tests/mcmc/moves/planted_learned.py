@@ -5,34 +5,11 @@ from math import exp
 import numpy as np
 
 from pactree_mcmc.testing.plain import plain_package
-from tests.mcmc.planting import (
-    REMEMBERED,
-    Bug,
-    always,
-    one_less,
-    only_within,
-    zero,
-)
+from tests.mcmc.planting import REMEMBERED, Bug, always, one_less, only_within, zero
 
-COLLAPSED, REDRAW, CHANGE, SWAP, ROTATE, REGROW, RESTRUCTURE, RESHAPE, REGROW_LINE = (
-    f"mcmc.moves.{name}"
-    for name in ("collapsed", "redraw", "change", "swap", "rotate", "regrow", "restructure", "reshape", "regrow_line")
-)
 DENSITY, LEARNED, SUBGRAPH = "mcmc.whole.density.density", "mcmc.moves.learned", "mcmc.moves.subgraph"
-AHEAD, GRAPH, LINE, MERGE, SCAN, SYSTEMATIC, TERMS, TURN, WAYS = (
-    f"mcmc.{name}"
-    for name in (
-        "sums.lookahead",
-        "whole.density.graph",
-        "sums.interval_sums",
-        "edits.merge",
-        "sums.split_sums",
-        "whole.density.systematic",
-        "whole.density.terms",
-        "edits.rotate_in_place",
-        "sums.ways",
-    )
-)
+GRAPH, SYSTEMATIC = "mcmc.whole.density.graph", "mcmc.whole.density.systematic"
+SCAN, WAYS = "mcmc.sums.split_sums", "mcmc.sums.ways"
 FEW_CANDIDATES = ((SCAN, "FEW_CATEGORIES", 2),)
 
 
@@ -58,7 +35,7 @@ def learned_alone(right, model, state, node, place, k, rule, learned):
 
 
 def root_instead(right, *args):
-    """Where a path is too short the root is picked."""
+    """The root is picked if a path is too short."""
     return max(right(*args), 0)
 
 
@@ -156,7 +133,7 @@ def right_side_forgotten(right, rng, model, state, node, retained, *rest):
 
 
 def never_exhausted(right, rng, model, state, node, *rest):
-    """What was drawn until the work was too much is taken."""
+    """A subtree is accepted although its random subgraph cost too much."""
     out = right(rng, model, state, node, *rest)
     if state.node[node].parent < 0:
         state.scratch.density.is_exhausted[0] = 0

@@ -21,9 +21,7 @@ LINE, MOVE = "mcmc.sums.interval_sums", "mcmc.moves.regrow_line"
 
 
 def distribution_apart(case, prior, leaf, beta=1.0):
-    """How far the distribution of the next tree is from the posterior, over all trees the step starts from; and the
-    matrix.
-    """
+    """Return the largest difference of the distribution of the next tree from the posterior, and the matrix."""
     model = build_model(plain_package().package, case_problem(case, prior, leaf))
     space = explore(model, "regrow-line", beta, walker="grow-prune")
     distribution = posterior_of(model, space.trees, beta)
@@ -147,7 +145,7 @@ def test_when_the_default_kernel_regrows_lines():
 
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
 def test_strong_steps(scale):
-    """Where one tree has nearly all the mass, or fractions are out of reach, chains agree with the exact answer."""
+    """Chains agree with the exact answer if one tree has nearly all the mass, or fractions underflow."""
     x = np.arange(40.0)
     y = np.where(x < 11, 0.0, np.where(x < 23, 5.0, -3.0)) + 0.01 * np.sin(x)
     model = pt.TreeModel(

@@ -9,12 +9,10 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc import moves
-from pactree_mcmc.mcmc.kernel import STEPS
+from pactree_mcmc.mcmc.edits.proposal import GROW, PRUNE
 from tests.mcmc.moves.own_moves import (
     SETTINGS,
     WIDER,
-    X,
-    Y,
     another_cut,
     compiled,
     grow_or_prune,
@@ -55,12 +53,6 @@ def test_the_trees_are_those_of_the_exact_engine():
     report = pt.testing.check_balance("swap", model)
     graph = exact.build_graph(model)
     assert report.n_trees == exact.count_trees(graph)
-
-
-def test_the_moves_of_the_library_by_name():
-    for name in STEPS:
-        if name != "subgraph":
-            assert pt.testing.check_balance(name, pt.TreeModel(X[:3], Y[:3])).imbalance < 1e-10
 
 
 # errors planted in moves
@@ -106,7 +98,6 @@ def breaks_the_arrays(rng, model, state):
     return proposal
 
 
-GROW, PRUNE = 2, 3
 PLANTED = {
     "wrong_ratio": (wrong_ratio, "their logs differ by"),
     "wrong_prior": (wrong_prior, "a log prior ratio of"),
@@ -241,12 +232,6 @@ def test_a_move_that_moves_nothing_is_warned_of():
     with pytest.warns(UserWarning, match="nothing was checked"):
         report = pt.testing.check_balance(pt.Move("idle", lambda rng, model, state: moves.nothing()), small_model())
     assert report.moving == 0.0
-
-
-def test_codes_of_edits():
-    from pactree_mcmc.mcmc.edits import proposal
-
-    assert (proposal.GROW, proposal.PRUNE) == (GROW, PRUNE)
 
 
 def test_too_large_a_model_is_refused():

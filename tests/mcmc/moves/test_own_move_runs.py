@@ -70,7 +70,7 @@ def test_another_move_changes_no_draw_of_the_others():
 
 
 def test_default_in_a_mixture():
-    """Its moves share its weight as they do by themselves."""
+    """The moves of the default share its weight as they do by themselves."""
     move = own_cut()
     kernel = read_kernel({"default": 0.9, move: 0.1})
     alone = read_kernel("default")
@@ -200,7 +200,7 @@ def test_compiled_once_and_again_when_the_step_changes(tmp_path, monkeypatch):
     path, model = tmp_path / "mine.py", pt.TreeModel(X, Y)
 
     def hits_and_misses(factor):
-        """Of the disk, by a move made anew from its file, as in a new process."""
+        """Return the hits and misses of the folder of compiled code for a move read from its file again."""
         path.write_text(SCRIPT.format(factor=factor))
         spec = importlib.util.spec_from_file_location("mine", path)
         mine = importlib.util.module_from_spec(spec)
@@ -217,7 +217,7 @@ def test_compiled_once_and_again_when_the_step_changes(tmp_path, monkeypatch):
 
 
 def test_keys():
-    """What a function reads counts, however far down; what cannot be read makes no key."""
+    """The key depends on all that a function reads, at any depth. A function that reads an unknown object has none."""
 
     def made(source):
         space = {"moves": moves, "np": np, "log": log}

@@ -1,96 +1,17 @@
-"""Moves under splits that a function of one's own weighs: in balance, and out of it where a weight is dropped."""
+"""Moves under splits that a function of the user weighs: errors planted in the weights break the balance."""
 
 from math import exp, inf, log
 
-import numpy as np
 import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.testing.plain import plain_package
-from tests.mcmc.balance import check_balance, moving
 from tests.mcmc.planting import BALANCED, BREACH, Bug, breach, plant
-from tests.mcmc.transitions import STEPS, Snapshot, explore, load, new_chain, row_of_numbers, transition_row, tree_key
-from tests.problems.leaves import LEAVES
-from tests.problems.models import build_model
-from tests.problems.spaces import OWN_SPLITS, case_problem
-from tests.problems.tree_priors import PRIORS
 
-MOVES = [step for step in STEPS if step not in ("learned", "subgraph")]
-NEEDS_EVEN = ("regrow-line",)
-"""Moves that are off; *learned* and *subgraph* are refused by name."""
-LONG = {
-    "regrow-2": ("own_near", "own_even", "own_wide", "own_deep", "own_deep_letters", "own_line", "own_deep_edge"),
-    "regrow-1": ("own_near",),
-}
-"""Spaces that take a step too long."""
-OFF = {
-    "reshape": {"own_deep", "own_deep_edge", "own_deep_letters", "own_grid_deep", "own_late_line", "own_grid_line"},
-    "swap": {"own_few_rows", "own_grid_line", "own_grid_deep", "own_line", "own_late_line"},
-    "rotate": {"own_grid_line", "own_late_line"},
-    "restructure": {"own_grid_line", "own_late_line"},
-    "change": {"own_grid_line", "own_late_line"},
-    "redraw": {"own_grid_line", "own_late_line"},
-    "shift": {"own_grid_line", "own_late_line"},
-}
-"""Where a move changes nothing: it is off, or there is no other tree of its kind."""
-SCAN, RESHAPE, TURN, SPLITS, CARRY = (
+SCAN, RESHAPE, ROTATION, SPLITS, CARRY = (
     f"mcmc.{name}"
     for name in ("sums.split_sums", "moves.reshape", "edits.rotate_in_place", "state.splits", "edits.carry_over")
 )
-
-
-def rotated():
-    """Every move with every space, tree priors and leaf models in turn."""
-    chosen = []
-    for s, step in enumerate(MOVES):
-        for i, case in enumerate(OWN_SPLITS):
-            if case not in LONG.get(step, ()):
-                chosen.append(
-                    (step, case, list(PRIORS)[(3 * i + s) % len(PRIORS)], list(LEAVES)[(i + s) % len(LEAVES)])
-                )
-    return chosen
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize(("step", "case", "prior", "leaf"), rotated())
-def test_balance(step, case, prior, leaf):
-    space = check_balance(case_problem(case, prior, leaf), step)
-    assert (moving(space).max() > 1e-12) == (case not in OFF.get(step, ()) and step not in NEEDS_EVEN)
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("step", ["collapsed", "redraw", "regrow-1", "rotate", "reshape"])
-@pytest.mark.parametrize(("case", "beta"), [("own_wide", 0.4), ("own_grid", 0.0), ("own_deep", 0.4)])
-def test_balance_when_tempered(step, case, beta):
-    check_balance(case_problem(case, "stopped_by_depth", "nig"), step, beta)
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("step", ["collapsed", "redraw", "regrow-1"])
-@pytest.mark.parametrize("case", ["own_wide", "own_deep_letters"])
-def test_balance_with_few_candidates(step, case, monkeypatch):
-    """Of more than two categories only the prefixes by mean are tried."""
-    for name in ("mcmc.sums.split_sums", "mcmc.sums.ways"):
-        monkeypatch.setattr(plain_package().module(name), "FEW_CATEGORIES", 2)
-    check_balance(case_problem(case, "chipman", "nig"), step, walker="grow-prune")
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("step", ["collapsed", "change", "rotate", "reshape"])
-@pytest.mark.parametrize("case", ["own_wide", "own_deep", "own_grid"])
-def test_row_does_not_depend_on_the_way_to_the_tree(step, case):
-    model = build_model(plain_package().package, case_problem(case, "stopped", "dirichlet"))
-    space = explore(model, step)
-    chain, number, loaded = new_chain(model), {}, []
-    stump = Snapshot(chain.state)
-    for i, tree in enumerate(space.trees):
-        stump.restore(chain.state)
-        load(model, chain, tree)
-        number[tree_key(chain.state)] = i
-        loaded.append(Snapshot(chain.state))
-    for i, snapshot in list(space.after_pruning.items())[::3] + list(enumerate(loaded))[::4]:
-        row = transition_row(chain, snapshot, step, number.__getitem__)
-        assert np.abs(row_of_numbers(row, number) - space.transition[i]).max() < 1e-12
 
 
 @pytest.mark.parametrize("step", ["learned", "subgraph"])
@@ -157,9 +78,9 @@ def factor_without_rule(right, model, state, node):
 BUGS = {
     "weight of a split dropped from W": Bug("collapsed", "own_line", ((SCAN, "weight_of_ways", uniform_part),)),
     "weight dropped from R": Bug("swap", "own_even", ((CARRY, "log_rule_of", unweighed),)),
-    "weights in a gap": Bug("redraw", "own_grid", ((SCAN, "pick_alike", first_of_alike),)),
-    "R above a turned edge": Bug("rotate", "own_line", ((TURN, "log_rule_of", stays),)),
-    "R of sunk splits": Bug("rotate", "own_deep_edge", ((TURN, "prior_factor", factor_without_rule),)),
+    "weights in a gap": Bug("collapsed", "own_grid", ((SCAN, "pick_alike", first_of_alike),)),
+    "R above a turned edge": Bug("rotate", "own_line", ((ROTATION, "log_rule_of", stays),)),
+    "R of sunk splits": Bug("rotate", "own_deep_edge", ((ROTATION, "prior_factor", factor_without_rule),)),
     "cuts of a block": Bug("reshape", "own_line", ((RESHAPE, "log_parted", by_shape_alone),)),
     "depth not part of a cell": Bug(
         "collapsed", "own_deep", ((SPLITS, "cell_of", keyless), (SCAN, "cell_of", keyless))

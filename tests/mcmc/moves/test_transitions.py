@@ -1,5 +1,6 @@
-"""The two simple kernels leave the posterior in balance: exact transition matrices on whole spaces of trees."""
+"""Every move leaves the posterior in balance: exact transition matrices on whole spaces of trees."""
 
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -7,108 +8,234 @@ import pytest
 
 from pactree_mcmc.mcmc.state import random as _random
 from pactree_mcmc.testing.plain import plain_package
-from tests.mcmc.balance import TOLERANCE, check_balance
+from tests.mcmc.balance import TOLERANCE, check_balance, check_row_ignores_history, moving
 from tests.mcmc.naive_kernels import blanchard_row, grow_prune_row
-from tests.mcmc.transitions import (
-    Snapshot,
-    all_outcomes,
-    explore,
-    imbalance,
-    load,
-    new_chain,
-    row_of_numbers,
-    transition_row,
-    tree_key,
-)
+from tests.mcmc.transitions import STEPS, all_outcomes, explore, imbalance, load, new_chain, tree_key
 from tests.problems.leaves import LEAVES, LOSS
 from tests.problems.models import build_model
-from tests.problems.spaces import CASES, case_problem, problem
+from tests.problems.spaces import CASES, GAPS, OWN_SPLITS, SMALL, TINY, case_problem, kinds_of, problem
 from tests.problems.split_priors import FIXED, LOCAL
 from tests.problems.tables import ORDERED, THREE, WIDE
 from tests.problems.tree_priors import PRIORS, RHO_BY_NODE
 from tests.problems.trees import library_tree, nested_tree
 from tests.reference.enumeration import LEAF, Reference
 
-FOUNDATION = ("grow-prune", "blanchard")
+SIMPLE = ("grow-prune", "blanchard")
+"""Moves that grow and prune without sums over splits, for which every space is small enough."""
+OTHERS = [step for step in STEPS if step not in SIMPLE]
+MANY_OUTCOMES = ("subgraph",)
+MANY_PATHS = {
+    "subgraph": {"gaps_local", "gaps_nominal"},
+    "restructure": {"gaps_local"},
+    "regrow-1": {"three_categories", "gaps_local", "gaps_grid_line", "gaps_dyadic", "gaps_grid", "own_near"},
+}
+"""Spaces that take a move too long."""
+LATE = {"own_grid_line", "own_late_line"}
+OFF = {
+    "change": {"cyclic", "fixed"} | LATE,
+    "shift": {
+        *("min_leaf_mixed", "trivial_pair", "dyadic", "cyclic", "fixed", "gaps_grid", "gaps_dyadic", "gaps_cyclic"),
+        *LATE,
+    },
+    "swap": {
+        *("depth_1", "trivial_diagonal", "feature_without_weight", "grid_line", "cyclic", "fixed", "min_leaf_uneven"),
+        *("gaps_min_leaf", "gaps_grid_line", "gaps_cyclic"),
+        *("own_few_rows", "own_grid_line", "own_grid_deep", "own_line", "own_late_line"),
+    },
+    "rotate": {
+        *("depth_1", "trivial_line", "trivial_pair", "trivial_diagonal", "cyclic", "fixed"),
+        *("gaps_min_leaf", "gaps_cyclic", *LATE),
+    },
+    "restructure": {
+        *("trivial_line", "trivial_pair", "dyadic", "cyclic", "fixed", "gaps_dyadic", "gaps_cyclic"),
+        *LATE,
+    },
+    "regrow-line": {
+        *("depth_1", "min_leaf_2", "min_leaf_mixed", "trivial_line", "trivial_pair", "trivial_diagonal", "dyadic"),
+        *("cyclic", "fixed", *GAPS, *OWN_SPLITS),
+    },
+    "reshape": {
+        *("depth_1", "min_leaf_mixed", "trivial_line", "trivial_pair", "trivial_diagonal", "dyadic", "cyclic", "fixed"),
+        *("gaps_min_leaf", "gaps_grid", "gaps_dyadic", "gaps_cyclic"),
+        *("own_deep", "own_deep_edge", "own_deep_letters", "own_grid_deep", *LATE),
+    },
+}
+"""Spaces in which a move changes nothing, because it is off or no tree has another tree of its kind."""
 
 
-def rotated():
-    """Every case with a sixth of the priors, every prior with a sixth of the cases, the leaf models in turn."""
+def spaces_of(step):
+    """Return the spaces of a move by the list of which they are a part."""
+    usual = TINY if step in MANY_OUTCOMES else SMALL
+    own = [] if step in ("learned", "subgraph") else OWN_SPLITS
+    lists = [] if step in SIMPLE else usual, GAPS, own
+    return [[case for case in cases if case not in MANY_PATHS.get(step, ())] for cases in lists]
+
+
+def in_turn():
+    """Return every move with every space, with tree priors and leaves in turn."""
+    return [
+        (step, case, list(PRIORS)[(3 * i + s) % len(PRIORS)], list(LEAVES)[(i + s) % len(LEAVES)])
+        for s, step in enumerate(STEPS)
+        for cases in spaces_of(step)
+        for i, case in enumerate(cases)
+    ]
+
+
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize(("step", "case", "prior", "leaf"), in_turn())
+def test_balance(step, case, prior, leaf):
+    space = check_balance(case_problem(case, prior, leaf), step)
+    assert (moving(space).max() > 1e-12) == (case not in OFF.get(step, ()))
+
+
+def simple_in_turn():
+    """Return every case with a sixth of the priors, every prior with a sixth of the cases, and leaves in turn."""
     chosen = [(c, p) for (i, c), (j, p) in product(enumerate(CASES), enumerate(PRIORS)) if (i + j) % 6 == 0]
     with_empty_cells = [(case, "penalty_empty_cheap") for case in ("trivial", "grid", "dyadic", "cyclic")]
     chosen += [pair for pair in with_empty_cells if pair not in chosen]
-    return [(case, prior, list(LEAVES)[i % len(LEAVES)]) for i, (case, prior) in enumerate(chosen)]
+    return [(step, *pair, list(LEAVES)[i % len(LEAVES)]) for i, pair in enumerate(chosen) for step in SIMPLE]
 
 
-COMBINATIONS = [(kernel, *rest) for rest in rotated() for kernel in FOUNDATION]
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize(("kernel", "case", "prior", "leaf"), COMBINATIONS)
-def test_balance(kernel, case, prior, leaf):
-    check_balance(case_problem(case, prior, leaf), kernel)
+OWN_LEAF = [("grow-prune", "grid", "chipman"), ("blanchard", "trivial", "conditioned"), ("swap", "cyclic", "stopped")]
 
 
 @pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
-    ("kernel", "case", "prior"),
-    [("grow-prune", "grid", "chipman"), ("blanchard", "trivial", "conditioned"), ("swap", "cyclic", "stopped")],
+    ("step", "case", "prior", "leaf"), [*simple_in_turn(), *((*values, "own") for values in OWN_LEAF)]
 )
-def test_balance_with_a_leaf_of_ones_own(kernel, case, prior):
-    check_balance(case_problem(case, prior, "own"), kernel)
+def test_balance_of_simple_moves(step, case, prior, leaf):
+    check_balance(case_problem(case, prior, leaf), step)
+
+
+FIXED_PRIORS = [
+    {"kind": "stopped", "rho": RHO_BY_NODE, "max_depth": None},
+    {"kind": "stopped", "rho": RHO_BY_NODE, "max_depth": 2},
+    {"kind": "conditioned", "rho": RHO_BY_NODE, "max_depth": 2},
+    {"kind": "conditioned", "rho": 0.45, "max_depth": 3},
+    {"kind": "chipman", "alpha": 0.9, "beta": 0.5, "max_depth": None},
+    {"kind": "penalty", "cost": 0.6, "empty_cost": 0.1, "max_depth": None},
+]
+UNLIMITED = [{**PRIORS[kind], "max_depth": None} for kind in ("chipman", "penalty")]
+OTHER_ROWS = problem(
+    WIDE, LOCAL, {**PRIORS["stopped"], "max_depth": 2}, LOSS, estimation=[True, False, True, True, False, False]
+)
+PROBLEMS = {
+    **{
+        f"fixed tree, prior {i}": problem(THREE, FIXED, prior, LEAVES["laplace"])
+        for i, prior in enumerate(FIXED_PRIORS)
+    },
+    **{f"no limit, {prior['kind']}": problem(ORDERED, LOCAL, prior, LEAVES["nig"]) for prior in UNLIMITED},
+    "loss with labels from other rows": OTHER_ROWS,
+}
 
 
 @pytest.mark.tenth_a_day
-@pytest.mark.parametrize("kernel", FOUNDATION)
+@pytest.mark.parametrize(("step", "name"), list(product(SIMPLE, PROBLEMS)))
+def test_balance_on_other_problems(step, name):
+    check_balance(PROBLEMS[name], step)
+
+
+def test_every_move_meets_every_kind_of_split_prior_and_leaf():
+    kinds = {"local", "trivial", "grid", "dyadic", "cyclic", "fixed", "few", "nominal"}
+    for step in OTHERS:
+        met = [values for values in in_turn() if values[0] == step and values[1] in spaces_of(step)[0]]
+        assert {prior for _, _, prior, _ in met} == set(PRIORS)
+        assert {leaf for _, _, _, leaf in met} == set(LEAVES)
+        assert set().union(*(kinds_of(case) for _, case, _, _ in met)) == kinds
+
+
+TEMPERED = [(step, "three_letters" if step in MANY_OUTCOMES else "ties", 0.4) for step in OTHERS]
+TEMPERED += [(step, "min_leaf_mixed", 0.0) for step in OTHERS]
+TEMPERED += [(step, "grid_one" if step in MANY_OUTCOMES else "grid_box", 0.4) for step in OTHERS]
+TEMPERED += [(step, "own_wide", 0.4) for step in ("collapsed", "regrow-1", "rotate", "reshape")]
+
+
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize(("step", "case", "beta"), TEMPERED)
+def test_balance_when_tempered(step, case, beta):
+    check_balance(case_problem(case, "stopped_by_depth", "nig"), step, beta)
+
+
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
-    "prior",
+    ("step", "case"),
     [
-        {"kind": "stopped", "rho": RHO_BY_NODE, "max_depth": None},
-        {"kind": "stopped", "rho": RHO_BY_NODE, "max_depth": 2},
-        {"kind": "conditioned", "rho": RHO_BY_NODE, "max_depth": 2},
-        {"kind": "conditioned", "rho": 0.45, "max_depth": 3},
-        {"kind": "chipman", "alpha": 0.9, "beta": 0.5, "max_depth": None},
-        {"kind": "penalty", "cost": 0.6, "empty_cost": 0.1, "max_depth": None},
+        *product(("collapsed",), ("grid_three", "four_letters", "three_categories", "own_wide", "own_deep_letters")),
+        *product(("regrow-1",), ("grid_three", "four_letters", "three_letters", "own_wide")),
+        ("learned", "four_letters"),
+        pytest.param("learned", "grid_three", marks=pytest.mark.slow),
+        ("subgraph", "three_letters"),
+        pytest.param("subgraph", "four_letters", marks=pytest.mark.slow),
     ],
 )
-def test_balance_on_a_fixed_tree(kernel, prior):
-    check_balance(problem(THREE, FIXED, prior, LEAVES["laplace"]), kernel)
+def test_balance_with_few_candidates(step, case, monkeypatch):
+    """Of more than two categories only the prefixes by mean are candidates. Nodes with another split stay."""
+    for name in ("mcmc.sums.split_sums", "mcmc.sums.ways"):
+        monkeypatch.setattr(plain_package().module(name), "FEW_CATEGORIES", 2)
+    module, answers = plain_package().module(STEPS["learned" if step == "subgraph" else step]), set()
+    right = module.is_candidate
+
+    def is_candidate(model, state, node):
+        answers.add(right(model, state, node))
+        return right(model, state, node)
+
+    monkeypatch.setattr(module, "is_candidate", is_candidate)
+    check_balance(case_problem(case, "chipman", "nig"), step, walker="grow-prune")
+    assert answers == {True, False}
+
+
+BOUNDS = {
+    "large cells": (("whole.density.density", "MOST_VALUES"),),
+    "many nodes": (("moves.learned", "MOST_INTERNAL"), ("moves.subgraph", "MOST_INTERNAL")),
+    "many cells": (("moves.subgraph", "MOST_CELLS"),),
+    "much work": (("moves.subgraph", "MOST_WORK"),),
+}
+SLOW_BOUNDS = [("subgraph", "line_of_four", "many nodes", 2), ("subgraph", "line_of_four", "many cells", 5)]
+SLOW_BOUNDS += [("subgraph", "short_line", "many nodes", 2), ("learned", "line_of_four", "many nodes", 2)]
+
+
+@cache
+def unbounded(step, case):
+    """Return the transition matrix of a step without bounds that matter."""
+    model = build_model(plain_package().package, case_problem(case, "chipman", "nig"))
+    return explore(model, step, walker="grow-prune").transition
 
 
 @pytest.mark.tenth_a_day
-@pytest.mark.parametrize("kernel", FOUNDATION)
-@pytest.mark.parametrize("kind", ["chipman", "penalty"])
-def test_balance_without_depth_limit(kernel, kind):
-    check_balance(problem(ORDERED, LOCAL, {**PRIORS[kind], "max_depth": None}, LEAVES["nig"]), kernel)
+@pytest.mark.parametrize(
+    ("step", "case", "bound", "most"),
+    [
+        ("learned", "ties", "large cells", 6),
+        ("learned", "min_leaf_mixed", "large cells", 8),
+        ("learned", "shallow_ties", "many nodes", 1),
+        ("subgraph", "three_letters", "large cells", 2),
+        ("subgraph", "min_leaf_mixed", "large cells", 8),
+        ("subgraph", "three_letters", "many cells", 3),
+        ("subgraph", "three_letters", "much work", 8),
+        *[pytest.param(*bound, marks=pytest.mark.slow) for bound in SLOW_BOUNDS],
+    ],
+)
+def test_balance_within_bounds(step, case, bound, most, monkeypatch):
+    """Cells that are too large are skipped. A subtree stays if it has or gets too many nodes, or costs too much."""
+    free = unbounded(step, case)
+    for module, name in BOUNDS[bound]:
+        monkeypatch.setattr(plain_package().module(f"mcmc.{module}"), name, most)
+    space = check_balance(case_problem(case, "chipman", "nig"), step, walker="grow-prune")
+    assert moving(space).max() > 0.0
+    assert np.abs(space.transition - free).max() > 1e-6
 
 
-@pytest.mark.parametrize("kernel", FOUNDATION)
-def test_balance_of_a_loss_with_labels_from_other_rows(kernel):
-    mask = [True, False, True, True, False, False]
-    check_balance(problem(WIDE, LOCAL, {**PRIORS["stopped"], "max_depth": 2}, LOSS, estimation=mask), kernel)
+HISTORIES = [(step, case) for case in ("ties", "min_leaf_mixed", "grid_box") for step in STEPS]
+HISTORIES += list(product(SIMPLE, ("trivial_pair", "cyclic")))
+HISTORIES += list(product(("collapsed", "change", "rotate", "reshape"), ("own_wide", "own_deep", "own_grid")))
+SMALLER = {"ties": "three_letters", "grid_box": "grid_one"}
 
 
 @pytest.mark.tenth_a_day
-@pytest.mark.parametrize("kernel", FOUNDATION)
-@pytest.mark.parametrize("case", ["ties", "min_leaf_mixed", "trivial_pair", "grid_box", "cyclic"])
-def test_row_does_not_depend_on_the_way_to_the_tree(kernel, case):
-    """A tree loaded, or reached by pruning, has the same distribution of the next tree as one reached by growing."""
-    plain = plain_package()
-    model = build_model(plain.package, case_problem(case, "stopped", "dirichlet"))
-    space = explore(model, kernel)
-    chain, number, loaded = new_chain(model), {}, []
-    stump = Snapshot(chain.state)
-    for i, tree in enumerate(space.trees):
-        stump.restore(chain.state)
-        load(model, chain, tree)
-        number[tree_key(chain.state)] = i
-        loaded.append(Snapshot(chain.state))
-    assert len(number) == len(space.trees)
-    ways = list(space.after_pruning.items())[::3] + list(enumerate(loaded))[::4]
-    assert 0 in space.after_pruning
-    for i, snapshot in ways:
-        row = transition_row(chain, snapshot, kernel, number.__getitem__)
-        assert np.abs(row_of_numbers(row, number) - space.transition[i]).max() < TOLERANCE
+@pytest.mark.parametrize(("step", "case"), HISTORIES)
+def test_row_does_not_depend_on_the_history_of_the_tree(step, case):
+    case = SMALLER.get(case, case) if step in MANY_OUTCOMES else case
+    check_row_ignores_history(case_problem(case, "stopped", "dirichlet"), step)
 
 
 @pytest.mark.slow
@@ -129,7 +256,7 @@ def test_categories_outside_the_cell_do_not_matter(case):
 
 @pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
-    ("kernel", "case", "prior"),
+    ("step", "case", "prior"),
     [
         ("grow-prune", "ties", "chipman"),
         ("grow-prune", "four_categories", "stopped_with_zero"),
@@ -139,19 +266,72 @@ def test_categories_outside_the_cell_do_not_matter(case):
         ("blanchard", "grid", "conditioned"),
     ],
 )
-def test_kernel_is_the_one_described(kernel, case, prior):
-    """The matrix equals the one written down naively from the kernel's description."""
+def test_simple_moves_are_those_described(step, case, prior):
+    """The matrix equals the one computed naively from the description of the move."""
     naive = case_problem(case, prior, "dirichlet")
     posterior = dict(Reference(naive).posterior())
-    space = explore(build_model(plain_package().package, naive), kernel)
+    space = explore(build_model(plain_package().package, naive), step)
     nested = [nested_tree(naive, tree) for tree in space.trees]
     for tree, probabilities in zip(nested, space.transition, strict=True):
-        row = grow_prune_row(naive, tree, posterior) if kernel == "grow-prune" else blanchard_row(naive, tree)
+        row = grow_prune_row(naive, tree, posterior) if step == "grow-prune" else blanchard_row(naive, tree)
         assert np.abs(probabilities - [row.get(other, 0.0) for other in nested]).max() < TOLERANCE
 
 
+def as_nested(key):
+    """Return a tree key as nested triples (split, left, right), None for a leaf."""
+    here = iter(key)
+
+    def read():
+        split = next(here)
+        return None if split == -1 else (split, read(), read())
+
+    return read()
+
+
+def is_cut_below(old, new):
+    """Return True if old is u(v(X, Y), Z), or mirrored, and new is v(u(X, Z'), u(Y, Z'')), and no Z is a leaf."""
+    if old is None or new is None:
+        return False
+    for v, z, third in ((old[1], old[2], 2), (old[2], old[1], 1)):
+        if v and z and new[1] and new[2] and new[0][0] == v[0][0] != old[0][0]:
+            both = new[1][0][0] == new[2][0][0] == old[0][0]
+            if both and new[1][third] and new[2][third]:
+                return True
+    return is_cut_below(old[1], new[1]) or is_cut_below(old[2], new[2])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("case", "leaf"), [("corners", "dirichlet"), ("prism", "known")])
+def test_rotations_cut_and_merge(case, leaf, monkeypatch):
+    """Subtrees are cut by the split that rises above them, and the reverse merges them in one of several ways."""
+    n_merges = []
+    rotate = plain_package().module("mcmc.moves.rotate")
+    right = rotate.merges_or_none
+
+    def count(*args):
+        n_merges.append(int(right(*args)))
+        return n_merges[-1]
+
+    monkeypatch.setattr(rotate, "merges_or_none", count)
+    space = check_balance(case_problem(case, "chipman", leaf), "rotate")
+    nested, n_leaves = [as_nested(key) for key in space.keys], [sum(entry == -1 for entry in key) for key in space.keys]
+    cuts = [(i, j) for i, j in zip(*np.nonzero(space.transition), strict=True) if is_cut_below(nested[i], nested[j])]
+    assert all(space.transition[j, i] > 0.0 for i, j in cuts)
+    assert any(n_leaves[j] >= n_leaves[i] + 2 for i, j in cuts)
+    assert max(n_merges) >= 3
+
+
+def test_rotations_if_both_nodes_split_on_the_same_feature():
+    """On one ordered feature rotations connect all trees with the same cuts, and no others."""
+    space = check_balance(case_problem("line_of_four", "penalty", "loss"), "rotate")
+    cuts = [frozenset(entry[1] for entry in key if entry != -1) for key in space.keys]
+    reached = np.linalg.matrix_power(np.eye(len(cuts)) + (space.transition > 0.0), 8) > 0.0
+    assert max(map(len, cuts)) == 3
+    assert reached.tolist() == [[one == other for other in cuts] for one in cuts]
+
+
 def test_all_outcomes_of_weighted_choices():
-    """Weights 1, 0, 3, 4, then a coin of 1/4 if the last was taken, else one of three."""
+    """Weights 1, 0, 3, 4, then a coin of 1/4 after the last, else one of three."""
     random = plain_package().module("mcmc.state.random")
 
     def run(rng):
@@ -164,21 +344,19 @@ def test_all_outcomes_of_weighted_choices():
     expected = {(3, True): 1 / 8, (3, False): 3 / 8}
     expected |= {(0, j): 1 / 24 for j in range(3)} | {(2, j): 1 / 8 for j in range(3)}
     assert distribution == pytest.approx(expected, abs=1e-15)
+    subsets = dict.fromkeys((0, 2, 8, 10), 0.25)
+    assert {result: p for p, result in all_outcomes(lambda rng: int(random.pick_subset(rng, np.int64(10))))} == subsets
 
 
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(("log_ratio", "accepted"), [(7.0, 1.0), (1e-16, 1.0), (0.0, 1.0), (-1e-16, 1.0), (-1.0, 0.37)])
 def test_a_decision_draws_one_number(log_ratio, accepted):
-    """Else the last bit of a ratio of 1 would tell where the stream stands after it."""
+    """Otherwise later draws would depend on the last bit of a ratio of 1."""
     rng, other = np.random.default_rng(4), np.random.default_rng(4)
     fraction = np.mean([_random.flip_log(rng, log_ratio) for _ in range(4000)])
     other.random(4000)
     assert rng.bit_generator.state == other.bit_generator.state
     assert fraction == pytest.approx(accepted, abs=0.0 if accepted == 1.0 else 0.03)
-
-
-def test_a_ratio_that_is_no_number_is_refused():
-    assert not _random.flip_log(np.random.default_rng(1), np.nan)
+    assert not _random.flip_log(rng, np.nan)
 
 
 def test_balance_of_known_matrices():

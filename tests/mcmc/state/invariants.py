@@ -1,4 +1,4 @@
-"""What must hold of a chain's arrays after every step, checked afresh from the data."""
+"""Invariants of the arrays of a chain after every step, computed from the data."""
 
 from math import isclose
 
@@ -87,7 +87,7 @@ def check_places(chain):
 
 
 class Plainly:
-    """What the model's plain formulas say of cells, each cell once."""
+    """Values of the model's plain formulas, computed once for each cell."""
 
     def __init__(self, model):
         self.model = model
@@ -108,7 +108,7 @@ def stats_and_score(model, cell):
 
 
 def is_splittable(model, cell):
-    """Whether some split can be made in a cell."""
+    """Return True if some split can be made in a cell."""
     return not model.is_forced(cell)
 
 
@@ -149,7 +149,7 @@ def check_contents(model, chain, plainly=None):
 
 
 def check_line(chain, node, cell, plainly):
-    """Where one ordered feature alone can part a cell, the table at hand has the sum over its subtrees: none stale."""
+    """The stored sum of a cell with splits of one ordered feature is that over its subtrees, and not a stale one."""
     k = _line.line_feature(chain.model, chain.packed, node)
     if (
         k >= 0
@@ -173,7 +173,7 @@ def log_subtrees(model, cell, beta):
 
 
 def few_ways(model, cell):
-    """Whether a scan tries all ways, and they are few enough to try plainly."""
+    """Return True if a scan tries all splits of the cell, and they are few enough for plain code."""
     rules = model._rules
     return all(rules.count_splits(cell, k) < 2 ** (_scan.FEW_CATEGORIES - 1) for k in range(len(cell.low)))
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from pactree_mcmc.testing.plain import plain_package
-from tests.mcmc.transitions import new_chain
+from tests.mcmc.transitions import grow_at_random, new_chain
 
 plain = plain_package()
-sums, terms, grow, splits = (
-    plain.module(f"mcmc.{name}") for name in ("sums.split_sums", "whole.density.terms", "edits.grow", "state.splits")
+sums, terms, splits = (
+    plain.module(f"mcmc.{name}") for name in ("sums.split_sums", "whole.density.terms", "state.splits")
 )
 leaf_score = plain.module("model.leaf.compiled").leaf_score
 LEAVES = {
@@ -42,15 +42,7 @@ def with_leaf(leaf, *, grid=False, n=60, seed=5):
             **more,
         )
         chain = new_chain(model)
-        leaves, nodes = [0], [0]
-        while leaves:
-            node = leaves.pop()
-            if chain.state.node[node].splittable and len(nodes) < 21:
-                split = splits.draw_split(rng, chain.model, chain.packed, node)
-                grow.attach_children(chain.model, chain.packed, node, split)
-                here = chain.state.node[node]
-                leaves, nodes = [*leaves, int(here.left), int(here.right)], [*nodes, int(here.left), int(here.right)]
-    return chain, nodes
+    return chain, grow_at_random(chain, rng, 21)
 
 
 def stats_of(chain, units):
@@ -130,7 +122,7 @@ def test_a_cell_by_code(leaf, grid):
 
 
 def test_few_rows_with_codes_far_apart():
-    """Where most codes between the smallest and the largest are others' they are sorted."""
+    """Codes are sorted if the cell lacks most codes between its smallest and its largest one."""
     chain, _ = with_leaf("numbers", n=400)
     state, collect = chain.state, plain.module("mcmc.state.codes").collect_codes
     chain.packed.node[0].stop = 7

@@ -5,7 +5,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.testing.plain import plain_package
-from tests.mcmc.transitions import new_chain
+from tests.mcmc.transitions import grow_at_random, new_chain
 
 codes, splits = (plain_package().module(f"mcmc.state.{name}") for name in ("codes", "splits"))
 
@@ -17,16 +17,7 @@ def cells():
     X = np.column_stack([rng.integers(0, 3, 40), rng.integers(0, 9, 40), rng.permutation(40)]).astype(float)
     model = pt.TreeModel(X, rng.integers(0, 2, 40), tree_prior=pt.ChipmanPrior(0.95, 0.3))
     chain = new_chain(model)
-    grow = plain_package().module("mcmc.edits.grow").attach_children
-    leaves, all_nodes = [0], [0]
-    with np.errstate(over="ignore"):
-        while leaves:
-            node = leaves.pop()
-            if chain.state.node[node].splittable and len(all_nodes) < 25:
-                grow(chain.model, chain.packed, node, splits.draw_split(rng, chain.model, chain.packed, node))
-                below = [int(chain.state.node[node].left), int(chain.state.node[node].right)]
-                leaves, all_nodes = [*leaves, *below], [*all_nodes, *below]
-    return chain, all_nodes
+    return chain, grow_at_random(chain, rng, 25)
 
 
 def codes_of(chain, node, k):
@@ -54,7 +45,7 @@ def check_codes(chain, node):
 
 
 def check_masses(chain, node):
-    """What is kept of a cell is the number of splits of those features alone that were asked for."""
+    """Only the numbers of splits that were needed are stored."""
     with np.errstate(over="ignore"):
         chain.state.stored.cell.hash[:] = -1
         numbers = [len(np.unique(codes_of(chain, node, k))) - 1 for k in range(3)]

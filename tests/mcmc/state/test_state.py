@@ -10,29 +10,15 @@ from pactree_mcmc.mcmc.kernel import STEPS, read_kernel
 from pactree_mcmc.mcmc.state.records import CHANGED, N_NODES
 from pactree_mcmc.mcmc.sums import split_sums as _scan
 from pactree_mcmc.posterior.joining import join_chains
-from tests.mcmc.distributions import seed_of
 from tests.mcmc.state.invariants import Plainly, check_contents, check_places, check_untouched_ranges
 from tests.mcmc.transitions import tree_key
 from tests.problems.leaves import LEAVES
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem, problem
-from tests.problems.split_priors import FIXED
-from tests.problems.tables import THREE
-from tests.problems.tree_priors import PRIORS
 
 MIXTURE = {name: 1.0 for name in STEPS if name != "blanchard"}
 KERNELS = {"grow-prune": "grow-prune", "blanchard": "blanchard", "all moves": MIXTURE}
-GRID = {"kind": "grid", "cuts": [None, [0.5, 1.5, 2.5, 7.0], [0.2, 0.4, 0.6, 0.8]]}
-DYADIC = {"kind": "dyadic", "levels": 3, "bounds": [(0.0, 8.0), (0.0, 1.0)]}
 LOCAL = {"kind": "local", "trivial": False, "min_leaf": 1}
-SPLIT_PRIORS = {
-    "local": (LOCAL, "dirichlet", "chipman", 8),
-    "trivial": ({**LOCAL, "trivial": True}, "nig", "stopped_with_zero", 3),
-    "min_leaf": ({**LOCAL, "min_leaf": 4, "weights": [1.0, 0.0, 2.0]}, "laplace", "penalty", None),
-    "grid": (GRID, "poisson", "penalty_empty_cheap", 5),
-    "dyadic": ({**DYADIC, "cyclic": False}, "known", "chipman", None),
-    "cyclic": ({**DYADIC, "cyclic": True}, "loss", "penalty", 5),
-}
 
 
 def table(seed, n):
@@ -63,28 +49,6 @@ def run_and_check(model, kernel, seed, n_steps, every=1):
 
 
 @pytest.mark.tenth_a_day
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("split_prior", SPLIT_PRIORS)
-def test_every_step(kernel, split_prior):
-    rule, leaf, prior, depth = SPLIT_PRIORS[split_prior]
-    seed = seed_of(f"every step {kernel} {split_prior}")
-    data = table(seed, 30)
-    if rule["kind"] == "dyadic":
-        data = {"X": [row[1:] for row in data["X"]], "y": data["y"]}
-    naive = problem(data, rule, {**PRIORS[prior], "max_depth": depth}, LEAVES[leaf])
-    n_steps = 240 if split_prior == "dyadic" else 120
-    assert run_and_check(build_model(pt, naive), KERNELS[kernel], seed, n_steps) >= 5
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_every_step_on_a_fixed_tree(kernel):
-    naive = problem(THREE, FIXED, {**PRIORS["chipman"], "max_depth": None}, LEAVES["dirichlet"])
-    seed = seed_of(f"every step {kernel} fixed")
-    assert run_and_check(build_model(pt, naive), KERNELS[kernel], seed, 200) >= 7
-
-
-@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("split_prior", ["local", "trivial", "min_leaf", "grid"])
 def test_every_step_with_63_categories(split_prior):
     """As many categories as a mask has bits for."""
@@ -106,16 +70,6 @@ def test_every_step_with_63_categories(split_prior):
         sample_weight=np.full(130, 1e-300),
     )
     assert run_and_check(model, "grow-prune", 63, 50) >= 9
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_every_step_with_thinned_cuts(kernel):
-    """Codes stand for bins of values; thresholds lie between the bins present in the cell."""
-    rng = np.random.default_rng(4)
-    X, y = rng.random((60, 2)).round(2), rng.integers(0, 2, 60)
-    model = pt.TreeModel(X, y, split_prior=pt.LocalCuts(max_cuts=5), tree_prior=pt.LeafPenalty(cost=0.3))
-    assert run_and_check(model, KERNELS[kernel], 4, 70) >= 9
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

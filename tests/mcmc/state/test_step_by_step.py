@@ -33,6 +33,7 @@ N = 14
 UNEVEN = 10.0 ** np.random.default_rng(6).uniform(-4.0, 1.0, N)
 UNEVEN[::5] = 0.0
 PRIOR = {"tree_prior": ("ChipmanPrior", 0.95, 0.7)}
+SHALLOW = ("BranchingProcess", 0.6, 4)
 PROBLEMS = {
     "ordered": {"leaf": ("DirichletMultinomial", 0.7)},
     "nominal": {"leaf": ("NormalInverseGamma", 0.4, 0.5, 2.0, 0.3), "nominal": [0]},
@@ -41,6 +42,11 @@ PROBLEMS = {
     "weighted": {"leaf": ("PacBayesLoss", 0.8, 0.3), "sample_weight": UNEVEN},
     "weighted numbers": {"leaf": ("NormalInverseGamma", 0.4, 0.5, 2.0, 0.3), "sample_weight": UNEVEN},
     "shared variance": {"leaf": ("NormalSharedVariance", 0.4, 0.5, 2.0, 0.3)},
+    "trivial": {"leaf": ("DirichletMultinomial", 0.7), "split_prior": {"trivial": True}, "tree_prior": SHALLOW},
+    "few rows": {"leaf": ("FrozenLaplace", 0.3), "split_prior": {"min_leaf": 2, "feature_weights": [1.0, 0.0, 2.0]}},
+    "cyclic": {"leaf": ("PacBayesLoss", 0.8), "split_prior": {"levels": 3, "cyclic": True}, "tree_prior": SHALLOW},
+    "thinned": {"leaf": ("DirichletMultinomial", 0.7), "split_prior": {"max_cuts": 3}},
+    "fixed": {"leaf": ("DirichletMultinomial", 0.7), "split_prior": "fixed"},
 }
 
 
@@ -53,6 +59,12 @@ def model_of(package, name):
         key: getattr(package, value[0])(*value[1:]) if isinstance(value, tuple) else value
         for key, value in (PRIOR | PROBLEMS[name]).items()
     }
+    if isinstance(options := parts.get("split_prior"), dict):
+        parts["split_prior"] = (package.DyadicCuts if "levels" in options else package.LocalCuts)(**options)
+    elif options == "fixed":
+        parts["split_prior"] = package.FixedTree(package.kd_tree(X, 3).tree)
+    if name == "few rows":
+        parts["estimation"] = np.arange(N) % 3 == 0
     is_number = "Normal" in PROBLEMS[name]["leaf"][0]
     with np.errstate(over="ignore"):
         return package.TreeModel(X, y + 0.1 * X[:, 2] if is_number else y, **parts)
@@ -78,7 +90,7 @@ class Pair:
             for chain, module in zip(self.chains, self.modules):
                 chain.state.count[CHANGED] = 0
                 chain.make(chain.kernel.names.index(step), 1)
-                if step == "redraw" and not chain.lowered.leaf.is_fixed:
+                if step == "collapsed" and not chain.lowered.leaf.is_fixed:
                     module("mcmc.state.noise").redraw_noise(chain.walk)
 
     def assert_identical(self):
@@ -109,7 +121,7 @@ def test_every_step_of_every_move(name, plain):  # noqa: F811
     chain, plainly = pair.chains[0], Plainly(pair.model)
     for _ in range(8):
         pair.make("grow-prune")
-    for _ in range(2):
+    for _ in range(4):
         for step in STEPS:
             pair.make(step)
             if chain.state.count[CHANGED]:

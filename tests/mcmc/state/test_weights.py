@@ -22,9 +22,8 @@ GIVEN = (0.85, 0.1, 0.05)
 """Weights of the features, as many as there are, not normalised."""
 SPACES = {
     "learned": ("ties", "box", "min_leaf_mixed", "grid_box"),
-    "regrow-1": ("shallow_ties", "box", "min_leaf_mixed"),
-    "regrow-2": ("shallow_ties", "box"),
     "regrow-line": ("line_below", "min_leaf_mixed", "dyadic_one"),
+    "regrow-1": ("shallow_ties", "box", "min_leaf_mixed"),
     "restructure": ("five_corners", "min_leaf_mixed", "grid_one"),
     "rotate": ("ties", "five_corners", "grid_box"),
     "reshape": ("ties", "line_below", "grid_box"),
@@ -32,7 +31,7 @@ SPACES = {
 }
 USUAL = ("ties", "min_leaf_mixed", "gaps_local", "grid_box", "dyadic_one")
 STILL = {(step, case) for step in ("shift", "regrow-line") for case in ("min_leaf_mixed", "dyadic_one")}
-"""Where a step changes nothing."""
+"""Moves and spaces in which a step changes nothing."""
 
 
 def unknown(naive):
@@ -75,7 +74,6 @@ def none(right, *args):
 BASE, RESHAPE = "mcmc.moves.base", "mcmc.moves.reshape"
 WRONG = {step: Bug(step, "ties", ((BASE, "tilt_ratio", none),)) for step in ("grow-prune", "collapsed", "change")}
 WRONG |= {
-    "redraw": Bug("redraw", "ties", ((BASE, "tilt_ratio", none),)),
     "learned": Bug("learned", "box", ((BASE, "tilt_ratio", none),)),
     "subgraph": Bug("subgraph", "box", ((BASE, "tilt_ratio", none),)),
     "rotate, turned": Bug("rotate", "ties", ((BASE, "tilt_about", none),)),
@@ -106,7 +104,7 @@ NODES = (
     np.array([0, 1, 1, 2, 0]),
     np.array([[1.0, 1.0, 1.0], [0.0, 1.0, 1.0], [0.5, 1.0, 0.0], [0.0, 0.5, 1.0], [1.0, 0.0, 0.0]]),
 )
-"""What five nodes split on, and the parts of the three features that they admit."""
+"""Features on which five nodes split, and the parts of the three features that they admit."""
 MIDDLES = (np.arange(400) + 0.5) / 400
 
 
@@ -134,7 +132,7 @@ def likelihood(log_points, asked, admitted):
 
 
 def answers(weights, a):
-    """What is compared, of weights (m, 3) and concentrations (m,): means of these."""
+    """Return functions of weights (m, 3) and concentrations (m,) whose means are compared."""
     a = np.broadcast_to(a, len(weights))
     return np.column_stack([weights, weights**2, weights[:, 0] > 0.5, a / (a + 3.0)])
 
@@ -162,7 +160,7 @@ def chain_of_weights(steps, concentration, n, nodes=NODES, seed=1):
 
 
 def far(found, expected):
-    """How far means are off, in standard errors by blocks."""
+    """Return the errors of the means, in standard errors by blocks."""
     blocks = found.reshape(50, -1, found.shape[1]).mean(axis=1)
     error = blocks.std(axis=0, ddof=1) / 50**0.5
     return np.abs(blocks.mean(axis=0) - expected) / np.maximum(error, 1e-12)
@@ -172,8 +170,8 @@ def given(rng, weights, dirichlet, asked, admitted):
     compiled.draw_given(rng, weights, dirichlet, asked, admitted)
 
 
-def leap(rng, weights, dirichlet, asked, admitted):
-    compiled.leap(rng, weights, asked, admitted)
+def jump(rng, weights, dirichlet, asked, admitted):
+    compiled.jump(rng, weights, asked, admitted)
 
 
 def counts_alone(rng, weights, dirichlet, asked, admitted):
@@ -183,7 +181,7 @@ def counts_alone(rng, weights, dirichlet, asked, admitted):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("steps", "concentration"), [((given,), 1.2), ((leap,), 1.2), ((given, leap), 4.0), ((given, leap), 0.0)]
+    ("steps", "concentration"), [((given,), 1.2), ((jump,), 1.2), ((given, jump), 4.0), ((given, jump), 0.0)]
 )
 def test_weights_given_a_tree_against_quadrature(steps, concentration):
     found = chain_of_weights(steps, concentration, 20_000)
@@ -200,9 +198,9 @@ def test_counts_alone_are_noticed(concentration):
 
 @pytest.mark.slow
 def test_weights_far_below_all_floats():
-    """Of three features whose weights lie 200 nats apart a node that admits two tells their ratio, not their level."""
+    """A node that admits two of three features, with weights 200 nats apart, determines only their ratio."""
     alpha, nodes = 0.005, (np.array([0]), np.array([[1.0, 1.0, 0.0]]))
-    found = chain_of_weights((given, leap), 3.0 * alpha, 20_000, nodes)
+    found = chain_of_weights((given, jump), 3.0 * alpha, 20_000, nodes)
     assert np.isfinite(found).all()
     assert found[:, :3].sum(axis=1) == pytest.approx(1.0)
     assert far(found[:, 2:3], np.array([1.0 / 3.0])).max() < 4.0
@@ -215,7 +213,7 @@ def test_weights_far_below_all_floats():
 def test_a_feature_alone_tells_nothing():
     """A cell that admits one feature splits on it whatever its weight."""
     nodes = np.array([2, 2, 2]), np.array([[0.0, 0.0, 1.0]] * 3)
-    found = chain_of_weights((given, leap), 1.5, 20_000, nodes)[:, :3]
+    found = chain_of_weights((given, jump), 1.5, 20_000, nodes)[:, :3]
     assert far(found, np.full(3, 1.0 / 3.0)).max() < 4.0
 
 

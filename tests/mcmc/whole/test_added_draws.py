@@ -11,9 +11,9 @@ from pactree_mcmc.mcmc.chain.chain import FIRST_ROOM, Chain
 from pactree_mcmc.mcmc.chain.draw_store import trimmed
 from pactree_mcmc.mcmc.chain.start import load_tree
 from pactree_mcmc.mcmc.edits.grow import cut_down, grow_into
+from pactree_mcmc.mcmc.edits.replace_subtree import MOST_INTERNAL
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.moves.learned import add_saved, is_drawable
-from pactree_mcmc.mcmc.moves.regrow import MOST_INTERNAL
 from pactree_mcmc.mcmc.run.task import Plan, run_chain
 from pactree_mcmc.mcmc.run.workers import Work
 from pactree_mcmc.mcmc.schedule import even_indices
@@ -29,7 +29,7 @@ from tests.mcmc.run.test_executors import AtOnce
 from tests.problems.runs import LABELS, MODELS, PRIOR, Later, X, Y
 
 ROOM = 20_000
-KERNEL = read_kernel({"learned": 0.05, "collapsed": 0.5, "change": 0.1, "swap": 0.1, "rotate": 0.2, "redraw": 0.05}, 60)
+KERNEL = read_kernel({"learned": 0.05, "collapsed": 0.5, "change": 0.1, "swap": 0.1, "rotate": 0.25}, 60)
 GAPPED = X.copy()
 GAPPED[::7, 0] = GAPPED[3::11, 2] = np.nan
 NAMES = np.array(["a", "b", "c", "d", "e", "f"], dtype=object)[(X[:, 0] // 2).astype(int)]
