@@ -184,7 +184,7 @@ class ExploresGraph(AnswersAboutTrees):
         Notes
         -----
         Nodes of a tree with the same rows lie on one path, so the probability of a set of rows is that of its topmost
-        node: a sum over the splits that lead to it from another set (formula sheet, sections 6 and 12.5). So it is also
+        node: a sum over the splits that lead to it from another set (formulas, sections 6 and 12.5). So it is also
         exact under split priors on boxes, for which several cells can have the same rows. The words are built from the
         most probable split that leads to each cell on the path. Time: that of the evidence, and once the rows of all
         cells.

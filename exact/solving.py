@@ -53,7 +53,7 @@ def solve(
     -----
     Cells are row sets (LocalCuts), boxes (GridCuts, DyadicCuts) or nodes (FixedTree). Time and memory are
     proportional to the number of (cell, split) pairs, times the number of depths at which a cell can occur if the tree
-    prior depends on depth (formula sheet, section 6; Goodman 1999 for the semirings).
+    prior depends on depth (formulas, section 6; Goodman 1999 for the semirings).
 
     The upper bound takes for each cell that was not looked at the best partition of its rows into so many parts, times
     the prior mass of the trees with so many leaves, summed over their number. It exists for the leaves of labels,

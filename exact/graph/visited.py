@@ -1,4 +1,4 @@
-"""The graph of the cells and splits of given trees, and of their neighbours (formula sheet, 12.4).
+"""The graph of the cells and splits of given trees, and of their neighbours (formulas, 12.4).
 
 Cells are processed by decreasing size, so that all trees that reach a cell are known when it is processed. Its splits
 are listed once, to compute their probabilities, and the children of those that are kept are processed later.

@@ -74,7 +74,7 @@ class TreeModel:
     """A Bayesian model of a table: it defines the posterior over trees that both engines compute.
 
     ``log post(T) = sum over internal nodes [log_split + log R(split | cell)]
-    + sum over leaves [log_stop + score] - log Z`` (formula sheet, section 0).
+    + sum over leaves [log_stop + score] - log Z`` (formulas, section 0).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Tree priors: the factors log_split and log_stop of a node (formula sheet, section 1)."""
+"""Tree priors: the factors log_split and log_stop of a node (formulas, section 1)."""
 
 from __future__ import annotations
 

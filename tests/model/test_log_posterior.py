@@ -175,7 +175,7 @@ def test_absent_categories_do_not_matter_locally():
 
 @pytest.mark.parametrize("rho", [0.1, 0.5])
 def test_conditioned_process_without_limit(rho):
-    """``pi(T) = (rho (1 - rho))^leaves / rho``, whether a leaf can be split or not (formula sheet, section 1)."""
+    """``pi(T) = (rho (1 - rho))^leaves / rho``, whether a leaf can be split or not (formulas, section 1)."""
     model = pt.TreeModel(ROWS, [0, 1, 1, 0], tree_prior=pt.BranchingProcess(rho, None, conditioned=True))
     for tree, R in ((STUMP, 1.0), (cut(0.5), 1 / 6), (cut_twice(1.5, 0.5), 1 / 6 * 1 / 2)):
         expected = tree.n_leaves * math.log(rho * (1 - rho)) - math.log(rho) + math.log(R)

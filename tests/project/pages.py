@@ -107,14 +107,14 @@ def indented_blocks(page):
 def foreign_numbers(page):
     """Return the decimal numbers in sentences of a page that none of its blocks contains, not even with more digits.
 
-    Paragraphs that name a benchmark, the day of a measurement or a section of the formula sheet are left out.
+    Paragraphs that name a benchmark, the day of a measurement or a section of the formulas are left out.
     """
     blocks = read_blocks(page)
     known = [float(number) for block in blocks for number in NUMBER.findall(block.text)]
     prose = re.sub(r"(?ms)^\s*```.*?^\s*```|\$\$.*?\$\$|<!--.*?-->|^\|.*?$", " ", page)
     found = []
     for paragraph in re.split(r"\n\s*\n", prose):
-        if not re.search(r"benchmarks/|\d{4}-\d\d-\d\d|formula sheet", paragraph):
+        if not re.search(r"benchmarks/|\d{4}-\d\d-\d\d|formulas", paragraph):
             found += re.findall(r"(?<![\w.])-?\d*\.\d+(?![\w.]*\w)", re.sub(r"`[^`]*`|\$[^$]*\$", " ", paragraph))
     digits = {number: len(number.partition(".")[2]) for number in found}
     return [number for number in found if not any(round(one, digits[number]) == float(number) for one in known)]

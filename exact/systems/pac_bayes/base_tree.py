@@ -2,7 +2,7 @@
 
 A subtree T of T0 has the weight ``exp(sum of phi(A) over its leaves A)``, up to a constant. `practical_terms` and
 `theoretical_terms` are the phi of the two rules, from the errors of a node's label and its number of rows (Nguyen and
-Kpotufe 2018; formula sheet, section 7).
+Kpotufe 2018; formulas, section 7).
 """
 
 from __future__ import annotations

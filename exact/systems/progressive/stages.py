@@ -2,7 +2,7 @@
 
 The stages of a progressive mixture are the roots of one graph. Copy ``j`` of a cell, with its first ``j`` examples, is
 split into the copies of its children that have seen the same examples, so that nodes of a design through which no new
-example passes are shared by all the stages in between (formula sheet, section 5: the blocks of a node). The parent of
+example passes are shared by all the stages in between (formulas, section 5: the blocks of a node). The parent of
 the copies of the root is a cell that chooses a stage uniformly; its other child is an empty leaf. So any recursion over
 a graph of cells averages over the stages.
 """

@@ -101,7 +101,7 @@ def _search(
 def choose_power(
     build: Callable[[Choice], TreeModel], choice: Choice, rng: Any = None, executor: Executor | None = None
 ) -> Choice:
-    """Choose the power of the likelihood by the density of rows left out (Grünwald 2012; formula sheet, 12.6)."""
+    """Choose the power of the likelihood by the density of rows left out (Grünwald 2012; formulas, 12.6)."""
     choices = [choice._replace(power=power) for power in POWERS]
     return _best_left_out(build, choices, np.random.SeedSequence([rng, 1]), executor)
 

@@ -1,4 +1,4 @@
-"""Grow and prune with the split summed out of the decision (formula sheet, section 4).
+"""Grow and prune with the split summed out of the decision (formulas, section 4).
 
 A growth picks a growable leaf u uniformly and draws its split in proportion to its term of
 ``W(u) = sum_q R(q) exp(gain(q))``; a pruning picks a prunable node uniformly. The gain in score then cancels:

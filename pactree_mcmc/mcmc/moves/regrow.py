@@ -1,4 +1,4 @@
-"""Regrow a subtree from its top, each node looking one level ahead (formula sheet, section 4).
+"""Regrow a subtree from its top, each node looking one level ahead (formulas, section 4).
 
 A node v is picked uniformly among internal nodes and growable leaves, and its subtree is drawn again, top down. With
 

@@ -1,4 +1,4 @@
-"""Redraw a subtree from the posterior on a random part of all subtrees (formula sheet, section 12.1).
+"""Redraw a subtree from the posterior on a random part of all subtrees (formulas, section 12.1).
 
 At every cell u on the way down, a systematic sample C(u) of its splits is drawn, split q with probability ``p_q(u)``,
 given that it contains the split that the present tree has there. Then the subtree is drawn from

@@ -4,7 +4,7 @@ Every cell below is a run i..j of the codes, and with d the levels between it an
 
     Z(i, j, d) = stop e^(beta score(i..j)) + split(d) / cuts(i..j) sum_k Z(i, k, d + 1) Z(k + 1, j, d + 1)
 
-is computed from the short runs to the long, in O(n^3) per level (formula sheet, section 4, with a lookahead over all
+is computed from the short runs to the long, in O(n^3) per level (formulas, section 4, with a lookahead over all
 levels). For each run the table contains the log of its largest Z over the levels, and each Z as a fraction of that, so
 that products of a level need no exponential. All numbers are there twice, by the first and by the last code of a run,
 so that the factors of a product are next to each other. The table belongs to one cell at one depth, until sums of

@@ -1,4 +1,4 @@
-"""Sums over all splits of a node, with the split integrated out (formula sheet, section 4).
+"""Sums over all splits of a node, with the split integrated out (formulas, section 4).
 
 ``W(u) = sum_q R(q | u) exp(beta (score(u0_q) + score(u1_q) - score(u)))``, over the splits q of the node, is computed
 in one pass of histograms per feature and stored with the cell. `draw_scanned` draws q in proportion to its term.

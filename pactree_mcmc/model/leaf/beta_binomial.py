@@ -1,4 +1,4 @@
-"""Successes among trials, with their probability integrated out (formula sheet, section 3)."""
+"""Successes among trials, with their probability integrated out (formulas, section 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Positive y with a gamma distribution of known shape, its rate integrated out (formula sheet, section 3)."""
+"""Positive y with a gamma distribution of known shape, its rate integrated out (formulas, section 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several outputs at once: multivariate normal y, mean and covariance integrated out (formula sheet, section 3)."""
+"""Several outputs at once: multivariate normal y, mean and covariance integrated out (formulas, section 3)."""
 
 from __future__ import annotations
 

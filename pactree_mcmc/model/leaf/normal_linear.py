@@ -1,4 +1,4 @@
-"""A linear regression in each leaf, coefficients and variance integrated out (formula sheet, section 3)."""
+"""A linear regression in each leaf, coefficients and variance integrated out (formulas, section 3)."""
 
 from __future__ import annotations
 

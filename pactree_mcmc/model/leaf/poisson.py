@@ -1,4 +1,4 @@
-"""Counts with a gamma prior on their rate, integrated out (formula sheet, section 3)."""
+"""Counts with a gamma prior on their rate, integrated out (formulas, section 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times to an event, some censored, with a hazard whose scale has a gamma prior (formula sheet, section 3)."""
+"""Times to an event, some censored, with a hazard whose scale has a gamma prior (formulas, section 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base class of split priors: the splits of a cell and their probabilities (formula sheet, section 2)."""
+"""The base class of split priors: the splits of a cell and their probabilities (formulas, section 2)."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def kd_tree(X: Any, depth: int, *, y: Any = None, rule: str = "median", coordina
     Notes
     -----
     Time O(n (p + log n) depth). See Nguyen and
-    Kpotufe 2018; formula sheet, section 2.
+    Kpotufe 2018; formulas, section 2.
 
     Examples
     --------

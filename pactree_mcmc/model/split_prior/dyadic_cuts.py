@@ -1,4 +1,4 @@
-"""The midpoint of the cell (formula sheet, section 2)."""
+"""The midpoint of the cell (formulas, section 2)."""
 
 from __future__ import annotations
 

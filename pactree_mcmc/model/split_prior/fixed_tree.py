@@ -1,4 +1,4 @@
-"""The fixed design: the split of every node is that of a given tree (formula sheet, section 2)."""
+"""The fixed design: the split of every node is that of a given tree (formulas, section 2)."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class FixedTree(SplitPrior):
         Notes
         -----
         With I_k distinct values of feature k among the rows of a node and p' features that have two or more,
-        ``R = 1 / (p' (I_k - 1))``, or ``1 / (p' (2^(I_k - 1) - 1))`` of a nominal feature (formula sheet, section 2).
+        ``R = 1 / (p' (I_k - 1))``, or ``1 / (p' (2^(I_k - 1) - 1))`` of a nominal feature (formulas, section 2).
         Cost O(n p depth).
 
         Examples

@@ -1,4 +1,4 @@
-"""Cuts from a fixed list (formula sheet, section 2)."""
+"""Cuts from a fixed list (formulas, section 2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cuts between the points in the cell (formula sheet, section 2)."""
+"""Cuts between the points in the cell (formulas, section 2)."""
 
 from __future__ import annotations
 

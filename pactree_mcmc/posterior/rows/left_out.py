@@ -1,4 +1,4 @@
-"""Leave-one-out: the density of each row given all other rows and a tree (formula sheet, section 12.6)."""
+"""Leave-one-out: the density of each row given all other rows and a tree (formulas, section 12.6)."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class AnswersAboutTrees(AnyPosterior):
 
         Notes
         -----
-        R-hat, effective sample size and Monte-Carlo error are those of the indicator of the cell (formula sheet,
+        R-hat, effective sample size and Monte-Carlo error are those of the indicator of the cell (formulas,
         section 12.5). The words describe the path in the most probable tree that has the cell; for an exact posterior
         they are built from the most probable split that leads to each cell on the path.
         If there are more than 2,000 distinct rows, 2,000 of them are used, evenly spaced: cells that differ only in

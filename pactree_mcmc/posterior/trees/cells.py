@@ -1,4 +1,4 @@
-"""The cells and splits of drawn trees, by number (formula sheet, section 12.5), and rows at which trees are compared.
+"""The cells and splits of drawn trees, by number (formulas, section 12.5), and rows at which trees are compared.
 
 A cell is the set of training rows of a node; a split is the unordered partition of a cell in two. So a nominal split
 with its sides exchanged is the same split, and so is one with another threshold, or another feature, that divides the

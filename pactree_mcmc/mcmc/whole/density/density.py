@@ -1,4 +1,4 @@
-"""A density of trees, drawn from the top down, whose parameters are fitted in tuning (formula sheet, section 12.3).
+"""A density of trees, drawn from the top down, whose parameters are fitted in tuning (formulas, section 12.3).
 
     P(split | u) = logistic(a_k . x(u)),      P(q | u) proportional to R(q | u) exp(b_k . f(q, u))
 

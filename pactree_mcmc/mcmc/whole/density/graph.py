@@ -14,7 +14,7 @@ decisions is drawn instead, in proportion to ``e^s``, unless the proposal is kep
 Outside the graph g decides. For a tree all of whose links are stored, ``log pi(T) - log P(T)`` is V of the root but
 for the part ``KEEP``, whatever the errors of the density. That part bounds the errors of V: a split with which only
 poor subtrees were found is still drawn by g. While the graph grows, it is larger. The sums are those of section 6 of
-the formula sheet on the graph of section 12.4. The graph grows with every tree drawn in the last rounds of tuning, and
+the formulas on the graph of section 12.4. The graph grows with every tree drawn in the last rounds of tuning, and
 is then frozen.
 """
 

@@ -1,4 +1,4 @@
-"""Systematic samples of the splits of a cell, by the learned density (formula sheet, section 12.1).
+"""Systematic samples of the splits of a cell, by the learned density (formulas, section 12.1).
 
 The splits of a cell lie end to end on a line, each on an interval of length ``expected * g(q)``. A split is in the
 sample if its interval contains a point of a lattice of mesh 1 whose first point is uniform in [0, 1).
