@@ -16,7 +16,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from chipman_1998 import chipman_data
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.tree import DecisionTreeClassifier
 
 import exact
@@ -25,6 +25,7 @@ from pactree_mcmc.faces import plots
 
 DPI = 80
 FLOWERS = load_iris(as_frame=True)
+TUMOURS = load_breast_cancer(as_frame=True)
 INTRODUCTION = """# Gallery
 
 All functions are in `pt.plots`; they take matplotlib axes and return them. This page and its pictures are
@@ -61,7 +62,11 @@ def posteriors():
     X, y = chipman_data()
     leaf = pt.NormalInverseGamma(m0=4.85, k0=1 / 3, a0=5.0, b0=20.0)
     regions = pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.95, 1.0), leaf=leaf)
+    measurements = TUMOURS.data[["mean radius", "mean texture", "mean concavity"]]
+    splits = pt.LocalCuts(max_cuts=8, min_leaf=30)
+    tumours = pt.TreeModel(measurements, TUMOURS.target_names[TUMOURS.target], split_prior=splits)
     return {
+        "tumours": pt.sample(tumours, rng=1, progress=False),
         "truth": exact.solve(binary),
         "post": pt.sample(binary, **run),
         "noisy": pt.sample(noisy, **run),
@@ -70,6 +75,13 @@ def posteriors():
         "apart": pt.sample(binary, draws=500, tune=0, chains=4, rng=1, kernel="grow-prune", progress=False),
         "tempered": pt.sample(regions, betas=8, **run),
     }
+
+
+def shape(tumours):
+    """The most probable shape: an interval for each cut and, below each leaf, for the probability of the second
+    class.
+    """
+    plots.plot_shape(tumours)
 
 
 def best_tree(post):
@@ -207,7 +219,7 @@ def ladder(tempered):
 
 
 PICTURES = (
-    best_tree, large_tree, leaves, leaves_of_a_regression, forest, consensus, tree_space, n_leaves, depth, inclusion,
+    shape, best_tree, large_tree, leaves, leaves_of_a_regression, forest, consensus, tree_space, n_leaves, depth, inclusion,
     partition, surface, spread, nominal_surface, dependence, individual, contributions, trace, ranks,
     split_frequencies, cumulative_support, four_pictures, comparison, ladder,
 )  # fmt: skip

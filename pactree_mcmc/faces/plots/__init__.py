@@ -1,7 +1,8 @@
 """Plots of trees and posteriors with matplotlib: axes in, axes out.
 
 Trees: plot_tree, plot_leaves (with the training rows of each leaf), plot_partition.
-Many trees: plot_forest, plot_consensus, plot_tree_space (a map of them).
+Many trees: plot_shape (the most probable shape, with intervals), plot_forest, plot_consensus, plot_tree_space (a map
+of them).
 Distributions, beside the exact ones if these are known: plot_n_leaves, plot_depth, plot_inclusion.
 Predictions: plot_surface (with their spread), plot_partial_dependence (and individual conditional expectation),
 plot_shap.
@@ -15,6 +16,7 @@ draw on and returns them; without them it makes a figure. For a posterior withou
 from .chains import plot_depth, plot_inclusion, plot_ladder, plot_n_leaves, plot_posterior, plot_ranks, plot_trace
 from .effects import plot_partial_dependence, plot_shap
 from .many_trees import plot_consensus, plot_forest, plot_tree_space
+from .shape import plot_shape
 from .support import plot_cumulative_support, plot_split_frequencies
 from .surfaces import plot_partition, plot_surface
 from .tree import plot_leaves, plot_tree
@@ -33,6 +35,7 @@ __all__ = [
     "plot_posterior",
     "plot_ranks",
     "plot_shap",
+    "plot_shape",
     "plot_split_frequencies",
     "plot_surface",
     "plot_trace",
