@@ -1,0 +1,155 @@
+"""Questions that a statistician asks about one table, each answered in at most three lines.
+
+Run: python examples/questions.py            prints the answers
+     python examples/questions.py --page     also writes docs/questions.md and its pictures
+
+The table is Quinlan's credit approvals: 690 applications, 15 numeric and nominal columns, some values missing.
+"""
+
+import inspect
+import io
+import sys
+import textwrap
+import warnings
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+import pactree_mcmc as pt
+
+ROOT = Path(__file__).parents[1]
+START = """import pandas as pd
+import pactree_mcmc as pt
+
+table = pd.read_csv("examples/data/credit_approval.csv")
+X, y = table.drop(columns="decision"), table["decision"]
+model = pt.TreeModel(X[:600], y[:600], missing="branch")  # columns of text are nominal
+post = pt.sample(model, rng=1, progress=False)
+"""
+PAGE = f"""# Questions and answers
+
+For those who have a table and questions about it. Each answer takes at most three lines. The table is Quinlan's credit
+approvals: 690 applications, 15 numeric and nominal columns without names, some values missing; 90 rows are kept back as
+new data. This page is written by `python examples/questions.py --page`, and a test runs it.
+
+```python
+{START}```
+"""
+
+
+def did_it_converge():
+    """Did the chains converge?"""
+    print(post.summary().round(2))
+
+
+def which_variables_matter():
+    """Which variables matter, and how sure are we?"""
+    print(pd.DataFrame({"posterior": post.feature_inclusion(), "prior": post.prior_inclusion()}).round(2).head())
+    print(post.shap(X[:100]).importance_table().head(3).round(3))
+
+
+def is_there_an_interaction():
+    """Is there an interaction?"""
+    print(post.interactions().head(3).round(3))
+
+
+def how_probable_is_approval():
+    """What is P(approved | x), with an interval?"""
+    print(post.predict_proba(X[600:603])[:, 0].round(2))
+    print(post.credible_interval(X[600:603])[:, 0].round(2))
+
+
+def which_tree_for_the_paper():
+    """Which tree goes into the paper?"""
+    print(post.shapes())
+    pt.plots.plot_shape(post)
+
+
+def how_does_it_depend_on_the_prior():
+    """How does the answer depend on the prior?"""
+    other = post.reweight(pt.TreeModel(X[:600], y[:600], missing="branch", tree_prior=pt.ChipmanPrior(0.8, 2.0)))
+    print(other.credible_interval(X[600:602])[:, 0].round(2))
+
+
+def which_of_two_models():
+    """Which of two models is better?"""
+    small = pt.TreeModel(X[["a9", "a10", "a11"]][:600], y[:600], missing="branch")
+    print(pt.compare_models({"all columns": post, "three columns": small}, rng=1).round(2))
+
+
+def what_about_missing_values():
+    """What is predicted for rows with missing values?"""
+    rows = X[X.isna().any(axis=1)][:3]
+    print(post.predict_proba(rows).round(2))
+
+
+def how_is_new_data_added():
+    """How is new data added?"""
+    more = post.update(X[600:], y[600:], rng=2, progress=False)
+    print(more.model.n_rows, more.predict_proba(X[600:602]).round(2)[:, 0])
+
+
+def how_is_it_saved():
+    """How is it saved?"""
+    post.save("run.nc")
+    print(pt.load("run.nc").n_leaves.mean().round(2))
+
+
+def in_a_pipeline():
+    """Does it work in a Pipeline and a GridSearchCV?"""
+    tree = pt.BayesianTreeClassifier(missing="branch", random_state=0, n_estimators=200, work=1e6)
+    search = GridSearchCV(make_pipeline(tree), {"bayesiantreeclassifier__min_leaf": [1, 10]}, cv=3)
+    print(round(search.fit(X[:600], y[:600]).score(X[600:], y[600:]), 2))
+
+
+QUESTIONS = (
+    did_it_converge, which_variables_matter, is_there_an_interaction, how_probable_is_approval,
+    which_tree_for_the_paper, how_does_it_depend_on_the_prior, which_of_two_models, what_about_missing_values,
+    how_is_new_data_added, how_is_it_saved, in_a_pipeline,
+)  # fmt: skip
+
+
+def code_of(question):
+    """Return the body of a function without its docstring."""
+    return textwrap.dedent(inspect.getsource(question).split('"""', 2)[2].lstrip("\n")).rstrip()
+
+
+def answer(question):
+    """Run a function, and return its text, its code and what it prints."""
+    printed = io.StringIO()
+    with redirect_stdout(printed), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        question()
+    return inspect.getdoc(question), code_of(question), printed.getvalue()
+
+
+def main(writes_page):
+    sections = [PAGE]
+    for question in QUESTIONS:
+        title, code, printed = answer(question)
+        print(f"{title}\n\n{textwrap.indent(code, '    ')}\n\n{printed}", flush=True)
+        sections.append(f"## {title}\n\n```python\n{code}\n```\n\n```text\n{printed}```\n")
+        if plt.get_fignums():
+            name = f"gallery/question_{question.__name__}.png"
+            if writes_page:
+                plt.gcf().savefig(ROOT / "docs" / name, dpi=80)
+            plt.close("all")
+            sections.append(f"![{title}]({name})\n")
+    if writes_page:
+        (ROOT / "docs" / "questions.md").write_text("\n".join(sections), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    table = pd.read_csv(ROOT / "examples" / "data" / "credit_approval.csv")
+    X, y = table.drop(columns="decision"), table["decision"]
+    model = pt.TreeModel(X[:600], y[:600], missing="branch")
+    post = pt.sample(model, rng=1, progress=False)
+    main("--page" in sys.argv)
