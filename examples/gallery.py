@@ -219,8 +219,8 @@ def ladder(tempered):
 
 
 PICTURES = (
-    shape, best_tree, large_tree, leaves, leaves_of_a_regression, forest, consensus, tree_space, n_leaves, depth, inclusion,
-    partition, surface, spread, nominal_surface, dependence, individual, contributions, trace, ranks,
+    shape, best_tree, large_tree, leaves, leaves_of_a_regression, forest, consensus, tree_space, n_leaves, depth,
+    inclusion, partition, surface, spread, nominal_surface, dependence, individual, contributions, trace, ranks,
     split_frequencies, cumulative_support, four_pictures, comparison, ladder,
 )  # fmt: skip
 

@@ -16,7 +16,16 @@ LABELS = pt.TreeModel(X, X[:, 0] > 0, tree_prior=pt.ChipmanPrior(0.7, 1.0, 3))
 ARGUMENTS = {"X": X[:2], "y": X[:2, 0] > 0, "q": 0.5, "n": 3}
 UNKNOWN_OF_STAGES = {
     *("predict_quantiles", "predict_interval", "predict_std_new_y", "predict_std_over_trees", "sample_predictive"),
-    *("project", "shap", "credible_set", "kl_to_prior"),
+    *(
+        "project",
+        "shap",
+        "credible_set",
+        "kl_to_prior",
+        "credible_interval",
+        "draw_expectations",
+        "interactions",
+        "shapes",
+    ),
 }
 """Questions whose answer differs between the stages of a progressive mixture, of which only means are kept."""
 QUESTIONS = [name for name, _ in inspect.getmembers(pt.Posterior, inspect.isfunction) if not name.startswith("_")]

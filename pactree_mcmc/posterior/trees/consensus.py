@@ -79,8 +79,8 @@ class ConsensusTree(NamedTuple):
         >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(30)], [x >= 15 for x in range(30)]))
         >>> print(truth.consensus_tree().format())
         all rows (30 rows) False: 0.500, True: 0.500
-        |-- x0 <= 14.5 (15 rows, support 0.81) False: 0.941, True: 0.059
-        `-- x0 > 14.5 (15 rows, support 0.81) False: 0.059, True: 0.941
+        |-- x0 <= 14.5 [11.5, 16.5] (15 rows, support 1.00) False: 0.941, True: 0.059
+        `-- x0 > 14.5 [11.5, 16.5] (15 rows, support 1.00) False: 0.059, True: 0.941
         """
         lines: list[str] = []
         todo = [(0, "", "")]
