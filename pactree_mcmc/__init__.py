@@ -10,7 +10,7 @@ PoissonGamma, PacBayesLoss, ExponentialGamma, WeibullGamma, GammaGamma, Negative
 MultivariateNormal, NormalLinear, CustomLeaf.
 Trees: Tree, check_tree, typical_tree.
 What posteriors say of trees: Support, SplitFrequencies, TreeEss, TreeDistances, ConsensusTree, CredibleSet, Modes,
-Mode, Projection, Attributions (Shapley values).
+Mode, Shapes, Shape, Representatives, Projection, Attributions (Shapley values).
 Sampling: sample, resume, SampledPosterior, ConvergenceWarning.
 Your own moves: Move, and moves, a module of functions with which their steps are written.
 Checks of your own leaves and moves: testing, a module.
@@ -70,6 +70,8 @@ from .posterior.trees.credible_set import CredibleSet
 from .posterior.trees.distances import TreeDistances, TreeEss
 from .posterior.trees.modes import Mode, Modes
 from .posterior.trees.projection import Projection
+from .posterior.trees.representatives import Representatives
+from .posterior.trees.shapes import Shape, Shapes
 from .posterior.trees.support import SplitFrequencies, Support
 from .smc.progressive import ProgressiveSample, progressive_mixture
 from .tree.tree import Tree, check_tree
@@ -122,7 +124,10 @@ __all__ = [
     "Posterior",
     "ProgressiveSample",
     "Projection",
+    "Representatives",
     "SampledPosterior",
+    "Shape",
+    "Shapes",
     "SplitFrequencies",
     "Support",
     "Tree",

@@ -8,6 +8,7 @@ from .consensus import ConsensusTree, consensus_of
 from .credible_set import CredibleSet, check_mass, credible_set_of
 from .modes import Modes, modes_of
 from .projection import Projection, projection_of
+from .representatives import Representatives, representatives_of
 from .shapes import Shapes, shapes_of
 from .support import Support, support_of_draws
 
@@ -212,6 +213,41 @@ class AnswersAboutTrees(AnyPosterior):
         ['x0']
         """
         return shapes_of(self._draws_that_predict(draws, rng), most, coverage)
+
+    def representatives(self, *, draws: int = 4000, rng: Seed = 0) -> Representatives:
+        """Return the trees that can stand for the posterior in a paper, and how much of it each stands for.
+
+        Parameters
+        ----------
+        draws : int, default 4000
+            Number of trees drawn from a posterior that does not consist of draws.
+        rng : int, SeedSequence, Generator or None, default 0
+            Source of randomness for those draws.
+
+        Returns
+        -------
+        Representatives
+            The most probable shape, the consensus tree, the most probable tree and the projection; ``print`` shows what
+            each stands for and the recommended one.
+
+        Raises
+        ------
+        ValueError
+            If there are no draws.
+
+        Notes
+        -----
+        The most probable tree alone has often a few percent of the probability. The shape is recommended if it has at
+        least half of it, otherwise the consensus tree. Cost: those of `shapes`, `consensus_tree` and `project`.
+
+        Examples
+        --------
+        >>> import exact, pactree_mcmc as pt
+        >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(30)], [x >= 15 for x in range(30)]))
+        >>> truth.representatives().recommended
+        'shape'
+        """
+        return representatives_of(self, draws, rng)
 
     def modes(self, distance: str = "cells", *, most: int = 8, draws: int = 1000, rng: Seed = 0) -> Modes:
         """Return clusters of the trees: their probability, in all and by chain, a typical tree, and how they differ.

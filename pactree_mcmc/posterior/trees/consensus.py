@@ -244,12 +244,26 @@ def _words(columns: Columns, path: list[Condition], above: list[Condition], cuts
     texts = []
     for k in dict.fromkeys(condition.feature for condition in path):
         of_feature = [condition for condition in path if condition.feature == k]
-        text = conditions_in_words(columns, of_feature, above)
-        ends = [cuts[k, left] for left in (False, True) if (k, left) in cuts]
-        texts.append(
-            text + "".join(f" [{cut_text(columns, k, low)}, {cut_text(columns, k, high)}]" for low, high in ends)
-        )
+        if (k, False) in cuts or (k, True) in cuts:
+            texts += _cuts_in_words(columns, k, of_feature, cuts)
+        else:
+            texts.append(conditions_in_words(columns, of_feature, above))
     return ", ".join(texts)
+
+
+def _cuts_in_words(columns: Columns, k: int, conditions: list[Condition], cuts: Cuts) -> list[str]:
+    """Return the lower and the upper bound of feature ``k`` as texts, with the intervals that they have."""
+    missing = " or missing" if k in columns.twins and all(c.missing_left == c.left for c in conditions) else ""
+    texts = []
+    for left, tightest in ((False, max), (True, min)):
+        thresholds = [c.threshold for c in conditions if c.left == left and np.isfinite(c.threshold)]
+        if not thresholds:
+            continue
+        text = f"{columns.names[k]} {'<=' if left else '>'} {cut_text(columns, k, tightest(thresholds))}"
+        if (k, left) in cuts:
+            text += f" [{', '.join(cut_text(columns, k, end) for end in cuts[k, left])}]"
+        texts.append(text + missing)
+    return texts
 
 
 def _places(parent: np.ndarray, paths: list[list[Condition]], inside: np.ndarray, codes: np.ndarray) -> np.ndarray:
