@@ -104,7 +104,8 @@ class AnswersAboutTrees(AnyPosterior):
         Notes
         -----
         Two cells that are each in more than half of the trees are both in some tree, so they are nested or disjoint.
-        If cuts are joined, conditions and rows are those of the most probable tree that has the cell.
+        If cuts are joined, conditions and predictions are those of the most probable tree that has the cell, and rows
+        are the mean.
         The cost is that of `support`.
 
         Examples

@@ -49,7 +49,7 @@ class ConsensusTree(NamedTuple):
     support: np.ndarray
     """(m,) probability that a tree has the cell."""
     rows: np.ndarray
-    """(m,) training rows in the cell; a row counts as often as its weight says."""
+    """(m,) training rows in the cell; a row counts as often as its weight says. For joined cells it is the mean."""
     rest: np.ndarray
     """(m,) rows of the node outside all its children; 0 for a node without children."""
     parent: np.ndarray
@@ -130,7 +130,8 @@ def consensus_of(
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     model, stats = post.model, post.node_stats[nodes[order]]
-    rows, up = post.node_rows[nodes[order]], np.where(parent[order] < 0, -1, rank[parent[order]])
+    rows = np.where(groups.is_joined[chosen], _mean_rows(post, groups.of_node)[chosen], post.node_rows[nodes])[order]
+    up = np.where(parent[order] < 0, -1, rank[parent[order]])
     depth, below = np.zeros(len(order), dtype=np.int64), np.zeros(len(order))
     for i in range(1, len(order)):
         depth[i] = depth[up[i]] + 1
@@ -147,6 +148,13 @@ def consensus_of(
         [tuple(word) for word in post.cells.key[post.cells.of_node[nodes[order]]].tolist()],
         lines_of_cells(model, stats, MOST_CLASSES),
     )
+
+
+def _mean_rows(post: DrawnTrees, of_node: np.ndarray) -> np.ndarray:
+    """Return the mean number (n_groups,) of training rows in each group, over the trees that have it, as an integer."""
+    weight = post.weight_of_tree[post.cells.tree_of_node]
+    total, mass = (np.bincount(of_node + 1, weights=w)[1:] for w in (weight * post.node_rows, weight))
+    return np.rint(np.divide(total, mass, out=np.zeros(len(mass)), where=mass > 0.0))
 
 
 def _most_probable_nodes(post: DrawnTrees, of_node: np.ndarray, chosen: np.ndarray) -> np.ndarray:
