@@ -11,6 +11,7 @@ MultivariateNormal, NormalLinear, CustomLeaf.
 Trees: Tree, check_tree, typical_tree.
 What posteriors say of trees: Support, SplitFrequencies, TreeEss, TreeDistances, ConsensusTree, CredibleSet, Modes,
 Mode, Shapes, Shape, Representatives, Projection, Attributions (Shapley values).
+Times to an event: Survival, SurvivalCalibration.
 Sampling: sample, resume, SampledPosterior, ConvergenceWarning.
 Your own moves: Move, and moves, a module of functions with which their steps are written.
 Checks of your own leaves and moves: testing, a module.
@@ -64,6 +65,7 @@ from .posterior.base import Posterior
 from .posterior.ess import ConvergenceWarning
 from .posterior.joining import posterior_from_trees
 from .posterior.rows.attributions import Attributions
+from .posterior.rows.survival import Survival, SurvivalCalibration
 from .posterior.sampled import SampledPosterior
 from .posterior.trees.consensus import ConsensusTree, typical_tree
 from .posterior.trees.credible_set import CredibleSet
@@ -130,6 +132,8 @@ __all__ = [
     "Shapes",
     "SplitFrequencies",
     "Support",
+    "Survival",
+    "SurvivalCalibration",
     "Tree",
     "TreeDistances",
     "TreeEss",

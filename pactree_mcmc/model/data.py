@@ -60,7 +60,7 @@ class Units(NamedTuple):
 
 def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimation: Any) -> tuple[Target, Leaf]:
     """Check y, weights and the estimation mask; choose the leaf model if there is none."""
-    labels = _read_labels(y, n, leaf)
+    labels = read_y(y, n, leaf)
     kind = labels.dtype.kind
     chosen = leaf is not None
     if leaf is None:
@@ -89,7 +89,7 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
         return number_target(labels.astype(np.float64), weight, mask, leaf.needs_variance), leaf
 
 
-def _read_labels(y: Any, n: int, leaf: Any) -> np.ndarray:
+def read_y(y: Any, n: int, leaf: Any) -> np.ndarray:
     """Return numbers or labels (n,), or (n, d) if the leaf has d columns of y, after a check that none is missing."""
     columns = leaf.y_columns if isinstance(leaf, Leaf) else 1
     labels = _named_columns(y, leaf) if columns > 1 else None

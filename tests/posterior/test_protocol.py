@@ -13,7 +13,9 @@ MODEL = pt.TreeModel(
     X, X[:, 0] + 0.1 * X[:, 1], tree_prior=pt.ChipmanPrior(0.7, 1.0, 3), leaf=pt.NormalKnownVariance(1.0)
 )
 LABELS = pt.TreeModel(X, X[:, 0] > 0, tree_prior=pt.ChipmanPrior(0.7, 1.0, 3))
-ARGUMENTS = {"X": X[:2], "y": X[:2, 0] > 0, "q": 0.5, "n": 3}
+PAIRS = np.column_stack([1.0 + X[:, 0], X[:, 1] > 0])
+TIMES = pt.TreeModel(X, PAIRS, tree_prior=pt.ChipmanPrior(0.7, 1.0, 3), leaf=pt.ExponentialGamma())
+ARGUMENTS = {"X": X[:2], "y": X[:2, 0] > 0, "q": 0.5, "n": 3, "times": [1.0, 2.0]}
 UNKNOWN_OF_STAGES = {
     *("predict_quantiles", "predict_interval", "predict_std_new_y", "predict_std_over_trees", "sample_predictive"),
     *(
@@ -26,6 +28,7 @@ UNKNOWN_OF_STAGES = {
         "interactions",
         "shapes",
     ),
+    *("survival", "median_survival", "survival_calibration"),
 }
 """Questions whose answer differs between the stages of a progressive mixture, of which only means are kept."""
 QUESTIONS = [name for name, _ in inspect.getmembers(pt.Posterior, inspect.isfunction) if not name.startswith("_")]
@@ -40,19 +43,20 @@ POSTERIORS = {
 def ask(post, question):
     """Return the answer of a posterior to one question."""
     method = getattr(post, question)
-    return method(**{name: value for name, value in ARGUMENTS.items() if name in inspect.signature(method).parameters})
+    arguments = ARGUMENTS | ({"y": [[1.0, 1.0], [2.0, 0.0]]} if "survival" in question else {})
+    return method(**{name: value for name, value in arguments.items() if name in inspect.signature(method).parameters})
 
 
 @pytest.fixture(scope="module", params=POSTERIORS)
 def posteriors(request):
-    """A regression and a classification by name of the kind of posterior."""
-    return request.param, [POSTERIORS[request.param](model) for model in (MODEL, LABELS)]
+    """A regression, a classification and a model of times by name of the kind of posterior."""
+    return request.param, [POSTERIORS[request.param](model) for model in (MODEL, LABELS, TIMES)]
 
 
 @pytest.mark.parametrize("question", sorted({*QUESTIONS} - {"save", "report", "certificate", "predict_proba"}))
 def test_every_question_has_an_answer(posteriors, question):
-    kind, (regression, classification) = posteriors
-    post = classification if question == "holdout_certificate" else regression
+    kind, (regression, classification, times) = posteriors
+    post = {"holdout_certificate": classification}.get(question, times if "survival" in question else regression)
     if kind == "mixture" and question in UNKNOWN_OF_STAGES:
         with pytest.raises(ValueError, match="stage"):
             ask(post, question)

@@ -5,7 +5,7 @@ Many trees: plot_shape (the most probable shape, with intervals), plot_forest, p
 of them).
 Distributions, beside the exact ones if these are known: plot_n_leaves, plot_depth, plot_inclusion.
 Predictions: plot_surface (with their spread), plot_partial_dependence (and individual conditional expectation),
-plot_shap.
+plot_shap, plot_survival (curves of rows, or Kaplan-Meier curves beside the model).
 Chains: plot_trace, plot_ranks, plot_ladder, plot_split_frequencies, plot_cumulative_support, and plot_posterior, four
 plots in one figure.
 
@@ -19,6 +19,7 @@ from .many_trees import plot_consensus, plot_forest, plot_tree_space
 from .shape import plot_shape
 from .support import plot_cumulative_support, plot_split_frequencies
 from .surfaces import plot_partition, plot_surface
+from .survival import plot_survival
 from .tree import plot_leaves, plot_tree
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "plot_shape",
     "plot_split_frequencies",
     "plot_surface",
+    "plot_survival",
     "plot_trace",
     "plot_tree",
     "plot_tree_space",

@@ -40,6 +40,8 @@ class SurvivalLeaf(Leaf):
             for k, column in enumerate(columns)
             if all(is_missing(x) or x in (0, 1) for x in np.asarray(column).tolist())
         ]
+        booleans = [k for k in flags if getattr(columns[k], "dtype", None) == np.bool_]
+        flags = booleans if len(booleans) == 1 else flags
         if len(names) > 2 or len(flags) != 1:
             raise ValueError(
                 f"y has the columns {', '.join(map(repr, names))}; name two of them 'time' and 'event', or give two "
@@ -47,11 +49,16 @@ class SurvivalLeaf(Leaf):
             )
         return [1 - flags[0], flags[0]]
 
-    def resolve(self, target: Target) -> Self:
-        time, event = target.values.T
+    def check_y(self, y: np.ndarray) -> None:
+        """Refuse rows of y (n, 2) whose time is not positive, or whose event is neither 0 nor 1."""
+        time, event = y.T
         refuse_rows(~(time > 0.0), "the time", time, f"{type(self).__name__} needs times > 0.")
         is_flag = (event == 0.0) | (event == 1.0)
         refuse_rows(~is_flag, "the event", event, "give 1 where it was seen, 0 where the time is censored.")
+
+    def resolve(self, target: Target) -> Self:
+        time, event = target.values.T
+        self.check_y(target.values)
         shape = 2.0 / self.k if self.shape is None else self.shape
         if not shape > 1.0 / self.k:
             raise ValueError(f"shape={shape} makes the mean time infinite; give shape > {1.0 / self.k:g}.")
@@ -67,6 +74,26 @@ class SurvivalLeaf(Leaf):
     def _posterior(self, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return shape and rate (m,) of the gamma distribution of lambda in cells with ``stats``."""
         return self.shape + stats[:, 1], self.rate + stats[:, 2]
+
+    def rates(self, stats: np.ndarray) -> Distributions:
+        """Return the posterior of lambda in cells with ``stats`` (m, n_stats). The hazard is ``lambda k t^(k - 1)``."""
+        shape, rate = self._posterior(stats)
+        return Distributions("gamma", shape, np.zeros(len(stats)), 1.0 / rate)
+
+    def survival_given(self, rates: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """Return P(time > t) (n, m) for each lambda (n,) at ``times`` (m,)."""
+        with np.errstate(over="ignore"):
+            return np.exp(-rates[:, None] * times**self.k)
+
+    def mean_survival(self, stats: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """Return P(time > t) (n, m) in cells with ``stats`` (n, n_stats) at ``times`` (m,), lambda integrated out."""
+        shape, rate = self._posterior(stats)
+        with np.errstate(over="ignore"):
+            return np.exp(-shape[:, None] * np.log1p(times**self.k / rate[:, None]))
+
+    def median_given(self, rates: np.ndarray) -> np.ndarray:
+        """Return the median time for each lambda, an array of any shape."""
+        return (math.log(2.0) / rates) ** (1.0 / self.k)
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         seen, total = sums[0], sums[1]

@@ -7,57 +7,21 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from ...core.checks import Seed, check_flag
-from ..protocol import AnyPosterior
 from . import certificate as certificates
 from . import credible, predictive
 from .attributions import Attributions, attributions_of
 from .interactions import interactions_of
+from .new_rows import AnswersAboutNewRows
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class AnswersAboutRows(AnyPosterior):
+class AnswersAboutRows(AnswersAboutNewRows):
     """Methods that take rows; one half of `Posterior`.
 
     If the posterior does not consist of draws and an answer needs some, ``draws`` trees are drawn with ``rng``.
     """
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return predictive class probabilities.
-
-        Parameters
-        ----------
-        X : table of shape (n, p)
-            With the columns of the model; columns of a frame are taken by name. A category not seen in training follows
-            the branch of the majority of the training rows.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-            Columns follow ``model.classes_``.
-
-        Raises
-        ------
-        ValueError
-            If the model is a regression, or X does not have the model's columns.
-        """
-        if self.model.classes_ is None:
-            raise ValueError(f"{type(self.model.leaf).__name__} is a regression; use predict.")
-        return self._values(self.model.columns.numbers(X))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable labels (n,), or predictive means (n,) of a regression; (n, d) for several outputs.
-
-        Raises
-        ------
-        ValueError
-            If X does not fit the model's columns.
-        """
-        values = self._values(self.model.columns.numbers(X))
-        if self.model.classes_ is None:
-            return values[:, 0] if values.shape[1] == 1 else values
-        return self.model.classes_[np.argmax(values, axis=1)]
 
     def predict_quantiles(self, X: Any, q: Any) -> np.ndarray:
         """Return quantiles of a new y, for regressions and counts.

@@ -18,7 +18,7 @@ plots = pt.plots
 LONG = "a $ name that goes on and on, beyond what anybody would call a column, \\frac{1}{2} and more of it " * 2
 OF_DRAWS = ("plot_trace", "plot_ranks", "plot_split_frequencies", "plot_cumulative_support")
 OVER_TWO = ("plot_surface", "plot_partition")
-NAMES = [name for name in plots.__all__ if name not in ("plot_posterior", "plot_ladder")]
+NAMES = [name for name in plots.__all__ if name not in ("plot_posterior", "plot_ladder", "plot_survival")]
 
 
 def draw(name, post, **kwargs):

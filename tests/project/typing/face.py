@@ -37,6 +37,7 @@ from tests.project.typing.face_exact import (
     regressor,
     sequences_and_streams,
     sums_over_graph,
+    survival,
     trees_by_bounds,
     use_any_posterior,
     use_exact_posterior,
@@ -366,6 +367,7 @@ def pictures(post: pt.SampledPosterior, truth: exact.ExactPosterior, ax: Axes, p
     assert_type(plots.plot_leaves(post, tree=post.map_tree(), n_bins=5, output=0), Axes)
     assert_type(plots.plot_shap(post, ROWS, ax, coverage=0.5, max_features=3), Axes)
     assert_type(plots.plot_partial_dependence(post, 0, X=ROWS, individual=2), Axes)
+    assert_type(plots.plot_survival(survival(), ax), Axes)
 
 
 def main() -> None:

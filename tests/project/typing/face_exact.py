@@ -89,6 +89,21 @@ def trees_of_any_posterior(post: pt.Posterior) -> None:
     assert_type(small.table(0.9), pd.DataFrame)
 
 
+def survival() -> pt.Survival:
+    """Answers of a posterior of times to an event."""
+    y = np.column_stack([NUMBERS + 0.5, np.ones(16)])
+    post = exact.solve(pt.TreeModel(X, y, leaf=pt.WeibullGamma(k=2.0)), progress=False)
+    curves = assert_type(post.survival(X, [0.5, 1.0], coverage=0.8), pt.Survival)
+    for array in (curves.times, curves.mean, curves.lower, curves.upper):
+        assert_type(array, Array)
+    assert_type(curves.table(), pd.DataFrame)
+    assert_type(post.median_survival(X, 0.8), pd.DataFrame)
+    check = assert_type(post.survival_calibration(X, y, 2, times=[0.5], coverage=0.8), pt.SurvivalCalibration)
+    assert_type(check.table(), pd.DataFrame)
+    assert_type(check.expected_events, Array)
+    return curves
+
+
 def use_exact_posterior(model: pt.TreeModel) -> exact.ExactPosterior:
     try:
         truth = exact.solve(model, max_cells=1_000_000, progress=False)

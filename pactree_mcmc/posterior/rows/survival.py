@@ -1,0 +1,256 @@
+"""Survival functions of rows, with credible bands, and the comparison with Kaplan-Meier curves.
+
+Given the tree, a row is in one leaf, whose rate lambda has a gamma posterior, and ``S(t) = exp(-lambda t^k)``. S(t)
+is a decreasing function of lambda for each t, so its quantiles over trees and leaf parameters are those of lambda. The
+band of a row therefore contains the whole curve with its probability, not only each point.
+"""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...core.checks import check_count, check_number, is_integer, read_numbers, refuse_other_rows
+from ...model.data import read_y
+from ...model.leaf.survival import SurvivalLeaf
+from ...table.words import figure
+from ...tree.tree import Tree
+from ..trees.paths import conditions_in_words, path_to
+from .predictive import MixtureOverTrees
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ...model import TreeModel
+    from ..protocol import AnyPosterior
+
+BLOCK = 1 << 22
+"""Number of survival probabilities, places times times, that are computed at a time."""
+GRID = 101
+"""Number of times at which curves are drawn."""
+
+
+class Survival(NamedTuple):
+    """Survival functions of rows: P(time > t | x), with credible bands."""
+
+    times: np.ndarray
+    """(m,) the times t."""
+    mean: np.ndarray
+    """(n, m) P(time > t | x), averaged over trees and leaf parameters."""
+    lower: np.ndarray
+    """(n, m) lower end of the credible band."""
+    upper: np.ndarray
+    """(n, m) upper end of the credible band."""
+    coverage: float
+    """Probability of the band of a row."""
+
+    def table(self) -> pd.DataFrame:
+        """Return one line for each row and time: row, time, mean, lower, upper."""
+        import pandas as pd
+
+        n, m = self.mean.shape
+        columns = {name: getattr(self, name).ravel() for name in ("mean", "lower", "upper")}
+        return pd.DataFrame({"row": np.repeat(np.arange(n), m), "time": np.tile(self.times, n), **columns})
+
+
+class SurvivalCalibration(NamedTuple):
+    """Kaplan-Meier curves of groups of rows beside the survival functions of the model."""
+
+    names: list[str]
+    """Name of each group: the conditions of a leaf, or the range of the predicted mean time."""
+    group: np.ndarray
+    """(n,) int64: number of the group of each row."""
+    time: np.ndarray
+    """(n,) the time of each row."""
+    event: np.ndarray
+    """(n,) bool: True if the event was seen, False if the time is censored."""
+    times: np.ndarray
+    """(k,) the times of the table."""
+    grid: np.ndarray
+    """(m,) increasing times of ``expected``, among them ``times``."""
+    expected: np.ndarray
+    """(g, m) survival function of the model, averaged over the rows of each group."""
+    expected_events: np.ndarray
+    """(g,) number of events that the model expects in each group, given the times of its rows."""
+    coverage: float
+    """Coverage of the confidence intervals of the Kaplan-Meier curves."""
+
+    def curve(self, group: int) -> KaplanMeier:
+        """Return the Kaplan-Meier curve of the group with this number."""
+        here = self.group == group
+        return kaplan_meier(self.time[here], self.event[here], self.coverage)
+
+    def table(self) -> pd.DataFrame:
+        """Return one line for each group and time.
+
+        Returns
+        -------
+        DataFrame
+            ``group``; ``rows``, ``events`` and ``expected_events`` of the whole group; ``time``; ``at_risk``, the
+            number of rows whose time is at least this; ``observed``, the Kaplan-Meier estimate, with its confidence
+            interval ``lower`` to ``upper`` (NaN before the first event and where no row is left); ``expected``, the
+            survival function of the model.
+        """
+        import pandas as pd
+
+        lines = []
+        for g, name in enumerate(self.names):
+            here, curve = self.group == g, self.curve(g)
+            for t in self.times.tolist():
+                observed, lower, upper = (float(part) for part in curve.at(t))
+                lines.append(
+                    {
+                        "group": name,
+                        "rows": int(here.sum()),
+                        "events": int(self.event[here].sum()),
+                        "expected_events": float(self.expected_events[g]),
+                        "time": t,
+                        "at_risk": int((self.time[here] >= t).sum()),
+                        "observed": observed,
+                        "lower": lower,
+                        "upper": upper,
+                        "expected": float(self.expected[g, np.searchsorted(self.grid, t)]),
+                    }
+                )
+        return pd.DataFrame(lines)
+
+
+class KaplanMeier(NamedTuple):
+    """The product-limit estimate of a survival function (Kaplan and Meier 1958)."""
+
+    time: np.ndarray
+    """(m,) distinct times of the rows, increasing."""
+    survival: np.ndarray
+    """(m,) estimate from each of these times on."""
+    lower: np.ndarray
+    """(m,) lower end of the confidence interval; NaN if the estimate is 0 or 1."""
+    upper: np.ndarray
+    """(m,) upper end."""
+
+    def at(self, t: float) -> tuple[float, float, float]:
+        """Return estimate, lower and upper end at time t; NaN after the last time, unless the estimate is 0 there."""
+        k = int(np.searchsorted(self.time, t, side="right")) - 1
+        if k < 0:
+            return 1.0, np.nan, np.nan
+        if t > self.time[-1] and self.survival[-1] > 0.0:
+            return np.nan, np.nan, np.nan
+        return self.survival[k], self.lower[k], self.upper[k]
+
+
+def kaplan_meier(time: np.ndarray, event: np.ndarray, coverage: float) -> KaplanMeier:
+    """Return the Kaplan-Meier curve of rows, with pointwise intervals by Greenwood's formula for log(-log S)."""
+    at, place = np.unique(time, return_inverse=True)
+    deaths, leaving = np.bincount(place, event, len(at)), np.bincount(place, minlength=len(at))
+    at_risk = leaving[::-1].cumsum()[::-1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        survival = np.cumprod(1.0 - deaths / at_risk)
+        error = np.sqrt(np.cumsum(deaths / (at_risk * (at_risk - deaths)))) / np.log(survival)
+        reach = NormalDist().inv_cdf(0.5 + coverage / 2.0) * error
+        lower, upper = (survival ** np.exp(sign * reach) for sign in (-1.0, 1.0))
+    inside = (survival > 0.0) & (survival < 1.0)
+    return KaplanMeier(at, survival, np.where(inside, lower, np.nan), np.where(inside, upper, np.nan))
+
+
+def survival_leaf(model: TreeModel) -> SurvivalLeaf:
+    """Return the leaf of a model of times to an event, or refuse any other model."""
+    if not isinstance(model.leaf, SurvivalLeaf):
+        raise ValueError(
+            f"{type(model.leaf).__name__} is not a model of times to an event, so it has no survival function; give "
+            "the model leaf=pt.ExponentialGamma() or pt.WeibullGamma(k), and y with the columns time and event."
+        )
+    return model.leaf
+
+
+def survival_of(post: AnyPosterior, X: Any, times: Any, coverage: float) -> Survival:
+    """Return survival functions of rows with their bands; see `Posterior.survival`."""
+    leaf, times = survival_leaf(post.model), _read_times(times)
+    numbers = post.model.columns.numbers(X)
+    ends = MixtureOverTrees(post, leaf.rates(post._stats_by_place)).interval(numbers, coverage)
+    lower, upper = (leaf.survival_given(ends[:, j], times) for j in (1, 0))
+    return Survival(times, _mean_survival(post, numbers, times), lower, upper, float(coverage))
+
+
+def median_survival_of(post: AnyPosterior, X: Any, coverage: float) -> pd.DataFrame:
+    """Return the median time of rows with its interval; see `Posterior.median_survival`."""
+    import pandas as pd
+
+    leaf, numbers = survival_leaf(post.model), post.model.columns.numbers(X)
+    ends = leaf.median_given(MixtureOverTrees(post, leaf.rates(post._stats_by_place)).interval(numbers, coverage))
+    median = MixtureOverTrees(post).quantiles(numbers, 0.5)
+    return pd.DataFrame({"median": median, "lower": ends[:, 1], "upper": ends[:, 0]})
+
+
+def survival_calibration_of(
+    post: AnyPosterior, X: Any, y: Any, groups: Any, times: Any, coverage: float
+) -> SurvivalCalibration:
+    """Return Kaplan-Meier curves of groups of rows beside the model; see `Posterior.survival_calibration`."""
+    leaf = survival_leaf(post.model)
+    coverage = check_number("coverage", coverage, "a probability 0 < coverage < 1", 1e-15, 1.0 - 1e-15)
+    if not isinstance(groups, Tree):
+        if not is_integer(groups):
+            raise TypeError(
+                f"groups is a {type(groups).__name__}; give a number of groups, or a Tree whose leaves are the groups, "
+                "such as post.map_tree()."
+            )
+        groups = check_count("groups", groups)
+    times = None if times is None else _read_times(times)
+    refuse_other_rows(X=X, y=y)
+    numbers = post.model.columns.numbers(X)
+    if len(numbers) == 0:
+        raise ValueError("X has no rows; give at least one.")
+    y = read_y(y, len(numbers), leaf).astype(np.float64)
+    leaf.check_y(y)
+    time, event = y[:, 0], y[:, 1] == 1.0
+    find_groups = _groups_by_tree if isinstance(groups, Tree) else _groups_by_risk
+    group, names = find_groups(post, numbers, groups)
+    if times is None:
+        times = np.unique(np.quantile(time[event] if event.any() else time, [0.25, 0.5, 0.75]))
+    grid = np.union1d(np.linspace(0.0, time.max(), GRID), times)
+    rows, n = np.bincount(group, minlength=len(names)), len(names)
+    means = _mean_survival(post, numbers, grid)
+    expected = np.array([np.bincount(group, column, n) / rows for column in means.T]).T
+    shape, rate = leaf._posterior(post._stats_by_place)
+    hazard = post._averages(numbers, (shape / rate)[:, None])[:, 0] * time**leaf.k
+    events = np.bincount(group, hazard, n)
+    return SurvivalCalibration(names, group, time, event, times, grid, expected, events, coverage)
+
+
+def _mean_survival(post: AnyPosterior, numbers: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Return P(time > t) (n, m) at rows of numbers."""
+    leaf, stats = survival_leaf(post.model), post._stats_by_place
+    step = max(1, BLOCK // max(len(stats), 1))
+    blocks = [leaf.mean_survival(stats, times[first : first + step]) for first in range(0, len(times), step)]
+    return np.clip(np.hstack([post._averages(numbers, block) for block in blocks]), 0.0, 1.0)
+
+
+def _read_times(times: Any) -> np.ndarray:
+    """Return times (m,) >= 0; a single number is one time."""
+    values = np.atleast_1d(read_numbers("times", times))
+    if values.ndim != 1 or len(values) == 0 or not np.all((values >= 0.0) & np.isfinite(values)):
+        raise ValueError(f"times has shape {values.shape} or entries out of range; give a row of finite times >= 0.")
+    return values
+
+
+def _groups_by_risk(post: AnyPosterior, numbers: np.ndarray, n_groups: int) -> tuple[np.ndarray, list[str]]:
+    """Return groups (n,) of about equal size by the predicted mean time, and their names; equal times stay together."""
+    values, place = np.unique(post._values(numbers)[:, 0], return_inverse=True)
+    size = np.bincount(place)
+    middle = np.cumsum(size) - size / 2.0
+    of_value = np.unique((middle * n_groups / len(numbers)).astype(np.int64), return_inverse=True)[1]
+    ends = [values[of_value == g][[0, -1]].tolist() for g in range(of_value.max() + 1)]
+    names = [" to ".join(dict.fromkeys(figure(end, 3) for end in pair)) for pair in ends]
+    return of_value[place], [f"mean time {name}" for name in names]
+
+
+def _groups_by_tree(post: AnyPosterior, numbers: np.ndarray, tree: Tree) -> tuple[np.ndarray, list[str]]:
+    """Return the leaf of a tree that each row reaches, numbered among the leaves with rows, and their conditions."""
+    if tree.feature.max() >= post.model.n_features:
+        raise ValueError(
+            f"groups is a tree that splits on feature {tree.feature.max()}; the model has {post.model.n_features}."
+        )
+    leaves, group = np.unique(tree.routes().leaves(numbers), return_inverse=True)
+    columns = post.model.columns
+    paths = [[condition for _, condition in path_to(tree.arrays, None, 0, leaf)] for leaf in leaves.tolist()]
+    return group, [conditions_in_words(columns, path) for path in paths]

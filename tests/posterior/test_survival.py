@@ -1,0 +1,249 @@
+"""Survival functions: closed forms, coverage of the truth, Kaplan-Meier curves, forms of y, bad input."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import integrate, stats
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.model.leaf.distributions import Constant
+from pactree_mcmc.posterior.rows.survival import kaplan_meier
+
+N = 60
+RNG = np.random.default_rng(3)
+X = np.column_stack([RNG.integers(0, 5, N), RNG.integers(0, 4, N)]).astype(float)
+PRIOR = {"tree_prior": pt.ChipmanPrior(0.9, 1.0, max_depth=2)}
+LEAVES = {"exponential": pt.ExponentialGamma(3.0, 2.0), "Weibull": pt.WeibullGamma(2.0, shape=3.0, rate=2.0)}
+TIMES = np.array([0.0, 0.3, 0.7, 1.5])
+ROOT = pt.Tree([-1], [0], [0], [0])
+
+
+def censored(rng, time):
+    """Return times and events, censored at independent times."""
+    limit = rng.exponential(2.0 * np.median(time), len(time))
+    return np.column_stack([np.minimum(time, limit), time <= limit])
+
+
+Y = censored(RNG, RNG.exponential(size=N) * (1.0 + 2.0 * (X[:, 0] > 2)))
+
+
+def simulated(leaf, rng):
+    """Return a table from the model, censored, and the rate of each row."""
+    model = pt.TreeModel(X, Y, leaf=leaf, **PRIOR)
+    number = pt.simulate(model, rng=rng)[0].apply(X)
+    rates = np.empty(N)
+    for node in np.unique(number):
+        rates[number == node] = leaf.draw_parameters(rng, np.zeros((1, 4)), model.target)[0]
+    time = leaf.draw_given(rng, [rates], model.target, None)
+    return pt.TreeModel(X, censored(rng, time), leaf=leaf, **PRIOR), rates
+
+
+def coverage_of(leaf, tables):
+    """Return the fraction of true survival probabilities and medians inside 90 % bands, and its error."""
+    rng, inside = np.random.default_rng(1), []
+    for _ in range(tables):
+        model, rates = simulated(leaf, rng)
+        post = exact.solve(model)
+        found, truth = post.survival(X, TIMES[1:]), np.exp(-rates[:, None] * TIMES[1:] ** leaf.k)
+        held = (found.lower <= truth) & (truth <= found.upper)
+        median, ends = leaf.median_given(rates), post.median_survival(X)
+        inside.append([held.mean(), ((ends["lower"] <= median) & (median <= ends["upper"])).mean()])
+        # the band holds the curve at all times or at none
+        assert np.array_equal(held.all(axis=1), held.any(axis=1))
+    return np.mean(inside, axis=0), np.std(inside, axis=0) / np.sqrt(tables)
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_bands_cover_the_truth(name):
+    fraction, error = coverage_of(LEAVES[name], 60)
+    assert np.all(np.abs(fraction - 0.9) < 0.02 + 3.0 * error), (fraction, error)
+
+
+@pytest.mark.planted
+def test_bands_over_trees_alone_are_too_narrow(monkeypatch):
+    """Planted: the rate of a leaf is its posterior mean."""
+    leaf = type(LEAVES["exponential"])
+    monkeypatch.setattr(leaf, "rates", lambda self, stats: Constant(np.divide(*self._posterior(stats))))
+    fraction, error = coverage_of(LEAVES["exponential"], 30)
+    assert np.all(fraction < 0.8 - 3.0 * error)
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_one_leaf_in_closed_form(name):
+    leaf = LEAVES[name]
+    post = pt.posterior_from_trees(pt.TreeModel(X, Y, leaf=leaf, **PRIOR), [ROOT])
+    gamma = stats.gamma(leaf.shape + Y[:, 1].sum(), scale=1.0 / (leaf.rate + (Y[:, 0] ** leaf.k).sum()))
+    found = post.survival(X[:1], TIMES, 0.8)
+    for j, t in enumerate(TIMES):
+
+        def density(rate, t=t):
+            return gamma.pdf(rate) * np.exp(-rate * t**leaf.k)
+
+        assert found.mean[0, j] == pytest.approx(integrate.quad(density, 0.0, 20.0, points=[gamma.mean()])[0], abs=1e-7)
+    assert found.lower[0] == pytest.approx(np.exp(-gamma.ppf(0.9) * TIMES**leaf.k))
+    assert found.upper[0] == pytest.approx(np.exp(-gamma.ppf(0.1) * TIMES**leaf.k))
+    median = post.median_survival(X[:1], 0.8)
+    assert median["lower"][0] == pytest.approx((np.log(2.0) / gamma.ppf(0.9)) ** (1.0 / leaf.k))
+    # the mean curve reaches one half at the median of a new time
+    assert post.survival(X[:1], median["median"][0]).mean[0, 0] == pytest.approx(0.5, abs=1e-9)
+
+
+def test_exact_sampled_and_drawn_times_agree():
+    model = pt.TreeModel(X, Y, leaf=LEAVES["Weibull"], **PRIOR)
+    truth = exact.solve(model)
+    found = truth.survival(X[:5], TIMES)
+    drawn = (truth.sample_predictive(X[:5], 8000, rng=1)[:, :, None] > TIMES).mean(axis=0)
+    assert found.mean == pytest.approx(drawn, abs=0.025)
+    sampled = pt.sample(model, 2000, tune=200, chains=2, rng=1, kernel="local", progress=False).survival(X[:5], TIMES)
+    for name in ("mean", "lower", "upper"):
+        assert getattr(sampled, name) == pytest.approx(getattr(found, name), abs=0.025)
+    assert found.table().columns.tolist() == ["row", "time", "mean", "lower", "upper"]
+    assert len(found.table()) == 20
+
+
+def test_blocks_of_times_change_nothing(monkeypatch):
+    post = exact.solve(pt.TreeModel(X, Y, leaf=LEAVES["exponential"], **PRIOR))
+    whole = post.survival(X, TIMES).mean
+    monkeypatch.setattr("pactree_mcmc.posterior.rows.survival.BLOCK", 1)
+    assert post.survival(X, TIMES).mean == pytest.approx(whole, abs=1e-13)
+
+
+def test_far_times_and_missing_values_and_text():
+    table = pd.DataFrame({"a": np.where(X[:, 0] > 3, np.nan, X[:, 0]), "b": np.where(X[:, 1] > 1, "u", "v"), "c": 1.0})
+    post = exact.solve(pt.TreeModel(table, Y, leaf=pt.WeibullGamma(3.0), missing="branch", **PRIOR))
+    found = post.survival(table.head(1), [0.0, 1e-200, 1e200])
+    assert found.mean.tolist() == [[1.0, 1.0, 0.0]] == found.upper.tolist()
+    check = post.survival_calibration(table, Y, post.map_tree())
+    assert check.table()["rows"].iloc[::3].sum() == N
+
+
+@pytest.mark.filterwarnings("ignore:The confidence interval is undefined")
+def test_kaplan_meier_is_that_of_scipy():
+    rng = np.random.default_rng(2)
+    time, event = censored(rng, rng.exponential(size=50)).T
+    time, event = np.round(time, 1) + 0.1, event == 1.0
+    curve = kaplan_meier(time, event, 0.9)
+    wanted = stats.ecdf(stats.CensoredData.right_censored(time, ~event)).sf
+    ends = wanted.confidence_interval(0.9, method="log-log")
+    assert curve.time == pytest.approx(wanted.quantiles)
+    assert curve.survival == pytest.approx(wanted.probabilities)
+    inside = ~np.isnan(curve.lower)
+    assert inside.sum() > 10
+    assert curve.lower[inside] == pytest.approx(ends.low.probabilities[inside])
+    assert curve.upper[inside] == pytest.approx(ends.high.probabilities[inside])
+
+
+def test_kaplan_meier_by_hand():
+    curve = kaplan_meier(np.array([1.0, 2.0, 2.0, 3.0]), np.array([True, True, False, False]), 0.9)
+    assert curve.survival.tolist() == pytest.approx([3 / 4, 3 / 4 * 2 / 3, 1 / 2])
+    assert curve.at(0.5)[0] == 1.0
+    assert curve.at(2.5)[0] == pytest.approx(0.5)
+    assert np.isnan(curve.at(3.5)[0])
+    assert kaplan_meier(np.ones(2), np.ones(2, dtype=bool), 0.9).at(5.0)[0] == 0.0
+
+
+def test_calibration_of_data_from_the_model():
+    """Over tables from the model the events add up to those expected, and 90 % intervals hold the model's curve."""
+    rng, counts, inside = np.random.default_rng(4), np.zeros(2), []
+    for _ in range(40):
+        model, rates = simulated(LEAVES["exponential"], rng)
+        y = censored(rng, rng.exponential(size=N) / rates)  # held-out rows with the same rates
+        table = exact.solve(model).survival_calibration(X, y, 3, times=[0.2, 0.5]).table()
+        each = table.drop_duplicates("group")
+        counts += [each["events"].sum(), each["expected_events"].sum()]
+        known = table.dropna()
+        inside += ((known["lower"] <= known["expected"]) & (known["expected"] <= known["upper"])).tolist()
+    assert counts[0] == pytest.approx(counts[1], rel=0.08)
+    assert 0.75 < np.mean(inside) < 0.95
+
+
+def test_calibration_shows_a_wrong_model():
+    """A model that sees a tenth of the times expects far fewer events than there are on the whole ones."""
+    post = exact.solve(pt.TreeModel(X, Y * [10.0, 1.0], leaf=pt.ExponentialGamma(), **PRIOR))
+    check = post.survival_calibration(X, Y, 2)
+    assert (check.table()["expected"] > check.table()["upper"]).mean() > 0.8
+    assert check.expected_events.sum() < 0.2 * Y[:, 1].sum()
+
+
+def test_groups():
+    post = exact.solve(pt.TreeModel(X, Y, leaf=pt.ExponentialGamma(), **PRIOR))
+    check = post.survival_calibration(X, Y, 4)
+    assert len(check.names) <= 4
+    assert all(name.startswith("mean time") for name in check.names)
+    means = [post.predict(X)[check.group == g] for g in range(len(check.names))]
+    assert all(a.max() < b.min() for a, b in zip(means, means[1:], strict=False))
+    stump = pt.Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0])
+    assert post.survival_calibration(X, Y, stump).names == ["x0 <= 2.5", "x0 > 2.5"]
+    one = post.survival_calibration(X[:1], Y[:1], 4)
+    assert one.table()["rows"].tolist() == [1]
+
+
+def test_forms_of_y_are_the_same():
+    wanted = exact.solve(pt.TreeModel(X, Y, leaf=pt.ExponentialGamma(), **PRIOR))
+    time, event = Y[:, 0], Y[:, 1] == 1.0
+    records = np.array(list(zip(event, time, strict=True)), dtype=[("cens", "?"), ("days", "<f8")])
+    forms = [
+        pd.DataFrame({"event": event, "time": time}),
+        pd.DataFrame({"dead": event, "days": time}),
+        pd.DataFrame({"id": np.arange(N), "Event": event.astype(int), "Time": time}),
+        records,
+    ]
+    for y in forms:
+        post = exact.solve(pt.TreeModel(X, y, leaf=pt.ExponentialGamma(), **PRIOR))
+        assert post.log_evidence == pytest.approx(wanted.log_evidence)
+        assert post.survival_calibration(X, y, 2).table().equals(wanted.survival_calibration(X, Y, 2).table())
+
+
+def test_times_that_are_all_whole_are_told_from_events_of_records():
+    """scikit-survival's Boolean field is the event even if all times are 1."""
+    records = np.array([(True, 1.0), (False, 1.0)] * 4, dtype=[("status", "?"), ("time_", "<f8")])
+    model = pt.TreeModel(X[:8], records, leaf=pt.ExponentialGamma(), **PRIOR)
+    assert model.target.values[:, 0].tolist() == [1.0] * 8
+
+
+def test_pictures():
+    post = exact.solve(pt.TreeModel(X, Y, leaf=pt.ExponentialGamma(), **PRIOR))
+    ax = pt.plots.plot_survival(post.survival(X[:3], np.linspace(0.0, 3.0, 20)))
+    assert len(ax.collections) == 3
+    check = post.survival_calibration(X, Y, 2)
+    ax = pt.plots.plot_survival(check, plt.subplots()[1])
+    ticks = [line for line in ax.lines if line.get_marker() == "|" and len(line.get_xdata())]
+    assert sum(len(line.get_xdata()) for line in ticks) == len(np.unique(Y[Y[:, 1] == 0.0, 0]))
+    assert "censored" in [text.get_text() for text in ax.get_legend().get_texts()]
+    with pytest.raises(TypeError, match="survival_calibration"):
+        pt.plots.plot_survival(post)
+    assert pt.plots.plot_survival(post.survival(np.repeat(X[:1], 9, axis=0), 1.0)).get_title() == "the first 8 of 9"
+    plt.close("all")
+
+
+def test_refused():
+    post = exact.solve(pt.TreeModel(X, Y, leaf=pt.ExponentialGamma(), **PRIOR))
+    other = exact.solve(pt.TreeModel(X, Y[:, 0], **PRIOR))
+    for ask in (
+        lambda p: p.survival(X, TIMES),
+        lambda p: p.median_survival(X),
+        lambda p: p.survival_calibration(X, Y),
+    ):
+        with pytest.raises(ValueError, match=r"NormalInverseGamma is not a model of times.*ExponentialGamma"):
+            ask(other)
+    for times in (-1.0, [np.nan], [], [[1.0]], "soon"):
+        with pytest.raises(ValueError, match="times"):
+            post.survival(X, times)
+    with pytest.raises(ValueError, match="coverage"):
+        post.survival(X, TIMES, 1.0)
+    with pytest.raises(ValueError, match="coverage"):
+        post.survival_calibration(X, Y, coverage=2.0)
+    with pytest.raises(ValueError, match="groups"):
+        post.survival_calibration(X, Y, 0)
+    with pytest.raises(TypeError, match="groups"):
+        post.survival_calibration(X, Y, "a lot")
+    with pytest.raises(ValueError, match="splits on feature 5"):
+        post.survival_calibration(X, Y, pt.Tree([5, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0]))
+    with pytest.raises(ValueError, match="needs times > 0"):
+        post.survival_calibration(X, Y * [0.0, 1.0])
+    with pytest.raises(ValueError, match="60 rows and y has 3"):
+        post.survival_calibration(X, Y[:3])
+    with pytest.raises(ValueError, match="no rows"):
+        post.survival_calibration(X[:0], Y[:0])
