@@ -48,6 +48,9 @@ class Columns:
         above.
     kinds : tuple of Kind
         The kind of data of each ordered feature; () if all are numbers.
+    ranges : ndarray of shape (p, 2), or None
+        Smallest and largest training value of each ordered feature, NaN for a nominal one; None in files of earlier
+        releases.
     """
 
     names: tuple[str, ...]
@@ -56,6 +59,7 @@ class Columns:
     branches: bool = False
     twins: tuple[int, ...] = ()
     kinds: tuple[Kind, ...] = ()
+    ranges: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         # files of earlier releases hold the names of the kinds
@@ -157,7 +161,7 @@ class Columns:
             infinity, unknown levels, or another kind of data than the model; the message names all of these columns.
         """
         table = Table(X)
-        places = self._places(table)
+        places = self.places(table)
         array, plain = table.array, not self.is_nominal.any() and self.is_plain
         if array is not None and plain and array.dtype == np.float64 and np.isfinite(array).all():
             return np.ascontiguousarray(array)
@@ -173,7 +177,7 @@ class Columns:
         for_each_column([partial(read, k) for k in range(self.n_features)])
         return out
 
-    def _places(self, table: Table) -> list[int]:
+    def places(self, table: Table) -> list[int]:
         """Return the place of each feature in another table, by name if both have names."""
         if self.named and table.names is not None:
             missing = [name for name in self.names if name not in table.names]
@@ -209,21 +213,24 @@ def learn_columns(table: Table, nominal: Any, missing: str = "error") -> Columns
     chosen = _nominal_indices(nominal, names)
     branches, by_name = missing == "branch", table.names is not None
     if not chosen and table.array is not None and table.array.dtype.kind == "f" and np.isfinite(table.array).all():
-        return Columns(names, by_name, (None,) * len(names), branches)
+        ends = np.column_stack([table.array.min(axis=0), table.array.max(axis=0)]).astype(np.float64)
+        return Columns(names, by_name, (None,) * len(names), branches, ranges=ends)
 
-    def learn(k: int) -> tuple[np.ndarray | None, Kind, bool]:
+    def learn(k: int) -> tuple[np.ndarray | None, Kind, bool, tuple[float, float]]:
         raw = table.column(k)
         if k in chosen or (levels_of(raw) is None and (_is_categorical(raw) or _holds_text(raw))):
-            return _learn_categories(raw, names[k], branches), NUMBER, False
+            return _learn_categories(raw, names[k], branches), NUMBER, False, (np.nan, np.nan)
         values, kind = read_ordered(raw, names[k], branches)
         gaps = np.isnan(values)
         if gaps.all():
             raise ValueError(f"column {names[k]!r} has no value at all; drop it.")
-        return None, kind, bool(gaps.any())
+        return None, kind, bool(gaps.any()), (float(np.nanmin(values)), float(np.nanmax(values)))
 
-    categories, kinds, lacking = zip(*for_each_column([partial(learn, k) for k in range(len(names))]), strict=True)
+    learnt = for_each_column([partial(learn, k) for k in range(len(names))])
+    categories, kinds, lacking, ranges = zip(*learnt, strict=True)
     twins = tuple(k for k, lacks in enumerate(lacking) if lacks)
-    return Columns(names, by_name, categories, branches, twins, () if set(kinds) == {NUMBER} else kinds)
+    kinds = () if set(kinds) == {NUMBER} else kinds
+    return Columns(names, by_name, categories, branches, twins, kinds, np.array(ranges))
 
 
 def _learn_categories(raw: Any, name: str, may_lack: bool) -> np.ndarray:

@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ...model import DirichletMultinomial, NormalInverseGamma
+from ...posterior.rows.decisions import decide
 from ...posterior.rows.predictive import MixtureOverTrees
 from ...table.validation import read_column
 from .base import BayesianTree, Rows
@@ -151,9 +152,13 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
             return np.ones((len(numbers), 1))
         return self.posterior_._values(numbers)
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable labels (n,)."""
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+    def predict(self, X: Any, costs: Any = None) -> np.ndarray:
+        """Return the labels (n,) of least expected cost, or, without ``costs``, the most probable ones.
+
+        ``costs`` (K, K) are those of `Posterior.predict`: entry i, j is the cost of deciding class j if the class is i,
+        in the order of ``classes_``, or a DataFrame with the classes as index and columns.
+        """
+        return decide(self.classes_, self.predict_proba(X), costs)
 
 
 class BayesianTreeRegressor(RegressorMixin, BayesianTree):

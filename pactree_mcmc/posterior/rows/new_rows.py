@@ -8,6 +8,8 @@ import numpy as np
 
 from ..protocol import AnyPosterior
 from . import survival as survivals
+from .decisions import decide, refuse_costs
+from .novelty import novelty_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,18 +41,85 @@ class AnswersAboutNewRows(AnyPosterior):
             raise ValueError(f"{type(self.model.leaf).__name__} is a regression; use predict.")
         return self._values(self.model.columns.numbers(X))
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable labels (n,), or predictive means (n,) of a regression; (n, d) for several outputs.
+    def predict(self, X: Any, *, costs: Any = None) -> np.ndarray:
+        """Return labels, or the predictive means of a regression.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As the model's.
+        costs : array of shape (K, K), or DataFrame, optional
+            Entry i, j is the cost of deciding class j if the class is i. An array is in the order of
+            ``model.classes_``; the index of a frame has the classes, and its columns the decisions, in any order.
+            Default: 1 for an error, 0 for the class itself.
+
+        Returns
+        -------
+        ndarray of shape (n,); (n, d) for the means of several outputs
+            Labels of least expected cost; without ``costs`` the most probable ones. Of equal ones the first.
 
         Raises
         ------
         ValueError
-            If X does not fit the model's columns.
+            If X does not fit the model's columns, ``costs`` does not fit the classes, or the model is a regression and
+            has ``costs``.
+
+        Examples
+        --------
+        A miss that costs ten times as much as a false alarm:
+
+        >>> import pactree_mcmc as pt
+        >>> model = pt.TreeModel([[0.0]] * 8, ["sick", "well", "well", "well"] * 2)
+        >>> post = pt.posterior_from_trees(model, [pt.Tree([-1], [0], [0], [0])])
+        >>> str(post.predict([[0.0]])[0]), str(post.predict([[0.0]], costs=[[0, 10], [1, 0]])[0])
+        ('well', 'sick')
         """
+        if self.model.classes_ is None:
+            refuse_costs(self.model.leaf, costs)
         values = self._values(self.model.columns.numbers(X))
         if self.model.classes_ is None:
             return values[:, 0] if values.shape[1] == 1 else values
-        return self.model.classes_[np.argmax(values, axis=1)]
+        return decide(self.model.classes_, values, costs)
+
+    def novelty(self, X: Any) -> pd.DataFrame:
+        """Return the values of rows that the training rows do not have: out of range, unseen or missing.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            With the columns of the model. Missing values are allowed, even if the model does not predict them.
+
+        Returns
+        -------
+        DataFrame
+            One line for each such value, sorted by row: ``row``, its number in X; ``feature``; ``value``; ``reason``:
+            below the smallest or above the largest training value, a category that is not in the training rows, or
+            missing although the feature has no missing value in them. Empty if there is none.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the model's columns, or the model is from a file that does not have the ranges.
+
+        Notes
+        -----
+        A tree is constant beyond its outermost thresholds, so it predicts a value out of range as the nearest one that
+        it knows. An unseen category, and a missing value of a feature without missing values, follows the branch with
+        more training rows. The ranges are those of all training rows, also of rows with weight 0. Features are looked
+        at one by one: a combination of values that no training row has is not reported. O(n p).
+
+        Examples
+        --------
+        >>> import pandas as pd, pactree_mcmc as pt
+        >>> X = pd.DataFrame({"age": [20.0, 30.0, 40.0, 50.0], "group": ["a", "b", "a", "b"]})
+        >>> post = pt.posterior_from_trees(pt.TreeModel(X, [0, 0, 1, 1]), [pt.Tree([-1], [0], [0], [0])])
+        >>> new = pd.DataFrame({"age": [35.0, 90.0], "group": ["c", "a"]})
+        >>> print(post.novelty(new).to_string(index=False))
+         row feature value                             reason
+           0   group     c  category not in the training rows
+           1     age  90.0 above the largest training value, 50
+        """
+        return novelty_of(self.model, X)
 
     def survival(self, X: Any, times: Any, coverage: float = 0.9) -> survivals.Survival:
         """Return survival functions P(time > t | x), with credible bands over trees and leaf parameters.

@@ -89,6 +89,12 @@ def trees_of_any_posterior(post: pt.Posterior) -> None:
     assert_type(small.table(0.9), pd.DataFrame)
 
 
+def rows_to_decide(post: pt.Posterior) -> None:
+    """Answers about rows of a posterior of two classes."""
+    assert_type(post.predict(X, costs=[[0.0, 5.0], [1.0, 0.0]]), Array)
+    assert_type(post.novelty(X), pd.DataFrame)
+
+
 def survival() -> pt.Survival:
     """Answers of a posterior of times to an event."""
     y = np.column_stack([NUMBERS + 0.5, np.ones(16)])
