@@ -216,9 +216,10 @@ BY_POINT: dict[type, Callable[[Any, np.ndarray], np.ndarray]] = {
     PoissonGamma: _poisson,
     NegativeBinomialBeta: lambda model, s: _failures(s[:, 3], s[:, 1] * model.leaf.dispersion, s[:, 2]),
     BetaBinomial: lambda model, s: _failures(s[:, 3], s[:, 1], s[:, 2]),
-    ExponentialGamma: lambda model, s: _times(s[:, 1], s[:, 2]),
+    ExponentialGamma: lambda model, s: _times(s[:, 1], s[:, 2]) + s[:, 3:].sum(axis=1),
     WeibullGamma: lambda model, s: (
-        _times(s[:, 1], s[:, 2]) + s[:, 1] * np.log(model.leaf.k) + (model.leaf.k - 1.0) * s[:, 3]
+        _times(s[:, 1], s[:, 2])
+        + (s[:, 1] * np.log(model.leaf.k) + (model.leaf.k - 1.0) * s[:, 3] + s[:, 4:].sum(axis=1))
     ),
     GammaGamma: lambda model, s: (
         _times(s[:, 1] * model.leaf.k, s[:, 2]) + (model.leaf.k - 1.0) * s[:, 3] - s[:, 1] * gammaln(model.leaf.k)

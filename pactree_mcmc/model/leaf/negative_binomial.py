@@ -13,8 +13,9 @@ from numpy.random import Generator
 from ...core.compile.address import by_address
 from ...core.special import gammaln, loggamma, psi, zeta
 from ...files.encoding import kept
-from .base import Draws, Leaf, refuse_rows
+from .base import Draws, refuse_rows
 from .distributions import Distributions, count_bracket, draw_poisson
+from .exposure import ExposedLeaf
 from .gamma import FAR, HALF_LOG_TWO_PI, log_gamma_ratio, stirling_rest
 from .target import Target
 
@@ -42,7 +43,7 @@ def negative_binomial_score(s: Any, n: int, params: Any) -> float:
 
 @kept
 @dataclass(frozen=True, eq=False)
-class NegativeBinomialBeta(Leaf):
+class NegativeBinomialBeta(ExposedLeaf):
     """Counts of known dispersion r: negative binomial with ``p ~ Beta(a, b)`` integrated out.
 
     For overdispersed counts: at mean m their variance is ``m + m^2 / r``; as r grows they become Poisson. The
@@ -60,6 +61,9 @@ class NegativeBinomialBeta(Leaf):
     a, b : float, optional
         ``a`` > 1, so that the mean is finite. By default set from the data: ``a = 3`` and ``b = (a - 1) * mean(y) /
         r``, so that the prior mean is the mean of y.
+    exposure : array of shape (n,), optional
+        Factor of the dispersion of each row, > 0, so that mean and variance of its count are proportional to it, as if
+        the row were the sum of so many rows; its log is called the offset. Default: 1. Predictions are for exposure 1.
 
     Raises
     ------
@@ -75,6 +79,7 @@ class NegativeBinomialBeta(Leaf):
     dispersion: float = 1.0
     a: float | None = None
     b: float | None = None
+    exposure: Any = None
     positive = ("dispersion", "a", "b")
     score_parameters = ("a", "b", "dispersion")
     compiled_score = staticmethod(negative_binomial_score)
@@ -85,12 +90,17 @@ class NegativeBinomialBeta(Leaf):
         a = 3.0 if self.a is None else self.a
         if not a > 1.0:
             raise ValueError(f"a={a} makes the mean of y infinite; give a > 1.")
-        mean = target.center if target.center > 0.0 else 1.0
+        self.check_exposure(target)
+        mean = target.center if self.exposure is None else float(target.weights @ y / (target.weights @ self.exposure))
+        mean = mean if mean > 0.0 else 1.0
         return self.with_defaults(a=a, b=(a - 1.0) * mean / self.dispersion)
 
     def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
-        log_choices = gammaln(y + self.dispersion) - gammaln(self.dispersion) - gammaln(y + 1.0)
-        return np.ones(len(y)), y, log_choices
+        if self.exposure is None:
+            return np.ones(len(y)), y, gammaln(y + self.dispersion) - gammaln(self.dispersion) - gammaln(y + 1.0)
+        exposure = self.exposures(target)
+        r = self.dispersion * exposure
+        return exposure, y, gammaln(y + r) - gammaln(r) - gammaln(y + 1.0)
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         n, total, log_choices = sums
@@ -119,7 +129,8 @@ class NegativeBinomialBeta(Leaf):
         return (rng.gamma(b) / rng.gamma(a),)
 
     def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
-        return draw_poisson(rng, rng.gamma(self.dispersion, size=len(parameters[0])) * parameters[0])
+        r = self.dispersion * (1.0 if rows is None else self.exposures(target)[rows])
+        return draw_poisson(rng, rng.gamma(r, size=len(parameters[0])) * parameters[0])
 
 
 class BetaNegativeBinomial(Distributions):

@@ -16,15 +16,16 @@ from ...core.special import gammaln
 from ...files.encoding import kept
 from ...table.words import count_text, figure, figures
 from . import codes
-from .base import Draws, Leaf, check_positive, refuse_rows
+from .base import Draws, refuse_rows
 from .distributions import Distributions, NegativeBinomial, draw_poisson
+from .exposure import ExposedLeaf
 from .gamma import HALF_LOG_TWO_PI, divergence, scalar_divergence, scalar_stirling_rest, stirling_rest
 from .target import Target
 
 
 @kept
 @dataclass(frozen=True, eq=False)
-class PoissonGamma(Leaf):
+class PoissonGamma(ExposedLeaf):
     """Counts y with rate ``lambda ~ Gamma(shape, rate)`` times the exposure, integrated out.
 
     Predicts the posterior mean rate per unit of exposure.
@@ -54,17 +55,11 @@ class PoissonGamma(Leaf):
 
     positive = ("shape", "rate")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.exposure is not None:
-            check_positive("exposure", self.exposure, entries=True)
-
     def resolve(self, target: Target) -> Self:
         y = target.values
         refuse_rows((y < 0) | (y != np.floor(y)), "y", y, "PoissonGamma needs counts 0, 1, 2, ...")
-        if self.exposure is not None and np.shape(self.exposure) != (len(y),):
-            raise ValueError(f"exposure has shape {np.shape(self.exposure)}; y has {len(y)} rows: one each.")
-        total, exposed = float((target.weights * y).sum()), float((target.weights * self._exposure(target)).sum())
+        self.check_exposure(target)
+        total, exposed = float((target.weights * y).sum()), float((target.weights * self.exposures(target)).sum())
         shape = 1.0 if self.shape is None else self.shape
         return self.with_defaults(shape=shape, rate=shape * exposed / total if total > 0 and exposed > 0 else shape)
 
@@ -82,15 +77,12 @@ class PoissonGamma(Leaf):
             )
         ]
 
-    def _exposure(self, target: Target) -> np.ndarray:
-        return np.ones(len(target.values)) if self.exposure is None else np.asarray(self.exposure, dtype=np.float64)
-
     def _reference(self, target: Target) -> float:
         """A rate close to all counts, at which their densities are taken; 0 if counts are not close to each other.
 
         Large counts have scores much smaller than the log factorials in them.
         """
-        y, e = target.values, self._exposure(target)
+        y, e = target.values, self.exposures(target)
         fraction = target.weights * e
         if not fraction.sum() > 0.0:
             return 0.0
@@ -102,7 +94,7 @@ class PoissonGamma(Leaf):
         return 3
 
     def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
-        e, reference = self._exposure(target), self._reference(target)
+        e, reference = self.exposures(target), self._reference(target)
         if reference > 0.0:
             some = np.maximum(y, 1.0)
             peak = np.where(y > 0.0, -HALF_LOG_TWO_PI - 0.5 * np.log(some) - stirling_rest(some), 0.0)
@@ -111,7 +103,7 @@ class PoissonGamma(Leaf):
 
     def moments(self, target: Target) -> tuple[np.ndarray | None, np.ndarray]:
         weight, sums = super().moments(target)
-        return weight if self.exposure is None else target.weights * self._exposure(target), sums
+        return weight if self.exposure is None else target.weights * self.exposures(target), sums
 
     def params(self, target: Target) -> np.ndarray:
         reference = self._reference(target)
@@ -135,7 +127,7 @@ class PoissonGamma(Leaf):
         return ((self.shape + stats[:, 1]) / (self.rate + stats[:, 0]))[:, None]
 
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
-        shape, rate, e = self.shape + stats[:, 1], self.rate + stats[:, 0], self._exposure(target)
+        shape, rate, e = self.shape + stats[:, 1], self.rate + stats[:, 0], self.exposures(target)
         count = weight * y
         per_rate, some = (shape + count) / (rate + weight * e), np.maximum(y, 1.0)
         peak = np.where(y > 0.0, HALF_LOG_TWO_PI + 0.5 * np.log(some) + stirling_rest(some), 0.0)
@@ -153,7 +145,7 @@ class PoissonGamma(Leaf):
         return (rng.gamma(self.shape + stats[:, 1]) / (self.rate + stats[:, 0]),)
 
     def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
-        return draw_poisson(rng, parameters[0] * (1.0 if rows is None else self._exposure(target)[rows]))
+        return draw_poisson(rng, parameters[0] * (1.0 if rows is None else self.exposures(target)[rows]))
 
 
 @jit

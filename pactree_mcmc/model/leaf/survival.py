@@ -16,13 +16,14 @@ from ...core.special import gammaln
 from ...files.encoding import kept
 from ...table.labels import is_missing
 from ...table.words import count_text, figure, figures
-from .base import Draws, Leaf, refuse_rows
+from .base import Draws, refuse_rows
 from .distributions import Distributions
+from .exposure import ExposedLeaf
 from .gamma import log_gamma_ratio
 from .target import LEAST_VARIANCE, Target
 
 
-class SurvivalLeaf(Leaf):
+class SurvivalLeaf(ExposedLeaf):
     """Leaf models of possibly censored times whose power ``k`` has an exponential distribution."""
 
     y_columns = 2
@@ -59,11 +60,13 @@ class SurvivalLeaf(Leaf):
     def resolve(self, target: Target) -> Self:
         time, event = target.values.T
         self.check_y(target.values)
+        self.check_exposure(target)
         shape = 2.0 / self.k if self.shape is None else self.shape
         if not shape > 1.0 / self.k:
             raise ValueError(f"shape={shape} makes the mean time infinite; give shape > {1.0 / self.k:g}.")
         with np.errstate(over="ignore"):
-            total, seen = float(target.weights @ time**self.k), float(target.weights @ event)
+            at_risk = self.exposures(target) * time**self.k
+            total, seen = float(target.weights @ at_risk), float(target.weights @ event)
         if not np.isfinite(total):
             raise ValueError(f"y is too large: its times to the power k={self.k:g} overflow; rescale y.")
         if self.rate is None and total < LEAST_VARIANCE and target.weights.any():
@@ -74,6 +77,14 @@ class SurvivalLeaf(Leaf):
     def _posterior(self, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return shape and rate (m,) of the gamma distribution of lambda in cells with ``stats``."""
         return self.shape + stats[:, 1], self.rate + stats[:, 2]
+
+    def _with_offset(self, sums: Sequence[np.ndarray], event: np.ndarray) -> Sequence[np.ndarray]:
+        """Return the statistics of rows; if there are exposures, with the log exposures of the events as last one."""
+        return sums if self.exposure is None else (*sums, event * np.log(self.exposure))
+
+    def at_exposure(self, values: np.ndarray, exposure: np.ndarray) -> np.ndarray:
+        # the exposure is a factor of the rate, and the mean time a power of the rate
+        return values * (exposure ** (-1.0 / self.k))[:, None]
 
     def rates(self, stats: np.ndarray) -> Distributions:
         """Return the posterior of lambda in cells with ``stats`` (m, n_stats). The hazard is ``lambda k t^(k - 1)``."""
@@ -109,7 +120,8 @@ class SurvivalLeaf(Leaf):
     def words(self, stats: np.ndarray, target: Target) -> list[str] | None:
         means, sums = figures(self.value(stats, target)[:, 0].tolist(), 4), stats[:, 1:3].tolist()
         # the sum of another power of the times is not the time at risk
-        at_risk = [f", time at risk {figure(total, 4)}" if self.k == 1.0 else "" for _, total in sums]
+        is_time = self.k == 1.0 and self.exposure is None
+        at_risk = [f", time at risk {figure(total, 4)}" if is_time else "" for _, total in sums]
         return [
             f"mean {mean}, {count_text(events, 'event')}{more}"
             for mean, (events, _), more in zip(means, sums, at_risk, strict=True)
@@ -134,7 +146,8 @@ class SurvivalLeaf(Leaf):
         return (rng.gamma(shape) / rate,)
 
     def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
-        return (rng.exponential(size=len(parameters[0])) / parameters[0]) ** (1.0 / self.k)
+        rate = parameters[0] * (1.0 if rows is None else self.exposures(target)[rows])
+        return (rng.exponential(size=len(rate)) / rate) ** (1.0 / self.k)
 
     def draw_y(self, rng: Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: Any) -> np.ndarray:
         time = self.draw(rng, stats, leaf, target, rows)
@@ -143,9 +156,10 @@ class SurvivalLeaf(Leaf):
 
 @by_address
 def exponential_score(s: Any, n: int, params: Any) -> float:
-    """Return the score. ``s``: events, total time; ``params``: shape, rate."""
+    """Return the score. ``s``: events, total time, if exposures are given the sum of log e; ``params``: shape, rate."""
     shape, rate = params[0], params[1]
-    return lgamma(shape + s[0]) - lgamma(shape) - shape * log1p(s[1] / rate) - s[0] * log(rate + s[1])
+    gamma = lgamma(shape + s[0]) - lgamma(shape) - shape * log1p(s[1] / rate) - s[0] * log(rate + s[1])
+    return gamma + s[2] if n > 2 else gamma
 
 
 @kept
@@ -167,6 +181,9 @@ class ExponentialGamma(SurvivalLeaf):
     shape, rate : float, optional
         ``shape`` > 1, so that the mean time is finite. By default set from the data: ``shape = 2`` and ``rate = shape *
         (total time per event)``, so that the prior mean of the rate is the rate of all rows.
+    exposure : array of shape (n,), optional
+        Factor of the hazard of each row, > 0, such as its known relative risk; its log is called the offset. Default:
+        1. Predictions are for exposure 1.
 
     Raises
     ------
@@ -190,20 +207,28 @@ class ExponentialGamma(SurvivalLeaf):
 
     shape: float | None = None
     rate: float | None = None
+    exposure: Any = None
     positive = score_parameters = ("shape", "rate")
     compiled_score = staticmethod(exponential_score)
 
     def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
         time, event = y.T
-        return event, time
+        return self._with_offset((event, self.exposures(target) * time), event)
+
+    def plain_score(self, sums: np.ndarray, target: Target) -> float:
+        return super().plain_score(sums, target) + float(sums[2:].sum())
 
 
 @by_address
 def weibull_score(s: Any, n: int, params: Any) -> float:
-    """Return the score. ``s``: events, sum of t^k, sum of log t over the events; ``params``: shape, rate, k."""
+    """Return the score; ``params``: shape, rate, k.
+
+    ``s``: events, sum of t^k, sum of log t over the events, if exposures are given the sum of log e over the events.
+    """
     shape, rate, k = params[0], params[1], params[2]
     gamma = lgamma(shape + s[0]) - lgamma(shape) - shape * log1p(s[1] / rate) - s[0] * log(rate + s[1])
-    return gamma + s[0] * log(k) + (k - 1.0) * s[2]
+    score = gamma + s[0] * log(k) + (k - 1.0) * s[2]
+    return score + s[3] if n > 3 else score
 
 
 @kept
@@ -228,6 +253,9 @@ class WeibullGamma(SurvivalLeaf):
     shape, rate : float, optional
         ``shape`` > 1 / k, so that the mean time is finite. By default set from the data: ``shape = 2 / k`` and ``rate =
         shape * (total of t^k per event)``.
+    exposure : array of shape (n,), optional
+        Factor of the hazard of each row, > 0, such as its known relative risk; its log is called the offset. Default:
+        1. Predictions are for exposure 1.
 
     Raises
     ------
@@ -243,13 +271,16 @@ class WeibullGamma(SurvivalLeaf):
     k: float = 1.0
     shape: float | None = None
     rate: float | None = None
+    exposure: Any = None
     positive = ("k", "shape", "rate")
     score_parameters = ("shape", "rate", "k")
     compiled_score = staticmethod(weibull_score)
 
     def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
         time, event = y.T
-        return event, time**self.k, event * np.log(time)
+        sums = event, self.exposures(target) * time**self.k, event * np.log(time)
+        return self._with_offset(sums, event)
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
-        return super().plain_score(sums, target) + float(sums[0] * np.log(self.k) + (self.k - 1.0) * sums[2])
+        more = sums[0] * np.log(self.k) + (self.k - 1.0) * sums[2] + sums[3:].sum()
+        return super().plain_score(sums, target) + float(more)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...model.leaf.exposure import predict_at_exposure
 from ..protocol import AnyPosterior
 from . import survival as survivals
 from .decisions import decide, refuse_costs
@@ -41,7 +42,7 @@ class AnswersAboutNewRows(AnyPosterior):
             raise ValueError(f"{type(self.model.leaf).__name__} is a regression; use predict.")
         return self._values(self.model.columns.numbers(X))
 
-    def predict(self, X: Any, *, costs: Any = None) -> np.ndarray:
+    def predict(self, X: Any, *, costs: Any = None, exposure: Any = None) -> np.ndarray:
         """Return labels, or the predictive means of a regression.
 
         Parameters
@@ -52,6 +53,8 @@ class AnswersAboutNewRows(AnyPosterior):
             Entry i, j is the cost of deciding class j if the class is i. An array is in the order of
             ``model.classes_``; the index of a frame has the classes, and its columns the decisions, in any order.
             Default: 1 for an error, 0 for the class itself.
+        exposure : float, or array of shape (n,), optional
+            Exposure of each row, > 0, for counts and times; default 1. It multiplies the mean count, or the hazard.
 
         Returns
         -------
@@ -61,8 +64,8 @@ class AnswersAboutNewRows(AnyPosterior):
         Raises
         ------
         ValueError
-            If X does not fit the model's columns, ``costs`` does not fit the classes, or the model is a regression and
-            has ``costs``.
+            If X does not fit the model's columns, ``costs`` does not fit the classes or is given to a regression, or
+            ``exposure`` is out of range or given to a leaf that has none.
 
         Examples
         --------
@@ -77,6 +80,8 @@ class AnswersAboutNewRows(AnyPosterior):
         if self.model.classes_ is None:
             refuse_costs(self.model.leaf, costs)
         values = self._values(self.model.columns.numbers(X))
+        if exposure is not None:
+            values = predict_at_exposure(self.model.leaf, values, exposure)
         if self.model.classes_ is None:
             return values[:, 0] if values.shape[1] == 1 else values
         return decide(self.model.classes_, values, costs)

@@ -187,6 +187,11 @@ def survival_calibration_of(
 ) -> SurvivalCalibration:
     """Return Kaplan-Meier curves of groups of rows beside the model; see `Posterior.survival_calibration`."""
     leaf = survival_leaf(post.model)
+    if leaf.exposure is not None:
+        raise ValueError(
+            "the model has exposures, and survival functions are for exposure 1; a comparison with rows of other "
+            "exposures would be wrong."
+        )
     coverage = check_number("coverage", coverage, "a probability 0 < coverage < 1", 1e-15, 1.0 - 1e-15)
     if not isinstance(groups, Tree):
         if not is_integer(groups):
