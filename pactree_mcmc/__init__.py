@@ -7,7 +7,7 @@ unknown feature weights: DirichletWeights.
 Fixed designs: kd_tree, dyadic_tree, context_tree, contexts, Contexts.
 Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, NormalSharedVariance,
 PoissonGamma, PacBayesLoss, ExponentialGamma, WeibullGamma, GammaGamma, NegativeBinomialBeta, BetaBinomial,
-MultivariateNormal, NormalLinear, CustomLeaf.
+MultivariateNormal, IndependentNormals, OrderedClasses, NormalLinear, CustomLeaf.
 Trees: Tree, check_tree, typical_tree.
 What posteriors say of trees: Support, SplitFrequencies, TreeEss, TreeDistances, ConsensusTree, CredibleSet, Modes,
 Mode, Shapes, Shape, Representatives, Projection, Attributions (Shapley values).
@@ -47,6 +47,7 @@ from .model import (
     FrozenLaplace,
     GammaGamma,
     GridCuts,
+    IndependentNormals,
     LeafPenalty,
     LocalCuts,
     MultivariateNormal,
@@ -55,6 +56,7 @@ from .model import (
     NormalKnownVariance,
     NormalLinear,
     NormalSharedVariance,
+    OrderedClasses,
     PacBayesLoss,
     PoissonGamma,
     TreeModel,
@@ -110,6 +112,7 @@ __all__ = [
     "FrozenLaplace",
     "GammaGamma",
     "GridCuts",
+    "IndependentNormals",
     "LeafPenalty",
     "LocalCuts",
     "Mode",
@@ -121,6 +124,7 @@ __all__ = [
     "NormalKnownVariance",
     "NormalLinear",
     "NormalSharedVariance",
+    "OrderedClasses",
     "PacBayesLoss",
     "PoissonGamma",
     "Posterior",

@@ -53,7 +53,8 @@ def check_parts(parts: ModelParts) -> None:
         require(target.classes.ndim == 1, "classes has another shape")
         between(target.values, 0, len(target.classes), "y")
     numbers = [target.center, target.variance]
-    require(np.isfinite(target.values).all() & np.isfinite(numbers).all() & (target.variance > 0.0), "y is not finite")
+    is_value = np.isfinite(target.values) | (np.isnan(target.values) & parts.leaf.may_lack_y)
+    require(is_value.all() & np.isfinite(numbers).all() & (target.variance > 0.0), "y is not finite")
     if target.weight is not None:
         array_of(target.weight, "f", (n,), "sample_weight")
         require(np.isfinite(target.weight) & (target.weight >= 0.0), "sample_weight is out of range")

@@ -11,7 +11,7 @@ from ..core.checks import as_number, in_words, read_array, read_numbers
 from ..core.compile.jit import jit
 from ..core.warn import warn
 from ..files.encoding import kept
-from ..table.labels import refuse_missing
+from ..table.labels import nan_if_missing, refuse_missing
 from ..table.reader import Table, is_frame
 from .leaf.base import Leaf
 from .leaf.classes import DirichletMultinomial
@@ -91,7 +91,7 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
 
 def read_y(y: Any, n: int, leaf: Any) -> np.ndarray:
     """Return numbers or labels (n,), or (n, d) if the leaf has d columns of y, after a check that none is missing."""
-    columns = leaf.y_columns if isinstance(leaf, Leaf) else 1
+    columns, may_lack = (leaf.y_columns, leaf.may_lack_y) if isinstance(leaf, Leaf) else (1, False)
     labels = _named_columns(y, leaf) if columns > 1 else None
     labels = read_array("y", y) if labels is None else labels
     if labels.ndim == 2 and labels.shape[1] == 1:
@@ -110,9 +110,10 @@ def read_y(y: Any, n: int, leaf: Any) -> np.ndarray:
         what = {"V": f"holds records of dtype {labels.dtype}", "c": "is complex"}.get(kind, f"has dtype {labels.dtype}")
         raise ValueError(f"y {what}; give real numbers or labels.")
     if kind not in "fiub" and not _all_strings(labels):
-        labels = _plain_objects(labels)
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        row = int(np.argmax(~np.isfinite(labels).reshape(len(labels), -1).all(axis=1)))
+        labels = read_numbers("y", nan_if_missing(labels)) if may_lack else _plain_objects(labels)
+    allowed = np.isfinite(labels) | (np.isnan(labels) & may_lack) if labels.dtype.kind == "f" else np.True_
+    if not np.all(allowed):
+        row = int(np.argmax(~allowed.reshape(len(labels), -1).all(axis=1)))
         raise ValueError(f"y is {labels[row]} in row {row}; give finite numbers, or drop the row.")
     return labels
 
@@ -127,7 +128,10 @@ def _named_columns(y: Any, leaf: Leaf) -> np.ndarray | None:
         return None
     order = leaf.order_of_y(names, columns)
     for k in order:
-        refuse_missing(columns[k])
+        if leaf.may_lack_y:
+            columns[k] = nan_if_missing(columns[k])
+        else:
+            refuse_missing(columns[k])
     return np.column_stack([read_numbers(f"column {names[k]!r} of y", columns[k]) for k in order])
 
 

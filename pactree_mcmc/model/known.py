@@ -13,10 +13,12 @@ from .leaf.beta_binomial import BetaBinomial
 from .leaf.classes import DirichletMultinomial, FrozenLaplace, PacBayesLoss
 from .leaf.custom import CustomLeaf
 from .leaf.gamma_rate import GammaGamma
+from .leaf.independent_normals import IndependentNormals
 from .leaf.multivariate_normal import MultivariateNormal
 from .leaf.negative_binomial import NegativeBinomialBeta
 from .leaf.normal import NormalInverseGamma, NormalKnownVariance, NormalSharedVariance
 from .leaf.normal_linear import NormalLinear
+from .leaf.ordered_classes import OrderedClasses
 from .leaf.poisson import PoissonGamma
 from .leaf.survival import ExponentialGamma, WeibullGamma
 from .split_prior.base import SplitPrior
@@ -33,6 +35,7 @@ LEAVES = (
     *(DirichletMultinomial, FrozenLaplace, PacBayesLoss),
     *(NormalInverseGamma, NormalKnownVariance, NormalSharedVariance, PoissonGamma),
     *(ExponentialGamma, WeibullGamma, GammaGamma, NegativeBinomialBeta, BetaBinomial, MultivariateNormal, NormalLinear),
+    *(IndependentNormals, OrderedClasses),
     CustomLeaf,
 )
 FREE = frozenset(

@@ -62,6 +62,15 @@ def refuse_missing(y: Any) -> None:
         raise ValueError(f"y is missing in row {int(np.argmax(missing))}{more}; give it a label, or drop the row.")
 
 
+def nan_if_missing(values: Any) -> np.ndarray:
+    """Return y as an array, with NaN for None and NA."""
+    array = read_array("y", values)
+    if array.dtype.kind != "O":
+        return array
+    flat = [np.nan if is_missing(value) else value for value in array.ravel().tolist()]
+    return np.array(flat, dtype=object).reshape(array.shape)
+
+
 def differs_from_itself(label: Any) -> bool:
     """Return True if a label is a NaN of any type."""
     try:

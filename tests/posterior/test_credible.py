@@ -28,6 +28,19 @@ LEAVES = {
         pt.MultivariateNormal(2, k0=0.5, nu0=6.0, m0=[0.0, 0.0], S0=np.eye(2)),
         RNG.normal(size=(N, 2)),
     ),
+    "outputs of which some are missing": (
+        pt.IndependentNormals(2, k0=0.5, a0=3.0, m0=[0.0, 0.0], b0=[2.0, 2.0]),
+        np.where(RNG.random((N, 2)) < 0.3, np.nan, RNG.normal(size=(N, 2))),
+    ),
+    "ordered classes": (pt.OrderedClasses(), RNG.integers(0, 3, N)),
+    "times with exposures": (
+        pt.ExponentialGamma(3.0, 2.0, exposure=RNG.uniform(0.3, 3.0, N)),
+        np.column_stack([RNG.exponential(size=N), np.ones(N)]),
+    ),
+    "spread counts with exposures": (
+        pt.NegativeBinomialBeta(2.0, a=4.0, b=3.0, exposure=RNG.uniform(0.3, 3.0, N)),
+        RNG.poisson(3.0, N),
+    ),
     "regression": (pt.NormalLinear([0], k0=0.5, k1=1.0, m0=0.0, a0=3.0, b0=2.0), RNG.normal(size=N)),
 }
 
@@ -50,6 +63,8 @@ def simulated(model, rng):
             y[rows, 0] = values
         else:
             y[rows] = values
+    if leaf.may_lack_y:
+        y[np.isnan(target.values)] = np.nan
     return y, truth
 
 
@@ -153,4 +168,4 @@ def test_every_leaf_has_an_expectation():
     from pactree_mcmc.model.known import LEAVES as known
 
     without = {leaf.__name__ for leaf in known if leaf.expectation is Leaf.expectation}
-    assert without == {"PacBayesLoss", "CustomLeaf"}
+    assert without == {"PacBayesLoss", "CustomLeaf", "OrderedClasses"}

@@ -158,7 +158,7 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
         ``costs`` (K, K) are those of `Posterior.predict`: entry i, j is the cost of deciding class j if the class is i,
         in the order of ``classes_``, or a DataFrame with the classes as index and columns.
         """
-        return decide(self.classes_, self.predict_proba(X), costs)
+        return decide(self.posterior_.model, self.predict_proba(X), costs)
 
 
 class BayesianTreeRegressor(RegressorMixin, BayesianTree):

@@ -60,6 +60,8 @@ class Leaf:
     """False if the statistics and defaults contain no squares of y, so that the variance of y may overflow."""
     y_columns: Any = 1
     """Number of columns of y, which has shape (n,) if there is one."""
+    may_lack_y: ClassVar[bool] = False
+    """True if some columns of y may be missing (NaN) in a row."""
     y_names: tuple[str, ...] = ()
     """Names of the columns of y, by which a frame is read."""
     x_columns: Any = None
@@ -99,6 +101,10 @@ class Leaf:
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         """Return the score in nats of a cell that has weight, without compiled code."""
         raise NotImplementedError
+
+    def choose(self, probabilities: np.ndarray, target: Target) -> np.ndarray:
+        """Return the numbers (n,) of the classes to predict, given class probabilities (n, K)."""
+        return np.argmax(probabilities, axis=1)
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Any:
         """Return the `Distributions` of a new y of weight and exposure 1 in nodes with ``stats`` (m, n_stats).

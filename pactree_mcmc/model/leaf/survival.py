@@ -65,7 +65,7 @@ class SurvivalLeaf(ExposedLeaf):
         if not shape > 1.0 / self.k:
             raise ValueError(f"shape={shape} makes the mean time infinite; give shape > {1.0 / self.k:g}.")
         with np.errstate(over="ignore"):
-            at_risk = self.exposures(target) * time**self.k
+            at_risk = self._exposed(time**self.k, target)
             total, seen = float(target.weights @ at_risk), float(target.weights @ event)
         if not np.isfinite(total):
             raise ValueError(f"y is too large: its times to the power k={self.k:g} overflow; rescale y.")
@@ -77,6 +77,10 @@ class SurvivalLeaf(ExposedLeaf):
     def _posterior(self, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return shape and rate (m,) of the gamma distribution of lambda in cells with ``stats``."""
         return self.shape + stats[:, 1], self.rate + stats[:, 2]
+
+    def _exposed(self, amount: np.ndarray, target: Target) -> np.ndarray:
+        """Return amounts (n,), times their exposures if there are any."""
+        return amount if self.exposure is None else self.exposures(target) * amount
 
     def _with_offset(self, sums: Sequence[np.ndarray], event: np.ndarray) -> Sequence[np.ndarray]:
         """Return the statistics of rows; if there are exposures, with the log exposures of the events as last one."""
@@ -213,7 +217,7 @@ class ExponentialGamma(SurvivalLeaf):
 
     def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
         time, event = y.T
-        return self._with_offset((event, self.exposures(target) * time), event)
+        return self._with_offset((event, self._exposed(time, target)), event)
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         return super().plain_score(sums, target) + float(sums[2:].sum())
@@ -278,7 +282,7 @@ class WeibullGamma(SurvivalLeaf):
 
     def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
         time, event = y.T
-        sums = event, self.exposures(target) * time**self.k, event * np.log(time)
+        sums = event, self._exposed(time**self.k, target), event * np.log(time)
         return self._with_offset(sums, event)
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:

@@ -33,6 +33,7 @@ from ...certificates.pac_bayes_bounds import pac_bayes_kl, pac_bayes_lambda, vot
 from ...certificates.vote_weights import Weighed, descend_weights, gibbs_weights, weigh
 from ...core.checks import Seed, check_count, differ, read_labels
 from ...tree.tree import Tree
+from .decisions import decide
 
 if TYPE_CHECKING:
     from ...model import TreeModel
@@ -183,7 +184,7 @@ def certify_holdout(post: AnyPosterior, X: Any, y: Any, delta: float) -> Holdout
     delta, classes = check_delta(delta), refuse_regression(post)
     numbers, labels = _read_rows(post, X, y)
     probability, n = post._values(numbers), len(numbers)
-    errors = int(np.sum(differ(classes[np.argmax(probability, axis=1)], labels)))
+    errors = int(np.sum(differ(decide(post.model, probability), labels)))
     of_label = (probability * ~differ(labels[:, None], classes[None, :])).sum(axis=1)
     risk = float(np.clip(1.0 - of_label, 0.0, 1.0).mean())
     return HoldoutCertificate(n, errors, delta, holdout_gibbs(risk, n, delta / 2.0), holdout(errors, n, delta / 2.0))
@@ -254,7 +255,7 @@ class ChosenCertificate:
             raise ValueError(f"alternative={alternative!r} is unknown; give one of {list(self.bounds)}.")
         classes, numbers = refuse_regression(self._posterior), self._posterior.model.columns.numbers(X)
         if alternative == AS_FITTED:
-            return classes[np.argmax(self._posterior._values(numbers), axis=1)]
+            return decide(self._posterior.model, self._posterior._values(numbers))
         weight = self.weights[alternative]
         votes = np.zeros((len(numbers), len(classes)))
         for t in np.flatnonzero(weight):
@@ -278,7 +279,7 @@ def certify_chosen(post: AnyPosterior, X: Any, y: Any, delta: float, n_trees: in
     trees, prior = _distinct(post.draw_trees(n_trees, rng))
     wrong = np.array([differ(classes[_labels_of(tree, numbers)], labels) for tree in trees], dtype=np.uint8)
     part = {name: delta * fraction for name, fraction in PARTS.items()}
-    errors = int(np.sum(differ(classes[np.argmax(post._values(numbers), axis=1)], labels)))
+    errors = int(np.sum(differ(decide(post.model, post._values(numbers)), labels)))
     bounds = {AS_FITTED: holdout(errors, n, part[AS_FITTED])}
     bounds[ONE_TREE], best = _one_tree(wrong, prior, part[ONE_TREE])
     weights = {AS_FITTED: prior, ONE_TREE: np.eye(len(trees))[best]}

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.checks import in_words, read_numbers
 
+if TYPE_CHECKING:
+    from ...model import TreeModel
 
-def decide(classes: np.ndarray, probabilities: np.ndarray, costs: Any = None) -> np.ndarray:
-    """Return the labels (n,) of least expected cost, given class probabilities (n, K); the most probable if no costs.
 
-    ``costs`` are as of `Posterior.predict`. Of several labels with the same expected cost the first is taken.
+def decide(model: TreeModel, probabilities: np.ndarray, costs: Any = None) -> np.ndarray:
+    """Return the labels (n,) of least expected cost, given class probabilities (n, K).
+
+    ``costs`` are as of `Posterior.predict`. Of several labels with the same expected cost the first is taken. Without
+    costs the leaf chooses: the most probable class, or the median of ordered ones.
     """
+    classes = model.classes_
+    assert classes is not None
     if costs is None:
-        return classes[np.argmax(probabilities, axis=1)]
+        return classes[model.leaf.choose(probabilities, model.target)]
     return classes[np.argmin(probabilities @ read_costs(costs, classes), axis=1)]
 
 

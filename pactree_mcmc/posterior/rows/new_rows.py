@@ -59,7 +59,8 @@ class AnswersAboutNewRows(AnyPosterior):
         Returns
         -------
         ndarray of shape (n,); (n, d) for the means of several outputs
-            Labels of least expected cost; without ``costs`` the most probable ones. Of equal ones the first.
+            Labels of least expected cost; without ``costs`` the most probable ones, or under OrderedClasses the median
+            ones. Of equal ones the first.
 
         Raises
         ------
@@ -84,7 +85,7 @@ class AnswersAboutNewRows(AnyPosterior):
             values = predict_at_exposure(self.model.leaf, values, exposure)
         if self.model.classes_ is None:
             return values[:, 0] if values.shape[1] == 1 else values
-        return decide(self.model.classes_, values, costs)
+        return decide(self.model, values, costs)
 
     def novelty(self, X: Any) -> pd.DataFrame:
         """Return the values of rows that the training rows do not have: out of range, unseen or missing.

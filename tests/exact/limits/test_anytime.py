@@ -31,7 +31,15 @@ LEAVES = {
     "weibull": (pt.WeibullGamma(1.6, 2.5, 3.0), TIMES),
     "gamma": (pt.GammaGamma(2.0, 2.5, 3.0), TIMES[:, 0]),
 }
+EXPOSURE = [0.5, 1, 2, 1, 1, 3]
+LEAVES |= {
+    "negative binomial, exposed": (pt.NegativeBinomialBeta(1.5, 2.5, 3.0, exposure=EXPOSURE), COUNTS),
+    "exponential, exposed": (pt.ExponentialGamma(2.5, 3.0, exposure=EXPOSURE), TIMES),
+    "weibull, exposed": (pt.WeibullGamma(1.6, 2.5, 3.0, exposure=EXPOSURE), TIMES),
+}
 UNBOUNDED = {
+    "ordered classes": (pt.OrderedClasses(), CLASSES),
+    "independent outputs": (pt.IndependentNormals(2), np.column_stack([REALS, COUNTS])),
     "several outputs": (pt.MultivariateNormal(2), np.column_stack([REALS, COUNTS])),
     "regressions": (pt.NormalLinear([0]), REALS),
 }

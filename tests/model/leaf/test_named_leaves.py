@@ -72,6 +72,11 @@ LEAVES = {name: parts[:2] for name, parts in ONE_PARAMETER.items()} | {
     "linear": (pt.NormalLinear([0, 1], 0.3, 0.7, 0.4, 2.0, 1.5, [1.0, 0.5], [2.0, 1.0]), REALS),
     "linear, from the data": (pt.NormalLinear([1]), REALS),
     "multivariate": (pt.MultivariateNormal(2, 0.7, 4.0, [0.3, 0.1], [[1.0, 0.3], [0.3, 0.8]]), RNG.normal(size=(N, 2))),
+    "weibull, exposures": (pt.WeibullGamma(1.6, exposure=np.linspace(0.5, 2.0, N)), TIMES),
+    "multi, independent, some missing": (
+        pt.IndependentNormals(2),
+        np.where(RNG.random((N, 2)) < 0.3, np.nan, RNG.normal(size=(N, 2))),
+    ),
     "multivariate, from the data": (pt.MultivariateNormal(3), RNG.normal(size=(N, 3))),
 }
 SCALAR = [name for name in LEAVES if not name.startswith(("multi", "linear"))]

@@ -103,6 +103,8 @@ def further_leaves() -> list[pt.TreeModel]:
         pt.TreeModel(X, positive, leaf=pt.GammaGamma(k=2.0)),
         pt.TreeModel(X, [1, 2] * 8, leaf=pt.NegativeBinomialBeta(dispersion=1.0)),
         pt.TreeModel(X, np.column_stack([NUMBERS, X[:, 1]]), leaf=pt.MultivariateNormal(outputs=2)),
+        pt.TreeModel(X, np.column_stack([NUMBERS, [math.nan] + [0.5] * 15]), leaf=pt.IndependentNormals(outputs=2)),
+        pt.TreeModel(X, LABELS, leaf=pt.OrderedClasses(order=None, strength=2.0)),
         pt.TreeModel(X, NUMBERS, leaf=pt.NormalLinear(columns=[1])),
     ]
 

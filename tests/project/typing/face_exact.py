@@ -97,6 +97,7 @@ def rows_to_decide(post: pt.Posterior) -> None:
 
 def survival() -> pt.Survival:
     """Answers of a posterior of times to an event."""
+    rows_to_decide(exact.solve(pt.TreeModel(X, [0, 1] * 8), progress=False))
     y = np.column_stack([NUMBERS + 0.5, np.ones(16)])
     post = exact.solve(pt.TreeModel(X, y, leaf=pt.WeibullGamma(k=2.0)), progress=False)
     curves = assert_type(post.survival(X, [0.5, 1.0], coverage=0.8), pt.Survival)
