@@ -374,9 +374,9 @@ def plot_leaves(
         drawing.text(SIDE, top - PANEL, "0", SIDE, ha="right", va="bottom")
     else:
         drawing.draw_means()
-        known = ~np.isnan(values[:, output])
-        rows = (part[known] for part in (leaf, values[:, output], weight, event))
-        legend = _draw_histograms(drawing, *rows, output, n_bins)
+        y = values[:, output]
+        known = ~np.isnan(y)
+        legend = _draw_histograms(drawing, leaf[known], y[known], weight[known], event[known], output, n_bins)
         left, foot = drawing.x[drawing.leaves[0]] - PANEL_WIDTH / 2.0, _panel_bottom(drawing) - 0.03
         drawing.text(left, foot, legend + "; light: censored" * is_survival, ha="left", va="top", color="0.35")
     drawing.ax.set_title(title, fontsize=FONT + 1.0)

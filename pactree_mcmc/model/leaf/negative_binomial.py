@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import lgamma
 from typing import Any, Self
 
@@ -79,7 +79,7 @@ class NegativeBinomialBeta(ExposedLeaf):
     dispersion: float = 1.0
     a: float | None = None
     b: float | None = None
-    exposure: Any = None
+    exposure: Any = field(default=None, repr=False)
     positive = ("dispersion", "a", "b")
     score_parameters = ("a", "b", "dispersion")
     compiled_score = staticmethod(negative_binomial_score)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import lgamma, log, log1p
 from typing import Any, Self
 
@@ -211,7 +211,7 @@ class ExponentialGamma(SurvivalLeaf):
 
     shape: float | None = None
     rate: float | None = None
-    exposure: Any = None
+    exposure: Any = field(default=None, repr=False)
     positive = score_parameters = ("shape", "rate")
     compiled_score = staticmethod(exponential_score)
 
@@ -275,7 +275,7 @@ class WeibullGamma(SurvivalLeaf):
     k: float = 1.0
     shape: float | None = None
     rate: float | None = None
-    exposure: Any = None
+    exposure: Any = field(default=None, repr=False)
     positive = ("k", "shape", "rate")
     score_parameters = ("shape", "rate", "k")
     compiled_score = staticmethod(weibull_score)

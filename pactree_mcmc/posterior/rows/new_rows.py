@@ -1,4 +1,4 @@
-"""The questions about rows to predict: predictions, decisions, survival, and how rows differ from the training rows."""
+"""Answers about rows to predict: predictions, decisions, survival, and values that the training rows do not have."""
 
 from __future__ import annotations
 
@@ -121,8 +121,8 @@ class AnswersAboutNewRows(AnyPosterior):
         >>> post = pt.posterior_from_trees(pt.TreeModel(X, [0, 0, 1, 1]), [pt.Tree([-1], [0], [0], [0])])
         >>> new = pd.DataFrame({"age": [35.0, 90.0], "group": ["c", "a"]})
         >>> print(post.novelty(new).to_string(index=False))
-         row feature value                             reason
-           0   group     c  category not in the training rows
+         row feature value                               reason
+           0   group     c    category not in the training rows
            1     age  90.0 above the largest training value, 50
         """
         return novelty_of(self.model, X)
@@ -170,7 +170,7 @@ class AnswersAboutNewRows(AnyPosterior):
         >>> model = pt.TreeModel(np.repeat([[0.0], [1.0]], 20, axis=0), y, leaf=pt.ExponentialGamma())
         >>> post = pt.sample(model, 100, tune=20, chains=2, rng=1, kernel="grow-prune")
         >>> post.survival([[0.0], [1.0]], [1.0, 5.0]).mean.round(1).tolist()
-        [[0.4, 0.0], [0.9, 0.7]]
+        [[0.6, 0.1], [0.9, 0.8]]
         """
         return survivals.survival_of(self, X, times, coverage)
 

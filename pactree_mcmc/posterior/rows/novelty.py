@@ -39,7 +39,7 @@ def novelty_of(model: TreeModel, X: Any) -> pd.DataFrame:
         if columns.is_nominal[k]:
             reasons = _unseen(name, raw, numbers[:, k])
         else:
-            reasons = _outside(columns, k, numbers[:, k])
+            reasons = _outside(columns, k, columns.ranges[k], numbers[:, k])
         if reasons:
             values = list(raw)
             lines += [(row, name, values[row], reason) for row, reason in reasons]
@@ -56,10 +56,9 @@ def _unseen(name: str, raw: Any, codes: np.ndarray) -> list[tuple[int, str]]:
     return [(row, MISSING if labels[row] is None else UNSEEN) for row in rows]
 
 
-def _outside(columns: Columns, k: int, values: np.ndarray) -> list[tuple[int, str]]:
+def _outside(columns: Columns, k: int, ends: np.ndarray, values: np.ndarray) -> list[tuple[int, str]]:
     """Return the rows outside the training range of an ordered column, and the reasons."""
-    low, high = columns.ranges[k].tolist()
-    kind = columns.kind(k)
+    (low, high), kind = ends.tolist(), columns.kind(k)
     reasons = [
         (values < low, f"below the smallest training value, {value_text(low, kind)}"),
         (values > high, f"above the largest training value, {value_text(high, kind)}"),
