@@ -216,7 +216,7 @@ def test_warns_only_if_chains_disagree():
 def test_importances_do_not_saturate():
     """Two features that every tree splits on, of which one moves y ten times as much."""
     X = np.array([[i, j] for i in range(2) for j in range(2)] * 10, dtype=float)
-    leaf = pt.NormalKnownVariance(0.01)
+    leaf = pt.NormalKnownVariance(0.01, k0=1e-4)
     fitted = pt.BayesianTreeRegressor(leaf=leaf, prior="stated", random_state=0).fit(X, 10.0 * X[:, 0] + X[:, 1])
     inclusion = fitted.posterior_.feature_inclusion()
     assert inclusion[1] > 0.9 * inclusion[0]
