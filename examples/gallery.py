@@ -186,11 +186,11 @@ def individual(noisy):
     plots.plot_partial_dependence(noisy, 0, individual=30)
 
 
-def interactions(noisy, flowers):
+def interactions(noisy, post):
     """Partial dependence over two features, and the strength of interactions with intervals."""
     _, axes = plt.subplots(1, 2, figsize=(11, 3.6), layout="constrained")
     plots.plot_partial_dependence(noisy, (0, 1), axes[0])
-    plots.plot_interactions(flowers, axes[1])
+    plots.plot_interactions(post, axes[1])
 
 
 def contributions(flowers):

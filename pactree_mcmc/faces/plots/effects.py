@@ -127,13 +127,13 @@ def plot_partial_dependence(
     at[:, pair[0]] = np.repeat(axis.middles, len(rows))
     by_row = posterior._values(at)[:, column].reshape(-1, len(rows))
     drawn = draw_predictions(post, numbers, at, rng, slice(column, column + 1)).reshape(n_trees, -1, len(rows))
-    band = np.quantile(drawn.mean(axis=2), [(1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0], axis=0)
+    low, high = np.quantile(drawn.mean(axis=2), [(1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0], axis=0)
     curves = by_row[:, style.evenly_spaced(len(rows), individual)]
-    _draw_curves(ax, axis, by_row.mean(axis=1), *band, curves)
+    _draw_curves(ax, axis, by_row.mean(axis=1), low, high, curves)
     if axis.labels is None:
         values = rows[np.isfinite(rows[:, pair[0]]), pair[0]]
         ax.plot(values, np.zeros(len(values)), "|", color="0.4", markersize=7, transform=ax.get_xaxis_transform())
-    _set_limits(ax, axis, np.concatenate([*band, by_row.mean(axis=1), curves.ravel()]))
+    _set_limits(ax, axis, np.concatenate([low, high, by_row.mean(axis=1), curves.ravel()]))
     ax.set_xlabel(style.shortened(axis.name, 50), parse_math=False)
     ax.set_ylabel(style.value_name(model, column))
     thin = f"\nthin: the mean for each of {curves.shape[1]} rows" if curves.shape[1] else ""
@@ -334,7 +334,7 @@ def plot_interactions(
     if has_strength:
         low, high = table["lower"].to_numpy(), table["upper"].to_numpy()
         ax.errorbar((low + high) / 2.0, at, xerr=(high - low) / 2.0, **style.ERRORS)
-        title = f"strength of interactions, {100.0 * coverage:.3g}% credible interval"
+        title = f"strength of interactions\n{100.0 * coverage:.3g}% credible interval"
     names = [
         f"{style.shortened(one, NAME_LETTERS // 2)}, {style.shortened(other, NAME_LETTERS // 2)} (P = {p:.2f})"
         for one, other, p in zip(table["feature"], table["other"], table["probability"], strict=True)

@@ -342,7 +342,7 @@ class BayesianTree(BaseEstimator):
     def _describe(self, *, independent: bool) -> None:
         """Set the number of splits on each feature, and the Monte-Carlo error of predictions."""
         post = self.posterior_
-        vars(self).pop("feature_importances_", None)
+        self.__dict__.pop("feature_importances_", None)
         if not isinstance(post, SampledPosterior):
             self.split_counts_, self.monte_carlo_error_ = post.expected_splits(), 0.0
             return

@@ -88,9 +88,10 @@ def attributions_of(posterior: AnyPosterior, X: np.ndarray, coverage: float, dra
         size += np.abs(values).sum(axis=1)
         lower[rows], upper[rows] = np.quantile(values, ends, axis=0)
     size /= max(n, 1)
-    base_ends, size_ends = np.quantile(drawn.means(), ends, axis=0), np.quantile(size, ends, axis=0)
+    base_lower, base_upper = np.quantile(drawn.means(), ends, axis=0)
+    size_lower, size_upper = np.quantile(size, ends, axis=0)
     base, importance = post.weight_of_tree @ distinct.means(), size.mean(axis=0)
-    return Attributions(mean, lower, upper, base, *base_ends, importance, *size_ends, coverage)
+    return Attributions(mean, lower, upper, base, base_lower, base_upper, importance, size_lower, size_upper, coverage)
 
 
 def importance_of(posterior: AnyPosterior, X: np.ndarray, draws: int, rng: Seed) -> np.ndarray:
