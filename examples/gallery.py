@@ -186,8 +186,15 @@ def individual(noisy):
     plots.plot_partial_dependence(noisy, 0, individual=30)
 
 
+def interactions(noisy, post):
+    """Partial dependence over two features, and the strength of interactions with intervals."""
+    _, axes = plt.subplots(1, 2, figsize=(11, 3.6), layout="constrained")
+    plots.plot_partial_dependence(noisy, (0, 1), axes[0])
+    plots.plot_interactions(post, axes[1])
+
+
 def contributions(flowers):
-    """Shapley values of trees, averaged over the draws, with intervals: of one row, and of all."""
+    """Shapley values of trees with credible intervals: of one row, and of all."""
     _, axes = plt.subplots(1, 2, figsize=(12, 3), layout="constrained")
     plots.plot_shap(flowers, FLOWERS.data.iloc[[70]], axes[0], label="versicolor")
     plots.plot_shap(flowers, FLOWERS.data, axes[1], label="versicolor")
@@ -220,8 +227,8 @@ def ladder(tempered):
 
 PICTURES = (
     shape, best_tree, large_tree, leaves, leaves_of_a_regression, forest, consensus, tree_space, n_leaves, depth,
-    inclusion, partition, surface, spread, nominal_surface, dependence, individual, contributions, trace, ranks,
-    split_frequencies, cumulative_support, four_pictures, comparison, ladder,
+    inclusion, partition, surface, spread, nominal_surface, dependence, individual, interactions, contributions, trace,
+    ranks, split_frequencies, cumulative_support, four_pictures, comparison, ladder,
 )  # fmt: skip
 
 

@@ -72,9 +72,10 @@ class DrawsIndependently(Posterior):
         rng: Seed = 0,
         log_likelihood: bool | Literal["exact"] = False,
         posterior_predictive: bool = False,
+        expectation: Any = False,
     ) -> Any:
         """Return ``draws`` independent draws for ArviZ, in the format of `SampledPosterior.to_arviz`."""
         rng = read_generator(rng)
         return self.sample(draws, rng).to_arviz(
-            rng=rng, log_likelihood=log_likelihood, posterior_predictive=posterior_predictive
+            rng=rng, log_likelihood=log_likelihood, posterior_predictive=posterior_predictive, expectation=expectation
         )

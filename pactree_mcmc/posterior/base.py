@@ -35,7 +35,12 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
 
     @abstractmethod
     def to_arviz(
-        self, *, log_likelihood: bool | Literal["exact"] = False, posterior_predictive: bool = False, rng: Seed = 0
+        self,
+        *,
+        log_likelihood: bool | Literal["exact"] = False,
+        posterior_predictive: bool = False,
+        expectation: Any = False,
+        rng: Seed = 0,
     ) -> Any:
         """Return draws for ArviZ: InferenceData (ArviZ 0.x) or a DataTree (1.x)."""
 

@@ -15,6 +15,7 @@ from ..tree.coded import route_into
 from .convergence import feature_indicators, feature_weights, verdict
 from .draws import DrawnTrees
 from .ess import ess, rhat
+from .rows.credible import draw_predictions, output_names, refuse_no_expectation
 from .rows.left_out import log_densities, log_likelihoods
 from .rows.predictive import draw_new_y, refuse_loss
 from .trees.distances import distances_from, draw_words, focal_draws, tree_ess_of
@@ -52,6 +53,7 @@ def to_arviz(
     *,
     log_likelihood: bool | Literal["exact"] = False,
     posterior_predictive: bool = False,
+    expectation: Any = False,
     rng: Seed = 0,
 ) -> Any:
     """Return the draws for ArviZ; see `SampledPosterior.to_arviz`."""
@@ -60,15 +62,28 @@ def to_arviz(
     else:
         check_flag("log_likelihood", log_likelihood)
     check_flag("posterior_predictive", posterior_predictive)
-    rng = read_generator(rng)
+    rng, model = read_generator(rng), posterior.model
+    rows = None
+    if not isinstance(expectation, bool):
+        rows = model.columns.numbers(expectation)
+    elif expectation:
+        rows = model.unit_numbers(np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row)
+    if rows is not None:
+        refuse_no_expectation(model)
     traces, labels = tree_traces(posterior)
-    model, groups = posterior.model, _groups(posterior, traces)
+    groups = _groups(posterior, traces)
     if posterior_predictive:
         name, new_y, observed = predictive_draws(posterior, rng)
         groups["posterior_predictive"] = {name: new_y}
         groups["observed_data"][name] = observed
     coords = {"feature": list(model.columns.names), "move": list(posterior.moves), "row": np.arange(model.n_rows)}
     coords |= labels
+    dims = dict(DIMS)
+    if rows is not None:
+        drawn, more = expectation_draws(posterior, rows, rng)
+        groups["posterior"]["expectation"] = drawn
+        dims["expectation"] = ["row" if isinstance(expectation, bool) else "new_row", *more]
+        coords |= {"new_row": np.arange(len(rows)), **more}
     attrs = {
         "inference_library": "pactree_mcmc",
         "inference_library_version": metadata.version("pactree-mcmc"),
@@ -76,10 +91,10 @@ def to_arviz(
         "model": repr(model),
         **_attrs_of_calls(posterior.calls),
     }
-    data = _as_arviz(groups, coords, attrs)
+    data = _as_arviz(groups, coords, attrs, dims)
     if log_likelihood:
         by_row = log_densities(posterior)[0] if isinstance(log_likelihood, str) else log_likelihoods(posterior)
-        more = _as_arviz({"log_likelihood": {"y": by_row}}, {"row": model.counted_rows}, attrs)
+        more = _as_arviz({"log_likelihood": {"y": by_row}}, {"row": model.counted_rows}, attrs, DIMS)
         if hasattr(data, "extend"):
             data.extend(more)
         else:
@@ -96,7 +111,12 @@ def _attrs_of_calls(calls: tuple[Call, ...]) -> dict[str, str]:
     return {name: text[:LONGEST_ATTR] for name, text in attrs.items()}
 
 
-def _as_arviz(groups: dict[str, dict[str, np.ndarray]], coords: dict[str, Any], attrs: dict[str, Any]) -> Any:
+def _as_arviz(
+    groups: dict[str, dict[str, np.ndarray]],
+    coords: dict[str, Any],
+    attrs: dict[str, Any],
+    dims: dict[str, list[str]],
+) -> Any:
     """Return groups in the form of the installed ArviZ, each with all attributes."""
     az = load_arviz()
     with warnings.catch_warnings():
@@ -104,8 +124,8 @@ def _as_arviz(groups: dict[str, dict[str, np.ndarray]], coords: dict[str, Any], 
         warnings.filterwarnings("ignore", message="(More chains|Found chain dimension)", category=UserWarning)
         if az.__version__.startswith("0."):
             sampled = {f"{name}_attrs": attrs for name in groups if not name.endswith("_data")}
-            return az.from_dict(**groups, coords=coords, dims=DIMS, attrs=dict(attrs), **sampled)
-        return az.from_dict(groups, coords=coords, dims=DIMS, attrs={name: dict(attrs) for name in ("/", *groups)})
+            return az.from_dict(**groups, coords=coords, dims=dims, attrs=dict(attrs), **sampled)
+        return az.from_dict(groups, coords=coords, dims=dims, attrs={name: dict(attrs) for name in ("/", *groups)})
 
 
 def tree_traces(posterior: DrawnTrees) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
@@ -189,6 +209,21 @@ def predictive_draws(posterior: DrawnTrees, rng: np.random.Generator) -> tuple[s
     if model.classes_.dtype.kind in "fiu":
         return "y", model.classes_[y], model.classes_[model.target.values]
     return "class_number", y, model.target.values
+
+
+def expectation_draws(
+    posterior: DrawnTrees, rows: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, dict[str, list[Any]]]:
+    """Draw E(y | x), or P(y | x), at rows of numbers from each draw: (chains, draws, n), or (chains, draws, n, d).
+
+    Also return the name and the labels of the last dimension, if there is one.
+    """
+    drawn = draw_predictions(posterior, posterior.tree_of_draw.ravel(), rows, rng)
+    drawn = drawn.reshape(*posterior.tree_of_draw.shape, *drawn.shape[1:])
+    if posterior.model.classes_ is not None:
+        return drawn, {"class": posterior.model.classes_.tolist()}
+    names = output_names(posterior.model)
+    return (drawn[..., 0], {}) if len(names) == 1 else (drawn, {"output": names})
 
 
 def by_draw(posterior: DrawnTrees) -> dict[str, np.ndarray]:

@@ -332,6 +332,7 @@ class SampledPosterior(DrawnTrees, Posterior):
         *,
         log_likelihood: bool | Literal["exact"] = False,
         posterior_predictive: bool = False,
+        expectation: Any = False,
         rng: Seed = 0,
     ) -> Any:
         """Return the draws for ArviZ: InferenceData (ArviZ 0.x) or a DataTree (1.x).
@@ -343,8 +344,11 @@ class SampledPosterior(DrawnTrees, Posterior):
             numbers. If True they are smoothed for ``arviz.loo``, see the notes; if "exact" they are not.
         posterior_predictive : bool, default False
             Add a new y of each training row from each draw, for ``arviz.plot_ppc``; chains * draws * n numbers.
+        expectation : bool or table of shape (n, p), default False
+            Add E(y | x), or P(y | x), given the tree of each draw and leaf parameters drawn: of every training row if
+            True, or of these rows; chains * draws * n numbers, times K for classes.
         rng : int, SeedSequence, Generator or None, default 0
-            Source of randomness of the new y.
+            Source of randomness of the new y and of the leaf parameters.
 
         Returns
         -------
@@ -353,7 +357,8 @@ class SampledPosterior(DrawnTrees, Posterior):
             noise_variance (chain, draw) under NormalSharedVariance; feature_weights (chain, draw, feature) and
             concentration (chain, draw) under DirichletWeights, and log_prior given them; support (chain, draw, cell), 0
             or 1, of up to 20 cells whose probability is nearest to one half; tree_distance (chain, draw, focal), the
-            number of cells in which the tree differs from each of up to 12 trees drawn.
+            number of cells in which the tree differs from each of up to 12 trees drawn; expectation (chain, draw, row),
+            or new_row for rows that were given, of classes with a dimension class, of several outputs with output.
             ``sample_stats``: lp, the unnormalised log posterior in nats (chain, draw); acceptance_rate, in [0, 1], and
             proposals (chain, draw, move), since the previous draw. Independent draws have neither.
             ``observed_data``: y (row), labels as given. ``constant_data``: sample_weight, estimation (row), those
@@ -365,7 +370,8 @@ class SampledPosterior(DrawnTrees, Posterior):
         Raises
         ------
         ValueError
-            If either is asked for and the leaf is a loss, or ``log_likelihood`` of a progressive mixture.
+            If one of these is asked for and the leaf is a loss, ``expectation`` does not fit the model's columns, or
+            ``log_likelihood`` of a progressive mixture.
 
         Notes
         -----
@@ -386,7 +392,11 @@ class SampledPosterior(DrawnTrees, Posterior):
         (2, 200, 1)
         """
         return inference_data.to_arviz(
-            self, log_likelihood=log_likelihood, posterior_predictive=posterior_predictive, rng=rng
+            self,
+            log_likelihood=log_likelihood,
+            posterior_predictive=posterior_predictive,
+            expectation=expectation,
+            rng=rng,
         )
 
     def save(self, path: AnyPath, *, log_likelihood: bool = False) -> None:

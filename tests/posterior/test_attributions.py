@@ -122,17 +122,23 @@ def test_contributions_add_up_to_the_prediction(regression):
     found = post.shap(X)
     wanted = post.predict(X)[:, None] if regression else post.predict_proba(X)
     np.testing.assert_allclose(found.base + found.mean.sum(axis=1), wanted, atol=1e-12)
-    trees = post.shap_by_draw(X).sum(axis=3) + attributions.tree_means(post)[post.tree_of_draw][:, :, None]
+    trees = post.shap_by_draw(X).sum(axis=3) + means_of_trees(post)[post.tree_of_draw][:, :, None]
     np.testing.assert_allclose(trees, post.values_by_draw(X), atol=1e-12)
 
 
+def means_of_trees(post):
+    return attributions.Valued(post.distinct_trees, post.node_values, attributions.fractions_of_rows(post)).means()
+
+
 def test_means_and_intervals_are_those_of_the_draws(monkeypatch):
+    """With leaf values that are fixed given the tree, the intervals are those of the trees drawn, each once."""
+    monkeypatch.setattr(pt.DirichletMultinomial, "has_expectation", False)
     X, model = problem()
     draws = np.random.default_rng(0).integers(0, 3, (2, 40))
     post = pt.posterior_from_trees(model, TREES, draws)
-    whole = post.shap(X.iloc[:9], 0.8)
+    whole = post.shap(X.iloc[:9], 0.8, draws=80)
     monkeypatch.setattr(attributions, "AT_ONCE", 2000)
-    found = post.shap(X.iloc[:9], 0.8)
+    found = post.shap(X.iloc[:9], 0.8, draws=80)
     by_draw = post.shap_by_draw(X.iloc[:9]).reshape(80, 9, 4, 3)
     np.testing.assert_allclose(found.mean, by_draw.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose([found.lower, found.upper], np.quantile(by_draw, [0.1, 0.9], axis=0), atol=1e-12)
@@ -142,6 +148,31 @@ def test_means_and_intervals_are_those_of_the_draws(monkeypatch):
     np.testing.assert_allclose(interval, np.quantile(size, [0.1, 0.9], axis=0), atol=1e-12)
     for one, other in zip(found, whole):
         np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+def test_intervals_are_over_trees_and_leaf_parameters():
+    """Against leaf parameters drawn here from Dirichlet distributions, and the sum over all subsets of features."""
+    X, model = problem()
+    post, rng = pt.posterior_from_trees(model, TREES), np.random.default_rng(5)
+    row, alpha = model.columns.numbers(X.iloc[:1])[0], model.leaf.alpha
+    drawn = []
+    for i in range(900):
+        tree = post.distinct_tree(i % 3)
+        start = int(post.distinct_trees.offset[i % 3])
+        counts = post.node_stats[start : start + len(tree.feature)]
+        value = np.array([rng.dirichlet(c + alpha) for c in counts])
+        drawn.append(by_subsets(pt.Tree(*tree_columns(tree), value=value, rows=tree.rows), row, 4))
+    found = post.shap(X.iloc[:1], 0.8, draws=3000)
+    ends = np.quantile(drawn, [0.1, 0.9], axis=0)
+    np.testing.assert_allclose([found.lower[0], found.upper[0]], ends, atol=0.03)
+    np.testing.assert_allclose(found.importance, np.abs(drawn).mean(axis=0), atol=0.01)
+    np.testing.assert_allclose(found.mean[0], np.mean(drawn, axis=0), atol=0.01)
+    with pytest.raises(ValueError, match="draws"):
+        post.shap(X.iloc[:1], draws=0)
+
+
+def tree_columns(tree):
+    return tree.feature, tree.threshold, tree.left, tree.right, tree.categories, tree.default_left
 
 
 def test_an_exact_posterior_has_them_of_its_draws():

@@ -335,3 +335,37 @@ def test_summary_of_one_draw_and_of_no_moves():
     assert frame["mean"].notna().all()
     assert frame[["sd", "ess_bulk", "rhat"]].isna().all(axis=None)
     assert frame.attrs["acceptance"] == {}
+
+
+class TestExpectation:
+    def test_training_rows_and_classes(self, sampled):
+        """Its quantiles are those of the closed form, and the other variables do not change."""
+        data = to_arviz(sampled, expectation=True, rng=1)["posterior"]
+        drawn = data["expectation"]
+        assert drawn.dims == ("chain", "draw", "row", "class") and drawn.shape[:3] == (3, 25, 40)
+        assert drawn["class"].values.tolist() == sampled.model.classes_.tolist()
+        np.testing.assert_allclose(drawn.sum("class"), 1.0)
+        ends = sampled.credible_interval(table(), 0.8)
+        below = (drawn.values[..., None] <= ends).mean(axis=(0, 1, 2))
+        np.testing.assert_allclose(below, [[0.1, 0.9]] * drawn.shape[3], atol=0.03)
+        plain = to_arviz(sampled, rng=1)["posterior"]
+        assert set(data.data_vars) - set(plain.data_vars) == {"expectation"}
+
+    def test_rows_that_are_given(self, sampled):
+        drawn = to_arviz(sampled, expectation=table().iloc[:2], rng=1)["posterior"]["expectation"]
+        assert drawn.dims == ("chain", "draw", "new_row", "class") and drawn.shape[:3] == (3, 25, 2)
+        with pytest.raises(ValueError, match="column"):
+            to_arviz(sampled, expectation=table()[["size"]])
+
+    def test_numbers_outputs_and_a_loss(self):
+        X, stump = np.arange(20.0)[:, None], [pt.Tree([0, -1, -1], [9.5, 0, 0], [1, 0, 0], [2, 0, 0])]
+        number = pt.posterior_from_trees(pt.TreeModel(X, X[:, 0]), stump, [[0] * 500]).to_arviz(expectation=X[:1])
+        assert number["posterior"]["expectation"].shape == (1, 500, 1)
+        assert float(number["posterior"]["expectation"].mean()) == pytest.approx(5.0, abs=0.5)
+        y = np.column_stack([X[:, 0], -X[:, 0]])
+        several = pt.posterior_from_trees(pt.TreeModel(X, y, leaf=pt.MultivariateNormal(2)), stump, [[0] * 5])
+        drawn = several.to_arviz(expectation=True)["posterior"]["expectation"]
+        assert drawn.dims == ("chain", "draw", "row", "output") and drawn["output"].values.tolist() == ["y0", "y1"]
+        loss = pt.posterior_from_trees(pt.TreeModel(X, X[:, 0] > 9, leaf=pt.PacBayesLoss(1.0)), stump)
+        with pytest.raises(ValueError, match="is a loss"):
+            loss.to_arviz(expectation=True)

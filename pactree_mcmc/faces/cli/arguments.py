@@ -138,7 +138,11 @@ def _add_warm_up(commands: Any) -> None:
 def _add_new_rows(predict: argparse.ArgumentParser) -> None:
     predict.add_argument("new", help="a CSV file with the same columns, in any order")
     predict.add_argument("--out", metavar="FILE.csv", help="write the predictions of all rows")
-    text = "add columns lower and upper, which contain a new value with probability P, such as 0.9 (not for classes)"
+    text = (
+        "add intervals with probability P, such as 0.9: of numbers lower and upper, which contain a new value, and "
+        "mean_lower and mean_upper, which contain its mean; of classes lower and upper for each, which contain its "
+        "probability"
+    )
     predict.add_argument("--interval", type=_probability, metavar="P", help=text)
 
 

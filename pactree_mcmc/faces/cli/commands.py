@@ -19,6 +19,7 @@ import pandas as pd
 
 import pactree_mcmc as pt
 
+from ...posterior.rows.credible import refuse_no_expectation
 from ...table.columns import for_each_column
 from ...table.words import digits_of_range, figure
 from ..report import check_page_path, words
@@ -73,11 +74,8 @@ def predict(args: argparse.Namespace) -> None:
     with _notes() as notes:
         loaded = _load(args) if _is_saved(args.source) else None
         model = _read_model(args) if loaded is None else loaded.model
-        if args.interval is not None and model.classes_ is not None:
-            raise ValueError(
-                "--interval is for numbers, but the target is a class, which is predicted with the probability of "
-                "each label: leave --interval out, or sample with --regression if the classes are quantities"
-            )
+        if args.interval is not None:
+            refuse_no_expectation(model)
         X = _new_rows(args, model)
         post = _sample(args, model) if loaded is None else loaded
     table = _predictions(post, X, args.interval)
@@ -291,16 +289,22 @@ def _make_folder(path: str | None) -> None:
 
 
 def _predictions(post: pt.SampledPosterior, X: pd.DataFrame, interval: float | None) -> pd.DataFrame:
-    """Return labels with their probabilities, or means with their spread over trees and an interval."""
-    classes = post.model.classes_
+    """Return labels with their probabilities, or means with their spread over trees, and intervals."""
+    classes, ends = post.model.classes_, None if interval is None else post.credible_interval(X, interval)
     if classes is None:
         table = pd.DataFrame({"prediction": post.predict(X), "sd_over_trees": post.predict_std_over_trees(X)})
         if interval is not None:
             table[["lower", "upper"]] = post.predict_interval(X, interval)
+        if ends is not None:
+            table[["mean_lower", "mean_upper"]] = ends
         return table
     proba = post.predict_proba(X)
-    columns = {f"p({label})": proba[:, j] for j, label in enumerate(classes.tolist())}
-    return pd.DataFrame({"prediction": classes[np.argmax(proba, axis=1)], **columns})
+    columns: dict[str, np.ndarray] = {"prediction": classes[np.argmax(proba, axis=1)]}
+    for j, label in enumerate(classes.tolist()):
+        columns[f"p({label})"] = proba[:, j]
+        if ends is not None:
+            columns[f"lower({label})"], columns[f"upper({label})"] = ends[:, j].T
+    return pd.DataFrame(columns)
 
 
 def _floats(table: pd.DataFrame) -> list[tuple[Any, pd.Series]]:

@@ -4,8 +4,9 @@ Trees: plot_tree, plot_leaves (with the training rows of each leaf), plot_partit
 Many trees: plot_shape (the most probable shape, with intervals), plot_forest, plot_consensus, plot_tree_space (a map
 of them).
 Distributions, beside the exact ones if these are known: plot_n_leaves, plot_depth, plot_inclusion.
-Predictions: plot_surface (with their spread), plot_partial_dependence (and individual conditional expectation),
-plot_shap, plot_survival (curves of rows, or Kaplan-Meier curves beside the model).
+Predictions: plot_surface (with their spread), plot_partial_dependence (of one or two features, and individual
+conditional expectation), plot_shap, plot_interactions, plot_survival (curves of rows, or Kaplan-Meier curves beside the
+model).
 Chains: plot_trace, plot_ranks, plot_ladder, plot_split_frequencies, plot_cumulative_support, and plot_posterior, four
 plots in one figure.
 
@@ -14,7 +15,7 @@ draw on and returns them; without them it makes a figure. For a posterior withou
 """
 
 from .chains import plot_depth, plot_inclusion, plot_ladder, plot_n_leaves, plot_posterior, plot_ranks, plot_trace
-from .effects import plot_partial_dependence, plot_shap
+from .effects import plot_interactions, plot_partial_dependence, plot_shap
 from .many_trees import plot_consensus, plot_forest, plot_tree_space
 from .shape import plot_shape
 from .support import plot_cumulative_support, plot_split_frequencies
@@ -28,6 +29,7 @@ __all__ = [
     "plot_depth",
     "plot_forest",
     "plot_inclusion",
+    "plot_interactions",
     "plot_ladder",
     "plot_leaves",
     "plot_n_leaves",

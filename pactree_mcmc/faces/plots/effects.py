@@ -1,24 +1,21 @@
-"""Plots of what features contribute to predictions: partial dependence and Shapley values."""
+"""Plots of what features contribute to predictions: partial dependence, Shapley values and interactions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.checks import Seed, check_count, check_number, read_generator
 from ...posterior.base import Posterior
-from ...posterior.draws import has_values_by_leaf
 from ...posterior.rows.attributions import Attributions, attributions_of
-from ...posterior.sampled import draws_from
+from ...posterior.rows.credible import draw_predictions, spaced_draws
 from ...table.kinds import NUMBER
 from ...table.words import figure, figures, value_text
-from ...tree.arrays import leaf_values, leaves_reached
-from ...tree.tree import stack_trees
 from ...tree.words import label_words
 from . import style
-from .surfaces import Axis, axis_of, name_categories
+from .surfaces import Axis, axis_of, draw_surface, feature_pair, name_categories, plane_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,8 +24,8 @@ if TYPE_CHECKING:
 
 DEPENDENCE_ROWS, SHAP_ROWS = 60, 200
 """Largest numbers of training rows that are averaged over."""
-MOST_PIECES = 250
-"""Largest number of values of a feature at which partial dependence is computed."""
+MOST_PIECES, MOST_OF_PAIR = 250, 25
+"""Largest number of values of a feature, and of each of two, at which partial dependence is computed."""
 NAME_LETTERS, VALUE_LETTERS = 32, 14
 """Largest numbers of letters of the name of a feature and of its value."""
 
@@ -45,14 +42,14 @@ def plot_partial_dependence(
     n_trees: int = 200,
     rng: Seed = 0,
 ) -> Axes:
-    """Draw the prediction averaged over training rows when one feature is set to each of its values.
+    """Draw the prediction averaged over training rows when one or two features are set to each of their values.
 
     Parameters
     ----------
     posterior : Posterior
         Sampled or exact.
-    feature : str or int
-        Name or index.
+    feature : str, int, or two of these
+        Name or index. Of two features the mean is drawn in colours over both.
     ax : matplotlib Axes, optional
         Default: those of a new figure.
     label : class label, optional
@@ -63,10 +60,13 @@ def plot_partial_dependence(
     individual : int, default 0
         How many of these rows, evenly spaced, have the mean prediction for them alone drawn too, as a thin line:
         individual conditional expectation (Goldstein et al. 2015). Curves that are not parallel show an interaction.
+        Not for two features.
     coverage : float, default 0.9
-        Coverage of the band, the central interval over trees at each value; in (0, 1).
+        Posterior probability of the band, the central interval of the curve at each value, over trees and leaf
+        parameters; in (0, 1). Two features have no band: for the interval of their interaction see
+        `plot_interactions`.
     n_trees : int, default 200
-        Number of trees drawn for the band.
+        Number of draws of a tree and its leaf parameters for the band.
     rng : int, SeedSequence, Generator or None
         Source of randomness for those draws.
 
@@ -74,18 +74,20 @@ def plot_partial_dependence(
     -------
     matplotlib Axes
         A step function for an ordered feature, with ticks at training values; points for a nominal one. If leaves have
-        a regression on the feature, the steps are so many that they look like lines.
+        a regression on the feature, the steps are so many that they look like lines. Coloured rectangles for two
+        features.
 
     Raises
     ------
     ValueError
-        If the feature or the label is unknown, X has no rows or does not fit the model's columns, or a number is out of
-        range.
+        If a feature or the label is unknown, X has no rows or does not fit the model's columns, a number is out of
+        range, or the posterior is a progressive mixture that has no leaf values to draw.
 
     Notes
     -----
-    Predictions are made at up to 250 values for every row, for the posterior and for each tree drawn. Friedman (2001),
-    section 8.2.
+    Predictions are made at up to 250 values (of two features at up to 25 times 25) for every row, for the posterior
+    and for each tree drawn. Without draws of E(y), as for ``PacBayesLoss``, the band is over trees alone. Friedman
+    (2001), section 8.2.
 
     Examples
     --------
@@ -96,40 +98,51 @@ def plot_partial_dependence(
     """
     style.check_posterior(posterior)
     model = posterior.model
-    k, column = style.feature_number(model, feature), style.value_column(model, label)
+    column = style.value_column(model, label)
+    is_pair = isinstance(feature, Sequence) and not isinstance(feature, str)
+    pair = feature_pair(model, feature) if is_pair else (style.feature_number(model, feature),)
     check_count("n_trees", n_trees, 1)
-    check_count("individual", individual, 0)
+    if check_count("individual", individual, 0) and is_pair:
+        raise ValueError(f"individual={individual} is given, but curves are of one feature; leave it out.")
     coverage = check_number("coverage", coverage, "a number in (0, 1)", 0.0, 1.0)
     if coverage in (0.0, 1.0):
         raise ValueError(f"coverage={coverage} is out of range; give a number in (0, 1).")
     rows = style.rows_to_average(model, X, DEPENDENCE_ROWS)
-    ax = style.axes_or_new(ax, 5.0, 3.4)
-    ax.set(ylabel=style.value_name(model, column))
+    ax = style.axes_or_new(ax, 5.4 if is_pair else 5.0, 4.2 if is_pair else 3.4)
     if style.has_no_draws(posterior):
         return style.say_no_draws(ax)
-    axis, predict = _predictions_of_trees(posterior, k, n_trees, rng)
-    m, n = len(axis.middles), len(rows)
-    numbers = np.tile(rows, (m, 1))
-    numbers[:, k] = np.repeat(axis.middles, n)
-    by_row = posterior._values(numbers)[:, column].reshape(m, n)
-    by_tree = predict(numbers, column).reshape(-1, m, n).mean(axis=2)
-    mean = by_row.mean(axis=1)
-    low, high = np.quantile(by_tree, [(1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0], axis=0)
-    curves = by_row[:, style.evenly_spaced(n, individual)]
-    _draw_curves(ax, axis, mean, low, high, curves)
+    rng = read_generator(rng)
+    post = posterior._draws_that_predict(n_trees, rng)
+    numbers = spaced_draws(post, n_trees)
+    trees = [post.distinct_tree(t) for t in np.unique(numbers).tolist()]
+    over = "one row" if len(rows) == 1 else f"{len(rows)} rows"
+    if len(pair) == 2:
+        plane = plane_of(model, pair, rows, trees, MOST_OF_PAIR)
+        mean = posterior._values(plane.rows)[:, column].reshape(-1, len(rows)).mean(axis=1)
+        draw_surface(ax, plane, mean, style.value_name(model, column), "viridis", (None, None))
+        ax.set_title(f"mean over {over}", fontsize="medium")
+        return ax
+    axis = axis_of(model, pair[0], trees, MOST_PIECES)
+    at = np.tile(rows, (len(axis.middles), 1))
+    at[:, pair[0]] = np.repeat(axis.middles, len(rows))
+    by_row = posterior._values(at)[:, column].reshape(-1, len(rows))
+    drawn = draw_predictions(post, numbers, at, rng, slice(column, column + 1)).reshape(n_trees, -1, len(rows))
+    low, high = np.quantile(drawn.mean(axis=2), [(1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0], axis=0)
+    curves = by_row[:, style.evenly_spaced(len(rows), individual)]
+    _draw_curves(ax, axis, by_row.mean(axis=1), low, high, curves)
     if axis.labels is None:
-        values = rows[np.isfinite(rows[:, k]), k]
+        values = rows[np.isfinite(rows[:, pair[0]]), pair[0]]
         ax.plot(values, np.zeros(len(values)), "|", color="0.4", markersize=7, transform=ax.get_xaxis_transform())
-    _set_limits(ax, axis, np.concatenate([low, high, mean, curves.ravel()]))
+    _set_limits(ax, axis, np.concatenate([low, high, by_row.mean(axis=1), curves.ravel()]))
     ax.set_xlabel(style.shortened(axis.name, 50), parse_math=False)
-    over = "one row" if n == 1 else f"{n} rows"
+    ax.set_ylabel(style.value_name(model, column))
     thin = f"\nthin: the mean for each of {curves.shape[1]} rows" if curves.shape[1] else ""
-    ax.set_title(f"mean over {over}, interval of {100.0 * coverage:.3g}% of the trees{thin}", fontsize="medium")
+    ax.set_title(f"mean over {over}, {100.0 * coverage:.3g}% credible interval{thin}", fontsize="medium")
     return ax
 
 
 def _draw_curves(ax: Axes, axis: Axis, mean: np.ndarray, low: np.ndarray, high: np.ndarray, curves: np.ndarray) -> None:
-    """Draw the mean over rows, the interval over trees, and a thin curve for each column of ``curves``."""
+    """Draw the mean over rows, its interval, and a thin curve for each column of ``curves``."""
     blue = style.color_of(0)
     thin: dict[str, Any] = {"color": "0.45", "linewidth": 0.6, "alpha": 0.6, "zorder": 1}
     if axis.labels is None:
@@ -151,35 +164,6 @@ def _set_limits(ax: Axes, axis: Axis, values: np.ndarray) -> None:
     # means of equal predictions differ in their last digits
     margin = 0.07 * (high - low) if high - low > 1e-9 * max(abs(high), abs(low)) else 0.5
     ax.set(xlim=axis.edges[[0, -1]], ylim=(low - margin, high + margin))
-
-
-def _predictions_of_trees(
-    posterior: Posterior, feature: int, n_trees: int, rng: Seed
-) -> tuple[Axis, Callable[[np.ndarray, int], np.ndarray]]:
-    """Draw trees. Return the axis of a feature and a function that returns their predictions (t, n).
-
-    The arguments of the function are rows of numbers (n, p) and the column of the values.
-    """
-    model = posterior.model
-    if has_values_by_leaf(model):
-        trees = posterior.draw_trees(n_trees, rng)
-        stacked = stack_trees(trees)
-        value = np.concatenate([tree.value for tree in trees])
-
-        def predict(numbers: np.ndarray, column: int) -> np.ndarray:
-            return leaf_values(stacked, np.ascontiguousarray(value[:, column : column + 1]), numbers)[:, :, 0]
-
-        return axis_of(model, feature, trees, MOST_PIECES), predict
-    draws, which = draws_from(posterior, n_trees, rng, that_predict=True)._drawn_trees(n_trees, read_generator(rng))
-
-    def predict_by_row(numbers: np.ndarray, column: int) -> np.ndarray:
-        regressors, reached = model.regressors(numbers), leaves_reached(draws.distinct_trees, numbers)
-        assert regressors is not None
-        values = [model.leaf.value(draws.node_stats[reached[:, t]], model.target, regressors) for t in which]
-        return np.array([one[:, column] for one in values])
-
-    trees = [draws.distinct_tree(int(t)) for t in np.unique(which)]
-    return axis_of(model, feature, trees, MOST_PIECES), predict_by_row
 
 
 def plot_shap(
@@ -204,18 +188,18 @@ def plot_shap(
     ax, label
         As for `plot_partial_dependence`. Of several means the first is explained.
     coverage : float, default 0.9
-        Coverage of the intervals over the trees, with equal tails; in (0, 1).
+        Posterior probability of the intervals, over trees and leaf parameters, with equal tails; in (0, 1).
     max_features : int, default 10
         Largest number of features shown, those with the largest values; the others are counted.
     draws, rng
-        Number of trees drawn from a posterior that is not sampled, and source of randomness for those draws.
+        Number of draws of a tree and its leaf parameters, as of `Posterior.shap`, and source of randomness.
 
     Returns
     -------
     matplotlib Axes
         For one row, the contribution of each feature and its interval, with the value of the feature; the title has the
         sum, from the base value to the prediction. For several rows, the mean over the rows of the absolute
-        contribution in a tree, averaged over the trees, with its interval.
+        contribution, with its interval.
 
     Raises
     ------
@@ -240,7 +224,7 @@ def plot_shap(
     rows = style.rows_to_average(model, X, SHAP_ROWS)
     if style.has_no_draws(posterior):
         return style.say_no_draws(style.axes_or_new(ax, 5.6, 3.4))
-    shap = attributions_of(draws_from(posterior, draws, rng, that_predict=True), rows, coverage)
+    shap = attributions_of(posterior, rows, coverage, draws, rng)
     is_one = len(rows) == 1
     if is_one:
         middle, low, high = (part[0, :, column] for part in (shap.mean, shap.lower, shap.upper))
@@ -271,7 +255,7 @@ def _shap_title(shap: Attributions, column: int, n_rows: int, n_left_out: int) -
         mean, here = figures([base, base + shap.mean[0, :, column].sum()], 3)
         rows = f"{mean} on average, {here} here"
     more = f", {n_left_out} features left out" if n_left_out else ""
-    return f"{rows}{more}\ninterval of {100.0 * shap.coverage:.3g}% of the trees"
+    return f"{rows}{more}\n{100.0 * shap.coverage:.3g}% credible interval"
 
 
 def _feature_label(model: TreeModel, k: int, number: float | None) -> str:
@@ -286,3 +270,77 @@ def _feature_label(model: TreeModel, k: int, number: float | None) -> str:
         value = value_text(number, kind)
         value = value if len(value) <= VALUE_LETTERS or kind != NUMBER else figure(number)
     return f"{name} = {style.shortened(value, VALUE_LETTERS)}"
+
+
+def plot_interactions(
+    posterior: Posterior,
+    ax: Axes | None = None,
+    *,
+    min_probability: float = 0.05,
+    max_pairs: int = 10,
+    coverage: float = 0.9,
+    draws: int = 1000,
+    rng: Seed = 0,
+) -> Axes:
+    """Draw the strength of the interactions of pairs of features, with intervals and probabilities.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Sampled or exact.
+    ax : matplotlib Axes, optional
+        Default: those of a new figure.
+    min_probability : float, default 0.05
+        Smallest probability of a pair that is shown, in [0, 1].
+    max_pairs : int, default 10
+        Largest number of pairs shown, the most probable ones.
+    coverage, draws, rng
+        As for `Posterior.interactions`.
+
+    Returns
+    -------
+    matplotlib Axes
+        A bar for each line of ``posterior.interactions()``, with the interval of the strength over trees and leaf
+        parameters, in units of y or of a probability. Labels have both names and the probability that a tree splits
+        on one of the two features below the other. Bars are probabilities if leaves use columns of the row, since
+        these have no strengths.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range.
+
+    Examples
+    --------
+    >>> import exact, pactree_mcmc as pt
+    >>> X = [[float(i), float(j)] for i in (0, 1) for j in (0, 1)] * 5
+    >>> truth = exact.solve(pt.TreeModel(X, [a != b for a, b in X]))
+    >>> plot_interactions(truth).get_yticklabels()[0].get_text()
+    'x0, x1 (P = 0.99)'
+    """
+    style.check_posterior(posterior)
+    if style.has_no_draws(posterior):
+        return style.say_no_draws(style.axes_or_new(ax, 5.6, 3.4))
+    max_pairs = check_count("max_pairs", max_pairs)
+    table = posterior.interactions(min_probability, most=max_pairs, coverage=coverage, draws=draws, rng=rng)
+    ax = style.axes_or_new(ax, 5.8, 1.5 + 0.32 * max(len(table), 1))
+    if len(table) == 0:
+        ax.text(0.5, 0.5, "no pair of features", ha="center", va="center", transform=ax.transAxes, color="0.4")
+        ax.set(xticks=[], yticks=[])
+        return ax
+    at, has_strength = -np.arange(len(table), dtype=np.float64), "strength" in table
+    ax.barh(at, table["strength" if has_strength else "probability"], 0.62, color=style.color_of(0), alpha=0.75)
+    title = "probability of an interaction"
+    if has_strength:
+        low, high = table["lower"].to_numpy(), table["upper"].to_numpy()
+        ax.errorbar((low + high) / 2.0, at, xerr=(high - low) / 2.0, **style.ERRORS)
+        title = f"strength of interactions\n{100.0 * coverage:.3g}% credible interval"
+    names = [
+        f"{style.shortened(one, NAME_LETTERS // 2)}, {style.shortened(other, NAME_LETTERS // 2)} (P = {p:.2f})"
+        for one, other, p in zip(table["feature"], table["other"], table["probability"], strict=True)
+    ]
+    ax.set_yticks(at, names, parse_math=False)
+    ax.set_xlabel("sd of the joint part of the prediction" if has_strength else "probability")
+    ax.set(ylim=(0.6 - len(table), 0.6), xlim=(0.0, None))
+    ax.set_title(title, fontsize="medium")
+    return ax

@@ -46,12 +46,12 @@ class Axis(NamedTuple):
 
 
 class Plane(NamedTuple):
-    """A slice through the table: two features vary, the others are fixed."""
+    """Two features that vary, and rows with their values: one or more in each rectangle."""
 
     x: Axis
     y: Axis
     rows: np.ndarray
-    """(len(y) * len(x), p) a row of numbers for each rectangle."""
+    """(len(y) * len(x) * m, p) rows of numbers, m for each rectangle."""
 
     def grid(self, values: np.ndarray) -> np.ndarray:
         """Return values by rectangle, (len(y), len(x))."""
@@ -109,19 +109,19 @@ def plot_surface(
     std = getattr(posterior, "predict_std_over_trees", None)
     if spread and std is None:
         raise TypeError(f"{type(posterior).__name__} has no predict_std_over_trees; leave spread out.")
-    column, pair = style.value_column(model, label), _pair(model, features)
+    column, pair = style.value_column(model, label), feature_pair(model, features)
     fixed = _fixed_values(model, pair, at)
     ax = style.axes_or_new(ax, 5.4, 4.2)
     if style.has_no_draws(posterior):
         return style.say_no_draws(ax)
-    plane = _plane(model, pair, fixed, posterior.draw_trees(N_TREES, 0))
+    plane = plane_of(model, pair, fixed[None], posterior.draw_trees(N_TREES, 0), MOST_PIECES)
     if spread and std is not None:
         values = std(_with_labels(model, plane.rows)).reshape(len(plane.rows), -1)[:, column]
     else:
         values = posterior._values(plane.rows)[:, column]
     name = f"{'sd of ' if spread else ''}{style.value_name(model, column)}"
     limits = (0.0, None) if spread else (0.0, 1.0) if model.classes_ is not None else (None, None)
-    mesh = _draw_surface(ax, plane, values, name, "magma" if spread else "viridis", limits)
+    mesh = draw_surface(ax, plane, values, name, "magma" if spread else "viridis", limits)
     if points or (points is None and model.n_features == 2):
         _draw_rows(ax, model, plane, column, None if spread else mesh)
     return ax
@@ -163,7 +163,7 @@ def plot_partition(
     """
     style.check_posterior(posterior)
     model = posterior.model
-    column, pair = style.value_column(model, label), _pair(model, features)
+    column, pair = style.value_column(model, label), feature_pair(model, features)
     fixed = _fixed_values(model, pair, at)
     if fill and tree is not None and tree.value is None and has_values_by_leaf(model):
         raise ValueError("the tree carries no values; take one from the posterior, or give fill=False.")
@@ -171,12 +171,12 @@ def plot_partition(
     if style.has_no_draws(posterior):
         return style.say_no_draws(ax)
     tree = posterior.map_tree() if tree is None else tree
-    plane = _plane(model, pair, fixed, [tree])
+    plane = plane_of(model, pair, fixed[None], [tree], MOST_PIECES)
     leaf = tree.routes().leaves(plane.rows)
     if fill and (tree.value is not None or model.leaf.predicts):
         limits = (0.0, 1.0) if model.classes_ is not None else (None, None)
         values = posterior_from_trees(model, [tree])._values(plane.rows) if tree.value is None else tree.value[leaf]
-        _draw_surface(ax, plane, values[:, column], style.value_name(model, column), "viridis", limits)
+        draw_surface(ax, plane, values[:, column], style.value_name(model, column), "viridis", limits)
     _draw_borders(ax, plane, plane.grid(leaf))
     return ax
 
@@ -219,7 +219,8 @@ def name_categories(axis: Any, nominal: Axis) -> None:
         axis.set_tick_params(rotation=45)
 
 
-def _pair(model: TreeModel, features: Sequence[Any]) -> tuple[int, int]:
+def feature_pair(model: TreeModel, features: Sequence[Any]) -> tuple[int, int]:
+    """Return the indices of two different features that are named by names or indices."""
     if isinstance(features, str) or len(features) != 2:
         raise ValueError(f"features is {features!r}; give two names or indices.")
     x, y = (style.feature_number(model, one) for one in features)
@@ -252,12 +253,15 @@ def _fixed_values(model: TreeModel, pair: tuple[int, int], at: Mapping[Any, Any]
     return out
 
 
-def _plane(model: TreeModel, pair: tuple[int, int], fixed: np.ndarray, trees: Sequence[Tree]) -> Plane:
-    x, y = (axis_of(model, k, trees, MOST_PIECES) for k in pair)
-    rows = np.tile(fixed, (len(x.middles) * len(y.middles), 1))
-    rows[:, x.feature] = np.tile(x.middles, len(y.middles))
-    rows[:, y.feature] = np.repeat(y.middles, len(x.middles))
-    return Plane(x, y, rows)
+def plane_of(
+    model: TreeModel, pair: tuple[int, int], rows: np.ndarray, trees: Sequence[Tree], most_pieces: int
+) -> Plane:
+    """Return the plane over two features, cut at the thresholds of trees, with a copy of ``rows`` in each rectangle."""
+    x, y = (axis_of(model, k, trees, most_pieces) for k in pair)
+    out = np.tile(rows, (len(x.middles) * len(y.middles), 1))
+    out[:, x.feature] = np.repeat(np.tile(x.middles, len(y.middles)), len(rows))
+    out[:, y.feature] = np.repeat(y.middles, len(x.middles) * len(rows))
+    return Plane(x, y, out)
 
 
 def _with_labels(model: TreeModel, rows: np.ndarray) -> Any:
@@ -272,7 +276,7 @@ def _with_labels(model: TreeModel, rows: np.ndarray) -> Any:
     return out
 
 
-def _draw_surface(ax: Any, plane: Plane, values: np.ndarray, name: str, colors: str, limits: tuple[Any, Any]) -> Any:
+def draw_surface(ax: Any, plane: Plane, values: np.ndarray, name: str, colors: str, limits: tuple[Any, Any]) -> Any:
     """Draw filled rectangles, the colour bar and the names of the features, and return the rectangles."""
     x, y, (low, high) = plane.x.edges, plane.y.edges, limits
     mesh = ax.pcolormesh(x, y, plane.grid(values), cmap=colors, vmin=low, vmax=high, rasterized=True)

@@ -21,6 +21,7 @@ from ...posterior.trees.support import words_of_node
 from ...tree.arrays import LEAF
 from ...tree.export import MOST_CLASSES
 from . import words
+from .effects import effects_of
 from .trees import Paths, common_paths, order_of_trees, trees_for_page
 from .words import LONGEST_NAME, cut
 
@@ -175,6 +176,7 @@ def _inclusion(draws: SampledPosterior, truth: Posterior | None) -> list[dict[st
     drawn = draws.feature_inclusion()
     order = np.argsort(-drawn, kind="stable")[:N_FEATURES]
     order = order[drawn[order] > 0.0]
+    effects = effects_of(draws)
     root = np.bincount(draws.root_feature_of_tree + 1, weights=draws.weight_of_tree, minlength=len(drawn) + 1)[1:]
     return records(
         feature=order,
@@ -182,6 +184,7 @@ def _inclusion(draws: SampledPosterior, truth: Posterior | None) -> list[dict[st
         probability=drawn[order],
         at_root=root[order],
         exact=None if truth is None else truth.feature_inclusion()[order],
+        effect=[effects[k] for k in order] if effects else None,
     )
 
 

@@ -49,14 +49,16 @@ function leavesOf(trees, splits, row) {
   return share;
 }
 
-/** Returns mean and standard deviation over trees of each value. The last probability is what the others leave. */
+/** Returns all values of a leaf. The last probability is what the others leave. */
+function valuesOf(leaves, leaf, classes) {
+  const values = leaves.values[leaf];
+  return classes ? [...values, 1 - values.reduce((sum, p) => sum + p, 0)] : values;
+}
+
+/** Returns mean and standard deviation over trees of each value. */
 function meanOf(share, leaves, classes) {
-  const all = leaf => {
-    const values = leaves.values[leaf];
-    return classes ? [...values, 1 - values.reduce((sum, p) => sum + p, 0)] : values;
-  };
   const mean = [], square = [];
-  for (const [leaf, p] of share) all(leaf).forEach((value, j) => {
+  for (const [leaf, p] of share) valuesOf(leaves, leaf, classes).forEach((value, j) => {
     mean[j] = (mean[j] || 0) + p * value;
     square[j] = (square[j] || 0) + p * value * value;
   });
@@ -135,21 +137,70 @@ function mixtureBelow(share, leaves, y) {
 
 /** Returns a quantile of the mixture, for counts the smallest number whose probability is at least q. */
 function quantileOf(share, leaves, q) {
-  const counts = leaves.kind !== "student";
-  let low = -1, high = 1;
-  if (!counts) {
-    const centre = [...share.keys()].map(leaf => leaves.distributions[leaf]);
-    low = Math.min(...centre.map(([, location, scale]) => location - scale));
-    high = Math.max(...centre.map(([, location, scale]) => location + scale));
-    for (let step = high - low; mixtureBelow(share, leaves, low) > q && step < 1e300; step *= 2) low -= step;
-  }
-  for (let step = high - low; mixtureBelow(share, leaves, high) < q && step < 1e300; step *= 2) high += step;
+  const counts = leaves.kind !== "student", [low, high] = counts ? [-1, 1] : rangeOf(share, leaves);
+  return quantile(y => mixtureBelow(share, leaves, y), q, low, high, counts);
+}
+
+/** Returns two numbers that have about all locations of Student distributions between them. */
+function rangeOf(share, leaves) {
+  const centre = [...share.keys()].map(leaf => leaves.distributions[leaf]);
+  return [Math.min(...centre.map(([, location, scale]) => location - scale)), Math.max(...centre.map(([, location, scale]) => location + scale))];
+}
+
+/** Returns the q-quantile of a distribution function, by bisection. Counts are more than low = -1. */
+function quantile(below, q, low, high, counts) {
+  if (!counts) for (let step = high - low; below(low) > q && step < 1e300; step *= 2) low -= step;
+  for (let step = high - low; below(high) < q && step < 1e300; step *= 2) high += step;
   for (let i = 0; i < 200 && high - low > (counts ? 1 : 1e-10 * Math.max(Math.abs(low), Math.abs(high))); i++) {
     const middle = counts ? Math.floor((low + high) / 2) : (low + high) / 2;
     if (middle === low || middle === high) break;
-    if (mixtureBelow(share, leaves, middle) >= q) high = middle; else low = middle;
+    if (below(middle) >= q) high = middle; else low = middle;
   }
   return high;
+}
+
+/** Returns the regularised lower incomplete gamma function, by its series, or by a continued fraction for large x. */
+function gammaRegularised(a, x) {
+  if (x <= 0) return 0;
+  const factor = Math.exp(a * Math.log(x) - x - logGamma(a));
+  if (x < a + 1) {
+    let sum = 1 / a;
+    for (let term = sum, k = 1; term > 1e-16 * sum; k++) sum += term *= x / (a + k);
+    return factor * sum;
+  }
+  let b = x + 1 - a, c = 1e300, d = 1 / b, value = d;
+  for (let k = 1; k < 2000; k++) {
+    const up = -k * (k - a);
+    b += 2;
+    d = 1 / (up * d + b);
+    c = b + up / c;
+    value *= d * c;
+    if (Math.abs(d * c - 1) < 1e-15) break;
+  }
+  return 1 - factor * value;
+}
+
+/** Returns the probability that value j of a leaf is at most y, over the posterior of the parameters of the leaf. */
+function valueBelow(leaves, leaf, j, y, classes) {
+  if (leaves.interval_kind === "gamma") return gammaRegularised(leaves.distributions[leaf][0], leaves.distributions[leaf][1] * y);
+  const [spread] = leaves.spread[leaf];
+  if (leaves.interval_kind === "student") return DISTRIBUTIONS.student.below([...leaves.distributions[leaf].slice(0, 2), spread], y);
+  const p = valuesOf(leaves, leaf, classes)[j];
+  return spread === null || p <= 0 || p >= 1 ? Number(y >= p) : betaRegularised(y, p * spread, (1 - p) * spread);
+}
+
+/** Returns the ends of the 90 % credible interval of value j, over trees and leaf parameters, null without one. */
+function credibleEnds(share, leaves, j, classes) {
+  if (!["beta", "student", "gamma"].includes(leaves.interval_kind)) return null;
+  const [low, high] = leaves.interval_kind === "student" ? rangeOf(share, leaves) : [0, 1];
+  const below = y => [...share].reduce((sum, [leaf, p]) => sum + p * valueBelow(leaves, leaf, j, y, classes), 0);
+  return [0.05, 0.95].map(q => quantile(below, q, low, high, false));
+}
+
+/** Returns the standard deviation of each value over trees and leaf parameters, null if it is not known. */
+function deviationsOf(share, leaves, sd) {
+  if (leaves.interval_kind !== "sd") return null;
+  return sd.map((over, j) => Math.sqrt([...share].reduce((sum, [leaf, p]) => sum + p * (leaves.spread[leaf][j] ?? Infinity) ** 2, over * over)));
 }
 
 // ---- words ----
@@ -187,7 +238,7 @@ function sideWords(split, features, left, possible = new Map()) {
   return `${feature.name} ${left ? "≤" : ">"} ${split[3]}${more}`;
 }
 
-if (typeof module !== "undefined") module.exports = {decoded, leavesOf, meanOf, quantileOf, mixtureBelow, nodesOf, narrowed, sideWords};
+if (typeof module !== "undefined") module.exports = {decoded, leavesOf, meanOf, quantileOf, credibleEnds, deviationsOf, mixtureBelow, nodesOf, narrowed, sideWords};
 else start();
 
 // ---- the page ----
@@ -344,18 +395,22 @@ function start() {
     if (lacks.length) return out.replaceChildren(make("p", `Give a value: ${lacks.map(feature => feature.name).join(", ")}.`));
     if (!some.length) return out.replaceChildren(make("p", "None of the trees that predictions are made of has the path."));
     const share = leavesOf(some, splits, state.row), {mean, sd} = meanOf(share, leaves, data.classes);
-    out.replaceChildren(make("h3", "Prediction"), ...(data.classes ? classTable(mean, sd) : numberWords(share, mean, sd)),
+    out.replaceChildren(make("h3", "Prediction"), ...(data.classes ? classTable(share, mean, sd) : numberWords(share, mean, sd)),
       make("h3", "Its paths"), pathsTable(some));
   }
   const cells = parts => make("tr", "", {}, ...parts.map(part => typeof part === "string" ? make("td", part, {class: "n"}) : part));
-  function classTable(mean, sd) {
-    const order = mean.map((_, j) => j).sort((i, j) => mean[j] - mean[i]);
-    const rows = order.map(j => cells([make("th", data.classes[j], {scope: "row", class: "name"}), make("td", "", {}, meter(mean[j])), shown(mean[j]), `± ${shown(sd[j])}`]));
-    return [make("table", "", {}, make("tbody", "", {}, ...rows)), make("p", "± is the standard deviation over trees.", {class: "quiet"})];
+  function classTable(share, mean, sd) {
+    const order = mean.map((_, j) => j).sort((i, j) => mean[j] - mean[i]), known = leaves.interval_kind === "beta";
+    const error = j => known ? credibleEnds(share, leaves, j, data.classes).map(shown).join(" to ") : `± ${shown(sd[j])}`;
+    const rows = order.map(j => cells([make("th", data.classes[j], {scope: "row", class: "name"}), make("td", "", {}, meter(mean[j])), shown(mean[j]), error(j)]));
+    const note = known ? "Probabilities with 90 % credible intervals, over trees and leaf parameters." : "± is the standard deviation over trees.";
+    return [make("table", "", {}, make("tbody", "", {}, ...rows)), make("p", note, {class: "quiet"})];
   }
   function numberWords(share, mean, sd) {
-    const said = mean.length === 1 ? `Mean ${precise(mean[0])}; over trees it varies by ± ${figures(sd[0])}.`
-      : mean.map((x, j) => `y${j}: mean ${precise(x)}, over trees ± ${figures(sd[j])}.`).join(" ");
+    const between = credibleEnds(share, leaves, 0, null), both = deviationsOf(share, leaves, sd);
+    const error = j => both ? `± ${figures(both[j])} (standard deviation over trees and leaf parameters)` : `± ${figures(sd[j])} (standard deviation over trees)`;
+    const said = between ? `Mean ${precise(mean[0])}; it is between ${between.map(precise).join(" and ")} with probability 0.9.`
+      : mean.map((x, j) => `${mean.length > 1 ? `y${j}: mean` : "Mean"} ${precise(x)} ${error(j)}.`).join(" ");
     if (!leaves.kind || mean.length > 1) return [make("p", said)];
     const ends = [0.05, 0.95].map(q => quantileOf(share, leaves, q));
     const interval = `A new value lies between ${ends.map(precise).join(" and ")} with probability 0.9.`;

@@ -291,11 +291,13 @@ def _leaf_table(post: SampledPosterior, leaves: np.ndarray) -> tuple[dict[str, A
         kind = "student" if isinstance(distributions, StudentT) else "negative binomial"
     texts = words_of_cells(model, post.node_stats[leaves])
     distinct_texts, of_text = np.unique([""] * m if texts is None else texts, return_inverse=True)
-    table = np.column_stack([post.node_rows[leaves], values, parameters, of_text])
+    interval_kind, spread = _expectations(post, kind)
+    table = np.column_stack([post.node_rows[leaves], values, parameters, spread[leaves], of_text])
     distinct, of_leaf = np.unique(table, axis=0, return_inverse=True)
     d, is_classes = values.shape[1], model.classes_ is not None
     shown_digits = max([digits_of_range(column) for column in values.T], default=5)
     digits = 5 if is_classes else shown_digits + 3
+    end = 1 + d + parameters.shape[1]
     # the last probability is what the others leave
     shown = distinct[:, 1 : d if is_classes else 1 + d]
     return {
@@ -304,8 +306,34 @@ def _leaf_table(post: SampledPosterior, leaves: np.ndarray) -> tuple[dict[str, A
         "digits": shown_digits,
         "words": None if texts is None else [cut(distinct_texts[int(k)], LONGEST) for k in distinct[:, -1]],
         "kind": kind,
-        "distributions": [[_rounded(x, digits) for x in line] for line in distinct[:, 1 + d : -1]] if kind else None,
+        "distributions": [[_rounded(x, digits) for x in line] for line in distinct[:, 1 + d : end]] if kind else None,
+        "interval_kind": interval_kind,
+        "spread": [[_rounded(x, 4) for x in line] for line in distinct[:, end:-1]] if interval_kind else None,
     }, of_leaf.reshape(-1)
+
+
+def _expectations(post: SampledPosterior, kind: str | None) -> tuple[str | None, np.ndarray]:
+    """Return how the page finds intervals of E(y) or of class probabilities, and numbers (n_nodes, c) for it.
+
+    "beta": one number, the sum of both parameters, infinite if the probability is fixed. "student": one number, the
+    scale; location and degrees of freedom are those of a new y of this ``kind``. "gamma": none, since the parameters
+    are those of a new count. "sd": the standard deviation of each output given the tree. None if there are no closed
+    forms.
+    """
+    model = post.model
+    if not (has_values_by_leaf(model) and model.leaf.has_expectation and model.leaf.has_closed_expectation):
+        return None, np.empty((len(post.node_stats), 0))
+    outputs = model.leaf.expectation(post.node_stats, post._tree_of_place, model.target)
+    if kind == "negative binomial" and outputs[0].family == "gamma":
+        return "gamma", np.empty((len(post.node_stats), 0))
+    if kind == "student" and isinstance(outputs[0], StudentT):
+        return "student", outputs[0].parameters[2][:, None]
+    mean, variance = np.array([output.mean_and_variance() for output in outputs]).transpose(1, 2, 0)
+    if model.classes_ is None:
+        return "sd", np.nan_to_num(np.sqrt(variance), nan=np.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        total = mean[:, :1] * (1.0 - mean[:, :1]) / variance[:, :1] - 1.0
+    return "beta", np.nan_to_num(total, nan=np.inf, posinf=np.inf)
 
 
 def _distributions(post: SampledPosterior) -> StudentT | NegativeBinomial | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -32,13 +33,17 @@ from ...model import LocalCuts, TreeModel
 from ...model.data import number_target
 from ...model.leaf.base import Leaf
 from ...posterior.convergence import objections
+from ...posterior.draws import has_values_by_leaf
 from ...posterior.ess import ConvergenceWarning
+from ...posterior.rows.attributions import importance_of
+from ...posterior.rows.credible import credible_interval, draw_expectations
 from ...posterior.rows.predictive import sample_new_y
 from ...posterior.sampled import SampledPosterior, fractions
 from ...posterior.trees.cells import training_points
 from ...table.labels import refuse_missing
 from ...table.reader import Table, frame_of, holds_categories, is_frame
 from ...table.validation import read_data
+from ..plots.style import rows_to_average
 from . import parts
 from .prior_search import Choice, choose, choose_power, tree_priors
 
@@ -47,6 +52,8 @@ if TYPE_CHECKING:
 
 MOST_POINTS = 200
 """Largest number of training rows at which the Monte-Carlo error is measured."""
+IMPORTANCE_ROWS, IMPORTANCE_DRAWS = 100, 200
+"""Numbers of training rows and of trees over which the importance of features is a mean."""
 ROWS_WITHIN = 0.9
 """Fraction of these rows whose error is at most the one reported."""
 TREES, FEWEST_TREES, TREES_ROWS = 1000, 100, 20_000
@@ -125,7 +132,6 @@ class BayesianTree(BaseEstimator):
     posterior_: SampledPosterior | ExactPosterior
     prior_: Choice
     rows_: np.ndarray
-    feature_importances_: np.ndarray
     split_counts_: np.ndarray
     monte_carlo_error_: float
     n_features_in_: int
@@ -334,9 +340,9 @@ class BayesianTree(BaseEstimator):
             )
 
     def _describe(self, *, independent: bool) -> None:
-        """Set the importances of features, and the Monte-Carlo error of predictions."""
+        """Set the number of splits on each feature, and the Monte-Carlo error of predictions."""
         post = self.posterior_
-        self.feature_importances_ = fractions(post.feature_inclusion())
+        self.__dict__.pop("feature_importances_", None)
         if not isinstance(post, SampledPosterior):
             self.split_counts_, self.monte_carlo_error_ = post.expected_splits(), 0.0
             return
@@ -350,6 +356,16 @@ class BayesianTree(BaseEstimator):
                 of_row = post._values_se(points)
             error = float(np.quantile(of_row.max(axis=1), ROWS_WITHIN))
             self.monte_carlo_error_ = error / float(np.sqrt(post.model.target.variance))
+
+    @functools.cached_property
+    def feature_importances_(self) -> np.ndarray:
+        """Mean absolute contribution of each feature to predictions, divided by the sum over features, (p,)."""
+        check_is_fitted(self)
+        post = self.posterior_
+        if not has_values_by_leaf(post.model):
+            return fractions(post.feature_inclusion())
+        rows = rows_to_average(post.model, None, IMPORTANCE_ROWS)
+        return fractions(importance_of(post, rows, IMPORTANCE_DRAWS, 0).sum(axis=1))
 
     def _warn(self, work: float) -> None:
         """Warn if the draws may not represent the posterior."""
@@ -423,3 +439,47 @@ class BayesianTree(BaseEstimator):
             If ``draws`` is not positive, the leaf is a loss, or X does not fit.
         """
         return sample_new_y(self.posterior_, self._numbers(X), draws, rng)
+
+    def credible_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Return credible intervals of the mean of y, or of the class probabilities, over trees and leaf parameters.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As in `fit`.
+        coverage : float, default 0.9
+            Posterior probability of each interval, in (0, 1); equal tails.
+
+        Returns
+        -------
+        ndarray of shape (n, 2); (n, K, 2) for classes, in the order of ``classes_``
+
+        Raises
+        ------
+        ValueError
+            If ``coverage`` is out of range, the leaf has no posterior of E(y), or X does not fit.
+
+        Notes
+        -----
+        Method and cost: `SampledPosterior.credible_interval`.
+        """
+        return credible_interval(self.posterior_, self._numbers(X), coverage)
+
+    def draw_expectations(self, X: Any, draws: int = 1000, rng: Seed = None) -> np.ndarray:
+        """Draw the mean of y (draws, n), or class probabilities (draws, n, K), over trees and leaf parameters.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            As in `fit`.
+        draws : int, default 1000
+            Number of draws, >= 1.
+        rng : int, SeedSequence, Generator or None
+            Source of randomness.
+
+        Raises
+        ------
+        ValueError
+            If ``draws`` is not positive, the leaf has no posterior of E(y), or X does not fit.
+        """
+        return draw_expectations(self.posterior_, self._numbers(X), draws, rng)

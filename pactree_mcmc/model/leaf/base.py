@@ -143,6 +143,11 @@ class Leaf:
         """Return E(y), or the class probabilities, (n, d), given the parameters, as `draw_given` takes them."""
         return parameters[0].reshape(len(parameters[0]), -1)
 
+    @property
+    def has_expectation(self) -> bool:
+        """True if `draw_expectation` can be called."""
+        return self.has_likelihood
+
     # statistics
 
     def n_stats(self, target: Target) -> int:

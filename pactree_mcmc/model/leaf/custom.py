@@ -264,6 +264,11 @@ class CustomLeaf(Leaf):
             raise ValueError(f"draw= of {self!r} returned shape {drawn.shape} for {len(leaf)} new y.")
         return drawn
 
+    @property
+    def has_expectation(self) -> bool:
+        """True if the caller gave ``expectation=``."""
+        return self._functions["expectation"] is not None
+
     def draw_expectation(
         self, rng: np.random.Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, *regressors: np.ndarray
     ) -> np.ndarray:

@@ -217,7 +217,7 @@ class AnswersAboutRows(AnswersAboutNewRows):
         >>> post.interactions()[["feature", "other"]].iloc[0].tolist()
         ['x0', 'x1']
         """
-        return interactions_of(self._draws_that_predict(draws, rng), min_probability, most, coverage, rng)
+        return interactions_of(self, min_probability, most, coverage, draws, rng)
 
     def predict_std_new_y(self, X: Any) -> np.ndarray:
         """Return the standard deviation (n,) of a new y, noise included: of the mixture that `predict_quantiles`
@@ -308,9 +308,10 @@ class AnswersAboutRows(AnswersAboutNewRows):
         X : table of shape (n, p)
             As the model's.
         coverage : float, default 0.9
-            Of the intervals over the draws; in (0, 1).
+            Posterior probability of the intervals, in (0, 1); equal tails.
         draws : int, default 1000
-            Number of trees drawn from a posterior that does not consist of draws.
+            Number of draws of a tree and its leaf parameters behind the intervals and the importance, and number of
+            trees behind the means if the posterior does not consist of draws.
         rng : int, SeedSequence, Generator or None, default 0
             Source of randomness for those draws.
 
@@ -331,9 +332,10 @@ class AnswersAboutRows(AnswersAboutNewRows):
         -----
         Exact Shapley values of every tree drawn, for the path-dependent value function of TreeSHAP (Lundberg et al.
         2020): a split on an omitted feature sends a row to both sides, in the proportions of the training rows
-        (``Tree.rows``, with their weights) in the two children, one half each below an empty node. Intervals are those
-        of the contributions in single trees, with equal tails; they do not include the uncertainty of the mean of a
-        leaf. O(nodes * depth²) for a tree and a row, some 100,000 of these a second.
+        (``Tree.rows``, with their weights) in the two children, one half each below an empty node. The means are those
+        of the predictions, over all draws. Intervals and importance are over trees and leaf parameters: of ``draws``
+        evenly spaced trees, each with leaf parameters drawn given its rows; of a leaf without draws of E(y), such as
+        PacBayesLoss, over trees alone. O(nodes * depth²) for a tree and a row, some 100,000 of these a second.
 
         Examples
         --------
@@ -346,8 +348,7 @@ class AnswersAboutRows(AnswersAboutNewRows):
         >>> shap.base.round(2).tolist(), shap.mean[0, :, 0].round(2).tolist(), post.predict(X[-1:]).round(2).tolist()
         ([2.0], [0.99, 0.0], [2.99])
         """
-        post = self._draws_that_predict(draws, rng)
-        return attributions_of(post, self.model.columns.numbers(X), coverage)
+        return attributions_of(self, self.model.columns.numbers(X), coverage, draws, rng)
 
     def certificate(self, delta: float = 0.05) -> certificates.Certificate:
         """Return PAC-Bayes bounds on the risk of a tree drawn from the posterior and on that of ``predict``.

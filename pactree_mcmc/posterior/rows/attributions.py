@@ -19,25 +19,27 @@ a polynomial of degree d - 1 in t, which ceil(d / 2) Gauss-Legendre nodes integr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ...core.checks import check_number
+from ...core.checks import Seed, check_count, check_number, read_generator
 from ...core.compile.jit import jit
-from ...tree.arrays import LEAF, TreeArrays, number_goes_left
+from ...tree.arrays import LEAF, TreeArrays, node_depths, number_goes_left
+from ..draws import refuse_by_row
 from ..trees.support import check_drawn
+from .credible import draw_values, spaced_draws
 
 if TYPE_CHECKING:
     from ..draws import DrawnTrees
+    from ..protocol import AnyPosterior
 
 AT_ONCE = 1 << 24
 """Number of Shapley values in memory at a time."""
 
 
 class Attributions(NamedTuple):
-    """Shapley values of the predictions for some rows, averaged over the draws, and their spread.
+    """Shapley values of the predictions for some rows, and their intervals over trees and leaf parameters.
 
     The d outputs are the class probabilities, in the order of ``model.classes_``, or the means of a regression.
     ``base`` and the values of all features sum to the prediction: ``mean.sum(axis=1) + base`` is that of the draws.
@@ -46,7 +48,7 @@ class Attributions(NamedTuple):
     mean: np.ndarray
     """(n, p, d) mean over the draws of the contribution of each feature to the prediction for each row."""
     lower: np.ndarray
-    """(n, p, d) lower end of the interval that holds ``coverage`` of the draws, with equal tails."""
+    """(n, p, d) lower end of the credible interval with probability ``coverage``, equal tails."""
     upper: np.ndarray
     """(n, p, d) upper end."""
     base: np.ndarray
@@ -57,7 +59,7 @@ class Attributions(NamedTuple):
     base_upper: np.ndarray
     """(d,) upper end."""
     importance: np.ndarray
-    """(p, d) mean over the rows of the absolute contribution in a tree, averaged over the draws."""
+    """(p, d) posterior mean of the mean over the rows of the absolute contribution."""
     importance_lower: np.ndarray
     """(p, d) lower end of its interval."""
     importance_upper: np.ndarray
@@ -70,52 +72,71 @@ class Attributions(NamedTuple):
         return f"Attributions({n} rows, {p} features, {d} outputs, intervals of {self.coverage:g})"
 
 
-def attributions_of(post: DrawnTrees, X: np.ndarray, coverage: float) -> Attributions:
+def attributions_of(posterior: AnyPosterior, X: np.ndarray, coverage: float, draws: int, rng: Seed) -> Attributions:
     """Return Shapley values for rows of numbers; see `Posterior.shap`."""
     coverage = check_number("coverage", coverage, "a number between 0 and 1", 0.0, 1.0)
-    check_drawn(post)
-    ends = [0.5 - coverage / 2.0, 0.5 + coverage / 2.0]
-    draws = post.tree_of_draw.ravel()
-    n, (p, d) = len(X), (post.model.n_features, post.node_values.shape[1])
+    ends, n = [0.5 - coverage / 2.0, 0.5 + coverage / 2.0], len(X)
+    post, drawn = drawn_trees(posterior, draws, rng)
+    distinct = Valued(post.distinct_trees, post.node_values, fractions_of_rows(post))
+    (p, d), n_trees = (post.model.n_features, drawn.value.shape[1]), len(drawn.trees.offset) - 1
     mean, lower, upper = np.zeros((n, p, d)), np.zeros((n, p, d)), np.zeros((n, p, d))
-    size = np.zeros((post.n_distinct_trees, p, d))
-    base = tree_means(post)
-    for rows, values in _blocks(post, X):
+    size = np.zeros((n_trees, p, d))
+    step = max(AT_ONCE // max(max(n_trees, post.n_distinct_trees) * p * d, 1), 1)
+    for rows in (slice(start, start + step) for start in range(0, n, step)):
+        mean[rows] = np.tensordot(post.weight_of_tree, distinct.shapley_values(X[rows]), 1)
+        values = drawn.shapley_values(X[rows])
         size += np.abs(values).sum(axis=1)
-        mean[rows] = np.tensordot(post.weight_of_tree, values, 1)
-        lower[rows], upper[rows] = np.quantile(values[draws], ends, axis=0)
+        lower[rows], upper[rows] = np.quantile(values, ends, axis=0)
     size /= max(n, 1)
-    base_ends, size_ends = (np.quantile(numbers[draws], ends, axis=0) for numbers in (base, size))
-    return Attributions(
-        mean,
-        lower,
-        upper,
-        post.weight_of_tree @ base,
-        base_ends[0],
-        base_ends[1],
-        np.tensordot(post.weight_of_tree, size, 1),
-        size_ends[0],
-        size_ends[1],
-        coverage,
-    )
+    base_lower, base_upper = np.quantile(drawn.means(), ends, axis=0)
+    size_lower, size_upper = np.quantile(size, ends, axis=0)
+    base, importance = post.weight_of_tree @ distinct.means(), size.mean(axis=0)
+    return Attributions(mean, lower, upper, base, base_lower, base_upper, importance, size_lower, size_upper, coverage)
 
 
-def _blocks(post: DrawnTrees, X: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield slices of the rows and their Shapley values by distinct tree, (n_trees, rows, p, d)."""
-    size_of_row = post.tree_of_draw.size * post.model.n_features * post.node_values.shape[1]
-    step = max(AT_ONCE // max(size_of_row, 1), 1)
-    for start in range(0, len(X), step):
-        yield slice(start, start + step), shapley_values(post, X[start : start + step])
+def importance_of(posterior: AnyPosterior, X: np.ndarray, draws: int, rng: Seed) -> np.ndarray:
+    """Return the importance (p, d) of `Attributions` for rows of numbers, without intervals."""
+    return np.abs(drawn_trees(posterior, draws, rng)[1].shapley_values(X)).mean(axis=(0, 1))
+
+
+class Valued(NamedTuple):
+    """Trees end to end with the predictions of their leaves."""
+
+    trees: TreeArrays
+    value: np.ndarray
+    """(n_nodes, d) predictions, of which those of leaves count."""
+    fraction: np.ndarray
+    """(n_nodes,) fraction of the training rows of its parent in each node, as of `fractions_of_rows`."""
+
+    def shapley_values(self, X: np.ndarray) -> np.ndarray:
+        """Return Shapley values (n_trees, n, p, d) for rows of numbers (n, p)."""
+        out = np.zeros((len(self.trees.offset) - 1, *X.shape, self.value.shape[1]))
+        nodes, weights = gauss_legendre((int(node_depths(self.trees).max(initial=0)) + 1) // 2)
+        X = np.ascontiguousarray(X)
+        add_shapley_values_into(out, self.trees, self.value, self.fraction, X, nodes, weights)
+        return out
+
+    def means(self) -> np.ndarray:
+        """Return the mean (n_trees, d) of the leaf values of each tree over the training rows."""
+        reach = np.ones(len(self.fraction))
+        _multiply_down(reach, self.trees, self.fraction)
+        part = np.where(self.trees.feature == LEAF, reach, 0.0)[:, None] * self.value
+        return np.add.reduceat(part, self.trees.offset[:-1])
+
+
+def drawn_trees(posterior: AnyPosterior, draws: int, rng: Seed) -> tuple[DrawnTrees, Valued]:
+    """Return a posterior as draws, and a tree of each of ``draws`` of them with leaf values drawn given its rows."""
+    rng = read_generator(rng)
+    post = posterior._draws_that_predict(check_count("draws", draws), rng)
+    check_drawn(post)
+    refuse_by_row(post.model)
+    values = draw_values(post, spaced_draws(post, draws), rng)
+    return post, Valued(values.trees, values.value, fractions_of_rows(post)[values.node])
 
 
 def shapley_values(post: DrawnTrees, X: np.ndarray) -> np.ndarray:
-    """Return Shapley values (n_trees, n, p, d) for rows of numbers (n, p), by distinct tree."""
-    trees, value = post.distinct_trees, post.node_values
-    out = np.zeros((post.n_distinct_trees, *X.shape, value.shape[1]))
-    deepest = int(post.depth_of_tree.max(initial=0))
-    nodes, weights = gauss_legendre((deepest + 1) // 2)
-    add_shapley_values_into(out, trees, value, fractions_of_rows(post), np.ascontiguousarray(X), nodes, weights)
-    return out
+    """Return Shapley values (n_trees, n, p, d) of the predictions for rows of numbers (n, p), by distinct tree."""
+    return Valued(post.distinct_trees, post.node_values, fractions_of_rows(post)).shapley_values(X)
 
 
 def gauss_legendre(most: int) -> tuple[np.ndarray, np.ndarray]:
@@ -141,15 +162,6 @@ def fractions_of_rows(post: DrawnTrees) -> np.ndarray:
     for side in sides:
         out[side] = np.where(total > 0.0, rows[side] / np.where(total > 0.0, total, 1.0), 0.5)
     return out
-
-
-def tree_means(post: DrawnTrees) -> np.ndarray:
-    """Return the mean (n_trees, d) of the leaf values of each distinct tree over the training rows."""
-    trees, fraction = post.distinct_trees, fractions_of_rows(post)
-    reach = np.ones(len(fraction))
-    _multiply_down(reach, trees, fraction)
-    part = np.where(trees.feature == LEAF, reach, 0.0)[:, None] * post.node_values
-    return np.add.reduceat(part, trees.offset[:-1])
 
 
 @jit

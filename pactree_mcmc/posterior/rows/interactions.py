@@ -18,12 +18,14 @@ from ...core.checks import check_count, check_number, read_generator
 from ...tree.arrays import LEAF, leaf_values
 from ..draws import has_values_by_leaf
 from ..trees.cells import training_points
+from .credible import draw_values, spaced_draws
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ...core.checks import Seed
     from ..draws import DrawnTrees
+    from ..protocol import AnyPosterior
 
 N_POINTS = 40
 """Number of training rows at which partial dependences are evaluated, and over which they average."""
@@ -31,13 +33,17 @@ N_TREES = 200
 """Number of draws of trees and leaf parameters for which strengths are computed."""
 
 
-def interactions_of(post: DrawnTrees, min_probability: float, most: int, coverage: float, rng: Seed) -> pd.DataFrame:
+def interactions_of(
+    posterior: AnyPosterior, min_probability: float, most: int, coverage: float, draws: int, rng: Seed
+) -> pd.DataFrame:
     """Return the pairs of features that trees split on together; see `Posterior.interactions`."""
     import pandas as pd
 
     min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
     most = check_count("most", most)
     coverage = check_number("coverage", coverage, "a probability 0 < coverage < 1", 1e-15, 1.0 - 1e-15)
+    rng = read_generator(rng)
+    post = posterior._draws_that_predict(draws, rng)
     probability = pair_probabilities(post)
     first, second = np.triu_indices(len(probability), 1)
     order = np.argsort(-probability[first, second], kind="stable")
@@ -50,7 +56,7 @@ def interactions_of(post: DrawnTrees, min_probability: float, most: int, coverag
         "probability": probability[pairs[:, 0], pairs[:, 1]],
     }
     if has_values_by_leaf(post.model):
-        strength, h = _strengths(post, pairs, read_generator(rng))
+        strength, h = _strengths(post, pairs, rng)
         ends = np.quantile(strength, [0.5 - coverage / 2.0, 0.5 + coverage / 2.0], axis=1)
         table |= {"strength": strength.mean(axis=1), "lower": ends[0], "upper": ends[1], "H": h.mean(axis=1)}
     return pd.DataFrame(table)
@@ -78,20 +84,15 @@ def pair_probabilities(post: DrawnTrees) -> np.ndarray:
 
 def _strengths(post: DrawnTrees, pairs: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return strength and H (m, draws) of the interaction of ``pairs`` (m, 2), for draws of trees and leaf values."""
-    drawn = rng.choice(post.n_distinct_trees, N_TREES, p=post.weight_of_tree / post.weight_of_tree.sum())
-    points = training_points(post.model, N_POINTS)[1]
-    values = [_drawn_values(post, t, rng) for t in drawn.tolist()]
-    offset = np.concatenate([[0], np.cumsum([len(v) for v in values])])
-    nodes = post.coded_trees.nodes_of(drawn)
-    trees = type(post.distinct_trees)(offset, *(column[nodes] for column in post.distinct_trees[1:]))
-    value = np.ascontiguousarray(np.concatenate(values))
+    drawn = draw_values(post, spaced_draws(post, N_TREES), rng)
+    value, points = drawn.value, training_points(post.model, N_POINTS)[1]
 
     def dependence(features: list[int]) -> np.ndarray:
         """Return the centred partial dependence (draws, points, d) on some features."""
         X = np.repeat(points[None], len(points), axis=0)
         X[:, :, features] = points[:, None, features]
-        found = leaf_values(trees, value, X.reshape(-1, X.shape[2]))
-        mean = found.reshape(len(drawn), len(points), len(points), -1).mean(axis=2)
+        found = leaf_values(drawn.trees, value, X.reshape(-1, X.shape[2]))
+        mean = found.reshape(N_TREES, len(points), len(points), -1).mean(axis=2)
         return mean - mean.mean(axis=1, keepdims=True)
 
     alone = {k: dependence([k]) for k in np.unique(pairs).tolist()}
@@ -103,17 +104,6 @@ def _strengths(post: DrawnTrees, pairs: np.ndarray, rng: np.random.Generator) ->
         strength[i] = np.where(rest > 1e-12 * np.maximum(whole, np.abs(value).max()), rest, 0.0)
         h[i] = np.divide(strength[i], whole, out=np.zeros(N_TREES), where=whole > 0.0)
     return strength, h
-
-
-def _drawn_values(post: DrawnTrees, t: int, rng: np.random.Generator) -> np.ndarray:
-    """Return predictions (n_nodes, d) of the nodes of tree ``t``, leaf parameters drawn if the leaf is a model of y."""
-    model, nodes = post.model, slice(int(post.coded_trees.offset[t]), int(post.coded_trees.offset[t + 1]))
-    out = post.node_values[nodes].copy()
-    leaves = np.flatnonzero(post.coded_trees.feature[nodes] == LEAF)
-    if model.leaf.has_likelihood and model.leaf.has_closed_expectation:
-        stats = post.node_stats[nodes][leaves]
-        out[leaves] = model.leaf.draw_expectation(rng, stats, np.arange(len(leaves)), model.target)
-    return out
 
 
 def _sd(component: np.ndarray) -> np.ndarray:

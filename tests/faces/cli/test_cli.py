@@ -177,16 +177,29 @@ class TestPredict:
         model = model_of(shop(), "price")
         post = pt.sample(model, 200, tune=100, chains=2, rng=3, kernel="grow-prune", progress=False)
         table = pd.DataFrame(result["predictions"])
-        assert list(table) == ["prediction", "sd_over_trees", "lower", "upper"]
+        assert list(table) == ["prediction", "sd_over_trees", "lower", "upper", "mean_lower", "mean_upper"]
         assert list(pd.DataFrame(plain["predictions"])) == ["prediction", "sd_over_trees"]
         np.testing.assert_allclose(table[["lower", "upper"]], post.predict_interval(shop(), 0.8))
+        np.testing.assert_allclose(table[["mean_lower", "mean_upper"]], post.credible_interval(shop(), 0.8))
 
-    def test_interval_of_classes_is_refused_before_the_run(self, capsys, data, monkeypatch):
-        monkeypatch.setattr(pt, "sample", None)
-        command = ("predict", data, data, "--target", "bought", "--ignore", "price", "--interval", "0.9", *RUN)
-        code, out, err = run(capsys, *command)
-        assert (code, out, len(err.splitlines())) == (1, "", 1)
-        assert "--interval is for numbers, but the target is a class" in err and "leave --interval out" in err
+    def test_interval_of_classes(self, capsys, data):
+        command = ("predict", data, data, "--target", "bought", "--ignore", "price", "--interval", "0.8", *RUN)
+        table = pd.DataFrame(answer(capsys, *command)["predictions"])
+        post = pt.sample(
+            model_of(shop(), "bought"), 200, tune=100, chains=2, rng=3, kernel="grow-prune", progress=False
+        )
+        of_class = [[f"{name}({label})" for name in ("p", "lower", "upper")] for label in ("no", "yes")]
+        assert list(table) == ["prediction", *of_class[0], *of_class[1]]
+        ends = post.credible_interval(shop(), 0.8)
+        for j, names in enumerate(of_class):
+            np.testing.assert_allclose(table[names[1:]], ends[:, j])
+
+    def test_interval_of_a_loss_is_refused(self, capsys, data, tmp_path):
+        model = pt.TreeModel(shop()[["age", "size"]], shop()["bought"].to_numpy(), leaf=pt.PacBayesLoss(2.0))
+        run_file = tmp_path / "loss.nc"
+        pt.sample(model, 20, tune=20, chains=2, rng=3, kernel="grow-prune", progress=False).save(run_file)
+        code, out, err = run(capsys, "predict", str(run_file), data, "--interval", "0.8")
+        assert (code, out) == (1, "") and "is a loss, not a model of y" in err
 
     @pytest.mark.parametrize(
         ("lines", "message"),

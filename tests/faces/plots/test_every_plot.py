@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_rgba
 
 import exact
@@ -127,6 +128,8 @@ WRONG = [
     ("plot_leaves", {"output": 1}, ValueError, "output"),
     ("plot_leaves", {"tree": "best"}, TypeError, "tree is"),
     ("plot_shap", {"max_features": 0}, ValueError, "max_features"),
+    ("plot_interactions", {"max_pairs": 0}, ValueError, "max_pairs"),
+    ("plot_interactions", {"min_probability": -1.0}, ValueError, "min_probability"),
     ("plot_inclusion", {"max_features": 2.5}, ValueError, "max_features"),
     ("plot_ranks", {"n_bins": 0}, ValueError, "n_bins"),
 ]
@@ -144,7 +147,15 @@ def test_what_is_not_a_posterior_is_refused():
     for name in (*OF_DRAWS, "plot_posterior", "plot_ladder"):
         with pytest.raises(TypeError, match="posterior is a ExactPosterior, without draws; give a SampledPosterior"):
             getattr(plots, name)(truth)
-    for name in ("plot_tree_space", "plot_forest", "plot_leaves", "plot_shap", "plot_partial_dependence", *OVER_TWO):
+    for name in (
+        "plot_leaves",
+        "plot_tree_space",
+        "plot_forest",
+        "plot_shap",
+        "plot_partial_dependence",
+        "plot_interactions",
+        *OVER_TWO,
+    ):
         with pytest.raises(TypeError, match="posterior is"):
             draw(name, some().model)
     with pytest.raises(TypeError, match="tree is"):
@@ -208,15 +219,13 @@ class TestIndividual:
         np.testing.assert_allclose(mean, np.mean([c.values for c in curves], axis=0))
 
     def test_one_row_has_its_own_band(self):
+        """The interval of the mean of y at each value, over trees and leaf parameters, in closed form."""
         post = some(True)
         row = pd.DataFrame({"f0": [1.0], "f1": [5.0]})
-        band = plot_partial_dependence(post, "f0", X=row, n_trees=50, coverage=0.5).patches[0].get_data()
-        trees = post.draw_trees(50, 0)
+        band = plot_partial_dependence(post, "f0", X=row, n_trees=6000, coverage=0.5).patches[0].get_data()
         middles = (band.edges[1:] + band.edges[:-1]) / 2.0
-        asked = [pd.DataFrame([[x, 5.0]], columns=row.columns) for x in middles]
-        values = np.array([[tree.predict(x)[0] for x in asked] for tree in trees])
-        np.testing.assert_allclose(band.values, np.quantile(values, 0.75, axis=0))
-        np.testing.assert_allclose(band.baseline, np.quantile(values, 0.25, axis=0))
+        ends = post.credible_interval(pd.DataFrame({"f0": middles, "f1": 5.0}), 0.5)
+        np.testing.assert_allclose(np.column_stack([band.baseline, band.values]), ends, atol=0.03)
 
     def test_equal_rows_count_as_often_as_they_are(self):
         """Partial dependence is a mean over rows, not over distinct ones."""
@@ -225,3 +234,47 @@ class TestIndividual:
         post = pt.posterior_from_trees(model, [stump(1, 0.5)])
         mean = plot_partial_dependence(post, 0).patches[1].get_data().values
         np.testing.assert_allclose(mean, post.predict(X).mean())
+
+
+class TestPairs:
+    @pytest.mark.parametrize("regression", [False, True])
+    def test_partial_dependence_over_two_features_is_a_mean_over_rows(self, regression):
+        post = some(regression, p=3)
+        ax = plot_partial_dependence(post, ("f0", 1))
+        mesh = next(c for c in ax.collections if isinstance(c, QuadMesh))
+        corners = mesh.get_coordinates()
+        values = np.asarray(mesh.get_array()).reshape(len(corners) - 1, -1)
+        x, y = ((edges[1:] + edges[:-1]) / 2.0 for edges in (corners[0, :, 0], corners[:, 0, 1]))
+        assert corners[0, 1:-1, 0].tolist() == [1.5, 2.5] and corners[1:-1, 0, 1].tolist() == [1.5, 3.5]
+        rows = style.rows_to_average(post.model, None, 60)
+        for i, j in product(range(len(y)), range(len(x))):
+            asked = rows.copy()
+            asked[:, :2] = x[j], y[i]
+            assert values[i, j] == pytest.approx(post._values(asked)[:, -1].mean())
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("f0", "f1")
+
+    @pytest.mark.parametrize(
+        ("features", "options", "message"),
+        [
+            (("f0", "f0"), {}, "both are 'f0'"),
+            (("f0", "f1", "f0"), {}, "give two names or indices"),
+            ((0, 1), {"individual": 3}, "curves are of one feature"),
+            (("f0", "f9"), {}, "feature 'f9' is unknown"),
+        ],
+    )
+    def test_wrong_pairs(self, features, options, message):
+        with pytest.raises(ValueError, match=message):
+            plot_partial_dependence(some(), features, **options)
+
+    def test_interactions_are_those_of_the_posterior(self):
+        post = some(True, p=3)
+        ax, table = plots.plot_interactions(post), post.interactions(most=10)
+        np.testing.assert_allclose([p.get_width() for p in ax.patches], table["strength"])
+        ends = np.sort(np.concatenate([s[:, 0] for s in ax.collections[0].get_segments()]).reshape(-1, 2), axis=1)
+        np.testing.assert_allclose(ends, table[["lower", "upper"]], atol=1e-12)
+        labels = [label.get_text() for label in ax.get_yticklabels()]
+        assert labels == [f"{a}, {b} (P = {p:.2f})" for a, b, p in table[["feature", "other", "probability"]].values]
+
+    def test_without_pairs_the_axes_say_so(self):
+        ax = plots.plot_interactions(pt.posterior_from_trees(problem(), [stump(0, 2.5)]))
+        assert [text.get_text() for text in ax.texts] == ["no pair of features"]

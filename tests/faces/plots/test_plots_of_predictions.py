@@ -197,12 +197,15 @@ class TestPartialDependence:
         assert points.get_xdata().tolist() == [0.0, 1.0, 2.0]
         assert [label.get_text() for label in ax.get_xticklabels()] == ["p", "q", "r"]
 
-    def test_the_band_holds_the_trees(self):
-        post = drawn(problem(), [TREES["ordered"]], [[0, 0, 0]])
-        ax = plot_partial_dependence(post, 0)
-        band, line = (patch.get_data() for patch in ax.patches)
-        assert band.values == pytest.approx(line.values)
-        assert np.asarray(band.baseline) == pytest.approx(line.values)
+    def test_the_band_of_one_tree_is_that_of_its_leaves(self):
+        """Of the mean over rows of class probabilities of two leaves, drawn here from beta distributions."""
+        post, rng = drawn(problem(), [TREES["ordered"]], [[0, 0, 0]]), np.random.default_rng(1)
+        band = plot_partial_dependence(post, 0, n_trees=4000, coverage=0.8).patches[0].get_data()
+        counts = post.node_stats[[2, 3, 4]] + post.model.leaf.alpha
+        p = np.array([rng.beta(counts[:, 1], counts[:, 0]) for _ in range(4000)])
+        left = np.mean(numbers_of_rows(post.model, np.arange(60))[:, 1] <= 0.25)
+        means = np.column_stack([left * p[:, 0] + (1.0 - left) * p[:, 1], p[:, 2]])
+        np.testing.assert_allclose([band.baseline, band.values], np.quantile(means, [0.1, 0.9], axis=0), atol=0.01)
 
     def test_bad_arguments(self):
         with pytest.raises(ValueError, match=r"coverage=1\.0 is out of range"):

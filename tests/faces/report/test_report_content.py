@@ -257,7 +257,10 @@ console.log(JSON.stringify(data.rows.map(row => {
   const share = page.leavesOf(trees, data.page.splits, row);
   const actual = page.meanOf(share, data.page.leaves, data.classes);
   const ends = data.page.leaves.kind ? [0.05, 0.5, 0.95].map(q => page.quantileOf(share, data.page.leaves, q)) : [];
-  return {mean: actual.mean, sd: actual.sd, ends, held: trees.map(tree => [...tree.held].sort((a, b) => a - b))};
+  const credible = actual.mean.map((_, j) => page.credibleEnds(share, data.page.leaves, j, data.classes));
+  const both = page.deviationsOf(share, data.page.leaves, actual.sd);
+  const {mean, sd} = actual;
+  return {mean, sd, ends, credible, both, held: trees.map(tree => [...tree.held].sort((a, b) => a - b))};
 })));
 """
 
@@ -331,6 +334,41 @@ class TestScript:
         _, actual = asked(post, X)
         assert [line["mean"] for line in actual] == pytest.approx(post.predict_proba(X), abs=2e-5)
         assert [line["sd"] for line in actual] == pytest.approx(post.predict_std_over_trees(X), abs=1e-4)
+        np.testing.assert_allclose([line["credible"] for line in actual], post.credible_interval(X, 0.9), atol=2e-3)
+
+    @pytest.mark.planted
+    def test_intervals_over_trees_alone_are_noticed(self, monkeypatch):
+        """Planted: class probabilities that the page takes as fixed given the tree."""
+        from pactree_mcmc.faces.report import trees
+
+        spread = lambda post, kind: ("beta", np.full((len(post.node_stats), 1), np.inf))  # noqa: E731
+        monkeypatch.setattr(trees, "_expectations", spread)
+        post, X = posterior(lambda rng, n: rng.integers(0, 2, n)), np.random.default_rng(1).normal(size=(4, 3))
+        _, actual = asked(post, X)
+        wrong = np.array([line["credible"] for line in actual])
+        assert np.abs(wrong - post.credible_interval(X, 0.9)).max() > 0.05
+
+    @pytest.mark.parametrize(
+        ("leaf", "y"),
+        [
+            (pt.GammaGamma(2.0), lambda rng, n: rng.gamma(2.0, size=n)),
+            (pt.MultivariateNormal(2), lambda rng, n: rng.normal(size=(n, 2))),
+        ],
+        ids=["amounts", "several outputs"],
+    )
+    def test_deviations_where_the_page_has_no_interval(self, leaf, y):
+        post, X = posterior(y, leaf=leaf), np.random.default_rng(1).normal(size=(4, 3))
+        _, actual = asked(post, X)
+        drawn = post.draw_expectations(X, 40_000, rng=1).reshape(40_000, 4, -1)
+        np.testing.assert_allclose([line["both"] for line in actual], drawn.std(axis=0), rtol=0.05)
+        assert actual[0]["credible"][0] is None
+
+    def test_probabilities_that_are_fixed_given_the_tree(self):
+        leaf, mask = pt.FrozenLaplace(), np.arange(40) % 2 == 0
+        post = posterior(lambda rng, n: rng.integers(0, 2, n), leaf=leaf, estimation=mask)
+        X = np.random.default_rng(1).normal(size=(5, 3))
+        _, actual = asked(post, X)
+        np.testing.assert_allclose([line["credible"] for line in actual], post.credible_interval(X, 0.9), atol=1e-3)
 
     @pytest.mark.parametrize(
         "leaf",
@@ -345,6 +383,8 @@ class TestScript:
         assert [line["ends"] for line in actual] == pytest.approx(
             post.predict_quantiles(X, [0.05, 0.5, 0.95]), rel=1e-5
         )
+        credible = [line["credible"][0] for line in actual]
+        np.testing.assert_allclose(credible, post.credible_interval(X, 0.9), rtol=2e-3, atol=2e-3)
 
     @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "grid, missing"])
     def test_nominal_and_missing_values(self, name):

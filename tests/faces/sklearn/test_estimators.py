@@ -150,12 +150,17 @@ def test_weights_are_repetitions(kind):
         kind().fit(X, y, sample_weight=np.zeros(40))
 
 
-def test_importances_are_those_of_the_posterior():
+def test_importances_are_mean_absolute_contributions():
     X, y = frame()
-    fitted = pt.BayesianTreeClassifier(**STATED).fit(X.assign(constant=1.0), y)
-    inclusion = fitted.posterior_.feature_inclusion()
-    assert np.allclose(fitted.feature_importances_, inclusion / inclusion.sum())
+    X = X.assign(constant=1.0)
+    fitted = pt.BayesianTreeClassifier(**STATED).fit(X, y)
+    size = fitted.posterior_.shap(X, draws=2000, rng=1).importance.sum(axis=1)
+    assert np.allclose(fitted.feature_importances_, size / size.sum(), atol=0.02)
     assert fitted.feature_importances_[2] == 0.0
+    before = fitted.feature_importances_
+    assert fitted.feature_importances_ is before
+    fitted.fit(X.iloc[:, [1, 0, 2]], y)
+    assert np.allclose(fitted.feature_importances_, before[[1, 0, 2]], atol=0.05)
     drawn = fitted.posterior_.split_counts
     assert np.allclose(fitted.split_counts_, drawn.mean(axis=(0, 1)))
     lone = pt.BayesianTreeClassifier(**STATED).fit([[0.0], [0.0]], [0, 1])
@@ -206,6 +211,36 @@ def test_warns_only_if_chains_disagree():
         summed = pt.BayesianTreeClassifier(**SHORT, max_depth=1).fit(table, labels)
     assert isinstance(drawn.posterior_, pt.SampledPosterior) and 0.0 < drawn.monte_carlo_error_ < 0.05
     assert isinstance(summed.posterior_, exact.ExactPosterior) and summed.monte_carlo_error_ == 0.0
+
+
+def test_importances_do_not_saturate():
+    """Two features that every tree splits on, of which one moves y ten times as much."""
+    X = np.array([[i, j] for i in range(2) for j in range(2)] * 10, dtype=float)
+    leaf = pt.NormalKnownVariance(0.01, k0=1e-4)
+    fitted = pt.BayesianTreeRegressor(leaf=leaf, prior="stated", random_state=0).fit(X, 10.0 * X[:, 0] + X[:, 1])
+    inclusion = fitted.posterior_.feature_inclusion()
+    assert inclusion[1] > 0.9 * inclusion[0]
+    assert fitted.feature_importances_[0] > 5.0 * fitted.feature_importances_[1] > 0.0
+    linear = pt.BayesianTreeRegressor(leaf=pt.NormalLinear([0]), prior="stated", random_state=0)
+    with pytest.raises(AttributeError, match="not fitted"):
+        linear.feature_importances_  # noqa: B018
+    inclusion = linear.fit(X, X[:, 1]).posterior_.feature_inclusion()
+    assert np.allclose(linear.feature_importances_, inclusion / inclusion.sum())
+
+
+@pytest.mark.parametrize("kind", [pt.BayesianTreeClassifier, pt.BayesianTreeRegressor])
+def test_credible_intervals_are_those_of_the_posterior(kind):
+    X, y = frame()
+    y = y if kind is pt.BayesianTreeClassifier else np.arange(len(X)) % 7 / 2.0
+    fitted = kind(**STATED).fit(X, y)
+    new = X.head(3)
+    assert np.array_equal(fitted.credible_interval(new, 0.8), fitted.posterior_.credible_interval(new, 0.8))
+    drawn = fitted.posterior_.draw_expectations(new, 30, rng=1)
+    assert np.array_equal(fitted.draw_expectations(new, 30, rng=1), drawn)
+    with pytest.raises(ValueError, match="coverage"):
+        fitted.credible_interval(new, 1.0)
+    with pytest.raises(ValueError, match="draws"):
+        fitted.draw_expectations(new, 0)
 
 
 def test_intervals():

@@ -264,7 +264,9 @@ def use_draws(post: pt.SampledPosterior, folder: Path) -> None:
     assert_type(post.tree_distances().matrix, Array)
     assert_type(post.cells.of_node, Array)
     assert_type(post.summary(), pd.DataFrame)
-    post.to_arviz(log_likelihood=True, posterior_predictive=True, rng=1)  # its type is that of the ArviZ installed
+    post.to_arviz(
+        log_likelihood=True, posterior_predictive=True, expectation=ROWS, rng=1
+    )  # its type is that of the ArviZ installed
     assert_type(post.save(folder / "draws.nc", log_likelihood=False), None)
     post.model.save(str(folder / "model.nc"))
     again = assert_type(pt.load(folder / "draws.nc"), pt.SampledPosterior | pt.TreeModel)
@@ -370,6 +372,8 @@ def pictures(post: pt.SampledPosterior, truth: exact.ExactPosterior, ax: Axes, p
     assert_type(plots.plot_shap(post, ROWS, ax, coverage=0.5, max_features=3), Axes)
     assert_type(plots.plot_partial_dependence(post, 0, X=ROWS, individual=2), Axes)
     assert_type(plots.plot_survival(survival(), ax), Axes)
+    assert_type(plots.plot_partial_dependence(post, (0, "x1")), Axes)
+    assert_type(plots.plot_interactions(post, ax, min_probability=0.1, max_pairs=3, draws=10, rng=1), Axes)
 
 
 def main() -> None:

@@ -155,7 +155,7 @@ def use_exact_posterior(model: pt.TreeModel) -> exact.ExactPosterior:
     assert_type(truth.cell_values, Array)
     assert_type(truth.predict_std_over_trees(ROWS), Array)
     assert_type(truth.sample(50, rng=1), pt.SampledPosterior)
-    truth.to_arviz(draws=10, rng=1, log_likelihood=True, posterior_predictive=True)
+    truth.to_arviz(draws=10, rng=1, log_likelihood=True, posterior_predictive=True, expectation=True)
     assert_type(truth.summary(), pd.DataFrame)
     return truth
 
@@ -426,3 +426,5 @@ def regressor(with_spread: bool) -> None:
     assert_type(fitted.predict(ROWS, with_spread), Array | tuple[Array, Array])
     assert_type(fitted.predict_quantiles(ROWS, [0.1, 0.9]), Array)
     assert_type(fitted.predict_interval(ROWS, coverage=0.8), Array)
+    assert_type(fitted.credible_interval(ROWS, coverage=0.8), Array)
+    assert_type(fitted.draw_expectations(ROWS, 3, rng=1), Array)

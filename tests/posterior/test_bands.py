@@ -1,0 +1,118 @@
+"""Bands that users see cover what they name: partial dependence, Shapley values, expectations."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.posterior.rows import attributions, credible
+from tests.posterior.test_credible import LEAVES, PRIOR, X, own_leaf
+
+N = len(X)
+
+
+def truth_of(model, rng):
+    """Draw a tree, leaf parameters and y; return y, the tree as a posterior, and E(y) in each of its nodes (m, d)."""
+    leaf, target = model.leaf, model.target
+    post = pt.posterior_from_trees(model, [pt.simulate(model, rng=rng)[0]])
+    number = post.distinct_tree(0).apply(X)
+    parameters = leaf.draw_parameters(rng, np.zeros((len(post.node_stats), leaf.n_stats(target))), target)
+    y = leaf.draw_given(rng, [part[number] for part in parameters], target, np.arange(N))
+    return y, post, leaf.expectation_given(parameters)
+
+
+def tables(name, n, seed):
+    leaf, y = LEAVES[name]
+    model, rng = pt.TreeModel(X, y, leaf=leaf, **PRIOR), np.random.default_rng(seed)
+    while n:
+        y, post, value = truth_of(model, rng)
+        if model.classes_ is None or len(np.unique(y)) == 3:
+            n -= 1
+            yield exact.solve(pt.TreeModel(X, y, leaf=leaf, **PRIOR)), post, value
+
+
+def inside_of_partial_dependence(truth, post, value):
+    """Fraction of the values of a partial dependence curve inside the band of its plot."""
+    band = pt.plots.plot_partial_dependence(truth, 0, X=X, n_trees=400).patches[0].get_data()
+    plt.close("all")
+    actual = []
+    for x in (band.edges[1:] + band.edges[:-1]) / 2.0:
+        rows = X.copy()
+        rows[:, 0] = x
+        actual.append(value[post.distinct_tree(0).apply(rows), -1].mean())
+    return np.mean((band.baseline <= actual) & (actual <= band.values))
+
+
+def inside_of_shap(truth, post, value):
+    """Fraction of Shapley values inside their intervals. Many are zero, and zero is the end of many intervals."""
+    found = truth.shap(X[:10], draws=400)
+    parts = attributions.Valued(post.distinct_trees, value, attributions.fractions_of_rows(post))
+    actual = parts.shapley_values(X[:10])[0]
+    return np.mean((found.lower - 1e-12 <= actual) & (actual <= found.upper + 1e-12))
+
+
+@pytest.mark.parametrize("name", ["normal", "classes"])
+def test_the_band_of_partial_dependence_covers(name):
+    inside = [inside_of_partial_dependence(*table) for table in tables(name, 60, 1)]
+    assert abs(np.mean(inside) - 0.9) < 0.02 + 3.0 * np.std(inside) / np.sqrt(60), np.mean(inside)
+
+
+def test_shapley_intervals_cover():
+    inside = [inside_of_shap(*table) for table in tables("normal", 60, 1)]
+    assert np.mean(inside) > 0.88 - 3.0 * np.std(inside) / np.sqrt(60), np.mean(inside)
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("inside", [inside_of_partial_dependence, inside_of_shap])
+def test_bands_over_trees_alone_are_too_narrow(inside, monkeypatch):
+    """Planted: leaf values as predicted, so that the uncertainty of the mean of a leaf is missing."""
+    monkeypatch.setattr(pt.NormalInverseGamma, "has_expectation", False)
+    fractions = [inside(*table) for table in tables("normal", 20, 1)]
+    assert np.mean(fractions) < 0.8
+
+
+@pytest.mark.parametrize("name", ["normal", "classes", "regression", "several outputs", "times"])
+def test_the_same_draws_by_node_and_by_row(name):
+    """Draws of the values of nodes, looked up at rows, have the quantiles of the closed forms."""
+    leaf, y = LEAVES[name]
+    post = exact.solve(pt.TreeModel(X, y, leaf=leaf, **PRIOR)).sample(300, rng=1)
+    numbers = credible.spaced_draws(post, 3000)
+    drawn = credible.draw_predictions(post, numbers, X[:3], np.random.default_rng(1))
+    ends = post.credible_interval(X[:3], 0.8).reshape(3, -1, 2)
+    assert np.allclose((drawn[..., None] > ends).mean(axis=0), [0.9, 0.1], atol=0.03)
+
+
+def test_draws_are_taken_evenly():
+    post = exact.solve(pt.TreeModel(X, LEAVES["classes"][1], **PRIOR)).sample(50, rng=1)
+    assert credible.spaced_draws(post, 50).tolist() == post.tree_of_draw.ravel().tolist()
+    assert credible.spaced_draws(post, 100).tolist() == np.repeat(post.tree_of_draw.ravel(), 2).tolist()
+
+
+BY_ROW = pt.CustomLeaf(
+    lambda s, n: -0.5 * s[1],
+    stats=lambda y, x: np.column_stack([np.ones_like(y), y * y]),
+    predict=lambda stats, x: x[:, 0],
+    x_columns=[1],
+)
+
+
+@pytest.mark.parametrize("leaf", [pt.PacBayesLoss(1.0), own_leaf(), BY_ROW])
+def test_leaves_without_expectation_keep_their_predictions(leaf):
+    y = LEAVES["classes"][1] if isinstance(leaf, pt.PacBayesLoss) else np.linspace(-1.0, 1.0, N)
+    post = exact.solve(pt.TreeModel(X, y, leaf=leaf, **PRIOR)).sample(40, rng=1)
+    drawn = credible.draw_predictions(post, post.tree_of_draw[0], X[:5], np.random.default_rng(0))
+    np.testing.assert_allclose(drawn, post.values_by_draw(X[:5])[0])
+    band = pt.plots.plot_partial_dependence(post, 0, X=X[:5], n_trees=40).patches[0].get_data()
+    assert np.all(np.asarray(band.baseline) <= band.values)
+    plt.close("all")
+
+
+@pytest.mark.parametrize("X1", [np.ones((6, 1)), np.array([[np.nan]] * 3 + [[1.0]] * 3)])
+def test_one_row_constant_columns_and_missing_values(X1):
+    model = pt.TreeModel(X1, ["a", "b", "a", "b", "b", "b"], missing="branch")
+    post = exact.solve(model).sample(30, rng=1)
+    found = post.shap(X1[:1], draws=50)
+    assert found.lower.shape == (1, 1, 2) and np.all(found.lower <= found.upper)
+    assert np.isfinite(post.draw_expectations(X1[:1], 20, rng=1)).all()
+    assert len(post.interactions()) == 0
