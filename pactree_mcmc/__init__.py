@@ -1,7 +1,7 @@
 """Posteriors over decision trees that can be trusted.
 
 Models: TreeModel, simulate.
-Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty.
+Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty, LeafCountPrior, CatalanExponential.
 Split priors: LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits with Cut, what its weight looks at;
 unknown feature weights: DirichletWeights.
 Fixed designs: kd_tree, dyadic_tree, context_tree, contexts, Contexts.
@@ -34,6 +34,7 @@ from .mcmc.simulation import simulate
 from .model import (
     BetaBinomial,
     BranchingProcess,
+    CatalanExponential,
     ChipmanPrior,
     CustomLeaf,
     CustomSplits,
@@ -46,6 +47,7 @@ from .model import (
     FrozenLaplace,
     GammaGamma,
     GridCuts,
+    LeafCountPrior,
     LeafPenalty,
     LocalCuts,
     MultivariateNormal,
@@ -92,6 +94,7 @@ __all__ = [
     "BayesianTreeRegressor",
     "BetaBinomial",
     "BranchingProcess",
+    "CatalanExponential",
     "ChipmanPrior",
     "ConsensusTree",
     "Contexts",
@@ -108,6 +111,7 @@ __all__ = [
     "FrozenLaplace",
     "GammaGamma",
     "GridCuts",
+    "LeafCountPrior",
     "LeafPenalty",
     "LocalCuts",
     "Mode",

@@ -11,6 +11,7 @@ from .leaf.normal import NormalInverseGamma, NormalKnownVariance, NormalSharedVa
 from .leaf.normal_linear import NormalLinear
 from .leaf.poisson import PoissonGamma
 from .leaf.survival import ExponentialGamma, WeibullGamma
+from .leaf_count_prior import CatalanExponential, LeafCountPrior
 from .model import Lowered, TreeModel
 from .split_prior.base import SplitPrior
 from .split_prior.custom_splits import CustomSplits
