@@ -10,7 +10,7 @@ PoissonGamma, PacBayesLoss, ExponentialGamma, WeibullGamma, GammaGamma, Negative
 MultivariateNormal, NormalLinear, CustomLeaf.
 Trees: Tree, check_tree, typical_tree.
 What posteriors say of trees: Support, SplitFrequencies, TreeEss, TreeDistances, ConsensusTree, CredibleSet, Modes,
-Mode, Shapes, Shape, Representatives, Projection, Attributions (Shapley values).
+Mode, Shapes, Shape, Representatives, Projection, Restriction, Attributions (Shapley values).
 Sampling: sample, resume, SampledPosterior, ConvergenceWarning.
 Your own moves: Move, and moves, a module of functions with which their steps are written.
 Checks of your own leaves and moves: testing, a module.
@@ -65,6 +65,7 @@ from .model.split_prior.designs import Contexts, context_tree, contexts, dyadic_
 from .posterior.base import Posterior
 from .posterior.ess import ConvergenceWarning
 from .posterior.joining import posterior_from_trees
+from .posterior.restriction import Restriction
 from .posterior.rows.attributions import Attributions
 from .posterior.sampled import SampledPosterior
 from .posterior.trees.consensus import ConsensusTree, typical_tree
@@ -129,6 +130,7 @@ __all__ = [
     "ProgressiveSample",
     "Projection",
     "Representatives",
+    "Restriction",
     "SampledPosterior",
     "Shape",
     "Shapes",

@@ -13,7 +13,7 @@ MODEL = pt.TreeModel(
     X, X[:, 0] + 0.1 * X[:, 1], tree_prior=pt.ChipmanPrior(0.7, 1.0, 3), leaf=pt.NormalKnownVariance(1.0)
 )
 LABELS = pt.TreeModel(X, X[:, 0] > 0, tree_prior=pt.ChipmanPrior(0.7, 1.0, 3))
-ARGUMENTS = {"X": X[:2], "y": X[:2, 0] > 0, "q": 0.5, "n": 3}
+ARGUMENTS = {"X": X[:2], "y": X[:2, 0] > 0, "q": 0.5, "n": 3, "interactions": [[0, 1]], "min_ess": 1.0}
 UNKNOWN_OF_STAGES = {
     *("predict_quantiles", "predict_interval", "predict_std_new_y", "predict_std_over_trees", "sample_predictive"),
     *(
@@ -25,6 +25,7 @@ UNKNOWN_OF_STAGES = {
         "draw_expectations",
         "interactions",
         "shapes",
+        "restrict",
     ),
 }
 """Questions whose answer differs between the stages of a progressive mixture, of which only means are kept."""
