@@ -1,7 +1,7 @@
 """Posteriors over decision trees that can be trusted.
 
 Models: TreeModel, simulate.
-Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty.
+Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty, LeafCountPrior, CatalanExponential.
 Split priors: LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits with Cut, what its weight looks at;
 unknown feature weights: DirichletWeights.
 Fixed designs: kd_tree, dyadic_tree, context_tree, contexts, Contexts.
@@ -10,7 +10,7 @@ PoissonGamma, PacBayesLoss, ExponentialGamma, WeibullGamma, GammaGamma, Negative
 MultivariateNormal, IndependentNormals, OrderedClasses, NormalLinear, CustomLeaf.
 Trees: Tree, check_tree, typical_tree.
 What posteriors say of trees: Support, SplitFrequencies, TreeEss, TreeDistances, ConsensusTree, CredibleSet, Modes,
-Mode, Shapes, Shape, Representatives, Projection, Attributions (Shapley values).
+Mode, Shapes, Shape, Representatives, Projection, Restriction, Attributions (Shapley values).
 Times to an event: Survival, SurvivalCalibration.
 Sampling: sample, resume, SampledPosterior, ConvergenceWarning.
 Your own moves: Move, and moves, a module of functions with which their steps are written.
@@ -35,6 +35,7 @@ from .mcmc.simulation import simulate
 from .model import (
     BetaBinomial,
     BranchingProcess,
+    CatalanExponential,
     ChipmanPrior,
     CustomLeaf,
     CustomSplits,
@@ -48,6 +49,7 @@ from .model import (
     GammaGamma,
     GridCuts,
     IndependentNormals,
+    LeafCountPrior,
     LeafPenalty,
     LocalCuts,
     MultivariateNormal,
@@ -66,6 +68,7 @@ from .model.split_prior.designs import Contexts, context_tree, contexts, dyadic_
 from .posterior.base import Posterior
 from .posterior.ess import ConvergenceWarning
 from .posterior.joining import posterior_from_trees
+from .posterior.restriction import Restriction
 from .posterior.rows.attributions import Attributions
 from .posterior.rows.survival import Survival, SurvivalCalibration
 from .posterior.sampled import SampledPosterior
@@ -96,6 +99,7 @@ __all__ = [
     "BayesianTreeRegressor",
     "BetaBinomial",
     "BranchingProcess",
+    "CatalanExponential",
     "ChipmanPrior",
     "ConsensusTree",
     "Contexts",
@@ -113,6 +117,7 @@ __all__ = [
     "GammaGamma",
     "GridCuts",
     "IndependentNormals",
+    "LeafCountPrior",
     "LeafPenalty",
     "LocalCuts",
     "Mode",
@@ -131,6 +136,7 @@ __all__ = [
     "ProgressiveSample",
     "Projection",
     "Representatives",
+    "Restriction",
     "SampledPosterior",
     "Shape",
     "Shapes",

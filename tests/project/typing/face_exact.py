@@ -24,7 +24,7 @@ AnyPosterior = TypeVar(
     exact.ExactPosterior,
     exact.ProgressiveMixture,
 )
-TreePrior = pt.BranchingProcess | pt.ChipmanPrior | pt.LeafPenalty
+TreePrior = pt.BranchingProcess | pt.ChipmanPrior | pt.LeafPenalty | pt.LeafCountPrior | pt.CatalanExponential
 
 X = np.random.default_rng(0).uniform(size=(16, 2))
 LABELS = np.where(X[:, 0] > 0.5, "yes", "no")
@@ -82,6 +82,9 @@ def trees_of_any_posterior(post: pt.Posterior) -> None:
     assert_type(modes.modes[0], pt.Mode)
     assert_type(modes.modes[0].tree, pt.Tree)
     assert_type(modes.of_draw, Array)
+    given = assert_type(post.restrict({0: 1}, [[0, 1]], min_ess=1.0, draws=50, rng=1), pt.Restriction)
+    assert_type(given.posterior, pt.SampledPosterior)
+    assert_type(given.probability, float)
     small = assert_type(post.project(3, draws=50, rng=1), pt.Projection)
     assert_type(small.tree, pt.Tree)
     assert_type(small.r2, float)
