@@ -167,7 +167,7 @@ class Columns:
             infinity, unknown levels, or another kind of data than the model; the message names all of these columns.
         """
         table = Table(X)
-        places = self.places(table)
+        places = self.places_in(table)
         array, plain = table.array, not self.is_nominal.any() and self.is_plain
         if array is not None and plain and array.dtype == np.float64 and np.isfinite(array).all():
             return np.ascontiguousarray(array)
@@ -183,7 +183,7 @@ class Columns:
         for_each_column([partial(read, k) for k in range(self.n_features)])
         return out
 
-    def places(self, table: Table) -> list[int]:
+    def places_in(self, table: Table) -> list[int]:
         """Return the place of each feature in another table, by name if both have names."""
         if self.named and table.names is not None:
             missing = [name for name in self.names if name not in table.names]

@@ -32,7 +32,7 @@ def novelty_of(model: TreeModel, X: Any) -> pd.DataFrame:
         )
     # values that are missing are to be reported, also by a model that does not predict them
     numbers = replace(columns, branches=True).numbers(table.array if table.frame is None else table.frame)
-    places = columns.places(table)
+    places = columns.places_in(table)
     lines = []
     for k, name in enumerate(columns.names):
         raw = table.column(places[k])

@@ -12,6 +12,7 @@ from .projection import Projection, projection_of
 from .shapes import Shape, shapes_of
 
 if TYPE_CHECKING:
+    from ...core.checks import Seed
     from ...tree.tree import Tree
     from ..protocol import AnyPosterior
 
@@ -62,7 +63,7 @@ class Representatives(NamedTuple):
         return self.format()
 
 
-def representatives_of(post: AnyPosterior, draws: int, rng: int | np.random.Generator | None) -> Representatives:
+def representatives_of(post: AnyPosterior, draws: int, rng: Seed) -> Representatives:
     """Return the trees that can stand for a posterior; see `Posterior.representatives`."""
     drawn = post._draws_that_predict(draws, rng)
     shape = shapes_of(drawn, 1, 0.9).shapes[0]
