@@ -9,6 +9,7 @@ from .graph.building import build_graph, keep_graph
 from .limits.anytime import grow_best_first
 from .limits.intractable import Limit, check_cells
 from .posterior import ExactPosterior
+from .recursion.leaf_counts import build_with_leaf_counts
 from .recursion.paths import is_fixed_design
 from .visited import whole
 
@@ -60,6 +61,9 @@ def solve(
     counts and times, and for `NormalInverseGamma` and `NormalKnownVariance` (by the n rows whose y are nearest to each
     other), under a prior whose mass is known.
 
+    Under `LeafCountPrior` and `CatalanExponential` the sums are over cells with a number of leaves below (see there),
+    and a call after Ctrl-C begins anew.
+
     Under local cuts the size of the graph is estimated from 400 random boxes, if it may have more than some thousands
     of cells. A problem is refused if even three standard errors below the estimate it is too large. The estimated
     processor time comes from the speed of one machine and may be off by a factor of two or three.
@@ -85,6 +89,8 @@ def solve(
             "give what the leaves share (NormalKnownVariance(sigma2, m0, k0)), or sample."
         )
     check_flag("progress", progress)
+    if budget is None and len(model.prior_tables.by_leaves):
+        return ExactPosterior(model, build_with_leaf_counts(model, max_cells, progress=progress), progress=progress)
     if budget is None:
         graph = build_graph(model, max_cells, progress=progress)
         try:

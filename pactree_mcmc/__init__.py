@@ -1,7 +1,7 @@
 """Posteriors over decision trees that can be trusted.
 
 Models: TreeModel, simulate.
-Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty.
+Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty, LeafCountPrior, CatalanExponential.
 Split priors: LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits with Cut, what its weight looks at;
 unknown feature weights: DirichletWeights.
 Fixed designs: kd_tree, dyadic_tree, context_tree, contexts, Contexts.
@@ -35,6 +35,7 @@ from .mcmc.simulation import simulate
 from .model import (
     BetaBinomial,
     BranchingProcess,
+    CatalanExponential,
     ChipmanPrior,
     CustomLeaf,
     CustomSplits,
@@ -48,6 +49,7 @@ from .model import (
     GammaGamma,
     GridCuts,
     IndependentNormals,
+    LeafCountPrior,
     LeafPenalty,
     LocalCuts,
     MultivariateNormal,
@@ -96,6 +98,7 @@ __all__ = [
     "BayesianTreeRegressor",
     "BetaBinomial",
     "BranchingProcess",
+    "CatalanExponential",
     "ChipmanPrior",
     "ConsensusTree",
     "Contexts",
@@ -113,6 +116,7 @@ __all__ = [
     "GammaGamma",
     "GridCuts",
     "IndependentNormals",
+    "LeafCountPrior",
     "LeafPenalty",
     "LocalCuts",
     "Mode",

@@ -37,6 +37,16 @@ def refuse_drawn_weights(model: TreeModel) -> None:
         )
 
 
+def refuse_leaf_counts(model: TreeModel) -> None:
+    """Refuse a prior on the number of leaves, which is not a product over the nodes of a tree."""
+    if len(model.prior_tables.by_leaves):
+        raise ValueError(
+            f"this sum goes cell by cell, and {type(model.tree_prior).__name__} is not a product over the nodes of a "
+            "tree; use exact.solve(model) without budget=, or sample, or give BranchingProcess, ChipmanPrior or "
+            "LeafPenalty."
+        )
+
+
 def build_graph(model: TreeModel, max_cells: int = 20_000_000, *, progress: bool = False) -> CellGraph:
     """Build the graph of all cells that the trees of a model can have.
 
@@ -46,7 +56,7 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000, *, progress: bool
     Raises
     ------
     ValueError
-        If the feature weights are unknown (DirichletWeights).
+        If the feature weights are unknown (DirichletWeights), or the tree prior is on the number of leaves.
     Intractable
         If there are more than ``max_cells``, or more than fit the memory of the machine, or more than 32 splits per
         cell allowed; the message says which settings would fit. Under local cuts the size is estimated before anything
@@ -55,6 +65,7 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000, *, progress: bool
     check_type("model", model, TreeModel, "a TreeModel")
     limit = Limit(check_cells(max_cells))
     refuse_drawn_weights(model)
+    refuse_leaf_counts(model)
     try:
         return _build(model, limit, progress)
     except Intractable as refusal:
@@ -96,6 +107,7 @@ class Building:
 
     def __init__(self, model: TreeModel, limit: Limit, n_wanted: int = 1) -> None:
         refuse_drawn_weights(model)
+        refuse_leaf_counts(model)
         self.model, self.limit, self.points = model, limit, distinct_points(model)
         self.size: SizeEstimate | None = None
         self._lowered = pack(model.lowered)

@@ -29,6 +29,8 @@ class PathSums(NamedTuple):
 def is_fixed_design(model: TreeModel) -> bool:
     """Return True if each cell of the model has at most one split, so that the cells of a row form a path."""
     rule = model.split_prior
+    if len(model.prior_tables.by_leaves):
+        return False
     return told(follows_design, rule) or (told(takes_turns, rule) and not model.columns.twins)
 
 

@@ -13,6 +13,7 @@ from .leaf.normal_linear import NormalLinear
 from .leaf.ordered_classes import OrderedClasses
 from .leaf.poisson import PoissonGamma
 from .leaf.survival import ExponentialGamma, WeibullGamma
+from .leaf_count_prior import CatalanExponential, LeafCountPrior
 from .model import Lowered, TreeModel
 from .split_prior.base import SplitPrior
 from .split_prior.custom_splits import CustomSplits

@@ -21,6 +21,7 @@ from .leaf.normal_linear import NormalLinear
 from .leaf.ordered_classes import OrderedClasses
 from .leaf.poisson import PoissonGamma
 from .leaf.survival import ExponentialGamma, WeibullGamma
+from .leaf_count_prior import CatalanExponential, LeafCountPrior
 from .split_prior.base import SplitPrior
 from .split_prior.custom_splits import CustomSplits
 from .split_prior.dyadic_cuts import DyadicCuts
@@ -29,7 +30,7 @@ from .split_prior.grid_cuts import GridCuts
 from .split_prior.local_cuts import LocalCuts
 from .tree_prior import BranchingProcess, ChipmanPrior, LeafPenalty
 
-TREE_PRIORS = (BranchingProcess, ChipmanPrior, LeafPenalty)
+TREE_PRIORS = (BranchingProcess, ChipmanPrior, LeafPenalty, LeafCountPrior, CatalanExponential)
 SPLIT_PRIORS = (LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits)
 LEAVES = (
     *(DirichletMultinomial, FrozenLaplace, PacBayesLoss),

@@ -23,6 +23,7 @@ from .known import check_known
 from .leaf.base import Leaf
 from .leaf.codes import LeafRule
 from .leaf.target import Target
+from .leaf_count_prior import CatalanExponential, LeafCountPrior
 from .not_finite import not_finite
 from .obstacles import obstacle_to_certificate
 from .plain import Visit, visits
@@ -86,7 +87,7 @@ class TreeModel:
     y : array-like of shape (n,), or (n, d)
         Integers, booleans or strings are class labels; floats make a regression, unless ``leaf`` says otherwise. More
         than 20 distinct integers are treated as classes with a warning.
-    tree_prior : BranchingProcess, ChipmanPrior or LeafPenalty, optional
+    tree_prior : BranchingProcess, ChipmanPrior, LeafPenalty, LeafCountPrior or CatalanExponential, optional
         Default ``ChipmanPrior()``.
     split_prior : LocalCuts, GridCuts, DyadicCuts, FixedTree or CustomSplits, optional
         Default ``LocalCuts()``.
@@ -152,7 +153,7 @@ class TreeModel:
         X: Any,
         y: Any,
         *,
-        tree_prior: BranchingProcess | ChipmanPrior | LeafPenalty | None = None,
+        tree_prior: BranchingProcess | ChipmanPrior | LeafPenalty | LeafCountPrior | CatalanExponential | None = None,
         split_prior: SplitPrior | None = None,
         leaf: Leaf | None = None,
         nominal: Any = None,
@@ -164,7 +165,8 @@ class TreeModel:
         self.split_prior = LocalCuts() if split_prior is None else split_prior
         if not isinstance(self.tree_prior, TreePrior):
             raise TypeError(
-                f"tree_prior is {in_words(tree_prior)}; give BranchingProcess, ChipmanPrior or LeafPenalty."
+                f"tree_prior is {in_words(tree_prior)}; give BranchingProcess, ChipmanPrior, LeafPenalty, "
+                "LeafCountPrior or CatalanExponential."
             )
         if not isinstance(self.split_prior, SplitPrior):
             raise TypeError(
@@ -379,6 +381,9 @@ class TreeModel:
         Plain NumPy, independent of both engines; O(n p) per level of the tree.
         """
         total, weights = self.prior_tables.log_constant, self._read_feature_weights(tree, feature_weights)
+        by_leaves = self.prior_tables.by_leaves
+        if len(by_leaves):
+            total += by_leaves[tree.n_leaves] if tree.n_leaves < len(by_leaves) else -math.inf
         for number, cell, split in self.visit(tree):
             if tree.feature[number] == LEAF:
                 total += self._log_stop(cell)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..table.groups import MAX_CATEGORIES, is_grouped
+from .leaf_count_prior import CountsLeaves
 from .tree_prior import LeafPenalty
 
 if TYPE_CHECKING:
@@ -31,11 +32,11 @@ def unknown_constant(model: TreeModel) -> str | None:
     """Return why the divergence from the prior cannot be computed from draws, or None."""
     if model.split_prior.drawn_weights is not None:
         return unknown_weights(model)
-    if not isinstance(model.tree_prior, LeafPenalty):
+    if not isinstance(model.tree_prior, LeafPenalty | CountsLeaves):
         return None
     return (
-        "LeafPenalty is not normalised, and draws do not determine its constant; use ChipmanPrior or BranchingProcess, "
-        "or exact.solve"
+        f"{type(model.tree_prior).__name__} is not normalised, and draws do not determine its constant; use "
+        "ChipmanPrior or BranchingProcess, or exact.solve"
     )
 
 

@@ -14,7 +14,7 @@ from ..tree.arrays import LEAF
 from ..tree.tree import Tree, check_tree
 from .cells import PlainCell, Split
 from .split_prior.geometry import parts_rows, told
-from .tree_prior import BranchingProcess, LeafPenalty
+from .tree_prior import BranchingProcess
 
 if TYPE_CHECKING:
     from .model import TreeModel
@@ -135,7 +135,7 @@ def draw_prior(model: TreeModel, rng: np.random.Generator) -> Grown | None:
     feature weights are drawn with each try.
     """
     prior = model.tree_prior
-    if isinstance(prior, LeafPenalty):
+    if not prior.is_process:
         return None
     conditioned = isinstance(prior, BranchingProcess) and prior.conditioned
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -36,6 +36,8 @@ class PriorTables(NamedTuple):
     """Added to the stop factor of a cell without rows."""
     log_constant: float
     """Added once a tree: minus the log normaliser."""
+    by_leaves: np.ndarray
+    """(most leaves + 1,): added once a tree, by its number of leaves; no entries if it does not matter."""
 
 
 class FixedShape(NamedTuple):
@@ -62,10 +64,12 @@ class TreePrior:
     """Base class of tree priors: factors of nodes, one or many, by depth and by number in the fixed tree.
 
     A node without number has -1. The prior of a tree is the product of the factors of its nodes times the exponential
-    of `log_constant`.
+    of `log_constant`, and of the entry of `log_by_leaves` for its number of leaves.
     """
 
     max_depth: int | None
+    is_process: ClassVar[bool] = True
+    """True if trees are drawn from the root down, each node split by its factors."""
 
     def __post_init__(self) -> None:
         if self.max_depth is not None:
@@ -82,6 +86,13 @@ class TreePrior:
     def log_constant(self, shape: FixedShape | None) -> float:
         """Return minus the log of the sum that normalises the prior; 0 if it is normalised, or never is."""
         return 0.0
+
+    def log_by_leaves(self) -> np.ndarray:
+        """Return the log factors of a tree by its number of leaves, from 0; no entries if the number does not matter.
+
+        A tree with more leaves than there are entries for has probability 0.
+        """
+        return np.empty(0)
 
     def log_mass(self, n_splits: int, shape: FixedShape | None) -> float | None:
         """Return the log of the sum of the prior over all trees, or None if it depends on the cells.
@@ -110,7 +121,8 @@ def tables(prior: TreePrior, natural_depth: int, shape: FixedShape | None) -> Pr
     free = prior.log_stop(depth, node, forced=False, empty=False)
     table.log_stop = np.where(inner & ~np.asarray(joint), free, table.log_forced)
     empty_bonus = prior.log_stop(0, 0, forced=True, empty=True) - prior.log_stop(0, 0, forced=True, empty=False)
-    return PriorTables(table, shape is not None, limit, float(empty_bonus), prior.log_constant(shape))
+    once = prior.log_constant(shape), prior.log_by_leaves()
+    return PriorTables(table, shape is not None, limit, float(empty_bonus), *once)
 
 
 @kept
@@ -294,6 +306,7 @@ class LeafPenalty(TreePrior):
     LeafPenalty(cost=2.0, max_depth=None, empty_cost=None)
     """
 
+    is_process: ClassVar[bool] = False
     cost: float = 1.0
     max_depth: int | None = None
     empty_cost: float | None = None

@@ -30,7 +30,7 @@ from ..mcmc.state.random import flip
 from ..mcmc.state.records import N_FREE, N_NODES, NONE, SCAN
 from ..mcmc.state.splits import draw_split
 from ..mcmc.state.terms import next_node, prior_index, score_node
-from ..model import BranchingProcess, LeafPenalty, Lowered, TreeModel
+from ..model import BranchingProcess, Lowered, TreeModel
 from ..model.unit_stats import UnitStats, add_unit
 from ..tree.drawn import Saved
 
@@ -181,7 +181,7 @@ class Stages:
         """Draw the trees of the stage without examples from the prior."""
         model, before = self.plan.model, None
         for chain in self.chains:
-            if isinstance(model.tree_prior, LeafPenalty):
+            if not model.tree_prior.is_process:
                 if before is not None:
                     receive(chain, before)
                 chain.proceed(PRIOR_BLOCKS if before is None else GAP_BLOCKS)

@@ -141,6 +141,8 @@ class _Check:
             ) from None
         trees = self.walked.trees
         self.log_prior = np.array([model.log_prior(tree) for tree in trees])
+        by_leaves = model.prior_tables.by_leaves
+        self.log_by_leaves = np.array([by_leaves[tree.n_leaves] if len(by_leaves) else 0.0 for tree in trees])
         self.log_score = np.array([model.log_score(tree) for tree in trees])
         self.distribution = posterior_of(model, trees, beta)
         self.counts = [tuple(snapshot.arrays["count"][:5]) for snapshot in self.walked.snapshots]
@@ -206,7 +208,7 @@ class _Check:
         terms, state, lowered = plain_package().module("mcmc.state.terms"), self.chain.packed, self.chain.model
         count = tuple(state.count[:5])
         ours = (
-            terms.subtree_log_prior(lowered, state, 0) + self.model.lowered.prior.log_constant,
+            plain_package().module("mcmc.chain.draw_store").log_prior_of(lowered, state),
             terms.subtree_log_score(state, 0),
         )
         theirs = self.log_prior[j], self.log_score[j]
@@ -237,7 +239,9 @@ class _Check:
         edits = plain_package().module("mcmc.edits.proposal")
         if proposal.edit in (edits.TAKE, edits.MADE):
             return ""
-        right = self.log_prior[j] - self.log_prior[i], self.beta * (self.log_score[j] - self.log_score[i])
+        # the factor of the number of leaves enters where proposals are decided
+        ratio = self.log_prior[j] - self.log_by_leaves[j] - self.log_prior[i] + self.log_by_leaves[i]
+        right = ratio, self.beta * (self.log_score[j] - self.log_score[i])
         claimed = proposal.log_prior_ratio, proposal.log_score_ratio
         wrong = [
             f"a log {name} ratio of {one:.9g}, which is {other:.9g} by the model"

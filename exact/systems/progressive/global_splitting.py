@@ -24,7 +24,7 @@ from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
 from ...answers import count_trees, log_sums
-from ...graph.building import build_graph
+from ...graph.building import build_graph, refuse_leaf_counts
 from ...graph.cells import CellGraph
 from ...limits.intractable import Intractable, check_cells
 from ...posterior import ExactPosterior
@@ -144,6 +144,7 @@ def check_global(model: Any) -> None:
     """Refuse a model whose splits are not those of the global splitting prior."""
     if not isinstance(model, TreeModel) or not told(has_empty_sides, model.split_prior):
         raise ValueError("give a model with split_prior=LocalCuts(trivial=True): its splits are those of this prior.")
+    refuse_leaf_counts(model)
 
 
 def splitting_graph(model: TreeModel, max_cells: int) -> CellGraph:

@@ -13,7 +13,7 @@ from ...tree.coded import CODED_NODE, whole
 from ...tree.drawn import SAVED_TREE, Saved
 from ..state.lists import is_leaf
 from ..state.noise import log_score_of
-from ..state.records import CHANGED, NONE
+from ..state.records import CHANGED, N_INTERNAL, NONE
 from ..state.terms import next_node, stop_at, subtree_log_prior
 from ..state.tree import ChainState
 from ..state.weights import is_weighed, subtree_tilt
@@ -129,7 +129,10 @@ def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
 @jit
 def log_prior_of(model: Lowered, state: ChainState) -> float:
     """Return the log prior of the present tree, by equal feature weights if these are drawn."""
-    return model.prior.log_constant + subtree_log_prior(model, state, np.int64(0))
+    out = model.prior.log_constant + subtree_log_prior(model, state, np.int64(0))
+    if len(model.prior.by_leaves) > 0:
+        out += model.prior.by_leaves[state.count[N_INTERNAL] + 1]
+    return out
 
 
 @jit

@@ -22,7 +22,7 @@ from ..edits.grow import attach_children, keep_growth
 from ..kernel import read_kernel
 from ..state.lists import is_leaf
 from ..state.random import flip
-from ..state.records import N_FREE, NONE, SCAN
+from ..state.records import N_FREE, N_INTERNAL, NONE, SCAN
 from ..state.terms import next_node, node_log_split, node_log_stop
 from ..sums.split_sums import draw_scanned, draw_scanned_about, log_lookahead, scanned
 from .chain import Chain
@@ -147,6 +147,8 @@ def grow_from(walk: Any, node: int) -> int:
     model, state, root = walk.model, walk.state, np.int64(0)
     while node != NONE:
         if is_leaf(state, node) and state.node[node].splittable:
+            if 0 < len(model.prior.by_leaves) <= state.count[N_INTERNAL] + 2:
+                return NONE
             if state.count[N_FREE] < 2:
                 return node
             stop = node_log_stop(model, state, node) - log_lookahead(model, state, node)

@@ -24,8 +24,9 @@ from ..edits.proposal import GROW, MADE, NOTHING, PRUNE, REFUSED, REPLACE, ROTAT
 from ..edits.replace_subtree import adopt, drop, has_room
 from ..edits.rotate_in_place import rotate_in_place, update_lists
 from ..state.random import flip_log
-from ..state.records import N_FREE, NONE
+from ..state.records import N_FREE, N_INTERNAL, NONE
 from ..state.scratch import NAMES
+from ..state.terms import count_internal
 from ..state.tree import ACCEPTED, PROPOSED, ChainState
 from ..state.weights import is_weighed, subtree_tilt, tilt_about, tilt_subtree
 from .step_code import check_code
@@ -49,6 +50,8 @@ def accept(rng: np.random.Generator, model: Lowered, state: ChainState, proposal
     log_ratio = proposal.log_prior_ratio + proposal.log_score_ratio + proposal.log_proposal_ratio
     if is_weighed(state):
         log_ratio += tilt_ratio(model, state, proposal)
+    if len(model.prior.by_leaves) > 0:
+        log_ratio += leaves_ratio(model, state, proposal)
     return flip_log(rng, log_ratio - proposal.log_decided)
 
 
@@ -65,6 +68,20 @@ def tilt_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
         return 0.0
     state.tilt[node] = tilt_about(model, state, node, state.node[node].feature)
     return state.tilt[node] - before
+
+
+@jit
+def leaves_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
+    """Return the log ratio of the prior factors of the numbers of leaves of the new tree and of the old one."""
+    edit, by_leaves, before = proposal.edit, model.prior.by_leaves, state.count[N_INTERNAL] + 1
+    after = before
+    if edit == GROW:
+        after += 1
+    elif edit == PRUNE:
+        after -= 1
+    elif edit == REPLACE or edit == TAKE:
+        after += count_internal(state, proposal.top) - count_internal(state, proposal.node)
+    return by_leaves[after] - by_leaves[before] if after < len(by_leaves) else -inf
 
 
 @jit
@@ -104,8 +121,8 @@ def decide(rng: np.random.Generator, model: Lowered, state: ChainState, first: i
     if edit == WITHDRAW:
         drop(state, node, top)
         return
-    # a subtree drawn from its conditional distribution by equal weights
-    taken = edit == TAKE and not is_weighed(state)
+    # a subtree drawn from its conditional distribution, whatever the feature weights and the number of leaves
+    taken = edit == TAKE and not is_weighed(state) and len(model.prior.by_leaves) == 0
     accepted = edit == MADE or taken or accept(rng, model, state, proposal)
     state.moves[ACCEPTED, at] += accepted
     if edit == REPLACE or edit == TAKE:

@@ -84,6 +84,16 @@ def subtree_log_score(state: ChainState, root: int) -> float:
 
 
 @jit
+def count_internal(state: ChainState, root: int) -> int:
+    """Return the number of internal nodes at and below ``root``."""
+    n, node = 0, root
+    while node != NONE:
+        n += not is_leaf(state, node)
+        node = next_node(state, node, root)
+    return n
+
+
+@jit
 def next_node(state: ChainState, node: int, root: int) -> int:
     """Return the node after ``node`` in preorder at or below ``root``, -1 after the last."""
     if not is_leaf(state, node):
