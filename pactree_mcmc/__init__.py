@@ -12,6 +12,7 @@ Trees: Tree, check_tree, typical_tree.
 What posteriors say of trees: Support, SplitFrequencies, TreeEss, TreeDistances, ConsensusTree, CredibleSet, Modes,
 Mode, Shapes, Shape, Representatives, Projection, Attributions (Shapley values).
 Times to an event: Survival, SurvivalCalibration.
+Mode, Shapes, Shape, Representatives, Projection, Restriction, Attributions (Shapley values).
 Sampling: sample, resume, SampledPosterior, ConvergenceWarning.
 Your own moves: Move, and moves, a module of functions with which their steps are written.
 Checks of your own leaves and moves: testing, a module.
@@ -68,6 +69,7 @@ from .model.split_prior.designs import Contexts, context_tree, contexts, dyadic_
 from .posterior.base import Posterior
 from .posterior.ess import ConvergenceWarning
 from .posterior.joining import posterior_from_trees
+from .posterior.restriction import Restriction
 from .posterior.rows.attributions import Attributions
 from .posterior.rows.survival import Survival, SurvivalCalibration
 from .posterior.sampled import SampledPosterior
@@ -135,6 +137,7 @@ __all__ = [
     "ProgressiveSample",
     "Projection",
     "Representatives",
+    "Restriction",
     "SampledPosterior",
     "Shape",
     "Shapes",

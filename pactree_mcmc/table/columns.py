@@ -110,6 +110,14 @@ class Columns:
 
     def ordered_places(self, argument: str, chosen: Iterable[Any]) -> list[int]:
         """Return the places of ordered columns chosen by name or index. A ValueError names a wrong one."""
+        out = self.chosen_places(argument, chosen)
+        for place in out:
+            if self.categories[place] is not None:
+                raise ValueError(f"{argument}: column {self.names[place]!r} is nominal; give columns of numbers.")
+        return out
+
+    def chosen_places(self, argument: str, chosen: Iterable[Any]) -> list[int]:
+        """Return the places of columns chosen by name or index. A ValueError names a wrong one."""
         out = []
         for column in chosen:
             place = self.names.index(column) if column in self.names else column
@@ -117,8 +125,6 @@ class Columns:
                 raise ValueError(
                     f"{argument}: {column!r} is not a column; X has {self.n_features}: {in_words(self.names)}."
                 )
-            if self.categories[place] is not None:
-                raise ValueError(f"{argument}: column {self.names[place]!r} is nominal; give columns of numbers.")
             out.append(int(place))
         return out
 

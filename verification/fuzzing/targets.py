@@ -264,6 +264,7 @@ POSTERIORS = [
         modes=a.anything,
         shap=a.anything,
         project=a.anything,
+        restrict=a.anything,
     ),
     target(lambda self, tree: self.credible_set().level(tree), a.number, name_="CredibleSet.level", self="posterior"),
     target(lambda self: self.support().table(), a.scratch, name_="Support.table", self="posterior"),
