@@ -2,7 +2,7 @@
 
 Of a posterior: ``post.certificate`` and ``post.holdout_certificate``.
 PAC-Bayes: pac_bayes_kl, pac_bayes_lambda, optimal_lambda; for the vote vote_factor_two, vote_tandem, vote_cantelli,
-vote_disagreement, vote_split_kl, vote_coin_betting, c_bound.
+vote_disagreement, vote_split_kl, vote_coin_betting, vote_partition, c_bound.
 One tree on its rows, with the tree that is bounded: compression_tree_bound, occam_tree_bound, TreeBound (Shah).
 One tree: naive_occam, root_fragment, compute_R, tree_bits (Mansour and McAllester); compression, compression_tail,
 occam_discrete, occam_continuous, dyadic_length (Shah); dyadic_tree_bound, dyadic_penalty, dyadic_bits (Scott).
@@ -34,7 +34,7 @@ from .pac_bayes_bounds import (
     vote_factor_two,
     vote_tandem,
 )
-from .vote_bounds import vote_coin_betting, vote_split_kl
+from .vote_bounds import vote_coin_betting, vote_partition, vote_split_kl
 
 __all__ = [
     "Bound",
@@ -67,6 +67,7 @@ __all__ = [
     "vote_coin_betting",
     "vote_disagreement",
     "vote_factor_two",
+    "vote_partition",
     "vote_split_kl",
     "vote_tandem",
 ]

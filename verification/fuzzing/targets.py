@@ -439,6 +439,7 @@ BOUNDS = [
     *(target(bound, a.bound, **ON_ROWS) for bound in (c.occam_discrete, c.pac_bayes_kl, c.vote_cantelli)),
     *(target(bound, a.bound, **ON_ROWS) for bound in (c.vote_disagreement, c.vote_split_kl, c.vote_coin_betting)),
     *(target(bound, a.bound, **ON_ROWS) for bound in (c.vote_factor_two, c.vote_tandem)),
+    target(c.vote_partition, a.bound, weights="rho", **ON_ROWS),
     *(target(bound, a.bound) for bound in (c.naive_occam, c.root_fragment)),
     target(c.optimal_lambda, a.number, **ON_ROWS),
     target(c.pac_bayes_lambda, a.bound, lam="?positive?", **ON_ROWS),

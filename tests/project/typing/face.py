@@ -50,7 +50,7 @@ def models() -> list[pt.TreeModel]:
     chipman, process = pt.ChipmanPrior(0.5, 1.0, 3), pt.BranchingProcess(rho=0.5, max_depth=3, conditioned=False)
     penalty = pt.LeafPenalty(cost=1.0, max_depth=3)
     counted = assert_type(pt.LeafCountPrior([0.0, 0.5, 0.5], max_depth=3), pt.LeafCountPrior)
-    exponential = pt.CatalanExponential(rate=1.0, max_leaves=4, max_depth=3)
+    catalan = pt.CatalanExponential(rate=1.0, max_leaves=4, max_depth=3)
     local, grid = pt.LocalCuts(trivial=False, min_leaf=1, max_cuts=3, feature_weights=[1.0, 2.0]), pt.GridCuts(2)
     assert_type(pt.GridCuts.from_table(X, 3), pt.GridCuts)
     weights = assert_type(pt.DirichletWeights(concentration=1.0, rho=None), pt.DirichletWeights)
@@ -72,8 +72,6 @@ def models() -> list[pt.TreeModel]:
         pt.TreeModel(X, LABELS),
         pt.TreeModel(X, LABELS, tree_prior=chipman, split_prior=local, leaf=pt.DirichletMultinomial(alpha=0.5)),
         pt.TreeModel(X, NUMBERS, tree_prior=process, split_prior=dyadic, leaf=pt.NormalInverseGamma()),
-        pt.TreeModel(X, NUMBERS, tree_prior=counted, split_prior=grid),
-        pt.TreeModel(X, NUMBERS, tree_prior=exponential, split_prior=grid),
         pt.TreeModel(X, NUMBERS, tree_prior=penalty, split_prior=grid, leaf=pt.NormalKnownVariance(sigma2=0.1)),
         pt.TreeModel(X, NUMBERS, split_prior=design, leaf=pt.NormalSharedVariance(), sample_weight=np.ones(16)),
         pt.TreeModel(X, [1, 2] * 8, leaf=pt.PoissonGamma(shape=1.0, rate=1.0), missing="branch"),
@@ -83,6 +81,8 @@ def models() -> list[pt.TreeModel]:
         ),
         pt.TreeModel(words.X, words.y, split_prior=pt.context_tree(2, 2), tree_prior=pt.BranchingProcess(0.5, None)),
         pt.TreeModel(pd.DataFrame({"a": X[:, 0], "b": ["u", "v"] * 8}), LABELS, nominal=["b"]),
+        pt.TreeModel(X, NUMBERS, tree_prior=counted, split_prior=grid),
+        pt.TreeModel(X, NUMBERS, tree_prior=catalan, split_prior=grid),
     ]
     return assert_type(found, list[pt.TreeModel])
 
@@ -306,6 +306,7 @@ def bounds(tree: pt.Tree) -> None:
         certificates.pac_bayes_kl(0.1, 2.0, 1000, 0.05),
         certificates.pac_bayes_lambda(0.1, 2.0, 1000, lam=0.5),
         certificates.vote_factor_two(0.1, 2.0, 1000),
+        certificates.vote_partition(0.1, 2.0, 1000, [0.6, 0.4]),
         certificates.vote_tandem(0.05, 2.0, 1000),
         certificates.vote_cantelli(0.1, 0.05, 2.0, 1000),
         certificates.vote_split_kl(0.1, 0.05, 2.0, 1000),
