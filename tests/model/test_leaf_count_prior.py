@@ -171,5 +171,7 @@ def test_what_needs_a_product_over_nodes_is_refused():
         exact.visited(exact.solve(model).sample(5, rng=1))
     with pytest.raises(ValueError, match="not a product"):
         exact.progressive_mixture(model)
+    with pytest.raises(ValueError, match="not a product"):
+        exact.best_trees(model, 3)
     with pytest.raises(exact.Intractable, match="max_leaves"):
         exact.solve(small_model(pt.CatalanExponential(1.0, max_leaves=4)), max_cells=10)
