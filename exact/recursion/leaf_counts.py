@@ -7,13 +7,15 @@ the trees of this graph, and all that follows from it, is that of the prior on t
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import LeafPenalty, TreeModel
 
 from ..graph.building import build_graph
-from ..graph.cells import CellGraph
+from ..graph.cells import CellGraph, children, pack_graph
 from ..limits.intractable import EDGES_PER_CELL, Intractable, Limit, refuse_bytes
 
 ABSENT, POSSIBLE, NEEDED = -1, 0, 1
@@ -44,9 +46,9 @@ def with_leaf_counts(graph: CellGraph, by_leaves: np.ndarray, limit: Limit) -> C
     """
     refuse_bytes(4 * graph.n_slots * len(by_leaves), "numbers of leaves of cells")
     number = np.full((graph.n_slots, len(by_leaves)), ABSENT, dtype=np.int32)
-    edges = graph.first_edge, graph.first_slot, graph.depth, graph.left, graph.right, graph.log_rule, graph.layered
-    find_possible(number, graph.log_stop, graph.log_split, *edges)
-    n_edges = find_needed(number, *edges)
+    packed = pack_graph(graph)
+    find_possible(packed, number)
+    n_edges = find_needed(packed, number)
     needed = number == NEEDED
     needed[0] = False
     n_cells = 1 + int(needed.sum())
@@ -62,11 +64,9 @@ def with_leaf_counts(graph: CellGraph, by_leaves: np.ndarray, limit: Limit) -> C
     number[slot, leaves] = 1 + np.arange(len(slot))
     number[0] = 0
     slot, leaves = np.append(0, slot), np.append(0, leaves)
-    first_edge = np.zeros(n_cells + 1, dtype=np.int64)
-    out = (np.empty(n_edges, dtype=np.int32), np.empty(n_edges, dtype=np.int32), np.empty(n_edges, dtype=np.int64))
-    log_rule = np.empty(n_edges)
-    write_edges(first_edge, *out, log_rule, slot, leaves, number, graph.log_split, by_leaves, *edges)
-    left, right, edge = out
+    first_edge, log_rule = np.zeros(n_cells + 1, dtype=np.int64), np.empty(n_edges)
+    left, right, edge = (np.empty(n_edges, dtype=kind) for kind in (np.int32, np.int32, np.int64))
+    write_edges(packed, (first_edge, left, right, edge, log_rule), slot, leaves, number, by_leaves)
     cell = np.searchsorted(graph.first_slot, slot, side="right") - 1
     log_stop = np.where(leaves <= 1, graph.log_stop[slot], -np.inf)
     log_stop[0] += by_leaves[1]
@@ -90,38 +90,20 @@ def with_leaf_counts(graph: CellGraph, by_leaves: np.ndarray, limit: Limit) -> C
 
 
 @jit
-def child_slot(first_slot: np.ndarray, depth: np.ndarray, layered: bool, child: int, below: int) -> int:
-    """Return the slot of a child that lies at depth ``below``."""
-    return first_slot[child] + below - depth[child] if layered else child
-
-
-@jit
-def find_possible(
-    number: np.ndarray,
-    log_stop: np.ndarray,
-    log_split: np.ndarray,
-    first_edge: np.ndarray,
-    first_slot: np.ndarray,
-    depth: np.ndarray,
-    left: np.ndarray,
-    right: np.ndarray,
-    log_rule: np.ndarray,
-    layered: bool,
-) -> None:
+def find_possible(graph: Any, number: np.ndarray) -> None:
     """Mark the numbers of leaves (n_slots, most + 1) that the trees below each slot can have as POSSIBLE."""
-    most = number.shape[1] - 1
+    most, first_edge, first_slot, log_rule = number.shape[1] - 1, graph.first_edge, graph.first_slot, graph.log_rule
     for cell in range(len(first_edge) - 2, -1, -1):
         for slot in range(first_slot[cell + 1] - 1, first_slot[cell] - 1, -1):
-            if log_stop[slot] > -np.inf:
+            if graph.log_stop[slot] > -np.inf:
                 number[slot, 1] = POSSIBLE
-            if log_split[slot] == -np.inf:
+            if graph.log_split[slot] == -np.inf:
                 continue
-            below = depth[cell] + slot - first_slot[cell] + 1
+            below = graph.depth[cell] + slot - first_slot[cell] + 1
             for e in range(first_edge[cell], first_edge[cell + 1]):
                 if log_rule[e] == -np.inf:
                     continue
-                one = child_slot(first_slot, depth, layered, np.int64(left[e]), below)
-                two = child_slot(first_slot, depth, layered, np.int64(right[e]), below)
+                one, two = children(graph, e, below)
                 for m in range(1, most):
                     if number[one, m] != ABSENT:
                         for k in range(1, most - m + 1):
@@ -130,35 +112,26 @@ def find_possible(
 
 
 @jit
-def find_needed(
-    number: np.ndarray,
-    first_edge: np.ndarray,
-    first_slot: np.ndarray,
-    depth: np.ndarray,
-    left: np.ndarray,
-    right: np.ndarray,
-    log_rule: np.ndarray,
-    layered: bool,
-) -> int:
+def find_needed(graph: Any, number: np.ndarray) -> int:
     """Mark the pairs of a slot and a number of leaves that trees of the whole graph have as NEEDED.
 
     Return the number of their splits.
     """
     n_edges, most = 0, number.shape[1] - 1
+    first_edge, first_slot, log_rule = graph.first_edge, graph.first_slot, graph.log_rule
     for m in range(1, most + 1):
         if number[0, m] != ABSENT:
             number[0, m] = NEEDED
     for cell in range(len(first_edge) - 1):
         for slot in range(first_slot[cell], first_slot[cell + 1]):
-            below = depth[cell] + slot - first_slot[cell] + 1
+            below = graph.depth[cell] + slot - first_slot[cell] + 1
             for m in range(2, most + 1):
                 if number[slot, m] != NEEDED:
                     continue
                 for e in range(first_edge[cell], first_edge[cell + 1]):
                     if log_rule[e] == -np.inf:
                         continue
-                    one = child_slot(first_slot, depth, layered, np.int64(left[e]), below)
-                    two = child_slot(first_slot, depth, layered, np.int64(right[e]), below)
+                    one, two = children(graph, e, below)
                     for k in range(1, m):
                         if number[one, k] != ABSENT and number[two, m - k] != ABSENT:
                             number[one, k] = number[two, m - k] = NEEDED
@@ -168,38 +141,27 @@ def find_needed(
 
 @jit
 def write_edges(
-    new_first: np.ndarray,
-    new_left: np.ndarray,
-    new_right: np.ndarray,
-    edge: np.ndarray,
-    new_rule: np.ndarray,
+    graph: Any,
+    out: tuple[np.ndarray, ...],
     slots: np.ndarray,
     leaves: np.ndarray,
     number: np.ndarray,
-    log_split: np.ndarray,
     by_leaves: np.ndarray,
-    first_edge: np.ndarray,
-    first_slot: np.ndarray,
-    depth: np.ndarray,
-    left: np.ndarray,
-    right: np.ndarray,
-    log_rule: np.ndarray,
-    layered: bool,
 ) -> None:
     """Write the splits of the new cells, which are pairs of ``slots`` and ``leaves`` (n_cells,)."""
-    n, cell = 0, 0
+    new_first, new_left, new_right, edge, new_rule = out
+    first_edge, first_slot, log_rule, n, cell = graph.first_edge, graph.first_slot, graph.log_rule, 0, 0
     for i in range(len(slots)):
         slot = slots[i]
         while first_slot[cell + 1] <= slot:
             cell += 1
         # the root has trees of all numbers of leaves
         least, most = (np.int64(2), np.int64(len(by_leaves) - 1)) if i == 0 else (leaves[i], leaves[i])
-        below = depth[cell] + slot - first_slot[cell] + 1
+        below = graph.depth[cell] + slot - first_slot[cell] + 1
         for e in range(first_edge[cell], first_edge[cell + 1]):
-            if log_rule[e] == -np.inf or log_split[slot] == -np.inf:
+            if log_rule[e] == -np.inf or graph.log_split[slot] == -np.inf:
                 continue
-            one = child_slot(first_slot, depth, layered, np.int64(left[e]), below)
-            two = child_slot(first_slot, depth, layered, np.int64(right[e]), below)
+            one, two = children(graph, e, below)
             for m in range(least, most + 1):
                 for k in range(1, m):
                     if number[one, k] != ABSENT and number[two, m - k] != ABSENT:
