@@ -12,6 +12,7 @@ Trees: Tree, check_tree, typical_tree.
 What posteriors say of trees: Support, SplitFrequencies, TreeEss, TreeDistances, ConsensusTree, CredibleSet, Modes,
 Mode, Shapes, Shape, Representatives, Projection, Restriction, Attributions (Shapley values).
 Times to an event: Survival, SurvivalCalibration.
+Mode, Shapes, Shape, Representatives, Projection, Restriction, Attributions (Shapley values).
 Sampling: sample, resume, SampledPosterior, ConvergenceWarning.
 Your own moves: Move, and moves, a module of functions with which their steps are written.
 Checks of your own leaves and moves: testing, a module.

@@ -110,13 +110,13 @@ class Columns:
 
     def ordered_places(self, argument: str, chosen: Iterable[Any]) -> list[int]:
         """Return the places of ordered columns chosen by name or index. A ValueError names a wrong one."""
-        out = self.places(argument, chosen)
+        out = self.chosen_places(argument, chosen)
         for place in out:
             if self.categories[place] is not None:
                 raise ValueError(f"{argument}: column {self.names[place]!r} is nominal; give columns of numbers.")
         return out
 
-    def places(self, argument: str, chosen: Iterable[Any]) -> list[int]:
+    def chosen_places(self, argument: str, chosen: Iterable[Any]) -> list[int]:
         """Return the places of columns chosen by name or index. A ValueError names a wrong one."""
         out = []
         for column in chosen:
