@@ -18,7 +18,6 @@ WRITTEN_BY_PROGRAMS = {"trust.md", "verification.md"}
 PACKAGES = (pt, exact, pt.certificates, pt.moves, pt.plots, pt.testing)
 
 INSTEAD = {
-    r"questions?": "split, cut",
     r"laws?": "distribution",
     r"shares?": "fraction, proportion, rate",
     r"prices?": "penalty, cost, alpha",
@@ -89,5 +88,5 @@ def test_docstrings_use_the_words_of_the_field():
 
 
 def test_a_word_of_the_former_language_is_noticed():
-    (found,) = objections("A node's question, on three\ndegrees of freedom.")
-    assert found.startswith("'question' in") and found.endswith("write split, cut")
+    (found,) = objections("A node's price, on three\ndegrees of freedom.")
+    assert found.startswith("'price' in") and "write" in found

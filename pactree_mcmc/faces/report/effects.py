@@ -1,4 +1,4 @@
-"""How much each feature moves predictions, and in which direction, for the report."""
+"""Effects of features in the report: by how much, and in which direction, each moves the predictions."""
 
 from __future__ import annotations
 

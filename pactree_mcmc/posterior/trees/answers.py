@@ -7,11 +7,10 @@ from typing import Any
 from ...core.checks import Seed
 from ..protocol import AnyPosterior
 from ..restriction import Restriction, restriction_of
-from .consensus import ConsensusTree, consensus_of
+from .consensus import ConsensusTree, Representatives, consensus_of, representatives_of
 from .credible_set import CredibleSet, check_mass, credible_set_of
 from .modes import Modes, modes_of
 from .projection import Projection, projection_of
-from .representatives import Representatives, representatives_of
 from .shapes import Shapes, shapes_of
 from .support import Support, support_of_draws
 
@@ -219,7 +218,7 @@ class AnswersAboutTrees(AnyPosterior):
         return shapes_of(self._draws_that_predict(draws, rng), most, coverage)
 
     def representatives(self, *, draws: int = 4000, rng: Seed = 0) -> Representatives:
-        """Return the trees that can stand for the posterior in a paper, and how much of it each stands for.
+        """Return trees that can represent the posterior in a paper, and how much of it each represents.
 
         Parameters
         ----------
@@ -231,8 +230,8 @@ class AnswersAboutTrees(AnyPosterior):
         Returns
         -------
         Representatives
-            The most probable shape, the consensus tree, the most probable tree and the projection; ``print`` shows what
-            each stands for and the recommended one.
+            The most probable shape, the consensus tree, the most probable tree and the projection; ``print`` shows how
+            much each represents, and the recommended one.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""One tree for many: the majority tree, of the cells that most trees have, and the typical tree among those drawn."""
+"""One tree for many: the consensus tree of the cells that most trees have, the typical tree, and a choice of both."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from .cells import rows_looked_at, training_points
 from .distances import KINDS, distances_between
 from .joined import Groups, ancestors_of_groups, exact_groups, join_cells
 from .paths import ALL_ROWS, Condition, conditions_in_words, path_to
-from .shapes import cut_text, weighted_quantiles
+from .projection import Projection, projection_of
+from .shapes import Shape, cut_text, shapes_of, weighted_quantiles
 from .support import check_drawn
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
     Cuts = dict[tuple[int, bool], tuple[float, float]]
 
+MAJORITY = 0.5
+"""Probability from which the most probable shape is recommended: then no other shape is as probable."""
 CERTAIN = 1e-9
 """Largest rounding error of a probability of 1."""
 N_ROWS = 200
@@ -373,3 +376,64 @@ def middle_tree(post: DrawnTrees, distance: str) -> Tree:
         return post.distinct_tree(int(np.argmin(np.where(post.weight_of_tree > 0.0, from_all, np.inf))))
     distances = distances_between(post, None, distance)
     return post.distinct_tree(int(distances.tree[np.argmin(distances.matrix.sum(axis=1))]))
+
+
+class Representatives(NamedTuple):
+    """Four trees that can represent a posterior in a paper."""
+
+    shape: Shape
+    """The most probable shape: the features of its splits, with intervals of cuts and leaves."""
+    consensus: ConsensusTree
+    """The cells that more than half of the trees have."""
+    best: Tree
+    """The most probable tree."""
+    best_probability: float
+    """Posterior probability of the most probable tree; for draws, the fraction of them that have it."""
+    projection: Projection | None
+    """The tree of as many leaves as the shape whose predictions are closest to the posterior mean, or None if the
+    prediction of a leaf depends on the row."""
+
+    @property
+    def recommended(self) -> str:
+        """Name of the field to print: "shape" if it has most of the posterior probability, otherwise "consensus"."""
+        return "shape" if self.shape.probability >= MAJORITY else "consensus"
+
+    def format(self) -> str:
+        """Return how much of the posterior each tree represents as text, and then the recommended tree."""
+        support = self.consensus.support[1:]
+        cells = f"support {support.min():.2f} to {support.max():.2f}" if len(support) else "no cell but all rows"
+        lines = [
+            f"most probable shape   {self.shape.probability:.3f} of the posterior, {self.shape.tree.n_leaves} leaves",
+            f"consensus tree        cells in more than half of the trees, {cells}",
+            f"most probable tree    {self.best_probability:.3g} of the posterior, {self.best.n_leaves} leaves",
+        ]
+        if self.projection is not None:
+            tree, r2 = self.projection.tree, self.projection.r2
+            lines.append(f"projection            {r2:.2f} of the variance of the predictions, {tree.n_leaves} leaves")
+        if self.recommended == "shape":
+            reason = "most trees have the same shape, so print it with its intervals"
+        else:
+            reason = "no shape has half of the probability, so print what most trees have in common"
+        chosen = self.shape if self.recommended == "shape" else self.consensus
+        return "\n".join([*lines, f"{reason}:", chosen.format()])
+
+    def __str__(self) -> str:
+        return self.format()
+
+
+def representatives_of(post: AnyPosterior, draws: int, rng: Seed) -> Representatives:
+    """Return trees that represent a posterior; see `Posterior.representatives`."""
+    drawn = post._draws_that_predict(draws, rng)
+    shape = shapes_of(drawn, 1, 0.9).shapes[0]
+    best = post.map_tree()
+    log_joint, log_evidence = getattr(post, "map_log_joint", None), post.log_evidence
+    if drawn is post or log_joint is None or log_evidence is None:
+        t = int(np.argmax(drawn.log_prior_of_tree + drawn.log_score_of_tree))
+        probability = float(drawn.weight_of_tree[t])
+    else:
+        probability = float(np.exp(log_joint - log_evidence))
+    projection = None
+    if has_values_by_leaf(post.model):
+        projection = projection_of(drawn, max(shape.tree.n_leaves, 2), post._mean_at)
+    consensus = consensus_of(drawn, post._cell_probability(drawn), MAJORITY)
+    return Representatives(shape, consensus, best, probability, projection)
