@@ -28,6 +28,7 @@ UNKNOWN_OF_STAGES = {
         "draw_expectations",
         "interactions",
         "shapes",
+        "representatives",
         "restrict",
     ),
     *("survival", "median_survival", "survival_calibration"),
