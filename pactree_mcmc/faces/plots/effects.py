@@ -316,7 +316,7 @@ def plot_interactions(
     >>> X = [[float(i), float(j)] for i in (0, 1) for j in (0, 1)] * 5
     >>> truth = exact.solve(pt.TreeModel(X, [a != b for a, b in X]))
     >>> plot_interactions(truth).get_yticklabels()[0].get_text()
-    'x0, x1 (P = 0.99)'
+    'x0, x1 (P = 1.00)'
     """
     style.check_posterior(posterior)
     if style.has_no_draws(posterior):

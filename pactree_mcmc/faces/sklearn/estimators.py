@@ -160,7 +160,9 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
         ``costs`` (K, K) are those of `Posterior.predict`: entry i, j is the cost of deciding class j if the class is i,
         in the order of ``classes_``, or a DataFrame with the classes as index and columns.
         """
-        return decide(self.posterior_.model, self.predict_proba(X), costs)
+        # an estimator that is not fitted is refused here
+        proba = self.predict_proba(X)
+        return decide(self.posterior_.model, proba, costs)
 
 
 class BayesianTreeRegressor(RegressorMixin, BayesianTree):
