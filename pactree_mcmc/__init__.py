@@ -20,6 +20,7 @@ Files: load, and the method save of posteriors and models.
 Certificates: certificates, a module of risk bounds.
 Plots: plots, a module of functions that draw on matplotlib axes.
 Progressive mixture: progressive_mixture, ProgressiveSample.
+Comparison of models: compare_models.
 Scikit-learn estimators: BayesianTreeClassifier, BayesianTreeRegressor.
 """
 
@@ -87,6 +88,7 @@ from .tree.tree import Tree, check_tree
 if TYPE_CHECKING:
     from . import certificates, moves, testing
     from .faces import plots
+    from .faces.model_choice import compare_models
     from .faces.sklearn.estimators import BayesianTreeClassifier, BayesianTreeRegressor
 
 # the layer of posteriors does not import the one that shows them
@@ -152,6 +154,7 @@ __all__ = [
     "WeibullGamma",
     "certificates",
     "check_tree",
+    "compare_models",
     "context_tree",
     "contexts",
     "dyadic_tree",
@@ -169,7 +172,11 @@ __all__ = [
 ]
 
 _ESTIMATORS = "faces.sklearn.estimators"
-_LATE = {"BayesianTreeClassifier": _ESTIMATORS, "BayesianTreeRegressor": _ESTIMATORS}
+_LATE = {
+    "BayesianTreeClassifier": _ESTIMATORS,
+    "BayesianTreeRegressor": _ESTIMATORS,
+    "compare_models": "faces.model_choice",
+}
 _LATE_MODULES = {"certificates": "certificates", "moves": "moves", "plots": "faces.plots", "testing": "testing"}
 """Names whose modules take long to import, scikit-learn most of all: they are loaded when asked for."""
 
