@@ -18,6 +18,7 @@ from ..posterior.base import Posterior
 from ..posterior.convergence import one_line
 from ..posterior.ess import ConvergenceWarning
 from ..posterior.evidence import prior_mass
+from ..posterior.reweighting import data_difference
 from ..posterior.rows.left_out import leave_one_out
 from ..posterior.sampled import SampledPosterior, draws_from
 
@@ -138,8 +139,8 @@ def _read_models(models: Any) -> dict[str, Any]:
     for name, part in models.items():
         if isinstance(part, VisitedPosterior) or not isinstance(part, TreeModel | ExactPosterior | SampledPosterior):
             raise TypeError(
-                f"models[{in_words(name)}] is a {type(part).__name__}; give a TreeModel, or its posterior from pt.sample or "
-                "exact.solve."
+                f"models[{in_words(name)}] is a {type(part).__name__}; give a TreeModel, or its posterior from "
+                "pt.sample or exact.solve."
             )
     of = {name: part if isinstance(part, TreeModel) else part.model for name, part in models.items()}
     first_name, first = next(iter(of.items()))
@@ -149,27 +150,13 @@ def _read_models(models: Any) -> dict[str, Any]:
                 f"models[{in_words(name)}]: {type(model.leaf).__name__} is a loss, not a likelihood, so it has no "
                 "evidence; compare predictions on held-out rows."
             )
-        what = _difference(first, model)
+        what = data_difference(first, model)
         if what:
             raise ValueError(
                 f"models[{in_words(first_name)}] and models[{in_words(name)}] differ in {what}; evidences can be "
                 "compared for the same data only."
             )
     return dict(models)
-
-
-def _difference(one: TreeModel, other: TreeModel) -> str:
-    """Return the name of the data in which two models differ, or an empty text."""
-    parts = {
-        "their classes": (one.classes_, other.classes_),
-        "y": (one.target.values, other.target.values),
-        "sample_weight": (one.target.weights, other.target.weights),
-        "the rows that count": (one.counted_rows, other.counted_rows),
-    }
-    for what, (a, b) in parts.items():
-        if (a is None) != (b is None) or (a is not None and not np.array_equal(a, b)):
-            return what
-    return ""
 
 
 def _solved(model: TreeModel, max_cells: int) -> Posterior | None:

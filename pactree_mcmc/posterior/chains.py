@@ -2,20 +2,79 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
+from ..core.checks import Seed
 from .convergence import diagnosis_of
 from .draws import DrawnTrees
+from .reweighting import Reweighting, reweighted
 from .trees.distances import TreeEss, tree_ess_of
 from .trees.support import SplitFrequencies, split_frequencies
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..model import TreeModel
+
 
 class AnswersAboutChains(DrawnTrees):
-    """Methods of `SampledPosterior` that compare and diagnose its chains."""
+    """Methods of `SampledPosterior` that compare, diagnose and reweight its draws."""
+
+    reweighting: Reweighting | None = None
+    """Effective size and ratio of evidences, if `reweight` made the draws; else None."""
+
+    @property
+    @abstractmethod
+    def _evidence(self) -> tuple[float | None, float | None]:
+        """Log evidence and its standard error, None if they were not estimated."""
+
+    def reweight(self, model: TreeModel, *, least_ess: float = 100.0, rng: Seed = 0) -> Self:
+        """Return the posterior of the same rows under another prior or leaf, from the same draws by importance.
+
+        Parameters
+        ----------
+        model : TreeModel
+            Model of the same X and y, with another tree prior, split prior or leaf.
+        least_ess : float, default 100.0
+            Smallest effective number of draws that is accepted, >= 1.
+        rng : int, SeedSequence, Generator or None, default 0
+            Source of randomness of the resampling.
+
+        Returns
+        -------
+        SampledPosterior
+            As many draws, resampled in proportion to their weights, as one chain. ``reweighting`` has the effective
+            size ``ess`` before resampling, and ``log_evidence_ratio``, the log evidence of the new model minus that of
+            the old one, with its standard error. If the old evidence is known, so is ``log_evidence``.
+
+        Raises
+        ------
+        TypeError
+            If ``model`` is not a TreeModel.
+        ValueError
+            If the effective size is below ``least_ess``, the model has other rows, y or columns, feature weights are
+            unknown, the leaves share a drawn variance and differ, or a number is out of range.
+
+        Notes
+        -----
+        The weight of a draw is the ratio of prior times score under both models; their mean estimates the ratio of
+        evidences, under LeafPenalty of its unnormalised prior. The effective size is that of Kish, (sum of weights)^2 /
+        sum of squared weights. It cannot show trees that are probable under the new prior and were never drawn:
+        reweight from the vaguer prior to the narrower one, never to one that allows trees that the old one excludes.
+        The distinct trees are scored in plain Python, so that some thousands of them take some seconds.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x = np.arange(40.0)
+        >>> post = pt.sample(pt.TreeModel(x[:, None], x > 19), 200, tune=50, chains=2, rng=1, kernel="grow-prune")
+        >>> strict = pt.TreeModel(x[:, None], x > 19, tree_prior=pt.ChipmanPrior(0.95, 3.0))
+        >>> bool(post.reweight(strict).n_leaves.mean() <= post.n_leaves.mean())
+        True
+        """
+        return reweighted(self, model, least_ess, rng)
 
     def asdsf(self, min_probability: float = 0.1) -> SplitFrequencies:
         """Return the average standard deviation, between chains, of the frequencies of cells, and its expected value.

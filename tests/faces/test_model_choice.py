@@ -51,7 +51,7 @@ def test_exact_models_against_enumeration_and_refits():
 
 
 def test_the_prior_of_a_penalty_is_normalised():
-    """log Z is normalised by the sum of the prior over the same trees, so that penalties can be compared."""
+    """The evidence is normalised by the sum of the prior over the same trees, so that penalties can be compared."""
     models = {cost: model_of(pt.LeafPenalty(cost, max_depth=2)) for cost in (0.5, 3.0)}
     table = compared(models)
     for cost, model in models.items():
@@ -141,7 +141,7 @@ def test_bad_input_is_refused():
             compared(wrong)
     with pytest.raises(ValueError, match="max_cells=-1 is out of range"):
         compared({"a": good}, max_cells=-1)
-    with pytest.raises(ValueError, match="columns|features"):
+    with pytest.raises(ValueError, match=r"columns|features"):
         compared({"a": good}, X[:, :1])
 
 
