@@ -91,8 +91,9 @@ if TYPE_CHECKING:
     from .faces.model_choice import compare_models
     from .faces.sklearn.estimators import BayesianTreeClassifier, BayesianTreeRegressor
 
-# the layer of posteriors does not import the one that shows them
+# the layer of posteriors imports neither the one that shows them nor the one that samples them
 Posterior._write_report, Posterior._small_html = _report.write_report, _report.small_html
+SampledPosterior._sample = staticmethod(sample)
 
 __version__ = "0.2.0"
 

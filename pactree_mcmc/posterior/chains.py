@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from ..core.checks import Seed
+import numpy as np
+
+from ..core.checks import Seed, check_count
+from ..tree.tree import Tree
 from .convergence import diagnosis_of
 from .draws import DrawnTrees
+from .from_trees import can_start
 from .reweighting import Reweighting, reweighted
 from .trees.distances import TreeEss, tree_ess_of
-from .trees.support import SplitFrequencies, split_frequencies
+from .trees.support import SplitFrequencies, check_drawn, split_frequencies
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,9 +24,15 @@ if TYPE_CHECKING:
     from ..model import TreeModel
 
 
+MOST_TRIED = 10
+"""Number of the last trees of a chain among which `update` looks for one to start at."""
+
+
 class AnswersAboutChains(DrawnTrees):
     """Methods of `SampledPosterior` that compare, diagnose and reweight its draws."""
 
+    _sample: ClassVar[Callable[..., Any]]
+    """The function `sample`. It is of a higher layer, and set by `pactree_mcmc.__init__`."""
     reweighting: Reweighting | None = None
     """Effective size and ratio of evidences, if `reweight` made the draws; else None."""
 
@@ -164,3 +175,63 @@ class AnswersAboutChains(DrawnTrees):
         ['kind', 'rhat', 'ess', 'fails']
         """
         return diagnosis_of(self)
+
+    def update(self, X: Any, y: Any, *, sample_weight: Any = None, rng: Seed = None, **options: Any) -> Self:
+        """Return the posterior given the rows of the model and further ones, by a run that starts at the trees at hand.
+
+        Parameters
+        ----------
+        X : table of shape (m, p)
+            Further rows, with the columns of the model.
+        y : array-like of shape (m,) or (m, d)
+            Their y.
+        sample_weight : array-like of shape (m,), optional
+            Their weights.
+        rng : int, SeedSequence, Generator or None
+            Source of randomness.
+        **options
+            Further arguments of `sample`. By default ``draws`` and ``chains`` are those of this posterior, and each
+            chain starts at the last tree of one of its chains.
+
+        Returns
+        -------
+        SampledPosterior
+            Of ``post.model.with_rows(X, y)``.
+
+        Raises
+        ------
+        ValueError
+            If the rows do not fit the model, as for `TreeModel.with_rows`, or there are no draws.
+
+        Notes
+        -----
+        It is a run of `sample` on all rows, so it is exact in the limit whatever the start, and costs about as much as
+        a first run. The start saves the part of tuning that finds probable trees. Densities of whole trees are fitted
+        anew, since their cells are sets of rows. Chains that start at trees of one posterior do not start further apart
+        than it is wide: if the new rows change much, compare with ``start="dispersed"``.
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> x, options = np.arange(40.0), {"tune": 50, "kernel": "grow-prune", "progress": False}
+        >>> post = pt.sample(pt.TreeModel(x[:, None], x > 19), 200, chains=2, rng=1, **options)
+        >>> post.update([[45.0], [50.0]], [True, True], rng=2, **options).model.n_rows
+        42
+        """
+        check_drawn(self)
+        model = self.model.with_rows(X, y, sample_weight=sample_weight)
+        chains = check_count("chains", options.get("chains", self.n_chains))
+        given = {"draws": self.n_draws, "chains": chains, "rng": rng, "start": self._starts(model, chains)}
+        return self._sample(model, **(given | options))
+
+    def _starts(self, model: TreeModel, chains: int) -> Any:
+        """Return a start tree for each chain, the last one of a chain that the model allows, or "dispersed"."""
+        last = self.tree_of_draw[:, ::-1][:, :MOST_TRIED]
+        allowed: dict[int, Tree | None] = {}
+        for t in np.unique(last).tolist():
+            tree = self.distinct_tree(t)
+            is_allowed = self.model.split_prior.drawn_weights is None and can_start(model, tree)
+            allowed[t] = tree if is_allowed else None
+        usable = [[allowed[t] for t in row if allowed[t] is not None] for row in last.tolist()]
+        found = [trees[0] for trees in usable if trees]
+        return [found[c % len(found)] for c in range(chains)] if found else "dispersed"

@@ -53,3 +53,15 @@ def _gap(model: TreeModel, visit: Visit) -> tuple[int, int]:
     if not len(left) or not len(right):
         return cut, cut + 1
     return int(left.max()), int(right.min())
+
+
+def can_start(model: TreeModel, tree: Tree) -> bool:
+    """Return True if a chain can start at the tree: it has a prior, and nominal splits send the first category left."""
+    if model.log_prior(tree) == -np.inf:
+        return False
+    for visit in model.visit(tree):
+        if visit.split is not None and visit.split.categories >= 0:
+            inside = model.categories_in(visit.cell, visit.split.feature)
+            if not visit.split.categories & inside & -inside:
+                return False
+    return True

@@ -84,7 +84,7 @@ def test_missing_values_and_a_shared_variance():
     assert np.allclose(other.predict_proba(holes[:8]), truth.predict_proba(holes[:8]), atol=0.05)
     leaf = pt.NormalSharedVariance(k0=0.2, a0=2.0, b0=2.0, m0=0.0)
     post = pt.sample(model_of(y=NUMBERS, leaf=leaf), 200, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
-    other = post.reweight(model_of(STRICT, NUMBERS, leaf))
+    other = post.reweight(model_of(pt.ChipmanPrior(0.85, 0.6, max_depth=3), NUMBERS, leaf))
     assert np.isfinite(other.noise_variance).all() and set(other.noise_variance[0]) <= set(post.noise_variance.ravel())
 
 
