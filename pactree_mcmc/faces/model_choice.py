@@ -103,8 +103,8 @@ def compare_models(
     ...           for beta in (1, 2)}
     >>> print(pt.compare_models(models, rng=1)[["log_evidence", "probability", "engine"]].round(3))
             log_evidence  probability engine
-    beta 2        -8.014        0.573  exact
-    beta 1        -8.310        0.427  exact
+    beta 2        -7.780        0.537  exact
+    beta 1        -7.927        0.463  exact
     """
     import pandas as pd
 

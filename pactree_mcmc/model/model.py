@@ -219,7 +219,7 @@ class TreeModel:
 
     def __getstate__(self) -> dict[str, Any]:
         # it contains addresses of compiled functions, which are not valid in another process
-        return {name: value for name, value in vars(self).items() if name != "lowered"}
+        return {name: value for name, value in vars(self).items() if name not in ("lowered", "_inclusion_by_seed")}
 
     @property
     def parts(self) -> ModelParts:

@@ -148,10 +148,10 @@ class SampledPosterior(AnswersAboutChains, Posterior):
     def depth_pmf(self) -> np.ndarray:
         return np.bincount(self.depth_of_tree, weights=self.weight_of_tree)
 
-    def feature_inclusion(self) -> np.ndarray:
+    def _feature_inclusion(self) -> np.ndarray:
         return self.weight_of_tree @ (self.split_counts_of_tree > 0)
 
-    def root_split_pmf(self) -> dict[RootKey, float]:
+    def _root_split_pmf(self) -> dict[RootKey, float]:
         roots = self.distinct_trees.offset[:-1]
         out: dict[RootKey, float] = {}
         for t, i in enumerate(roots):

@@ -316,7 +316,7 @@ def _report_run(args: argparse.Namespace, post: pt.SampledPosterior, notes: list
     pictures = _draw(post, args.plot) if args.plot else []
     table, best, best_log_posterior = post.summary(), post.map_tree(), words.best_log_posterior(post)
     pmf = pd.Series(post.n_leaves_pmf(), name="probability").rename(str)
-    inclusion = pd.Series(post.feature_inclusion(), index=list(post.model.columns.names), name="probability")
+    inclusion = dict(zip(post.model.columns.names, post._feature_inclusion().tolist(), strict=True))
     if args.json:
         best_tree = {"n_leaves": best.n_leaves, "depth": best.depth, "log_posterior": best_log_posterior}
         _print_json(
@@ -326,7 +326,7 @@ def _report_run(args: argparse.Namespace, post: pt.SampledPosterior, notes: list
                 "acceptance": table.attrs["acceptance"],
                 "n_leaves_pmf": pmf[pmf > 0.0].to_dict(),
                 "verdict": table.attrs["verdict"],
-                "feature_inclusion": inclusion.to_dict(),
+                "feature_inclusion": inclusion,
                 "best_tree": {**best_tree, "text": best.format()},
                 "notes": notes,
                 "saved": saved,
@@ -337,7 +337,7 @@ def _report_run(args: argparse.Namespace, post: pt.SampledPosterior, notes: list
     _print_headline(post)
     print(f"\n{table.round(3).to_string()}\n\n{table.attrs['verdict']}\n")
     _print_probabilities("leaves", pmf[pmf >= LEAST_PROBABILITY])
-    _print_probabilities("feature", inclusion.sort_values(ascending=False, kind="stable"))
+    _print_probabilities("feature", post.feature_inclusion())
     print(f"best tree drawn, log posterior {best_log_posterior:.3f} (unnormalised):")
     print(best.format())
     for path in [saved, *pictures] if saved else pictures:

@@ -62,7 +62,7 @@ def small_html(post: Posterior) -> str:
         failed = short_diagnosis(post)
         verdict = failed[0] if failed else "The chains agree within what is wanted."
         facts.append(("draws", words.run_line(post)))
-    pmf, inclusion, names = post.n_leaves_pmf(), post.feature_inclusion(), post.model.columns.names
+    pmf, inclusion, names = post.n_leaves_pmf(), post._feature_inclusion(), post.model.columns.names
     facts.append(("leaves", f"{float(pmf @ range(len(pmf))):.2f} on average, most often {int(pmf.argmax())}"))
     frequent = [f"{names[k]} {words.probability(float(inclusion[k]))}" for k in (-inclusion).argsort(kind="stable")[:4]]
     facts.append(("features", ", ".join(frequent)))

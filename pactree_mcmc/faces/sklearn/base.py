@@ -363,7 +363,7 @@ class BayesianTree(BaseEstimator):
         check_is_fitted(self)
         post = self.posterior_
         if not has_values_by_leaf(post.model):
-            return fractions(post.feature_inclusion())
+            return fractions(post._feature_inclusion())
         rows = rows_to_average(post.model, None, IMPORTANCE_ROWS)
         return fractions(importance_of(post, rows, IMPORTANCE_DRAWS, 0).sum(axis=1))
 

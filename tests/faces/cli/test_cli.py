@@ -28,7 +28,7 @@ class TestFit:
         assert result["features"] == ["age", "colour", "size"]
         assert result["nominal"] == ["colour"]
         assert result["classes"] == ["no", "yes"]
-        assert list(result["feature_inclusion"].values()) == post.feature_inclusion().tolist()
+        assert list(result["feature_inclusion"].values()) == post._feature_inclusion().tolist()
         pmf = post.n_leaves_pmf()
         assert result["n_leaves_pmf"] == {str(m): pmf[m] for m in np.flatnonzero(pmf)}
         assert result["best_tree"]["text"] == post.map_tree().format()
