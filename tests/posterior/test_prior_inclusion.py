@@ -34,7 +34,9 @@ def test_the_exact_prior_is_the_sum_over_all_trees(prior):
     model = model_of(prior)
     found = exact.solve(model).prior_inclusion()
     assert found.to_dict() == pytest.approx(dict(zip(TABLE.columns, enumerated(model), strict=True)), abs=1e-9)
-    assert found["flat"] == pytest.approx(0.0, abs=1e-12) and found.is_monotonic_decreasing and found.name == "probability"
+    assert (
+        found["flat"] == pytest.approx(0.0, abs=1e-12) and found.is_monotonic_decreasing and found.name == "probability"
+    )
 
 
 def test_the_simulated_prior_agrees_and_is_drawn_once(monkeypatch):

@@ -168,7 +168,7 @@ class TestPredict:
         code, out, _ = run(capsys, "predict", data, data, "--target", "price", "--ignore", "bought", *RUN)
         assert code == 0
         assert out.splitlines()[0].split() == ["prediction", "sd_over_trees"]
-        assert len(out.splitlines()) == 22
+        assert len(out.splitlines()) == 23 and "score: root mean square error " in out
         assert out.splitlines()[-1] == "... 60 more rows; --out FILE.csv writes all, --json prints all"
 
     def test_interval(self, capsys, data):
