@@ -35,9 +35,9 @@ def parts_with_rows(model: TreeModel, X: Any, y: Any, sample_weight: Any) -> dic
         scales.append(scale)
         pairs.append(np.concatenate(codes))
     n_rows = len(target.values)
-    codes = np.array(pairs, dtype=code_type(max(scale.n_codes for scale in scales), n_rows))
+    every: np.ndarray = np.array(pairs, dtype=code_type(max(scale.n_codes for scale in scales), n_rows))
     leaf = model.leaf.resolve(target)
-    units, unit_of_row = merge_rows(codes, leaf, target)
+    units, unit_of_row = merge_rows(every, leaf, target)
     out = {"leaf": leaf, "n_rows": n_rows, "target": target, "scales": scales}
     return out | {"units": units, "unit_of_row": unit_of_row}
 

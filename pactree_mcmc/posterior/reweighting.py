@@ -11,7 +11,8 @@ from ..core.checks import Seed, check_number, check_type, read_generator
 from ..core.special import logsumexp
 from ..model import TreeModel
 from ..model.obstacles import unknown_weights
-from ..tree.coded import from_records
+from ..tree.coded import CodedTrees, from_records
+from ..tree.tree import Tree
 from .ess import ess
 from .from_trees import coded_tree
 
@@ -62,8 +63,7 @@ def reweighted(post: Drawn, model: TreeModel, least_ess: float, rng: Seed) -> Dr
     trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
     log_prior = np.array([model.log_prior(tree) for tree in trees])
     kept = np.flatnonzero(log_prior > -math.inf)
-    coded = [coded_tree(model, trees[t], int(t)) for t in kept]
-    log_score = np.array([model.log_score(trees[t]) for t in kept])
+    coded, stats, log_score = _scored(post, model, trees, kept)
     log_ratio = np.full(len(trees), -math.inf)
     log_ratio[kept] = log_prior[kept] + log_score - (post.log_prior_of_tree + post.log_score_of_tree)[kept]
     log_weight = log_ratio[post.tree_of_draw]
@@ -75,13 +75,13 @@ def reweighted(post: Drawn, model: TreeModel, least_ess: float, rng: Seed) -> Dr
             "in between; or give more draws."
         )
     draw = _systematic(np.exp(log_weight.ravel() - logsumexp(log_weight)), generator)
-    number = np.full(len(trees), -1)
+    number = np.full(len(trees), -1, dtype=np.int64)
     number[kept] = np.arange(len(kept))
     none = np.zeros((1, len(draw), 0), dtype=np.int64)
     out = type(post)(
         model,
-        from_records(np.concatenate([node for node, _ in coded]), np.cumsum([0, *(len(node) for node, _ in coded)])),
-        np.concatenate([stats for _, stats in coded]),
+        coded,
+        stats,
         number[post.tree_of_draw.ravel()[draw]][None],
         log_prior[kept],
         log_score,
@@ -98,6 +98,32 @@ def reweighted(post: Drawn, model: TreeModel, least_ess: float, rng: Seed) -> Dr
         info = info._replace(log_evidence_se=math.hypot(error, info.log_evidence_ratio_se))
     out.reweighting = info
     return out
+
+
+def _scored(
+    post: Any, model: TreeModel, trees: list[Tree], kept: np.ndarray
+) -> tuple[CodedTrees, np.ndarray, np.ndarray]:
+    """Return the trees ``kept`` in the codes of the model, the statistics of their nodes, and their log scores.
+
+    Those of the draws are used if both models have the same leaf and codes, which is three times as fast.
+    """
+    old = post.model
+    if repr(old.leaf) == repr(model.leaf) and np.array_equal(old.units.codes, model.units.codes):
+        return (
+            post.coded_trees.take(kept),
+            post.node_stats[post.coded_trees.nodes_of(kept)],
+            post.log_score_of_tree[kept],
+        )
+    if not len(kept):
+        return post.coded_trees.take(kept), post.node_stats[:0], np.empty(0)
+    coded = [coded_tree(model, trees[t], int(t)) for t in kept]
+    offset = np.cumsum([0, *(len(node) for node, _ in coded)])
+    log_score = np.array([model.log_score(trees[t]) for t in kept])
+    return (
+        from_records(np.concatenate([node for node, _ in coded]), offset),
+        np.concatenate([s for _, s in coded]),
+        log_score,
+    )
 
 
 def _check_pair(post: Any, model: TreeModel) -> None:

@@ -59,8 +59,9 @@ class AnswersAboutTrees(AnyPosterior):
         Returns
         -------
         Series
-            Probabilities by name of the feature, the largest first. Exact for a posterior of `exact.solve`; otherwise
-            with a standard error of at most .016 for 1000 draws.
+            Probabilities by name of the feature, in the order of `feature_inclusion`, so that both stand side by side
+            in a DataFrame. Exact for a posterior of `exact.solve`; otherwise with a standard error of at most .016 for
+            1000 draws.
 
         Raises
         ------
@@ -80,7 +81,8 @@ class AnswersAboutTrees(AnyPosterior):
         >>> exact.solve(model).prior_inclusion().round(2).to_dict()
         {'size': 0.95, 'same': 0.0}
         """
-        return self._by_feature(self._prior_inclusion(check_count("draws", draws), rng))
+        prior = self._by_feature(self._prior_inclusion(check_count("draws", draws), rng))
+        return prior.reindex(self.feature_inclusion().index)
 
     def _prior_inclusion(self, draws: int, rng: Seed) -> np.ndarray:
         """Return the prior probability (p,) that a tree splits on each feature, simulated."""
