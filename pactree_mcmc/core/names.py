@@ -1,4 +1,4 @@
-"""Errors about names of arguments that a function does not have."""
+"""Names of arguments that a function does not have, and fields by name in one line."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import difflib
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-P, R = ParamSpec("P"), TypeVar("R")
+MOST_SHOWN = 400
+"""Largest number of characters of a representation."""
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def suggest_names(function: Callable[P, R]) -> Callable[P, R]:
@@ -38,3 +41,19 @@ def suggest_names(function: Callable[P, R]) -> Callable[P, R]:
         return function(*args, **kwargs)
 
     return call
+
+
+def short_repr(value: Any) -> str:
+    """Return the name of a NamedTuple and its fields in one line, arrays by their shapes."""
+    parts = [f"{name}={_short(part)}" for name, part in zip(value._fields, value, strict=True)]
+    text = f"{type(value).__name__}({', '.join(parts)})"
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 4]}...)"
+
+
+def _short(part: Any) -> str:
+    if hasattr(part, "shape"):
+        return f"<array {tuple(part.shape)}>" if part.shape else str(part)
+    if isinstance(part, list | tuple | dict):
+        return f"<{len(part)} entries>"
+    text = repr(part)
+    return text if len(text) <= 40 else f"<{type(part).__name__}>"

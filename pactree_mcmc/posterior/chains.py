@@ -66,7 +66,7 @@ class AnswersAboutChains(DrawnTrees):
             If ``model`` is not a TreeModel.
         ValueError
             If the effective size is below ``least_ess``, the model has other rows, y or columns, feature weights are
-            unknown, the leaves share a drawn variance and differ, or a number is out of range.
+            unknown, the leaves have a common drawn variance and differ, or a number is out of range.
 
         Notes
         -----

@@ -45,3 +45,11 @@ def test_signatures_stay_and_missing_arguments_are_as_ever():
 def test_only_public_names_are_listed():
     for package in (pt, exact):
         assert {name for name in dir(package) if not name.startswith("__")} == set(package.__all__)
+
+
+def test_representations_fit_a_screen():
+    shown = [POST, MODEL, POST.support(), POST.modes(), POST.tree_distances(), POST.shapes(), exact.solve(MODEL).graph]
+    run = pt.sample(MODEL, 20, tune=5, chains=2, rng=1, kernel="grow-prune", progress=False)
+    for one in (*shown, run.course, run.calls[0]):
+        assert len(repr(one)) <= 450 and "\n" not in repr(one) and repr(one).startswith(type(one).__name__)
+    assert "matrix=<array (20, 20)>" in repr(POST.tree_distances())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ...core.names import short_repr
 from ..draws import has_values_by_leaf
 from .consensus import ConsensusTree, consensus_of
 from .projection import Projection, projection_of
@@ -22,6 +23,9 @@ MAJORITY = 0.5
 
 class Representatives(NamedTuple):
     """Four answers to the question which tree goes into the paper."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
     shape: Shape
     """The most probable shape: the features of its splits, with intervals of cuts and leaves."""
