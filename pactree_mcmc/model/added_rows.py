@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.checks import refuse_other_rows
 from ..table.coding import AnyScale, DyadicScale, Scale, code_type, local_scale
-from .data import _read_labels, _read_weight, merge_rows, number_target
+from .data import _read_weight, merge_rows, number_target, read_y
 from .leaf.target import Target
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def parts_with_rows(model: TreeModel, X: Any, y: Any, sample_weight: Any) -> dic
     refuse_other_rows(X=X, y=y, sample_weight=sample_weight)
     numbers = model.columns.numbers(X)
     _check_known(model, numbers)
-    labels = _read_labels(y, len(numbers), model.leaf)
+    labels = read_y(y, len(numbers), model.leaf)
     target = _joined_target(model, labels, _read_weight(sample_weight, len(numbers)), numbers)
     old = model.units.codes if model.unit_of_row is None else model.units.codes[:, model.unit_of_row]
     values = model.columns.in_coordinates(numbers)
