@@ -179,4 +179,4 @@ if not TYPE_CHECKING:  # or a misspelt name would be Any to type checkers
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_LATE]
+    return list(__all__)

@@ -175,12 +175,12 @@ def _rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any) -> Iterator[
         if probability >= LEAST_PROBABILITY:
             yield _event(f"leaves = {leaves}", probability, sampled.n_leaves == leaves, cap)
     roots = [root_key(sampled.model, sampled.distinct_trees, int(i)) for i in sampled.distinct_trees.offset[:-1]]
-    likely = sorted(truth.root_split_pmf().items(), key=lambda item: -item[1])[:N_ROOTS]
+    likely = sorted(truth._root_split_pmf().items(), key=lambda item: -item[1])[:N_ROOTS]
     for key, probability in likely:
         if probability >= LEAST_PROBABILITY:
             hit = np.array([root == key for root in roots])
             yield _event(f"root: {key_words(sampled.model, key)}", probability, hit[draws], cap)
-    for k, probability in enumerate(truth.feature_inclusion()):
+    for k, probability in enumerate(truth._feature_inclusion()):
         yield _event(f"inclusion: {names[k]}", probability, sampled.split_counts[:, :, k] > 0, cap)
     yield from _predictions(truth, sampled, X, cap)
 

@@ -187,13 +187,20 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         """Return the distribution of the depth; entry d is P(the deepest leaf has depth d)."""
         return answers.depth_distribution(self.graph, self.log_inside, int(self.model.prior_tables.depth_limit))
 
-    def feature_inclusion(self) -> np.ndarray:
+    def _feature_inclusion(self) -> np.ndarray:
         """Return the probability (p,) that a tree splits on each feature at least once."""
         p = self.model.n_features
         never = answers.mean_products(
             by_feature(self.model, self.graph), self.log_inside, self._occurrences, np.ones(p), np.arange(p), p
         )
         return 1.0 - never.clip(0.0, 1.0)
+
+    def _prior_inclusion(self, draws: int, rng: Seed) -> np.ndarray:
+        if type(self) is not ExactPosterior:
+            return super()._prior_inclusion(draws, rng)
+        graph = self.graph
+        prior = with_terms(graph, log_stop=graph.log_stop - by_slot(graph, graph.score))
+        return ExactPosterior(self.model, prior)._feature_inclusion()
 
     def expected_splits(self) -> np.ndarray:
         """Return the mean number (p,) of splits of a tree on each feature; one pass from the root down."""
@@ -264,7 +271,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
     def _ways(self) -> Ways:
         return likeliest_tree(self.graph, self._occurrences.split)
 
-    def root_split_pmf(self) -> dict[RootKey, float]:
+    def _root_split_pmf(self) -> dict[RootKey, float]:
         """Return the distribution of the root split, as a dictionary of probabilities.
 
         Keys are None (no split), (feature, threshold), or (feature, frozenset of the categories going left). A feature
@@ -281,7 +288,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return self.name_root_pmf(stop, np.exp(log_fraction - self.log_inside[0]))
 
     def name_root_pmf(self, stop: float, fraction: np.ndarray) -> dict[RootKey, float]:
-        """Return the dictionary of `root_split_pmf` from the probability of each split of the root cell."""
+        """Return the dictionary of `_root_split_pmf` from the probability of each split of the root cell."""
         graph, model = self.graph, self.model
         out: dict[RootKey, float] = {None: stop}
         for e, probability in enumerate(fraction.tolist()):

@@ -79,8 +79,8 @@ def main(folder):
     print(post)
     print(post.summary().round(3).to_string(), end="\n\n")
 
-    inclusion = sorted(zip(post.feature_inclusion(), model.columns.names, strict=True), reverse=True)[:5]
-    print("features most often used:", ", ".join(f"{name} {p:.2f}" for p, name in inclusion))
+    inclusion = post.feature_inclusion().head(5)
+    print("features most often used:", ", ".join(f"{name} {p:.2f}" for name, p in inclusion.items()))
     best = post.map_tree()
     print("best tree drawn:", best.format(), sep="\n", end="\n\n")
 

@@ -37,7 +37,7 @@ def main():
         print("  leaves, exact  ", truth.n_leaves_pmf()[1:6].round(3))
         print("  leaves, sampled", post.n_leaves_pmf()[1:6].round(3))
         distribution = post.root_split_pmf()
-        for split, p in sorted(truth.root_split_pmf().items(), key=lambda item: -item[1])[:3]:
+        for split, p in truth.root_split_pmf().head(3).items():
             print(f"  first split {split}: exact {p:.3f}, sampled {distribution.get(split, 0.0):.3f}")
 
 

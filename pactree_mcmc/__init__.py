@@ -20,6 +20,7 @@ Files: load, and the method save of posteriors and models.
 Certificates: certificates, a module of risk bounds.
 Plots: plots, a module of functions that draw on matplotlib axes.
 Progressive mixture: progressive_mixture, ProgressiveSample.
+Comparison of models: compare_models.
 Scikit-learn estimators: BayesianTreeClassifier, BayesianTreeRegressor.
 """
 
@@ -86,10 +87,12 @@ from .tree.tree import Tree, check_tree
 if TYPE_CHECKING:
     from . import certificates, moves, testing
     from .faces import plots
+    from .faces.model_choice import compare_models
     from .faces.sklearn.estimators import BayesianTreeClassifier, BayesianTreeRegressor
 
-# the layer of posteriors does not import the one that shows them
+# the layer of posteriors imports neither the one that shows them nor the one that samples them
 Posterior._write_report, Posterior._small_html = _report.write_report, _report.small_html
+SampledPosterior._sample = staticmethod(sample)
 
 __version__ = "0.2.0"
 
@@ -151,6 +154,7 @@ __all__ = [
     "WeibullGamma",
     "certificates",
     "check_tree",
+    "compare_models",
     "context_tree",
     "contexts",
     "dyadic_tree",
@@ -168,7 +172,11 @@ __all__ = [
 ]
 
 _ESTIMATORS = "faces.sklearn.estimators"
-_LATE = {"BayesianTreeClassifier": _ESTIMATORS, "BayesianTreeRegressor": _ESTIMATORS}
+_LATE = {
+    "BayesianTreeClassifier": _ESTIMATORS,
+    "BayesianTreeRegressor": _ESTIMATORS,
+    "compare_models": "faces.model_choice",
+}
 _LATE_MODULES = {"certificates": "certificates", "moves": "moves", "plots": "faces.plots", "testing": "testing"}
 """Names whose modules take long to import, scikit-learn most of all: they are loaded when asked for."""
 

@@ -95,7 +95,7 @@ def distributions_of(model):
     """The exact distributions of a model, whether its leaf separates or not."""
     if model.leaf.separates:
         truth = exact.solve(model)
-        return Distributions(truth.log_evidence, dict(enumerate(truth.n_leaves_pmf())), truth.root_split_pmf())
+        return Distributions(truth.log_evidence, dict(enumerate(truth.n_leaves_pmf())), truth._root_split_pmf())
     leaf, parts = model.leaf, model.parts
     prior = stats.invgamma(leaf.a0, scale=leaf.b0)
     at, width = np.polynomial.legendre.leggauss(NODES)
@@ -106,7 +106,7 @@ def distributions_of(model):
     log_joint = log_weight + [truth.log_evidence for truth in given]
     fraction, leaves, root = np.exp(log_joint - logsumexp(log_joint)), {}, {}
     for weight, truth in zip(fraction.tolist(), given, strict=True):
-        for distribution, found in ((leaves, dict(enumerate(truth.n_leaves_pmf()))), (root, truth.root_split_pmf())):
+        for distribution, found in ((leaves, dict(enumerate(truth.n_leaves_pmf()))), (root, truth._root_split_pmf())):
             for value, probability in found.items():
                 distribution[value] = distribution.get(value, 0.0) + weight * float(probability)
     return Distributions(float(logsumexp(log_joint)), leaves, root)

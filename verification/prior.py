@@ -26,7 +26,7 @@ ROWS = 12
 def distributions_of(truth):
     """Exact distributions, {statistic: {value: probability}}, of leaves, depth and the feature of the root."""
     root = {}
-    for key, probability in truth.root_split_pmf().items():
+    for key, probability in truth._root_split_pmf().items():
         feature = None if key is None else key[0]
         root[feature] = root.get(feature, 0.0) + probability
     distributions = {"leaves": dict(enumerate(truth.n_leaves_pmf())), "depth": dict(enumerate(truth.depth_pmf()))}

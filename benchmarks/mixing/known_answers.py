@@ -103,7 +103,7 @@ def xor_twins(options):
     by_chain = [_twin_scores(run.post, truth, c) for c in range(limit.chains)]
     fractions = [(root_features(run.post) == k).mean() for k in range(3)]
     yield f"root feature, all chains: {_row(fractions)}; exact {_row(feature_distribution(root_pmf('xor_twins'), 3))}"
-    yield f"inclusion, all chains: {_row(run.post.feature_inclusion())}; exact {_row(truth.feature_inclusion())}"
+    yield f"inclusion, all chains: {_row(run.post._feature_inclusion())}; exact {_row(truth._feature_inclusion())}"
     for what in by_chain[0]:
         yield Check(f"{what}, worst |z| of any chain", max(scores[what] for scores in by_chain), 4.0)
     yield Check("seconds", run.seconds, limit.seconds)
@@ -121,7 +121,7 @@ def _twin_scores(post, truth, chain):
     events = {
         "leaves": [(leaves == m, pmf[m]) for m in sizes[pmf >= 0.01]],
         "root feature": [(root == k, p) for k, p in enumerate(feature_distribution(root_pmf("xor_twins"), 3))],
-        "inclusion": [(inclusion[:, :, k], p) for k, p in enumerate(truth.feature_inclusion())],
+        "inclusion": [(inclusion[:, :, k], p) for k, p in enumerate(truth._feature_inclusion())],
     }
     scores = {what: max(abs(z_event(*event, floor)) for event in several) for what, several in events.items()}
     scores["mean number of leaves"] = abs(z_score(leaves, mean, math.sqrt(pmf @ (sizes - mean) ** 2), floor))

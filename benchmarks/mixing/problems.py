@@ -76,7 +76,7 @@ def truth_of(name):
 @cache
 def root_pmf(name):
     """The exact distribution of the root split."""
-    return truth_of(name).root_split_pmf()
+    return truth_of(name)._root_split_pmf()
 
 
 def feature_distribution(distribution, n_features):

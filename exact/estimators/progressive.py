@@ -127,7 +127,7 @@ class ProgressiveMixtureClassifier(ExactClassifier):
     def feature_importances_(self) -> np.ndarray:
         """Probability (p,) that a tree splits on the feature, divided by the sum over features."""
         check_is_fitted(self, "mixture_")
-        return fractions(self.mixture_.feature_inclusion())
+        return fractions(self.mixture_._feature_inclusion())
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return predictive probabilities (n, K) of the classes; columns follow ``classes_``."""

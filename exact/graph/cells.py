@@ -8,6 +8,7 @@ import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.pack import pack
+from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.not_finite import Answer, not_finite
 from pactree_mcmc.model.split_prior.geometry import has_one_way, told
@@ -25,6 +26,9 @@ class CellGraph(NamedTuple):
     A cell that can occur at several depths has a *slot* for each depth if the tree prior depends on depth, otherwise
     one.
     """
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
     first_edge: np.ndarray
     """(n_cells + 1,) int64: the splits of cell c are first_edge[c] to first_edge[c + 1] - 1."""

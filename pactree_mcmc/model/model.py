@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ..core.checks import check_flag, in_words, read_numbers, refuse_other_rows
+from ..core.names import suggest_names
 from ..files.encoding import kept
 from ..files.store import AnyPath, write_parts
 from ..table.coding import AnyScale, Scale, encode
@@ -17,6 +18,7 @@ from ..table.columns import Columns, learn_columns
 from ..table.reader import Table
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
+from .added_rows import parts_with_rows
 from .cells import PlainCell, Split, root_cell
 from .data import Merged, Units, first_rows, merge_rows, read_target
 from .known import check_known
@@ -148,6 +150,7 @@ class TreeModel:
     -4.0943
     """
 
+    @suggest_names
     def __init__(
         self,
         X: Any,
@@ -218,7 +221,7 @@ class TreeModel:
 
     def __getstate__(self) -> dict[str, Any]:
         # it contains addresses of compiled functions, which are not valid in another process
-        return {name: value for name, value in vars(self).items() if name != "lowered"}
+        return {name: value for name, value in vars(self).items() if name not in ("lowered", "_inclusion_by_seed")}
 
     @property
     def parts(self) -> ModelParts:
@@ -241,6 +244,21 @@ class TreeModel:
         model.shape = parts.split_prior.shape()
         model._rules = parts.split_prior.bind(parts.scales)
         return model
+
+    def with_rows(self, X: Any, y: Any, *, sample_weight: Any = None) -> Self:
+        """Return the model of its rows and further ones, with the same prior, leaf parameters and columns.
+
+        ``X``, ``y`` and ``sample_weight`` are as of the model. Parameters and cuts that were set from the data stay as
+        they are, but local cuts between values include those of the new rows. A ValueError refuses new categories and
+        classes, missing values in columns that had none, ``estimation=`` and exposures: build the model of all rows.
+
+        Examples
+        --------
+        >>> model = TreeModel([[0.0], [1.0], [2.0]], [0, 0, 1])
+        >>> model.with_rows([[3.0], [4.0]], [1, 1]).n_rows
+        5
+        """
+        return self.from_parts(self.parts._replace(**parts_with_rows(self, X, y, sample_weight)))
 
     def save(self, path: AnyPath) -> None:
         """Write the model to a file, netCDF or Zarr by its suffix, for `load`; errors as of `SampledPosterior.save`."""

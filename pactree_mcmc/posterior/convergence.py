@@ -25,6 +25,8 @@ from .trees.cells import distinct_rows
 from .trees.distances import distances_from, draw_words, focal_draws
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from .draws import DrawnTrees
 
 MOST_RHAT = 1.01
@@ -54,12 +56,16 @@ N_LISTED = 3
 """Number of root features, of inclusions, of distances and of predictions, the worst ones, that a warning lists."""
 SLOW = 20.0
 """Factor by which the run would have to be longer, above which tempering is advised instead."""
+RESUMED = 1.5
+"""Factor up to which the advice is to continue the run and not to make a longer one."""
 LENGTHS = ("tune", "thin", "proposals")
 """Arguments of `sample` that fix the length of a run."""
 HEADER = (
     "the draws may not represent the posterior; "
     f"wanted: R-hat at most {MOST_RHAT}, effective sample size (ESS) at least {LEAST_ESS:.0f}."
 )
+READ_ON = "All quantities: post.diagnosis. What they mean: docs/howto_disagree.md, When chains disagree."
+"""Last line of a warning."""
 NO_PROOF = (
     "No proof of convergence: chains that are all in the same wrong mode look the same. Compare with another rng=, "
     "with betas=8, or with exact.solve of a smaller model."
@@ -69,10 +75,59 @@ NO_WITNESS = "All that is compared tuned together, so that no other chain confir
 
 
 def warn_if_unconverged(post: DrawnTrees, *, max_points: int = MOST_POINTS, levels: int = 1) -> None:
-    """Give one ConvergenceWarning with all lines of `check_convergence`, whose arguments it takes."""
-    lines = check_convergence(post, max_points, levels=levels)
+    """Give one ConvergenceWarning with the lines of `short_diagnosis`, whose arguments it takes."""
+    lines = short_diagnosis(post, max_points, levels=levels)
     if lines:
         warn("\n  ".join(lines), ConvergenceWarning)
+
+
+def short_diagnosis(post: DrawnTrees, max_points: int = MOST_POINTS, *, levels: int = 1) -> list[str]:
+    """Return the criteria of `check_convergence` that fail in at most five lines; an empty list if none fails.
+
+    The lines are the verdict, the worst quantity of each kind, the evidences of the teams if these differ, the advice,
+    and where to read on.
+    """
+    if _are_too_few(post):
+        return [_too_few(post)]
+    figures, differences = _figures(post, max_points), _disagreement(post)
+    if not (figures.failed.any() or differences):
+        return []
+    out = [HEADER]
+    if figures.failed.any():
+        out = [f"{HEADER} {_count_words(figures)}", f"Worst of each kind (R-hat, ESS): {_worst_words(figures)}."]
+    out += [f"{line[:1].upper()}{line[1:]}." for line in differences]
+    if figures.failed.any():
+        out.append(" ".join(_advice(post, figures, levels)))
+    return [*out, READ_ON]
+
+
+def one_line(post: DrawnTrees) -> str:
+    """Return the worst quantity that fails in a phrase, without advice; empty if none fails."""
+    if _are_too_few(post):
+        return _too_few(post).partition(";")[0]
+    figures, differences = _figures(post, MOST_POINTS), _disagreement(post)
+    if not figures.failed.any():
+        return differences[0] if differences else ""
+    worst = int(np.argmax(figures.times_longer))
+    name, (rhat, ess) = figures.names[worst], _shown(figures, worst)
+    return f"{_count_words(figures)} Worst: {name}, R-hat {rhat} (at most {MOST_RHAT}), ESS {ess} ({LEAST_ESS:.0f})"
+
+
+def diagnosis_of(post: DrawnTrees) -> pd.DataFrame:
+    """Return the table of all quantities checked; see `SampledPosterior.diagnosis`."""
+    import pandas as pd
+
+    lines = short_diagnosis(post)
+    if _are_too_few(post):
+        table = pd.DataFrame({"kind": [], "rhat": [], "ess": [], "fails": []}, index=pd.Index([], name="quantity"))
+    else:
+        figures = _figures(post, MOST_POINTS)
+        columns = {"kind": figures.group, "rhat": figures.rhat, "ess": figures.ess, "fails": figures.failed}
+        table = pd.DataFrame(columns, index=pd.Index(figures.names, name="quantity"))
+        worst_first = np.lexsort((-figures.times_longer, ~figures.failed))
+        table = table.iloc[worst_first].replace({"kind": {"scalar": "scalars"}})
+    table.attrs["warning"] = "\n".join(lines)
+    return table
 
 
 def check_convergence(post: DrawnTrees, max_points: int = MOST_POINTS, *, levels: int = 1) -> list[str]:
@@ -110,22 +165,13 @@ def check_convergence(post: DrawnTrees, max_points: int = MOST_POINTS, *, levels
     ['too few draws to judge convergence: 80 in all; give at least 400, better draws=1000.']
     """
     check_count("max_points", max_points)
-    total = post.tree_of_draw.size
     if _are_too_few(post):
-        return [f"too few draws to judge convergence: {total} in all; give at least 400, better draws=1000."]
+        return [_too_few(post)]
     figures, differences = _figures(post, max_points), _disagreement(post)
     if not (figures.failed.any() or differences):
         return []
     advice = _advice(post, figures, levels) if figures.failed.any() else []
     return [HEADER, *_listed(figures), *differences, *advice]
-
-
-def objections(post: DrawnTrees) -> list[str]:
-    """Return the lines of `check_convergence` without the advice."""
-    if _are_too_few(post):
-        return [f"too few draws to judge convergence: {post.tree_of_draw.size} in all."]
-    figures, differences = _figures(post, MOST_POINTS), _disagreement(post)
-    return [HEADER, *_listed(figures), *differences] if figures.failed.any() or differences else []
 
 
 def _disagreement(post: DrawnTrees) -> list[str]:
@@ -137,9 +183,14 @@ def _are_too_few(post: DrawnTrees) -> bool:
     return post.tree_of_draw.size < FEWEST_DRAWS or post.n_draws < FEWEST_PER_CHAIN
 
 
+def _too_few(post: DrawnTrees) -> str:
+    total = post.tree_of_draw.size
+    return f"too few draws to judge convergence: {total} in all; give at least 400, better draws=1000."
+
+
 def verdict(post: DrawnTrees) -> str:
-    """Return the lines of `check_convergence` as one text, or that no criterion fails and that this proves nothing."""
-    lines = check_convergence(post)
+    """Return the lines of `short_diagnosis` as one text, or that no criterion fails and that this proves nothing."""
+    lines = short_diagnosis(post)
     if lines:
         return "\n  ".join(lines)
     chains = "The halves of the chain agree" if post.n_chains == 1 else f"The {post.n_chains} chains agree"
@@ -346,10 +397,30 @@ def _listed(figures: Figures) -> list[str]:
 
 
 def _line(figures: Figures, i: int) -> str:
+    rhat, ess = _shown(figures, i)
+    return f"{figures.names[i]}: R-hat {rhat}, ESS {ess}"
+
+
+def _shown(figures: Figures, i: int) -> tuple[str, str]:
+    """Return R-hat and ESS as texts, rounded away from the bounds, so that the figures in the text fail, too."""
     rhat, ess = float(figures.rhat[i]), float(figures.ess[i])
-    # rounded away from the bounds, so that the figures in the text fail, too
     shown = f"{math.ceil(rhat * 1000) / 1000:.3f}" if rhat < 1.1 else f"{rhat:.2f}"
-    return f"{figures.names[i]}: R-hat {shown}, ESS {ess if math.isnan(ess) else math.floor(ess)}"
+    return shown, f"{ess if math.isnan(ess) else math.floor(ess)}"
+
+
+def _count_words(figures: Figures) -> str:
+    return f"{figures.failed.sum()} of {len(figures.names)} quantities fail."
+
+
+def _worst_words(figures: Figures) -> str:
+    """Return the worst quantity that fails of each group, with its R-hat and ESS."""
+    out = []
+    for group in dict.fromkeys(figures.group.tolist()):
+        failed = np.flatnonzero(figures.failed & (figures.group == group))
+        if len(failed):
+            worst = int(failed[np.argmax(figures.times_longer[failed])])
+            out.append(f"{figures.names[worst]} ({', '.join(_shown(figures, worst))})")
+    return ", ".join(out)
 
 
 def _advice(post: DrawnTrees, figures: Figures, levels: int) -> list[str]:
@@ -369,7 +440,7 @@ def _advice(post: DrawnTrees, figures: Figures, levels: int) -> list[str]:
     if not apart and times > SLOW:
         out.append(f"The chains move slowly, {_more(post, is_adaptive, times)} would be needed: try {remedy} first.")
     elif not apart and (is_adaptive or not drifts):
-        out.append(f"Try {_more(post, is_adaptive, times)}.")
+        out.append(f"Try {_resumed(post, times) or _more(post, is_adaptive, times)}.")
     if post.n_chains == 1:
         out.append("One chain cannot show what others would find: give chains=4; here R-hat compares its halves.")
     if post.tree_of_draw.size < LEAST_ESS:
@@ -393,6 +464,14 @@ def _remedy(is_adaptive: bool, levels: int) -> str:
     if is_adaptive:
         return "more chains=, or betas=8"
     return "a run without kernel=, tune=, thin= and proposals=, which draws whole trees until the chains agree"
+
+
+def _resumed(post: DrawnTrees, times: float) -> str:
+    """Return the call that continues the run until it is ``times`` as long; empty if it is better made again."""
+    if times > RESUMED or post.course is None:
+        return ""
+    more = math.ceil((math.ceil(10.0 * times) / 10.0 - 1.0) * post.n_draws - 1e-9)
+    return f"pt.resume(post, {more}), which adds draws to the {post.n_draws} of each chain"
 
 
 def _more(post: DrawnTrees, is_adaptive: bool, times: float) -> str:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ..core.checks import check_type, in_words
 from ..model import TreeModel
 from ..model.obstacles import unknown_weights
-from ..model.split_prior.geometry import parts_rows, told
-from ..tree.arrays import LEAF
 from ..tree.coded import CODED_NODE, CodedTrees, from_records, number_trees, whole
 from ..tree.drawn import Course, Saved
 from ..tree.tree import Tree
 from .evidence import Tempering
+from .from_trees import coded_tree
 from .sampled import SampledPosterior
-
-if TYPE_CHECKING:
-    from ..model.plain import Visit
 
 Sampled = TypeVar("Sampled", bound=SampledPosterior)
 
@@ -142,7 +138,7 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
         raise ValueError(f"tree_of_draw is {in_words(tree_of_draw)}; give numbers of trees, shape (chains, draws).")
     if draws.size and (draws.min() < 0 or draws.max() >= len(trees)):
         raise ValueError(f"tree_of_draw names tree {draws.max()} of {len(trees)}; give numbers from 0 to one less.")
-    coded = [_coded(model, tree, t) for t, tree in enumerate(trees)]
+    coded = [coded_tree(model, tree, t) for t, tree in enumerate(trees)]
     offset = np.concatenate([[0], np.cumsum([len(node) for node, _ in coded])])
     logs = np.array([(model.log_prior(tree), model.log_score(tree)) for tree in trees])
     if not np.isfinite(logs).all():
@@ -163,42 +159,3 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
         (),
         0.0,
     )
-
-
-def _coded(model: TreeModel, tree: Tree, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the records of the nodes of a tree, and their statistics."""
-    node = np.zeros(tree.n_nodes, dtype=CODED_NODE)
-    stats = np.zeros((tree.n_nodes, int(model.leaf.n_stats(model.target))))
-    node["feature"], node["categories"], node["right"] = LEAF, -1, tree.right
-    inner = tree.feature != LEAF
-    node["default_left"] = inner & tree.default_left
-    is_valid = np.zeros(tree.n_nodes, dtype=bool)
-    for visit in model.visit(tree):
-        is_valid[visit.number] = visit.split is not None or not inner[visit.number]
-        stats[visit.number] = visit.cell.stats(stats.shape[1])
-        if visit.split is not None:
-            node["feature"][visit.number], node["categories"][visit.number] = (
-                visit.split.feature,
-                visit.split.categories,
-            )
-            if visit.split.categories < 0:
-                node["cut"][visit.number], node["upper"][visit.number] = _gap(model, visit)
-    if not is_valid.all():
-        raise ValueError(
-            f"tree {number} splits at node {int(np.argmin(is_valid))} at a value without a cut in the model's coding; "
-            "give trees of this model, or cuts among its thresholds."
-        )
-    return node, stats
-
-
-def _gap(model: TreeModel, visit: Visit) -> tuple[int, int]:
-    """Return the codes on both sides of a cut, in the cell under local cuts."""
-    assert visit.split is not None
-    cut = visit.split.cut
-    if not told(parts_rows, model.split_prior):
-        return cut, cut + 1
-    codes = visit.cell.codes(visit.split.feature)
-    left, right = codes[codes <= cut], codes[codes > cut]
-    if not len(left) or not len(right):
-        return cut, cut + 1
-    return int(left.max()), int(right.min())

@@ -49,11 +49,11 @@ class AnyPosterior(ABC):
         """Return the distribution of the depth; entry d is P(the deepest leaf has depth d)."""
 
     @abstractmethod
-    def feature_inclusion(self) -> np.ndarray:
+    def _feature_inclusion(self) -> np.ndarray:
         """Return the probability (p,) that a tree splits on each feature at least once."""
 
     @abstractmethod
-    def root_split_pmf(self) -> dict[RootKey, float]:
+    def _root_split_pmf(self) -> dict[RootKey, float]:
         """Return the distribution of the root split, as a dictionary of probabilities.
 
         Keys are None (no split), (feature, threshold), or (feature, frozenset of the categories going left). A feature

@@ -15,19 +15,20 @@ from ..tree.drawn import RootKey, root_key
 from ..tree.tree import Tree
 from . import inference_data
 from .base import Posterior
-from .draws import DrawnTrees, draws_of
+from .chains import AnswersAboutChains
+from .draws import draws_of
 from .evidence import combined_evidence
 from .rows.attributions import shapley_values
 from .rows.predictive import BLOCK, mean_and_square_by_row, std_over_trees
-from .trees.distances import TreeDistances, TreeEss, distances_between, tree_ess_of
+from .trees.distances import TreeDistances, distances_between
 from .trees.divergence import kl_of_draws
-from .trees.support import SplitFrequencies, check_drawn, split_frequencies
+from .trees.support import check_drawn
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class SampledPosterior(DrawnTrees, Posterior):
+class SampledPosterior(AnswersAboutChains, Posterior):
     """Draws of trees: from chains, or independent ones from the exact engine.
 
     Attributes
@@ -82,7 +83,8 @@ class SampledPosterior(DrawnTrees, Posterior):
 
     @property
     def _evidence(self) -> tuple[float | None, float | None]:
-        """Log evidence and its standard error, None if they were not estimated."""
+        if self.reweighting is not None:
+            return self.reweighting.log_evidence, self.reweighting.log_evidence_se
         if self.tempering is not None:
             return self.tempering.log_evidence, self.tempering.log_evidence_se
         if self.course is None or self.course.evidences is None:
@@ -146,10 +148,10 @@ class SampledPosterior(DrawnTrees, Posterior):
     def depth_pmf(self) -> np.ndarray:
         return np.bincount(self.depth_of_tree, weights=self.weight_of_tree)
 
-    def feature_inclusion(self) -> np.ndarray:
+    def _feature_inclusion(self) -> np.ndarray:
         return self.weight_of_tree @ (self.split_counts_of_tree > 0)
 
-    def root_split_pmf(self) -> dict[RootKey, float]:
+    def _root_split_pmf(self) -> dict[RootKey, float]:
         roots = self.distinct_trees.offset[:-1]
         out: dict[RootKey, float] = {}
         for t, i in enumerate(roots):
@@ -216,76 +218,6 @@ class SampledPosterior(DrawnTrees, Posterior):
         check_drawn(self)
         X = self.model.columns.numbers(X)
         return shapley_values(self, X)[self.tree_of_draw]
-
-    def asdsf(self, min_probability: float = 0.1) -> SplitFrequencies:
-        """Return the average standard deviation, between chains, of the frequencies of cells, and its expected value.
-
-        Parameters
-        ----------
-        min_probability : float, default 0.1
-            Cells are used whose frequency in some chain is at least this, in [0, 1].
-
-        Returns
-        -------
-        SplitFrequencies
-            ``asdsf``, ``expected``, ``n_cells``. The first two are similar if the chains agree; ``asdsf`` is many times
-            ``expected`` if the chains are in different modes. Zeros if there are no such cells; ``expected`` is NaN
-            with fewer than 4 draws a chain.
-
-        Raises
-        ------
-        ValueError
-            If ``min_probability`` is out of range or there are no draws.
-
-        Notes
-        -----
-        As in MrBayes, where values below .01 count as good whatever the number of draws (Ronquist et al. 2012).
-        ``expected`` is the mean standard deviation of frequencies that differ by their Monte-Carlo errors alone, given
-        the autocorrelation of each cell's indicator within chains. For a single chain its two halves are compared.
-
-        Examples
-        --------
-        >>> import pactree_mcmc as pt
-        >>> stumps = [pt.Tree([0, -1, -1], [t, 0, 0], [1, 0, 0], [2, 0, 0]) for t in (4.5, 5.5)]
-        >>> model = pt.TreeModel([[float(x)] for x in range(10)], [x > 5 for x in range(10)])
-        >>> stuck = pt.posterior_from_trees(model, stumps, [[0] * 100, [1] * 100]).asdsf()
-        >>> round(stuck.asdsf, 3), round(stuck.expected, 3), stuck.n_cells
-        (0.707, 0.04, 4)
-        """
-        return split_frequencies(self, min_probability)
-
-    def tree_ess(self) -> TreeEss:
-        """Return the effective sample size of the draws as trees, from the distances between them.
-
-        Returns
-        -------
-        TreeEss
-            ``pseudo_min`` and ``pseudo_median``, the smallest and the median effective sample size of the distances
-            from 100 focal trees, draws evenly spaced; ``frechet``, from the autocorrelation of the trees in the space
-            of cells; ``rhat``, the largest R-hat of those distances; ``mean_distance``. NaN with fewer than 4 draws a
-            chain.
-
-        Raises
-        ------
-        ValueError
-            If there are no draws.
-
-        Notes
-        -----
-        Magee, Karcher, Matsen, Minin (2024), where the squared distance of two trees is the number of cells that only
-        one of them has. Both estimates use the split chains and the variance between them (Vehtari et al. 2021), so
-        that chains in different modes have few effective draws even if their log posteriors agree. For independent
-        draws the effective sample size is about their number; the smallest of 100 is a little below it. O(draws *
-        leaves) for each lag, for as many lags as trees remain correlated.
-
-        Examples
-        --------
-        >>> import exact, pactree_mcmc as pt
-        >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(30)], [x % 7 > 2 for x in range(30)]))
-        >>> bool(900 < truth.sample(1000, rng=1).tree_ess().frechet < 1100)
-        True
-        """
-        return tree_ess_of(self)
 
     def tree_distances(self, draws: Any = None, *, kind: str = "cells") -> TreeDistances:
         """Return the distances between the trees of some draws.

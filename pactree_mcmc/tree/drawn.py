@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..core.names import short_repr
 from ..files.encoding import keep_records, kept
 from ..table.coding import Scale
 from .arrays import LEAF, TreeArrays
@@ -53,6 +54,9 @@ class Saved(NamedTuple):
 @kept
 class Course(NamedTuple):
     """Information that chains need to continue where they stopped."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
     kernel: Any
     thin: int

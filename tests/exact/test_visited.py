@@ -96,7 +96,7 @@ def test_all_trees_drawn_are_all_there_is(split_prior):
             assert whole.n_trees == truth.n_trees
             assert whole.log_evidence == pytest.approx(truth.log_evidence, abs=1e-9)
             assert whole.n_leaves_pmf() == pytest.approx(truth.n_leaves_pmf(), abs=1e-9)
-            assert whole.feature_inclusion() == pytest.approx(truth.feature_inclusion(), abs=1e-9)
+            assert whole._feature_inclusion() == pytest.approx(truth._feature_inclusion(), abs=1e-9)
 
 
 @pytest.mark.tenth_a_day
@@ -188,7 +188,7 @@ def test_what_a_posterior_of_pieces_answers():
     assert 0.0 <= gap < 0.3
     most_wrong = 1.0 - math.exp(-gap) + 1e-9
     assert np.abs(found.predict_proba(X) - truth.predict_proba(X)).max() <= most_wrong
-    assert np.abs(found.feature_inclusion() - truth.feature_inclusion()).max() <= most_wrong
+    assert np.abs(found._feature_inclusion() - truth._feature_inclusion()).max() <= most_wrong
     assert found.map_log_joint == pytest.approx(truth.map_log_joint, abs=1e-9)
     assert found.coverage is None
     assert exact.VisitedPosterior(model, found.graph, truth.log_evidence).coverage == pytest.approx(math.exp(-gap))

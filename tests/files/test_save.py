@@ -87,7 +87,7 @@ def test_columns_of_frames(kind, tmp_path):
     again = pt.load(tmp_path / "run.nc")
     backwards = frame[list(frame.columns)[::-1]]
     assert_equal(again.predict_proba(backwards), post.predict_proba(frame))
-    assert again.root_split_pmf() == post.root_split_pmf()
+    assert again._root_split_pmf() == post._root_split_pmf()
     assert again.map_tree().format() == post.map_tree().format()
 
 

@@ -219,7 +219,7 @@ def test_start_at_an_equivalent_threshold():
     X = np.repeat([[0.0], [1.0], [4.0]], 40, axis=0)
     model = pt.TreeModel(X, np.repeat([0, 1, 1], 40))
     post = draw(model, chains=1, start=Tree([0, -1, -1], [0.9, 0, 0], [1, 0, 0], [2, 0, 0]), draws=3, tune=0)
-    assert post.root_split_pmf()[0, 0.5] == pytest.approx(1.0)
+    assert post._root_split_pmf()[0, 0.5] == pytest.approx(1.0)
 
 
 @pytest.mark.tenth_a_day

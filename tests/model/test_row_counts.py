@@ -53,22 +53,22 @@ def test_a_row_given_twice_is_two_rows():
 def test_both_engines_count_rows(weight, leaf):
     """Roots drawn and summed are those that the plain prior allows, in their proportions."""
     m = model(WEIGHTS[weight], leaf=leaf)
-    distribution = exact.solve(m).root_split_pmf()
+    distribution = exact.solve(m)._root_split_pmf()
     log_joint = np.array([m.log_posterior(tree) for tree in (pt.Tree([-1], [0.0], [0], [0]), cut(1.5))])
     expected = np.exp(log_joint - np.logaddexp.reduce(log_joint))
     assert distribution == pytest.approx({None: expected[0], (0, 1.5): expected[1]}, abs=1e-12)
     post = pt.sample(m, 1500, tune=20, chains=2, proposals=4, rng=1, kernel="grow-prune", progress=False)
-    drawn = post.root_split_pmf()
+    drawn = post._root_split_pmf()
     assert set(drawn) == set(distribution)
     assert drawn[None] == pytest.approx(distribution[None], abs=0.06)
 
 
 def test_both_engines_see_the_cuts_of_rows_given_twice():
     m = model(rows=ENDS_TWICE)
-    distribution = exact.solve(m).root_split_pmf()
+    distribution = exact.solve(m)._root_split_pmf()
     drawn = pt.sample(
         m, 1500, tune=20, chains=2, proposals=4, rng=1, kernel="grow-prune", progress=False
-    ).root_split_pmf()
+    )._root_split_pmf()
     assert set(drawn) == set(distribution) == {None, (0, 0.5), (0, 1.5), (0, 2.5)}
     assert all(drawn[key] == pytest.approx(distribution[key], abs=0.06) for key in distribution)
 
@@ -85,4 +85,4 @@ def test_quantiles_are_those_of_rows(split_prior):
     """One cut halves the rows, wherever the weight lies."""
     heavy = [1.0, 1.0, 1.0, 1.0, 1.0, 50.0]
     m = pt.TreeModel(X, Y, split_prior=split_prior, sample_weight=heavy)
-    assert set(exact.solve(m).root_split_pmf()) == {None, (0, 1.5)}
+    assert set(exact.solve(m)._root_split_pmf()) == {None, (0, 1.5)}

@@ -59,7 +59,7 @@ def test_means_are_those_of_the_posterior(post):
     pmf = post.n_leaves_pmf()
     assert post.n_leaves.mean() == pytest.approx(pmf @ np.arange(len(pmf)))
     assert post.depth.mean() == pytest.approx(post.depth_pmf() @ np.arange(len(post.depth_pmf())))
-    assert (post.split_counts > 0).mean(axis=(0, 1)) == pytest.approx(post.feature_inclusion())
+    assert (post.split_counts > 0).mean(axis=(0, 1)) == pytest.approx(post._feature_inclusion())
     assert abs(post.n_leaves_of_tree.mean() - post.n_leaves.mean()) > 0.05
     assert post.weight_of_tree @ post.n_leaves_of_tree == pytest.approx(post.n_leaves.mean())
 

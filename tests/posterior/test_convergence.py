@@ -9,7 +9,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.files.calls import call_of
-from pactree_mcmc.mcmc.kernel import LOCAL
+from pactree_mcmc.mcmc.kernel import LOCAL, read_kernel
 from pactree_mcmc.posterior import convergence
 from pactree_mcmc.posterior.convergence import (
     ConvergenceWarning,
@@ -21,6 +21,7 @@ from pactree_mcmc.posterior.ess import ess, rhat, rhat_and_ess
 from pactree_mcmc.posterior.rows.left_out import leaf_of_units
 from pactree_mcmc.posterior.trees.cells import distinct_rows, training_points
 from pactree_mcmc.tree.arrays import leaves_reached
+from pactree_mcmc.tree.drawn import Course
 
 pd = pytest.importorskip("pandas")
 N = 60
@@ -53,6 +54,11 @@ def model_of(kind):
         "regression": np.sin(x / 9.0),
     }
     return pt.TreeModel(np.column_stack([x, x % 2]), y[kind])
+
+
+def listed(post):
+    """Return all lines of the criteria that fail as one text."""
+    return "\n  ".join(check_convergence(post))
 
 
 def independent(n_chains=4, draws=1000, n_trees=6, seed=0):
@@ -91,8 +97,8 @@ def test_a_run_that_converges_is_fine():
 def test_one_shifted_chain_is_seen(kind):
     draws = independent(n_trees=3)
     draws[2] += 3
-    text = warned(by_hand(model_of(kind), TREES, draws))
-    header, *lines = text.split("\n  ")
+    post = by_hand(model_of(kind), TREES, draws)
+    header, *lines = check_convergence(post)
     assert header.startswith("the draws may not represent the posterior; wanted: R-hat at most 1.01")
     assert lines[0].startswith("log posterior: R-hat ")
     assert lines[1].startswith("number of leaves: R-hat ")
@@ -102,6 +108,56 @@ def test_one_shifted_chain_is_seen(kind):
     assert all(line.startswith(name) for line in lines[-5:-2])
     assert "more of" in lines[-2] and lines[-2].endswith("predictions")
     assert lines[-1:] == [STAY]
+    header_of_warning, worst, advice, read_on = warned(post).split("\n  ")
+    assert header_of_warning.startswith(header) and header_of_warning.endswith("quantities fail.")
+    assert advice == STAY and read_on.startswith("All quantities: post.diagnosis.")
+    assert worst.startswith("Worst of each kind (R-hat, ESS): ") and worst.count("(") == 1 + 5 + ("P(y" in worst)
+    assert post.diagnosis.attrs["warning"] == warned(post).replace("\n  ", "\n")
+
+
+def test_the_diagnosis_has_every_quantity_and_the_worst_first():
+    model, draws = model_of("two classes"), independent(n_trees=3)
+    fine = by_hand(model, TREES, draws).diagnosis
+    assert not fine["fails"].any() and fine.attrs["warning"] == ""
+    draws[2] += 3
+    post = by_hand(model, TREES, draws)
+    table = post.diagnosis
+    assert list(table.columns) == ["kind", "rhat", "ess", "fails"] and table.index.is_unique
+    assert set(table["kind"]) == {"scalars", "root features", "features", "distances between trees", "predictions"}
+    leaves = np.array([tree.n_leaves for tree in TREES])[draws]
+    assert table.loc["number of leaves", "rhat"] == pytest.approx(rhat(leaves), rel=1e-9)
+    assert (table["kind"] == "predictions").sum() == N
+    failing = table["fails"].to_numpy()
+    assert np.array_equal(failing, np.sort(failing)[::-1])
+    times = np.maximum((table["rhat"] - 1.0) / 0.01, 400.0 / table["ess"])[failing]
+    assert times.is_monotonic_decreasing
+    assert len(by_hand(model, TREES, draws[:, :10]).diagnosis) == 0
+
+
+@pytest.mark.parametrize("kind", ["two classes", "three classes", "regression"])
+@pytest.mark.parametrize("n_chains", [1, 4])
+def test_warnings_have_at_most_five_lines(kind, n_chains):
+    rng = np.random.default_rng(n_chains)
+    for repeats in (1, 4, 10, 200):
+        draws = np.repeat(rng.integers(0, len(TREES), (n_chains, 400 // min(repeats, 40))), repeats, axis=1)
+        text = warned(by_hand(model_of(kind), TREES, draws))
+        assert text is None or len(text.splitlines()) <= 5
+
+
+@pytest.mark.parametrize(("least", "is_near"), [(5000.0, True), (9000.0, False)])
+def test_a_run_that_is_nearly_long_enough_is_to_be_resumed(least, is_near, monkeypatch):
+    """Some 4,000 effective draws of 4 x 1,000, when 5,000 or 9,000 are wanted."""
+    monkeypatch.setattr(convergence, "LEAST_ESS", least)
+    post = by_hand(model_of("two classes"), TREES, independent())
+    text = warned(post)
+    assert "pt.resume" not in text and "Try about " in text
+    post.course = Course(read_kernel("local"), 1, (), 1000)
+    text = warned(post)
+    assert ("Try pt.resume(post, " in text) == is_near
+    if is_near:
+        times = max(least / check for check in post.diagnosis["ess"])
+        asked = int(re.search(r"pt\.resume\(post, ([0-9]+)\)", text).group(1))
+        assert 0.0 <= asked - 1000.0 * (times - 1.0) <= 100.0
 
 
 def test_figures_in_the_text_are_those_of_the_draws():
@@ -144,7 +200,7 @@ def tree_values(model, tree):
 def test_chains_that_stand_still_apart_are_seen():
     post = by_hand(model_of("regression"), TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1))
     text = warned(post)
-    assert "number of leaves: R-hat inf, ESS" in text
+    assert "log posterior (inf, " in text
     assert STAY in text
     assert "times as many draws" not in text
     assert "try betas=16." in warned(post, levels=8)
@@ -174,7 +230,7 @@ def test_a_run_too_short_for_its_problem_is_seen():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         post = pt.sample(model, 30, tune=0, rng=1, progress=False)
-    lines = warned(post).split("\n  ")
+    lines = check_convergence(post)
     assert any(line.startswith("prediction at row ") for line in lines)
     assert lines[-1].startswith("With 120 draws in all")
 
@@ -239,7 +295,7 @@ def test_too_few_draws_to_judge(shape, total):
 
 
 def test_fewer_draws_than_the_wanted_ess():
-    text = warned(by_hand(model_of("regression"), TREES, independent(4, 50)))
+    text = listed(by_hand(model_of("regression"), TREES, independent(4, 50)))
     assert text.endswith("With 200 draws in all the ESS cannot be expected to reach 400.")
     assert "times as many draws (draws=" in text
 
@@ -248,7 +304,7 @@ def test_one_chain():
     model = model_of("two classes")
     assert warned(by_hand(model, TREES, independent(1, 4000))) is None
     sticky = np.repeat(independent(1, 200, seed=3), 10, axis=1)
-    text = warned(by_hand(model, TREES, sticky))
+    text = listed(by_hand(model, TREES, sticky))
     assert "times as many draws (draws=" in text
     assert text.endswith("give chains=4; here R-hat compares its halves.")
     assert "different modes" not in text
@@ -293,9 +349,11 @@ def test_the_warning_names_the_line_of_the_caller():
 
 def test_max_points():
     post = by_hand(model_of("two classes"), TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1))
-    assert "more of 5 predictions" in warned(post, max_points=5)
-    assert "more of 60 predictions" in warned(post)
-    assert "more of 60 predictions" in warned(post, max_points=1000)
+    assert any("more of 5 predictions" in line for line in check_convergence(post, 5))
+    assert any("more of 60 predictions" in line for line in check_convergence(post))
+    assert any("more of 60 predictions" in line for line in check_convergence(post, 1000))
+    counts = [int(re.search("([0-9]+) quantities fail", warned(post, max_points=n)).group(1)) for n in (5, 1000)]
+    assert counts[1] - counts[0] == 55
     with pytest.raises(ValueError, match="max_points=0 is out of range"):
         check_convergence(post, 0)
 
@@ -303,7 +361,7 @@ def test_max_points():
 def test_few_of_many_classes_are_checked():
     x = np.arange(float(N))
     model = pt.TreeModel(np.column_stack([x, x % 2]), np.append((x[:-3] % 5), [7, 8, 9]).astype(int))
-    text = warned(by_hand(model, TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1)))
+    text = listed(by_hand(model, TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1)))
     assert "of 180 predictions" in text
     # at row 0 the trees differ most in what they say of these
     at_row = by_hand(model, TREES, [[0, 1, 2, 3]]).values_by_draw(np.column_stack([x, x % 2])[:1])[0, :, 0]
@@ -426,7 +484,7 @@ def test_rows_that_the_leaf_distinguishes_are_distinct():
 def test_a_log_posterior_that_is_not_finite_fails_without_an_error():
     post = by_hand(model_of("regression"), TREES, independent())
     post.log_prior_of_tree[1] = -np.inf
-    assert "log posterior: R-hat nan, ESS nan" in warned(post)
+    assert "log posterior (nan, nan)" in warned(post)
 
 
 def test_a_loss():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.posterior.convergence import NO_WITNESS, check_convergence, converged, objections, verdict
+from pactree_mcmc.posterior.convergence import NO_WITNESS, check_convergence, converged, verdict
 from pactree_mcmc.posterior.evidence import combined_evidence, evidences_differ
 from pactree_mcmc.tree.drawn import Course
 from tests.posterior.test_convergence import by_hand, cut_at, model_of, warned
@@ -92,9 +92,10 @@ def test_evidences_that_differ_are_reported():
         "tuned separately: one half has lost part of the posterior"
     )
     found = check_convergence(post)
-    assert len(found) == 2 and found[1] == line == objections(post)[1]
+    assert len(found) == 2 and found[1] == line
     assert found[0].startswith("the draws may not represent the posterior")
-    assert line in verdict(post) and line in warned(post) and not converged(post)
+    said = f"The{line[3:]}."
+    assert said in verdict(post) and said in warned(post) and not converged(post)
     assert post.log_evidence_se > 0.6
 
 

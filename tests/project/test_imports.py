@@ -29,7 +29,7 @@ from verification.imports import (
 
 FACES_OVER_BOTH = [
     ROOT / "pactree_mcmc" / "faces" / path
-    for path in ("cli/commands.py", "cli/warm_up.py", "sklearn/base.py", "data_dependent.py")
+    for path in ("cli/commands.py", "cli/warm_up.py", "sklearn/base.py", "data_dependent.py", "model_choice.py")
 ]
 MODULES = modules()
 HEAVY = ("arviz", "matplotlib", "sklearn", "pandas", "polars", "scipy.special")

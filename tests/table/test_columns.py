@@ -163,7 +163,7 @@ def test_one_row_and_a_constant_column():
     table = pd.DataFrame({"day": DAYS, "constant": "same", "smoker": SMOKER})
     post = solved(table, SMOKER)
     assert post.predict(table[:1]).tolist() == [SMOKER[0]]
-    assert post.feature_inclusion()[1] == 0.0
+    assert post._feature_inclusion()[1] == 0.0
     with pytest.raises(ValueError, match="X has one row"):
         pt.TreeModel(table[:1], SMOKER[:1])
 

@@ -73,7 +73,7 @@ def test_a_model_of_many_categories_is_sampled_saved_and_predicts(postal, tmp_pa
     upper = frame["zip"] >= "00100"
     assert proba[upper].mean() > 0.7
     assert proba[~upper].mean() < 0.3
-    key = next(key for key in post.root_split_pmf() if key is not None and key[0] == 0)
+    key = next(key for key in post._root_split_pmf() if key is not None and key[0] == 0)
     assert {len(label) for label in key[1]} == {5}
     post.save(tmp_path / "post.nc")
     again = pt.load(tmp_path / "post.nc")

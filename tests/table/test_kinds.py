@@ -86,7 +86,7 @@ def test_levels_have_an_order():
     post = solved(levels(GRADES), y)
     assert not post.model.columns.is_nominal.any()
     assert post.model.columns.kind(0).levels == tuple(LEVELS)
-    assert len([key for key in post.root_split_pmf() if key]) == 5
+    assert len([key for key in post._root_split_pmf() if key]) == 5
     assert post.map_tree().split(0) == "g <= 10"
     enum = pl.DataFrame({"g": pl.Series(GRADES.tolist(), dtype=pl.Enum(LEVELS))})
     assert solved(enum, y).log_evidence == post.log_evidence

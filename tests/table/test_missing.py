@@ -39,7 +39,7 @@ def test_it_may_matter_that_a_value_is_missing():
     text = truth.map_tree().format()
     assert "x is missing" in text or "x is known" in text
     assert truth.predict_proba(NEW)[0, truth.model.classes_.tolist().index("lost")] > 0.6
-    assert {key[2] for key in truth.root_split_pmf() if key and key[0] == 0} == {"missing left", "missing right"}
+    assert {key[2] for key in truth._root_split_pmf() if key and key[0] == 0} == {"missing left", "missing right"}
 
 
 @pytest.mark.parametrize("split_prior", [pt.LocalCuts(max_cuts=5), pt.GridCuts(5)], ids=["local", "grid"])

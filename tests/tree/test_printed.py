@@ -313,7 +313,7 @@ def test_a_split_of_missing_from_known_values_has_no_threshold():
     trees = [post.distinct_tree(t) for t in range(3)]
     assert [bool(np.isnan(tree.threshold[0])) for tree in trees] == [True, True, False]
     assert [tree.split(0) for tree in trees] == ["x0 is known", "x0 is missing", "x0 <= 1.5 or missing"]
-    assert post.root_split_pmf() == {
+    assert post._root_split_pmf() == {
         (0, None, "missing right"): 0.25,
         (0, None, "missing left"): 0.25,
         (0, 1.5, "missing left"): 0.5,

@@ -71,7 +71,7 @@ def assert_alike(one, other, X, X_there=None, *, inclusion=None):
     assert here == pytest.approx(there, abs=1e-10)
     assert predictions(one, X) == pytest.approx(predictions(other, X if X_there is None else X_there), abs=1e-10)
     where = slice(None) if inclusion is None else inclusion
-    assert one.feature_inclusion() == pytest.approx(other.feature_inclusion()[where], abs=1e-10)
+    assert one._feature_inclusion() == pytest.approx(other._feature_inclusion()[where], abs=1e-10)
 
 
 def tree_like(tree, *, feature=None, threshold=None, categories=None):
@@ -114,8 +114,8 @@ def test_the_order_of_the_columns(problem):
     truth, there = exact.solve(one), exact.solve(other)
     assert_alike(truth, there, problem["X"], X, inclusion=place)
     assert_same_posterior(one, other, truth.draw_trees(3, problem["seed"]), lambda t: tree_like(t, feature=place))
-    distribution = there.root_split_pmf()
-    for key, probability in truth.root_split_pmf().items():
+    distribution = there._root_split_pmf()
+    for key, probability in truth._root_split_pmf().items():
         image = None if key is None else (int(place[key[0]]), key[1])
         assert distribution[image] == pytest.approx(probability, abs=1e-10)
 
@@ -164,8 +164,8 @@ def test_shifts_and_scales(kind, problem, power, shift):
     other = model_of(problem, split_prior=KINDS[kind](scale, shift), X=problem["X"] * scale + shift)
     truth, there = exact.solve(one), exact.solve(other)
     assert truth.log_evidence == there.log_evidence
-    moved = {k if k is None else (k[0], k[1] * scale + shift): p for k, p in truth.root_split_pmf().items()}
-    assert moved == there.root_split_pmf()
+    moved = {k if k is None else (k[0], k[1] * scale + shift): p for k, p in truth._root_split_pmf().items()}
+    assert moved == there._root_split_pmf()
     X = problem["X"] + 0.5
     assert (predictions(truth, X) == predictions(there, X * scale + shift)).all()
     for tree, image in zip(truth.draw_trees(3, problem["seed"]), there.draw_trees(3, problem["seed"]), strict=True):
@@ -189,7 +189,7 @@ def test_monotone_transforms_under_local_cuts(problem):
     X = np.column_stack([np.exp(problem["X"][:, 0]), -1.0 / (5.0 + problem["X"][:, 1]) ** 3])
     one, other = (exact.solve(model_of(problem, X=table)) for table in (problem["X"], X))
     assert_alike(one, other, problem["X"], X)
-    distributions = [truth.root_split_pmf() for truth in (one, other)]
+    distributions = [truth._root_split_pmf() for truth in (one, other)]
     for k in range(2):
         here, there = (
             [distribution[key] for key in sorted(key for key in distribution if key and key[0] == k)]
@@ -231,7 +231,7 @@ def test_dyadic_is_grid_when_the_cuts_coincide(problem):
     other = model_of(problem, split_prior=pt.GridCuts([[0.5], [0.0]], feature_weights=[1.0, 3.0]))
     truth, there = exact.solve(one), exact.solve(other)
     assert_alike(truth, there, problem["X"])
-    assert truth.root_split_pmf() == pytest.approx(there.root_split_pmf(), abs=1e-12)
+    assert truth._root_split_pmf() == pytest.approx(there._root_split_pmf(), abs=1e-12)
     assert_same_posterior(one, other, truth.draw_trees(3, problem["seed"]), lambda tree: tree)
 
 
@@ -243,7 +243,7 @@ def test_local_is_grid_in_one_dimension(problem):
     one, other = model_of(problem), model_of(problem, split_prior=pt.GridCuts([(x[1:] + x[:-1]) / 2.0]))
     truth, there = exact.solve(one), exact.solve(other)
     assert_alike(truth, there, problem["X"])
-    assert truth.root_split_pmf() == pytest.approx(there.root_split_pmf(), abs=1e-12)
+    assert truth._root_split_pmf() == pytest.approx(there._root_split_pmf(), abs=1e-12)
     assert_same_posterior(one, other, truth.draw_trees(3, problem["seed"]), lambda tree: tree)
 
 
@@ -256,5 +256,5 @@ def test_allowing_missing_values_where_there_are_none(kind, problem, nominal):
     truth, there = exact.solve(one), exact.solve(other)
     assert truth.log_evidence == there.log_evidence
     assert_alike(truth, there, problem["X"])
-    assert truth.root_split_pmf() == there.root_split_pmf()
+    assert truth._root_split_pmf() == there._root_split_pmf()
     assert_same_posterior(one, other, truth.draw_trees(3, problem["seed"]), lambda tree: tree)

@@ -31,7 +31,7 @@ def test_chipman_1998():
     assert truth.map_log_joint == pytest.approx(-1713.055514, abs=1e-6)
     assert np.exp(truth.map_log_joint - truth.log_evidence) == pytest.approx(0.3953, abs=5e-5)
     assert truth.n_leaves_pmf()[5:10] == pytest.approx([0.7905, 0.1772, 0.0282, 0.0036, 0.0004], abs=5e-5)
-    root = truth.root_split_pmf()
+    root = truth._root_split_pmf()
     assert root[1, frozenset("ab")] == pytest.approx(0.9891, abs=5e-5)
     assert [root[0, cut] for cut in (3.0, 7.0, 5.0)] == pytest.approx([0.0077, 0.0016, 0.0015], abs=5e-5)
 
@@ -61,7 +61,7 @@ def test_maptree(name, alpha, best, evidence, probability):
     assert truth.log_evidence == pytest.approx(evidence, abs=1e-5)
     assert np.exp(truth.map_log_joint - truth.log_evidence) == pytest.approx(probability, abs=1e-6)
     if name == "maptree_medium":
-        root = truth.root_split_pmf()
+        root = truth._root_split_pmf()
         features = {k: sum(p for key, p in root.items() if key and key[0] == k) for k in (11, 2, 10, 0, 5, 22)}
         expected = {11: 0.6765, 2: 0.1674, 10: 0.0421, 0: 0.0241, 5: 0.0116, 22: 0.0081}
         assert features == pytest.approx(expected, abs=6e-5)

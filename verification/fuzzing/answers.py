@@ -116,7 +116,7 @@ def certificate(answer: Any, arguments: dict[str, Any]) -> None:
 def _distributions(answer: Any) -> None:
     if not isinstance(answer, pt.SampledPosterior | exact.ExactPosterior | exact.ProgressiveMixture):
         return
-    for distribution in (answer.n_leaves_pmf(), np.array(list(answer.root_split_pmf().values()))):
+    for distribution in (answer.n_leaves_pmf(), np.array(list(answer._root_split_pmf().values()))):
         assert (distribution >= 0.0).all(), "a probability is negative"
         assert np.isclose(distribution.sum(), 1.0), f"probabilities add up to {distribution.sum()}"
 

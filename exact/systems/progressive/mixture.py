@@ -301,7 +301,7 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
             out += average_rows(pack_graph(stages.graph), log_inside, router, x, codes, value)
         return out[route.reshape(-1)] / len(self._orders)
 
-    def root_split_pmf(self) -> dict[RootKey, float]:
+    def _root_split_pmf(self) -> dict[RootKey, float]:
         """Return the distribution of the root split, the mean over the stages."""
         stop, fraction = self._root_pmf
         return self._marginals.name_root_pmf(float(stop), fraction)
@@ -328,7 +328,7 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
             by_order.append(depth_distribution(stages.graph, log_inside, deepest)[1:])
         return _mean_of_pmfs(by_order)
 
-    def feature_inclusion(self) -> np.ndarray:
+    def _feature_inclusion(self) -> np.ndarray:
         """Return the probability (p,) that a tree splits on each feature at least once, the mean over the stages."""
         p, never = self.model.n_features, []
         for i in range(len(self._orders)):

@@ -69,6 +69,7 @@ def with_options(message: str) -> str:
     'try --betas 8; or --draws 4000, --missing branch.'
     """
     message = re.sub(r"pt\.resume\((?:'([^']*)'|path)\)", r"python -m pactree_mcmc resume \1", message)
+    message = re.sub(r"pt\.resume\(post, (\d+)\)", r"python -m pactree_mcmc resume RUN.nc --draws \1", message)
     message = re.sub(r"LocalCuts\((max_cuts=\w+)\)", r"\1", message)
     names, quoted = "|".join(OPTIONS_OF_LIBRARY), r"""'[^']*'|"[^"]*\""""
     return re.sub(rf"\b({names})=({quoted}|\[[^\]]*\]|\w+(?:\.\d+)?)?", _option, message)
@@ -138,6 +139,8 @@ def _add_warm_up(commands: Any) -> None:
 def _add_new_rows(predict: argparse.ArgumentParser) -> None:
     predict.add_argument("new", help="a CSV file with the same columns, in any order")
     predict.add_argument("--out", metavar="FILE.csv", help="write the predictions of all rows")
+    text = "columns of the file to keep beside the predictions, such as names of the rows"
+    predict.add_argument("--id", type=_names, default=[], metavar="A,B", help=text)
     text = (
         "add intervals with probability P, such as 0.9: of numbers lower and upper, which contain a new value, and "
         "mean_lower and mean_upper, which contain its mean; of classes lower and upper for each, which contain its "

@@ -24,7 +24,7 @@ from ...table.columns import for_each_column
 from ...table.words import digits_of_range, figure
 from ..report import check_page_path, words
 from .arguments import TREE_PRIORS, UsageError, with_options
-from .tables import BadTable, CsvTable, class_warning, features, read_csv, target
+from .tables import BadTable, CsvTable, class_warning, features, identifiers, read_csv, target
 from .warm_up import warm_up
 
 FIRST_BYTES_OF_RUNS = (b"\x89HDF\r\n\x1a\n", b"CDF")
@@ -72,23 +72,33 @@ def predict(args: argparse.Namespace) -> None:
     """Predict the rows of a second file. Errors in the files are found before sampling."""
     _check_out(args.out)
     with _notes() as notes:
-        loaded = _load(args) if _is_saved(args.source) else None
+        loaded = _load(args, may_score=True) if _is_saved(args.source) else None
         model = _read_model(args) if loaded is None else loaded.model
         if args.interval is not None:
             refuse_no_expectation(model)
-        X = _new_rows(args, model)
+        new = read_csv(args.new, args.separator, args.decimal, args.dates)
+        new.check_names(args.id, "--id")
+        if loaded is not None and args.target is not None:
+            new.check_names([args.target], "--target")
+        X, y = _new_rows(new, model), _new_target(new, args.target, model)
         post = _sample(args, model) if loaded is None else loaded
     table = _predictions(post, X, args.interval)
+    score = {} if y is None else _score(post, X, y)
+    for name in reversed(args.id):
+        table.insert(0, name, new.text(name), allow_duplicates=True)
     if args.out:
         table.to_csv(args.out, index=False)
     if args.json:
         rows = table.to_dict(orient="records")
-        _print_json({**_describe(post), "predictions": rows, "notes": notes, "saved": args.out})
+        scored = {"score": score} if score else {}
+        _print_json({**_describe(post), "predictions": rows, **scored, "notes": notes, "saved": args.out})
         return
     # each column with as many digits as show its differences
     digits = {name: digits_of_range(column[np.isfinite(column)].to_numpy(), 4) for name, column in _floats(table)}
     formatters: dict[Any, Any] = {name: partial(figure, digits=n) for name, n in digits.items()}
     print(table.head(MOST_ROWS).to_string(formatters=formatters))
+    if score:
+        print("score: " + ", ".join(f"{name} {figure(value, digits=3)}" for name, value in score.items()))
     if args.out:
         print(f"written: {args.out} ({len(table)} rows)")
     elif len(table) > MOST_ROWS:
@@ -155,8 +165,8 @@ def _is_saved(path: str) -> bool:
         return file.read(8).startswith(FIRST_BYTES_OF_RUNS) or Path(path).suffix in RUN_SUFFIXES
 
 
-def _load(args: argparse.Namespace) -> pt.SampledPosterior:
-    if args.target is not None:
+def _load(args: argparse.Namespace, *, may_score: bool = False) -> pt.SampledPosterior:
+    if args.target is not None and not may_score:
         raise UsageError(f"--target is of a CSV file; {args.source} is a saved run, which has its own")
     post = pt.load(args.source)
     if not isinstance(post, pt.SampledPosterior):
@@ -183,6 +193,8 @@ def _read_model(args: argparse.Namespace) -> pt.TreeModel:
         raise UsageError(f"--target {args.target} is in --nominal, but this is a regression; leave it out there")
     X = features(table, names, args.nominal)
     y = target(table, args.target, regression=regression, nominal=is_nominal)
+    for name in identifiers(X):
+        warnings.warn(f"{name} has a value of its own in every row: --ignore {name}?", stacklevel=2)
     if doubt := class_warning(y):
         warnings.warn(doubt, stacklevel=2)
     return pt.TreeModel(
@@ -227,10 +239,36 @@ def _without_missing(args: argparse.Namespace, table: CsvTable, names: list[str]
     return whole
 
 
-def _new_rows(args: argparse.Namespace, model: pt.TreeModel) -> pd.DataFrame:
+def _new_target(table: CsvTable, name: str | None, model: pt.TreeModel) -> np.ndarray | None:
+    """Return y of the rows to predict if their file has it in every row, as text for classes; else None."""
+    if name not in table.frame.columns or table.frame[name].isna().any():
+        return None
+    if model.classes_ is not None:
+        is_truth = model.classes_.dtype.kind == "b"
+        return np.array([field.strip().title() if is_truth else field for field in table.text(str(name))], dtype=object)
+    return table.values(str(name), "a regression needs numbers", may_be_text=False).astype(np.float64)
+
+
+def _score(post: pt.SampledPosterior, X: pd.DataFrame, y: np.ndarray) -> dict[str, float]:
+    """Return how well the rows are predicted: accuracy and mean log loss of classes, or root mean square error."""
+    classes = post.model.classes_
+    if classes is None:
+        off = y - post.predict(X)
+        return {
+            "root mean square error": float(np.sqrt((off**2).mean())),
+            "mean absolute error": float(abs(off).mean()),
+        }
+    proba, labels = post.predict_proba(X), [str(label) for label in classes.tolist()]
+    place = np.array([labels.index(label) if label in labels else -1 for label in y])
+    given = np.where(place >= 0, proba[np.arange(len(y)), place], 0.0)
+    with np.errstate(divide="ignore"):
+        loss = float(-np.log(given).mean())
+    return {"accuracy": float((proba.argmax(axis=1) == place).mean()), "log loss": loss}
+
+
+def _new_rows(table: CsvTable, model: pt.TreeModel) -> pd.DataFrame:
     """Return the columns of the model from the file to predict."""
     columns, names = model.columns, list(model.columns.names)
-    table = read_csv(args.new, args.separator, args.decimal, args.dates)
     table.check_names(names, "a column of the model")
     if not model.columns.branches:
         table.check_whole(names, "fill it in")
@@ -316,7 +354,7 @@ def _report_run(args: argparse.Namespace, post: pt.SampledPosterior, notes: list
     pictures = _draw(post, args.plot) if args.plot else []
     table, best, best_log_posterior = post.summary(), post.map_tree(), words.best_log_posterior(post)
     pmf = pd.Series(post.n_leaves_pmf(), name="probability").rename(str)
-    inclusion = pd.Series(post.feature_inclusion(), index=list(post.model.columns.names), name="probability")
+    inclusion = dict(zip(post.model.columns.names, post._feature_inclusion().tolist(), strict=True))
     if args.json:
         best_tree = {"n_leaves": best.n_leaves, "depth": best.depth, "log_posterior": best_log_posterior}
         _print_json(
@@ -326,7 +364,7 @@ def _report_run(args: argparse.Namespace, post: pt.SampledPosterior, notes: list
                 "acceptance": table.attrs["acceptance"],
                 "n_leaves_pmf": pmf[pmf > 0.0].to_dict(),
                 "verdict": table.attrs["verdict"],
-                "feature_inclusion": inclusion.to_dict(),
+                "feature_inclusion": inclusion,
                 "best_tree": {**best_tree, "text": best.format()},
                 "notes": notes,
                 "saved": saved,
@@ -337,7 +375,7 @@ def _report_run(args: argparse.Namespace, post: pt.SampledPosterior, notes: list
     _print_headline(post)
     print(f"\n{table.round(3).to_string()}\n\n{table.attrs['verdict']}\n")
     _print_probabilities("leaves", pmf[pmf >= LEAST_PROBABILITY])
-    _print_probabilities("feature", inclusion.sort_values(ascending=False, kind="stable"))
+    _print_probabilities("feature", post.feature_inclusion())
     print(f"best tree drawn, log posterior {best_log_posterior:.3f} (unnormalised):")
     print(best.format())
     for path in [saved, *pictures] if saved else pictures:

@@ -27,6 +27,8 @@ MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 TRUTHS = {"true": True, "false": False}
 MOST_LISTED = 12
 """Largest number of columns named in an error."""
+FEWEST_NAMED = 20
+"""Number of rows from which a column of different values is taken for names of the rows."""
 MOST_DIGITS = 15
 """Number of digits of a number that float64 keeps."""
 _UNIT = r"(?:[%‰€$£¥₹]|usd|eur|gbp|chf|jpy|cny|inr|kr|zł)"
@@ -295,6 +297,21 @@ def features(table: CsvTable, names: Sequence[str], nominal: Iterable[str]) -> p
         return table.text(name) if name in nominal else table.values(name)
 
     return pd.DataFrame(dict(zip(names, for_each_column([partial(read, name) for name in names]), strict=True)))
+
+
+def identifiers(X: pd.DataFrame) -> list[str]:
+    """Return the columns with a value of its own in every row: text, or whole numbers one after the other."""
+    out = []
+    for name, column in X.items():
+        if len(X) < FEWEST_NAMED or column.nunique() < len(X):
+            continue
+        if column.dtype.kind in "iuf":
+            is_name = bool((column == column.round()).all() and column.max() - column.min() == len(X) - 1)
+        else:
+            is_name = all(isinstance(value, str) for value in column)
+        if is_name:
+            out.append(str(name))
+    return out
 
 
 def target(table: CsvTable, name: str, *, regression: bool, nominal: bool) -> np.ndarray:

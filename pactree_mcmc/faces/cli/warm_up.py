@@ -44,7 +44,7 @@ def sampler(n: int = 200) -> None:
         post.predict_proba(X) if target.dtype == bool else (post.predict(X), post.predict_interval(X))
         post.summary()
         post.consensus_tree()
-        post.feature_inclusion()
+        post._feature_inclusion()
         post.support()
         post.modes()
 

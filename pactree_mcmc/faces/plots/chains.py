@@ -133,7 +133,7 @@ def plot_inclusion(
     ax = style.axes_or_new(ax, 5.5, 0.26 * n_shown + (1.0 if truth is None else 1.4))
     if style.has_no_draws(posterior):
         return style.say_no_draws(ax)
-    inclusion = posterior.feature_inclusion()
+    inclusion = posterior._feature_inclusion()
     order = np.argsort(-inclusion, kind="stable")[:n_shown]
     inclusion, place = inclusion[order], np.arange(n_shown)
     bars = ax.barh(place, inclusion, 0.75, label=_label(posterior))
@@ -141,7 +141,7 @@ def plot_inclusion(
         has_split = posterior.split_counts > 0
         ax.errorbar(inclusion, place, xerr=style.two_errors([has_split[:, :, k] for k in order]), **ERRORS)
     if truth is not None:
-        exact = truth.feature_inclusion()[order]
+        exact = truth._feature_inclusion()[order]
         mark: dict[str, Any] = {"color": "C1", "markersize": 13, "markeredgewidth": 2.5, "clip_on": False}
         marks = ax.plot(exact, place, "|", label="exact", **mark)[0]
         ax.legend(handles=[bars, marks], frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))

@@ -50,7 +50,7 @@ def check_page_path(path: Any) -> Path:
 
 def small_html(post: Posterior) -> str:
     """Return the verdict, a few numbers and the consensus tree as HTML without style sheet and script."""
-    from ...posterior.convergence import objections
+    from ...posterior.convergence import short_diagnosis
     from ...posterior.sampled import SampledPosterior
     from . import words
     from .page import environment
@@ -59,10 +59,10 @@ def small_html(post: Posterior) -> str:
     if isinstance(post, SampledPosterior):
         if post.tree_of_draw.size == 0:
             return f"{environment().from_string('<p>{{ post }}</p>').render(post=repr(post))}"
-        failed = objections(post)
+        failed = short_diagnosis(post)
         verdict = failed[0] if failed else "The chains agree within what is wanted."
         facts.append(("draws", words.run_line(post)))
-    pmf, inclusion, names = post.n_leaves_pmf(), post.feature_inclusion(), post.model.columns.names
+    pmf, inclusion, names = post.n_leaves_pmf(), post._feature_inclusion(), post.model.columns.names
     facts.append(("leaves", f"{float(pmf @ range(len(pmf))):.2f} on average, most often {int(pmf.argmax())}"))
     frequent = [f"{names[k]} {words.probability(float(inclusion[k]))}" for k in (-inclusion).argsort(kind="stable")[:4]]
     facts.append(("features", ", ".join(frequent)))
@@ -79,7 +79,7 @@ def small_html(post: Posterior) -> str:
         .render(
             name=type(post).__name__,
             verdict=verdict,
-            objections=failed[1:4],
+            objections=failed[1:-1],
             facts=facts,
             tree=post.consensus_tree().format().splitlines(),
         )

@@ -173,7 +173,7 @@ def _sizes(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, A
 
 
 def _inclusion(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:
-    drawn = draws.feature_inclusion()
+    drawn = draws._feature_inclusion()
     order = np.argsort(-drawn, kind="stable")[:N_FEATURES]
     order = order[drawn[order] > 0.0]
     effects = effects_of(draws)
@@ -183,7 +183,7 @@ def _inclusion(draws: SampledPosterior, truth: Posterior | None) -> list[dict[st
         name=[cut(draws.model.columns.names[k], LONGEST_NAME) for k in order],
         probability=drawn[order],
         at_root=root[order],
-        exact=None if truth is None else truth.feature_inclusion()[order],
+        exact=None if truth is None else truth._feature_inclusion()[order],
         effect=[effects[k] for k in order] if effects else None,
     )
 
@@ -382,7 +382,7 @@ def _sentences(
     no_split = float(draws.weight_of_tree[draws.root_feature_of_tree == LEAF].sum())
     if no_split >= 0.01:
         out.append(f"A tree has no split with probability {no_split:.2f}.")
-    p, n_frequent = draws.model.n_features, int((draws.feature_inclusion() >= 0.5).sum())
+    p, n_frequent = draws.model.n_features, int((draws._feature_inclusion() >= 0.5).sum())
     out.append(f"Of {p} feature{'s' * (p != 1)} most trees split on {n_frequent}.")
     cells = "cell of training rows is" if n_majority_cells == 1 else "cells of training rows are"
     out.append(f"{n_majority_cells} {cells} in more than half of the trees.")

@@ -32,7 +32,7 @@ from ...mcmc.sampling import sample
 from ...model import LocalCuts, TreeModel
 from ...model.data import number_target
 from ...model.leaf.base import Leaf
-from ...posterior.convergence import objections
+from ...posterior.convergence import one_line
 from ...posterior.draws import has_values_by_leaf
 from ...posterior.ess import ConvergenceWarning
 from ...posterior.rows.attributions import importance_of
@@ -363,22 +363,21 @@ class BayesianTree(BaseEstimator):
         check_is_fitted(self)
         post = self.posterior_
         if not has_values_by_leaf(post.model):
-            return fractions(post.feature_inclusion())
+            return fractions(post._feature_inclusion())
         rows = rows_to_average(post.model, None, IMPORTANCE_ROWS)
         return fractions(importance_of(post, rows, IMPORTANCE_DRAWS, 0).sum(axis=1))
 
     def _warn(self, work: float) -> None:
-        """Warn if the draws may not represent the posterior."""
+        """Warn in one line if the draws may not represent the posterior, as many fits of a search may do."""
         post, error = self.posterior_, self.monte_carlo_error_
         assert isinstance(post, SampledPosterior)
-        reasons = objections(post)
-        if not reasons:
+        reason = one_line(post)
+        if not reason:
             return
-        if not math.isnan(error):
-            unit = "" if post.model.classes_ is not None else " standard deviations of y"
-            reasons.append(f"Predictions have a Monte-Carlo error of {error:.2g}{unit} at nine training rows in ten.")
-        advice = f"Give more work (work={2.0 * work:.1g} or more), or stronger priors."
-        warn("\n  ".join([*reasons, advice]), ConvergenceWarning)
+        unit = "" if post.model.classes_ is not None else " standard deviations of y"
+        off = "" if math.isnan(error) else f" Monte-Carlo error of {error:.2g}{unit} at nine training rows in ten."
+        advice = f"Give more work (work={2.0 * work:.1g} or more), or stronger priors; see posterior_.diagnosis."
+        warn(f"{type(self).__name__}: {reason.rstrip('.')}.{off} {advice}", ConvergenceWarning)
 
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, int]:
         """Return the checked rows without those of weight zero, and the number of rows with them."""

@@ -54,13 +54,46 @@ def log_densities(posterior: DrawnTrees) -> tuple[np.ndarray, np.ndarray]:
         name = type(model.leaf).__name__
         raise ValueError(f"{name} is a loss, not a likelihood; call to_arviz without log_likelihood=True.")
     trees, which = np.unique(posterior.tree_of_draw.ravel(), return_inverse=True)
-    counted = model.counted_rows
+    out = _densities_by_tree(posterior, trees)
+    shape = (*posterior.tree_of_draw.shape, out.shape[-1])
+    return out[0, which.ravel()].reshape(shape), out[1, which.ravel()].reshape(shape)
+
+
+def _densities_by_tree(posterior: DrawnTrees, trees: np.ndarray) -> np.ndarray:
+    """Return the log density and log influence (2, trees, m) of each counted row given all others and each tree."""
+    model, counted = posterior.model, posterior.model.counted_rows
     out = np.empty((2, len(trees), len(counted)))
     for i, (_, others, node) in enumerate(_others_by_tree(posterior, trees)):
         out[0, i] = model.leaf.log_density_left_out(others, node, model.target)[counted]
         out[1, i] = model.leaf.log_influence(others, node, model.target)[counted]
-    shape = (*posterior.tree_of_draw.shape, len(counted))
-    return out[0, which.ravel()].reshape(shape), out[1, which.ravel()].reshape(shape)
+    return out
+
+
+class LeaveOneOut(NamedTuple):
+    """Leave-one-out estimate of how well a model predicts new rows."""
+
+    elpd: float
+    """Sum over the counted rows of the log density of the row given all others, nats."""
+    se: float
+    """Standard error of ``elpd``, from its variation over the rows; NaN for one row."""
+    ess: float
+    """Smallest effective number of draws of a row: (sum of weights)^2 / sum of squared weights."""
+
+
+def leave_one_out(posterior: DrawnTrees) -> LeaveOneOut:
+    """Estimate the leave-one-out log density of all counted rows by importance sampling of the trees.
+
+    The density of a row given all others is the harmonic mean over draws of its density given all others and the tree.
+    """
+    trees, count = np.unique(posterior.tree_of_draw.ravel(), return_counts=True)
+    log_weight = -_densities_by_tree(posterior, trees)[0]
+    largest = log_weight.max(axis=0)
+    weight = np.exp(log_weight - largest)
+    total = count @ weight
+    of_row = np.log(count.sum()) - largest - np.log(total)
+    n = len(of_row)
+    se = np.sqrt(n * of_row.var(ddof=1)) if n > 1 else np.nan
+    return LeaveOneOut(float(of_row.sum()), float(se), float((total**2 / (count @ weight**2)).min()))
 
 
 def smooth_into(density: np.ndarray, influence: np.ndarray) -> None:

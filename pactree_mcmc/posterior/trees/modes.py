@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...core.checks import check_choice, check_count
+from ...core.names import short_repr
 from ...table.words import count_text
 from ...tree.tree import Tree
 from .distances import KINDS, MOST_DRAWS, between_trees, spaced
@@ -44,6 +45,9 @@ class Mode(NamedTuple):
 
 class Modes(NamedTuple):
     """Clusters of the trees of a posterior, the largest first; a single one if the trees do not form clusters."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
     modes: list[Mode]
     of_draw: np.ndarray

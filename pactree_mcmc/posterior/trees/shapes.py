@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...core.checks import check_count, check_number
+from ...core.names import short_repr
 from ...table.columns import Columns
 from ...table.words import figure, figures, value_text
 from ...tree.arrays import LEAF
@@ -66,6 +67,9 @@ class Shape(NamedTuple):
 
 class Shapes(NamedTuple):
     """The most probable shapes of the trees of a posterior, the most probable first."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
     shapes: list[Shape]
     of_draw: np.ndarray

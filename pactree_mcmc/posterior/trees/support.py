@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...core.checks import check_number, check_type
+from ...core.names import short_repr
 from ..ess import FEWEST_PER_CHAIN, autocorrelation_times, rhat_and_ess_by_tree
 from .paths import condition_of, conditions_in_words, path_to
 
@@ -25,6 +26,9 @@ class Support(NamedTuple):
     A cell is the set of training rows of a node; that of all rows, which every tree has, is not listed. A split is the
     partition of a cell in two, whichever feature and threshold make it.
     """
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
     kind: np.ndarray
     """(m,) "cell" or "split"."""

@@ -46,7 +46,7 @@ def test_joint_nodes_equal_enumeration(prior, seed):
     distribution, pmf = reference.n_leaves(), truth.n_leaves_pmf()
     for m in set(distribution) | set(range(len(pmf))):
         assert (pmf[m] if m < len(pmf) else 0.0) == pytest.approx(distribution.get(m, 0.0), **TOLERANCE)
-    assert truth.feature_inclusion() == pytest.approx(np.array(reference.inclusion()), **TOLERANCE)
+    assert truth._feature_inclusion() == pytest.approx(np.array(reference.inclusion()), **TOLERANCE)
     draws = truth.sample(20, rng=seed)
     for t in range(draws.n_distinct_trees):
         assert model.log_prior(draws.distinct_tree(t)) == pytest.approx(draws.log_prior_of_tree[t], **TOLERANCE)

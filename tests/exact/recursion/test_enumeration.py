@@ -98,8 +98,8 @@ def check(problem, model, rng, seed):
     assert leaves.sum() == pytest.approx(1.0, abs=1e-9)
     for m in set(distribution) | set(range(len(leaves))):
         assert (leaves[m] if m < len(leaves) else 0.0) == pytest.approx(distribution.get(m, 0.0), **TOLERANCE), m
-    assert truth.feature_inclusion() == pytest.approx(np.array(reference.inclusion()), **TOLERANCE)
-    root, expected = _rounded(truth.root_split_pmf()), _rounded(reference.root())
+    assert truth._feature_inclusion() == pytest.approx(np.array(reference.inclusion()), **TOLERANCE)
+    root, expected = _rounded(truth._root_split_pmf()), _rounded(reference.root())
     for key in set(root) | set(expected):
         assert root.get(key, 0.0) == pytest.approx(expected.get(key, 0.0), **TOLERANCE), key
     rows = _new_rows(problem, rng)

@@ -103,7 +103,7 @@ def check_best_trees(reference, model, truth):
 
 
 def check_inclusion(reference, model, truth):
-    assert truth.feature_inclusion() == pytest.approx(np.array(reference.inclusion()), **TOLERANCE)
+    assert truth._feature_inclusion() == pytest.approx(np.array(reference.inclusion()), **TOLERANCE)
 
 
 def check_moments(reference, model, truth):

@@ -57,8 +57,8 @@ def assert_equals_brute_force(problem, model, rng, tolerance):
         keyed(mean_distribution([s.n_leaves() for s in by_stage])),
         tolerance,
     )
-    assert mixture.feature_inclusion() == pytest.approx(mean_rows([s.inclusion() for s in by_stage]), **tolerance)
-    assert_equal_distributions(mixture.root_split_pmf(), mean_distribution([s.root() for s in by_stage]), tolerance)
+    assert mixture._feature_inclusion() == pytest.approx(mean_rows([s.inclusion() for s in by_stage]), **tolerance)
+    assert_equal_distributions(mixture._root_split_pmf(), mean_distribution([s.root() for s in by_stage]), tolerance)
     return True
 
 
@@ -169,7 +169,7 @@ def test_cell_probabilities_are_means():
     mixture = exact.progressive_mixture(frozen_model())
     found = mixture.cell_probabilities()
     mixture._summed(0)[0].graph.check()
-    assert found.leaf[0] == pytest.approx(mixture.root_split_pmf()[None], **TIGHT)
+    assert found.leaf[0] == pytest.approx(mixture._root_split_pmf()[None], **TIGHT)
     assert found.leaf[0] + found.split[0] == pytest.approx(1.0, **TIGHT)
 
 

@@ -28,7 +28,7 @@ class TestFit:
         assert result["features"] == ["age", "colour", "size"]
         assert result["nominal"] == ["colour"]
         assert result["classes"] == ["no", "yes"]
-        assert list(result["feature_inclusion"].values()) == post.feature_inclusion().tolist()
+        assert list(result["feature_inclusion"].values()) == post._feature_inclusion().tolist()
         pmf = post.n_leaves_pmf()
         assert result["n_leaves_pmf"] == {str(m): pmf[m] for m in np.flatnonzero(pmf)}
         assert result["best_tree"]["text"] == post.map_tree().format()
@@ -168,7 +168,7 @@ class TestPredict:
         code, out, _ = run(capsys, "predict", data, data, "--target", "price", "--ignore", "bought", *RUN)
         assert code == 0
         assert out.splitlines()[0].split() == ["prediction", "sd_over_trees"]
-        assert len(out.splitlines()) == 22
+        assert len(out.splitlines()) == 23 and "score: root mean square error " in out
         assert out.splitlines()[-1] == "... 60 more rows; --out FILE.csv writes all, --json prints all"
 
     def test_interval(self, capsys, data):

@@ -47,8 +47,8 @@ def test_distributions_beside_the_exact_ones(both, plot, name):
 def test_inclusion_is_sorted_with_names_errors_and_exact_values(both):
     truth, post = both
     ax = plot_inclusion(post, truth=truth)
-    order = np.argsort(-post.feature_inclusion(), kind="stable")
-    assert ax.lines[-1].get_xdata() == pytest.approx(truth.feature_inclusion()[order])
+    order = np.argsort(-post._feature_inclusion(), kind="stable")
+    assert ax.lines[-1].get_xdata() == pytest.approx(truth._feature_inclusion()[order])
     has_split = np.random.default_rng(5).integers(0, 2, (3, 20))
     post = pt.posterior_from_trees(problem(names=["f0", "a $ long name " * 9]), [LEAF, stump(1, 2.5)], has_split)
     ax = plot_inclusion(post)

@@ -198,11 +198,14 @@ def test_warns_only_if_chains_disagree():
     y = X @ np.ones(20) + 0.1 * rng.normal(size=200)
     few = pt.BayesianTreeRegressor(prior="stated", chains=2, n_estimators=100, work=1e5, random_state=0)
     with pytest.warns(
-        pt.ConvergenceWarning, match=r"R-hat(.|\n)*Monte-Carlo error of 0\.\d+ standard dev(.|\n)*work=2e\+05"
+        pt.ConvergenceWarning,
+        match=r"^BayesianTreeRegressor: .*R-hat.*Monte-Carlo error of 0\.\d+ standard dev.*work=2e\+05",
     ):
         few.fit(X, y)
     assert few.monte_carlo_error_ > 0.1
-    with pytest.warns(pt.ConvergenceWarning, match=r"too few draws to judge convergence: 8 in all"):
+    with pytest.warns(
+        pt.ConvergenceWarning, match=r"^BayesianTreeRegressor: too few draws to judge convergence: 8 in all\."
+    ):
         pt.BayesianTreeRegressor(prior="stated", n_estimators=5, work=1e5, random_state=0).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

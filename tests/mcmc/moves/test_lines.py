@@ -110,7 +110,7 @@ def test_distribution_of_the_root_in_one_dimension():
     X, y = steps()
     model = pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.95, 1.0, max_depth=8))
     post = pt.sample(model, 2000, tune=0, chains=2, rng=1, proposals=5, progress=False)
-    distribution = exact.solve(model).root_split_pmf()
+    distribution = exact.solve(model)._root_split_pmf()
     exact_distribution = {key[1]: p for key, p in distribution.items() if key}
     drawn = {}
     for t, fraction in zip(*np.unique(post.tree_of_draw, return_counts=True), strict=True):

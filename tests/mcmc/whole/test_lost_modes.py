@@ -30,7 +30,7 @@ def two_modes():
 @pytest.fixture(scope="module")
 def fraction():
     """The posterior probability of the mode, by the exact engine."""
-    distribution = exact.solve(two_modes()).root_split_pmf()
+    distribution = exact.solve(two_modes())._root_split_pmf()
     return sum(p for key, p in distribution.items() if key is not None and key[0] == LOST)
 
 

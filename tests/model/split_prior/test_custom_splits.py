@@ -55,8 +55,8 @@ def test_sampled_agrees_with_exact(name):
     post = pt.sample(model, 3000, tune=200, chains=2, rng=5, progress=False, kernel="local", proposals=40)
     ours, right = post.n_leaves_pmf(), truth.n_leaves_pmf()
     assert np.abs(ours - right[: len(ours)]).max() < 0.03
-    theirs = post.root_split_pmf()
-    for key, p in truth.root_split_pmf().items():
+    theirs = post._root_split_pmf()
+    for key, p in truth._root_split_pmf().items():
         assert abs(theirs.get(key, 0.0) - p) < 0.03, key
     drawn = truth.sample(2000, rng=1)
     assert np.abs(drawn.n_leaves_pmf() - right[: len(drawn.n_leaves_pmf())]).max() < 0.05

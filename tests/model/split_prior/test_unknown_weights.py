@@ -57,8 +57,8 @@ def exact_answers(p, kind):
     truths = [exact.solve(model_of(w, p, kind)) for w in weights]
     log_z = np.array([truth.log_evidence for truth in truths])
     posterior = np.exp(log_z - log_z.max())
-    roots = np.array([roots_of(truth.root_split_pmf(), p) for truth in truths])
-    found = np.column_stack([roots, [truth.feature_inclusion() for truth in truths], weights, weights**2])
+    roots = np.array([roots_of(truth._root_split_pmf(), p) for truth in truths])
+    found = np.column_stack([roots, [truth._feature_inclusion() for truth in truths], weights, weights**2])
     return log_z.max() + np.log(posterior.mean()), posterior @ found / posterior.sum()
 
 

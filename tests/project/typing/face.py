@@ -162,6 +162,7 @@ def use_model(model: pt.TreeModel) -> None:
     tree, y = pt.simulate(model, rng=1)
     assert_type(tree, pt.Tree)
     assert_type(y, Array)
+    assert_type(pt.compare_models({"a": model, "b": exact.solve(model)}, rng=1, draws=20), pd.DataFrame)
     assert_type(model.log_posterior(tree), float)
     assert_type(model.log_prior(tree), float)
     assert_type(model.log_score(tree), float)

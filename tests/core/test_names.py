@@ -1,0 +1,55 @@
+"""Names of arguments that a function does not have."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+
+X = np.arange(20.0)[:, None]
+MODEL = pt.TreeModel(X, X[:, 0] > 9)
+POST = exact.solve(MODEL).sample(20, rng=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: pt.sample(MODEL, drawz=5), r"sample\(\) has no argument 'drawz'; did you mean 'draws'\?"),
+        (
+            lambda: pt.resume(POST, chekpoint="a"),
+            r"resume\(\) has no argument 'chekpoint'; did you mean 'checkpoint'\?",
+        ),
+        (lambda: pt.TreeModel(X, X[:, 0] > 9, weights=1), r"TreeModel\(\) has no argument 'weights'; did you mean "),
+        (lambda: exact.solve(MODEL, maxcells=5), r"solve\(\) has no argument 'maxcells'; did you mean 'max_cells'\?"),
+        (
+            lambda: pt.compare_models({"a": MODEL}, seed=1),
+            r"compare_models\(\) has no argument 'seed'; it has models, X",
+        ),
+        (lambda: POST.update(X, X[:, 0] > 9, drws=1), r"sample\(\) has no argument 'drws'; did you mean 'draws'\?"),
+    ],
+)
+def test_a_wrong_name_gets_a_suggestion(call, match):
+    with pytest.raises(TypeError, match=match):
+        call()
+
+
+def test_signatures_stay_and_missing_arguments_are_as_ever():
+    assert list(inspect.signature(pt.sample).parameters)[:3] == ["model", "draws", "tune"]
+    assert list(inspect.signature(pt.TreeModel).parameters)[:2] == ["X", "y"]
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'y'"):
+        pt.TreeModel(X)
+
+
+def test_only_public_names_are_listed():
+    for package in (pt, exact):
+        assert {name for name in dir(package) if not name.startswith("__")} == set(package.__all__)
+
+
+def test_representations_fit_a_screen():
+    shown = [POST, MODEL, POST.support(), POST.modes(), POST.tree_distances(), POST.shapes(), exact.solve(MODEL).graph]
+    run = pt.sample(MODEL, 20, tune=5, chains=2, rng=1, kernel="grow-prune", progress=False)
+    for one in (*shown, run.course, run.calls[0]):
+        assert len(repr(one)) <= 450 and "\n" not in repr(one) and repr(one).startswith(type(one).__name__)
+    assert "matrix=<array (20, 20)>" in repr(POST.tree_distances())

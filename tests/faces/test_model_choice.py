@@ -1,0 +1,150 @@
+"""Comparison of models: against refits without a row, enumeration, and exact sums; bad input."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.faces import model_choice
+
+N = 24
+RNG = np.random.default_rng(1)
+X = np.column_stack([RNG.integers(0, 5, N), RNG.integers(0, 3, N)]).astype(float)
+LABELS = np.where((X[:, 0] > 2) ^ (RNG.random(N) < 0.2), "yes", "no")
+LEAF = pt.DirichletMultinomial(1.0)
+SMALL, LARGE = pt.ChipmanPrior(0.5, 2.0, max_depth=2), pt.ChipmanPrior(0.95, 0.5, max_depth=2)
+
+
+def model_of(prior=SMALL, y=LABELS, leaf=LEAF, **more):
+    return pt.TreeModel(X, y, tree_prior=prior, leaf=leaf, **more)
+
+
+def compared(models, *args, **options):
+    return pt.compare_models(models, *args, **{"rng": 1, "draws": 4000, "progress": False, **options})
+
+
+def test_exact_models_against_enumeration_and_refits():
+    models = {"small": model_of(), "large": model_of(LARGE)}
+    table = compared(models, draws=20_000)
+    assert set(table["engine"]) == {"exact"} and (table["log_evidence_se"] == 0.0).all()
+    for name, model in models.items():
+        truth = exact.solve(model)
+        trees = truth.best_trees(truth.n_trees).trees
+        evidence = np.logaddexp.reduce([model.log_prior(tree) + model.log_score(tree) for tree in trees])
+        row = table.loc[name]
+        assert row["log_evidence"] == pytest.approx(evidence, abs=1e-9)
+        pmf = truth.n_leaves_pmf()
+        assert row["n_leaves"] == pytest.approx(pmf @ np.arange(len(pmf)))
+        without = []
+        for i in range(N):
+            rest = pt.TreeModel(X, LABELS, tree_prior=model.tree_prior, leaf=LEAF, sample_weight=np.arange(N) != i)
+            without.append(exact.solve(rest).log_evidence)
+        density = evidence - np.array(without)
+        assert row["elpd_loo"] == pytest.approx(density.sum(), abs=0.04)
+        assert row["elpd_loo_se"] == pytest.approx(np.sqrt(N) * density.std(ddof=1), rel=0.02)
+        assert 100.0 < row["loo_ess"] <= 20_000.0
+    odds = np.exp(table["log_evidence"] - np.logaddexp.reduce(table["log_evidence"].to_numpy()))
+    assert np.allclose(table["probability"], odds) and table["probability"].sum() == pytest.approx(1.0)
+    assert table["probability"].is_monotonic_decreasing
+
+
+def test_the_prior_of_a_penalty_is_normalised():
+    """The evidence is normalised by the sum of the prior over the same trees, so that penalties can be compared."""
+    models = {cost: model_of(pt.LeafPenalty(cost, max_depth=2)) for cost in (0.5, 3.0)}
+    table = compared(models)
+    for cost, model in models.items():
+        truth = exact.solve(model)
+        trees = truth.best_trees(truth.n_trees).trees
+        prior = np.array([model.log_prior(tree) for tree in trees])
+        score = np.array([model.log_score(tree) for tree in trees])
+        evidence = np.logaddexp.reduce(prior + score) - np.logaddexp.reduce(prior)
+        assert table.loc[cost, "log_evidence"] == pytest.approx(evidence, abs=1e-9)
+
+
+def test_a_sampled_model_agrees_with_the_exact_sum():
+    models = {"small": model_of(), "large": model_of(LARGE)}
+    summed, drawn = compared(models, X[:2]), compared(models, X[:2], max_cells=0, draws=300, work=3e6)
+    drawn = drawn.loc[summed.index]
+    assert set(drawn["engine"]) == {"sampled"}
+    off = (drawn["log_evidence"] - summed["log_evidence"]).abs()
+    assert (off <= 4.0 * drawn["log_evidence_se"] + 1e-9).all() and (off < 0.1).all()
+    for name in ("elpd_loo", "n_leaves", "P(y = yes) at row 0", "P(y = no) at row 1"):
+        assert np.allclose(drawn[name], summed[name], atol=0.3 if name == "elpd_loo" else 0.1), name
+
+
+def test_predictions_side_by_side():
+    models = {"small": model_of(), "large": model_of(LARGE)}
+    table = compared(models, X[:3])
+    for name, model in models.items():
+        expected = exact.solve(model).predict_proba(X[:3])
+        for i in range(3):
+            given = table.loc[name, [f"P(y = {label}) at row {i}" for label in ("no", "yes")]]
+            assert np.allclose(given.astype(float), expected[i])
+    numbers = {"one": model_of(y=X[:, 0] + 0.5, leaf=pt.NormalInverseGamma(0.1, 1.0, 2.0, 1.0))}
+    table = compared(numbers, X[:1])
+    assert table.loc["one", "E(y) at row 0"] == pytest.approx(exact.solve(numbers["one"]).predict(X[:1])[0])
+    assert table.loc["one", "probability"] == 1.0
+
+
+def test_posteriors_are_used_as_they_are():
+    truth = exact.solve(model_of())
+    fixed = pt.sample(model_of(LARGE), 200, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
+    table = compared({"exact": truth, "draws": fixed})
+    assert table["engine"].to_dict() == {"exact": "exact", "draws": "sampled"}
+    assert table.loc["exact", "log_evidence"] == pytest.approx(truth.log_evidence)
+    assert np.isnan(table.loc["draws", "log_evidence"]) and table["probability"].isna().all()
+    assert np.isfinite(table["elpd_loo"]).all()
+
+
+def test_missing_values_a_constant_column_and_one_row():
+    holes = np.column_stack([np.where(np.arange(N) % 5 == 0, np.nan, X[:, 0]), np.ones(N)])
+    some = pt.TreeModel(holes, LABELS, tree_prior=SMALL, leaf=LEAF, missing="branch")
+    assert np.isfinite(compared({"holes": some, "other": model_of()})["elpd_loo"]).all()
+    two = compared({"one leaf": pt.TreeModel([[0.0], [0.0]], ["a", "b"], tree_prior=SMALL, leaf=LEAF)}).loc["one leaf"]
+    assert two["log_evidence"] == pytest.approx(np.log(1.0 / 2.0 * 1.0 / 3.0))
+    assert two["elpd_loo"] == pytest.approx(2.0 * np.log(1.0 / 3.0)) and two["elpd_loo_se"] == pytest.approx(0.0)
+
+
+@pytest.mark.planted
+def test_leave_one_out_is_not_the_density_of_rows_seen(monkeypatch):
+    """Planted: leaves that contain the row make the estimate too large by more than the tolerance of the refits."""
+    from pactree_mcmc.posterior.rows import left_out
+
+    honest = compared({"m": model_of()}).loc["m", "elpd_loo"]
+    real = left_out.stats_of_others
+    monkeypatch.setattr(left_out, "stats_of_others", lambda own, node, n: real(own, node, n) + own)
+    assert compared({"m": model_of()}).loc["m", "elpd_loo"] > honest + 0.3
+
+
+def test_a_run_that_did_not_converge_warns_in_one_line():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        compared({"deep": model_of(LARGE)}, max_cells=0, draws=20)
+    (said,) = [str(one.message) for one in caught if one.category is pt.ConvergenceWarning]
+    assert said.startswith("model 'deep': too few draws") and "\n" not in said
+
+
+def test_bad_input_is_refused():
+    good = model_of()
+    for wrong, error, match in (
+        ([good], TypeError, "models is a list; give a dict"),
+        ({}, ValueError, "models is empty"),
+        ({"a": good, "b": X}, TypeError, r"models\['b'\] is a ndarray; give a TreeModel"),
+        ({"a": good, "b": model_of(y=LABELS[::-1])}, ValueError, "differ in y"),
+        ({"a": good, "b": model_of(y=X[:, 0] + 0.5, leaf=pt.NormalInverseGamma())}, ValueError, "their classes"),
+        ({"a": good, "b": model_of(sample_weight=np.full(N, 2.0))}, ValueError, "sample_weight"),
+        ({"a": model_of(leaf=pt.PacBayesLoss(1.0), estimation=np.arange(N) % 2 == 0)}, ValueError, "is a loss"),
+    ):
+        with pytest.raises(error, match=match):
+            compared(wrong)
+    with pytest.raises(ValueError, match="max_cells=-1 is out of range"):
+        compared({"a": good}, max_cells=-1)
+    with pytest.raises(ValueError, match=r"columns|features"):
+        compared({"a": good}, X[:, :1])
+
+
+def test_large_sums_are_sampled():
+    assert model_choice._solved(model_of(), 2) is None
+    assert model_choice._solved(model_of(leaf=pt.NormalSharedVariance(), y=X[:, 0] + 0.5), 10_000) is None

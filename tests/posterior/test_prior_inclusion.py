@@ -1,0 +1,90 @@
+"""Probabilities of features, prior and posterior: against enumeration, simulation, and by name."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.model import plain, prior_inclusion
+
+N = 30
+RNG = np.random.default_rng(4)
+TABLE = pd.DataFrame(
+    {"flat": 1.0, "size": RNG.integers(0, 4, N), "colour": RNG.choice(["red", "green"], N), "x": RNG.integers(0, 2, N)}
+)
+LABELS = np.where(TABLE["size"] > 1, "yes", "no")
+
+
+def model_of(prior=None, table=TABLE, **parts):
+    prior = pt.ChipmanPrior(0.8, 1.0, max_depth=2) if prior is None else prior
+    return pt.TreeModel(table, LABELS, tree_prior=prior, **parts)
+
+
+def enumerated(model):
+    """Return the prior probability of each feature as a sum over all trees."""
+    trees = exact.solve(model).best_trees(100_000).trees
+    prior = np.exp([model.log_prior(tree) for tree in trees])
+    uses = [[np.any(tree.feature == k) for k in range(model.n_features)] for tree in trees]
+    return prior @ np.array(uses) / prior.sum()
+
+
+@pytest.mark.parametrize("prior", [None, pt.LeafPenalty(0.7, max_depth=2), pt.BranchingProcess(0.4, 2)])
+def test_the_exact_prior_is_the_sum_over_all_trees(prior):
+    model = model_of(prior)
+    found = exact.solve(model).prior_inclusion()
+    assert found.to_dict() == pytest.approx(dict(zip(TABLE.columns, enumerated(model), strict=True)), abs=1e-9)
+    assert found["flat"] == pytest.approx(0.0, abs=1e-12) and found.name == "probability"
+
+
+def test_the_simulated_prior_agrees_and_is_drawn_once(monkeypatch):
+    model = model_of()
+    sampled = exact.solve(model).sample(50, rng=1)
+    found = sampled.prior_inclusion(draws=2000)
+    truth = exact.solve(model).prior_inclusion()
+    assert (found - truth).abs().max() < 4.0 * 0.5 / np.sqrt(2000)
+    monkeypatch.setattr(prior_inclusion, "draw_prior", None)
+    assert sampled.prior_inclusion(draws=2000).equals(found)
+    again = exact.visited(exact.solve(model_of()).sample(50, rng=1))
+    monkeypatch.setattr(prior_inclusion, "draw_prior", plain.draw_prior)
+    assert (again.prior_inclusion() - truth).abs().max() < 0.06
+
+
+@pytest.mark.planted
+def test_inclusion_of_the_posterior_is_not_that_of_the_prior():
+    """Planted: scores left in the sum give the posterior, which is far from the prior here."""
+    truth = exact.solve(model_of())
+    assert truth.feature_inclusion()["size"] - truth.prior_inclusion()["size"] > 0.2
+
+
+def test_series_have_names_and_are_sorted():
+    for post in (exact.solve(model_of()), exact.solve(model_of()).sample(200, rng=1)):
+        found = post.feature_inclusion()
+        assert found.index[0] == "size" and found.is_monotonic_decreasing
+        both = pd.DataFrame({"posterior": found, "prior": post.prior_inclusion(draws=10)})
+        assert list(both.index) == list(found.index)
+        assert found.reindex(TABLE.columns).to_numpy() == pytest.approx(post._feature_inclusion())
+        pmf = post.root_split_pmf()
+        assert pmf.sum() == pytest.approx(1.0) and pmf.is_monotonic_decreasing
+        assert pmf.index[0] == "size <= 1" or pmf.index[0].startswith("size <= 1.5")
+        assert sorted(pmf) == pytest.approx(sorted(post._root_split_pmf().values()))
+    assert {"none", "colour = green"} & set(exact.solve(model_of()).root_split_pmf().index)
+
+
+def test_missing_values_and_unknown_weights():
+    holes = TABLE.assign(size=TABLE["size"].where(np.arange(N) % 5 > 0))
+    model = model_of(table=holes, missing="branch")
+    drawn = exact.solve(model).sample(20, rng=1).prior_inclusion()
+    assert (drawn - exact.solve(model).prior_inclusion()).abs().max() < 0.07
+    unknown = model_of(split_prior=pt.LocalCuts(feature_weights="dirichlet"))
+    post = pt.sample(unknown, 20, tune=5, chains=1, rng=1, kernel="grow-prune", progress=False)
+    assert post.prior_inclusion(draws=100).between(0.0, 1.0).all()
+
+
+def test_bad_input_is_refused():
+    post = exact.solve(model_of()).sample(20, rng=1)
+    with pytest.raises(ValueError, match="draws=0 is out of range"):
+        post.prior_inclusion(draws=0)
+    penalty = exact.solve(model_of(pt.LeafPenalty(0.7, max_depth=2))).sample(20, rng=1)
+    with pytest.raises(ValueError, match=r"cannot be drawn one by one; use exact\.solve"):
+        penalty.prior_inclusion()
