@@ -27,6 +27,9 @@ import pactree_mcmc as pt
 
 ROOT = Path(__file__).parents[1]
 START = """import pandas as pd
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
 import pactree_mcmc as pt
 
 table = pd.read_csv("examples/data/credit_approval.csv")
@@ -52,8 +55,7 @@ def did_it_converge():
 
 def which_variables_matter():
     """Which variables matter, and how sure are we?"""
-    print(pd.DataFrame({"posterior": post.feature_inclusion(), "prior": post.prior_inclusion()}).round(2).head())
-    print(post.shap(X[:100]).importance_table().head(3).round(3))
+    print(pd.DataFrame({"posterior": post.feature_inclusion(), "prior": post.prior_inclusion()}).round(2).head(8))
 
 
 def is_there_an_interaction():
@@ -82,7 +84,7 @@ def how_does_it_depend_on_the_prior():
 def which_of_two_models():
     """Which of two models is better?"""
     small = pt.TreeModel(X[["a9", "a10", "a11"]][:600], y[:600], missing="branch")
-    print(pt.compare_models({"all columns": post, "three columns": small}, rng=1).round(2))
+    print(pt.compare_models({"all columns": post, "three columns": small}, rng=1).round(2).T)
 
 
 def what_about_missing_values():
@@ -106,7 +108,7 @@ def how_is_it_saved():
 def in_a_pipeline():
     """Does it work in a Pipeline and a GridSearchCV?"""
     tree = pt.BayesianTreeClassifier(missing="branch", random_state=0, n_estimators=200, work=1e6)
-    search = GridSearchCV(make_pipeline(tree), {"bayesiantreeclassifier__min_leaf": [1, 10]}, cv=3)
+    search = GridSearchCV(make_pipeline(tree), {"bayesiantreeclassifier__min_samples_leaf": [1, 10]}, cv=3)
     print(round(search.fit(X[:600], y[:600]).score(X[600:], y[600:]), 2))
 
 

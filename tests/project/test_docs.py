@@ -20,7 +20,8 @@ from tests.project.pages import (
 
 LONG_PAGES = (
     *("README", "arviz", "default", "extending", "howto_certificates", "howto_disagree", "howto_explore"),
-    *("howto_prior", "howto_report", "kernels", "progressive", "theory_certificates"),
+    *("howto_new_data", "howto_paper", "howto_prior", "howto_report", "kernels", "progressive", "questions"),
+    *("case_diabetes", "theory_certificates"),
 )
 """Pages that take seconds. They take turns, all others run every day."""
 COMMAND = re.compile(r"python|pactree|pip |pytest|sphinx-build|export |RUN |ENV ")
@@ -39,6 +40,7 @@ def test_blocks_of_the_page_run(path, capsys, tmp_path, monkeypatch):
     import matplotlib.pyplot as plt
 
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples", target_is_directory=True)
     text = path.read_text(encoding="utf-8")
     check_page(text, str(path), lambda: capsys.readouterr().out, show_all=path in DOCS)
     plt.close("all")

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...core.bits import codes_go_left
 from ...core.checks import Seed, check_choice, check_count, check_flag, check_number, check_type
+from ...core.names import short_repr
 from ...model.leaf_words import lines_of_cells
 from ...table.words import count_text
 from ...tree.arrays import leaf_values
@@ -380,6 +381,9 @@ def middle_tree(post: DrawnTrees, distance: str) -> Tree:
 
 class Representatives(NamedTuple):
     """Four trees that can represent a posterior in a paper."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
     shape: Shape
     """The most probable shape: the features of its splits, with intervals of cuts and leaves."""
