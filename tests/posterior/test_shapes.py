@@ -70,3 +70,13 @@ def test_a_root_alone_and_several_outputs():
 def test_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         exact.solve(MODELS["local, regression"]).shapes(**wrong)
+
+
+def test_leaves_without_a_posterior_of_the_expectation_have_intervals_over_trees():
+    X = np.arange(40.0)[:, None]
+    for model in (
+        pt.TreeModel(X, X[:, 0] > 19, leaf=pt.PacBayesLoss(1.0)),
+        pt.TreeModel(X, (X[:, 0] > 9).astype(int) + (X[:, 0] > 29), leaf=pt.OrderedClasses([0, 1, 2])),
+    ):
+        leaves = exact.solve(model).shapes(draws=200).shapes[0].leaves
+        assert ((leaves["lower"] <= leaves["mean"] + 1e-9) & (leaves["mean"] <= leaves["upper"] + 1e-9)).mean() > 0.9

@@ -43,7 +43,7 @@ PALETTE = 7
 """Number of features with a colour of their own."""
 NEARLY_ALL = 0.95
 """Part of the posterior from which on values are reported as those of the whole."""
-NO_OBJECTION = "Nothing speaks against these draws."
+NO_OBJECTION = "The chains agree: no criterion fails."
 
 
 def report_content(post: Posterior, truth: Posterior | None, command: str | None) -> dict[str, Any]:
@@ -71,13 +71,15 @@ def report_content(post: Posterior, truth: Posterior | None, command: str | None
     credible_set = source.credible_set(MASS) if has_order else None
     classes = draws.model.classes_
     inclusion = _inclusion(draws, truth)
-    consensus = post.consensus_tree(draws=DRAWS)
+    # joined cells have no exact probabilities
+    consensus = post.consensus_tree(draws=DRAWS, join_cuts=truth is None or truth is post)
     return {
         "data_line": words.data_line(draws.model),
         "run": words.run_line(draws) if is_sampled else f"{DRAWS} independent draws of {type(post).__name__}",
         "exact": None if truth is None else _exactness(truth),
         "verdict": _verdict_of_draws(draws, truth) if is_sampled else _verdict_of_exact(post),
         "sentences": _sentences(draws, inclusion, len(consensus.words) - 1, [mode.mass for mode in modes.modes]),
+        "shape": draws.shapes(most=1).shapes[0],
         "sizes": _sizes(draws, truth),
         "inclusion": inclusion,
         "consensus": consensus,

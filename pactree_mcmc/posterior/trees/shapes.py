@@ -237,7 +237,10 @@ def _leaves(post: DrawnTrees, nodes: np.ndarray, weight: np.ndarray, coverage: f
         return pd.DataFrame({"node": leaves, "rows": rows})
     names = output_names(model)
     mean = np.einsum("t,tld->ld", weight, post.node_values[nodes[:, leaves]])
-    ends = credible_interval_of_nodes(post, nodes[:, leaves], weight, coverage)
+    if model.leaf.has_expectation and model.leaf.has_closed_expectation:
+        ends = credible_interval_of_nodes(post, nodes[:, leaves], weight, coverage)
+    else:
+        ends = _interval_over_trees(post.node_values[nodes[:, leaves]], weight, coverage)
     return pd.DataFrame(
         {
             "node": np.repeat(leaves, len(names)),
@@ -248,6 +251,13 @@ def _leaves(post: DrawnTrees, nodes: np.ndarray, weight: np.ndarray, coverage: f
             "upper": ends[..., 1].ravel(),
         }
     )
+
+
+def _interval_over_trees(values: np.ndarray, weight: np.ndarray, coverage: float) -> np.ndarray:
+    """Return the intervals (l, d, 2) of the predictions (m, l, d) of leaves, for a leaf model without a posterior."""
+    m, n_leaves, d = values.shape
+    ends = [weighted_quantiles(column, weight, coverage)[::2] for column in values.reshape(m, -1).T]
+    return np.array(ends).reshape(n_leaves, d, 2)
 
 
 def weighted_quantiles(values: np.ndarray, weight: np.ndarray, coverage: float) -> tuple[float, float, float]:
