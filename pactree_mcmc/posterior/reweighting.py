@@ -34,7 +34,7 @@ class Reweighting(NamedTuple):
     log_evidence: float | None = None
     """Log evidence of the new model, if that of the old one is known."""
     log_evidence_se: float | None = None
-    """Its standard error, if that of the old one is known."""
+    """Standard error of ``log_evidence``, if that of the old model is known."""
 
 
 def data_difference(one: TreeModel, other: TreeModel) -> str:

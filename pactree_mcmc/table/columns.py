@@ -219,7 +219,8 @@ def learn_columns(table: Table, nominal: Any, missing: str = "error") -> Columns
     chosen = _nominal_indices(nominal, names)
     branches, by_name = missing == "branch", table.names is not None
     if not chosen and table.array is not None and table.array.dtype.kind == "f" and np.isfinite(table.array).all():
-        ends = np.column_stack([table.array.min(axis=0), table.array.max(axis=0)]).astype(np.float64)
+        with np.errstate(over="ignore"):
+            ends = np.column_stack([table.array.min(axis=0), table.array.max(axis=0)]).astype(np.float64)
         return Columns(names, by_name, (None,) * len(names), branches, ranges=ends)
 
     def learn(k: int) -> tuple[np.ndarray | None, Kind, bool, tuple[float, float]]:

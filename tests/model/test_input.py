@@ -239,7 +239,10 @@ def test_targets_that_do_not_fit_the_leaf(y, leaf, message):
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"tree_prior": 0.5}, "tree_prior is 0.5; give BranchingProcess, ChipmanPrior or LeafPenalty"),
+        (
+            {"tree_prior": 0.5},
+            "tree_prior is 0.5; give BranchingProcess, ChipmanPrior, LeafPenalty, LeafCountPrior or CatalanExponential",
+        ),
         ({"tree_prior": pt.ChipmanPrior}, "tree_prior is <class .*; give BranchingProcess"),
         ({"split_prior": "local"}, "split_prior is 'local'; give LocalCuts, GridCuts, DyadicCuts, FixedTree or"),
         ({"split_prior": pt.LocalCuts}, "split_prior is <class"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.checks import Seed, check_count
-from ...model.prior_inclusion import simulated_inclusion
+from ...model.plain import simulated_inclusion
 from ...tree.drawn import key_words
 from ..protocol import AnyPosterior
 from ..restriction import Restriction, restriction_of

@@ -221,7 +221,7 @@ def test_importances_do_not_saturate():
     X = np.array([[i, j] for i in range(2) for j in range(2)] * 10, dtype=float)
     leaf = pt.NormalKnownVariance(0.01, k0=1e-4)
     fitted = pt.BayesianTreeRegressor(leaf=leaf, prior="stated", random_state=0).fit(X, 10.0 * X[:, 0] + X[:, 1])
-    inclusion = fitted.posterior_.feature_inclusion()
+    inclusion = fitted.posterior_._feature_inclusion()
     assert inclusion[1] > 0.9 * inclusion[0]
     assert fitted.feature_importances_[0] > 5.0 * fitted.feature_importances_[1] > 0.0
     linear = pt.BayesianTreeRegressor(leaf=pt.NormalLinear([0]), prior="stated", random_state=0)
