@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from ..core.checks import Seed, check_count
+from ..model.plain import can_start
 from ..tree.tree import Tree
 from .convergence import diagnosis_of
 from .draws import DrawnTrees
-from .from_trees import can_start
 from .reweighting import Reweighting, reweighted
 from .trees.distances import TreeEss, tree_ess_of
 from .trees.support import SplitFrequencies, check_drawn, split_frequencies

@@ -10,11 +10,11 @@ import numpy as np
 from ..core.checks import check_type, in_words
 from ..model import TreeModel
 from ..model.obstacles import unknown_weights
+from ..model.plain import coded_tree
 from ..tree.coded import CODED_NODE, CodedTrees, from_records, number_trees, whole
 from ..tree.drawn import Course, Saved
 from ..tree.tree import Tree
 from .evidence import Tempering
-from .from_trees import coded_tree
 from .sampled import SampledPosterior
 
 Sampled = TypeVar("Sampled", bound=SampledPosterior)

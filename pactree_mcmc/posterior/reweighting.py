@@ -11,10 +11,10 @@ from ..core.checks import Seed, check_number, check_type, read_generator
 from ..core.special import logsumexp
 from ..model import TreeModel
 from ..model.obstacles import unknown_weights
+from ..model.plain import coded_tree
 from ..tree.coded import CodedTrees, from_records
 from ..tree.tree import Tree
 from .ess import ess
-from .from_trees import coded_tree
 
 if TYPE_CHECKING:
     from .chains import AnswersAboutChains

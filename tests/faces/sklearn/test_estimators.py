@@ -227,7 +227,7 @@ def test_importances_do_not_saturate():
     linear = pt.BayesianTreeRegressor(leaf=pt.NormalLinear([0]), prior="stated", random_state=0)
     with pytest.raises(AttributeError, match="not fitted"):
         linear.feature_importances_  # noqa: B018
-    inclusion = linear.fit(X, X[:, 1]).posterior_.feature_inclusion()
+    inclusion = linear.fit(X, X[:, 1]).posterior_._feature_inclusion()
     assert np.allclose(linear.feature_importances_, inclusion / inclusion.sum())
 
 
