@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..core.checks import check_type, in_words
+from ..core.checks import check_type, in_words, read_array
 from ..model import TreeModel
 from ..model.obstacles import unknown_weights
 from ..model.plain import coded_tree
@@ -133,7 +133,7 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
         raise ValueError(f"trees without feature weights are not draws: {unknown_weights(model)}.")
     for tree in trees:
         check_type("an entry of trees", tree, Tree, "a pt.Tree")
-    draws = np.arange(len(trees))[None] if tree_of_draw is None else np.asarray(tree_of_draw)
+    draws = np.arange(len(trees))[None] if tree_of_draw is None else read_array("tree_of_draw", tree_of_draw)
     if draws.ndim != 2 or draws.dtype.kind not in "iu":
         raise ValueError(f"tree_of_draw is {in_words(tree_of_draw)}; give numbers of trees, shape (chains, draws).")
     if draws.size and (draws.min() < 0 or draws.max() >= len(trees)):

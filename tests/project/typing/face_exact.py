@@ -247,7 +247,7 @@ def progressive_mixtures(frozen: pt.TreeModel) -> None:
 def local_rules_and_equation_nine() -> None:
     prior, half = pt.BranchingProcess(0.4, 2), [True, False] * 3
     new = exact.data_dependent_mixture(
-        X[:6, :1], LABELS[:6], ROWS_OF_ONE, estimation=half, tree_prior=prior, classes=[0, 1, 2]
+        X[:6, :1], LABELS[:6], ROWS_OF_ONE, estimation=half, tree_prior=prior, classes=["no", "yes"]
     )
     assert_type(new, exact.DataDependentMixture)
     assert_type(new.probability, Array)
