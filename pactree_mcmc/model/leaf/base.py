@@ -216,6 +216,9 @@ class Leaf:
 
     def scores(self, stats: np.ndarray, target: Target) -> np.ndarray:
         """Return the compiled scores (m,) of cells with ``stats`` (m, n_stats), for scores by address."""
+        if self.kind != codes.BY_ADDRESS:
+            # the first parameter of other scores is not the address of a function
+            raise NotImplementedError(f"the score of {type(self).__name__} is not called by its address.")
         out = np.zeros(len(stats))
         codes.add_addressed_scores_into(
             out, self.params(target), np.ascontiguousarray(stats, dtype=np.float64), len(out)

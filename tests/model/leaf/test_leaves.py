@@ -271,3 +271,11 @@ class TestDefaults:
         leaf = pt.NormalInverseGamma()
         resolved(self.Y, leaf)
         assert leaf.m0 is None
+
+
+def test_a_score_without_address_is_not_called_by_one():
+    """The density of one row is not defined if leaves share the variance; a call by address would end the process."""
+    leaf = pt.NormalSharedVariance(m0=0.0, k0=1.0, a0=2.0, b0=1.0)
+    model = pt.TreeModel([[0.0], [1.0], [2.0]], [0.5, 1.0, 1.5], leaf=leaf)
+    with pytest.raises(NotImplementedError, match="NormalSharedVariance"):
+        model.leaf.log_density(np.ones((1, 3)), np.zeros(1), model.target)
