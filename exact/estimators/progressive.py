@@ -131,4 +131,5 @@ class ProgressiveMixtureClassifier(ExactClassifier):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return predictive probabilities (n, K) of the classes; columns follow ``classes_``."""
-        return self.mixture_.predict_proba(self._read_new(X))
+        rows = self._read_new(X)
+        return self.mixture_.predict_proba(rows)

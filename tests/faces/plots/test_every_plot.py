@@ -69,7 +69,7 @@ def test_every_kind_is_drawn_on_the_axes_of_the_caller(name, kind):
         return
     else:
         if name == "plot_shap" and kind == "linear leaves":
-            with pytest.raises(ValueError, match="no one value"):
+            with pytest.raises(ValueError, match="does not predict one value"):
                 draw(name, KINDS[kind](), ax=ax)
             return
         assert draw(name, KINDS[kind](), ax=ax) is ax
