@@ -198,9 +198,12 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
     def _prior_inclusion(self, draws: int, rng: Seed) -> np.ndarray:
         if type(self) is not ExactPosterior:
             return super()._prior_inclusion(draws, rng)
-        graph = self.graph
-        prior = with_terms(graph, log_stop=graph.log_stop - by_slot(graph, graph.score))
-        return ExactPosterior(self.model, prior)._feature_inclusion()
+        return ExactPosterior(self.model, self.prior_graph)._feature_inclusion()
+
+    @property
+    def prior_graph(self) -> CellGraph:
+        """The graph with scores of zero: its sum is the mass of the prior."""
+        return with_terms(self.graph, log_stop=self.graph.log_stop - by_slot(self.graph, self.graph.score))
 
     def expected_splits(self) -> np.ndarray:
         """Return the mean number (p,) of splits of a tree on each feature; one pass from the root down."""
@@ -320,9 +323,8 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         its mass, the same sum with zero scores, which is not one under LeafPenalty, nor under a conditioned process if
         cells may have no admissible split.
         """
-        graph = self.graph
-        log_mass = answers.log_sum(with_terms(graph, log_stop=graph.log_stop - by_slot(graph, graph.score)))
-        gain, log_ratio = float(self.cell_probabilities().leaf @ graph.score), float(self.log_inside[0] - log_mass)
+        log_mass = answers.log_sum(self.prior_graph)
+        gain, log_ratio = float(self.cell_probabilities().leaf @ self.graph.score), float(self.log_inside[0] - log_mass)
         return as_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
 
     def split_probabilities(self) -> np.ndarray:

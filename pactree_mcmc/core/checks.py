@@ -104,6 +104,12 @@ def refuse_endless(name: str, value: Any) -> None:
         raise ValueError(f"{name} is {in_words(value)}, which is too long; give at most {MOST} numbers.")
 
 
+def central_fractions(coverage: Any) -> tuple[float, float]:
+    """Return the probabilities below the two ends of a central interval, or raise an error if there is none."""
+    coverage = check_number("coverage", coverage, "a probability 0 < coverage < 1", 1e-15, 1.0 - 1e-15)
+    return (1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0
+
+
 def read_array(name: str, value: Any) -> np.ndarray:
     """Return an argument as an array, of any dtype.
 

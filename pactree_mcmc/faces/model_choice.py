@@ -211,9 +211,7 @@ def _exact_evidence(post: Any) -> float:
     """Return the log evidence under the prior divided by its mass, which is not one under `LeafPenalty`."""
     import exact
 
-    graph = post.graph
-    prior = exact.with_terms(graph, log_stop=graph.log_stop - exact.by_slot(graph, graph.score))
-    return float(post.log_inside[0] - exact.log_sum(prior))
+    return float(post.log_inside[0] - exact.log_sum(post.prior_graph))
 
 
 def _predictions(post: Posterior, X: Any) -> dict[str, float]:

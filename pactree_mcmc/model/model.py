@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ..core.checks import check_flag, in_words, read_numbers, refuse_other_rows
+from ..core.checks import check_flag, in_words, refuse_other_rows
 from ..core.names import suggest_names
 from ..files.encoding import kept
 from ..files.store import AnyPath, write_parts
@@ -28,7 +28,7 @@ from .leaf.target import Target
 from .leaf_count_prior import CatalanExponential, LeafCountPrior
 from .not_finite import not_finite
 from .obstacles import obstacle_to_certificate
-from .plain import Visit, visits
+from .plain import Visit, read_feature_weights, visits
 from .split_prior.base import SplitPrior, SplitRule
 from .split_prior.custom_splits import BoundSplits
 from .split_prior.geometry import has_empty_sides, parts_box, told
@@ -398,7 +398,7 @@ class TreeModel:
         -----
         Plain NumPy, independent of both engines; O(n p) per level of the tree.
         """
-        total, weights = self.prior_tables.log_constant, self._read_feature_weights(tree, feature_weights)
+        total, weights = self.prior_tables.log_constant, read_feature_weights(self, tree, feature_weights)
         by_leaves = self.prior_tables.by_leaves
         if len(by_leaves):
             total += by_leaves[tree.n_leaves] if tree.n_leaves < len(by_leaves) else -math.inf
@@ -413,25 +413,6 @@ class TreeModel:
             if total == -math.inf:
                 return total
         return float(total)
-
-    def _read_feature_weights(self, tree: Tree, feature_weights: Any) -> np.ndarray | None:
-        """Check feature weights (p,) and return them; None if the split prior does not draw them."""
-        drawn = self.split_prior.drawn_weights
-        if feature_weights is None:
-            if drawn is not None and np.any(tree.feature != LEAF):
-                raise ValueError(
-                    f"the prior of a tree depends on the feature weights, which are unknown under {drawn}; give "
-                    "feature_weights=, such as those of a draw."
-                )
-            return None
-        if drawn is None:
-            raise ValueError(f"{self.split_prior!r} has its feature weights; leave feature_weights out.")
-        weight = read_numbers("feature_weights", feature_weights)
-        if weight.shape != (self.n_features,):
-            raise ValueError(f"feature_weights has shape {weight.shape}; give shape ({self.n_features},).")
-        if not np.isfinite(weight).all() or np.any(weight < 0.0) or not weight.any():
-            raise ValueError(f"feature_weights={in_words(weight.tolist())}; give finite weights >= 0, not all 0.")
-        return weight
 
     def log_score(self, tree: Tree) -> float:
         """Return the score of ``tree`` in nats, for most leaf models the sum of its leaf scores.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import Seed, is_integer, read_generator
+from ..core.checks import Seed, in_words, is_integer, read_generator, read_numbers
 from ..core.special import gammaln
 from ..table.coding import Scale
 from ..tree.arrays import LEAF
@@ -128,6 +128,26 @@ def _in_data_units(
     here, scale = (np.array([cut]), np.array([upper])), model.scales[k]
     low, high = scale.between(*here)[0].tolist()
     return float(scale.threshold(*here)[0]), -1, (low, high)
+
+
+def read_feature_weights(model: TreeModel, tree: Tree, feature_weights: Any) -> np.ndarray | None:
+    """Check feature weights (p,) and return them; None if the split prior does not draw them."""
+    drawn = model.split_prior.drawn_weights
+    if feature_weights is None:
+        if drawn is not None and np.any(tree.feature != LEAF):
+            raise ValueError(
+                f"the prior of a tree depends on the feature weights, which are unknown under {drawn}; give "
+                "feature_weights=, such as those of a draw."
+            )
+        return None
+    if drawn is None:
+        raise ValueError(f"{model.split_prior!r} has its feature weights; leave feature_weights out.")
+    weight = read_numbers("feature_weights", feature_weights)
+    if weight.shape != (model.n_features,):
+        raise ValueError(f"feature_weights has shape {weight.shape}; give shape ({model.n_features},).")
+    if not np.isfinite(weight).all() or np.any(weight < 0.0) or not weight.any():
+        raise ValueError(f"feature_weights={in_words(weight.tolist())}; give finite weights >= 0, not all 0.")
+    return weight
 
 
 def draw_prior(model: TreeModel, rng: np.random.Generator) -> Grown | None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..core.checks import check_number, in_words
-from ..tree.arrays import LEAF
+from ..tree.arrays import LEAF, walk
 from .draws import has_values_by_leaf, refuse_by_row
 from .ess import rhat_and_ess
 
 if TYPE_CHECKING:
     from .draws import DrawnTrees
     from .sampled import SampledPosterior
+
+    Region = tuple[np.ndarray, ...]
 
 ROUNDING = 1e-12
 """Relative difference of two leaf values up to which they count as equal."""
@@ -151,18 +153,13 @@ def read_groups(post: DrawnTrees, interactions: Any) -> list[int] | None:
 
 def has_allowed_paths(post: DrawnTrees, t: int, groups: list[int]) -> bool:
     """Return True if the features on each path of tree ``t`` have a group in common."""
-    trees, base = post.distinct_trees, int(post.distinct_trees.offset[t])
-    todo = [(base, -1)]
-    while todo:
-        node, common = todo.pop()
-        k = int(trees.feature[node])
-        if k == LEAF:
-            continue
-        common &= groups[k]
-        if not common:
-            return False
-        todo += [(node + 1, common), (base + int(trees.right[node]), common)]
-    return True
+    feature = post.distinct_trees.feature
+
+    def below(node: int, common: int, left: int, right: int) -> list[tuple[int, int]]:
+        common &= groups[int(feature[node])]
+        return [(left, common), (right, common)]
+
+    return all(common for _, _, common in walk(post.distinct_trees, t, -1, below))
 
 
 def is_monotone(post: DrawnTrees, t: int, signs: dict[int, int]) -> bool:
@@ -196,16 +193,10 @@ def regions_of(post: DrawnTrees, t: int, features: np.ndarray) -> LeafRegions:
     lacks, labels = np.isin(features, columns.twins), [columns.categories[k] for k in features]
     every = np.array([-1 if known is None else (1 << len(known)) - 1 for known in labels], dtype=np.int64)
     root = (np.full(f, -np.inf), np.full(f, np.inf), np.ones(f, dtype=bool), lacks, every)
-    todo: list[tuple[int, tuple[np.ndarray, ...]]] = [(base, root)]
-    found: list[tuple[Any, ...]] = []
-    while todo:
-        node, region = todo.pop()
-        k = int(trees.feature[node])
-        if k == LEAF:
-            found.append((node - base, *region))
-            continue
-        j, cut, mask = place[k], trees.threshold[node], int(trees.categories[node])
-        for is_left, child in ((True, node + 1), (False, base + int(trees.right[node]))):
+
+    def below(node: int, region: Region, left: int, right: int) -> Iterator[tuple[int, Region]]:
+        j, cut, mask = place[int(trees.feature[node])], trees.threshold[node], int(trees.categories[node])
+        for is_left, child in ((True, left), (False, right)):
             low, high, known, missing, categories = (column.copy() for column in region)
             takes_missing = bool(trees.default_left[node]) == is_left
             if mask >= 0:
@@ -218,7 +209,9 @@ def regions_of(post: DrawnTrees, t: int, features: np.ndarray) -> LeafRegions:
                     high[j] = min(high[j], cut)
                 else:
                     low[j] = max(low[j], cut)
-            todo.append((child, (low, high, known, missing, categories)))
+            yield child, (low, high, known, missing, categories)
+
+    found = [(node - base, *region) for node, k, region in walk(trees, t, root, below) if k == LEAF]
     return LeafRegions(*(np.array(column) for column in zip(*found, strict=True)))
 
 

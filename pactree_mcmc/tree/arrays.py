@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,6 +53,25 @@ def find_disorder(feature: np.ndarray, left: np.ndarray, right: np.ndarray) -> t
             expected[n], expected[n + 1] = right[i], left[i]
             n += 2
     return (MISSING, expected[n - 1]) if n > 0 else (IN_ORDER, 0)
+
+
+def walk(
+    trees: TreeArrays, t: int, state: Any, below: Callable[[int, Any, int, int], Iterable[tuple[int, Any]]]
+) -> Iterator[tuple[int, int, Any]]:
+    """Yield the nodes of tree ``t`` in preorder: node, counted over all trees, feature and state.
+
+    ``state`` is that of the root. ``below(node, state, left, right)`` returns the children of an internal node with
+    their states, in the order in which they are visited.
+    """
+    base, end = trees.offset[t : t + 2].tolist()
+    feature, right = trees.feature[base:end].tolist(), trees.right[base:end].tolist()
+    todo = [(base, state)]
+    while todo:
+        node, state = todo.pop()
+        k = feature[node - base]
+        yield node, k, state
+        if k != LEAF:
+            todo += reversed(list(below(node, state, node + 1, base + right[node - base])))
 
 
 @jit

@@ -186,7 +186,7 @@ def test_an_exact_posterior_has_them_of_its_draws():
 def test_what_cannot_be_asked_is_refused():
     X, model = problem()
     post = pt.posterior_from_trees(model, TREES)
-    with pytest.raises(ValueError, match=r"coverage=.*between 0 and 1"):
+    with pytest.raises(ValueError, match=r"coverage=.*0 < coverage < 1"):
         post.shap(X, 1.5)
     empty = pt.posterior_from_trees(model, TREES, np.zeros((1, 0), dtype=int))
     for ask in (empty.shap, empty.shap_by_draw):

@@ -6,6 +6,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
+from pactree_mcmc.model import added_rows
 
 N, OLD = 40, 30
 RNG = np.random.default_rng(2)
@@ -99,12 +100,17 @@ def test_chains_start_at_the_trees_at_hand():
 
 
 @pytest.mark.planted
-def test_rows_that_are_lost_are_noticed():
-    """Planted: the evidence of the model without the last new row is another one."""
-    y, parts = CHOICES["classes"]
-    old = model_of(slice(OLD), y, **parts)
-    lost = exact.solve(old.with_rows(FRAME[OLD:-1], y[OLD:-1])).log_evidence
-    assert abs(lost - exact.solve(model_of(slice(None), y, **parts)).log_evidence) > 0.1
+def test_codes_of_new_rows_in_another_order_are_noticed(monkeypatch):
+    """Planted: the codes of the new rows are joined in reverse order, so that they belong to the y of other rows."""
+    join = added_rows._joined_codes
+
+    def reversed_codes(*arguments):
+        scale, old, new = join(*arguments)
+        return scale, old, new[::-1]
+
+    monkeypatch.setattr(added_rows, "_joined_codes", reversed_codes)
+    with pytest.raises(AssertionError):
+        test_a_model_with_rows_added_is_the_model_of_all_rows("classes")
 
 
 def test_rows_that_do_not_fit_are_refused():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.checks import Seed, check_count, check_number, read_generator
+from ...core.checks import Seed, central_fractions, check_count, read_generator
 from ...posterior.base import Posterior
 from ...posterior.rows.attributions import Attributions, attributions_of
 from ...posterior.rows.credible import draw_predictions, spaced_draws
@@ -104,9 +104,7 @@ def plot_partial_dependence(
     check_count("n_trees", n_trees, 1)
     if check_count("individual", individual, 0) and is_pair:
         raise ValueError(f"individual={individual} is given, but curves are of one feature; leave it out.")
-    coverage = check_number("coverage", coverage, "a number in (0, 1)", 0.0, 1.0)
-    if coverage in (0.0, 1.0):
-        raise ValueError(f"coverage={coverage} is out of range; give a number in (0, 1).")
+    fractions = central_fractions(coverage)
     rows = style.rows_to_average(model, X, DEPENDENCE_ROWS)
     ax = style.axes_or_new(ax, 5.4 if is_pair else 5.0, 4.2 if is_pair else 3.4)
     if style.has_no_draws(posterior):
@@ -127,7 +125,7 @@ def plot_partial_dependence(
     at[:, pair[0]] = np.repeat(axis.middles, len(rows))
     by_row = posterior._values(at)[:, column].reshape(-1, len(rows))
     drawn = draw_predictions(post, numbers, at, rng, slice(column, column + 1)).reshape(n_trees, -1, len(rows))
-    low, high = np.quantile(drawn.mean(axis=2), [(1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0], axis=0)
+    low, high = np.quantile(drawn.mean(axis=2), fractions, axis=0)
     curves = by_row[:, style.evenly_spaced(len(rows), individual)]
     _draw_curves(ax, axis, by_row.mean(axis=1), low, high, curves)
     if axis.labels is None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ...core.checks import Seed, check_count, check_number, read_generator
+from ...core.checks import Seed, central_fractions, check_count, read_generator
 from ...core.compile.jit import jit
 from ...tree.arrays import LEAF, TreeArrays, node_depths, number_goes_left
 from ..draws import refuse_by_row
@@ -74,8 +74,7 @@ class Attributions(NamedTuple):
 
 def attributions_of(posterior: AnyPosterior, X: np.ndarray, coverage: float, draws: int, rng: Seed) -> Attributions:
     """Return Shapley values for rows of numbers; see `Posterior.shap`."""
-    coverage = check_number("coverage", coverage, "a number between 0 and 1", 0.0, 1.0)
-    ends, n = [0.5 - coverage / 2.0, 0.5 + coverage / 2.0], len(X)
+    ends, n, coverage = central_fractions(coverage), len(X), float(coverage)
     post, drawn = drawn_trees(posterior, draws, rng)
     distinct = Valued(post.distinct_trees, post.node_values, fractions_of_rows(post))
     (p, d), n_trees = (post.model.n_features, drawn.value.shape[1]), len(drawn.trees.offset) - 1
@@ -91,7 +90,9 @@ def attributions_of(posterior: AnyPosterior, X: np.ndarray, coverage: float, dra
     base_lower, base_upper = np.quantile(drawn.means(), ends, axis=0)
     size_lower, size_upper = np.quantile(size, ends, axis=0)
     base, importance = post.weight_of_tree @ distinct.means(), size.mean(axis=0)
-    return Attributions(mean, lower, upper, base, base_lower, base_upper, importance, size_lower, size_upper, coverage)
+    return Attributions(
+        mean, lower, upper, base, base_lower, base_upper, importance, size_lower, size_upper, float(coverage)
+    )
 
 
 def importance_of(posterior: AnyPosterior, X: np.ndarray, draws: int, rng: Seed) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ...core.checks import Seed, check_count, check_number, read_generator
+from ...core.checks import Seed, central_fractions, check_count, read_generator
 from ...model.leaf.distributions import Mixture
 from ...tree.arrays import LEAF, TreeArrays, leaf_values
 from .predictive import MixtureOverTrees, refuse_loss
@@ -28,12 +28,12 @@ DRAWS = 2000
 
 def credible_interval(post: AnyPosterior, X: np.ndarray, coverage: float) -> np.ndarray:
     """Return the ends (n, 2) or (n, d, 2) of intervals at rows of numbers; see `Posterior.credible_interval`."""
-    coverage = check_number("coverage", coverage, "a probability 0 < coverage < 1", 1e-15, 1.0 - 1e-15)
+    fractions = central_fractions(coverage)
     refuse_no_expectation(post.model)
     leaf = post.model.leaf
     if not leaf.has_closed_expectation:
         drawn = draw_expectations(post, X, DRAWS, 0)
-        return np.moveaxis(np.quantile(drawn, [0.5 - coverage / 2.0, 0.5 + coverage / 2.0], axis=0), 0, -1)
+        return np.moveaxis(np.quantile(drawn, fractions, axis=0), 0, -1)
     outputs = leaf.expectation(post._stats_by_place, post._tree_of_place, post.model.target)
     ends = np.stack([MixtureOverTrees(post, output).interval(X, coverage) for output in outputs], axis=1)
     return ends[:, 0] if len(outputs) == 1 and post.model.classes_ is None else ends
@@ -47,8 +47,7 @@ def credible_interval_of_nodes(post: DrawnTrees, nodes: np.ndarray, weight: np.n
     m, n = nodes.shape
     outputs = post.model.leaf.expectation(post.node_stats, post._tree_of_place, post.model.target)
     mix = Mixture(nodes.T.ravel(), np.tile(weight, n), np.arange(n + 1) * m)
-    fractions = (0.5 - coverage / 2.0, 0.5 + coverage / 2.0)
-    ends = [[mix.quantile(output.take(mix.place), q) for q in fractions] for output in outputs]
+    ends = [[mix.quantile(output.take(mix.place), q) for q in central_fractions(coverage)] for output in outputs]
     return np.array(ends).transpose(2, 0, 1)
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...core.checks import check_count, check_number, read_generator
-from ...tree.arrays import LEAF, leaf_values
+from ...core.checks import central_fractions, check_count, check_number, read_generator
+from ...tree.arrays import LEAF, leaf_values, walk
 from ..draws import has_values_by_leaf
 from ..trees.cells import training_points
 from .credible import draw_values, spaced_draws
@@ -41,7 +41,7 @@ def interactions_of(
 
     min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
     most = check_count("most", most)
-    coverage = check_number("coverage", coverage, "a probability 0 < coverage < 1", 1e-15, 1.0 - 1e-15)
+    fractions = central_fractions(coverage)
     rng = read_generator(rng)
     post = posterior._draws_that_predict(draws, rng)
     probability = pair_probabilities(post)
@@ -57,28 +57,24 @@ def interactions_of(
     }
     if has_values_by_leaf(post.model):
         strength, h = _strengths(post, pairs, rng)
-        ends = np.quantile(strength, [0.5 - coverage / 2.0, 0.5 + coverage / 2.0], axis=1)
+        ends = np.quantile(strength, fractions, axis=1)
         table |= {"strength": strength.mean(axis=1), "lower": ends[0], "upper": ends[1], "H": h.mean(axis=1)}
     return pd.DataFrame(table)
 
 
 def pair_probabilities(post: DrawnTrees) -> np.ndarray:
     """Return the probability (p, p) that a tree splits on one of two features below the other; 0 on the diagonal."""
-    trees, weight = post.distinct_trees, post.weight_of_tree
-    feature, right = trees.feature.tolist(), trees.right.tolist()
-    out = np.zeros((post.model.n_features, post.model.n_features))
-    for t, base in enumerate(trees.offset[:-1].tolist()):
-        pairs: set[tuple[int, int]] = set()
-        todo: list[tuple[int, frozenset[int]]] = [(base, frozenset())]
-        while todo:
-            node, above = todo.pop()
-            k = feature[node]
-            if k == LEAF:
-                continue
-            pairs.update((min(j, k), max(j, k)) for j in above if j != k)
-            todo += [(node + 1, above | {k}), (base + right[node], above | {k})]
+    feature, out = post.distinct_trees.feature.tolist(), np.zeros((post.model.n_features, post.model.n_features))
+
+    def below(node: int, above: frozenset[int], left: int, right: int) -> list[tuple[int, frozenset[int]]]:
+        reached = above | {feature[node]}
+        return [(left, reached), (right, reached)]
+
+    for t, weight in enumerate(post.weight_of_tree.tolist()):
+        visited = walk(post.distinct_trees, t, frozenset(), below)
+        pairs = {frozenset((j, k)) for _, k, above in visited if k != LEAF for j in above if j != k}
         for j, k in pairs:
-            out[j, k] += weight[t]
+            out[j, k] += weight
     return np.minimum(out + out.T, 1.0)
 
 

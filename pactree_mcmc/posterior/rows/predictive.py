@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ...core.checks import Seed, check_count, check_number, read_generator, read_numbers
+from ...core.checks import Seed, central_fractions, check_count, read_generator, read_numbers
 from ...model.leaf.distributions import Mixture
 from ...tree.arrays import LEAF
 
@@ -90,8 +90,7 @@ class MixtureOverTrees:
 
     def interval(self, X: np.ndarray, coverage: Any) -> np.ndarray:
         """Return the ends (n, 2) of the central interval."""
-        coverage = check_number("coverage", coverage, "a probability 0 < coverage < 1", 1e-15, 1.0 - 1e-15)
-        return self.quantiles(X, [(1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0])
+        return self.quantiles(X, central_fractions(coverage))
 
     def cdf(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the probability (n,) that a new y at each row of X is at most ``y`` (n,)."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...core.checks import check_count, check_number, is_integer, read_numbers, refuse_other_rows
+from ...core.checks import central_fractions, check_count, is_integer, read_numbers, refuse_other_rows
 from ...model.data import read_y
 from ...model.leaf.survival import SurvivalLeaf
 from ...table.words import figure
@@ -147,7 +147,7 @@ def kaplan_meier(time: np.ndarray, event: np.ndarray, coverage: float) -> Kaplan
     with np.errstate(divide="ignore", invalid="ignore"):
         survival = np.cumprod(1.0 - deaths / at_risk)
         error = np.sqrt(np.cumsum(deaths / (at_risk * (at_risk - deaths)))) / np.log(survival)
-        reach = NormalDist().inv_cdf(0.5 + coverage / 2.0) * error
+        reach = NormalDist().inv_cdf(central_fractions(coverage)[1]) * error
         lower, upper = (survival ** np.exp(sign * reach) for sign in (-1.0, 1.0))
     inside = (survival > 0.0) & (survival < 1.0)
     return KaplanMeier(at, survival, np.where(inside, lower, np.nan), np.where(inside, upper, np.nan))
@@ -192,7 +192,7 @@ def survival_calibration_of(
             "the model has exposures, and survival functions are for exposure 1; a comparison with rows of other "
             "exposures would be wrong."
         )
-    coverage = check_number("coverage", coverage, "a probability 0 < coverage < 1", 1e-15, 1.0 - 1e-15)
+    central_fractions(coverage)
     if not isinstance(groups, Tree):
         if not is_integer(groups):
             raise TypeError(
@@ -219,7 +219,7 @@ def survival_calibration_of(
     shape, rate = leaf._posterior(post._stats_by_place)
     hazard = post._averages(numbers, (shape / rate)[:, None])[:, 0] * time**leaf.k
     events = np.bincount(group, hazard, n)
-    return SurvivalCalibration(names, group, time, event, times, grid, expected, events, coverage)
+    return SurvivalCalibration(names, group, time, event, times, grid, expected, events, float(coverage))
 
 
 def _mean_survival(post: AnyPosterior, numbers: np.ndarray, times: np.ndarray) -> np.ndarray:

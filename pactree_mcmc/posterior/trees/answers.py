@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from ...core.checks import Seed, check_count
 from ...model.plain import simulated_inclusion
 from ...tree.drawn import key_words
 from ..protocol import AnyPosterior
-from ..restriction import Restriction, restriction_of
 from .consensus import ConsensusTree, Representatives, consensus_of, representatives_of
 from .credible_set import CredibleSet, check_mass, credible_set_of
 from .modes import Modes, modes_of
@@ -348,74 +347,6 @@ class AnswersAboutTrees(AnyPosterior):
         'shape'
         """
         return representatives_of(self, draws, rng)
-
-    def restrict(
-        self,
-        monotone: Any = None,
-        interactions: Any = None,
-        *,
-        min_ess: float = 100.0,
-        draws: int = 4000,
-        rng: Seed = 0,
-    ) -> Restriction:
-        """Return the posterior given a constraint on the trees: monotone predictions, or features that interact.
-
-        Parameters
-        ----------
-        monotone : dict of column to 1 or -1, optional
-            Names or indices of columns of numbers in which the predictions of a tree increase (1) or decrease (-1): the
-            posterior mean of y in a leaf, or the probability of the second class, never changes in the other direction
-            if the column increases and all others stay. For one output, or two classes.
-        interactions : list of lists of columns, optional
-            Groups of columns that may be split on together: the features on each path from the root to a leaf are all
-            in one of the groups. A column may be in several groups. All columns in no group
-            are one more group.
-        min_ess : float, default 100
-            Smallest effective number of draws that may remain, >= 1.
-        draws : int, default 4000
-            Number of trees drawn from a posterior that does not consist of draws.
-        rng : int, SeedSequence, Generator or None, default 0
-            Source of randomness for those draws.
-
-        Returns
-        -------
-        Restriction
-            ``.posterior`` has the draws that satisfy the constraint, as one chain, with all methods of draws;
-            ``.probability`` is the posterior probability of the constraint.
-
-        Raises
-        ------
-        ValueError
-            If an argument is not as described, no constraint is given, there are no draws, fewer than ``min_ess``
-            effective draws satisfy the constraint, or the trees are those of a progressive mixture.
-
-        Notes
-        -----
-        The draws that satisfy a constraint are draws of the posterior under the prior restricted to such trees. So the
-        result is exact up to Monte-Carlo error, and needs no other prior; the probability says how much the data and
-        the prior favour the constraint. The effective number is the number of draws kept, times the smaller of the
-        efficiencies of all draws for the constraint and for the log posterior. Convergence is judged by the posterior
-        of all draws; the log priors of the result are those without the constraint. Missing values of a column have no
-        order, and are not constrained. O(leaves² times the features of a tree) a distinct tree.
-
-        Examples
-        --------
-        >>> import exact, numpy as np, pactree_mcmc as pt
-        >>> x = np.arange(30.0)
-        >>> truth = exact.solve(pt.TreeModel(x[:, None], (x > 14) | (x % 6 == 1)))
-        >>> found = truth.restrict(monotone={"x0": 1})
-        >>> bool(0.0 < found.probability < 1.0)
-        True
-        >>> bool(np.all(np.diff(found.posterior.predict_proba(x[:, None])[:, 1]) >= 0.0))
-        True
-        """
-        if not self.sees_all_rows:
-            raise ValueError(
-                f"the trees of a {type(self).__name__} are of many stages, and have no common posterior to restrict; "
-                "use exact.solve or sample."
-            )
-        post = self._draws_that_predict(draws, rng)
-        return restriction_of(post, monotone, interactions, min_ess, independent=post is not self)
 
     def modes(self, distance: str = "cells", *, most: int = 8, draws: int = 1000, rng: Seed = 0) -> Modes:
         """Return clusters of the trees: their probability, in all and by chain, a typical tree, and how they differ.

@@ -10,12 +10,11 @@ disjoint there.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...tree.arrays import LEAF
+from ...tree.arrays import walk
 
 if TYPE_CHECKING:
     from ..draws import DrawnTrees
@@ -66,26 +65,24 @@ def join_cells(post: DrawnTrees, probability: np.ndarray, least: float) -> Group
 def _number_signatures(post: DrawnTrees) -> np.ndarray:
     """Return the number of the signature of each node, (n_nodes,) int64; that of all rows is 0."""
     trees, columns = post.distinct_trees, post.model.columns
-    feature, right, categories = trees.feature.tolist(), trees.right.tolist(), trees.categories.tolist()
-    threshold = trees.threshold.tolist()
+    feature, categories, is_missing = trees.feature.tolist(), trees.categories.tolist(), np.isnan(trees.threshold)
     every = {k: (1 << len(labels)) - 1 for k, labels in enumerate(columns.categories) if labels is not None}
+
+    def below(node: int, sides: dict[int, Any], left: int, right: int) -> list[tuple[int, dict[int, Any]]]:
+        k = feature[node]
+        if categories[node] >= 0:
+            remaining = sides.get(k, every[k])
+            low, high = remaining & categories[node], remaining & ~categories[node]
+        else:
+            names = ("known", "missing") if is_missing[node] else ("<=", ">")
+            low, high = ((*sides.get(k, ()), name) for name in names)
+        return [(left, sides | {k: low}), (right, sides | {k: high})]
+
     seen: dict[tuple, int] = {(): 0}
     number = np.zeros(len(feature), dtype=np.int64)
-    for base in trees.offset[:-1].tolist():
-        todo: list[tuple[int, dict[int, Any]]] = [(base, {})]
-        while todo:
-            node, sides = todo.pop()
+    for t in range(post.n_distinct_trees):
+        for node, _, sides in walk(trees, t, {}, below):
             number[node] = seen.setdefault(tuple(sorted(sides.items())), len(seen))
-            k = feature[node]
-            if k == LEAF:
-                continue
-            if categories[node] >= 0:
-                remaining = sides.get(k, every[k])
-                left, rest = remaining & categories[node], remaining & ~categories[node]
-            else:
-                low, high = ("known", "missing") if math.isnan(threshold[node]) else ("<=", ">")
-                left, rest = (*sides.get(k, ()), low), (*sides.get(k, ()), high)
-            todo += [(node + 1, sides | {k: left}), (base + right[node], sides | {k: rest})]
     return number
 
 
@@ -96,25 +93,20 @@ def ancestors_of_groups(post: DrawnTrees, of_node: np.ndarray, chosen: np.ndarra
     """
     place = np.full(int(of_node.max()) + 2, -1)
     place[chosen] = np.arange(len(chosen))
-    at = place[of_node]
-    feature, right, weight = (
-        post.distinct_trees.feature.tolist(),
-        post.distinct_trees.right.tolist(),
-        post.weight_of_tree,
-    )
+    at, weight = place[of_node].tolist(), post.weight_of_tree
     above, both = np.zeros((len(chosen), len(chosen))), np.zeros((len(chosen), len(chosen)))
-    for t, base in enumerate(post.distinct_trees.offset[:-1].tolist()):
+
+    def below(node: int, ancestors: frozenset[int], left: int, right: int) -> list[tuple[int, frozenset[int]]]:
+        reached = ancestors if at[node] < 0 else ancestors | {at[node]}
+        return [(left, reached), (right, reached)]
+
+    for t in range(post.n_distinct_trees):
         present: set[int] = set()
-        todo: list[tuple[int, frozenset[int]]] = [(base, frozenset())]
-        while todo:
-            node, ancestors = todo.pop()
-            i = int(at[node])
+        for node, _, ancestors in walk(post.distinct_trees, t, frozenset(), below):
+            i = at[node]
             if i >= 0 and i not in ancestors:
                 present.add(i)
                 above[i, list(ancestors)] += weight[t]
-                ancestors = ancestors | {i}
-            if feature[node] != LEAF:
-                todo += [(node + 1, ancestors), (base + right[node], ancestors)]
         some = list(present)
         both[np.ix_(some, some)] += weight[t]
     return above > both / 2.0

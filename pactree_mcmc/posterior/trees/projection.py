@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...core.checks import check_count, check_number
+from ...core.checks import central_fractions, check_count
 from ...model.split_prior.base import LOCAL, LOCAL_TRIVIAL
 from ...tree.arrays import LEAF
 from ...tree.coded import CODED_NODE, from_records, weight_of_nodes
@@ -75,9 +75,9 @@ class Projection(NamedTuple):
         """
         import pandas as pd
 
-        coverage = check_number("coverage", coverage, "a number between 0 and 1", 0.0, 1.0)
+        fractions = central_fractions(coverage)
         flat = self.leaf_draws.reshape(-1, *self.leaf_draws.shape[2:])
-        lower, upper = np.quantile(flat, [0.5 - coverage / 2.0, 0.5 + coverage / 2.0], axis=0)
+        lower, upper = np.quantile(flat, fractions, axis=0)
         assert self.tree.value is not None
         assert self.tree.rows is not None
         n, d = lower.shape

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ...core.checks import check_count, check_number
+from ...core.checks import central_fractions, check_count
 from ...core.names import short_repr
 from ...table.columns import Columns
 from ...table.words import figure, figures, value_text
-from ...tree.arrays import LEAF
+from ...tree.arrays import LEAF, walk
 from ...tree.words import one_of
 from ..rows.credible import credible_interval_of_nodes, output_names
 
@@ -127,7 +128,7 @@ class ShapeNumbers(NamedTuple):
 def shapes_of(post: DrawnTrees, most: int, coverage: float) -> Shapes:
     """Return the shapes of the trees drawn; see `Posterior.shapes`."""
     most = check_count("most", most)
-    coverage = check_number("coverage", coverage, "a probability 0 < coverage < 1", 1e-15, 1.0 - 1e-15)
+    central_fractions(coverage)
     numbers = number_shapes(post)
     probability = np.bincount(numbers.of_tree, weights=post.weight_of_tree)
     order = np.argsort(-probability, kind="stable")[:most]
@@ -139,7 +140,7 @@ def shapes_of(post: DrawnTrees, most: int, coverage: float) -> Shapes:
         trees = np.flatnonzero((numbers.of_tree == number) & (post.weight_of_tree > 0.0))
         by_chain = (of_draw == i).mean(axis=1)
         shapes.append(_shape(post, numbers, trees, float(probability[number]), by_chain, coverage))
-    return Shapes(shapes, of_draw, int((probability > 0.0).sum()), coverage)
+    return Shapes(shapes, of_draw, int((probability > 0.0).sum()), float(coverage))
 
 
 def number_shapes(post: DrawnTrees) -> ShapeNumbers:
@@ -149,31 +150,28 @@ def number_shapes(post: DrawnTrees) -> ShapeNumbers:
     that a split with its sides exchanged has the same shape.
     """
     trees, columns = post.distinct_trees, post.model.columns
-    feature, right, categories = trees.feature.tolist(), trees.right.tolist(), trees.categories.tolist()
-    is_missing = (np.isnan(trees.threshold) & (trees.categories < 0)).tolist()
+    feature, categories = trees.feature.tolist(), trees.categories.tolist()
+    splits_missing = (np.isnan(trees.threshold) & (trees.categories < 0) & (trees.feature != LEAF)).tolist()
     every = {k: (1 << len(labels)) - 1 for k, labels in enumerate(columns.categories) if labels is not None}
+    left_categories: dict[int, int] = {}
+
+    def below(node: int, admitted: dict[int, int], left: int, right: int) -> list[tuple[int, dict[int, int]]]:
+        k = feature[node]
+        if categories[node] < 0:
+            return [(left, admitted), (right, admitted)]
+        sides = [(left, admitted[k] & categories[node]), (right, admitted[k] & ~categories[node])]
+        # the lowest bit of a side is its first category; a side without any comes last
+        sides.sort(key=lambda side: side[1] & -side[1] or math.inf)
+        left_categories[node] = sides[0][1]
+        return [(child, admitted | {k: bits}) for child, bits in sides]
+
     seen: dict[tuple, int] = {}
-    number, nodes, left_categories = [], [], {}
-    for base in trees.offset[:-1].tolist():
-        key, order = [], []
-        todo: list[tuple[int, dict[int, int]]] = [(base, every)]
-        while todo:
-            node, admitted = todo.pop()
-            k = feature[node]
-            key.append((k, k != LEAF and is_missing[node]))
-            order.append(node)
-            if k == LEAF:
-                continue
-            yes, no = (node + 1, admitted), (base + right[node], admitted)
-            if categories[node] >= 0:
-                left, rest = admitted[k] & categories[node], admitted[k] & ~categories[node]
-                yes, no = (yes[0], admitted | {k: left}), (no[0], admitted | {k: rest})
-                if rest and (not left or rest & -rest < left & -left):
-                    yes, no, left = no, yes, rest
-                left_categories[node] = left
-            todo += [no, yes]
-        number.append(seen.setdefault(tuple(key), len(seen)))
-        nodes.append(np.array(order))
+    number, nodes = [], []
+    for t in range(post.n_distinct_trees):
+        order = [(node, k) for node, k, _ in walk(trees, t, every, below)]
+        key = tuple((k, splits_missing[node]) for node, k in order)
+        number.append(seen.setdefault(key, len(seen)))
+        nodes.append(np.array([node for node, _ in order]))
     return ShapeNumbers(np.array(number), nodes, left_categories)
 
 
@@ -264,7 +262,7 @@ def weighted_quantiles(values: np.ndarray, weight: np.ndarray, coverage: float) 
     """Return the lower end, the median and the upper end of the central interval of weighted values (m,)."""
     order = np.argsort(values)
     below = np.cumsum(weight[order])
-    places = np.searchsorted(below, below[-1] * np.array([0.5 - coverage / 2.0, 0.5, 0.5 + coverage / 2.0]))
+    places = np.searchsorted(below, below[-1] * np.insert(central_fractions(coverage), 1, 0.5))
     lower, middle, upper = values[order[np.minimum(places, len(values) - 1)]].tolist()
     return lower, middle, upper
 

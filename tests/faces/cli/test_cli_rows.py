@@ -28,7 +28,6 @@ def test_names_of_rows_are_noticed(capsys, tmp_path):
     assert not any("--ignore" in note for note in few["notes"])
 
 
-@pytest.mark.planted
 def test_columns_that_are_data_are_no_names_of_rows():
     n = 40
     columns = {
