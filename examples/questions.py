@@ -34,6 +34,7 @@ import pactree_mcmc as pt
 
 table = pd.read_csv("examples/data/credit_approval.csv")
 X, y = table.drop(columns="decision"), table["decision"]
+three = X[["a9", "a10", "a11"]]
 model = pt.TreeModel(X[:600], y[:600], missing="branch")  # columns of text are nominal
 post = pt.sample(model, rng=1, progress=False)
 """
@@ -83,7 +84,7 @@ def how_does_it_depend_on_the_prior():
 
 def which_of_two_models():
     """Which of two models is better?"""
-    small = pt.TreeModel(X[["a9", "a10", "a11"]][:600], y[:600], missing="branch")
+    small = pt.TreeModel(three[:600], y[:600], missing="branch")
     print(pt.compare_models({"all columns": post, "three columns": small}, rng=1).round(2).T)
 
 
@@ -107,9 +108,9 @@ def how_is_it_saved():
 
 def in_a_pipeline():
     """Does it work in a Pipeline and a GridSearchCV?"""
-    tree = pt.BayesianTreeClassifier(missing="branch", random_state=0, n_estimators=200, work=1e6)
-    search = GridSearchCV(make_pipeline(tree), {"bayesiantreeclassifier__min_samples_leaf": [1, 10]}, cv=3)
-    print(round(search.fit(X[:600], y[:600]).score(X[600:], y[600:]), 2))
+    tree = make_pipeline(pt.BayesianTreeClassifier(max_depth=4))
+    search = GridSearchCV(tree, {"bayesiantreeclassifier__min_samples_leaf": [1, 10]}, cv=3).fit(three[:600], y[:600])
+    print(search.best_params_, round(search.score(three[600:], y[600:]), 2))
 
 
 QUESTIONS = (
@@ -128,7 +129,7 @@ def answer(question):
     """Run a function, and return its text, its code and what it prints."""
     printed = io.StringIO()
     with redirect_stdout(printed), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("error")
         question()
     return inspect.getdoc(question), code_of(question), printed.getvalue()
 
@@ -152,6 +153,7 @@ def main(writes_page):
 if __name__ == "__main__":
     table = pd.read_csv(ROOT / "examples" / "data" / "credit_approval.csv")
     X, y = table.drop(columns="decision"), table["decision"]
+    three = X[["a9", "a10", "a11"]]
     model = pt.TreeModel(X[:600], y[:600], missing="branch")
     post = pt.sample(model, rng=1, progress=False)
     main("--page" in sys.argv)

@@ -19,7 +19,9 @@ def chains(rng, shape, stickiness=0.0):
 def figures_of_arviz(values):
     """Return R-hat and effective sample size of each quantity by ArviZ."""
     az = load_arviz()
-    return [float(az.rhat(quantity)) for quantity in values], [float(az.ess(quantity)) for quantity in values]
+    with np.errstate(invalid="ignore"):
+        # a part of few draws may be constant
+        return [float(az.rhat(quantity)) for quantity in values], [float(az.ess(quantity)) for quantity in values]
 
 
 @pytest.mark.tenth_a_day
@@ -32,7 +34,7 @@ def test_figures_equal_those_of_arviz(shape, stickiness):
     half = shape[1] // 2
     moves = [np.ptp(v[:, :half], axis=1).any() or np.ptp(v[:, -half:]).any() for v in values]
     for own, reference in zip(rhat_and_ess(values[moves]), figures_of_arviz(values[moves]), strict=True):
-        assert own == pytest.approx(reference, rel=1e-9)
+        assert own == pytest.approx(reference, rel=1e-9, nan_ok=True)
 
 
 def test_figures_of_chains_that_differ_equal_those_of_arviz():

@@ -260,8 +260,10 @@ class StudentT(Distributions):
         return super()._by_scipy(name, *arguments)
 
     def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
-        # with at most one degree of freedom there is no mean: the point of symmetry stands for it
-        return self.parameters[1], self._by_scipy("var")
+        # with at most one degree of freedom there is no mean, so that SciPy's variance is NaN: the point of symmetry
+        # stands for the mean
+        variance = self._by_scipy("var")
+        return self.parameters[1], np.where(np.isnan(variance), np.inf, variance)
 
 
 class NegativeBinomial(Distributions):

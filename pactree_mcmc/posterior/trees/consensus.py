@@ -18,7 +18,7 @@ from ..draws import DrawnTrees, has_values_by_leaf
 from ..protocol import AnyPosterior
 from .cells import rows_looked_at, training_points
 from .distances import KINDS, distances_between
-from .joined import Groups, ancestors_of_groups, exact_groups, join_cells
+from .joined import ancestors_of_groups, exact_groups, join_cells
 from .paths import ALL_ROWS, Condition, conditions_in_words, path_to
 from .projection import Projection, projection_of
 from .shapes import Shape, cut_text, shapes_of, weighted_quantiles
@@ -53,7 +53,8 @@ class ConsensusTree(NamedTuple):
     support: np.ndarray
     """(m,) probability that a tree has the cell."""
     rows: np.ndarray
-    """(m,) training rows in the cell; a row counts as often as its weight says. For joined cells it is the mean."""
+    """(m,) training rows in the cell; a row counts as often as its weight says. Of joined cells it is the mean over the
+    trees that also have the parent."""
     rest: np.ndarray
     """(m,) rows of the node outside all its children; 0 for a node without children."""
     parent: np.ndarray
@@ -125,16 +126,21 @@ def consensus_of(
     units = rows_looked_at(post.model)[0]
     inside = np.array([rows_of_node(post, node, units) for node in nodes.tolist()])
     parent = _parents(ancestors_of_groups(post, groups.of_node, chosen))
-    paths = [_path(post, groups.of_node, chosen, int(parent[i]), i, nodes) for i in range(1, len(chosen))]
+    pairs = [_nodes_of_both(post, groups.of_node, *chosen[[parent[i], i]].tolist()) for i in range(1, len(chosen))]
+    paths = [_path(post, some, int(nodes[i])) for i, some in enumerate(pairs, 1)]
     above = _conditions_above(parent, paths)
-    cuts = [_cut_intervals(post, groups, chosen, int(parent[i]), i) for i in range(1, len(chosen))]
+    joined = groups.is_joined[chosen]
+    cuts = [_cut_intervals(post, some) if joined[[parent[i], i]].any() else {} for i, some in enumerate(pairs, 1)]
     columns = post.model.columns
     words = [ALL_ROWS, *(_words(columns, paths[i], above[i + 1], cuts[i]) for i in range(len(paths)))]
     order = _preorder(parent, _places(parent, [[], *paths], inside, post.model.units.codes[:, units]))
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     model, stats = post.model, post.node_stats[nodes[order]]
-    rows = np.where(groups.is_joined[chosen], _mean_rows(post, groups.of_node)[chosen], post.node_rows[nodes])[order]
+    rows = post.node_rows[nodes]
+    for i, some in enumerate(pairs, 1):
+        rows[i] = _mean_rows(post, some) if joined[i] and some else rows[i]
+    rows = rows[order]
     up = np.where(parent[order] < 0, -1, rank[parent[order]])
     depth, below = np.zeros(len(order), dtype=np.int64), np.zeros(len(order))
     for i in range(1, len(order)):
@@ -154,11 +160,11 @@ def consensus_of(
     )
 
 
-def _mean_rows(post: DrawnTrees, of_node: np.ndarray) -> np.ndarray:
-    """Return the mean number (n_groups,) of training rows in each group, over the trees that have it, as an integer."""
-    weight = post.weight_of_tree[post.cells.tree_of_node]
-    total, mass = (np.bincount(of_node + 1, weights=w)[1:] for w in (weight * post.node_rows, weight))
-    return np.rint(np.divide(total, mass, out=np.zeros(len(mass)), where=mass > 0.0))
+def _mean_rows(post: DrawnTrees, pairs: list[tuple[int, int]]) -> float:
+    """Return the mean number of training rows in the lower nodes of pairs, rounded; each tree has its weight."""
+    node = np.array(pairs)[:, 1]
+    weight = post.weight_of_tree[post.cells.tree_of_node[node]]
+    return float(np.rint(np.average(post.node_rows[node], weights=weight if weight.any() else None)))
 
 
 def _most_probable_nodes(post: DrawnTrees, of_node: np.ndarray, chosen: np.ndarray) -> np.ndarray:
@@ -201,18 +207,13 @@ def _conditions_above(parent: np.ndarray, paths: list[list[Condition]]) -> list[
     return out
 
 
-def _path(
-    post: DrawnTrees, of_node: np.ndarray, chosen: np.ndarray, parent: int, child: int, nodes: np.ndarray
-) -> list[Condition]:
-    """Return the conditions from a group to one below it, in the most probable tree that has both.
+def _path(post: DrawnTrees, pairs: list[tuple[int, int]], alone: int) -> list[Condition]:
+    """Return the conditions between the two nodes of a pair, in the most probable tree of the ``pairs``.
 
-    If no tree drawn has both, return the conditions from the root to ``nodes[child]``.
+    If no tree drawn has both groups, return the conditions from the root to the node ``alone``.
     """
-    pairs = _nodes_of_both(post, of_node, int(chosen[parent]), int(chosen[child]))
-    tree_of_node = post.cells.tree_of_node
-    if not pairs:
-        node, above = int(nodes[child]), -1
-    else:
+    tree_of_node, above, node = post.cells.tree_of_node, -1, alone
+    if pairs:
         log_posterior = post.log_prior_of_tree + post.log_score_of_tree
         above, node = max(pairs, key=lambda pair: log_posterior[tree_of_node[pair[1]]])
     path = path_to(post.distinct_trees, post.node_between, int(tree_of_node[node]), node)
@@ -228,12 +229,10 @@ def _nodes_of_both(post: DrawnTrees, of_node: np.ndarray, parent: int, child: in
     return [(last[t], first[t]) for t in sorted(last.keys() & first.keys()) if last[t] < first[t]]
 
 
-def _cut_intervals(post: DrawnTrees, groups: Groups, chosen: np.ndarray, parent: int, child: int) -> Cuts:
-    """Return the 90 % interval of each cut between two groups, by feature and side, if the trees differ in it."""
-    if not (groups.is_joined[chosen[child]] or groups.is_joined[chosen[parent]]):
-        return {}
+def _cut_intervals(post: DrawnTrees, pairs: list[tuple[int, int]]) -> Cuts:
+    """Return the 90 % interval of each cut between the nodes of ``pairs``, by feature and side, if the trees differ."""
     values: dict[tuple[int, bool], list[tuple[float, float]]] = {}
-    for above, node in _nodes_of_both(post, groups.of_node, int(chosen[parent]), int(chosen[child])):
+    for above, node in pairs:
         tree = int(post.cells.tree_of_node[node])
         tightest: dict[tuple[int, bool], float] = {}
         for at, condition in path_to(post.distinct_trees, None, tree, node):
@@ -243,8 +242,8 @@ def _cut_intervals(post: DrawnTrees, groups: Groups, chosen: np.ndarray, parent:
         for side, threshold in tightest.items():
             values.setdefault(side, []).append((threshold, float(post.weight_of_tree[tree])))
     out = {}
-    for side, pairs in values.items():
-        thresholds, weight = np.array(pairs).T
+    for side, cuts in values.items():
+        thresholds, weight = np.array(cuts).T
         lower, _, upper = weighted_quantiles(thresholds, weight, 0.9)
         if lower < upper:
             out[side] = (lower, upper)

@@ -261,7 +261,7 @@ def mean_of_solutions(model, orders, rows):
     for order in orders:
         for seen in range(len(order.staged) + 1):
             weight = np.ones(model().n_rows)
-            weight[order.staged[seen:]] = 0.0
+            weight[order.staged[seen:]] = 1e-300
             means.append(exact.solve(model(weight, order.estimation)).predict_proba(rows))
     return np.mean(means, axis=0)
 

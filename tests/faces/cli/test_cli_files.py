@@ -36,10 +36,6 @@ BAD_FILES = {
     "no name": ("a,,y\n1,2,3\n2,3,4\n", "line 1: column 2 has no name"),
     "same names": ("a,a,y\n1,2,3\n2,3,4\n", "line 1: two columns are called 'a'"),
     "other separator": ("a;y\n1;2\n2;3\n", "has one column, 'a;y'; give --separator ';'"),
-    "many texts": (
-        "a,y\n" + "".join(f"t{i},1\n" for i in range(64)),
-        "column 'a' holds 64 different texts; at most 63 are allowed: merge rare ones, or leave it out with --ignore a",
-    ),
 }
 
 

@@ -38,7 +38,13 @@ def quiet_fit(estimator, X, y, **more):
 
 
 WRONG = {
-    "tree_prior": ("BranchingProcess, ChipmanPrior or LeafPenalty", "chipman", 3, pt.ChipmanPrior, pt.LocalCuts()),
+    "tree_prior": (
+        "BranchingProcess, ChipmanPrior, LeafPenalty, LeafCountPrior or CatalanExponential",
+        "chipman",
+        3,
+        pt.ChipmanPrior,
+        pt.LocalCuts(),
+    ),
     "split_prior": (
         "LocalCuts, GridCuts, DyadicCuts, FixedTree or CustomSplits",
         "local",

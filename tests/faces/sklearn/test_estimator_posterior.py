@@ -80,7 +80,7 @@ def test_the_stated_model(way, kind, name, monkeypatch):
         monkeypatch.setattr(_estimator_base, "solved", lambda *_: None)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", pt.ConvergenceWarning)
-        fitted = kind(**{**SMALL, "n_estimators": 1000}, prior="stated", **parts).fit(X, y)
+        fitted = kind(**{**SMALL, "n_estimators": 1000, "work": 1e7}, prior="stated", **parts).fit(X, y)
     assert isinstance(fitted.posterior_, exact.ExactPosterior if is_exact else pt.SampledPosterior)
     assert repr(fitted.prior_.tree_prior) == repr(pt.ChipmanPrior(0.95, 0.5))
     off, result = np.abs(answers(fitted, X) - truth).max(), fitted.monte_carlo_error_

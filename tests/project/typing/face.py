@@ -378,6 +378,7 @@ def pictures(post: pt.SampledPosterior, truth: exact.ExactPosterior, ax: Axes, p
     assert_type(plots.plot_shap(post, ROWS, ax, coverage=0.5, max_features=3), Axes)
     assert_type(plots.plot_partial_dependence(post, 0, X=ROWS, individual=2), Axes)
     assert_type(plots.plot_survival(survival(), ax), Axes)
+    assert_type(plots.plot_shape(post, ax), Axes)
     assert_type(plots.plot_partial_dependence(post, (0, "x1")), Axes)
     assert_type(plots.plot_interactions(post, ax, min_probability=0.1, max_pairs=3, draws=10, rng=1), Axes)
 
