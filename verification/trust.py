@@ -67,9 +67,10 @@ FAULTS = {
 
 TEXT = """# Trust
 
-What is behind the claim that the answers can be believed. The page is written by `python verification/trust.py
-tests.xml` from what four other commands found; each of them can be run again (seeds are fixed; seconds are those of
-the machine, two cores, and include other work on it).
+For those who must decide whether to rely on the library. After this page you know how many tests there are, which
+planted bugs they caught, what hostile input and which faults were tried, and what failed. The page is written by
+`python verification/trust.py tests.xml` from what four other commands found; each of them can be run again (seeds are
+fixed; seconds are those of the machine, two cores, and include other work on it).
 
 ## Tests
 

@@ -6,13 +6,14 @@ running, ``<!-- output not shown: reason -->`` from showing its output. ``<!-- c
 readers: the expression must be true after the blocks above it, so that sentences about results are checked too. A
 block whose run gives a `ConvergenceWarning` must say so: it contains the word "warn".
 
-    python -m tests.project.pages [PAGE.md ...]     run the pages (default: all) and write today's output into them
+    python -m tests.project.pages [PAGE.md ...]     run the pages (default: all); write today's output and pictures
 """
 
 import contextlib
 import io
 import os
 import re
+import shutil
 import sys
 import tempfile
 import warnings
@@ -26,7 +27,7 @@ from tests import ROOT
 
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [ROOT / "README.md", *DOCS]
-LANGUAGES = {"python", "text", "{toctree}", "{eval-rst}"}
+LANGUAGES = {"python", "text", "{toctree}", "{eval-rst}", "{include}"}
 FENCE = re.compile(r"\s*```(.*)")
 COMMENT = re.compile(r"<!-- (not run|output not shown|check):(.*)-->")
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
@@ -62,9 +63,10 @@ def read_blocks(page):
             out.append(Block(language, start, number, "\n".join(lines), *reasons))
             opened, comments = None, {}
         elif fence is not None:
-            if fence[1].strip() not in LANGUAGES:
+            language = fence[1].split(maxsplit=1)[0] if fence[1].strip() else ""
+            if language not in LANGUAGES:
                 raise ValueError(f"line {number}: a block in {fence[1]!r}; known are {sorted(LANGUAGES)}.")
-            opened = fence[1].strip(), number, []
+            opened = language, number, []
         elif comment is not None:
             kind, said = comment[1], comment[2].strip()
             if not said:
@@ -185,8 +187,20 @@ def written(page, name, capture):
     return "\n".join(lines) + "\n"
 
 
+def pictures(page):
+    """Return the names of the pictures that the blocks of a page's text save."""
+    return [name for block in read_blocks(page) for name in re.findall(r'savefig\("([\w-]+\.png)"', block.text)]
+
+
+def keep_pictures(folder, page):
+    """Move the pictures that the blocks of ``NAME.md`` saved in a folder to ``docs/NAME/``."""
+    for name in pictures(page.read_text(encoding="utf-8")):
+        (page.parent / page.stem).mkdir(exist_ok=True)
+        shutil.move(folder / name, page.parent / page.stem / name)
+
+
 def main(names):
-    """Write today's output into the pages with these names, or into all that lie in docs."""
+    """Write today's output and pictures into the pages with these names, or into all that lie in docs."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -204,8 +218,10 @@ def main(names):
         before, here = path.read_text(encoding="utf-8"), Path.cwd()
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(out):
             os.chdir(folder)
+            Path("examples").symlink_to(ROOT / "examples", target_is_directory=True)
             after = written(before, str(path), capture)
             os.chdir(here)
+            keep_pictures(Path(folder), path)
         path.write_text(after, encoding="utf-8")
         print(path.name, "unchanged" if before == after else "written", flush=True)
 
