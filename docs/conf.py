@@ -1,40 +1,48 @@
 """Settings of the documentation: ``sphinx-build -W -b html docs docs/_build``."""
 
-import importlib
 import inspect
 import sys
-from importlib import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+import exact  # noqa: E402
+import pactree_mcmc  # noqa: E402
 
-def _release():
-    """Return the version of the distribution, or of the source tree if it is not installed."""
-    try:
-        return metadata.version("pactree-mcmc")
-    except metadata.PackageNotFoundError:
-        import pactree_mcmc
+MEMBERS = {
+    "TreeModel": ["classes_", "log_posterior", "log_prior", "log_score", "with_rows"],
+    "GridCuts": ["from_table"],
+    "FixedTree": ["from_sklearn", "split_probabilities"],
+    "CustomSplits": ["check"],
+    "CustomLeaf": ["check"],
+    "Cut": list(pactree_mcmc.Cut._fields),
+}
+"""Members of the parts of a model that users call; all others are for the engines."""
 
-        return pactree_mcmc.__version__
+
+def documented_members(cls):
+    """Return the names of the fields, methods and properties that the page of a class describes."""
+    if cls.__module__.startswith(("pactree_mcmc.model.", "pactree_mcmc.mcmc.moves.")):
+        return MEMBERS.get(cls.__name__, [])
+    fields = [name for base in cls.__mro__ if _is_ours(base) for name in inspect.get_annotations(base)]
+    functions = [name for name in dir(cls) if _is_ours(_function(inspect.getattr_static(cls, name)))]
+    return sorted({name for name in fields + functions if name[0] != "_"})
 
 
-def documented_members(name):
-    """Return the public methods and properties of a class of ours, in the order of the alphabet."""
-    package, _, name = name.rpartition(".")
-    cls = getattr(importlib.import_module(package), name)
-    return [member for member in dir(cls) if member[0] != "_" and _is_ours(inspect.getattr_static(cls, member))]
+def _function(member):
+    """Return the function of a property, a cached property or a class method; any other member as it is."""
+    return getattr(member, "fget", None) or getattr(member, "func", None) or getattr(member, "__func__", member)
 
 
 def _is_ours(member):
-    """Return True for a method or property that our packages define."""
-    function = getattr(member, "fget", None) or getattr(member, "func", None) or getattr(member, "__func__", member)
-    return inspect.isfunction(function) and function.__module__.partition(".")[0] in {"pactree_mcmc", "exact"}
+    """Return True if our packages define a function or class."""
+    is_defined = inspect.isfunction(member) or inspect.isclass(member)
+    return is_defined and member.__module__.partition(".")[0] in {"pactree_mcmc", "exact"}
 
 
 project = "pactree-mcmc"
-release = version = _release()
+release = version = pactree_mcmc.__version__
 html_title = f"{project} {release}"
 html_theme = "furo"
 html_theme_options = {
@@ -60,8 +68,26 @@ autodoc_member_order = "bysource"
 autosummary_generate = True
 # file systems that ignore case have one file for both names
 autosummary_filename_map = {"pactree_mcmc.contexts": "pactree_mcmc.contexts_of_symbols"}
-autosummary_context = {"documented_members": documented_members}
+autosummary_context = {
+    "members": {
+        f"{package.__name__}.{name}": documented_members(value)
+        for package in (pactree_mcmc, exact)
+        for name, value in vars(package).items()
+        if inspect.isclass(value)
+    }
+}
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 # a class and its estimator may both have an attribute of one name; each page links to its own
 suppress_warnings = ["ref.python"]
+
+
+def setup(app):
+    """Register what Sphinx calls before it writes a page."""
+    app.connect("html-page-context", _remove_edit_link)
+
+
+def _remove_edit_link(app, name, template, context, doctree):
+    """Remove the links to the source of a generated page, which is in no repository."""
+    if name.startswith("generated/"):
+        context["theme_top_of_page_buttons"] = []

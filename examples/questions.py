@@ -40,9 +40,10 @@ post = pt.sample(model, rng=1, progress=False)
 """
 PAGE = f"""# Questions and answers
 
-For those who have a table and questions about it. Each answer takes at most three lines. The table is Quinlan's credit
-approvals: 690 applications, 15 numeric and nominal columns without names, some values missing; 90 rows are kept back as
-new data. This page is written by `python examples/questions.py --page`, and a test runs it.
+For those who have a table and questions about it. After this page you know the call that answers each of eleven usual
+questions, in at most three lines. The table is Quinlan's credit approvals: 690 applications, 15 numeric and nominal
+columns without names, some values missing; 90 rows are kept back as new data. This page is written by `python
+examples/questions.py --page`, and a test runs it.
 
 ```python
 {START}```
