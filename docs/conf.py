@@ -69,7 +69,7 @@ autosummary_generate = True
 # file systems that ignore case have one file for both names
 autosummary_filename_map = {"pactree_mcmc.contexts": "pactree_mcmc.contexts_of_symbols"}
 autosummary_context = {
-    "members": {
+    "described": {
         f"{package.__name__}.{name}": documented_members(value)
         for package in (pactree_mcmc, exact)
         for name, value in vars(package).items()

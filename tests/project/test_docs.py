@@ -25,7 +25,7 @@ LONG_PAGES = (
     *("case_diabetes", "case_cars", "case_liver", "case_chipman", "theory_certificates"),
 )
 """Pages that take seconds. They take turns, all others run every day."""
-COMMAND = re.compile(r"python|pactree|pip |pytest|sphinx-build|export |RUN |ENV ")
+COMMAND = re.compile(r"(?:\.venv/bin/)?(?:python|pactree|pip |pytest|sphinx-build)|export |RUN |ENV ")
 
 
 def page(*lines):
