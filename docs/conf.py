@@ -25,20 +25,14 @@ def documented_members(cls):
     """Return the names of the fields, methods and properties that the page of a class describes."""
     if cls.__module__.startswith(("pactree_mcmc.model.", "pactree_mcmc.mcmc.moves.")):
         return MEMBERS.get(cls.__name__, [])
-    fields = [name for base in cls.__mro__ if _is_ours(base) for name in inspect.get_annotations(base)]
-    functions = [name for name in dir(cls) if _is_ours(_function(inspect.getattr_static(cls, name)))]
-    return sorted({name for name in fields + functions if name[0] != "_"})
-
-
-def _function(member):
-    """Return the function of a property, a cached property or a class method; any other member as it is."""
-    return getattr(member, "fget", None) or getattr(member, "func", None) or getattr(member, "__func__", member)
+    functions = [name for name in dir(cls) if name[0] != "_" and _is_ours(inspect.getattr_static(cls, name))]
+    return [*getattr(cls, "_fields", ()), *functions]
 
 
 def _is_ours(member):
-    """Return True if our packages define a function or class."""
-    is_defined = inspect.isfunction(member) or inspect.isclass(member)
-    return is_defined and member.__module__.partition(".")[0] in {"pactree_mcmc", "exact"}
+    """Return True for a function, method or property that our packages define."""
+    function = getattr(member, "fget", None) or getattr(member, "func", None) or getattr(member, "__func__", member)
+    return inspect.isfunction(function) and function.__module__.partition(".")[0] in {"pactree_mcmc", "exact"}
 
 
 project = "pactree-mcmc"
@@ -55,6 +49,7 @@ templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_js_files = ["pages.js"]
 html_css_files = ["pages.css"]
+toc_object_entries_show_parents = "hide"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode", "numpydoc"]
 myst_heading_anchors = 3
