@@ -36,6 +36,7 @@ def _is_ours(member):
 
 
 project = "pactree-mcmc"
+copyright = "the pactree-mcmc developers"
 release = version = pactree_mcmc.__version__
 html_title = f"{project} {release}"
 html_theme = "furo"
