@@ -66,10 +66,10 @@ autosummary_generate = True
 autosummary_filename_map = {"pactree_mcmc.contexts": "pactree_mcmc.contexts_of_symbols"}
 autosummary_context = {
     "described": {
-        f"{package.__name__}.{name}": documented_members(value)
+        f"{package.__name__}.{name}": documented_members(getattr(package, name))
         for package in (pactree_mcmc, exact)
-        for name, value in vars(package).items()
-        if inspect.isclass(value)
+        for name in package.__all__
+        if inspect.isclass(getattr(package, name))
     }
 }
 numpydoc_show_class_members = False
