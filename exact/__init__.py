@@ -25,6 +25,11 @@ NeymanPearsonTreeClassifier, RootFragmentClassifier, ProgressiveMixtureClassifie
 
 from typing import TYPE_CHECKING, Any
 
+from pactree_mcmc.core.extras import is_installed as _is_installed
+from pactree_mcmc.core.extras import require as _require
+from pactree_mcmc.core.names import suggest_names_in as _suggest_names_in
+from pactree_mcmc.core.names import with_suggestions as _with_suggestions
+
 from .answers import MeanAndVariance, best_by_size, best_log_weight, count_trees, hull_by_size, log_sum, occurrences
 from .compare import Comparison, compare
 from .design_counts import DesignCounts
@@ -158,6 +163,8 @@ __all__ = [
     "with_terms",
 ]
 
+_suggest_names_in(globals())
+
 _LATE = dict.fromkeys(("PACBayesTreeClassifier", "PACBayesTheoryClassifier"), "exact.estimators.voting")
 _LATE |= dict.fromkeys(
     ("DyadicTreeClassifier", "NeymanPearsonTreeClassifier", "RootFragmentClassifier"), "exact.estimators.dyadic_trees"
@@ -175,8 +182,12 @@ if not TYPE_CHECKING:  # or a misspelt name would be Any to type checkers
             raise AttributeError(f"module 'exact' has no attribute {name!r}")
         from importlib import import_module
 
-        return getattr(import_module(_LATE[name]), name)
+        if _LATE[name].startswith("exact.estimators"):
+            _require("sklearn", f"exact.{name}")
+        globals()[name] = _with_suggestions(getattr(import_module(_LATE[name]), name), __name__)
+        return globals()[name]
 
 
 def __dir__() -> list[str]:
-    return list(__all__)
+    has_estimators = _is_installed("sklearn")
+    return [name for name in __all__ if has_estimators or not _LATE.get(name, "").startswith("exact.estimators")]

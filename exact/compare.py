@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pactree_mcmc.core.extras import require
 from pactree_mcmc.posterior.ess import ess
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.table.words import figure
@@ -66,6 +67,7 @@ class Comparison:
         Predictive means of a regression, which are not probabilities, are only in the table.
         """
         if ax is None:
+            require("matplotlib", "plot")
             import matplotlib.pyplot as plt
 
             _, ax = plt.subplots(figsize=(5.5, 5.5), layout="constrained")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pactree_mcmc.core.checks import check_count, check_flag
-from pactree_mcmc.core.names import suggest_names
 from pactree_mcmc.model import TreeModel
 
 from .graph.building import build_graph, keep_graph
@@ -15,7 +14,6 @@ from .recursion.paths import is_fixed_design
 from .visited import whole
 
 
-@suggest_names
 def solve(
     model: TreeModel, *, max_cells: int = 20_000_000, budget: int | None = None, progress: bool = True
 ) -> ExactPosterior:

@@ -1,26 +1,21 @@
-"""Posteriors over decision trees that can be trusted.
+"""Posteriors over decision trees, sampled by MCMC or, together with the package `exact`, summed exactly.
 
-Models: TreeModel, simulate.
+Models: TreeModel, simulate, compare_models.
 Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty, LeafCountPrior, CatalanExponential.
-Split priors: LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits with Cut, what its weight looks at;
+Split priors: LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits (with Cut, the argument of its weight);
 unknown feature weights: DirichletWeights.
 Fixed designs: kd_tree, dyadic_tree, context_tree, contexts, Contexts.
 Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, NormalSharedVariance,
 PoissonGamma, PacBayesLoss, ExponentialGamma, WeibullGamma, GammaGamma, NegativeBinomialBeta, BetaBinomial,
 MultivariateNormal, IndependentNormals, OrderedClasses, NormalLinear, CustomLeaf.
 Trees: Tree, check_tree, typical_tree.
-What posteriors say of trees: Support, SplitFrequencies, TreeEss, TreeDistances, ConsensusTree, CredibleSet, Modes,
-Mode, Shapes, Shape, Representatives, Projection, Restriction, Attributions (Shapley values).
-Times to an event: Survival, SurvivalCalibration.
-Mode, Shapes, Shape, Representatives, Projection, Restriction, Attributions (Shapley values).
-Sampling: sample, resume, SampledPosterior, ConvergenceWarning.
-Your own moves: Move, and moves, a module of functions with which their steps are written.
-Checks of your own leaves and moves: testing, a module.
-Files: load, and the method save of posteriors and models.
-Certificates: certificates, a module of risk bounds.
-Plots: plots, a module of functions that draw on matplotlib axes.
-Progressive mixture: progressive_mixture, ProgressiveSample.
-Comparison of models: compare_models.
+Sampling: sample, resume, load, posterior_from_trees, Posterior, SampledPosterior, ConvergenceWarning;
+progressive_mixture, ProgressiveSample.
+Results about trees: Support, SplitFrequencies, TreeEss, TreeDistances, ConsensusTree, CredibleSet, Modes, Mode, Shapes,
+Shape, Representatives, Projection, Restriction, Attributions (Shapley values).
+Results about times to an event: Survival, SurvivalCalibration.
+Your own moves: Move, and the module moves. Checks of your own moves, leaves and split priors: the module testing.
+Risk bounds: the module certificates. Pictures: the module plots.
 Scikit-learn estimators: BayesianTreeClassifier, BayesianTreeRegressor.
 """
 
@@ -29,6 +24,10 @@ from typing import TYPE_CHECKING, Any
 
 import pactree_mcmc.faces.report as _report
 
+from .core.extras import is_installed as _is_installed
+from .core.extras import require as _require
+from .core.names import suggest_names_in as _suggest_names_in
+from .core.names import with_suggestions as _with_suggestions
 from .loading.load import load
 from .mcmc.moves.base import Move
 from .mcmc.resuming import resume
@@ -89,10 +88,6 @@ if TYPE_CHECKING:
     from .faces import plots
     from .faces.model_choice import compare_models
     from .faces.sklearn.estimators import BayesianTreeClassifier, BayesianTreeRegressor
-
-# the layer of posteriors imports neither the one that shows them nor the one that samples them
-Posterior._write_report, Posterior._small_html = _report.write_report, _report.small_html
-SampledPosterior._sample = staticmethod(sample)
 
 __version__ = "0.2.0"
 
@@ -171,25 +166,37 @@ __all__ = [
     "typical_tree",
 ]
 
-_ESTIMATORS = "faces.sklearn.estimators"
+_suggest_names_in(globals())
+
+# the layer of posteriors imports neither the one that shows them nor the one that samples them
+Posterior._write_report, Posterior._small_html = _report.write_report, _report.small_html
+SampledPosterior._sample = staticmethod(sample)
+
+_LATE_MODULES = {"certificates": "certificates", "moves": "moves", "plots": "faces.plots", "testing": "testing"}
 _LATE = {
-    "BayesianTreeClassifier": _ESTIMATORS,
-    "BayesianTreeRegressor": _ESTIMATORS,
+    "BayesianTreeClassifier": "faces.sklearn.estimators",
+    "BayesianTreeRegressor": "faces.sklearn.estimators",
     "compare_models": "faces.model_choice",
 }
-_LATE_MODULES = {"certificates": "certificates", "moves": "moves", "plots": "faces.plots", "testing": "testing"}
-"""Names whose modules take long to import, scikit-learn most of all: they are loaded when asked for."""
+"""Modules that take long to import, scikit-learn most of all, by the name that loads them when it is first used."""
+_PACKAGES = {"plots": "matplotlib", "BayesianTreeClassifier": "sklearn", "BayesianTreeRegressor": "sklearn"}
+"""Packages of an extra that a public name needs."""
 
 
 if not TYPE_CHECKING:  # or a misspelt name would be Any to type checkers
 
     def __getattr__(name: str) -> Any:
+        if name not in _LATE_MODULES and name not in _LATE:
+            raise AttributeError(f"module 'pactree_mcmc' has no attribute {name!r}")
+        if name in _PACKAGES:
+            _require(_PACKAGES[name], f"pt.{name}")
         if name in _LATE_MODULES:
             return import_module(f".{_LATE_MODULES[name]}", __name__)
-        if name in _LATE:
-            return getattr(import_module(f".{_LATE[name]}", __name__), name)
-        raise AttributeError(f"module 'pactree_mcmc' has no attribute {name!r}")
+        part = getattr(import_module(f".{_LATE[name]}", __name__), name)
+        globals()[name] = _with_suggestions(part, __name__)
+        return globals()[name]
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    missing = [name for name, package in _PACKAGES.items() if not _is_installed(package)]
+    return [*(name for name in __all__ if name not in missing), "__version__"]

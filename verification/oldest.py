@@ -31,8 +31,10 @@ NEEDED_TO_TEST = ("pytest", "pytest-xdist", "polars", "hypothesis", "mpmath")
 def oldest() -> list[str]:
     """The requirements of the library, and of those tests, with each lower bound as the only version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    tests = [r for r in project["optional-dependencies"]["test"] if re.split(r"[^\w-]", r)[0] in NEEDED_TO_TEST]
-    return [requirement.replace(">=", "==") for requirement in (*project["dependencies"], *tests)]
+    extras = project["optional-dependencies"]
+    tests = [r for r in extras["test"] if re.split(r"[^\w-]", r)[0] in NEEDED_TO_TEST]
+    needed = (*project["dependencies"], *extras["plots"], *extras["sklearn"], *extras["arviz"], *tests)
+    return [requirement.replace(">=", "==") for requirement in needed]
 
 
 def main(folder: Path) -> int:

@@ -1,4 +1,4 @@
-"""Names of arguments that a function does not have, and fields by name in one line."""
+"""Suggestions for misspelt names of arguments, and representations of one line."""
 
 from __future__ import annotations
 
@@ -28,19 +28,63 @@ def suggest_names(function: Callable[P, R]) -> Callable[P, R]:
     Traceback (most recent call last):
     TypeError: sample() has no argument 'drwas'; did you mean 'draws'?
     """
-    known = [name for name in inspect.signature(function).parameters if name != "self"]
-    name = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        for given in kwargs:
-            if given not in known:
-                close = difflib.get_close_matches(given, known, 1, 0.5)
-                hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(known)}."
-                raise TypeError(f"{name}() has no argument {given!r}; {hint}")
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except TypeError:
+            # an error of another kind, from inside the function, is left as it is
+            message = _unknown_argument(function, args, kwargs)
+            if message is None:
+                raise
+        raise TypeError(message)
 
     return call
+
+
+def suggest_names_in(namespace: dict[str, Any]) -> None:
+    """Replace the public functions of a module, and the methods of its public classes, by ones that suggest names."""
+    for name in namespace["__all__"]:
+        if name in namespace:
+            namespace[name] = with_suggestions(namespace[name], namespace["__name__"])
+
+
+def with_suggestions(part: Any, module: str) -> Any:
+    """Return a public function that suggests names, or a class whose constructor and methods do."""
+    if inspect.isfunction(part):
+        out = suggest_names(part)
+        # pickle finds a function by its module and its name, and must find this one
+        out.__module__ = module
+        return out
+    if inspect.isclass(part) and not issubclass(part, Exception | tuple):
+        for owner in part.__mro__:
+            if owner.__module__.partition(".")[0] in ("pactree_mcmc", "exact"):
+                _suggest_in_class(owner)
+    return part
+
+
+def _suggest_in_class(owner: type) -> None:
+    """Replace the constructor, and the public methods with optional arguments, of one class."""
+    for name, method in list(vars(owner).items()):
+        is_public = not name.startswith("_") or name == "__init__"
+        if is_public and inspect.isfunction(method) and (method.__defaults__ or method.__kwdefaults__):
+            # a class may have been seen before, as the base of another one
+            if not hasattr(method, "__wrapped__"):
+                setattr(owner, name, suggest_names(method))
+
+
+def _unknown_argument(function: Callable[..., Any], args: tuple, given: dict[str, Any]) -> str | None:
+    """Return the message about an argument that a function does not have, or None if it has all that are given."""
+    parameters = inspect.signature(function).parameters
+    unknown = [name for name in given if name not in parameters]
+    if not unknown or any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        return None
+    known = [name for name in parameters if name != "self"]
+    name = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
+    close = difflib.get_close_matches(unknown[0], known, 1, 0.5)
+    hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(known)}."
+    return f"{name}() has no argument {unknown[0]!r}; {hint}"
 
 
 def short_repr(value: Any) -> str:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.checks import Seed, check_count, check_flag, in_words, read_generator
-from ..core.names import suggest_names
 from ..core.special import logsumexp
 from ..core.warn import warn
 from ..mcmc.sampling import sample
@@ -30,7 +29,6 @@ MOST_CELLS = 200_000
 """Default number of cells of the largest exact sum: about two seconds."""
 
 
-@suggest_names
 def compare_models(
     models: Mapping[str, TreeModel | Posterior],
     X: Any = None,

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.checks import check_count, in_words
-from ..core.names import suggest_names
 from ..files.calls import call_of
 from ..files.store import AnyPath, check_target
 from ..loading.load import load, load_unfinished
@@ -26,7 +25,6 @@ from .run.workers import Work
 from .sampling import check_executor, run_plans
 
 
-@suggest_names
 def resume(
     run: SampledPosterior | AnyPath,
     draws: int | None = None,

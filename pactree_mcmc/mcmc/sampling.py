@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import MOST, Seed, check_count, check_number, in_words, is_integer
-from ..core.names import suggest_names
 from ..core.sending import sending
 from ..core.warn import warn
 from ..files.calls import call_of, source_of
@@ -40,7 +39,6 @@ PROPOSALS_OF_WHOLE = 30
 """Default number of proposals between two draws in kernel "whole" and in mixtures with it."""
 
 
-@suggest_names
 def sample(
     model: TreeModel,
     draws: int = 1000,

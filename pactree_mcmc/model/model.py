@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ..core.checks import check_flag, in_words, refuse_other_rows
-from ..core.names import suggest_names
 from ..files.encoding import kept
 from ..files.store import AnyPath, write_parts
 from ..table.coding import AnyScale, Scale, encode
@@ -150,7 +149,6 @@ class TreeModel:
     -4.0943
     """
 
-    @suggest_names
     def __init__(
         self,
         X: Any,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..core.checks import Seed, check_choice, check_flag, read_generator
+from ..core.extras import require
 from ..files.calls import Call
 from ..tree.coded import route_into
 from .convergence import feature_indicators, feature_weights, verdict
@@ -42,6 +43,7 @@ DIMS = {name: [dim] for dim, names in NAMES_BY_DIM.items() for name in names}
 
 def load_arviz() -> Any:
     """Import ArviZ without the notice that its last 0.x release prints."""
+    require("arviz", "to_arviz")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import arviz

@@ -6,6 +6,7 @@ returns a report if everything is correct, and otherwise raises an AssertionErro
 A copy of the library that runs as plain Python, without compilation, is made when first needed, which takes seconds.
 """
 
+from ..core.names import suggest_names_in as _suggest_names_in
 from .balance import BalanceError, BalanceReport, check_balance
 from .leaf import LeafError, LeafReport, check_leaf
 from .split_prior import SplitPriorError, SplitPriorReport, check_split_prior
@@ -21,3 +22,5 @@ __all__ = [
     "check_leaf",
     "check_split_prior",
 ]
+
+_suggest_names_in(globals())
