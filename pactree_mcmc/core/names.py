@@ -68,10 +68,10 @@ def _suggest_in_class(owner: type) -> None:
     """Replace the constructor, and the public methods with optional arguments, of one class."""
     for name, method in list(vars(owner).items()):
         is_public = not name.startswith("_") or name == "__init__"
-        if is_public and inspect.isfunction(method) and (method.__defaults__ or method.__kwdefaults__):
-            # a class may have been seen before, as the base of another one
-            if not hasattr(method, "__wrapped__"):
-                setattr(owner, name, suggest_names(method))
+        # a class may have been seen before, as the base of another one
+        is_plain = inspect.isfunction(method) and not hasattr(method, "__wrapped__")
+        if is_public and is_plain and (method.__defaults__ or method.__kwdefaults__):
+            setattr(owner, name, suggest_names(method))
 
 
 def _unknown_argument(function: Callable[..., Any], args: tuple, given: dict[str, Any]) -> str | None:

@@ -119,7 +119,7 @@ def compare_models(
         if isinstance(part, TreeModel):
             if X is not None:
                 part.columns.numbers(X)
-            solved = _solved(part, int(max_cells))
+            solved = solve_if_small(part, int(max_cells))
             post = _sampled(name, part, draws, work, source, progress) if solved is None else solved
         rows[name] = _answers(post, draws, source) | _predictions(post, X)
     table = pd.DataFrame.from_dict(rows, orient="index")
@@ -159,8 +159,8 @@ def _read_models(models: Any) -> dict[str, Any]:
     return dict(models)
 
 
-def _solved(model: TreeModel, max_cells: int) -> Posterior | None:
-    """Return the exact posterior, or None if the sum is too large or not one over cells."""
+def solve_if_small(model: TreeModel, max_cells: int) -> Any:
+    """Return the exact posterior, or None if the sum has more than ``max_cells`` cells or is not one over cells."""
     import exact
 
     if max_cells == 0 or not model.leaf.separates or model.split_prior.drawn_weights is not None:

@@ -347,8 +347,14 @@ def _check_source(rng: Any) -> None:
         )
 
 
+class DrawnStarts(tuple[Tree, ...]):
+    """Trees that chains of the same table and split prior drew: they are possible, and are not checked again."""
+
+
 def _read_starts(model: TreeModel, start: Any, chains: int) -> list[Any]:
     """Return the start of each chain, checked."""
+    if isinstance(start, DrawnStarts):
+        return list(start)
     if isinstance(start, str):
         if start not in ("dispersed", "grown", "prior", "stump"):
             allowed = "'dispersed', 'grown', 'prior', 'stump', a Tree, or one a chain"

@@ -75,31 +75,34 @@ def walk(
 
 
 @jit
-def number_goes_left(trees: TreeArrays, here: int, x: float) -> bool:
-    """Return True if a row with number ``x`` of the feature of inner node ``here``, counted over all trees, goes left.
+def number_goes_left(x: float, threshold: float, categories: int, default_left: bool) -> bool:
+    """Return True if a row with number ``x`` of the feature of a split goes left.
 
     If the threshold is NaN, missing values go to the default side and all others to the other side.
     """
-    mask = trees.categories[here]
-    if mask < 0:
-        if trees.threshold[here] != trees.threshold[here]:
-            return (x != x) == trees.default_left[here]
-        return x <= trees.threshold[here] or (x != x and trees.default_left[here])
-    if x < 0.0:
-        return trees.default_left[here]
-    return (mask >> np.int64(x)) & 1 == 1
+    if categories >= 0:
+        return (categories >> np.int64(x)) & 1 == 1 if x >= 0.0 else default_left
+    if threshold != threshold:
+        return (x != x) == default_left
+    return x <= threshold or (x != x and default_left)
 
 
 @jit
-def descend(trees: TreeArrays, start: int, row: np.ndarray) -> int:
-    """Return the leaf, counted from ``start``, that one row of numbers reaches."""
-    node = 0
-    k = trees.feature[start]
-    while k != LEAF:
-        here = start + node
-        node = trees.left[here] if number_goes_left(trees, here, row[k]) else trees.right[here]
-        k = trees.feature[start + node]
-    return node
+def route_rows_into(leaf: np.ndarray, trees: TreeArrays, t: int, X: np.ndarray) -> None:
+    """Write into ``leaf`` (n,) the node, counted over all trees, that each row of numbers X (n, p) reaches in tree t.
+
+    One call per tree: a call costs more than a row, since it counts the references to all the arrays of ``trees``.
+    """
+    start = trees.offset[t]
+    for i in range(len(X)):
+        node = start
+        k = trees.feature[node]
+        while k != LEAF:
+            default = trees.default_left[node]
+            goes_left = number_goes_left(X[i, k], trees.threshold[node], trees.categories[node], default)
+            node = start + (trees.left[node] if goes_left else trees.right[node])
+            k = trees.feature[node]
+        leaf[i] = node
 
 
 @jit
@@ -107,24 +110,25 @@ def add_predictions_into(
     out: np.ndarray, trees: TreeArrays, weight: np.ndarray, value: np.ndarray, X: np.ndarray
 ) -> None:
     """Add to ``out`` (n, d) the values (n_nodes, d) of the leaves each row reaches, trees weighted by ``weight``."""
+    leaf = np.empty(len(X), dtype=np.int64)
     for t in range(len(weight)):
         if weight[t] > 0.0:
-            start = trees.offset[t]
-            for i in range(X.shape[0]):
-                leaf = start + descend(trees, start, X[i])
+            route_rows_into(leaf, trees, t, X)
+            for i in range(len(X)):
                 for j in range(out.shape[1]):
-                    out[i, j] += weight[t] * value[leaf, j]
+                    out[i, j] += weight[t] * value[leaf[i], j]
 
 
 @jit
 def leaf_values(trees: TreeArrays, value: np.ndarray, X: np.ndarray) -> np.ndarray:
     """Return the value (n_trees, n, d) of the leaf that each row (n, p) reaches in each tree."""
-    out = np.empty((len(trees.offset) - 1, X.shape[0], value.shape[1]))
+    out = np.empty((len(trees.offset) - 1, len(X), value.shape[1]))
+    leaf = np.empty(len(X), dtype=np.int64)
     for t in range(out.shape[0]):
-        for i in range(X.shape[0]):
-            leaf = trees.offset[t] + descend(trees, trees.offset[t], X[i])
+        route_rows_into(leaf, trees, t, X)
+        for i in range(len(X)):
             for j in range(value.shape[1]):
-                out[t, i, j] = value[leaf, j]
+                out[t, i, j] = value[leaf[i], j]
     return out
 
 
@@ -144,8 +148,10 @@ def node_depths(trees: TreeArrays) -> np.ndarray:
 @jit
 def leaves_reached(trees: TreeArrays, X: np.ndarray) -> np.ndarray:
     """Return the node (n, n_trees), counted over all trees, that each row of numbers (n, p) reaches in each tree."""
-    out = np.empty((X.shape[0], len(trees.offset) - 1), dtype=np.int64)
+    out = np.empty((len(X), len(trees.offset) - 1), dtype=np.int64)
+    leaf = np.empty(len(X), dtype=np.int64)
     for t in range(out.shape[1]):
-        for i in range(X.shape[0]):
-            out[i, t] = trees.offset[t] + descend(trees, trees.offset[t], X[i])
+        route_rows_into(leaf, trees, t, X)
+        for i in range(len(X)):
+            out[i, t] = leaf[i]
     return out

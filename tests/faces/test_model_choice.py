@@ -27,7 +27,7 @@ def compared(models, *args, **options):
 
 def test_exact_models_against_enumeration_and_refits():
     models = {"small": model_of(), "large": model_of(LARGE)}
-    table = compared(models, draws=20_000)
+    table = compared(models, draws=10_000)
     assert set(table["engine"]) == {"exact"} and (table["log_evidence_se"] == 0.0).all()
     for name, model in models.items():
         truth = exact.solve(model)
@@ -44,7 +44,7 @@ def test_exact_models_against_enumeration_and_refits():
         density = evidence - np.array(without)
         assert row["elpd_loo"] == pytest.approx(density.sum(), abs=0.04)
         assert row["elpd_loo_se"] == pytest.approx(np.sqrt(N) * density.std(ddof=1), rel=0.02)
-        assert 100.0 < row["loo_ess"] <= 20_000.0
+        assert 100.0 < row["loo_ess"] <= 10_000.0
     odds = np.exp(table["log_evidence"] - np.logaddexp.reduce(table["log_evidence"].to_numpy()))
     assert np.allclose(table["probability"], odds) and table["probability"].sum() == pytest.approx(1.0)
     assert table["probability"].is_monotonic_decreasing
@@ -65,7 +65,7 @@ def test_the_prior_of_a_penalty_is_normalised():
 
 def test_a_sampled_model_agrees_with_the_exact_sum():
     models = {"small": model_of(), "large": model_of(LARGE)}
-    summed, drawn = compared(models, X[:2]), compared(models, X[:2], max_cells=0, draws=300, work=3e6)
+    summed, drawn = compared(models, X[:2]), compared(models, X[:2], max_cells=0, draws=250, work=1e6)
     drawn = drawn.loc[summed.index]
     assert set(drawn["engine"]) == {"sampled"}
     off = (drawn["log_evidence"] - summed["log_evidence"]).abs()
@@ -146,5 +146,5 @@ def test_bad_input_is_refused():
 
 
 def test_large_sums_are_sampled():
-    assert model_choice._solved(model_of(), 2) is None
-    assert model_choice._solved(model_of(leaf=pt.NormalSharedVariance(), y=X[:, 0] + 0.5), 10_000) is None
+    assert model_choice.solve_if_small(model_of(), 2) is None
+    assert model_choice.solve_if_small(model_of(leaf=pt.NormalSharedVariance(), y=X[:, 0] + 0.5), 10_000) is None

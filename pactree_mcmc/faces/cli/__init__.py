@@ -1,7 +1,7 @@
 """The command line of both engines: fit, resume, predict, summary, report, compare, warm-up.
 
-Exit codes: 0 done; 1 invalid data or files; 2 invalid arguments; 130 interrupted. Results go to standard output,
-everything else to standard error. An error is one line.
+Exit codes: 0 done; 1 invalid data or files, or a missing package; 2 invalid arguments; 130 interrupted. Results go to
+standard output, everything else to standard error. An error is one line.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     except OSError as error:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), BAD_DATA)
-    except ValueError as error:
+    except (ValueError, ImportError) as error:
         return _fail(with_options(str(error)), BAD_DATA)
     except KeyboardInterrupt as error:
         return _fail(str(error) or "interrupted", INTERRUPTED)

@@ -81,9 +81,8 @@ def _option(match: re.Match[str]) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="python -m pactree_mcmc", description="Posteriors over decision trees of a CSV file.", epilog=EPILOG
-    )
+    description = "Posteriors over decision trees of a CSV file."
+    parser = _Parser(prog="python -m pactree_mcmc", description=description, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
 
@@ -101,16 +100,16 @@ def _parser() -> argparse.ArgumentParser:
     compare = command("compare", "Compare a run with the exact posterior, if it is tractable.", either)
     _add_warm_up(commands)
     resume = command("resume", "Continue a run, or finish a checkpoint, and report it.", "a saved run, or a checkpoint")
-    _add_new_rows(predict)
-    _add_page(report)
+    _add_new_rows(predict.add_argument)
+    _add_page(report.add_argument)
     resume.add_argument("--draws", type=_count(1), metavar="N", help="further draws a chain; not for a checkpoint")
     for sub in (fit, resume):
         sub.add_argument("--out", metavar="RUN.nc", help="save the run")
     for sub in (fit, summary, resume):
         sub.add_argument("--plot", metavar="FOLDER", help="write pictures (PNG)")
+    most_cells: dict[str, Any] = {"type": _count(1), "default": 2_000_000, "metavar": "N"}
     for sub in (compare, report):
-        text = "cells the exact sum may need (%(default)s)"
-        sub.add_argument("--max-cells", type=_count(1), default=2_000_000, metavar="N", help=text)
+        sub.add_argument("--max-cells", help="cells the exact sum may need (%(default)s)", **most_cells)
     for sub in (fit, predict, summary, report, compare):
         _add_model(sub.add_argument_group("the model (of a CSV file)").add_argument, required=sub is fit)
         _add_file(sub.add_argument_group("how CSV files are read").add_argument)
@@ -122,93 +121,92 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_warm_up(commands: Any) -> None:
-    parser = commands.add_parser(
+    add = commands.add_parser(
         "warm-up",
         help="Compile everything once, for images and clusters.",
         description="Compile everything that is not on disk yet, each part in a process of its own: four to six "
         "minutes of processor time.",
         epilog=f"Users read --to FOLDER after they have set the environment variable {SHARED} to it. Everybody who can "
         "write there can run code as these users.",
-    )
+    ).add_argument
     to = "write everything there, for other users; a new folder is made (default: what is missing, to your own)"
-    parser.add_argument("--to", metavar="FOLDER", help=to)
-    parser.add_argument("--jobs", type=_count(1), metavar="N", help="processes at once (as many as cores)")
-    parser.add_argument("--quiet", action="store_true", help="print nothing")
-
-
-def _add_new_rows(predict: argparse.ArgumentParser) -> None:
-    predict.add_argument("new", help="a CSV file with the same columns, in any order")
-    predict.add_argument("--out", metavar="FILE.csv", help="write the predictions of all rows")
-    text = "columns of the file to keep beside the predictions, such as names of the rows"
-    predict.add_argument("--id", type=_names, default=[], metavar="A,B", help=text)
-    text = (
-        "add intervals with probability P, such as 0.9: of numbers lower and upper, which contain a new value, and "
-        "mean_lower and mean_upper, which contain its mean; of classes lower and upper for each, which contain its "
-        "probability"
-    )
-    predict.add_argument("--interval", type=_probability, metavar="P", help=text)
-
-
-def _add_page(report: argparse.ArgumentParser) -> None:
-    report.add_argument("-o", "--out", metavar="PAGE.html", required=True, help="the page; a file is replaced")
-    report.add_argument("--title", metavar="TEXT", help="its heading (the name of the source)")
-    text = "tick exact values, if the posterior is tractable (see compare)"
-    report.add_argument("--exact", action="store_true", help=text)
+    add("--to", metavar="FOLDER", help=to)
+    add("--jobs", type=_count(1), metavar="N", help="processes at the same time (as many as cores)")
+    add("--quiet", action="store_true", help="print nothing")
 
 
 Add = Callable[..., Any]
 """The method ``add_argument`` of a parser or of a group of arguments."""
 
 
+def _add_new_rows(add: Add) -> None:
+    keep = "columns of the file to keep beside the predictions, such as names of the rows"
+    interval = (
+        "add intervals with probability P, such as 0.9: of numbers lower and upper, which contain a new value, and "
+        "mean_lower and mean_upper, which contain its mean; of classes lower and upper for each, which contain its "
+        "probability"
+    )
+    add("new", help="a CSV file with the same columns, in any order")
+    add("--out", metavar="FILE.csv", help="write the predictions of all rows")
+    add("--id", type=_names, default=[], metavar="A,B", help=keep)
+    add("--interval", type=_probability, metavar="P", help=interval)
+
+
+def _add_page(add: Add) -> None:
+    add("-o", "--out", metavar="PAGE.html", required=True, help="the page; a file is replaced")
+    add("--title", metavar="TEXT", help="its heading (the name of the source)")
+    add("--exact", action="store_true", help="tick exact values, if the posterior is tractable (see compare)")
+
+
 def _add_model(add: Add, *, required: bool) -> None:
-    add("--target", metavar="COLUMN", required=required, help="the column to predict")
-    text = "columns without order, in addition to those with text; a target is then a class"
-    add("--nominal", type=_names, default=[], metavar="A,B", help=text)
-    add("--ignore", type=_names, default=[], metavar="A,B", help="columns to leave out")
-    text = "the target is a number; by default text and integers are classes, and fractions make a regression"
-    add("--regression", action="store_true", help=text)
-    text = (
+    nominal = "columns without order, in addition to those with text; a target is then a class"
+    regression = "the target is a number; by default text and integers are classes, and fractions make a regression"
+    missing = (
         "lines of the CSV file with missing values: an error, left out, or kept: splits then say which side "
         "missing values go (%(default)s)"
     )
-    add("--missing", choices=("error", "drop", "branch"), default="error", help=text)
-    add("--max-cuts", type=_count(1), metavar="N", help="at most N cuts a feature, at quantiles")
-    add("--min-leaf", type=_count(1), default=1, metavar="N", help="rows in a leaf (%(default)s)")
-    text = (
+    tree_prior = (
         "prior on the size of trees (%(default)s): a split at depth d has probability alpha (1 + d)^-beta; "
         "or rho; or each leaf costs so many nats"
     )
-    add("--tree-prior", choices=tuple(TREE_PRIORS), default="chipman", help=text)
+    leaf = (
+        "model of the rows of a leaf: class probabilities (default for classes); a mean and a variance "
+        "(default for a regression); a mean, with one variance for all leaves; a rate of counts"
+    )
+    add("--target", metavar="COLUMN", required=required, help="the column to predict")
+    add("--nominal", type=_names, default=[], metavar="A,B", help=nominal)
+    add("--ignore", type=_names, default=[], metavar="A,B", help="columns to leave out")
+    add("--regression", action="store_true", help=regression)
+    add("--missing", choices=("error", "drop", "branch"), default="error", help=missing)
+    add("--max-cuts", type=_count(1), metavar="N", help="at most N cuts a feature, at quantiles")
+    add("--min-leaf", type=_count(1), default=1, metavar="N", help="rows in a leaf (%(default)s)")
+    add("--tree-prior", choices=tuple(TREE_PRIORS), default="chipman", help=tree_prior)
     add("--alpha", type=_number, metavar="X", help="of chipman (0.95)")
     add("--beta", type=_number, metavar="X", help="of chipman (2)")
     add("--rho", type=_number, metavar="X", help="of branching (0.5)")
     add("--cost", type=_number, metavar="X", help="of penalty (1)")
     add("--max-depth", type=_count(0), metavar="N", help="splits on the way to a leaf, at most")
-    text = (
-        "model of the rows of a leaf: class probabilities (default for classes); a mean and a variance "
-        "(default for a regression); a mean, with one variance for all leaves; a rate of counts"
-    )
-    add("--leaf", choices=LEAVES, help=text)
+    add("--leaf", choices=LEAVES, help=leaf)
 
 
 def _add_file(add: Add) -> None:
-    text = r"between fields, such as ';' or '\t' (',', in .tsv a tab)"
-    add("--separator", type=lambda sign: "\t" if sign == "\\t" else sign, metavar="C", help=text)
+    separator = r"between fields, such as ';' or '\t' (',', in .tsv a tab)"
+    dates = "columns of dates: year-month-day or day.month.year, or in a format such as %%m/%%d/%%Y"
+    add("--separator", type=lambda sign: "\t" if sign == "\\t" else sign, metavar="C", help=separator)
     add("--decimal", choices=(".", ","), default=".", help="sign before the decimals of a number (%(default)s)")
-    text = "columns of dates: year-month-day or day.month.year, or in a format such as %%m/%%d/%%Y"
-    add("--dates", type=_dates, default={}, metavar="A,B=FORMAT", help=text)
+    add("--dates", type=_dates, default={}, metavar="A,B=FORMAT", help=dates)
 
 
 def _add_run(add: Add) -> None:
+    betas = "temper the score, for chains that stay in different modes: how many inverse temperatures, or a list"
+    fixed = "makes a run of fixed length; otherwise it continues until the chains agree"
     add("--draws", type=_count(1), default=1000, metavar="N", help="draws a chain (%(default)s)")
     add("--chains", type=_count(1), default=4, metavar="N", help="independent chains (%(default)s)")
     add("--seed", type=_count(0), metavar="S", help="same seed, same draws")
     add("--kernel", choices=KERNELS, default="default", help="mixture of moves (%(default)s)")
-    text = "temper the score, for chains that stay in different modes: how many inverse temperatures, or a list"
-    add("--betas", type=_betas, metavar="N|1,B,..", help=text)
+    add("--betas", type=_betas, metavar="N|1,B,..", help=betas)
     add("--steps", type=_count(1), metavar="N", help="end after at most this many steps a chain")
     add("--seconds", type=_number, metavar="S", help="end after about this time, tuning included")
-    fixed = "makes a run of fixed length; otherwise it continues until the chains agree"
     add("--tune", type=_count(0), metavar="N", help=f"steps dropped first; {fixed}")
     add("--thin", type=_count(1), metavar="N", help=f"keep every N-th step; {fixed}")
     add("--proposals", type=_count(1), metavar="N", help=f"proposals a step; {fixed}")
@@ -216,9 +214,9 @@ def _add_run(add: Add) -> None:
 
 
 def _add_checkpoint(add: Add) -> None:
-    text = "write checkpoints of the run there; the command resume continues it"
-    add("--checkpoint", metavar="RUN.nc", help=text)
-    add("--every", type=_number, default=60.0, metavar="S", help="seconds between that (%(default)s)")
+    checkpoint = "write checkpoints of the run there; the command resume continues it"
+    add("--checkpoint", metavar="RUN.nc", help=checkpoint)
+    add("--every", type=_number, default=60.0, metavar="S", help="seconds between two checkpoints (%(default)s)")
     add("--quiet", action="store_true", help="no progress")
 
 

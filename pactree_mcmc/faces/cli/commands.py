@@ -19,9 +19,9 @@ import pandas as pd
 
 import pactree_mcmc as pt
 
+from ...core.extras import require
 from ...posterior.rows.credible import refuse_no_expectation
 from ...table.columns import for_each_column
-from ...table.words import digits_of_range, figure
 from ..report import check_page_path, words
 from .arguments import TREE_PRIORS, UsageError, with_options
 from .tables import BadTable, CsvTable, class_warning, features, identifiers, read_csv, target
@@ -35,37 +35,31 @@ MOST_ROWS = 20
 """Largest number of predictions, features and sizes printed."""
 LEAST_PROBABILITY = 0.001
 """Smallest probability of a number of leaves that is printed."""
+DECIMALS, MOST_DECIMALS = 3, 12
+"""Number of decimals in every table, and the largest one in a column of predictions that hardly differ."""
 DPI = 120
+"""Resolution of pictures, in dots per inch."""
+OPTIONS_OF_SAMPLE = (
+    *("draws", "tune", "chains", "thin", "kernel", "proposals"),
+    *("steps", "seconds", "betas", "checkpoint", "every"),
+)
+"""Arguments of `pt.sample` that have the names of options."""
 
 
 def fit(args: argparse.Namespace) -> None:
     """Sample, save, draw and report."""
-    _check_out(args.out)
-    _make_folder(args.plot)
-    with _notes() as notes:
-        post = _sample(args, _read_model(args))
-    if args.out:
-        post.save(args.out)
-    _report_run(args, post, notes, saved=args.out)
+    _report_run(args, lambda: _sample(args, _read_model(args)), args.out)
 
 
 def resume(args: argparse.Namespace) -> None:
     """Continue a run or finish a checkpoint, save, draw and report."""
-    _check_out(args.out)
-    _make_folder(args.plot)
-    with _notes() as notes:
-        post = pt.resume(args.source, args.draws, progress=not args.quiet, checkpoint=args.checkpoint, every=args.every)
-    if args.out:
-        post.save(args.out)
-    _report_run(args, post, notes, saved=args.out)
+    options = {"progress": not args.quiet, "checkpoint": args.checkpoint, "every": args.every}
+    _report_run(args, lambda: pt.resume(args.source, args.draws, **options), args.out)
 
 
 def summary(args: argparse.Namespace) -> None:
     """Draw and report a saved run, or a new one."""
-    _make_folder(args.plot)
-    with _notes() as notes:
-        post = _load_or_sample(args)
-    _report_run(args, post, notes, saved=None)
+    _report_run(args, lambda: _load_or_sample(args), None)
 
 
 def predict(args: argparse.Namespace) -> None:
@@ -93,12 +87,11 @@ def predict(args: argparse.Namespace) -> None:
         scored = {"score": score} if score else {}
         _print_json({**_describe(post), "predictions": rows, **scored, "notes": notes, "saved": args.out})
         return
-    # each column with as many digits as show its differences
-    digits = {name: digits_of_range(column[np.isfinite(column)].to_numpy(), 4) for name, column in _floats(table)}
-    formatters: dict[Any, Any] = {name: partial(figure, digits=n) for name, n in digits.items()}
+    decimals = {name: _decimals(column) for name, column in table.items() if column.dtype.kind == "f"}
+    formatters: dict[Any, Any] = {name: f"{{:.{n}f}}".format for name, n in decimals.items()}
     print(table.head(MOST_ROWS).to_string(formatters=formatters))
     if score:
-        print("score: " + ", ".join(f"{name} {figure(value, digits=3)}" for name, value in score.items()))
+        print("score: " + ", ".join(f"{name} {value:.{DECIMALS}f}" for name, value in score.items()))
     if args.out:
         print(f"written: {args.out} ({len(table)} rows)")
     elif len(table) > MOST_ROWS:
@@ -134,12 +127,13 @@ def compare(args: argparse.Namespace) -> None:
         truth = exact.solve(model, max_cells=args.max_cells)
         post = _sample(args, model) if loaded is None else loaded
     comparison = exact.compare(truth, post)
+    table = comparison.to_frame()
     if args.json:
-        rows = comparison.to_frame().reset_index().to_dict(orient="records")
+        rows = table.reset_index().to_dict(orient="records")
         sizes = {"n_cells": truth.graph.n_cells, "n_splits": truth.graph.n_edges}
         _print_json({**sizes, "max_abs_z": comparison.max_abs_z, "rows": rows, "notes": notes})
         return
-    print(comparison)
+    print(_table_text(table))
     print(f"\nlargest |z| {comparison.max_abs_z:.2f}; exact sum over {truth.graph.n_cells} cells")
 
 
@@ -250,19 +244,17 @@ def _new_target(table: CsvTable, name: str | None, model: pt.TreeModel) -> np.nd
 
 
 def _score(post: pt.SampledPosterior, X: pd.DataFrame, y: np.ndarray) -> dict[str, float]:
-    """Return how well the rows are predicted: accuracy and mean log loss of classes, or root mean square error."""
+    """Return how well the rows are predicted: accuracy and mean log loss of classes, or errors of numbers."""
     classes = post.model.classes_
     if classes is None:
-        off = y - post.predict(X)
-        return {
-            "root mean square error": float(np.sqrt((off**2).mean())),
-            "mean absolute error": float(abs(off).mean()),
-        }
+        error = y - post.predict(X)
+        root_mean_square = float(np.sqrt((error**2).mean()))
+        return {"root mean square error": root_mean_square, "mean absolute error": float(abs(error).mean())}
     proba, labels = post.predict_proba(X), [str(label) for label in classes.tolist()]
     place = np.array([labels.index(label) if label in labels else -1 for label in y])
-    given = np.where(place >= 0, proba[np.arange(len(y)), place], 0.0)
+    of_label = np.where(place >= 0, proba[np.arange(len(y)), place], 0.0)
     with np.errstate(divide="ignore"):
-        loss = float(-np.log(given).mean())
+        loss = float(-np.log(of_label).mean())
     return {"accuracy": float((proba.argmax(axis=1) == place).mean()), "log loss": loss}
 
 
@@ -285,20 +277,7 @@ def _new_rows(table: CsvTable, model: pt.TreeModel) -> pd.DataFrame:
 
 
 def _sample(args: argparse.Namespace, model: pt.TreeModel) -> pt.SampledPosterior:
-    names = (
-        "draws",
-        "tune",
-        "chains",
-        "kernel",
-        "thin",
-        "proposals",
-        "steps",
-        "seconds",
-        "betas",
-        "checkpoint",
-        "every",
-    )
-    options = {name: getattr(args, name) for name in names}
+    options = {name: getattr(args, name) for name in OPTIONS_OF_SAMPLE}
     return pt.sample(model, rng=args.seed, progress=not args.quiet, **options)
 
 
@@ -321,11 +300,6 @@ def _check_out(path: str | None) -> None:
         raise BadTable(f"--out {path}: the folder {folder} does not exist or cannot be written to; make it first")
 
 
-def _make_folder(path: str | None) -> None:
-    if path is not None:
-        Path(path).mkdir(parents=True, exist_ok=True)
-
-
 def _predictions(post: pt.SampledPosterior, X: pd.DataFrame, interval: float | None) -> pd.DataFrame:
     """Return labels with their probabilities, or means with their spread over trees, and intervals."""
     classes, ends = post.model.classes_, None if interval is None else post.credible_interval(X, interval)
@@ -345,16 +319,32 @@ def _predictions(post: pt.SampledPosterior, X: pd.DataFrame, interval: float | N
     return pd.DataFrame(columns)
 
 
-def _floats(table: pd.DataFrame) -> list[tuple[Any, pd.Series]]:
-    return [(name, column) for name, column in table.items() if column.dtype.kind == "f"]
+def _decimals(column: pd.Series) -> int:
+    """Return the number of decimals of a column of predictions: more than usual if its values hardly differ."""
+    values = column[np.isfinite(column)]
+    spread = float(values.max() - values.min()) if len(values) else 0.0
+    more = -math.floor(math.log10(spread)) - 1 if spread > 0.0 else 0
+    return min(DECIMALS + max(more, 0), MOST_DECIMALS)
 
 
-def _report_run(args: argparse.Namespace, post: pt.SampledPosterior, notes: list[str], saved: str | None) -> None:
-    """Write the pictures, and report convergence, number of leaves, inclusion of features, and the best tree."""
+def _table_text(table: pd.DataFrame) -> str:
+    """Return a table as text with the number of decimals that all tables have."""
+    return table.to_string(float_format=f"{{:.{DECIMALS}f}}".format)
+
+
+def _report_run(args: argparse.Namespace, make: Callable[[], pt.SampledPosterior], out: str | None) -> None:
+    """Make a posterior, save it, draw it, and report convergence, number of leaves, features and the best tree."""
+    _check_out(out)
+    if args.plot is not None:
+        require("matplotlib", "--plot")
+        Path(args.plot).mkdir(parents=True, exist_ok=True)
+    with _notes() as notes:
+        post = make()
+    if out:
+        post.save(out)
     pictures = _draw(post, args.plot) if args.plot else []
     table, best, best_log_posterior = post.summary(), post.map_tree(), words.best_log_posterior(post)
     pmf = pd.Series(post.n_leaves_pmf(), name="probability").rename(str)
-    inclusion = dict(zip(post.model.columns.names, post._feature_inclusion().tolist(), strict=True))
     if args.json:
         best_tree = {"n_leaves": best.n_leaves, "depth": best.depth, "log_posterior": best_log_posterior}
         _print_json(
@@ -364,21 +354,21 @@ def _report_run(args: argparse.Namespace, post: pt.SampledPosterior, notes: list
                 "acceptance": table.attrs["acceptance"],
                 "n_leaves_pmf": pmf[pmf > 0.0].to_dict(),
                 "verdict": table.attrs["verdict"],
-                "feature_inclusion": inclusion,
+                "feature_inclusion": post.feature_inclusion()[list(post.model.columns.names)].to_dict(),
                 "best_tree": {**best_tree, "text": best.format()},
                 "notes": notes,
-                "saved": saved,
+                "saved": out,
                 "pictures": pictures,
             }
         )
         return
     _print_headline(post)
-    print(f"\n{table.round(3).to_string()}\n\n{table.attrs['verdict']}\n")
+    print(f"\n{_table_text(table)}\n\n{table.attrs['verdict']}\n")
     _print_probabilities("leaves", pmf[pmf >= LEAST_PROBABILITY])
     _print_probabilities("feature", post.feature_inclusion())
-    print(f"best tree drawn, log posterior {best_log_posterior:.3f} (unnormalised):")
+    print(f"best tree drawn, log posterior {best_log_posterior:.{DECIMALS}f} (unnormalised):")
     print(best.format())
-    for path in [saved, *pictures] if saved else pictures:
+    for path in [out, *pictures] if out else pictures:
         print(f"written: {path}")
 
 
@@ -404,7 +394,7 @@ def _print_headline(post: pt.SampledPosterior) -> None:
 
 def _print_probabilities(name: str, column: pd.Series) -> None:
     """Print the first probabilities of a column below the name of its index."""
-    print(column.head(MOST_ROWS).to_frame().rename_axis(columns=name).to_string(float_format="{:.3f}".format))
+    print(_table_text(column.head(MOST_ROWS).to_frame().rename_axis(columns=name)))
     print(f"... {len(column) - MOST_ROWS} more\n" if len(column) > MOST_ROWS else "")
 
 

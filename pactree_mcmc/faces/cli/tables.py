@@ -97,7 +97,8 @@ class CsvTable:
 
     def text(self, name: str) -> np.ndarray:
         """Return the fields of a column (n,), None if missing."""
-        return np.array([None if pd.isna(field) else field for field in self.frame[name]], dtype=object)
+        column = self.frame[name].astype(object)
+        return column.where(column.notna(), None).to_numpy()
 
     def values(self, name: str, advice: str = "", *, may_be_text: bool = True) -> np.ndarray:
         """Return a column of numbers, of truth values, of dates if --dates names it, or else of text.
@@ -119,7 +120,8 @@ class CsvTable:
         words = [None if field is None else field.strip().lower() for field in text]
         if {word for word in words if word is not None} <= set(TRUTHS):
             return np.array([None if word is None else TRUTHS[word] for word in words], dtype=object)
-        is_like = np.array([word is not None and _is_like_number_or_date(word) for word in words], dtype=np.bool_) & odd
+        looks = [word is not None and bool(LIKE_NUMBER.fullmatch(word) or LIKE_DATE.fullmatch(word)) for word in words]
+        is_like = np.array(looks, dtype=np.bool_) & odd
         if is_like.any() or not may_be_text or not np.array_equal(odd, present):
             self._refuse_text(name, is_like if is_like.any() else odd, advice)
         return text
@@ -134,16 +136,13 @@ class CsvTable:
             out = out.fillna(pd.to_datetime(raw, format=form, errors="coerce", utc=bool(zoned.any())).astype(out.dtype))
         odd = (raw.notna() & out.isna()).to_numpy()
         if odd.any() or zoned.nunique() > 1:
-            wanted = (
-                f"in the format {stated}" if stated else "year-month-day or day.month.year, all with a zone or none"
-            )
-            example = f"give --dates with a format, such as '{name}=%m/%d/%Y'"
-            self._refuse_text(name, odd if odd.any() else raw.notna().to_numpy(), f"{example}", f"dates {wanted}")
-        return (
-            np.array([None if pd.isna(value) else value for value in out], dtype=object)
-            if zoned.any()
-            else out.to_numpy()
-        )
+            usual = "year-month-day or day.month.year, all with a zone or none"
+            holds = f"dates in the format {stated}" if stated else f"dates {usual}"
+            advice = f"give --dates with a format, such as '{name}=%m/%d/%Y'"
+            self._refuse_text(name, odd if odd.any() else raw.notna().to_numpy(), advice, holds)
+        if not zoned.any():
+            return out.to_numpy()
+        return np.array([None if pd.isna(value) else value for value in out], dtype=object)
 
     def of_kind(self, name: str, kind: Kind) -> Any:
         """Return a column as the data that a model was built on."""
@@ -188,11 +187,6 @@ class CsvTable:
         return plain
 
 
-def _is_like_number_or_date(word: str) -> bool:
-    """Return True if text looks like a number or a date."""
-    return LIKE_NUMBER.fullmatch(word) is not None or LIKE_DATE.fullmatch(word) is not None
-
-
 def _exactly(text: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """Return numbers, or the exact ones as objects if some have more digits than float64 keeps."""
     if not any(field is not None and len(field) > MOST_DIGITS for field in text):
@@ -205,25 +199,10 @@ def _exactly(text: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 def read_csv(
     path: str, separator: str | None = None, decimal_sign: str = ".", dates: Mapping[str, str] | None = None
 ) -> CsvTable:
-    """Read a CSV file, gzipped if its name ends in .gz.
+    """Read a CSV file in UTF-8, gzipped if its name ends in .gz.
 
-    Parameters
-    ----------
-    path : str
-        UTF-8, one header line.
-    separator : str, optional
-        One character. Default: a tab if the file is called .tsv, else a comma.
-    decimal_sign : {".", ","}
-        Sign before the decimals of a number.
-    dates : mapping of str to str, optional
-        Columns of dates and their formats, "" if none is given.
-
-    Raises
-    ------
-    BadTable
-        If the file is empty, damaged, has a header only, or lines that differ in length.
-    OSError
-        If it cannot be read.
+    The separator is a comma by default, in a file called .tsv a tab. ``dates`` has columns of dates and their formats,
+    "" for a column without one. A file that is empty, damaged, or has lines of different lengths is a `BadTable`.
     """
     if separator is None:
         separator = "\t" if ".tsv" in Path(path).suffixes else ","

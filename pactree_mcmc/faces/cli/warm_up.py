@@ -20,6 +20,7 @@ import pactree_mcmc as pt
 
 from ...core.compile.cache import CodeCacheWarning
 from ...core.compile.folders import SHARED, own_folder, use_only
+from ...core.extras import is_installed
 from ...mcmc.chain.chain import Chain
 from ...mcmc.kernel import read_kernel
 from ...mcmc.run.entries import make_all_ready
@@ -71,7 +72,9 @@ def sums() -> None:
 
 
 def estimators() -> None:
-    """Fit the scikit-learn estimators."""
+    """Fit the estimators, if scikit-learn is installed."""
+    if not is_installed("sklearn"):
+        return
     X, y = table(100)
     pt.BayesianTreeClassifier(work=1e6, random_state=0).fit(X, y > 0.0).predict_proba(X)
     pt.BayesianTreeRegressor(work=1e6, random_state=0).fit(X, y).predict(X)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 import warnings
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import fields, is_dataclass, replace
@@ -27,12 +28,11 @@ from ...core.checks import (
     read_numbers,
     refuse_other_rows,
 )
-from ...core.warn import warn
+from ...core.warn import INSIDE, warn
 from ...mcmc.sampling import sample
 from ...model import LocalCuts, TreeModel
 from ...model.data import number_target
 from ...model.leaf.base import Leaf
-from ...posterior.convergence import one_line
 from ...posterior.draws import has_values_by_leaf
 from ...posterior.ess import ConvergenceWarning
 from ...posterior.rows.attributions import importance_of
@@ -43,6 +43,7 @@ from ...posterior.trees.cells import training_points
 from ...table.labels import refuse_missing
 from ...table.reader import Table, frame_of, holds_categories, is_frame
 from ...table.validation import read_data
+from ..model_choice import solve_if_small
 from ..plots.style import rows_to_average
 from . import parts
 from .prior_search import Choice, choose, choose_power, tree_priors
@@ -76,7 +77,7 @@ class Rows(NamedTuple):
     X: Any
     y: np.ndarray
     weight: np.ndarray | None
-    place: np.ndarray
+    row_index: np.ndarray
     """(n,) int64: index of each row in the X of the caller."""
 
     def sample(self, most: int, seed: int, *, each_class: bool) -> Rows:
@@ -90,7 +91,7 @@ class Rows(NamedTuple):
             at = np.append(at, first[~np.isin(classes, self.y[at])])
         at = np.sort(at)
         weight = None if self.weight is None else self.weight[at]
-        return Rows(Table(self.X).take(at), self.y[at], weight, self.place[at])
+        return Rows(Table(self.X).take(at), self.y[at], weight, self.row_index[at])
 
     @property
     def variance(self) -> float:
@@ -108,20 +109,36 @@ def default_trees(n_rows: int) -> int:
     return max(FEWEST_TREES, TREES * TREES_ROWS // max(n_rows, TREES_ROWS))
 
 
-def solved(model: TreeModel, n_trees: int, seed: int) -> ExactPosterior | SampledPosterior | None:
-    """Return the exact posterior, or independent draws from it if it would be slow to predict.
+def exact_posterior(model: TreeModel, n_trees: int, seed: int) -> ExactPosterior | SampledPosterior | None:
+    """Return the exact posterior, or independent draws from it if predicting with it would be slow.
 
     None if the sum over all trees is too large.
     """
-    if not model.leaf.separates or model.split_prior.drawn_weights is not None:
-        return None
-    import exact
+    truth = solve_if_small(model, MOST_CELLS)
+    return truth if truth is None or truth.graph.n_edges <= MOST_SPLITS else truth.sample(n_trees, seed)
 
-    try:
-        truth = exact.solve(model, max_cells=MOST_CELLS, progress=False)
-    except exact.Intractable:
-        return None
-    return truth if truth.graph.n_edges <= MOST_SPLITS else truth.sample(n_trees, seed)
+
+_WARNED: set[tuple[str, int]] = set()
+"""Lines of programs whose searches have given a warning."""
+
+
+def _is_first_of_search() -> bool:
+    """Return False if scikit-learn called `fit`, and a fit of the same line of the user's program has warned before.
+
+    So a search over many fits, or a cross-validation, gives one warning.
+    """
+    frame, is_search = sys._getframe(), False
+    while frame is not None:
+        package = frame.f_globals.get("__name__", "").partition(".")[0]
+        if package not in (*INSIDE, "sklearn", "joblib"):
+            break
+        is_search |= package == "sklearn"
+        frame = frame.f_back
+    line = ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+    if is_search and line in _WARNED:
+        return False
+    _WARNED.add(line)
+    return True
 
 
 class BayesianTree(BaseEstimator):
@@ -267,8 +284,8 @@ class BayesianTree(BaseEstimator):
                 some.X,
                 some.y,
                 tree_prior=choice.tree_prior,
-                split_prior=parts.thinned(split_prior, len(some.y) / n),
-                leaf=parts.leaf_of_rows(choice.leaf, some.place, n_given),
+                split_prior=parts.thin_split_prior(split_prior, len(some.y) / n),
+                leaf=parts.leaf_of_rows(choice.leaf, some.row_index, n_given),
                 nominal=self.nominal,
                 missing=self.missing,
                 sample_weight=weight,
@@ -280,15 +297,13 @@ class BayesianTree(BaseEstimator):
             some = rows.sample(MOST_SEARCHED, seed, each_class=of_classes)
             self.prior_ = self._choose(partial(build, some), some, seed, executor)
             model = build(rows, self.prior_)
-            exact_or_independent = solved(model, draws * int(self.chains), seed)
+            exact_or_independent = exact_posterior(model, draws * int(self.chains), seed)
             if exact_or_independent is None:
                 self.posterior_ = self._sample(model, draws, work, seed, executor)
             else:
                 self.posterior_ = exact_or_independent
-        self.rows_ = rows.place
+        self.rows_ = rows.row_index
         self._describe(independent=exact_or_independent is not None)
-        if exact_or_independent is None:
-            self._warn(work)
         return self
 
     def _check_run(self) -> int:
@@ -326,18 +341,22 @@ class BayesianTree(BaseEstimator):
         return choice
 
     def _sample(self, model: TreeModel, draws: int, work: float, seed: int, executor: Executor) -> SampledPosterior:
-        # `_warn` gives advice in terms of the estimator's parameters instead
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return sample(
-                model,
-                draws,
-                chains=int(self.chains),
-                rng=seed,
-                work=work,
-                executor=executor,
-                progress=self.verbose > 0,
+        """Draw from the posterior, and warn in one line if the chains do not agree."""
+        chains, progress = int(self.chains), self.verbose > 0
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            post = sample(model, draws, chains=chains, rng=seed, work=work, executor=executor, progress=progress)
+        for one in caught:
+            if not issubclass(one.category, ConvergenceWarning):
+                warn(str(one.message), one.category)
+        if any(issubclass(one.category, ConvergenceWarning) for one in caught) and _is_first_of_search():
+            warn(
+                f"{type(self).__name__}: the chains do not agree, or have too few draws to judge. The probabilities of "
+                "trees are not reliable; monte_carlo_error_ is the error of the predictions, posterior_.diagnosis "
+                f"lists the quantities. Give more work (work={2.0 * work:.1g} or more), or stronger priors.",
+                ConvergenceWarning,
             )
+        return post
 
     def _describe(self, *, independent: bool) -> None:
         """Set the number of splits on each feature, and the Monte-Carlo error of predictions."""
@@ -367,31 +386,19 @@ class BayesianTree(BaseEstimator):
         rows = rows_to_average(post.model, None, IMPORTANCE_ROWS)
         return fractions(importance_of(post, rows, IMPORTANCE_DRAWS, 0).sum(axis=1))
 
-    def _warn(self, work: float) -> None:
-        """Warn in one line if the draws may not represent the posterior, as many fits of a search may do."""
-        post, error = self.posterior_, self.monte_carlo_error_
-        assert isinstance(post, SampledPosterior)
-        reason = one_line(post)
-        if not reason:
-            return
-        unit = "" if post.model.classes_ is not None else " standard deviations of y"
-        off = "" if math.isnan(error) else f" Monte-Carlo error of {error:.2g}{unit} at nine training rows in ten."
-        advice = f"Give more work (work={2.0 * work:.1g} or more), or stronger priors; see posterior_.diagnosis."
-        warn(f"{type(self).__name__}: {reason.rstrip('.')}.{off} {advice}", ConvergenceWarning)
-
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, int]:
         """Return the checked rows without those of weight zero, and the number of rows with them."""
         refuse_other_rows(X=X, y=y, sample_weight=sample_weight, exposure=getattr(self.leaf, "exposure", None))
         table, y = self._read(X, y)
-        place, weight = np.arange(table.n_rows), None
+        row_index, weight = np.arange(table.n_rows), None
         if sample_weight is not None:
             numbers = read_numbers("sample_weight", sample_weight)
             weight = _check_sample_weight(numbers, y, dtype=np.float64, ensure_non_negative=True)
-            place = np.flatnonzero(weight)
-            if len(place) == 0:
+            row_index = np.flatnonzero(weight)
+            if len(row_index) == 0:
                 raise ValueError("sample_weight is 0 in every row; give weights that count some rows.")
-        counted = table.take(place)
-        return Rows(counted, y[place], None if weight is None else weight[place], place), table.n_rows
+        counted = table.take(row_index)
+        return Rows(counted, y[row_index], None if weight is None else weight[row_index], row_index), table.n_rows
 
     def _read(self, X: Any, y: Any) -> tuple[Table, np.ndarray]:
         """Return the table, its cells converted unless some may be categories or dates, and y."""
@@ -421,64 +428,20 @@ class BayesianTree(BaseEstimator):
         return columns.numbers(X)
 
     def sample_predictive(self, X: Any, draws: int = 1000, rng: Seed = None) -> np.ndarray:
-        """Draw new y (draws, n) for each row, labels or numbers, as `SampledPosterior.sample_predictive` does.
-
-        Parameters
-        ----------
-        X : table of shape (n, p)
-            As in `fit`.
-        draws : int, default 1000
-            Number of draws, >= 1.
-        rng : int, SeedSequence, Generator or None
-            Source of randomness.
-
-        Raises
-        ------
-        ValueError
-            If ``draws`` is not positive, the leaf is a loss, or X does not fit.
-        """
+        """Draw new y (draws, n) for the rows of X, labels or numbers; see `SampledPosterior.sample_predictive`."""
         return sample_new_y(self.posterior_, self._numbers(X), draws, rng)
 
     def credible_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
-        """Return credible intervals of the mean of y, or of the class probabilities, over trees and leaf parameters.
+        """Return credible intervals of the mean of y (n, 2), or of the class probabilities (n, K, 2).
 
-        Parameters
-        ----------
-        X : table of shape (n, p)
-            As in `fit`.
-        coverage : float, default 0.9
-            Posterior probability of each interval, in (0, 1); equal tails.
-
-        Returns
-        -------
-        ndarray of shape (n, 2); (n, K, 2) for classes, in the order of ``classes_``
-
-        Raises
-        ------
-        ValueError
-            If ``coverage`` is out of range, the leaf has no posterior of E(y), or X does not fit.
-
-        Notes
-        -----
-        Method and cost: `SampledPosterior.credible_interval`.
+        They have posterior probability ``coverage``, in (0, 1), over trees and leaf parameters. Classes are in the
+        order of ``classes_``. Method, errors and cost: `SampledPosterior.credible_interval`.
         """
         return credible_interval(self.posterior_, self._numbers(X), coverage)
 
     def draw_expectations(self, X: Any, draws: int = 1000, rng: Seed = None) -> np.ndarray:
         """Draw the mean of y (draws, n), or class probabilities (draws, n, K), over trees and leaf parameters.
 
-        Parameters
-        ----------
-        X : table of shape (n, p)
-            As in `fit`.
-        draws : int, default 1000
-            Number of draws, >= 1.
-        rng : int, SeedSequence, Generator or None
-            Source of randomness.
-
-        Raises
-        ------
-        ValueError
-            If ``draws`` is not positive, the leaf has no posterior of E(y), or X does not fit.
+        Errors and cost: `SampledPosterior.draw_expectations`.
         """
         return draw_expectations(self.posterior_, self._numbers(X), draws, rng)

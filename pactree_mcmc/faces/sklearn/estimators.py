@@ -102,7 +102,7 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     -----
     ConvergenceWarning
         If `pt.sample` would warn of the draws. Deep trees on many rows seldom converge within the default ``work``;
-        ``monte_carlo_error_`` says how accurate the predictions are nevertheless.
+        ``monte_carlo_error_`` says how accurate the predictions are nevertheless. Of the fits of a search one warns.
 
     Notes
     -----
@@ -255,38 +255,15 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
         return mean, np.sqrt(variance)
 
     def predict_quantiles(self, X: Any, q: Any) -> np.ndarray:
-        """Return quantiles of the predictive distribution of a new y.
+        """Return quantiles (n, m) of the distribution of a new y for probabilities q (m,), or (n,) for a number q.
 
-        Parameters
-        ----------
-        X : table of shape (n, p)
-            As in `fit`.
-        q : float or array-like of shape (m,)
-            Probabilities in (0, 1).
-
-        Returns
-        -------
-        ndarray of shape (n, m); (n,) for a single number q
-
-        Raises
-        ------
-        ValueError
-            If q is out of range, or X does not fit.
-
-        Notes
-        -----
-        `SampledPosterior.predict_quantiles` describes the distribution and the cost.
+        Range of q, distribution and cost: `SampledPosterior.predict_quantiles`.
         """
         return MixtureOverTrees(self.posterior_).quantiles(self._numbers(X), q)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
-        """Return the ends (n, 2) of the central interval that contains a new y with probability ``coverage``.
+        """Return the ends (n, 2) of the central interval of a new y, which contains it with probability ``coverage``.
 
-        Intervals of counts have this probability or more.
-
-        Raises
-        ------
-        ValueError
-            If ``coverage`` is not in (0, 1), or X does not fit.
+        ``coverage`` is in (0, 1). Intervals of counts have this probability or more.
         """
         return MixtureOverTrees(self.posterior_).interval(self._numbers(X), coverage)

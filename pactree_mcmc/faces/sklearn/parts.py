@@ -58,7 +58,7 @@ def _rows_in_leaf(min_samples_leaf: Any, n_rows: int) -> int:
     return math.ceil(fraction * n_rows)
 
 
-def thinned(split_prior: Any, fraction: float) -> Any:
+def thin_split_prior(split_prior: Any, fraction: float) -> Any:
     """Return the split prior for a sample of the rows, with proportionally fewer rows in a leaf."""
     least = getattr(split_prior, "min_leaf", 1)
     return split_prior if least == 1 or fraction == 1.0 else split_prior.with_min_leaf(math.ceil(fraction * least))
@@ -83,11 +83,11 @@ def check_leaf(leaf: Any, power: Any, *, for_classes: bool) -> None:
         raise ValueError(f"power='auto' needs the density of rows left out, and {name} {why}; give a number > 0.")
 
 
-def leaf_of_rows(leaf: Any, place: np.ndarray, n_rows: int) -> Any:
-    """Return the leaf for the rows at ``place`` of ``n_rows`` rows, with the exposures of these rows if it has some."""
+def leaf_of_rows(leaf: Any, row_index: np.ndarray, n_rows: int) -> Any:
+    """Return the leaf for the rows at ``row_index`` of ``n_rows`` rows, with the exposures of these rows if it has some."""
     if getattr(leaf, "exposure", None) is None:
         return leaf
     exposure = read_numbers("exposure", leaf.exposure)
     if exposure.shape != (n_rows,):
         raise ValueError(f"exposure has shape {exposure.shape}; y has {n_rows} rows: one each.")
-    return replace(leaf, exposure=exposure[place])
+    return replace(leaf, exposure=exposure[row_index])

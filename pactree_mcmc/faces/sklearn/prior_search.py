@@ -17,7 +17,7 @@ import numpy as np
 
 from ...core.logsum import log_mean
 from ...core.special import logsumexp
-from ...mcmc.sampling import sample
+from ...mcmc.sampling import DrawnStarts, sample
 from ...model import ChipmanPrior, DirichletMultinomial, LocalCuts, NormalInverseGamma, TreeModel
 from ...model.leaf.compiled import add_scores_into
 from ...posterior.ess import ConvergenceWarning
@@ -90,7 +90,7 @@ def _search(
     start: Any = "grown"
     for source in sources[:ROUNDS]:
         post = _short_run(build(choice), start, source, executor)
-        start = [post.distinct_tree(int(chain[-1])) for chain in post.tree_of_draw]
+        start = DrawnStarts(post.distinct_tree(int(chain[-1])) for chain in post.tree_of_draw)
         better = choice._replace(tree_prior=_most_likely_prior(post, trees), leaf=_best_score(post, leaves))
         if better == choice:
             break
@@ -111,11 +111,11 @@ def _best_left_out(
 ) -> Choice:
     """Return the choice that gives rows that are left out the highest density."""
     runs = (_short_run(build(choice), "grown", source, executor, STEPS_LEFT_OUT) for choice in choices)
-    densities = [left_out(post, choice.power) for post, choice in zip(runs, choices, strict=True)]
+    densities = [log_density_left_out(post, choice.power) for post, choice in zip(runs, choices, strict=True)]
     return choices[int(np.argmax(densities))]
 
 
-def left_out(post: SampledPosterior, power: float) -> float:
+def log_density_left_out(post: SampledPosterior, power: float) -> float:
     """Return the mean log density of a row given all others.
 
     It is computed by importance weights, which are truncated at their mean times the root of their number (Ionides
@@ -200,22 +200,28 @@ def _could_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
     """Return a mask (n_nodes,) of the leaves of the trees drawn whose cells have a split."""
     model, trees = post.model, post.distinct_trees
     out = np.zeros(len(trees.feature), dtype=bool)
-    if not isinstance(model.split_prior, LocalCuts):
+    rule = model.split_prior
+    if not isinstance(rule, LocalCuts) or rule.trivial:
         for t, first in enumerate(trees.offset[:-1].tolist()):
-            tree = post.distinct_tree(t)
-            for number, cell, split in model.visit(tree):
+            for number, cell, split in model.visit(post.distinct_tree(t)):
                 out[first + number] = split is None and not model.is_forced(cell)
         return out
-    # local cuts depend on the rows of a cell alone, and it is enough to find one split
-    root, least = model.root_cell(), 0 if model.split_prior.trivial else 2 * model.split_prior.min_leaf
-    features = np.flatnonzero(model.split_prior.coordinate_weights(model.columns)).tolist()
-    for t, leaf in leaf_of_units(post, range(post.n_distinct_trees)):
-        order, first = np.argsort(leaf, kind="stable"), trees.offset[t]
-        ends = np.searchsorted(leaf[order], np.arange(first, trees.offset[t + 1] + 1))
-        for node in range(first, trees.offset[t + 1]):
-            if trees.feature[node] == LEAF and depth[node] < model.prior_tables.depth_limit:
-                cell = replace(root, index=order[ends[node - first] : ends[node - first + 1]])
-                out[node] = cell.n_rows >= least and any(model.count_splits(cell, k) > 0 for k in features)
+    # Local cuts depend on the rows of a cell alone: a cell has a split if its rows differ in a feature. If leaves have
+    # a smallest number of rows, the cuts of such a cell must be counted too.
+    root = model.root_cell()
+    features = np.flatnonzero(rule.coordinate_weights(model.columns)).tolist()
+    codes = np.asarray(model.units.codes)[features]
+    for _, leaf in leaf_of_units(post, range(post.n_distinct_trees)):
+        order = np.argsort(leaf, kind="stable")
+        nodes, first = np.unique(leaf[order], return_index=True)
+        sorted_codes = codes[:, order]
+        differs = np.minimum.reduceat(sorted_codes, first, axis=1) != np.maximum.reduceat(sorted_codes, first, axis=1)
+        out[nodes] = differs.any(axis=0) & (depth[nodes] < model.prior_tables.depth_limit)
+        if rule.min_leaf > 1:
+            for node, rows in zip(nodes.tolist(), np.split(order, first[1:]), strict=True):
+                cell = replace(root, index=rows)
+                is_large = cell.n_rows >= 2 * rule.min_leaf
+                out[node] &= is_large and any(model.count_splits(cell, k) > 0 for k in features)
     return out
 
 

@@ -212,7 +212,8 @@ def add_shapley_values_into(
                     follows = left[level - 1] == (here == start + trees.left[up])
                     _extend_path(count, feature, met, absent, level, trees.feature[up], follows, fraction[here])
                 if trees.feature[here] != LEAF:
-                    left[level] = number_goes_left(trees, here, X[i, trees.feature[here]])
+                    x, default = X[i, trees.feature[here]], trees.default_left[here]
+                    left[level] = number_goes_left(x, trees.threshold[here], trees.categories[here], default)
                     continue
                 n = count[level]
                 _integrate(integral, before, met[level], absent[level], n, nodes, weights)

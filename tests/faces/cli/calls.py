@@ -1,5 +1,6 @@
 """Calls of the command line, and a table for them."""
 
+import functools
 import json
 
 import numpy as np
@@ -36,7 +37,13 @@ def answer(capsys, *argv):
     return json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
 
 
-def model_of(frame, target, **options):
+def model_of(frame, target):
     """The model that the command line should build."""
     X = frame.drop(columns=["bought", "price"])
-    return pt.TreeModel(X, frame[target].to_numpy(), nominal=["colour"], **options)
+    return pt.TreeModel(X, frame[target].to_numpy(), nominal=["colour"])
+
+
+@functools.cache
+def posterior(target):
+    """The posterior that the command line should draw with the options `RUN`."""
+    return pt.sample(model_of(shop(), target), 200, tune=100, chains=2, rng=3, kernel="grow-prune", progress=False)

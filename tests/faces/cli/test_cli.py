@@ -16,15 +16,14 @@ import pactree_mcmc as pt
 from pactree_mcmc.faces.cli.arguments import OPTIONS_OF_LIBRARY, with_options
 from pactree_mcmc.mcmc.run import progress as _progress
 from tests import ROOT
-from tests.faces.cli.calls import RUN, answer, model_of, run, shop
+from tests.faces.cli.calls import RUN, answer, posterior, run, shop
 
 
 class TestFit:
     def test_same_posterior_as_the_library(self, capsys, data):
         result = answer(capsys, "fit", data, "--target", "bought", "--ignore", "price", *RUN)
         assert answer(capsys, "fit", data, "--target", "price", "--ignore", "bought", *RUN)["classes"] is None
-        model = model_of(shop(), "bought")
-        post = pt.sample(model, 200, tune=100, chains=2, rng=3, kernel="grow-prune", progress=False)
+        post = posterior("bought")
         assert result["features"] == ["age", "colour", "size"]
         assert result["nominal"] == ["colour"]
         assert result["classes"] == ["no", "yes"]
@@ -131,6 +130,7 @@ def test_advice_names_options_that_exist(capsys):
         "fits: LocalCuts(max_cuts=3), max_depth=2, max_cells=1_200;": "--max-cuts 3, --max-depth 2, --max-cells 1_200;",
         "checkpoint='a b/run.nc' exists already": "--checkpoint a b/run.nc exists already",
         "exists; pt.resume('a.nc') goes on from it": "python -m pactree_mcmc resume a.nc goes on from it",
+        "Try pt.resume(post, 27), which": "Try python -m pactree_mcmc resume RUN.nc --draws 27, which",
     }.items():
         assert expected in with_options(message)
 
@@ -156,9 +156,7 @@ class TestPredict:
         out = tmp_path / "out.csv"
         command = ("predict", data, tmp_path / "new.csv", "--target", "bought", "--ignore", "price", *RUN)
         result = answer(capsys, *command, "--out", out)
-        post = pt.sample(
-            model_of(shop(), "bought"), 200, tune=100, chains=2, rng=3, kernel="grow-prune", progress=False
-        )
+        post = posterior("bought")
         table = pd.DataFrame(result["predictions"])
         np.testing.assert_array_equal(table[["p(no)", "p(yes)"]], post.predict_proba(new))
         np.testing.assert_array_equal(table["prediction"], post.predict(new))
@@ -174,8 +172,7 @@ class TestPredict:
     def test_interval(self, capsys, data):
         command = ("predict", data, data, "--target", "price", "--ignore", "bought", *RUN)
         plain, result = answer(capsys, *command), answer(capsys, *command, "--interval", "0.8")
-        model = model_of(shop(), "price")
-        post = pt.sample(model, 200, tune=100, chains=2, rng=3, kernel="grow-prune", progress=False)
+        post = posterior("price")
         table = pd.DataFrame(result["predictions"])
         assert list(table) == ["prediction", "sd_over_trees", "lower", "upper", "mean_lower", "mean_upper"]
         assert list(pd.DataFrame(plain["predictions"])) == ["prediction", "sd_over_trees"]
@@ -185,9 +182,7 @@ class TestPredict:
     def test_interval_of_classes(self, capsys, data):
         command = ("predict", data, data, "--target", "bought", "--ignore", "price", "--interval", "0.8", *RUN)
         table = pd.DataFrame(answer(capsys, *command)["predictions"])
-        post = pt.sample(
-            model_of(shop(), "bought"), 200, tune=100, chains=2, rng=3, kernel="grow-prune", progress=False
-        )
+        post = posterior("bought")
         of_class = [[f"{name}({label})" for name in ("p", "lower", "upper")] for label in ("no", "yes")]
         assert list(table) == ["prediction", *of_class[0], *of_class[1]]
         ends = post.credible_interval(shop(), 0.8)

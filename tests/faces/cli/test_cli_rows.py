@@ -1,15 +1,14 @@
 """The command line about rows: names of rows noticed and kept, and the score if the target is known."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
-import pactree_mcmc as pt
-from pactree_mcmc.faces.cli.arguments import with_options
 from pactree_mcmc.faces.cli.tables import identifiers
-from tests.faces.cli.calls import RUN, answer, model_of, run, shop
+from tests.faces.cli.calls import RUN, answer, posterior, run, shop
 
 
 @pytest.fixture
@@ -46,7 +45,7 @@ def test_columns_that_are_data_are_no_names_of_rows():
 def test_the_score_of_classes_and_the_names_of_rows(capsys, data, new, tmp_path):
     command = ("predict", data, new, "--target", "bought", "--ignore", "price", *RUN)
     found = answer(capsys, *command, "--id", "customer,age")
-    post = pt.sample(model_of(shop(), "bought"), 200, tune=100, chains=2, rng=3, kernel="grow-prune", progress=False)
+    post = posterior("bought")
     frame = shop().head(30)
     proba, y = post.predict_proba(frame[["age", "colour", "size"]]), frame["bought"].to_numpy()
     place = np.searchsorted(post.model.classes_, y)
@@ -75,7 +74,15 @@ def test_the_score_of_numbers_from_a_saved_run(capsys, data, new, tmp_path):
     assert json.dumps(found)
 
 
-def test_advice_to_resume_is_a_command():
-    assert (
-        with_options("Try pt.resume(post, 27), which") == "Try python -m pactree_mcmc resume RUN.nc --draws 27, which"
-    )
+def test_every_table_has_three_decimals(capsys, data, tmp_path):
+    """Columns of predictions that hardly differ have as many decimals as show the differences."""
+    command = (data, "--target", "bought", "--ignore", "price", *RUN)
+    summary = run(capsys, "summary", *command)[1].partition("best tree drawn")[0]
+    tables = [summary, run(capsys, "predict", data, *command)[1]]
+    small = tmp_path / "small.csv"
+    shop().assign(y=1.0 + shop()["price"] * 1e-6)[["age", "y"]].to_csv(small, index=False)
+    few = run(capsys, "predict", small, small, "--target", "y", *RUN)[1]
+    for text in tables:
+        rows = [line for line in text.splitlines() if re.search(r"\S  +-?\d", line)]
+        assert {len(number) for number in re.findall(r"\d\.(\d+)\b", "\n".join(rows))} == {3}
+    assert re.search(r"\d\.\d{8,}", few)

@@ -80,7 +80,7 @@ def first_model(build, firsts, *_):
 
 @pytest.fixture
 def nothing_runs(monkeypatch):
-    for name in ("sample", "solved", "choose_power"):
+    for name in ("sample", "exact_posterior", "choose_power"):
         monkeypatch.setattr(_estimator_base, name, forbidden)
     monkeypatch.setattr(_estimator_base, "choose", first_model)
 
@@ -234,10 +234,6 @@ def test_clones_and_pickles_answer_alike(kind):
     read = pickle.loads(pickle.dumps(first))
     assert np.array_equal(answers(read, X), answers(first, X)) and repr(read.prior_) == repr(first.prior_)
     assert np.array_equal(read.feature_importances_, first.feature_importances_)
-    many = np.random.default_rng(1).integers(0, 2, (80, 14)).astype(float)
-    drawn = quiet_fit(kind(**SMALL, prior="stated"), many, y[np.arange(80) % 60])
-    assert isinstance(drawn.posterior_, pt.SampledPosterior)
-    assert np.array_equal(answers(pickle.loads(pickle.dumps(drawn)), many), answers(drawn, many))
 
 
 def rows_and_depths(tree, X):
@@ -263,7 +259,7 @@ KIND = dict(zip(("classifier", "regressor"), KINDS))
 def test_every_tree_keeps_to_depth_and_rows_of_a_leaf(way, kind, monkeypatch):
     is_exact, kind = way == "exact", KIND[kind]
     if not is_exact:
-        monkeypatch.setattr(_estimator_base, "solved", lambda *_: None)
+        monkeypatch.setattr(_estimator_base, "exact_posterior", lambda *_: None)
     X, y = table(kind, n=80)
     for given, least in ((7, 7), (0.1, 8), (0.11, 9), (1e-9, 1)):
         estimator = kind(**SMALL, prior="stated", max_depth=3, min_samples_leaf=given)

@@ -77,7 +77,7 @@ def test_the_stated_model(way, kind, name, monkeypatch):
     X, y, parts = PROBLEMS[name]
     truth = predicted_by(stated(kind, X, y, **parts), kind, X)
     if not is_exact:
-        monkeypatch.setattr(_estimator_base, "solved", lambda *_: None)
+        monkeypatch.setattr(_estimator_base, "exact_posterior", lambda *_: None)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", pt.ConvergenceWarning)
         fitted = kind(**{**SMALL, "n_estimators": 1000, "work": 1e7}, prior="stated", **parts).fit(X, y)
@@ -159,7 +159,7 @@ def test_rows_left_out_are_those_of_refits(kind, weights, power):
     want = refits(kind, power, count)
     assert np.abs(each - want).max() < 0.02
     mean = float(np.average(want, weights=count))
-    assert prior_search.left_out(drawn, power) == pytest.approx(mean, abs=0.02)
+    assert prior_search.log_density_left_out(drawn, power) == pytest.approx(mean, abs=0.02)
 
 
 # the choice by evidence
@@ -216,9 +216,10 @@ def test_the_tree_prior_counts_leaves_that_could_split():
         {"split_prior": pt.LocalCuts(feature_weights=[1.0, 0.0, 1.0])},
         {"split_prior": pt.GridCuts(3)},
         {"nominal": [0], "split_prior": pt.LocalCuts(min_leaf=4)},
+        {"split_prior": pt.LocalCuts(max_cuts=1)},
         {"tree_prior": pt.ChipmanPrior(0.95, 0.0, max_depth=2)},
     ],
-    ids=["plain", "min_leaf", "weights", "grid", "nominal", "depth"],
+    ids=["plain", "min_leaf", "weights", "grid", "nominal", "max_cuts", "depth"],
 )
 def test_leaves_that_could_split_are_those_of_the_model(parts):
     X = np.random.default_rng(0).integers(0, 4, (40, 3)).astype(float)
@@ -325,7 +326,7 @@ def test_numbers_of_any_size(scale, shift, most):
 @pytest.mark.parametrize("kind", KIND)
 def test_the_same_seed_gives_the_same_draws_whatever_the_jobs(kind, monkeypatch):
     kind = KIND[kind]
-    monkeypatch.setattr(_estimator_base, "solved", lambda *_: None)
+    monkeypatch.setattr(_estimator_base, "exact_posterior", lambda *_: None)
     X, y = noisy(kind)
     first, other = (quiet_fit(kind(**SMALL, n_jobs=jobs, power="auto"), X, y) for jobs in (None, 2))
     assert first.prior_[2] == other.prior_[2] and repr(first.prior_) == repr(other.prior_)

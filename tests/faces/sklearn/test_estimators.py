@@ -10,9 +10,8 @@ import polars as pl
 import pytest
 import sklearn
 from joblib import parallel_config
-from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
@@ -154,8 +153,8 @@ def test_importances_are_mean_absolute_contributions():
     X, y = frame()
     X = X.assign(constant=1.0)
     fitted = pt.BayesianTreeClassifier(**STATED).fit(X, y)
-    size = fitted.posterior_.shap(X, draws=2000, rng=1).importance.sum(axis=1)
-    assert np.allclose(fitted.feature_importances_, size / size.sum(), atol=0.02)
+    size = fitted.posterior_.shap(X, draws=1000, rng=1).importance.sum(axis=1)
+    assert np.allclose(fitted.feature_importances_, size / size.sum(), atol=0.03)
     assert fitted.feature_importances_[2] == 0.0
     before = fitted.feature_importances_
     assert fitted.feature_importances_ is before
@@ -167,46 +166,35 @@ def test_importances_are_mean_absolute_contributions():
     assert lone.feature_importances_.tolist() == [0.0]
 
 
-@pytest.mark.parametrize(
-    "last",
-    [pt.BayesianTreeClassifier(**STATED | {"work": 2e4}), exact.ProgressiveMixtureClassifier(orders=8, random_state=0)],
-    ids=["classifier", "mixture"],
-)
-def test_in_a_pipeline_under_a_search(last):
+def test_a_mixture_in_a_pipeline_under_a_search():
     X, y = frame(40)
     X["number"] = np.random.default_rng(1).random(len(X)).round(1)
     numbers = ColumnTransformer([("scaled", StandardScaler(), ["size", "number"])]).set_output(transform="pandas")
-    line = make_pipeline(numbers, last)
-    name = type(last).__name__.lower()
-    grid = (
-        {"max_depth": [2, 4]}
-        if "mixture" in name
-        else {"tree_prior": [pt.ChipmanPrior(0.5, 2.0), pt.ChipmanPrior(0.95, 0.5)]}
-    )
+    line = make_pipeline(numbers, exact.ProgressiveMixtureClassifier(orders=8, random_state=0))
     with parallel_config(backend="threading"):
-        assert np.all(cross_val_score(line, X, y, cv=2) > 0.3)
-        search = GridSearchCV(line, {f"{name}__{key}": values for key, values in grid.items()}, cv=2, n_jobs=2)
-        search.fit(X, y)
+        search = GridSearchCV(line, {"progressivemixtureclassifier__max_depth": [2, 4]}, cv=2, n_jobs=2).fit(X, y)
+    assert search.best_score_ > 0.3
     assert search.best_estimator_[-1].feature_names_in_.tolist() == ["scaled__size", "scaled__number"]
-    assert clone(search.best_estimator_[-1]).get_params(deep=False).keys() == last.get_params(deep=False).keys()
 
 
-@pytest.mark.slow
-def test_warns_only_if_chains_disagree():
+def test_warns_if_chains_disagree_and_once_in_a_search():
     rng = np.random.default_rng(0)
     X = rng.random((200, 20))
     y = X @ np.ones(20) + 0.1 * rng.normal(size=200)
     few = pt.BayesianTreeRegressor(prior="stated", chains=2, n_estimators=100, work=1e5, random_state=0)
-    with pytest.warns(
-        pt.ConvergenceWarning,
-        match=r"^BayesianTreeRegressor: .*R-hat.*Monte-Carlo error of 0\.\d+ standard dev.*work=2e\+05",
-    ):
-        few.fit(X, y)
+    text = r"^BayesianTreeRegressor: the chains do not agree.*monte_carlo_error_.*work=2e\+05"
+    for _ in range(2):
+        with pytest.warns(pt.ConvergenceWarning, match=text):
+            few.fit(X, y)
     assert few.monte_carlo_error_ > 0.1
-    with pytest.warns(
-        pt.ConvergenceWarning, match=r"^BayesianTreeRegressor: too few draws to judge convergence: 8 in all\."
-    ):
-        pt.BayesianTreeRegressor(prior="stated", n_estimators=5, work=1e5, random_state=0).fit(X, y)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        GridSearchCV(few, {"max_depth": [4, 8]}, cv=2).fit(X, y)
+    assert sum(one.category is pt.ConvergenceWarning for one in caught) == 1
+
+
+@pytest.mark.slow
+def test_does_not_warn_if_chains_agree():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         table, labels = frame()
@@ -231,19 +219,15 @@ def test_importances_do_not_saturate():
     assert np.allclose(linear.feature_importances_, inclusion / inclusion.sum())
 
 
-@pytest.mark.parametrize("kind", [pt.BayesianTreeClassifier, pt.BayesianTreeRegressor])
-def test_credible_intervals_are_those_of_the_posterior(kind):
-    X, y = frame()
-    y = y if kind is pt.BayesianTreeClassifier else np.arange(len(X)) % 7 / 2.0
-    fitted = kind(**STATED).fit(X, y)
-    new = X.head(3)
-    assert np.array_equal(fitted.credible_interval(new, 0.8), fitted.posterior_.credible_interval(new, 0.8))
-    drawn = fitted.posterior_.draw_expectations(new, 30, rng=1)
-    assert np.array_equal(fitted.draw_expectations(new, 30, rng=1), drawn)
+def test_credible_intervals_are_those_of_the_posterior(plain):
+    new = frame(60)[0].head(3)
+    assert np.array_equal(plain.credible_interval(new, 0.8), plain.posterior_.credible_interval(new, 0.8))
+    drawn = plain.posterior_.draw_expectations(new, 30, rng=1)
+    assert np.array_equal(plain.draw_expectations(new, 30, rng=1), drawn)
     with pytest.raises(ValueError, match="coverage"):
-        fitted.credible_interval(new, 1.0)
+        plain.credible_interval(new, 1.0)
     with pytest.raises(ValueError, match="draws"):
-        fitted.draw_expectations(new, 0)
+        plain.draw_expectations(new, 0)
 
 
 def test_intervals():

@@ -1,0 +1,54 @@
+"""What is not needed to sample, to solve and to use the command line is an extra, which errors name."""
+
+import sys
+import tomllib
+
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.core.extras import EXTRAS
+from pactree_mcmc.faces.cli import main
+from tests import ROOT
+from tests.programs import run
+
+USES = {
+    "sklearn": (pt, "BayesianTreeRegressor", "pt.BayesianTreeRegressor needs sklearn"),
+    "exact": (exact, "DyadicTreeClassifier", "exact.DyadicTreeClassifier needs sklearn"),
+    "matplotlib": (pt, "plots", "pt.plots needs matplotlib"),
+}
+
+
+def test_extras_are_those_of_the_project_file():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    packages = {"sklearn": "scikit-learn", "matplotlib": "matplotlib", "arviz": "arviz"}
+    for package, extra in EXTRAS.items():
+        assert extras[extra][0].partition(">")[0] == packages[package]
+        assert extra in extras["all"][0]
+
+
+@pytest.mark.parametrize("name", USES)
+def test_a_missing_package_is_named_with_its_extra(name, monkeypatch):
+    module, use, message = USES[name]
+    package = message.rpartition(" ")[2]
+    monkeypatch.delitem(vars(module), use, raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=rf"{message}.*pip install 'pactree-mcmc\[{EXTRAS[package]}\]'"):
+        getattr(module, use)
+    assert use not in dir(module)
+
+
+def test_the_command_line_names_the_extra(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["fit", "no.csv", "--target", "y", "--plot", str(tmp_path)]) == 1
+    assert "--plot needs matplotlib" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_library_works_without_the_extras():
+    done = run("without_extras")
+    assert done.returncode == 0, done.stderr
+    *errors, codes = done.stdout.splitlines()
+    assert codes == "[0, 0, 0, 0, 0, 1]"
+    for error, extra in zip(errors, ("sklearn", "sklearn", "plots", "plots", "arviz"), strict=True):
+        assert f"pip install 'pactree-mcmc[{extra}]'" in error
