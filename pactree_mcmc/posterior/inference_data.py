@@ -58,7 +58,36 @@ def to_arviz(
     expectation: Any = False,
     rng: Seed = 0,
 ) -> Any:
-    """Return the draws for ArviZ; see `SampledPosterior.to_arviz`."""
+    """Return the draws in the form of the installed ArviZ; see `SampledPosterior.to_arviz`."""
+    az = load_arviz()
+    groups = datasets(
+        posterior,
+        log_likelihood=log_likelihood,
+        posterior_predictive=posterior_predictive,
+        expectation=expectation,
+        rng=rng,
+    )
+    if not az.__version__.startswith("0."):
+        import xarray as xr
+
+        return xr.DataTree.from_dict(groups)
+    return az.InferenceData(attrs=groups.pop("/").attrs, **groups)
+
+
+def datasets(
+    posterior: DrawnTrees,
+    *,
+    log_likelihood: bool | Literal["exact"] = False,
+    posterior_predictive: bool = False,
+    expectation: Any = False,
+    rng: Seed = 0,
+) -> dict[str, Any]:
+    """Return the groups of `to_arviz` as datasets of xarray, by name; "/" has the common attributes.
+
+    ArviZ is not needed, so that files are written without it.
+    """
+    import xarray as xr
+
     if isinstance(log_likelihood, str):
         check_choice("log_likelihood", log_likelihood, ["exact"])
     else:
@@ -93,15 +122,13 @@ def to_arviz(
         "model": repr(model),
         **_attrs_of_calls(posterior.calls),
     }
-    data = _as_arviz(groups, coords, attrs, dims)
+    out = {"/": xr.Dataset(attrs=attrs)}
+    out |= {name: _dataset(name, variables, coords, attrs, dims) for name, variables in groups.items()}
     if log_likelihood:
         by_row = log_densities(posterior)[0] if isinstance(log_likelihood, str) else log_likelihoods(posterior)
-        more = _as_arviz({"log_likelihood": {"y": by_row}}, {"row": model.counted_rows}, attrs, DIMS)
-        if hasattr(data, "extend"):
-            data.extend(more)
-        else:
-            data["log_likelihood"] = more["log_likelihood"]
-    return data
+        counted = {"row": model.counted_rows}
+        out["log_likelihood"] = _dataset("log_likelihood", {"y": by_row}, counted, attrs, DIMS)
+    return out
 
 
 def _attrs_of_calls(calls: tuple[Call, ...]) -> dict[str, str]:
@@ -113,21 +140,26 @@ def _attrs_of_calls(calls: tuple[Call, ...]) -> dict[str, str]:
     return {name: text[:LONGEST_ATTR] for name, text in attrs.items()}
 
 
-def _as_arviz(
-    groups: dict[str, dict[str, np.ndarray]],
+def _dataset(
+    group: str,
+    variables: dict[str, np.ndarray],
     coords: dict[str, Any],
     attrs: dict[str, Any],
     dims: dict[str, list[str]],
 ) -> Any:
-    """Return groups in the form of the installed ArviZ, each with all attributes."""
-    az = load_arviz()
-    with warnings.catch_warnings():
-        # fewer draws than chains are not an error here
-        warnings.filterwarnings("ignore", message="(More chains|Found chain dimension)", category=UserWarning)
-        if az.__version__.startswith("0."):
-            sampled = {f"{name}_attrs": attrs for name in groups if not name.endswith("_data")}
-            return az.from_dict(**groups, coords=coords, dims=dims, attrs=dict(attrs), **sampled)
-        return az.from_dict(groups, coords=coords, dims=dims, attrs={name: dict(attrs) for name in ("/", *groups)})
+    """Return the dataset of a group. Dimensions without a name get one from the variable, as ArviZ names them."""
+    import xarray as xr
+
+    of_draws = [] if group.endswith("_data") else ["chain", "draw"]
+    content, labels = {}, {}
+    for name, values in variables.items():
+        named = [*of_draws, *dims.get(name, [])]
+        n_unnamed = np.ndim(values) - len(named)
+        first = len(dims.get(name, []))
+        named += [f"{name}_dim_{i}" for i in range(first, first + n_unnamed)]
+        content[name] = (named, values)
+        labels |= {dim: coords.get(dim, np.arange(size)) for dim, size in zip(named, np.shape(values), strict=True)}
+    return xr.Dataset(content, coords=labels, attrs=attrs)
 
 
 def tree_traces(posterior: DrawnTrees) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
@@ -257,13 +289,3 @@ def summary(posterior: DrawnTrees) -> pd.DataFrame:
     table.attrs["verdict"] = verdict(posterior)
     table.attrs["asdsf"], table.attrs["tree_ess"] = frequencies._asdict(), trees._asdict()
     return table
-
-
-def as_datasets(inference_data: Any) -> dict[str, Any]:
-    """Return groups of InferenceData (ArviZ 0.x) or of a DataTree (1.x) as datasets; "/" has the common attributes."""
-    import xarray as xr
-
-    out = {"/": xr.Dataset(attrs=dict(inference_data.attrs))}
-    if hasattr(inference_data, "to_dataset"):
-        return out | {name: node.to_dataset() for name, node in inference_data.children.items()}
-    return out | {name: inference_data[name] for name in inference_data.groups()}

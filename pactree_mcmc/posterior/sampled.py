@@ -376,9 +376,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
             super().save(path, log_likelihood=log_likelihood)
         path = check_target(path)
         parts = {"model": self.model.parts_in_file, "draws": draws_of(self), "course": self.course}
-        write_parts(
-            parts, path, inference_data.as_datasets(inference_data.to_arviz(self, log_likelihood=log_likelihood))
-        )
+        write_parts(parts, path, inference_data.datasets(self, log_likelihood=log_likelihood))
 
     def summary(self) -> pd.DataFrame:
         """Return a table of the scalars, features and trees of the draws, with effective sample size and R-hat.

@@ -84,7 +84,7 @@ def check_leaf(leaf: Any, power: Any, *, for_classes: bool) -> None:
 
 
 def leaf_of_rows(leaf: Any, row_index: np.ndarray, n_rows: int) -> Any:
-    """Return the leaf for the rows at ``row_index`` of ``n_rows`` rows, with the exposures of these rows if it has some."""
+    """Return the leaf for the rows ``row_index`` of ``n_rows`` rows, with the exposures of these rows, if any."""
     if getattr(leaf, "exposure", None) is None:
         return leaf
     exposure = read_numbers("exposure", leaf.exposure)
