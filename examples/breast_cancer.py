@@ -8,19 +8,21 @@ Run: python examples/breast_cancer.py [folder for the pictures]
 import sys
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import numpy as np
-from sklearn.datasets import load_breast_cancer
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.metrics import accuracy_score, log_loss
-from sklearn.model_selection import StratifiedKFold, train_test_split
-from sklearn.tree import DecisionTreeClassifier
+
+try:
+    import matplotlib
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.metrics import accuracy_score, log_loss
+    from sklearn.model_selection import StratifiedKFold, train_test_split
+    from sklearn.tree import DecisionTreeClassifier
+except ImportError as missing:
+    sys.exit(f"{missing}; this example needs: pip install 'pactree-mcmc[plots,sklearn]'")
 
 import pactree_mcmc as pt
 
+matplotlib.use("Agg")
 PSEUDOCOUNTS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """Numbers of rows, or of votes, that are added to those counted and divided equally among the classes."""
 N_TREES = 500
@@ -46,19 +48,19 @@ def leaf_fractions(tree, X):
 def tuned_cart(X, y):
     """Return CART and its pseudocount, both chosen for the least cross-validated log loss.
 
-    The prices of a leaf are one between any two steps of the pruning path of the whole tree, and one for no split.
+    The penalties of a leaf are one between any two steps of the pruning path of the whole tree, and one for no split.
     """
     steps = DecisionTreeClassifier(random_state=0).cost_complexity_pruning_path(X, y).ccp_alphas
     steps = np.unique(np.clip(steps, 0.0, None))
-    prices = np.append(np.sqrt(steps[:-1] * steps[1:]), 2.0 * steps[-1])
+    penalties = np.append(np.sqrt(steps[:-1] * steps[1:]), 2.0 * steps[-1])
     is_label = y[:, None] == np.unique(y)
-    total = np.zeros((len(prices), len(PSEUDOCOUNTS)))
+    total = np.zeros((len(penalties), len(PSEUDOCOUNTS)))
     for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
-        for row, price in zip(total, prices, strict=True):
-            tree = DecisionTreeClassifier(ccp_alpha=price, random_state=0).fit(X.iloc[train], y[train])
+        for row, penalty in zip(total, penalties, strict=True):
+            tree = DecisionTreeClassifier(ccp_alpha=penalty, random_state=0).fit(X.iloc[train], y[train])
             row += losses(*leaf_fractions(tree, X.iloc[test]), is_label[test])
-    price, extra = np.unravel_index(np.argmin(total), total.shape)
-    return DecisionTreeClassifier(ccp_alpha=prices[price], random_state=0).fit(X, y), PSEUDOCOUNTS[extra]
+    penalty, extra = np.unravel_index(np.argmin(total), total.shape)
+    return DecisionTreeClassifier(ccp_alpha=penalties[penalty], random_state=0).fit(X, y), PSEUDOCOUNTS[extra]
 
 
 def tuned_forest(X, y):

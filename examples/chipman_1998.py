@@ -19,7 +19,7 @@ import pactree_mcmc as pt
 
 
 def chipman_data(n=800, seed=34647):
-    """Table and y: five regions, noise of standard deviation 2."""
+    """Return a table and y: five regions, noise of standard deviation 2."""
     rng = np.random.default_rng(seed)
     x1 = rng.choice(np.arange(1, 11) - 0.5, n)
     x2 = rng.choice(["a", "b", "c", "d"], n)

@@ -50,7 +50,7 @@ short and of too simple a kernel to mix.
 
 @cache
 def posteriors():
-    """The posteriors shown, by the parameter names of the functions below."""
+    """Return the posteriors by the names of the parameters of the functions below."""
     run = {"draws": 1000, "tune": 500, "chains": 4, "rng": 1, "progress": False}
     rng = np.random.default_rng(3)
     B = rng.integers(0, 2, size=(120, 6))
@@ -233,7 +233,7 @@ PICTURES = (
 
 
 def code_of(picture):
-    """The body of a function without its docstring."""
+    """Return the body of a function without its docstring."""
     source = inspect.getsource(picture).split('"""', 2)[2]
     return textwrap.dedent(source.lstrip("\n")).rstrip()
 

@@ -30,11 +30,11 @@ DESIGN = pt.DyadicCuts(4, bounds=[[0.0, 1.0]] * len(FEATURES))
 PRIOR = pt.BranchingProcess(0.5, 5)
 ROW_GROUP = 250_000
 COMPARED = 2_000_000
-"""Rows up to which the posterior of all of them at once is computed as well."""
+"""Largest number of rows whose posterior is also computed from the whole table."""
 
 
 def group_of_rows(number, rows):
-    """Rows of a noisy chessboard of four fields, and a feature that says nothing."""
+    """Return a group of rows: a noisy chessboard of four fields, and a feature without influence."""
     rng = np.random.default_rng([1, number])
     X = rng.random((rows, len(FEATURES)))
     y = (X[:, 0] > 0.5) ^ (X[:, 1] > 0.5)
@@ -51,42 +51,42 @@ def write_file(path, rows, row_group=ROW_GROUP):
 
 
 def count(frame):
-    """What a worker does with a partition: keep its counts."""
+    """Return the counts of a partition, which a worker computes."""
     return exact.DesignCounts(DESIGN).update(frame[FEATURES].to_numpy(), frame["y"].to_numpy())
 
 
 def add(*counts):
-    """Merge the counts of some partitions."""
+    """Return the sum of the counts of some partitions."""
     return sum(counts[1:], counts[0])
 
 
-def counted_by(client, path, at_once=8):
-    """Counts of all partitions of a file, merged in a tree of tasks."""
+def count_file(client, path, n_merged=8):
+    """Return the counts of all partitions of a file. A tree of tasks merges them, ``n_merged`` at a time."""
     partitions = dask.dataframe.read_parquet(path, split_row_groups=True).to_delayed()
     counts = [dask.delayed(count)(partition) for partition in partitions]
     while len(counts) > 1:
-        counts = [dask.delayed(add)(*counts[i : i + at_once]) for i in range(0, len(counts), at_once)]
+        counts = [dask.delayed(add)(*counts[i : i + n_merged]) for i in range(0, len(counts), n_merged)]
     return client.compute(counts[0]).result()
 
 
-def posterior_at_once(path):
-    """The posterior given all rows of a file at once."""
+def posterior_of_table(path):
+    """Return the posterior computed from the whole table in memory."""
     table = pyarrow.parquet.read_table(path)
     X, y = table.select(FEATURES).to_pandas().to_numpy(), table["y"].to_numpy()
     return exact.solve(pt.TreeModel(X, y, split_prior=DESIGN, tree_prior=PRIOR))
 
 
 def report(client, path, rows):
-    """Count, solve, compare where all rows fit."""
+    """Count and solve. If the table fits into memory, compare with its posterior."""
     began = time.perf_counter()
-    counts = counted_by(client, path)
+    counts = count_file(client, path)
     print(f"{counts.n_rows:,} rows counted in {time.perf_counter() - began:.1f} s, {counts.n_cells:,} kept")
     truth = counts.solve(tree_prior=PRIOR)
     print(f"peak memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
     print(f"log evidence {truth.log_evidence:.6f}; the most probable tree:\n{truth.map_tree().format()}")
     if rows <= COMPARED:
-        assert truth.log_evidence == posterior_at_once(path).log_evidence
-        print("the posterior given all rows at once has the same evidence, to the last bit")
+        assert truth.log_evidence == posterior_of_table(path).log_evidence
+        print("the posterior computed from the whole table has the same evidence, to the last bit")
 
 
 def main():

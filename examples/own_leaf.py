@@ -1,4 +1,4 @@
-"""A leaf of one's own: inverse Gaussian y of known shape, in both engines, checked and compared.
+"""Your own leaf: inverse Gaussian y of known shape, in both engines, checked and compared.
 
 Times until a drifting walk first reaches a line are inverse Gaussian. With the shape known and a normal prior on the
 inverse of the mean, cut off at zero, the score has a closed form in three sums: it is not among the library's leaves.
@@ -14,11 +14,14 @@ import exact
 import pactree_mcmc as pt
 
 SHAPE, CENTRE, PRECISION = 4.0, 0.5, 1.0
-"""Of y, and of the prior of 1 / mean: normal, its precision times the shape; positive."""
+"""Shape of y; mean, and precision in units of the shape, of the normal prior of 1 / mean, which is positive."""
 
 
 def inverse_gaussian(s, n, p):
-    """Sums: rows, y, 1 / y, log y. The exponent is a parabola in v = 1 / mean, so v is integrated out."""
+    """Return the log score from the sums of rows, y, 1 / y and log y.
+
+    The exponent is a parabola in v = 1 / mean, so v is integrated out.
+    """
     shape, centre, precision = p[0], p[1], p[2]
     a, b = precision + s[1], precision * centre + s[0]
     half = 0.5 * math.erfc(-b / a * math.sqrt(shape * a / 2.0))
@@ -29,13 +32,13 @@ def inverse_gaussian(s, n, p):
 
 
 def posterior_of_v(sums):
-    """Mean and standard deviation of v before it is cut off at zero."""
+    """Return the mean and the standard deviation of v before it is cut off at zero."""
     a = PRECISION + sums[:, 1]
     return (PRECISION * CENTRE + sums[:, 0]) / a, 1.0 / np.sqrt(SHAPE * a)
 
 
 def draw_v(rng, mean, sd):
-    """Normal numbers that are positive, by rejection."""
+    """Draw positive normal numbers by rejection."""
     v = rng.normal(mean, sd)
     while np.any(v <= 0.0):
         v = np.where(v <= 0.0, rng.normal(mean, sd), v)
@@ -43,17 +46,17 @@ def draw_v(rng, mean, sd):
 
 
 def draw(rng, sums, leaf):
-    """New y: v of each leaf given its rows, then the times."""
+    """Draw new y: first v of each leaf given its rows, then the times."""
     return rng.wald(1.0 / draw_v(rng, *posterior_of_v(sums))[leaf], SHAPE)
 
 
 def sums_of(y):
-    """What each row adds."""
+    """Return the statistics of each row."""
     return np.column_stack([np.ones_like(y), y, 1.0 / y, np.log(y)])
 
 
 def score_by_quadrature(y):
-    """The same score as an integral over v."""
+    """Compute the same score as an integral over v."""
 
     def density(v):
         log_rows = 0.5 * np.log(SHAPE / (2.0 * np.pi * y**3)) - SHAPE * (y * v - 1.0) ** 2 / (2.0 * y)

@@ -1,4 +1,4 @@
-"""A move of one's own: another cut of the same feature, drawn from all that its cell admits.
+"""Your own move: another cut of the same feature, drawn from all that its cell admits.
 
 The library's *shift* moves a cut by a few places; *change* draws another feature most of the time. In a table with
 long ordered columns it pays to redraw the cut alone. The move is written with public helpers, proved on small models
@@ -28,7 +28,7 @@ another_cut = pt.Move("another cut", draw_another_cut, scans=False)
 
 
 def small_models():
-    """Trees few enough to be enumerated: ordered and nominal features, equal rows, two rows a leaf."""
+    """Return a model with few enough trees to enumerate: ordered and nominal features, equal rows, two rows a leaf."""
     X = [[0.0, 1.0], [0.0, 2.0], [1.0, 1.0], [1.0, 1.0], [3.0, 2.0]]
     y = [0, 1, 1, 0, 1]
     prior = pt.ChipmanPrior(0.95, 1.0, max_depth=2)

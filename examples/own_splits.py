@@ -13,7 +13,7 @@ import pactree_mcmc as pt
 
 
 def gap(cut):
-    """Of a threshold between two neighbouring values of the cell: how far they lie apart."""
+    """Return the distance between the two neighbouring values of the cell that a threshold separates."""
     return cut.above - cut.below
 
 

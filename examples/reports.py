@@ -20,13 +20,13 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "gallery" / "reports"
 
 
 def classes(load):
-    """The features and the names of the classes of a table of scikit-learn."""
-    told = load(as_frame=True)
-    return told.data, told.target_names[told.target]
+    """Return the features and the labels of a table of scikit-learn."""
+    data = load(as_frame=True)
+    return data.data, data.target_names[data.target]
 
 
 def breast_cancer():
-    """Wisconsin diagnostic breast cancer: 30 numbers, many of which tell the same, so trees differ."""
+    """Wisconsin diagnostic breast cancer: 30 numbers, many of them nearly equal, so that trees differ."""
     return "Breast cancer (Wisconsin)", pt.TreeModel(*classes(load_breast_cancer)), False
 
 
@@ -42,8 +42,8 @@ def wine():
 
 def diabetes():
     """Progression of diabetes in a year: a regression with much noise."""
-    told = load_diabetes(as_frame=True, scaled=False)
-    return "Diabetes", pt.TreeModel(told.data, told.target), False
+    data = load_diabetes(as_frame=True, scaled=False)
+    return "Diabetes", pt.TreeModel(data.data, data.target), False
 
 
 def chipman():
@@ -75,7 +75,7 @@ def write(name, folder):
     """Sample, and write the page."""
     title, model, solved = TABLES[name]()
     with warnings.catch_warnings():
-        # the page says it
+        # the report shows the failed criteria
         warnings.simplefilter("ignore", pt.ConvergenceWarning)
         post = pt.sample(model, **RUN)
     truth = exact.solve(model) if solved else None

@@ -70,8 +70,8 @@ def data_dependent_mixture(
 ) -> DataDependentMixture:
     """Return the data-dependent progressive mixture at new rows: the estimator of Theorem 3.
 
-    The cuts are those that divide the rows of X *and* the new row, which has no label: with `progressive_mixture` the
-    prior does not know it.
+    The cuts are those that divide the rows of X *and* the new row, which has no label. The prior of
+    `progressive_mixture` depends on the rows of X alone.
 
     Parameters
     ----------
@@ -92,8 +92,8 @@ def data_dependent_mixture(
     feature_weights : array of shape (p,), optional
         Weights of the features, >= 0. Default: equal.
     together : bool, default False
-        Whether all new rows count as points at once, which takes one sum in place of m. Theorem 3 then holds with ``N +
-        m`` in place of ``N + 1`` in its logarithm.
+        If True, all new rows count as points simultaneously, which takes one sum instead of m. Theorem 3 then holds
+        with ``N + m`` instead of ``N + 1`` in its logarithm.
     engine : {"exact", "smc"}, default "exact"
         "smc": populations of trees under the local prior (`pactree_mcmc.progressive_mixture`), weighted by the ratio of
         the two priors within blocks of neighbouring stages with 50 draws or more (a bias of the order of one over
@@ -234,7 +234,7 @@ def _numbers(table: Table) -> np.ndarray:
 def _model_with_points(sample: Sample, new: np.ndarray, tree_prior: Any, splits: LocalCuts) -> TreeModel:
     """Return the model of the sample with the new rows as points of weight zero, which the splits divide too.
 
-    There is a copy of the first new row for each class, so that the model knows all classes, and one more, so that it
+    There is a copy of the first new row for each class, so that the model has all classes, and one more, so that it
     has two rows. They are in E, which must not be empty, and do not change it. Copies make no further splits. Without a
     sample the points have a tiny weight, since some row must have a positive one.
     """

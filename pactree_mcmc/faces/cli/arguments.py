@@ -24,7 +24,7 @@ OPTIONS_OF_LIBRARY = (
 """Arguments of the library that are options of the command line too."""
 EPILOG = (
     "What did not come compiled is compiled once: half a minute to two minutes of one core for a first run, "
-    "four to six minutes of processor time for everything (the command warm-up)."
+    "two to six minutes of processor time for everything (the command warm-up)."
 )
 
 
@@ -61,7 +61,7 @@ def read_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def with_options(message: str) -> str:
-    """Return a message of the library with options of the command line in place of arguments of functions.
+    """Replace arguments of functions in a message of the library by options of the command line, and return it.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def _add_warm_up(commands: Any) -> None:
     add = commands.add_parser(
         "warm-up",
         help="Compile everything once, for images and clusters.",
-        description="Compile everything that is not on disk yet, each part in a process of its own: four to six "
+        description="Compile everything that is not on disk yet, each part in a process of its own: two to six "
         "minutes of processor time.",
         epilog=f"Users read --to FOLDER after they have set the environment variable {SHARED} to it. Everybody who can "
         "write there can run code as these users.",

@@ -56,7 +56,7 @@ MOST_POINTS = 200
 IMPORTANCE_ROWS, IMPORTANCE_DRAWS = 100, 200
 """Numbers of training rows and of trees over which the importance of features is a mean."""
 ROWS_WITHIN = 0.9
-"""Fraction of these rows whose error is at most the one reported."""
+"""Fraction of these rows whose error is at most ``monte_carlo_error_``."""
 TREES, FEWEST_TREES, TREES_ROWS = 1000, 100, 20_000
 """Default number of trees drawn, and the number of rows above which it falls, since trees are larger then."""
 WORK, WORK_ROWS = 8e7, 1000
@@ -66,13 +66,13 @@ MOST_SEARCHED = 2000
 MOST_CELLS, MOST_SPLITS = 100_000, 50_000
 """Largest numbers of cells of an exact sum, and of splits of an exact posterior that predicts itself."""
 DEFAULTS = {"tree_prior": parts.TREE_PRIOR, "split_prior": LocalCuts()}
-"""Parts that None stands for, except the leaf, which depends on the estimator."""
+"""Default parts, except the leaf, which depends on the estimator."""
 PARTS = (*DEFAULTS, "leaf")
 """Parameters of an estimator that have parameters of their own."""
 
 
 class Rows(NamedTuple):
-    """The training rows as the model takes them."""
+    """Checked training rows."""
 
     X: Any
     y: np.ndarray
