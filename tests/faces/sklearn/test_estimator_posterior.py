@@ -5,13 +5,12 @@ import warnings
 from itertools import product
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.faces.sklearn import base as _estimator_base
-from pactree_mcmc.faces.sklearn import prior_search
+from pactree_mcmc.faces.sklearn import parts as _parts
 from pactree_mcmc.posterior.rows.left_out import rows_left_out
 
 KINDS = (pt.BayesianTreeClassifier, pt.BayesianTreeRegressor)
@@ -159,7 +158,7 @@ def test_rows_left_out_are_those_of_refits(kind, weights, power):
     want = refits(kind, power, count)
     assert np.abs(each - want).max() < 0.02
     mean = float(np.average(want, weights=count))
-    assert prior_search.log_density_left_out(drawn, power) == pytest.approx(mean, abs=0.02)
+    assert _parts.log_density_left_out(drawn, power) == pytest.approx(mean, abs=0.02)
 
 
 # the choice by evidence
@@ -195,7 +194,7 @@ def test_the_choice_raises_the_evidence(kind, case):
     default = pt.DirichletMultinomial(0.25) if kind is CLASSIFIER else pt.NormalInverseGamma()
     got = log_evidence(X, y, tree_prior, leaf, **parts)
     assert got > log_evidence(X, y, pt.ChipmanPrior(0.95, 0.5), default, **parts)
-    assert got > max(log_evidence(X, y, other, leaf, **parts) for other in prior_search.tree_priors()) - 1.0
+    assert got > max(log_evidence(X, y, other, leaf, **parts) for other in _parts.tree_priors()) - 1.0
 
 
 def test_the_tree_prior_counts_leaves_that_could_split():
@@ -226,7 +225,7 @@ def test_leaves_that_could_split_are_those_of_the_model(parts):
     y = (X[:, 0] > 1).astype(int) ^ (np.arange(40) % 5 == 0)
     model = pt.TreeModel(X, y, **{"tree_prior": pt.ChipmanPrior(0.95, 0.0), **parts})
     post = exact.solve(model).sample(30, 0)
-    actual = prior_search._could_split(post, prior_search.node_depths(post.distinct_trees))
+    actual = _parts._could_split(post, _parts.node_depths(post.distinct_trees))
     want = np.zeros_like(actual)
     for t in range(post.n_distinct_trees):
         tree = post.distinct_tree(t)
@@ -277,17 +276,6 @@ def test_columns_and_rows_that_say_little(kind):
     assert answers(pair, [[0.0]]).shape == ((1, 2) if kind is CLASSIFIER else (1,))
     first, second = pair.predict([[0.0], [1.0]])
     assert first + second == pytest.approx(1.0) and pair.predict([[0.0]])[0] == first
-
-
-def test_twenty_classes_and_strings():
-    X, y = np.repeat(np.arange(20.0), 4)[:, None], np.repeat([f"class {i:02}" for i in range(20)], 4)
-    fitted = CLASSIFIER(**SMALL).fit(X, y)
-    assert fitted.classes_.tolist() == sorted(set(y.tolist())) and fitted.score(X, y) == 1.0
-    assert np.allclose(fitted.predict_proba(X).sum(axis=1), 1.0)
-    frame = pd.DataFrame({"number": X[:, 0], "text": np.where(X[:, 0] > 9, "high", "low")})
-    framed = CLASSIFIER(**SMALL).fit(frame, pd.Series(np.where(X[:, 0] > 9, "b", "a")))
-    assert framed.feature_names_in_.tolist() == ["number", "text"]
-    assert framed.predict(frame.iloc[[70]]).tolist() == ["b"] and framed.predict(frame.iloc[:1]).tolist() == ["a"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
