@@ -67,10 +67,10 @@ def with_suggestions(part: Any, module: str) -> Any:
 def _suggest_in_class(owner: type) -> None:
     """Replace the constructor, and the public methods with optional arguments, of one class."""
     for name, method in list(vars(owner).items()):
-        is_public = not name.startswith("_") or name == "__init__"
         # a class may have been seen before, as the base of another one
         is_plain = inspect.isfunction(method) and not hasattr(method, "__wrapped__")
-        if is_public and is_plain and (method.__defaults__ or method.__kwdefaults__):
+        has_options = is_plain and not name.startswith("_") and (method.__defaults__ or method.__kwdefaults__)
+        if has_options or (is_plain and name == "__init__"):
             setattr(owner, name, suggest_names(method))
 
 

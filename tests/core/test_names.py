@@ -1,6 +1,7 @@
 """Names of arguments that a function does not have."""
 
 import inspect
+import pickle
 
 import numpy as np
 import pytest
@@ -33,6 +34,29 @@ POST = exact.solve(MODEL).sample(20, rng=1)
 def test_a_wrong_name_gets_a_suggestion(call, match):
     with pytest.raises(TypeError, match=match):
         call()
+
+
+RESULTS = tuple | Exception | pt.Posterior
+"""Classes whose objects users do not construct."""
+
+
+def test_every_public_function_and_class_suggests_names():
+    for package in (pt, exact, pt.certificates, pt.plots, pt.testing):
+        parts = [getattr(package, name) for name in package.__all__]
+        for part in parts:
+            is_result = inspect.isclass(part) and issubclass(part, RESULTS)
+            if callable(part) and not is_result:
+                with pytest.raises(TypeError, match=r"has no argument 'no_such_argument'"):
+                    part(no_such_argument=1)
+    with pytest.raises(TypeError, match=r"fit\(\) has no argument 'weights'; did you mean 'sample_weight'\?"):
+        pt.BayesianTreeClassifier().fit(X, X[:, 0] > 9, weights=1)
+    with pytest.raises(TypeError, match=r"credible_interval\(\) has no argument 'level'; it has X, coverage"):
+        POST.credible_interval(X, level=0.9)
+
+
+def test_a_public_function_can_be_pickled():
+    for function in (pt.simulate, pt.compare_models, exact.compare, pt.certificates.binary_kl):
+        assert pickle.loads(pickle.dumps(function)) is function
 
 
 def test_signatures_stay_and_missing_arguments_are_as_ever():
