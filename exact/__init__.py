@@ -25,10 +25,8 @@ NeymanPearsonTreeClassifier, RootFragmentClassifier, ProgressiveMixtureClassifie
 
 from typing import TYPE_CHECKING, Any
 
-from pactree_mcmc.core.extras import is_installed as _is_installed
-from pactree_mcmc.core.extras import require as _require
-from pactree_mcmc.core.names import suggest_names_in as _suggest_names_in
-from pactree_mcmc.core.names import with_suggestions as _with_suggestions
+import pactree_mcmc.core.extras as _extras
+import pactree_mcmc.core.names as _names
 
 from .answers import MeanAndVariance, best_by_size, best_log_weight, count_trees, hull_by_size, log_sum, occurrences
 from .compare import Comparison, compare
@@ -163,7 +161,7 @@ __all__ = [
     "with_terms",
 ]
 
-_suggest_names_in(globals())
+_names.suggest_names_in(globals())
 
 _LATE = dict.fromkeys(("PACBayesTreeClassifier", "PACBayesTheoryClassifier"), "exact.estimators.voting")
 _LATE |= dict.fromkeys(
@@ -183,11 +181,11 @@ if not TYPE_CHECKING:  # or a misspelt name would be Any to type checkers
         from importlib import import_module
 
         if _LATE[name].startswith("exact.estimators"):
-            _require("sklearn", f"exact.{name}")
-        globals()[name] = _with_suggestions(getattr(import_module(_LATE[name]), name), __name__)
+            _extras.require("sklearn", f"exact.{name}")
+        globals()[name] = _names.with_suggestions(getattr(import_module(_LATE[name]), name), __name__)
         return globals()[name]
 
 
 def __dir__() -> list[str]:
-    has_estimators = _is_installed("sklearn")
+    has_estimators = _extras.is_installed("sklearn")
     return [name for name in __all__ if has_estimators or not _LATE.get(name, "").startswith("exact.estimators")]

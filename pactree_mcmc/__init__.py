@@ -22,12 +22,10 @@ Scikit-learn estimators: BayesianTreeClassifier, BayesianTreeRegressor.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import pactree_mcmc.core.extras as _extras
+import pactree_mcmc.core.names as _names
 import pactree_mcmc.faces.report as _report
 
-from .core.extras import is_installed as _is_installed
-from .core.extras import require as _require
-from .core.names import suggest_names_in as _suggest_names_in
-from .core.names import with_suggestions as _with_suggestions
 from .loading.load import load
 from .mcmc.moves.base import Move
 from .mcmc.resuming import resume
@@ -166,7 +164,7 @@ __all__ = [
     "typical_tree",
 ]
 
-_suggest_names_in(globals())
+_names.suggest_names_in(globals())
 
 # the layer of posteriors imports neither the one that shows them nor the one that samples them
 Posterior._write_report, Posterior._small_html = _report.write_report, _report.small_html
@@ -189,14 +187,14 @@ if not TYPE_CHECKING:  # or a misspelt name would be Any to type checkers
         if name not in _LATE_MODULES and name not in _LATE:
             raise AttributeError(f"module 'pactree_mcmc' has no attribute {name!r}")
         if name in _PACKAGES:
-            _require(_PACKAGES[name], f"pt.{name}")
+            _extras.require(_PACKAGES[name], f"pt.{name}")
         if name in _LATE_MODULES:
             return import_module(f".{_LATE_MODULES[name]}", __name__)
         part = getattr(import_module(f".{_LATE[name]}", __name__), name)
-        globals()[name] = _with_suggestions(part, __name__)
+        globals()[name] = _names.with_suggestions(part, __name__)
         return globals()[name]
 
 
 def __dir__() -> list[str]:
-    missing = [name for name, package in _PACKAGES.items() if not _is_installed(package)]
+    missing = [name for name, package in _PACKAGES.items() if not _extras.is_installed(package)]
     return [*(name for name in __all__ if name not in missing), "__version__"]

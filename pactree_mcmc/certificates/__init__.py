@@ -10,7 +10,8 @@ Held-out rows: holdout, holdout_gibbs.
 Inverses: binary_kl, kl_inverse, binomial_tail_inversion.
 """
 
-from ..core.names import suggest_names_in as _suggest_names_in
+import pactree_mcmc.core.names as _names
+
 from .bound import Bound
 from .coded_trees import TreeBound, compression_tree_bound, occam_tree_bound
 from .compression_bounds import compression, compression_tail, dyadic_length, occam_continuous, occam_discrete
@@ -73,4 +74,4 @@ __all__ = [
     "vote_tandem",
 ]
 
-_suggest_names_in(globals())
+_names.suggest_names_in(globals())

@@ -151,7 +151,8 @@ def _dataset(
     import xarray as xr
 
     of_draws = [] if group.endswith("_data") else ["chain", "draw"]
-    content, labels = {}, {}
+    content: dict[str, Any] = {}
+    labels: dict[str, Any] = {}
     for name, values in variables.items():
         named = [*of_draws, *dims.get(name, [])]
         n_unnamed = np.ndim(values) - len(named)

@@ -6,7 +6,8 @@ returns a report if everything is correct, and otherwise raises an AssertionErro
 A copy of the library that runs as plain Python, without compilation, is made when first needed, which takes seconds.
 """
 
-from ..core.names import suggest_names_in as _suggest_names_in
+import pactree_mcmc.core.names as _names
+
 from .balance import BalanceError, BalanceReport, check_balance
 from .leaf import LeafError, LeafReport, check_leaf
 from .split_prior import SplitPriorError, SplitPriorReport, check_split_prior
@@ -23,4 +24,4 @@ __all__ = [
     "check_split_prior",
 ]
 
-_suggest_names_in(globals())
+_names.suggest_names_in(globals())

@@ -65,7 +65,7 @@ def test_the_prior_of_a_penalty_is_normalised():
 
 def test_a_sampled_model_agrees_with_the_exact_sum():
     models = {"small": model_of(), "large": model_of(LARGE)}
-    summed, drawn = compared(models, X[:2]), compared(models, X[:2], max_cells=0, draws=250, work=1e6)
+    summed, drawn = compared(models, X[:2]), compared(models, X[:2], max_cells=0, draws=300, work=3e6)
     drawn = drawn.loc[summed.index]
     assert set(drawn["engine"]) == {"sampled"}
     off = (drawn["log_evidence"] - summed["log_evidence"]).abs()

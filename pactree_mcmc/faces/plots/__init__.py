@@ -14,7 +14,8 @@ The ``plot`` method of the result of ``exact.compare`` draws exact against sampl
 draw on and returns them; without them it makes a figure. For a posterior without draws the axes say so.
 """
 
-from ...core.names import suggest_names_in as _suggest_names_in
+import pactree_mcmc.core.names as _names
+
 from .chains import plot_depth, plot_inclusion, plot_ladder, plot_n_leaves, plot_posterior, plot_ranks, plot_trace
 from .effects import plot_interactions, plot_partial_dependence, plot_shap
 from .many_trees import plot_consensus, plot_forest, plot_tree_space
@@ -48,4 +49,4 @@ __all__ = [
     "plot_tree_space",
 ]
 
-_suggest_names_in(globals())
+_names.suggest_names_in(globals())

@@ -9,6 +9,7 @@ import warnings
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
+from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -127,7 +128,8 @@ def _is_first_of_search() -> bool:
 
     So a search over many fits, or a cross-validation, gives one warning.
     """
-    frame, is_search = sys._getframe(), False
+    frame: FrameType | None = sys._getframe()
+    is_search = False
     while frame is not None:
         package = frame.f_globals.get("__name__", "").partition(".")[0]
         if package not in (*INSIDE, "sklearn", "joblib"):
