@@ -30,64 +30,65 @@ WIDE = 1 << 16
 """Number of distinct values of a column from which on its codes take four bytes."""
 
 
-def table(n: int, columns: int = 3) -> tuple[np.ndarray, np.ndarray]:
+def random_table(n: int, columns: int = 3) -> tuple[np.ndarray, np.ndarray]:
     """Return random rows (n, columns) and a number for each."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, columns)).round(1 if n < 1000 else 12)
     return X, X[:, 0] + rng.normal(size=n)
 
 
-def sampler(n: int = 200) -> None:
+def compile_sampler() -> None:
     """Run the default sampler for classes and for numbers, and call the methods of the posteriors."""
-    X, y = table(n)
+    X, y = random_table(200)
     for target in (y > 0.0, y):
         post = pt.sample(pt.TreeModel(X, target), 50, kernel="whole", work=1e6, rng=0, progress=False)
-        post.predict_proba(X) if target.dtype == bool else (post.predict(X), post.predict_interval(X))
+        post.predict(X)
+        if target is y:
+            post.predict_interval(X)
         post.summary()
         post.consensus_tree()
-        post._feature_inclusion()
+        post.feature_inclusion()
         post.support()
         post.modes()
 
 
-def kernels(n: int = 200) -> None:
+def compile_kernels(n: int = 200) -> None:
     """Compile the functions of all kernels."""
-    X, y = table(n, 3 if n < WIDE else 1)
+    X, y = random_table(n, 3 if n < WIDE else 1)
     make_all_ready(Chain(pt.TreeModel(X, y).lowered, read_kernel("grow-prune"), np.random.default_rng(0)))
     if n < WIDE:
         pt.sample(pt.TreeModel(X[:, :1], y), 20, tune=0, rng=0, progress=False)
 
 
-def sums() -> None:
+def compile_sums() -> None:
     """Compute exact posteriors, and call their methods."""
-    X, y = table(60, 2)
+    X, y = random_table(60, 2)
     for target in (y > 0.0, y):
-        model = pt.TreeModel(X.round(0), target, tree_prior=pt.ChipmanPrior(max_depth=3))
-        post = exact.solve(model)
-        post.predict_proba(X) if target.dtype == bool else post.predict(X)
-        drawn = post.sample(20, rng=0)
+        post = exact.solve(pt.TreeModel(X.round(0), target, tree_prior=pt.ChipmanPrior(max_depth=3)))
+        post.predict(X)
         post.summary()
+        drawn = post.sample(20, rng=0)
         for grow in (0, 1, 2):
             exact.visited(drawn, grow)
 
 
-def estimators() -> None:
+def compile_estimators() -> None:
     """Fit the estimators, if scikit-learn is installed."""
-    if not is_installed("sklearn"):
-        return
-    X, y = table(100)
-    pt.BayesianTreeClassifier(work=1e6, random_state=0).fit(X, y > 0.0).predict_proba(X)
-    pt.BayesianTreeRegressor(work=1e6, random_state=0).fit(X, y).predict(X)
+    if is_installed("sklearn"):
+        X, y = random_table(100)
+        pt.BayesianTreeClassifier(work=1e6, random_state=0).fit(X, y > 0.0).predict_proba(X)
+        pt.BayesianTreeRegressor(work=1e6, random_state=0).fit(X, y).predict(X)
 
 
 PARTS: dict[str, Callable[[], None]] = {
     # first, since it would otherwise use the functions of all kernels, and nothing of its own would be compiled
-    "the default sampler": sampler,
-    "all kernels": kernels,
-    "exact sums": sums,
-    "estimators": estimators,
-    "all kernels, many distinct values": partial(kernels, WIDE + 1),
+    "the default sampler": compile_sampler,
+    "all kernels": compile_kernels,
+    "exact sums": compile_sums,
+    "estimators": compile_estimators,
+    "all kernels, many distinct values": partial(compile_kernels, WIDE + 1),
 }
+"""Parts that are compiled, each in a process of its own."""
 
 
 def run_part(name: str, to: str | None) -> float:
