@@ -150,11 +150,11 @@ def test_weights_are_repetitions(kind):
 
 
 def test_importances_are_mean_absolute_contributions():
-    X, y = frame()
+    X, y = frame(60)
     X = X.assign(constant=1.0)
     fitted = pt.BayesianTreeClassifier(**STATED).fit(X, y)
     size = fitted.posterior_.shap(X, draws=1000, rng=1).importance.sum(axis=1)
-    assert np.allclose(fitted.feature_importances_, size / size.sum(), atol=0.03)
+    assert np.allclose(fitted.feature_importances_, size / size.sum(), atol=0.04)
     assert fitted.feature_importances_[2] == 0.0
     before = fitted.feature_importances_
     assert fitted.feature_importances_ is before
@@ -181,8 +181,8 @@ def test_warns_if_chains_disagree_and_once_in_a_search():
     rng = np.random.default_rng(0)
     X = rng.random((200, 20))
     y = X @ np.ones(20) + 0.1 * rng.normal(size=200)
-    few = pt.BayesianTreeRegressor(prior="stated", chains=2, n_estimators=100, work=1e5, random_state=0)
-    text = r"^BayesianTreeRegressor: the chains do not agree.*monte_carlo_error_.*work=2e\+05"
+    few = pt.BayesianTreeRegressor(prior="stated", chains=2, n_estimators=100, work=1e4, random_state=0)
+    text = r"^BayesianTreeRegressor: the chains do not agree.*monte_carlo_error_.*work=2e\+04"
     for _ in range(2):
         with pytest.warns(pt.ConvergenceWarning, match=text):
             few.fit(X, y)
