@@ -53,6 +53,4 @@ def make_all_ready():
     # the chain made here is the first
     done = True
     model = pt.TreeModel([[0.0], [1.0]], [0, 1])
-    chain = Chain(model.lowered, read_kernel("grow-prune"), np.random.default_rng(0))
-    with one_at_a_time():
-        entries.make_all_ready(chain)
+    Chain(model.lowered, read_kernel("grow-prune"), np.random.default_rng(0), prepare=entries.make_all_ready)

@@ -43,9 +43,12 @@ def compile_together(members: Sequence[Member], among: Sequence[Member] = ()) ->
         missing = _missing(members)
         if len(missing) < 2 or any(_load(some) for some in (members, among, missing)):
             return
-        results, library = _compiled(missing)
-        _store(missing).save(_key(missing), _reduced(results, library))
-        _add(missing, results)
+        with _store(missing).locked():
+            # another process may have compiled them meanwhile
+            if not _load(missing):
+                results, library = _compiled(missing)
+                _store(missing).save(_key(missing), _reduced(results, library))
+                _add(missing, results)
 
 
 def find_together(members: Sequence[Member]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,9 +37,19 @@ class Walk(NamedTuple):
 
 
 class Chain:
-    """Chain of trees: its arrays, and the same arrays packed for compiled code."""
+    """Chain of trees: its arrays, and the same arrays packed for compiled code.
 
-    def __init__(self, model: Lowered, kernel: Kernel, rng: np.random.Generator, may_grow: bool = False) -> None:
+    ``prepare`` is called before the first compiled function, to compile or load those of a run together.
+    """
+
+    def __init__(
+        self,
+        model: Lowered,
+        kernel: Kernel,
+        rng: np.random.Generator,
+        may_grow: bool = False,
+        prepare: Callable[[Chain], None] = lambda chain: None,
+    ) -> None:
         if not model.leaf.is_fixed:
             leaf, guess = (model.leaf._replace(params=model.leaf.params.copy()) for _ in range(2))
             model = model._replace(leaf=leaf, guess=guess)
@@ -49,11 +60,12 @@ class Chain:
         # computed once, since every call of compiled code reads them
         self.steps, self.firsts = kernel.steps, kernel.firsts
         self._pack()
+        self.reserve(0)
+        prepare(self)
         plant_root(self.model, self.packed)
         self.blocks = 0
         self.cost = np.zeros((2, len(kernel.names)))
         self.tuning = False
-        self.reserve(0)
 
     def _pack(self) -> None:
         self.packed = pack(self.state)

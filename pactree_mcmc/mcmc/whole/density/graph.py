@@ -319,12 +319,12 @@ def with_capacity(graph: Graph, n_pieces: int, n_links: int) -> Graph:
     out.used[:] = graph.used
     m, n = (int(graph.used[i]) for i in (N_PIECES, N_LINKS))
     out.piece[:m], out.link[:n] = graph.piece[:m], graph.link[:n]
-    _fill_slots(pack(out), m)
+    fill_slots(pack(out), m)
     return out
 
 
 @jit
-def _fill_slots(graph: Any, n: int) -> None:
+def fill_slots(graph: Any, n: int) -> None:
     """Write the first ``n`` pieces into empty slots."""
     for i in range(n):
         graph.slot[-1 - place_of(graph, graph.piece[i].hash, np.int64(graph.piece[i].depth))] = i
