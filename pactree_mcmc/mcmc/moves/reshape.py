@@ -144,6 +144,7 @@ def weigh_shapes(model: Lowered, state: ChainState, top: int, n: int) -> None:
     for size in range(2, n + 1):
         for i in range(n - size + 1):
             j = i + size - 1
+            # a union of size pieces is at most n - size levels below the top, since every level above it cuts one off
             for d in range(1 if size < n else 0, n - size + 1):
                 log_prior[i, j, d] = -inf
                 if depth + d < model.prior.depth_limit:

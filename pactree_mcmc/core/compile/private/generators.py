@@ -92,7 +92,8 @@ def _integers(rng, low, high):  # type: ignore[no-untyped-def]
             return low
         if n <= TWO_TO_32:
             product = np.uint64(next_uint32(bits)) * n
-            while product % TWO_TO_32 < (TWO_TO_32 - n) % n:
+            # the second condition, a slow division, is needed for few products
+            while product % TWO_TO_32 < n and product % TWO_TO_32 < (TWO_TO_32 - n) % n:
                 product = np.uint64(next_uint32(bits)) * n
             return low + np.int64(product >> THIRTY_TWO)
         x = next_uint64(bits)

@@ -116,6 +116,7 @@ def value_piece(graph: Any, at: int) -> None:
         total += exp(links[e].weight - largest)
         g += exp(links[e].g)
         e = np.int64(links[e].next)
+    # V = log sum_stored e^s - log G, with G = sum_stored g
     piece.value = largest + log(total) - log(min(g, 1.0)) if total > 0.0 and g > 0.0 else -inf
 
 
@@ -160,6 +161,7 @@ def _log_stored(graph: Any, at: int, e: int) -> float:
     """Return the log probability of a decision that piece ``at`` contains: its link ``e``, or stopping if -1."""
     piece, keep = graph.piece[at], keep_probability(graph)
     weight, log_g = (piece.stop, piece.g_stop) if e < 0 else (graph.link[e].weight, graph.link[e].g)
+    # P = keep g + (1 - keep) e^(s - V)
     return log_add(log(keep) + log_g, log(1.0 - keep) + weight - piece.value)
 
 
