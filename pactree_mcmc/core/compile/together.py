@@ -21,7 +21,7 @@ from .jit import FASTER
 from .rebuild import library_of, result_in, set_environments
 
 if FASTER:
-    from .private.linking import MemberCompiler, MembersLibrary
+    from .private.linking import MemberCompiler, MembersLibrary, without_collection
 
 
 class Member(NamedTuple):
@@ -46,8 +46,9 @@ def compile_together(members: Sequence[Member], among: Sequence[Member] = ()) ->
         with _store(missing).locked():
             # another process may have compiled them meanwhile
             if not _load(missing):
-                results, library = _compiled(missing)
-                _store(missing).save(_key(missing), _reduced(results, library))
+                with without_collection():
+                    results, library = _compiled(missing)
+                    _store(missing).save(_key(missing), _reduced(results, library))
                 _add(missing, results)
 
 

@@ -6,8 +6,9 @@ only typed and lowered. An *entry*, called from Python, links the parts it reach
 one.
 """
 
+import contextlib
 import gc
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 from numba.core.codegen import CodeLibrary, JITCodeLibrary
@@ -22,6 +23,22 @@ from numba.core.typed_passes import (
 )
 from numba.core.types import Function
 from numba.core.untyped_passes import FixupArgs, GenericRewrites, IRProcessing, ReconstructSSA, TranslateByteCode
+
+
+@contextlib.contextmanager
+def without_collection() -> Iterator[None]:
+    """Collect no garbage while the block runs, since the many objects of a compilation all stay alive."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        # together these make all objects old, so that the next collection of young ones visits none of numba's
+        gc.freeze()
+        gc.unfreeze()
+        gc.enable()
 
 
 class PartLibrary(JITCodeLibrary):
@@ -209,14 +226,9 @@ class EntryCompiler(CompilerBase):
     lowering: type[_Lowering] = EntryLowering
 
     def compile_extra(self, func: Any) -> Any:
-        """Compile without garbage collection, since the many objects of a compilation all stay alive."""
-        collects = gc.isenabled()
-        gc.disable()
-        try:
+        """Compile without garbage collection."""
+        with without_collection():
             return super().compile_extra(func)
-        finally:
-            if collects:
-                gc.enable()
 
     def define_pipelines(self) -> list[Any]:
         """Return numba's passes with the lowering of this module, after few passes for functions of the library.

@@ -4,7 +4,7 @@ The splits of a cell lie end to end on a line, each on an interval of length ``e
 sample if its interval contains a point of a lattice of mesh 1 whose first point is uniform in [0, 1).
 """
 
-from math import log
+from math import floor, log
 
 import numpy as np
 
@@ -102,7 +102,7 @@ def _first_point(
     if length >= 1.0:
         return point
     # a uniform point of [before, before + length), moved by whole numbers into [0, 1)
-    point = point * length - (np.floor(before) - before)
+    point = point * length - (floor(before) - before)
     return point if point < 1.0 else point - 1.0
 
 
