@@ -85,8 +85,10 @@ class EntryLibrary(JITCodeLibrary):
 
     def _optimize_final_module(self) -> None:
         """Optimise once. numba does it twice, to remove counts of references, which parts hardly have."""
-        passes, builder = self._codegen._module_pass_manager()
-        passes.run(self._final_module, builder)
+        manager = self._codegen._module_pass_manager()
+        # a pair since numba 0.62
+        passes, *builder = manager if isinstance(manager, tuple) else (manager,)
+        passes.run(self._final_module, *builder)
 
 
 class MembersLibrary(EntryLibrary):
