@@ -1,17 +1,20 @@
-"""Suggestions for misspelt names of arguments, and representations of one line."""
+"""Suggestions for misspelt names of arguments, representations of one line, and shared texts of docstrings."""
 
 from __future__ import annotations
 
 import difflib
 import inspect
+import re
 from collections.abc import Callable
 from functools import wraps
+from textwrap import indent
 from typing import Any, ParamSpec, TypeVar
 
 MOST_SHOWN = 400
 """Largest number of characters of a representation."""
 P = ParamSpec("P")
 R = TypeVar("R")
+Documented = TypeVar("Documented")
 
 
 def suggest_names(function: Callable[P, R]) -> Callable[P, R]:
@@ -101,3 +104,17 @@ def _short(part: Any) -> str:
         return f"<{len(part)} entries>"
     text = repr(part)
     return text if len(text) <= 40 else f"<{type(part).__name__}>"
+
+
+def with_texts(texts: dict[str, str]) -> Callable[[Documented], Documented]:
+    """Return a decorator that replaces each line ``{name}`` of a docstring by the text of that name.
+
+    The text is indented as the line is. So `help` and the pages show the whole docstring.
+    """
+
+    def fill(documented: Documented) -> Documented:
+        doc = documented.__doc__ or ""
+        documented.__doc__ = re.sub(r"(?m)^( *)\{(\w+)\}$", lambda line: indent(texts[line[2]], line[1]), doc)
+        return documented
+
+    return fill

@@ -12,7 +12,7 @@ import numpy as np
 from pactree_mcmc.certificates import dyadic_bits, dyadic_penalty
 from pactree_mcmc.certificates.bound import check_delta
 from pactree_mcmc.core.checks import as_number, check_number, in_words, read_numbers
-from pactree_mcmc.core.docs import with_texts
+from pactree_mcmc.core.names import with_texts
 
 from ..pruning.size_penalties import sizes_penalty
 

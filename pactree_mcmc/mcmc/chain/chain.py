@@ -17,9 +17,9 @@ from ..edits.grow import grow_as_given, place_leaf, side_hash
 from ..kernel import Kernel
 from ..state.lists import list_growable
 from ..state.noise import follow_noise, redraw_noise
-from ..state.pieces import Graph
 from ..state.records import CHANGED, N_FREE, N_NODES, NONE, ROWS
 from ..state.splits import is_splittable
+from ..state.stored import Graph
 from ..state.terms import score_node
 from ..state.tree import ChainState, enlarged, new_state
 from ..state.weights import redraw_weights

@@ -10,8 +10,8 @@ import numpy as np
 from ...files.encoding import keep_records, kept
 from ...model import Lowered
 from ..kernel import Kernel
-from ..state.pieces import Graph
 from ..state.records import CELL, GUIDE, LINK, NODE, NONE, PIECE
+from ..state.stored import Graph
 from .chain import Chain
 from .tempering import Ladder
 

@@ -31,10 +31,10 @@ from ....model import Lowered
 from ...edits.carry_over import cell_bits
 from ...edits.replace_subtree import MOST_INTERNAL
 from ...state.lists import is_leaf
-from ...state.pieces import Graph, new_graph
 from ...state.random import flip
 from ...state.records import GROWING, N_LINKS, N_PIECES, NONE
 from ...state.splits import Split
+from ...state.stored import Graph, new_graph
 from ...state.terms import next_node, node_log_split, node_log_stop
 from ...state.tree import ChainState
 from .density import draw_split, evaluate_cell, log_split
