@@ -92,7 +92,10 @@ def _missing(members: Iterable[Member]) -> list[Member]:
 
 
 def _target() -> Any:
-    return cpu_target.target_context
+    """Return numba's target with the functions that compiled code calls, even if nothing was compiled or loaded yet."""
+    context = cpu_target.target_context
+    context.refresh()
+    return context
 
 
 def _compiled(members: Sequence[Member]) -> tuple[list[CompileResult], Any]:
