@@ -123,25 +123,18 @@ def test_a_team_lost_in_tuning_goes_on_with_the_other(tmp_path):
     assert len(post.course.evidences) == len(again.course.evidences) == 1
 
 
-def interrupted(timeout=None):
-    raise KeyboardInterrupt
-
-
-class Interrupted(ThreadPoolExecutor):
-    """Waiting for any task meets Ctrl-C."""
-
-    def submit(self, task, /, *args, **rest):
-        future = super().submit(task, *args, **rest)
-        future.result = interrupted
-        return future
-
-
 def test_interrupted_while_learning(monkeypatch):
-    """Threads at work stop after their block; what they tuned is lost."""
-    monkeypatch.setattr(_workers, "ThreadPoolExecutor", Interrupted)
+    """Threads at work stop after their block, not at the end of a round of minutes; what they tuned is lost."""
+    real, interruptions = _workers.wait, [KeyboardInterrupt]
+
+    def wait(*args, **rest):
+        if interruptions:
+            raise interruptions.pop()
+        return real(*args, **rest)
+
+    monkeypatch.setattr(_workers, "wait", wait)
     with pytest.raises(KeyboardInterrupt, match="before every chain had a draw; nothing to return"):
         learned(tune=10**7)
-    monkeypatch.undo()
     assert learned(draws=5).n_draws == 5
 
 
