@@ -11,7 +11,7 @@ from pactree_mcmc.core.checks import Seed, check_count, read_numbers
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.sampled import SampledPosterior
-from pactree_mcmc.posterior.trees.divergence import as_divergence
+from pactree_mcmc.posterior.trees.cells import as_divergence
 from pactree_mcmc.tree.drawn import RootKey, ordered_key
 from pactree_mcmc.tree.tree import Tree
 

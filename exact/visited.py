@@ -10,7 +10,7 @@ from pactree_mcmc.core.checks import check_count, check_type
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.posterior.evidence import prior_mass
 from pactree_mcmc.posterior.sampled import SampledPosterior
-from pactree_mcmc.posterior.trees.divergence import as_divergence
+from pactree_mcmc.posterior.trees.cells import as_divergence
 
 from .graph.building import build_graph
 from .graph.cells import CellGraph

@@ -18,9 +18,8 @@ from ..core.checks import check_choice, check_count, check_flag, in_words, read_
 from ..core.compile.jit import jit
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
-from .bound import Bound, check_delta, documented
+from .bound import Bound, check_delta, documented, log_choose
 from .compression_bounds import PARENTS, STRING, by_tail, dyadic_code, message_nats, zeta_nats
-from .inversions import log_choose
 from .occam_bounds import count_errors
 
 MOST_HALVINGS = 24

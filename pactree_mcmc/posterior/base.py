@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ..core.checks import Seed
-from .restriction import Restriction, restriction_of
+from .reweighting import Restriction, restriction_of
 from .rows.answers import AnswersAboutRows
 from .trees.answers import AnswersAboutTrees
 

@@ -20,8 +20,8 @@ from .draws import draws_of
 from .evidence import combined_evidence
 from .rows.attributions import shapley_values
 from .rows.predictive import BLOCK, mean_and_square_by_row, std_over_trees
+from .trees.cells import kl_of_draws
 from .trees.distances import TreeDistances, distances_between
-from .trees.divergence import kl_of_draws
 from .trees.support import check_drawn
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from ..mcmc.sampling import chain_seeds, check_executor, check_reachable
 from ..model import TreeModel
 from ..model.obstacles import unknown_weights
 from ..posterior.evidence import pooled_error, prior_mass
-from ..posterior.joining import join_as
+from ..posterior.joining import join_chains
 from ..posterior.sampled import SampledPosterior
 from ..tree.tree import Tree
 from .population import StagePlan, StageResult, Stages, run_stages
@@ -235,11 +235,11 @@ class ProgressiveSample(SampledPosterior):
         cls, model: TreeModel, results: list[StageResult], moves: tuple[str, ...], seconds: float
     ) -> ProgressiveSample:
         """Join the repetitions."""
-        post = join_as(cls, model, [r.saved for r in results], moves, seconds, by_stats=True)
+        post = join_chains(model, [r.saved for r in results], moves, seconds, kind=cls, by_stats=True)
         post.stage = np.array([result.stage for result in results])
         post.n_resampled = np.array([result.n_resampled for result in results])
         best = [result.best for result in results if result.best is not None]
-        post._best = join_as(SampledPosterior, model, best, moves, 0.0, by_stats=True) if best else None
+        post._best = join_chains(model, best, moves, 0.0, by_stats=True) if best else None
         by_stage = np.array([result.log_evidence for result in results])
         fractions = np.array([result.stump_fraction for result in results])
         post._log_evidence, post._log_evidence_se = _joined_evidence(model, by_stage, fractions)

@@ -133,16 +133,6 @@ def test_parts_of_a_certificate(solved):
     assert solved.certificate(0.01).vote.raw > c.vote.raw
 
 
-def test_sampled_chains():
-    X, y, E = steps()
-    post = pt.sample(step_model(), 300, tune=100, chains=2, rng=1, kernel="grow-prune")
-    c = post.certificate(0.05)
-    assert 0.1 < c.vote.value < 0.6
-    wrong = post.predict(X[~E]) != y[~E]
-    assert wrong.mean() <= 2.0 * c.risk + 1e-12
-    assert wrong.mean() <= c.vote.value
-
-
 @pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     "changes",

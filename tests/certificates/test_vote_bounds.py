@@ -8,8 +8,7 @@ from scipy.optimize import minimize, minimize_scalar
 
 from pactree_mcmc import certificates as pc
 from pactree_mcmc.certificates.bound import Bound
-from pactree_mcmc.certificates.vote_bounds import MUS, _wealth
-from pactree_mcmc.certificates.vote_weights import descend_weights, gibbs_weights, weigh
+from pactree_mcmc.certificates.vote_bounds import MUS, _wealth, descend_weights, gibbs_weights, weigh
 
 PROBLEMS = [
     (0.3, 0.1, 5.0, 10_000),

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import exact
 import pactree_mcmc as pt
 from pactree_mcmc.posterior.rows import attributions
 
@@ -173,14 +172,6 @@ def test_intervals_are_over_trees_and_leaf_parameters():
 
 def tree_columns(tree):
     return tree.feature, tree.threshold, tree.left, tree.right, tree.categories, tree.default_left
-
-
-def test_an_exact_posterior_has_them_of_its_draws():
-    X = np.array([[i % 4, i // 4] for i in range(16)], dtype=float)
-    truth = exact.solve(pt.TreeModel(X, X[:, 0] > 1))
-    found = truth.shap(X[:3], draws=200, rng=1)
-    post = truth.sample(200, rng=1)
-    np.testing.assert_allclose(found.base + found.mean.sum(axis=1), post.predict_proba(X[:3]), atol=1e-12)
 
 
 def test_what_cannot_be_asked_is_refused():

@@ -6,7 +6,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.rows import attributions, credible
+from pactree_mcmc.posterior.rows import attributions, predictive
 from tests.posterior.test_credible import LEAVES, PRIOR, X, own_leaf
 
 N = len(X)
@@ -77,16 +77,16 @@ def test_the_same_draws_by_node_and_by_row(name):
     """Draws of the values of nodes, looked up at rows, have the quantiles of the closed forms."""
     leaf, y = LEAVES[name]
     post = exact.solve(pt.TreeModel(X, y, leaf=leaf, **PRIOR)).sample(300, rng=1)
-    numbers = credible.spaced_draws(post, 3000)
-    drawn = credible.draw_predictions(post, numbers, X[:3], np.random.default_rng(1))
+    numbers = predictive.spaced_draws(post, 3000)
+    drawn = predictive.draw_predictions(post, numbers, X[:3], np.random.default_rng(1))
     ends = post.credible_interval(X[:3], 0.8).reshape(3, -1, 2)
     assert np.allclose((drawn[..., None] > ends).mean(axis=0), [0.9, 0.1], atol=0.03)
 
 
 def test_draws_are_taken_evenly():
     post = exact.solve(pt.TreeModel(X, LEAVES["classes"][1], **PRIOR)).sample(50, rng=1)
-    assert credible.spaced_draws(post, 50).tolist() == post.tree_of_draw.ravel().tolist()
-    assert credible.spaced_draws(post, 100).tolist() == np.repeat(post.tree_of_draw.ravel(), 2).tolist()
+    assert predictive.spaced_draws(post, 50).tolist() == post.tree_of_draw.ravel().tolist()
+    assert predictive.spaced_draws(post, 100).tolist() == np.repeat(post.tree_of_draw.ravel(), 2).tolist()
 
 
 BY_ROW = pt.CustomLeaf(
@@ -101,7 +101,7 @@ BY_ROW = pt.CustomLeaf(
 def test_leaves_without_expectation_keep_their_predictions(leaf):
     y = LEAVES["classes"][1] if isinstance(leaf, pt.PacBayesLoss) else np.linspace(-1.0, 1.0, N)
     post = exact.solve(pt.TreeModel(X, y, leaf=leaf, **PRIOR)).sample(40, rng=1)
-    drawn = credible.draw_predictions(post, post.tree_of_draw[0], X[:5], np.random.default_rng(0))
+    drawn = predictive.draw_predictions(post, post.tree_of_draw[0], X[:5], np.random.default_rng(0))
     np.testing.assert_allclose(drawn, post.values_by_draw(X[:5])[0])
     band = pt.plots.plot_partial_dependence(post, 0, X=X[:5], n_trees=40).patches[0].get_data()
     assert np.all(np.asarray(band.baseline) <= band.values)

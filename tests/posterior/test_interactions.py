@@ -5,7 +5,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.rows import interactions as module
+from pactree_mcmc.posterior.rows import attributions as module
 
 from .spaces import MODELS, all_trees
 
@@ -69,13 +69,6 @@ def test_classes_and_a_posterior_of_one_tree():
     tree = pt.Tree([0, 1, -1, -1, -1], [1.5, 1.5, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])
     found = pt.posterior_from_trees(pt.TreeModel(X, X[:, 0] > 1), [tree]).interactions()
     assert found["probability"].tolist() == [1.0] and found["strength"].iloc[0] > 0.0
-
-
-def test_features_in_different_branches_do_not_interact():
-    X = grid()
-    tree = pt.Tree([0, 1, -1, -1, 2, -1, -1], [1.5, 1.5, 0, 0, 1.5, 0, 0], [1, 2, 0, 0, 5, 0, 0], [4, 3, 0, 0, 6, 0, 0])
-    probability = module.pair_probabilities(pt.posterior_from_trees(pt.TreeModel(X, X[:, 0] > 1), [tree]))
-    assert probability[1, 2] == 0.0 and probability[0].tolist() == [0.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("wrong", [{"min_probability": 2.0}, {"most": 0}, {"coverage": 0.0}])

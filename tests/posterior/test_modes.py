@@ -5,7 +5,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.trees.modes import cluster, medoids
+from pactree_mcmc.posterior.trees.representatives import cluster
 
 from .spaces import MODELS, independent
 from .test_tree_ess import stuck_in_two_modes
@@ -42,11 +42,6 @@ def test_masses_add_up(kind):
     assert [(found.of_draw == i).mean() for i in range(len(masses))] == pytest.approx(masses)
 
 
-def test_of_an_exact_posterior_by_draws():
-    truth = exact.solve(MODELS["dyadic"])
-    assert truth.modes(draws=300, rng=1).of_draw.shape == (1, 300)
-
-
 def test_one_cluster_is_one_mode():
     points = np.random.default_rng(0).normal(size=(200, 40))
     distance = np.sqrt(((points[:, None] - points) ** 2).sum(axis=2))
@@ -68,22 +63,6 @@ def test_planted_clusters_are_found(k):
     assert len(centres) == k and len(set(label[centres])) == k
     nearest = np.argmin(distance[:, centres], axis=1)
     assert (label[centres][nearest] == label).mean() > 0.97
-
-
-def test_medoids_never_raise_the_sum():
-    points = np.random.default_rng(1).normal(size=(60, 2))
-    distance = np.abs(points[:, None] - points).sum(axis=2)
-    sums = [distance[:, medoids(distance, k)].min(axis=1).sum() for k in range(1, 7)]
-    assert all(a > b for a, b in zip(sums, sums[1:], strict=False))
-    assert medoids(distance, 1)[0] == np.argmin(distance.sum(axis=0))
-
-
-def test_what_cannot_be_asked():
-    post = independent(exact.solve(MODELS["dyadic"]), draws=20)
-    with pytest.raises(ValueError, match="distance"):
-        post.modes("roots")
-    with pytest.raises(ValueError, match="most"):
-        post.modes(most=0)
 
 
 @pytest.mark.parametrize("kind", ["cells", "partitions"])

@@ -6,7 +6,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.rows import decisions
+from pactree_mcmc.posterior.rows import new_rows
 
 RNG = np.random.default_rng(0)
 N = 40
@@ -53,22 +53,9 @@ def test_costs_by_name_in_any_order(posteriors):
 @pytest.mark.planted
 def test_costs_read_the_wrong_way_round_are_seen(posteriors, monkeypatch):
     """Planted: rows of the costs taken as decisions, columns as classes."""
-    read = decisions.read_costs
-    monkeypatch.setattr(decisions, "read_costs", lambda costs, classes: read(costs, classes).T)
+    read = new_rows.read_costs
+    monkeypatch.setattr(new_rows, "read_costs", lambda costs, classes: read(costs, classes).T)
     assert posteriors[0].predict(X, costs=COSTS).tolist() != by_hand(posteriors[0], X, COSTS.tolist())
-
-
-def test_the_expected_cost_over_simulated_labels_is_least(posteriors):
-    post = posteriors[0]
-    drawn = post.sample_predictive(X, 4000, rng=1)
-    place = {label: i for i, label in enumerate(post.model.classes_.tolist())}
-    number = np.vectorize(place.get)(drawn)
-    cost = {
-        name: COSTS[number, np.vectorize(place.get)(chosen)].mean()
-        for name, chosen in (("costs", post.predict(X, costs=COSTS)), ("without", post.predict(X)))
-    }
-    others = [COSTS[number, j].mean() for j in range(3)]
-    assert cost["costs"] < min(cost["without"], *others)
 
 
 def test_the_classifier_and_truth_values():
@@ -151,11 +138,6 @@ def test_dates_and_many_categories():
         "below the smallest training value, 2020-01-01",
         "category not in the training rows",
     ]
-
-
-def test_a_saved_posterior_has_the_ranges(posteriors, tmp_path):
-    posteriors[1].save(tmp_path / "post.nc")
-    assert named(pt.load(tmp_path / "post.nc").novelty(NEW)) == WANTED
 
 
 def test_refused_tables(posteriors):

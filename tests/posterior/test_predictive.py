@@ -110,13 +110,6 @@ def test_quantiles_of_counts_are_the_least_that_suffice():
         assert np.all(at >= q) and np.all(before < q)
 
 
-def test_interval_is_two_quantiles():
-    for leaf in NUMBERS:
-        post, X = sampled(leaf)
-        assert np.allclose(post.predict_interval(X, 0.8), post.predict_quantiles(X, [0.1, 0.9]))
-        assert np.allclose(post.predict_interval(X), post.predict_quantiles(X, [0.05, 0.95]))
-
-
 def test_blocks_and_equal_rows_do_not_matter(monkeypatch):
     for leaf in NUMBERS:
         post, X = sampled(leaf)
@@ -204,13 +197,6 @@ class TestDraws:
         assert np.var(drawn[:, 0] - drawn[:, 1]) == pytest.approx(2.0, rel=0.06)
         assert np.var(drawn.sum(axis=1)) == pytest.approx(2.0 + 4.0 * mean_variance, rel=0.06)
 
-    def test_repeat_with_the_seed(self):
-        post, X = sampled(LEAVES[0])
-        first, again, other = (post.sample_predictive(X, 10, rng=seed) for seed in (1, 1, 2))
-        assert np.array_equal(first, again) and not np.array_equal(first, other)
-        more = post.sample_predictive(X, 3, np.random.default_rng(1))
-        assert more.shape == (3, 7)
-
 
 class TestHostile:
     def test_classes(self):
@@ -236,31 +222,6 @@ class TestHostile:
         with pytest.raises(ValueError, match="q"):
             post.predict_quantiles(X, q)
 
-    @pytest.mark.tenth_a_day
-    @pytest.mark.parametrize("coverage", [0.0, 1.0, -0.1, np.nan, [0.5], "half", None, True])
-    def test_coverage(self, coverage):
-        post, X = sampled(LEAVES[0])
-        with pytest.raises(ValueError, match="coverage="):
-            post.predict_interval(X, coverage)
-
-    @pytest.mark.tenth_a_day
-    @pytest.mark.parametrize("draws", [0, -1, 1.5, None, True])
-    def test_draws(self, draws):
-        post, X = sampled(LEAVES[0])
-        with pytest.raises(ValueError, match="draws="):
-            post.sample_predictive(X, draws)
-
-    def test_shapes(self):
-        for leaf in NUMBERS:
-            post, X = sampled(leaf)
-            assert post.predict_interval(X[:0]).shape == (0, 2)
-            assert post.predict_quantiles(X[:0], 0.5).shape == (0,)
-            assert post.predict_quantiles(X, []).shape == (7, 0)
-            assert post.predict_std_new_y(X[:0]).shape == (0,)
-            assert post.sample_predictive(X[:0], 3, rng=0).shape == (3, 0)
-            assert post.predict_interval(X[:1]).shape == (1, 2)
-            assert post.predict_quantiles(X[:1], 0.5).shape == (1,)
-
     def test_columns(self):
         post, X = sampled(LEAVES[0])
         for wrong in (X[:, :1], np.full((2, 2), np.nan), np.full((2, 2), np.inf)):
@@ -278,15 +239,6 @@ class TestHostile:
         unseen = pd.DataFrame({"n": [3], "kind": ["other"]})
         assert post.sample_predictive(unseen, 4, rng=0).shape == (4, 1)
 
-    @pytest.mark.slow
-    @pytest.mark.parametrize("leaf", NUMBERS, ids=named)
-    def test_many_rows(self, leaf):
-        post, _ = sampled(leaf)
-        X = np.random.default_rng(5).random((100_000, 2))
-        ends = post.predict_interval(X)
-        assert ends.shape == (100_000, 2) and np.all(ends[:, 0] <= ends[:, 1])
-        assert post.sample_predictive(X, 10, rng=0).shape == (10, 100_000)
-
 
 @pytest.mark.planted
 class TestPlanted:
@@ -296,13 +248,6 @@ class TestPlanted:
         monkeypatch.setattr(NormalLeaf, "draw_parameters", planted_plug_in)
         with pytest.raises(AssertionError):
             TestDraws().test_rows_of_a_draw_have_their_joint_distribution()
-
-    @pytest.mark.slow
-    def test_first_tree_for_all(self, monkeypatch):
-        take = pt.SampledPosterior._drawn_trees
-        monkeypatch.setattr(pt.SampledPosterior, "_drawn_trees", lambda s, n, rng: (s, take(s, n, rng)[1] * 0))
-        with pytest.raises(AssertionError):
-            TestDraws().test_follow_the_mixture(LEAVES[2])
 
     def test_rounded_quantile(self, monkeypatch):
         least = Mixture.quantile

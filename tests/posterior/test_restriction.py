@@ -7,7 +7,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior import restriction
+from pactree_mcmc.posterior import reweighting as restriction
 
 from .spaces import MODELS, all_trees
 

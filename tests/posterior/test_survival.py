@@ -103,13 +103,6 @@ def test_exact_sampled_and_drawn_times_agree():
     assert len(found.table()) == 20
 
 
-def test_blocks_of_times_change_nothing(monkeypatch):
-    post = exact.solve(pt.TreeModel(X, Y, leaf=LEAVES["exponential"], **PRIOR))
-    whole = post.survival(X, TIMES).mean
-    monkeypatch.setattr("pactree_mcmc.posterior.rows.survival.BLOCK", 1)
-    assert post.survival(X, TIMES).mean == pytest.approx(whole, abs=1e-13)
-
-
 def test_far_times_and_missing_values_and_text():
     table = pd.DataFrame({"a": np.where(X[:, 0] > 3, np.nan, X[:, 0]), "b": np.where(X[:, 1] > 1, "u", "v"), "c": 1.0})
     post = exact.solve(pt.TreeModel(table, Y, leaf=pt.WeibullGamma(3.0), missing="branch", **PRIOR))
@@ -135,15 +128,6 @@ def test_kaplan_meier_is_that_of_scipy():
     assert curve.upper[inside] == pytest.approx(ends.high.probabilities[inside])
 
 
-def test_kaplan_meier_by_hand():
-    curve = kaplan_meier(np.array([1.0, 2.0, 2.0, 3.0]), np.array([True, True, False, False]), 0.9)
-    assert curve.survival.tolist() == pytest.approx([3 / 4, 3 / 4 * 2 / 3, 1 / 2])
-    assert curve.at(0.5)[0] == 1.0
-    assert curve.at(2.5)[0] == pytest.approx(0.5)
-    assert np.isnan(curve.at(3.5)[0])
-    assert kaplan_meier(np.ones(2), np.ones(2, dtype=bool), 0.9).at(5.0)[0] == 0.0
-
-
 def test_calibration_of_data_from_the_model():
     """Over tables from the model the events add up to those expected, and 90 % intervals hold the model's curve."""
     rng, counts, inside = np.random.default_rng(4), np.zeros(2), []
@@ -157,14 +141,6 @@ def test_calibration_of_data_from_the_model():
         inside += ((known["lower"] <= known["expected"]) & (known["expected"] <= known["upper"])).tolist()
     assert counts[0] == pytest.approx(counts[1], rel=0.08)
     assert 0.75 < np.mean(inside) < 0.95
-
-
-def test_calibration_shows_a_wrong_model():
-    """A model that sees a tenth of the times expects far fewer events than there are on the whole ones."""
-    post = exact.solve(pt.TreeModel(X, Y * [10.0, 1.0], leaf=pt.ExponentialGamma(), **PRIOR))
-    check = post.survival_calibration(X, Y, 2)
-    assert (check.table()["expected"] > check.table()["upper"]).mean() > 0.8
-    assert check.expected_events.sum() < 0.2 * Y[:, 1].sum()
 
 
 def test_groups():

@@ -27,14 +27,6 @@ def test_independent_draws_are_worth_as_many_as_they_are(name, chains):
     assert found.rhat < 1.01
 
 
-@pytest.mark.parametrize("times", [2, 8])
-def test_draws_said_over_count_once(times):
-    post = independent(exact.solve(MODELS["grid, nominal"]), draws=500)
-    found = in_chains(post, np.repeat(post.tree_of_draw, times, axis=1)).tree_ess()
-    assert found.frechet == pytest.approx(2000, rel=0.12)
-    assert found.pseudo_median == pytest.approx(2000, rel=0.12)
-
-
 def sticky(post, stay, seed=0):
     """Chains that stay where they are with a probability."""
     rng = np.random.default_rng(seed)
@@ -134,11 +126,3 @@ def test_too_few_draws():
     found = post.tree_ess()
     assert np.isnan([found.frechet, found.pseudo_min, found.pseudo_median, found.rhat]).all()
     assert found.mean_distance > 0.0
-
-
-@pytest.mark.parametrize("name", ["local, nominal", "dyadic"])
-def test_independent_draws_pass_the_check(name):
-    truth, failed = exact.solve(MODELS[name]), 0
-    for seed in range(25):
-        failed += bool(check_convergence(independent(truth, seed=100 + seed)))
-    assert failed <= 1

@@ -10,7 +10,7 @@ import numpy as np
 from ...core.checks import Seed, central_fractions, check_count, read_generator
 from ...posterior.base import Posterior
 from ...posterior.rows.attributions import Attributions, attributions_of
-from ...posterior.rows.credible import draw_predictions, spaced_draws
+from ...posterior.rows.predictive import draw_predictions, spaced_draws
 from ...table.kinds import NUMBER
 from ...table.words import figure, figures, value_text
 from ...tree.words import label_words

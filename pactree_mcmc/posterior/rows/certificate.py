@@ -27,13 +27,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...certificates import vote_bounds
-from ...certificates.bound import Bound, check_delta
-from ...certificates.inversions import binomial_tail_inversion, holdout, holdout_gibbs
+from ...certificates.bound import Bound, binomial_tail_inversion, check_delta, holdout, holdout_gibbs
 from ...certificates.pac_bayes_bounds import pac_bayes_kl, pac_bayes_lambda, vote_cantelli, vote_factor_two, vote_tandem
-from ...certificates.vote_weights import Weighed, descend_weights, gibbs_weights, weigh
+from ...certificates.vote_bounds import Weighed, descend_weights, gibbs_weights, weigh
 from ...core.checks import Seed, check_count, differ, read_labels
 from ...tree.tree import Tree
-from .decisions import decide
+from .new_rows import decide
 
 if TYPE_CHECKING:
     from ...model import TreeModel

@@ -14,7 +14,7 @@ from ...table.columns import Columns
 from ...table.words import figure, figures, value_text
 from ...tree.arrays import LEAF, walk
 from ...tree.words import one_of
-from ..rows.credible import credible_interval_of_nodes, output_names
+from ..rows.predictive import credible_interval_of_nodes, output_names
 
 if TYPE_CHECKING:
     import pandas as pd

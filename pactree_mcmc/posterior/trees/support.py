@@ -112,7 +112,7 @@ def support_of_draws(post: DrawnTrees, min_probability: float) -> Support:
     for splits in (False, True):
         frequency = frequency_by_chain(post, splits=splits)
         which = likely(frequency.mean(axis=0), min_probability, 0 if splits else 1)
-        nodes.append(most_probable_nodes(post, splits=splits)[which])
+        nodes.append(most_probable_nodes(post, cells.split_of_node if splits else cells.of_node)[which])
         by_tree.append(cells.holders(which, splits=splits))
         by_chain.append(frequency[:, which])
         key += (
@@ -161,16 +161,18 @@ def split_keys(sides: np.ndarray) -> list[tuple[int, ...]]:
     return [(*min(one, other), *max(one, other)) for one, other in sides.tolist()]
 
 
-def most_probable_nodes(post: DrawnTrees, *, splits: bool = False) -> np.ndarray:
-    """Return the node (n_cells,), counted over all trees, of each cell (or split) in the most probable tree with it."""
-    cells = post.cells
-    of_node, n = (cells.split_of_node, cells.n_splits) if splits else (cells.of_node, cells.n_cells)
+def most_probable_nodes(post: DrawnTrees, of_node: np.ndarray) -> np.ndarray:
+    """Return the node, counted over all trees, of each group in the most probable tree that has it, or -1 if none has.
+
+    ``of_node`` (n_nodes,) is the group of each node, such as its cell or its split; -1 if it is in none.
+    """
     log_posterior = post.log_prior_of_tree + post.log_score_of_tree
-    order = np.argsort(-log_posterior[cells.tree_of_node], kind="stable")
+    order = np.argsort(-log_posterior[post.cells.tree_of_node], kind="stable")
     order = order[of_node[order] >= 0]
     present, first = np.unique(of_node[order], return_index=True)
-    assert len(present) == n
-    return order[first]
+    out = np.full(int(of_node.max(initial=-1)) + 1, -1)
+    out[present] = order[first]
+    return out
 
 
 def words_of_node(post: DrawnTrees, node: int, *, split: bool = False) -> str:
