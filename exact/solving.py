@@ -101,3 +101,6 @@ def solve(
     if is_fixed_design(model):
         return whole(model, build_graph(model, max_cells))
     return grow_best_first(model, check_count("budget", budget), Limit(max_cells))
+
+
+ExactPosterior._solve = staticmethod(solve)

@@ -3,7 +3,7 @@
     python verification/fuzz.py                      100,000 calls of the public functions and methods
     python verification/fuzz.py --files 10000        10,000 changed copies of saved posteriors
     python verification/fuzz.py --replay 1234        one call again, with its traceback
-    python verification/fuzz.py --only TreeModel     calls of one name
+    python verification/fuzz.py --only TreeModel     calls of one function, class or method
 
 Call i is a function of the seed and i alone. The calls are made in a process of its own, where warnings are errors: one
 that crashes or hangs is reported and another process goes on behind it. The exit code is 1 if anything went wrong. With
@@ -37,7 +37,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--files", type=int, help="change saved files so often, instead of calling functions")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--start", type=int, default=0, help="number of the first call")
-    parser.add_argument("--only", help="one name, such as TreeModel or SampledPosterior.predict")
+    parser.add_argument("--only", help="one name, such as TreeModel, Posterior.predict or predict")
     parser.add_argument("--keep", action="store_true", help="write the counts to docs/verification")
     parser.add_argument("--replay", type=int, metavar="NUMBER", help="one call, with its traceback")
     parser.add_argument("--worker", choices=["calls", "files"], help=argparse.SUPPRESS)
@@ -100,8 +100,10 @@ def _replay(args: argparse.Namespace, folder: Path) -> int:
 
 
 def _fuzz(args: argparse.Namespace) -> int:
+    from fuzzing.calls import targets_called
     from fuzzing.workers import run
 
+    targets_called(args.only)  # an unknown name is refused here, and not by one worker after the other
     n, of = (args.calls, "calls") if args.files is None else (args.files, "files")
     command = [sys.executable, __file__, "--worker", of, "--seed", str(args.seed)]
     command += [] if args.only is None else ["--only", args.only]

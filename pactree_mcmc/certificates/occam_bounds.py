@@ -15,6 +15,7 @@ import numpy as np
 
 from ..core.checks import MOST, check_count, check_flag, check_type, differ, in_words, read_labels, read_numbers
 from ..core.compile.jit import jit
+from ..core.names import with_short_repr
 from ..table.labels import refuse_missing
 from ..table.reader import Table
 from ..tree.arrays import LEAF
@@ -114,6 +115,7 @@ def naive_occam(tree: Tree, X: Any, y: Any, *, split_bits: Any, n_classes: int =
     return Bound("Occam, naive", counted.risk + penalty, delta, terms)
 
 
+@with_short_repr
 class RootFragment(NamedTuple):
     """The root fragment with the smallest penalty."""
 

@@ -113,11 +113,6 @@ def ess(values: Any) -> float:
     ------
     ValueError
         If ``values`` does not have two dimensions.
-
-    Examples
-    --------
-    >>> ess([[7, 7, 7, 7, 7], [7, 7, 7, 7, 7]])
-    10.0
     """
     return float(rhat_and_ess(_one_quantity(values))[1][0])
 
@@ -129,11 +124,6 @@ def rhat(values: Any) -> float:
     ------
     ValueError
         If ``values`` does not have two dimensions.
-
-    Examples
-    --------
-    >>> rhat([[7, 7, 7, 7, 7], [8, 8, 8, 8, 8]])
-    inf
     """
     values = _one_quantity(values)
     if values.shape[1] == 1 and values.size and np.ptp(values) > 0.0:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from ..core.checks import Seed, check_number, check_type, in_words, read_generator
+from ..core.names import with_short_repr
 from ..core.special import logsumexp
 from ..model import TreeModel
 from ..model.obstacles import unknown_weights
@@ -63,9 +64,19 @@ def data_difference(one: TreeModel, other: TreeModel) -> str:
     return ""
 
 
+def check_same_data(old: TreeModel, model: Any) -> None:
+    """Check that an argument is a model with the rows, y and columns of another one."""
+    check_type("model", model, TreeModel, "a TreeModel")
+    what = data_difference(old, model)
+    if what or old.n_rows != model.n_rows or old.columns.names != model.columns.names:
+        raise ValueError(
+            f"the model differs in {what or 'its table'} from that of the posterior; give one of the same X and y, "
+            "with another tree_prior, split_prior or leaf, or use post.update for more rows."
+        )
+
+
 def reweighted(post: Drawn, model: TreeModel, least_ess: float, rng: Seed) -> Drawn:
     """Return the posterior of another model from the draws of ``post``; see `SampledPosterior.reweight`."""
-    check_type("model", model, TreeModel, "a TreeModel")
     check_number("least_ess", least_ess, "a number >= 1", 1.0)
     generator = read_generator(rng)
     _check_pair(post, model)
@@ -125,12 +136,7 @@ def _check_pair(post: Any, model: TreeModel) -> None:
         raise ValueError(f"the draws of a {type(post).__name__} are of many stages; sample(model), and reweight that.")
     if post.tree_of_draw.size == 0:
         raise ValueError("there are no draws to reweight.")
-    what = data_difference(old, model)
-    if what or old.n_rows != model.n_rows or old.columns.names != model.columns.names:
-        raise ValueError(
-            f"the model differs in {what or 'its table'} from that of the draws; give one of the same X and y, with "
-            "another tree_prior, split_prior or leaf, or use post.update for more rows."
-        )
+    check_same_data(old, model)
     for one in (old, model):
         if one.split_prior.drawn_weights is not None:
             raise ValueError(f"draws cannot be reweighted: {unknown_weights(one)}.")
@@ -161,6 +167,7 @@ def _systematic(probability: np.ndarray, rng: np.random.Generator) -> np.ndarray
     return rng.permutation(np.searchsorted(edges / edges[-1], at, side="right").clip(max=n - 1))
 
 
+@with_short_repr
 class Restriction(NamedTuple):
     """The posterior given a constraint on the trees."""
 

@@ -145,7 +145,7 @@ def test_means_and_intervals_are_those_of_the_draws(monkeypatch):
     np.testing.assert_allclose(found.importance, size.mean(axis=0), atol=1e-12)
     interval = [found.importance_lower, found.importance_upper]
     np.testing.assert_allclose(interval, np.quantile(size, [0.1, 0.9], axis=0), atol=1e-12)
-    for one, other in zip(found, whole):
+    for one, other in zip(found[:-2], whole):
         np.testing.assert_allclose(one, other, atol=1e-12)
 
 
@@ -155,7 +155,7 @@ def test_intervals_are_over_trees_and_leaf_parameters():
     post, rng = pt.posterior_from_trees(model, TREES), np.random.default_rng(5)
     row, alpha = model.columns.numbers(X.iloc[:1])[0], model.leaf.alpha
     drawn = []
-    for i in range(900):
+    for i in range(600):
         tree = post.distinct_tree(i % 3)
         start = int(post.distinct_trees.offset[i % 3])
         counts = post.node_stats[start : start + len(tree.feature)]

@@ -52,26 +52,29 @@ def inside_of_shap(truth, post, value):
     return np.mean((found.lower - 1e-12 <= actual) & (actual <= found.upper + 1e-12))
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", ["normal", "classes"])
 def test_the_band_of_partial_dependence_covers(name):
-    inside = [inside_of_partial_dependence(*table) for table in tables(name, 60, 1)]
-    assert abs(np.mean(inside) - 0.9) < 0.02 + 3.0 * np.std(inside) / np.sqrt(60), np.mean(inside)
+    inside = [inside_of_partial_dependence(*table) for table in tables(name, 25, 1)]
+    assert abs(np.mean(inside) - 0.9) < 0.02 + 3.0 * np.std(inside) / np.sqrt(25), np.mean(inside)
 
 
 def test_shapley_intervals_cover():
-    inside = [inside_of_shap(*table) for table in tables("normal", 60, 1)]
-    assert np.mean(inside) > 0.88 - 3.0 * np.std(inside) / np.sqrt(60), np.mean(inside)
+    inside = [inside_of_shap(*table) for table in tables("normal", 30, 1)]
+    assert np.mean(inside) > 0.88 - 3.0 * np.std(inside) / np.sqrt(30), np.mean(inside)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize("inside", [inside_of_partial_dependence, inside_of_shap])
 def test_bands_over_trees_alone_are_too_narrow(inside, monkeypatch):
     """Planted: leaf values as predicted, so that the uncertainty of the mean of a leaf is missing."""
     monkeypatch.setattr(pt.NormalInverseGamma, "has_expectation", False)
-    fractions = [inside(*table) for table in tables("normal", 20, 1)]
+    fractions = [inside(*table) for table in tables("normal", 12, 1)]
     assert np.mean(fractions) < 0.8
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", ["normal", "classes", "regression", "several outputs", "times"])
 def test_the_same_draws_by_node_and_by_row(name):
     """Draws of the values of nodes, looked up at rows, have the quantiles of the closed forms."""

@@ -178,6 +178,7 @@ REFUSED = {("conditioned, no limit", "trivial"), ("conditioned by depth", "fixed
 POSSIBLE = [(p, q) for p in PRIORS for q in SPLIT_PRIORS if (p, q) not in REFUSED]
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(("prior", "split_prior"), POSSIBLE)
 def test_the_mass_of_a_prior(prior, split_prior):
     """The mass known without looking at cells is the sum over all trees; the fraction of stumps gives the rest."""

@@ -218,6 +218,7 @@ def clean(name, seed):
     return X, y, leaf
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", CLEAN)
 def test_rows_with_even_weights_are_not_called_influential(name):
     """Ties among the weights of trees once gave shapes above 0.7 to a quarter of the rows."""

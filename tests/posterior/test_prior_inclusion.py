@@ -40,11 +40,11 @@ def test_the_exact_prior_is_the_sum_over_all_trees(prior):
 def test_the_simulated_prior_agrees_and_is_drawn_once(monkeypatch):
     model = model_of()
     sampled = exact.solve(model).sample(50, rng=1)
-    found = sampled.prior_inclusion(draws=2000)
+    found = sampled.prior_inclusion(draws=800)
     truth = exact.solve(model).prior_inclusion()
-    assert (found - truth).abs().max() < 4.0 * 0.5 / np.sqrt(2000)
+    assert (found - truth).abs().max() < 4.0 * 0.5 / np.sqrt(800)
     monkeypatch.setattr(plain, "draw_prior", None)
-    assert sampled.prior_inclusion(draws=2000).equals(found)
+    assert sampled.prior_inclusion(draws=800).equals(found)
     again = exact.visited(exact.solve(model_of()).sample(50, rng=1))
     monkeypatch.undo()
     assert (again.prior_inclusion() - truth).abs().max() < 0.06

@@ -56,7 +56,10 @@ def posteriors(request):
     return request.param, [POSTERIORS[request.param](model) for model in (MODEL, LABELS, TIMES)]
 
 
-@pytest.mark.parametrize("question", sorted({*QUESTIONS} - {"save", "report", "certificate", "predict_proba"}))
+ASKED_ELSEWHERE = {"save", "report", "certificate", "predict_proba", "update", "reweight"}
+
+
+@pytest.mark.parametrize("question", sorted({*QUESTIONS} - ASKED_ELSEWHERE))
 def test_every_question_has_an_answer(posteriors, question):
     kind, (regression, classification, times) = posteriors
     post = {"holdout_certificate": classification}.get(question, times if "survival" in question else regression)

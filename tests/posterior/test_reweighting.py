@@ -20,10 +20,11 @@ def model_of(prior=VAGUE, y=LABELS, leaf=None, **more):
     return pt.TreeModel(X, y, tree_prior=prior, leaf=leaf, **more)
 
 
-def draws_of(model, n=20_000):
+def draws_of(model, n=8_000):
     return exact.solve(model).sample(n, rng=1)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -41,9 +42,9 @@ def test_reweighted_draws_are_those_of_the_other_model(old, new):
     post = draws_of(old)
     other, truth = post.reweight(new), exact.solve(new)
     info = other.reweighting
-    assert 1000.0 < info.ess <= 20_000.0 and other.model is new and other.tree_of_draw.shape == (1, 20_000)
+    assert 400.0 < info.ess <= 8_000.0 and other.model is new and other.tree_of_draw.shape == (1, 8_000)
     ratio = truth.log_evidence - exact.solve(old).log_evidence
-    assert abs(info.log_evidence_ratio - ratio) < 4.0 * info.log_evidence_ratio_se < 0.1
+    assert abs(info.log_evidence_ratio - ratio) < 4.0 * info.log_evidence_ratio_se < 0.2
     pmf, expected = other.n_leaves_pmf(), truth.n_leaves_pmf()
     size = max(len(pmf), len(expected))
     assert np.abs(np.pad(pmf, (0, size - len(pmf))) - np.pad(expected, (0, size - len(expected)))).max() < 0.04

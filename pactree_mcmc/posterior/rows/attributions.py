@@ -34,7 +34,7 @@ import numpy as np
 from ...core.checks import Seed, central_fractions, check_count, check_number, read_generator
 from ...core.compile.jit import jit
 from ...tree.arrays import LEAF, TreeArrays, leaf_values, node_depths, number_goes_left, walk
-from ..draws import has_values_by_leaf, refuse_by_row
+from ..draws import has_values_by_leaf, names_of_outputs, refuse_by_row
 from ..trees.cells import training_points
 from ..trees.support import check_drawn
 from .predictive import draw_values, spaced_draws
@@ -81,6 +81,26 @@ class Attributions(NamedTuple):
     """(p, d) upper end."""
     coverage: float
     """Coverage of the intervals, in (0, 1)."""
+    features: list[str]
+    """(p,) names of the features."""
+    outputs: list
+    """(d,) names of the predictions: the classes, or those of the outputs."""
+
+    def table(self) -> pd.DataFrame:
+        """Return the importance of the features, one line for each feature and output, the most important one first.
+
+        Returns
+        -------
+        DataFrame
+            Columns feature, output (the class, or the name of the output), importance, lower, upper.
+        """
+        import pandas as pd
+
+        columns = {"importance": self.importance, "lower": self.importance_lower, "upper": self.importance_upper}
+        order = np.argsort(-self.importance.mean(axis=1), kind="stable")
+        lines = {name: values[order].ravel() for name, values in columns.items()}
+        names = [(self.features[k], output) for k in order.tolist() for output in self.outputs]
+        return pd.DataFrame(names, columns=["feature", "output"]).assign(**lines)
 
     def __repr__(self) -> str:
         n, p, d = self.mean.shape
@@ -105,9 +125,9 @@ def attributions_of(posterior: AnyPosterior, X: np.ndarray, coverage: float, dra
     base_lower, base_upper = np.quantile(drawn.means(), ends, axis=0)
     size_lower, size_upper = np.quantile(size, ends, axis=0)
     base, importance = post.weight_of_tree @ distinct.means(), size.mean(axis=0)
-    return Attributions(
-        mean, lower, upper, base, base_lower, base_upper, importance, size_lower, size_upper, float(coverage)
-    )
+    names = list(post.model.columns.names), names_of_outputs(post.model, d)
+    intervals = base, base_lower, base_upper, importance, size_lower, size_upper
+    return Attributions(mean, lower, upper, *intervals, coverage, *names)
 
 
 def importance_of(posterior: AnyPosterior, X: np.ndarray, draws: int, rng: Seed) -> np.ndarray:

@@ -81,6 +81,9 @@ class Certificate:
         """The smallest bound on the risk of ``predict``, which is valid since all hold simultaneously."""
         return min((self.factor_two, self.tandem, self.cantelli), key=lambda bound: bound.raw)
 
+    def __repr__(self) -> str:
+        return f"Certificate({self.n} rows, vote at most {self.vote.value:.4f}, delta={self.delta:g})"
+
     def __str__(self) -> str:
         head = f"{self.n} counted rows, risk {self.risk:.4f}, tandem loss {self.tandem_loss:.4f}, KL {self.kl:.3f} nats"
         bounds = (self.gibbs, self.relaxed, self.factor_two, self.tandem, self.cantelli)
@@ -162,6 +165,9 @@ class HoldoutCertificate:
     delta: float
     gibbs: Bound
     vote: Bound
+
+    def __repr__(self) -> str:
+        return f"HoldoutCertificate({self.n} rows, vote at most {self.vote.value:.4f}, delta={self.delta:g})"
 
     def __str__(self) -> str:
         return f"{self.n} held-out rows, {self.errors} errors of the vote\n{self.vote}\n{self.gibbs}"
@@ -260,6 +266,9 @@ class ChosenCertificate:
         for t in np.flatnonzero(weight):
             votes[np.arange(len(numbers)), _labels_of(self.trees[t], numbers)] += weight[t]
         return classes[np.argmax(votes, axis=1)]
+
+    def __repr__(self) -> str:
+        return f"ChosenCertificate({self.n} rows, {self.chosen!r}, {self.vote.value:.4f}, delta={self.delta:g})"
 
     def __str__(self) -> str:
         head = f"{self.n} counted rows, {len(self.trees)} trees; all with probability {1.0 - self.delta:g}:"

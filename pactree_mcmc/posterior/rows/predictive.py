@@ -15,6 +15,7 @@ import numpy as np
 from ...core.checks import Seed, central_fractions, check_count, read_generator, read_numbers
 from ...model.leaf.distributions import Mixture
 from ...tree.arrays import LEAF, TreeArrays, leaf_values
+from ..draws import names_of_outputs
 
 if TYPE_CHECKING:
     from ...model import TreeModel
@@ -330,8 +331,6 @@ def spaced_draws(post: DrawnTrees, draws: int) -> np.ndarray:
 
 
 def output_names(model: TreeModel) -> list:
-    """Return the names of the columns of a prediction: the classes, the columns of y, or their numbers."""
-    if model.classes_ is not None:
-        return model.classes_.tolist()
-    n = model.leaf.value(np.zeros((1, model.leaf.n_stats(model.target))), model.target).shape[1]
-    return ["y"] if n == 1 else [f"y{i}" for i in range(n)]
+    """Return the names of the columns of a prediction: the classes, or those of the outputs."""
+    stats = np.zeros((1, model.leaf.n_stats(model.target)))
+    return names_of_outputs(model, 1 if model.classes_ is not None else model.leaf.value(stats, model.target).shape[1])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...core.compile.jit import jit
+from ...core.names import with_short_repr
 from ...model.obstacles import unknown_constant
 from ...model.split_prior.geometry import follows_design, parts_rows, told
 from ...tree.arrays import LEAF
@@ -25,6 +26,7 @@ MAX_ROWS = 2000
 """Largest number of distinct rows by which cells are distinguished."""
 
 
+@with_short_repr
 class Cells(NamedTuple):
     """The distinct cells and splits of the distinct trees of a posterior, numbered by first occurrence."""
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...core.bits import codes_go_left
 from ...core.checks import check_flag, check_number
+from ...core.names import on_a_screen, with_short_repr
 from ...model.leaf_words import lines_of_cells
 from ...table.words import count_text
 from ...tree.arrays import walk
@@ -36,6 +37,7 @@ CERTAIN = 1e-9
 """Largest rounding error of a probability of 1."""
 
 
+@with_short_repr
 class ConsensusTree(NamedTuple):
     """The cells that more than half of the trees have, each below the smallest one that contains it.
 
@@ -101,7 +103,7 @@ class ConsensusTree(NamedTuple):
         return f"{self.words[node]} ({', '.join(facts)}) {', '.join(self.said[node])}".rstrip()
 
     def __str__(self) -> str:
-        return self.format()
+        return on_a_screen(self.format())
 
 
 def consensus_of(

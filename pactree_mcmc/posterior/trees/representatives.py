@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...core.checks import Seed, check_choice, check_count, check_type
-from ...core.names import short_repr
+from ...core.names import on_a_screen, with_short_repr
 from ...table.words import count_text
 from ...tree.arrays import leaf_values
 from ...tree.tree import Tree, stack_trees
@@ -41,6 +41,7 @@ AT_ONCE = 256
 """Number of trees whose predictions are in memory at a time."""
 
 
+@with_short_repr
 class Mode(NamedTuple):
     """A cluster of trees."""
 
@@ -56,11 +57,9 @@ class Mode(NamedTuple):
     """Numbers of its distinct trees."""
 
 
+@with_short_repr
 class Modes(NamedTuple):
     """Clusters of the trees of a posterior, the largest first; a single one if the trees do not form clusters."""
-
-    def __repr__(self) -> str:
-        return short_repr(self)
 
     modes: list[Mode]
     of_draw: np.ndarray
@@ -80,7 +79,7 @@ class Modes(NamedTuple):
         return "\n".join(out)
 
     def __str__(self) -> str:
-        return self.format()
+        return on_a_screen(self.format())
 
 
 def modes_of(post: DrawnTrees, kind: str, most: int) -> Modes:
@@ -272,11 +271,9 @@ def middle_tree(post: DrawnTrees, distance: str) -> Tree:
     return post.distinct_tree(int(distances.tree[np.argmin(distances.matrix.sum(axis=1))]))
 
 
+@with_short_repr
 class Representatives(NamedTuple):
     """Four trees that can represent a posterior in a paper."""
-
-    def __repr__(self) -> str:
-        return short_repr(self)
 
     shape: Shape
     """The most probable shape: the features of its splits, with intervals of cuts and leaves."""
@@ -315,7 +312,7 @@ class Representatives(NamedTuple):
         return "\n".join([*lines, f"{reason}:", chosen.format()])
 
     def __str__(self) -> str:
-        return self.format()
+        return on_a_screen(self.format())
 
 
 def representatives_of(post: AnyPosterior, draws: int, rng: Seed) -> Representatives:

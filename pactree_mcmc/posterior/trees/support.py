@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...core.checks import check_number, check_type
-from ...core.names import short_repr
 from ..ess import FEWEST_PER_CHAIN, autocorrelation_times, rhat_and_ess_by_tree
 from .paths import condition_of, conditions_in_words, path_to
 
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
     from ..draws import DrawnTrees
 
 CELL, SPLIT = "cell", "split"
+N_SHOWN = 12
+"""Number of the most probable cells and splits that are printed."""
 
 
 class Support(NamedTuple):
@@ -26,9 +27,6 @@ class Support(NamedTuple):
     A cell is the set of training rows of a node; that of all rows, which every tree has, is not listed. A split is the
     partition of a cell in two, whichever feature and threshold make it.
     """
-
-    def __repr__(self) -> str:
-        return short_repr(self)
 
     kind: np.ndarray
     """(m,) "cell" or "split"."""
@@ -54,6 +52,28 @@ class Support(NamedTuple):
     """Number of distinct rows by which cells are distinguished."""
     all_rows: int
     """Number of distinct rows of the model."""
+
+    def __repr__(self) -> str:
+        n_cells = int((self.kind == CELL).sum())
+        head = f"Support({n_cells} cells, {len(self.kind) - n_cells} splits; .table() has all)"
+        lines = self.table().sort_values("probability", ascending=False, kind="stable").head(N_SHOWN)
+        return f"{head}\n{lines[['kind', 'words', 'rows', 'probability', 'mcse']].to_string(max_colwidth=60)}"
+
+    def series(self) -> pd.Series:
+        """Return the probabilities by kind and words, the largest first.
+
+        Examples
+        --------
+        >>> import exact, pactree_mcmc as pt
+        >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(30)], [x >= 15 for x in range(30)]))
+        >>> round(float(truth.support(0.5).series()["cell", "x0 > 14.5"]), 2)
+        0.91
+        """
+        import pandas as pd
+
+        index = pd.MultiIndex.from_arrays([self.kind, self.words], names=["kind", "words"])
+        probability = pd.Series(self.probability, index, name="probability")
+        return probability.sort_values(ascending=False, kind="stable")
 
     def table(self, beside: Support | None = None) -> pd.DataFrame:
         """Return the numbers as a DataFrame, one line for each cell or split.
