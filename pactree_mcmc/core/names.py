@@ -107,7 +107,13 @@ def with_short_repr(kind: type[K]) -> type[K]:
 
 
 def on_a_screen(text: str) -> str:
-    """Return a text, or its first lines and the number of the other ones if it does not fit on a screen."""
+    """Return a text, or its first lines and the number of the other ones if it does not fit on a screen.
+
+    Examples
+    --------
+    >>> on_a_screen(chr(10).join(map(str, range(100)))).splitlines()[-1]
+    '... 61 more lines; .format() returns all'
+    """
     lines = text.splitlines()
     if len(lines) <= MOST_LINES:
         return text

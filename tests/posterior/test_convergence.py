@@ -293,6 +293,15 @@ def test_rows_that_the_leaf_distinguishes_are_distinct():
     assert distinct_rows(pt.TreeModel(X, np.sin(x), split_prior=rule, leaf=leaf), 500)[0].tolist() == list(range(40))
 
 
+def test_predictions_of_several_outputs_have_their_names():
+    x = np.arange(float(N))
+    model = pt.TreeModel(x[:, None], np.column_stack([0.0 * x, np.sin(x / 9.0)]), leaf=pt.MultivariateNormal(2))
+    post = by_hand(model, [STUMP, *TREES[1:4]], np.repeat([[0], [1], [2], [3]], 500, axis=1))
+    names = post.diagnosis.query("kind == 'predictions'").index
+    assert len(names) == N and names.str.startswith("prediction of y1 at row ").all()
+    assert set(post.project(2).table()["output"]) == {"y0", "y1"}
+
+
 def test_a_log_posterior_that_is_not_finite_fails_without_an_error():
     post = by_hand(model_of("regression"), TREES, independent())
     post.log_prior_of_tree[1] = -np.inf
