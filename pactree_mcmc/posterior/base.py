@@ -171,12 +171,7 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
         )
 
     def report(
-        self,
-        path: AnyPath,
-        *,
-        truth: Posterior | None = None,
-        title: str | None = None,
-        command: str | None = None,
+        self, path: AnyPath, *, truth: Posterior | None = None, title: str | None = None, command: str | None = None
     ) -> Path:
         """Write the posterior as one HTML page, to look at in any browser.
 

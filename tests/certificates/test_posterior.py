@@ -10,7 +10,6 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc import certificates as pc
 from pactree_mcmc.posterior.rows.certificate import losses, refuse_if_seen
-from pactree_mcmc.tree.arrays import leaf_values
 from tests.problems.drawn import random_problem
 from tests.reference.enumeration import Reference, leaf_of
 from tests.reference.leaf_scores import predictive, sample
@@ -80,32 +79,6 @@ def step_model(**changes):
 @pytest.fixture(scope="module")
 def solved():
     return exact.solve(step_model())
-
-
-@pytest.mark.slow
-def test_exact_equals_forty_thousand_draws(solved):
-    draws = solved.sample(40_000, rng=1)
-    certificate = solved.certificate(0.05)
-    X, y, E = steps()
-    values = leaf_values(draws.distinct_trees, draws.node_values, X[~E])  # one row of draws.distinct_trees a tree
-    label = (y[~E] == "b").astype(int)
-    wrong = 1.0 - values[:, np.arange(len(label)), label]
-    tree = draws.tree_of_draw[0]
-    by_draw = wrong.mean(axis=1)[tree]
-    pairs = np.array([wrong[a] @ wrong[b] for a, b in tree.reshape(-1, 2)[:5_000]]) / len(label)
-    log_ratio = draws.log_score_of_tree[tree] - solved.log_evidence
-    for exactly, estimates in [
-        (certificate.risk, by_draw),
-        (certificate.tandem_loss, pairs),
-        (certificate.kl, log_ratio),
-    ]:
-        error = estimates.std() / math.sqrt(len(estimates))
-        assert 0.0 < error < 0.05 * max(exactly, 0.1)
-        assert abs(estimates.mean() - exactly) < 5.0 * error
-    sampled = draws.certificate(0.05)
-    assert sampled.risk == pytest.approx(certificate.risk, abs=0.01)
-    assert sampled.kl >= certificate.kl - 0.05
-    assert sampled.vote.value == pytest.approx(certificate.vote.value, abs=0.05)
 
 
 def test_draws_are_a_finite_posterior(solved):
@@ -182,10 +155,7 @@ def test_nominal_features_and_cuts_of_another_table():
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        (
-            {"leaf": pt.DirichletMultinomial(), "estimation": None},
-            "DirichletMultinomial learns leaf values",
-        ),
+        ({"leaf": pt.DirichletMultinomial(), "estimation": None}, "DirichletMultinomial learns leaf values"),
         ({"leaf": pt.PacBayesLoss(1.0), "estimation": None}, "PacBayesLoss learns leaf values from every row"),
         ({"split_prior": pt.LocalCuts()}, "LocalCuts has the splits that separate the rows"),
         ({"split_prior": pt.GridCuts(4)}, r"GridCuts\(4\) takes quantiles of all rows"),

@@ -11,11 +11,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.files.calls import call_of
 from pactree_mcmc.mcmc.kernel import LOCAL, read_kernel
 from pactree_mcmc.posterior import convergence
-from pactree_mcmc.posterior.convergence import (
-    ConvergenceWarning,
-    check_convergence,
-    warn_if_unconverged,
-)
+from pactree_mcmc.posterior.convergence import ConvergenceWarning, check_convergence, warn_if_unconverged
 from pactree_mcmc.posterior.ess import rhat, rhat_and_ess
 from pactree_mcmc.posterior.trees.cells import distinct_rows, training_points
 from pactree_mcmc.tree.drawn import Course

@@ -97,18 +97,3 @@ def test_what_cannot_be_asked():
     post.sees_all_rows = False
     with pytest.raises(ValueError, match="stages"):
         post.credible_set()
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("name", NAMES)
-def test_trees_within_are_all_that_are_near(name):
-    truth, trees, _ = all_trees(MODELS[name])
-    log_joint = truth.best_trees(len(trees)).log_joint
-    for epsilon in (0.0, 1.0, 2.5, 1e6):
-        near = log_joint >= log_joint[0] - epsilon
-        found = truth.trees_within(epsilon)
-        assert found.complete and len(found.trees) == near.sum()
-        assert found.log_joint == pytest.approx(log_joint[near])
-        assert {tree.format() for tree in found.trees} == {trees[i].format() for i in np.flatnonzero(near)}
-    few = truth.trees_within(1e6, most=3)
-    assert (len(few.trees), few.complete) == (min(3, len(trees)), len(trees) <= 3)

@@ -68,9 +68,3 @@ def test_leaves_that_look_at_the_row():
     values = post.values_by_draw(X)[0, :, :, 0]
     expected = np.sqrt(((values[:, None] - values) ** 2).mean(axis=2))
     assert post.tree_distances(kind="predictions").matrix == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize("draws", [[30], [-1], [0.5], [], [[1]], "all", 3])
-def test_draws_that_are_not_there(post, draws):
-    with pytest.raises(ValueError, match="draws"):
-        post.tree_distances(draws)

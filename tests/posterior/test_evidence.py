@@ -97,15 +97,6 @@ def test_two_errors_hold_where_stumps_tell_the_mass():
     assert stated == 1.0
 
 
-def test_chains_that_disagree_raise_the_error():
-    rng = np.random.default_rng(3)
-    one, other, third = (ladder(rng, 400) for _ in range(3))
-    apart = other._replace(scores=other.scores + 3.0)
-    error = gather([one, apart], ONE).log_evidence_se
-    assert error > 20.0 * gather([one, other], ONE).log_evidence_se
-    assert error > 2.5 * gather([one, apart, third], ONE).log_evidence_se  # of two chains, t has one degree of freedom
-
-
 def test_no_evidence_where_the_ladder_ends_early_or_the_stump_is_not_met():
     short = ladder(np.random.default_rng(4), 50)._replace(betas=np.array([1.0, 0.5, 0.2, 0.1]))
     assert gather([short], ONE).log_evidence is None

@@ -62,10 +62,6 @@ def group_names(data):
     return {name.strip("/") for name in groups} - {""}
 
 
-def test_groups(data):
-    assert group_names(data) == {"posterior", "sample_stats", "observed_data", "constant_data", "log_likelihood"}
-
-
 def test_variables_dims_and_dtypes(data):
     expected = {
         "posterior": {name: (("chain", "draw"), "f" if name.startswith("log") else "i") for name in SCALARS}
@@ -102,13 +98,6 @@ def test_posterior_values(sampled, data):
     for name in (*SCALARS, "split_counts"):
         np.testing.assert_array_equal(data["posterior"][name].values, getattr(sampled, name))
     np.testing.assert_array_equal(data["sample_stats"]["lp"].values, sampled.log_prior + sampled.log_score)
-
-
-def test_acceptance_and_proposals(sampled, data):
-    stats = data["sample_stats"]
-    np.testing.assert_array_equal(stats["proposals"].values, sampled.proposed)
-    np.testing.assert_allclose(stats["acceptance_rate"].values * sampled.proposed, sampled.accepted)
-    assert sampled.proposed.sum() > 0
 
 
 def test_independent_draws_know_no_moves():

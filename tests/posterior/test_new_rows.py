@@ -115,17 +115,6 @@ def test_missing_values_that_training_has_are_not_novel():
     assert named(post.novelty(NEW)) == [entry for entry in WANTED if "missing" not in entry[2]]
 
 
-@pytest.mark.parametrize("splits", [pt.LocalCuts(max_cuts=2), pt.GridCuts([[1.5], [1.5]]), pt.DyadicCuts(2)])
-def test_ranges_do_not_depend_on_the_splits(splits):
-    numbers = RNG.random((30, 2))
-    ends = numbers.min(axis=0), numbers.max(axis=0)
-    post = exact.solve(pt.TreeModel(numbers, numbers[:, 0] > 0.5, split_prior=splits, **PRIOR), progress=False)
-    assert post.novelty(np.array(ends)).empty
-    table = post.novelty(np.array([ends[0] - 1e-9, ends[1] + 1e-9]))
-    assert table["row"].tolist() == [0, 0, 1, 1]
-    assert table["feature"].tolist() == ["x0", "x1"] * 2
-
-
 def test_dates_and_many_categories():
     many = [f"town {i}" for i in range(100)]
     table = pd.DataFrame({"day": pd.date_range("2020-01-01", periods=200), "town": many * 2})

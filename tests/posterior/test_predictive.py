@@ -10,9 +10,8 @@ import pytest
 from scipy import stats as distributions
 
 import pactree_mcmc as pt
-from pactree_mcmc.model.leaf.distributions import Mixture, NegativeBinomial, StudentT
+from pactree_mcmc.model.leaf.distributions import NegativeBinomial, StudentT
 from pactree_mcmc.model.leaf.normal import NormalLeaf
-from pactree_mcmc.posterior.rows import predictive as module
 from pactree_mcmc.posterior.rows.predictive import MixtureOverTrees
 
 LEAVES = [
@@ -110,19 +109,6 @@ def test_quantiles_of_counts_are_the_least_that_suffice():
         assert np.all(at >= q) and np.all(before < q)
 
 
-def test_blocks_and_equal_rows_do_not_matter(monkeypatch):
-    for leaf in NUMBERS:
-        post, X = sampled(leaf)
-        many = X[np.arange(50) % 7]
-        whole = post.predict_quantiles(many, [0.2, 0.7])
-        with monkeypatch.context() as patch:
-            for holder in (module, __import__("pactree_mcmc.posterior.sampled", fromlist=["BLOCK"])):
-                patch.setattr(holder, "BLOCK", 100)
-            assert np.allclose(post.predict_quantiles(many, [0.2, 0.7]), whole, rtol=1e-8)
-        alone = np.concatenate([post.predict_quantiles(row[None], [0.2, 0.7]) for row in X])
-        assert np.allclose(alone[np.arange(50) % 7], whole, rtol=1e-8)
-
-
 def test_far_modes():
     """Two leaves far apart leave a gap in which the distribution is flat."""
     x = np.arange(80.0)
@@ -215,20 +201,6 @@ class TestHostile:
         with pytest.raises(ValueError, match="PacBayesLoss is a loss, not a model of y"):
             loss.to_arviz(posterior_predictive=True)
 
-    @pytest.mark.tenth_a_day
-    @pytest.mark.parametrize("q", [0.0, 1.0, -0.1, np.nan, [0.5, 1.0], [[0.5]], "half", None])
-    def test_probabilities(self, q):
-        post, X = sampled(LEAVES[0])
-        with pytest.raises(ValueError, match="q"):
-            post.predict_quantiles(X, q)
-
-    def test_columns(self):
-        post, X = sampled(LEAVES[0])
-        for wrong in (X[:, :1], np.full((2, 2), np.nan), np.full((2, 2), np.inf)):
-            for ask in (post.predict_interval, post.sample_predictive, post.predict_std_new_y):
-                with pytest.raises(ValueError, match=r"X|column"):
-                    ask(wrong)
-
     def test_frame(self):
         rng = np.random.default_rng(0)
         table = pd.DataFrame({"n": rng.integers(0, 9, 50), "kind": rng.choice(["p", "q"], 50)})
@@ -248,12 +220,6 @@ class TestPlanted:
         monkeypatch.setattr(NormalLeaf, "draw_parameters", planted_plug_in)
         with pytest.raises(AssertionError):
             TestDraws().test_rows_of_a_draw_have_their_joint_distribution()
-
-    def test_rounded_quantile(self, monkeypatch):
-        least = Mixture.quantile
-        monkeypatch.setattr(Mixture, "quantile", lambda mix, distributions, q: least(mix, distributions, q) + 1.0)
-        with pytest.raises(AssertionError):
-            test_quantiles_of_counts_are_the_least_that_suffice()
 
     def test_equal_weights(self, monkeypatch):
         """Every distribution of a row alike, whatever the fraction of its trees."""

@@ -85,15 +85,6 @@ def test_a_depth_that_does_not_mix_is_named():
     assert not any(line.startswith("number of leaves") for line in lines)
 
 
-def test_what_is_rare_or_nearly_always_there_is_not_judged():
-    """One chain of four visits a root for two of its draws in a hundred, in one piece; then for four."""
-    rare = np.zeros((4, 1000), dtype=np.int64)
-    rare[2, 300:320] = 1
-    assert check_convergence(drawn([tree(0, 2), tree(1, 2)], rare)) == []
-    rare[2, 300:340] = 1
-    assert any("root feature 'twin'" in line for line in check_convergence(drawn([tree(0, 2), tree(1, 2)], rare)))
-
-
 def test_constants_are_fine_and_the_verdict_promises_nothing():
     post = drawn([tree(0, 2)], np.zeros((4, 500), dtype=np.int64))
     assert check_convergence(post) == []

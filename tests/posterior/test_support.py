@@ -174,14 +174,6 @@ def test_table_beside_another():
         post.support().table(beside=3)
 
 
-@pytest.mark.slow
-def test_independent_draws_differ_between_chains_as_expected():
-    for name in ("local, nominal", "grid, nominal", "dyadic"):
-        found = [independent(exact.solve(MODELS[name]), seed=seed).asdsf(0.0) for seed in range(25)]
-        ratio = np.mean([each.asdsf for each in found]) / np.mean([each.expected for each in found])
-        assert 0.9 < ratio < 1.1, name
-
-
 def test_the_expected_difference_counts_effective_draws():
     """With each draw repeated nine times the frequencies differ by three times as much."""
     post = independent(exact.solve(MODELS["grid, nominal"]), draws=300)

@@ -1,6 +1,5 @@
 """Survival functions: closed forms, coverage of the truth, Kaplan-Meier curves, forms of y, bad input."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -172,36 +171,10 @@ def test_forms_of_y_are_the_same():
         assert post.survival_calibration(X, y, 2).table().equals(wanted.survival_calibration(X, Y, 2).table())
 
 
-def test_times_that_are_all_whole_are_told_from_events_of_records():
-    """scikit-survival's Boolean field is the event even if all times are 1."""
-    records = np.array([(True, 1.0), (False, 1.0)] * 4, dtype=[("status", "?"), ("time_", "<f8")])
-    model = pt.TreeModel(X[:8], records, leaf=pt.ExponentialGamma(), **PRIOR)
-    assert model.target.values[:, 0].tolist() == [1.0] * 8
-
-
-def test_pictures():
-    post = exact.solve(pt.TreeModel(X, Y, leaf=pt.ExponentialGamma(), **PRIOR))
-    ax = pt.plots.plot_survival(post.survival(X[:3], np.linspace(0.0, 3.0, 20)))
-    assert len(ax.collections) == 3
-    check = post.survival_calibration(X, Y, 2)
-    ax = pt.plots.plot_survival(check, plt.subplots()[1])
-    ticks = [line for line in ax.lines if line.get_marker() == "|" and len(line.get_xdata())]
-    assert sum(len(line.get_xdata()) for line in ticks) == len(np.unique(Y[Y[:, 1] == 0.0, 0]))
-    assert "censored" in [text.get_text() for text in ax.get_legend().get_texts()]
-    with pytest.raises(TypeError, match="survival_calibration"):
-        pt.plots.plot_survival(post)
-    assert pt.plots.plot_survival(post.survival(np.repeat(X[:1], 9, axis=0), 1.0)).get_title() == "the first 8 of 9"
-    plt.close("all")
-
-
 def test_refused():
     post = exact.solve(pt.TreeModel(X, Y, leaf=pt.ExponentialGamma(), **PRIOR))
     other = exact.solve(pt.TreeModel(X, Y[:, 0], **PRIOR))
-    for ask in (
-        lambda p: p.survival(X, TIMES),
-        lambda p: p.median_survival(X),
-        lambda p: p.survival_calibration(X, Y),
-    ):
+    for ask in (lambda p: p.survival(X, TIMES), lambda p: p.median_survival(X), lambda p: p.survival_calibration(X, Y)):
         with pytest.raises(ValueError, match=r"NormalInverseGamma is not a model of times.*ExponentialGamma"):
             ask(other)
     for times in (-1.0, [np.nan], [], [[1.0]], "soon"):

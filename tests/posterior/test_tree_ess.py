@@ -37,14 +37,6 @@ def sticky(post, stay, seed=0):
     return in_chains(post, draws)
 
 
-@pytest.mark.parametrize("stay", [0.5, 0.9])
-def test_sticky_chains(stay):
-    """The autocorrelation at lag t is stay^t."""
-    post = sticky(independent(exact.solve(MODELS["grid, nominal"]), draws=4000), stay)
-    found = post.tree_ess()
-    assert found.frechet == pytest.approx(16000 * (1 - stay) / (1 + stay), rel=0.15)
-
-
 @pytest.mark.tenth_a_day
 @pytest.mark.parametrize("draws", [7, 60, 61])
 @pytest.mark.parametrize("stay", [0.0, 0.95])

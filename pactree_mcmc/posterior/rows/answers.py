@@ -157,13 +157,7 @@ class AnswersAboutRows(AnswersAboutNewRows):
 
     @documented
     def interactions(
-        self,
-        min_probability: float = 0.05,
-        *,
-        most: int = 20,
-        coverage: float = 0.9,
-        draws: int = 1000,
-        rng: Seed = 0,
+        self, min_probability: float = 0.05, *, most: int = 20, coverage: float = 0.9, draws: int = 1000, rng: Seed = 0
     ) -> pd.DataFrame:
         """Return the pairs of features that interact: how probably, and how strongly.
 
