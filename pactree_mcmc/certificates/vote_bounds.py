@@ -186,6 +186,7 @@ def _best_mu(both: float, any_one: float, alike: float) -> tuple[float, float]:
     """Return the smallest bound over mu, and that mu."""
     best, at = np.inf, 0.0
     for i in range(STEPS):
+        # Z = mu^2, -mu (1 - mu) or (1 - mu)^2 if none, one or both err, in parts with factors >= 0
         mu = 0.5 - 1.5 * (i + 1) / STEPS
         if mu >= 0.0:
             mean = -mu * (1.0 - mu) + mu * alike + (1.0 - 2.0 * mu) * both
@@ -205,6 +206,7 @@ def _best_bet(risk: float, tandem: float, complexity: float, mus: np.ndarray) ->
     p /= p.sum()
     for mu in mus:
         z = np.array([mu * mu, -mu * (1.0 - mu), (1.0 - mu) ** 2])
+        # the wealth increases with the mean m above that of the rows: bisect for the largest m that it admits
         low, high = (p * z).sum(), z.max()
         for _ in range(HALVINGS):
             m = (low + high) / 2.0
@@ -242,7 +244,7 @@ def _wealth(p: np.ndarray, z: np.ndarray, m: float) -> float:
     return out
 
 
-class Weighed(NamedTuple):
+class WeightedTrees(NamedTuple):
     """Weights of trees, with the three numbers on which bounds depend."""
 
     weight: np.ndarray
@@ -252,7 +254,7 @@ class Weighed(NamedTuple):
     kl: float
 
 
-def weigh(weight: np.ndarray, prior: np.ndarray, wrong: np.ndarray) -> Weighed:
+def weigh(weight: np.ndarray, prior: np.ndarray, wrong: np.ndarray) -> WeightedTrees:
     """Return weights (n_trees,) with their risk, tandem loss and divergence.
 
     ``wrong`` (n_trees, n) uint8 is 1 if the tree errs on the row.
@@ -260,10 +262,10 @@ def weigh(weight: np.ndarray, prior: np.ndarray, wrong: np.ndarray) -> Weighed:
     some = weight > 0.0
     kl = float((weight[some] * np.log(weight[some] / prior[some])).sum())
     mean = np.minimum(_mean_wrong(weight, wrong), 1.0)
-    return Weighed(weight, float(mean.mean()), float((mean * mean).mean()), max(kl, 0.0))
+    return WeightedTrees(weight, float(mean.mean()), float((mean * mean).mean()), max(kl, 0.0))
 
 
-def gibbs_weights(prior: np.ndarray, wrong: np.ndarray, delta: float) -> Weighed:
+def gibbs_weights(prior: np.ndarray, wrong: np.ndarray, delta: float) -> WeightedTrees:
     """Return ``q`` proportional to ``prior exp(-lambda n risk)`` at the lambda that makes the bound smallest.
 
     Alternates between the two until the relaxed bound falls no more (Thiemann et al. 2017, section 4).
@@ -280,7 +282,7 @@ def gibbs_weights(prior: np.ndarray, wrong: np.ndarray, delta: float) -> Weighed
     return now
 
 
-def descend_weights(bound: BoundOf, prior: np.ndarray, wrong: np.ndarray, starts: list[Weighed]) -> Weighed:
+def descend_weights(bound: BoundOf, prior: np.ndarray, wrong: np.ndarray, starts: list[WeightedTrees]) -> WeightedTrees:
     """Descend by exponentiated gradients from the best of ``starts`` to the weights with the smallest ``bound``."""
     now = min(starts, key=lambda w: bound(w.risk, w.tandem, w.kl).raw)
     value, step = bound(now.risk, now.tandem, now.kl).raw, 1.0
@@ -306,7 +308,7 @@ def descend_weights(bound: BoundOf, prior: np.ndarray, wrong: np.ndarray, starts
     return now
 
 
-def _slopes(bound: BoundOf, at: Weighed) -> tuple[float, float, float]:
+def _slopes(bound: BoundOf, at: WeightedTrees) -> tuple[float, float, float]:
     """Return the partial derivatives of a bound in risk, tandem loss and divergence.
 
     Differences stay within the range of the tandem loss, from the square of the risk to the risk.

@@ -232,6 +232,7 @@ def ess_from(autocovariance: np.ndarray, between: np.ndarray, chains: int) -> np
     variance ``between`` (quantities,) of the means of chains.
     """
     n = autocovariance.shape[1]
+    # autocorrelation at lag t: 1 - (W - autocovariance_t) / V with V = (n - 1) W / n + B (Vehtari et al., equation 10)
     within = autocovariance[:, :1] * n / (n - 1.0)
     total = autocovariance[:, :1] + between[:, None]
     rho = 1.0 - (within - autocovariance) / total
@@ -242,6 +243,7 @@ def ess_from(autocovariance: np.ndarray, between: np.ndarray, chains: int) -> np
     pair = rho[:, : 2 * last + 1 : 2] + rho[:, 1 : 2 * last + 2 : 2]
     stop = np.where((pair <= 0.0).any(axis=1), np.argmax(pair <= 0.0, axis=1), last)
     before_stop = np.arange(last + 1) < stop[:, None]
+    # time = -1 + 2 (sum of the pairs before the stop) + the even lag of the stop, at least 1 / log10(draws)
     summed = np.where(before_stop, np.minimum.accumulate(pair, axis=1), 0.0).sum(axis=1)
     quantity = np.arange(len(rho))
     even = rho[quantity, 2 * stop]

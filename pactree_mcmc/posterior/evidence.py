@@ -136,6 +136,7 @@ def _ratio_and_gain(report: Any) -> tuple[float, np.ndarray, float]:
     total, gain, least = 0.0, np.zeros(len(report.scores)), 1.0
     for i, step in enumerate(-np.diff(report.betas)):
         high, low = step * report.scores[:, i], step * report.scores[:, i + 1]
+        # the ratio r solves sum expit(low - r) = sum expit(r - high); a draw changes it by its term over the slope
         ratio = log_ratio(high, low)
         up, down = expit(low - ratio), expit(ratio - high)
         total += ratio
@@ -190,6 +191,7 @@ def pooled_error(each: np.ndarray, within: float, n_blocks: int) -> float:
     sum of squares of the blocks about the mean of their chain.
     """
     chains, n = len(each), len(each) * n_blocks
+    # analysis of variance: F = (between / (chains - 1)) / (within / (n - chains))
     between = n_blocks * float(((each - each.mean()) ** 2).sum())
     alone = chains > 1 and n_blocks == 1
     if chains > 1 and not alone and between > 0.0:
@@ -239,6 +241,7 @@ def combined_evidence(evidences: np.ndarray) -> tuple[float, float | None]:
     errors = np.maximum(errors, LEAST_ERROR)
     weights = errors**-2.0
     mean = (weights * values).sum() / weights.sum()
+    # variance between teams: (Q - (k - 1)) / (sum w - sum w^2 / sum w) if Q, their weighted squares, exceeds k - 1
     excess = (weights * (values - mean) ** 2).sum() - (len(values) - 1)
     between = 0.0
     if excess > 0.0:

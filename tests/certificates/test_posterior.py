@@ -9,7 +9,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc import certificates as pc
-from pactree_mcmc.posterior.rows.certificate import losses, refuse_if_seen
+from pactree_mcmc.posterior.rows.certificate import check_prior_of_certificate, losses
 from tests.problems.drawn import random_problem
 from tests.reference.enumeration import Reference, leaf_of
 from tests.reference.leaf_scores import predictive, sample
@@ -168,7 +168,7 @@ def test_nominal_features_and_cuts_of_another_table():
 def test_refused_with_the_reason(changes, reason):
     model = step_model(**changes)
     with pytest.raises(ValueError, match=f"no certificate: .*{reason}.* or use holdout_certificate") as refusal:
-        refuse_if_seen(model)
+        check_prior_of_certificate(model)
     assert (
         str(refusal.value)
         == f"no certificate: {model.certificate_obstacle()}, or use holdout_certificate on held-out rows."
@@ -182,12 +182,12 @@ def test_refused_for_want_of_categories_or_one_price():
     y, leaf = np.arange(60) % 3 == 0, pt.PacBayesLoss(1.0)
     model = pt.TreeModel(frame, y, split_prior=pt.GridCuts([None]), leaf=leaf, estimation=E)
     with pytest.raises(ValueError, match="category 'rare' of column 'c' occurs only in counted rows"):
-        refuse_if_seen(model)
+        check_prior_of_certificate(model)
     X, y, E = steps()
     prior = pt.LeafPenalty(1.0, empty_cost=0.0)
     model = pt.TreeModel(X, y, tree_prior=prior, split_prior=CUTS, leaf=leaf, estimation=E)
     with pytest.raises(ValueError, match="give LeafPenalty one cost"):
-        refuse_if_seen(model)
+        check_prior_of_certificate(model)
 
 
 def test_a_class_of_counted_rows_alone_is_refused_where_it_moves_the_leaves():

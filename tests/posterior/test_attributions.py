@@ -129,7 +129,9 @@ def test_contributions_add_up_to_the_prediction(regression):
 
 
 def means_of_trees(post):
-    return attributions.Valued(post.distinct_trees, post.node_values, attributions.fractions_of_rows(post)).means()
+    return attributions.TreesWithValues(
+        post.distinct_trees, post.node_values, attributions.fractions_of_rows(post)
+    ).means()
 
 
 def test_means_and_intervals_are_those_of_the_draws(monkeypatch):

@@ -47,7 +47,7 @@ def inside_of_partial_dependence(truth, post, value):
 def inside_of_shap(truth, post, value):
     """Fraction of Shapley values inside their intervals. Many are zero, and zero is the end of many intervals."""
     found = truth.shap(X[:10], draws=400)
-    parts = attributions.Valued(post.distinct_trees, value, attributions.fractions_of_rows(post))
+    parts = attributions.TreesWithValues(post.distinct_trees, value, attributions.fractions_of_rows(post))
     actual = parts.shapley_values(X[:10])[0]
     return np.mean((found.lower - 1e-12 <= actual) & (actual <= found.upper + 1e-12))
 

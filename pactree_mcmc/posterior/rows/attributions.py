@@ -111,7 +111,7 @@ def attributions_of(posterior: AnyPosterior, X: np.ndarray, coverage: float, dra
     """Return Shapley values for rows of numbers; see `Posterior.shap`."""
     ends, n, coverage = central_fractions(coverage), len(X), float(coverage)
     post, drawn = drawn_trees(posterior, draws, rng)
-    distinct = Valued(post.distinct_trees, post.node_values, fractions_of_rows(post))
+    distinct = TreesWithValues(post.distinct_trees, post.node_values, fractions_of_rows(post))
     (p, d), n_trees = (post.model.n_features, drawn.value.shape[1]), len(drawn.trees.offset) - 1
     mean, lower, upper = np.zeros((n, p, d)), np.zeros((n, p, d)), np.zeros((n, p, d))
     size = np.zeros((n_trees, p, d))
@@ -135,7 +135,7 @@ def importance_of(posterior: AnyPosterior, X: np.ndarray, draws: int, rng: Seed)
     return np.abs(drawn_trees(posterior, draws, rng)[1].shapley_values(X)).mean(axis=(0, 1))
 
 
-class Valued(NamedTuple):
+class TreesWithValues(NamedTuple):
     """Trees end to end with the predictions of their leaves."""
 
     trees: TreeArrays
@@ -160,19 +160,19 @@ class Valued(NamedTuple):
         return np.add.reduceat(part, self.trees.offset[:-1])
 
 
-def drawn_trees(posterior: AnyPosterior, draws: int, rng: Seed) -> tuple[DrawnTrees, Valued]:
+def drawn_trees(posterior: AnyPosterior, draws: int, rng: Seed) -> tuple[DrawnTrees, TreesWithValues]:
     """Return a posterior as draws, and a tree of each of ``draws`` of them with leaf values drawn given its rows."""
     rng = read_generator(rng)
     post = posterior._draws_that_predict(check_count("draws", draws), rng)
     check_drawn(post)
     refuse_by_row(post.model)
     values = draw_values(post, spaced_draws(post, draws), rng)
-    return post, Valued(values.trees, values.value, fractions_of_rows(post)[values.node])
+    return post, TreesWithValues(values.trees, values.value, fractions_of_rows(post)[values.node])
 
 
 def shapley_values(post: DrawnTrees, X: np.ndarray) -> np.ndarray:
     """Return Shapley values (n_trees, n, p, d) of the predictions for rows of numbers (n, p), by distinct tree."""
-    return Valued(post.distinct_trees, post.node_values, fractions_of_rows(post)).shapley_values(X)
+    return TreesWithValues(post.distinct_trees, post.node_values, fractions_of_rows(post)).shapley_values(X)
 
 
 def gauss_legendre(most: int) -> tuple[np.ndarray, np.ndarray]:

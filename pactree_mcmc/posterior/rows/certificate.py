@@ -29,7 +29,7 @@ import numpy as np
 from ...certificates import vote_bounds
 from ...certificates.bound import Bound, binomial_tail_inversion, check_delta, holdout, holdout_gibbs
 from ...certificates.pac_bayes_bounds import pac_bayes_kl, pac_bayes_lambda, vote_cantelli, vote_factor_two, vote_tandem
-from ...certificates.vote_bounds import Weighed, descend_weights, gibbs_weights, weigh
+from ...certificates.vote_bounds import WeightedTrees, descend_weights, gibbs_weights, weigh
 from ...core.checks import Seed, check_count, differ, read_labels
 from ...tree.tree import Tree
 from .new_rows import decide
@@ -102,7 +102,7 @@ class Losses(NamedTuple):
 def certify(post: AnyPosterior, delta: float) -> Certificate:
     """Return the certificate of a posterior; see `Posterior.certificate`."""
     delta = check_delta(delta)
-    refuse_if_seen(post.model)
+    check_prior_of_certificate(post.model)
     n, risk, tandem = losses(post)
     kl = post.kl_to_prior()
     half = delta / 2.0
@@ -132,7 +132,7 @@ def losses(post: AnyPosterior) -> Losses:
     return Losses(n, float(rows @ loss / n), float(rows @ loss**2 / n))
 
 
-def refuse_if_seen(model: TreeModel) -> None:
+def check_prior_of_certificate(model: TreeModel) -> None:
     """Refuse a model whose prior over classifiers may depend on the rows that would be counted.
 
     Raises
@@ -330,7 +330,7 @@ def _one_tree(wrong: np.ndarray, prior: np.ndarray, delta: float) -> tuple[Bound
     return Bound("one tree, binomial tail", best, delta, terms | {"-log prior": -math.log(prior[at])}), at
 
 
-def _votes(wrong: np.ndarray, prior: np.ndarray, part: dict[str, float]) -> dict[str, tuple[Bound, Weighed]]:
+def _votes(wrong: np.ndarray, prior: np.ndarray, part: dict[str, float]) -> dict[str, tuple[Bound, WeightedTrees]]:
     """Return the bounds on weighted votes, each at the weights that make it small."""
     n = wrong.shape[1]
     formula: dict[str, Callable[[float, float, float], Bound]] = {

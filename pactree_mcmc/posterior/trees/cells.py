@@ -90,6 +90,7 @@ def number_cells(model: TreeModel, trees: CodedTrees, max_rows: int = MAX_ROWS) 
     O(rows * depth) a tree.
     """
     units, key = rows_looked_at(model, max_rows)
+    # Zobrist hashing: the word of a set of rows is the exclusive or of their random words, so words of children combine
     word = hash_nodes(trees, model.units.codes, units, key)
     of_node, first = number_words(word)
     tree_of_node = np.repeat(np.arange(trees.n_trees), np.diff(trees.offset))

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...core.bits import codes_go_left
 from ...core.checks import check_flag, check_number
 from ...core.names import on_a_screen, with_short_repr
 from ...model.leaf_words import lines_of_cells
@@ -22,16 +21,13 @@ from ...table.words import count_text
 from ...tree.arrays import walk
 from ...tree.export import MOST_CLASSES
 from ..draws import has_values_by_leaf
-from .cells import rows_looked_at
 from .paths import ALL_ROWS, Condition, conditions_in_words, path_to
-from .shapes import cut_text, weighted_quantiles
+from .shapes import weighted_quantiles
 from .support import most_probable_nodes
 
 if TYPE_CHECKING:
-    from ...table.columns import Columns
     from ..draws import DrawnTrees
-
-    Cuts = dict[tuple[int, bool], tuple[float, float]]
+    from .paths import Cuts
 
 CERTAIN = 1e-9
 """Largest rounding error of a probability of 1."""
@@ -120,34 +116,32 @@ def consensus_of(
     groups = join_cells(post, probability, needed) if join_cuts else exact_groups(post, probability)
     chosen = np.union1d([0], np.flatnonzero(groups.probability > needed)).astype(np.int64)
     nodes = most_probable_nodes(post, groups.of_node)[chosen]
-    units = rows_looked_at(post.model)[0]
-    inside = np.array([rows_of_node(post, node, units) for node in nodes.tolist()])
     parent = _parents(ancestors_of_groups(post, groups.of_node, chosen))
-    pairs = [_nodes_of_both(post, groups.of_node, *chosen[[parent[i], i]].tolist()) for i in range(1, len(chosen))]
-    paths = [_path(post, some, int(nodes[i])) for i, some in enumerate(pairs, 1)]
-    above = _conditions_above(parent, paths)
-    joined = groups.is_joined[chosen]
-    cuts = [_cut_intervals(post, some) if joined[[parent[i], i]].any() else {} for i, some in enumerate(pairs, 1)]
-    columns = post.model.columns
-    words = [ALL_ROWS, *(_words(columns, paths[i], above[i + 1], cuts[i]) for i in range(len(paths)))]
-    order = _preorder(parent, _places(parent, [[], *paths], inside, post.model.units.codes[:, units]))
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
+    pairs: list[list[tuple[int, int]]] = [[]]
+    paths: list[list[Condition]] = [[]]
+    for i in range(1, len(chosen)):
+        pairs.append(_nodes_of_both(post, groups.of_node, *chosen[[parent[i], i]].tolist()))
+        paths.append(_path(post, pairs[i], int(nodes[i])))
+    order = _preorder(parent, _places(parent, paths))
+    up = np.where(parent[order] < 0, -1, np.argsort(order)[parent[order]])
+    words, rows, depth = [ALL_ROWS], post.node_rows[nodes[order]], np.zeros(len(order), dtype=np.int64)
+    # the conditions from the root to each node, parents first
+    conditions: list[list[Condition]] = [[]]
+    for place, (i, above) in enumerate(zip(order[1:].tolist(), up[1:].tolist(), strict=True), 1):
+        is_joined = groups.is_joined[chosen[[parent[i], i]]]
+        cuts = _cut_intervals(post, pairs[i]) if is_joined.any() else {}
+        words.append(conditions_in_words(post.model.columns, paths[i], conditions[above], cuts))
+        conditions.append(conditions[above] + paths[i])
+        depth[place] = depth[above] + 1
+        if is_joined[1] and pairs[i]:
+            rows[place] = _mean_rows(post, pairs[i])
+    in_children = np.bincount(up[1:], weights=rows[1:], minlength=len(order))
     model, stats = post.model, post.node_stats[nodes[order]]
-    rows = post.node_rows[nodes]
-    for i, some in enumerate(pairs, 1):
-        rows[i] = _mean_rows(post, some) if joined[i] and some else rows[i]
-    rows = rows[order]
-    up = np.where(parent[order] < 0, -1, rank[parent[order]])
-    depth, below = np.zeros(len(order), dtype=np.int64), np.zeros(len(order))
-    for i in range(1, len(order)):
-        depth[i] = depth[up[i]] + 1
-        below[up[i]] += rows[i]
     return ConsensusTree(
-        [words[i] for i in order],
+        words,
         np.concatenate([[1.0], groups.probability[chosen[order[1:]]]]),
         rows,
-        np.where(below > 0.0, np.maximum(rows - below, 0.0), 0.0),
+        np.where(in_children > 0.0, np.maximum(rows - in_children, 0.0), 0.0),
         up,
         depth,
         np.asarray(model.leaf.value(stats, model.target)) if has_values_by_leaf(model) else None,
@@ -164,16 +158,6 @@ def _mean_rows(post: DrawnTrees, pairs: list[tuple[int, int]]) -> float:
     return float(np.rint(np.average(post.node_rows[node], weights=weight if weight.any() else None)))
 
 
-def rows_of_node(post: DrawnTrees, node: int, units: np.ndarray) -> np.ndarray:
-    """Return which of the distinct rows ``units`` (m,) pass a node, counted over all trees: (m,) bool."""
-    trees, codes = post.coded_trees, post.model.units.codes
-    inside = np.ones(len(units), dtype=np.bool_)
-    for above, condition in path_to(post.distinct_trees, None, int(post.cells.tree_of_node[node]), node):
-        values, cut, categories = codes[trees.feature[above], units], trees.cut[above], int(trees.categories[above])
-        inside &= codes_go_left(values, cut, categories) == condition.left
-    return inside
-
-
 def _parents(is_above: np.ndarray) -> np.ndarray:
     """Return the lowest group above each group, given which (m, m) are above; -1 for that of all rows."""
     n_above, parent = is_above.sum(axis=1), np.full(len(is_above), -1)
@@ -182,18 +166,6 @@ def _parents(is_above: np.ndarray) -> np.ndarray:
         candidates = [j for j in np.flatnonzero(is_above[i]).tolist() if n_above[j] < n_above[i]]
         parent[i] = max(candidates, key=lambda j: n_above[j], default=0)
     return parent
-
-
-def _conditions_above(parent: np.ndarray, paths: list[list[Condition]]) -> list[list[Condition]]:
-    """Return the conditions from the root to the parent of each node; ``paths`` lead from the parent to the node."""
-    out: list[list[Condition]] = []
-    for i in range(len(parent)):
-        out.append([])
-        node = int(parent[i])
-        while node > 0:
-            out[-1] += paths[node - 1]
-            node = int(parent[node])
-    return out
 
 
 def _path(post: DrawnTrees, pairs: list[tuple[int, int]], alone: int) -> list[Condition]:
@@ -239,38 +211,11 @@ def _cut_intervals(post: DrawnTrees, pairs: list[tuple[int, int]]) -> Cuts:
     return out
 
 
-def _words(columns: Columns, path: list[Condition], above: list[Condition], cuts: Cuts) -> str:
-    """Return the conditions of a path as text, each cut with its interval."""
-    texts = []
-    for k in dict.fromkeys(condition.feature for condition in path):
-        of_feature = [condition for condition in path if condition.feature == k]
-        if (k, False) in cuts or (k, True) in cuts:
-            texts += _cuts_in_words(columns, k, of_feature, cuts)
-        else:
-            texts.append(conditions_in_words(columns, of_feature, above))
-    return ", ".join(texts)
+def _places(parent: np.ndarray, paths: list[list[Condition]]) -> np.ndarray:
+    """Return sort keys (m,) of the children of a node: those whose first condition is a left side come first.
 
-
-def _cuts_in_words(columns: Columns, k: int, conditions: list[Condition], cuts: Cuts) -> list[str]:
-    """Return the lower and the upper bound of feature ``k`` as texts, with the intervals that they have."""
-    missing = " or missing" if k in columns.twins and all(c.missing_left == c.left for c in conditions) else ""
-    texts = []
-    for left, tightest in ((False, max), (True, min)):
-        thresholds = [c.threshold for c in conditions if c.left == left and np.isfinite(c.threshold)]
-        if not thresholds:
-            continue
-        text = f"{columns.names[k]} {'<=' if left else '>'} {cut_text(columns, k, tightest(thresholds))}"
-        if (k, left) in cuts:
-            text += f" [{', '.join(cut_text(columns, k, end) for end in cuts[k, left])}]"
-        texts.append(text + missing)
-    return texts
-
-
-def _places(parent: np.ndarray, paths: list[list[Condition]], inside: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Return sort keys (m,) of the children of a node: those whose first condition holds come before the others.
-
-    Three or more are ordered by the mean code (p, rows) of their rows along one feature: the feature with thresholds in
-    the conditions of most of them, if two have one in common.
+    Three or more are ordered by their lower bounds of one feature: the feature with thresholds in the conditions of
+    most of them, if two have one in common.
     """
     place = np.array([0.0, *(float(not path[0].left) for path in paths[1:])])
     for node in range(len(parent)):
@@ -280,7 +225,8 @@ def _places(parent: np.ndarray, paths: list[list[Condition]], inside: np.ndarray
             continue
         count = np.bincount(features)
         if count.max() >= 2:
-            place[children] = [codes[count.argmax(), inside[i]].mean() for i in children]
+            lower = [[c.threshold for c in paths[i] if c.feature == count.argmax() and not c.left] for i in children]
+            place[children] = [np.nanmax([-np.inf, *thresholds]) for thresholds in lower]
     return place
 
 

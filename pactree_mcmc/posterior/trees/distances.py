@@ -297,6 +297,7 @@ def vector_autocovariances(
             shared = 0.0
             for s in range(n - lag):
                 shared += in_common(offset, member, halves[c, s], halves[c, s + lag])
+            # sum over s of (v_s - m)(v_(s + lag) - m), for the vector v_s of a draw and their mean m, term by term
             summed += shared - upto[c, n - lag] - (upto[c, n] - upto[c, lag]) + (n - lag) * square[c]
         out[lag] = summed / n / chains
         if lag == 0:

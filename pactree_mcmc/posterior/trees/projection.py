@@ -143,6 +143,7 @@ def explained_by(values: np.ndarray, part: np.ndarray, weight: np.ndarray) -> tu
 
     ``part`` (m, L) has the weight of the row in its leaf, ``weight`` (m,) that of all. A constant is explained wholly.
     """
+    # R2 = sum over leaves of w_leaf mean_leaf^2 / sum over rows of w f^2, for f less its mean
     in_leaf = part.sum(axis=0)
     centred = values - np.tensordot(values, weight, (1, 0))[:, None] / weight.sum()
     means = np.einsum("kmd,ml->kld", centred, part, optimize=True) / in_leaf[:, None]
@@ -238,6 +239,7 @@ def _splits(model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarr
         if nominal[c]:
             # in the order of the means of f, along the direction in which they vary most
             order = np.argsort(_along_main_axis(sums / size[:, None], size), kind="stable")
+        # the sums s of both sides are opposite, so the sum of squares falls by |s|^2 / w_left + |s|^2 / w_right
         left_size, left_sum = np.cumsum(size[order])[:-1], np.cumsum(sums[order], axis=0)[:-1]
         gain = (left_sum**2).sum(axis=1) * (1.0 / left_size + 1.0 / (size.sum() - left_size))
         i = int(np.argmax(gain))

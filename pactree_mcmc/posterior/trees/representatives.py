@@ -114,15 +114,17 @@ def cluster(distance: np.ndarray, most: int) -> tuple[np.ndarray, float]:
     More clusters are chosen if their mean silhouette is 0.25 or more, is larger by 0.05 than with fewer, and each has
     5 % of the places; else one.
     """
+    from sklearn.metrics import silhouette_score
+
     best, score = medoids(distance, 1), 0.0
-    for k in range(2, min(most, len(distance)) + 1):
+    for k in range(2, min(most, len(distance) - 1) + 1):
         centres = medoids(distance, k)
         if len(np.unique(distance[centres], axis=0)) < k:
             break
         nearest = np.argmin(distance[:, centres], axis=1)
         if np.bincount(nearest, minlength=k).min() < LEAST_FRACTION * len(distance):
             continue
-        silhouette = _silhouette(distance, nearest, k)
+        silhouette = float(silhouette_score(distance, nearest, metric="precomputed"))
         if silhouette >= max(score + MORE, LEAST_SILHOUETTE):
             best, score = centres, silhouette
     return best, score
@@ -150,22 +152,6 @@ def medoids(distance: np.ndarray, k: int) -> np.ndarray:
             break
         centres = moved
     return centres
-
-
-def _silhouette(distance: np.ndarray, nearest: np.ndarray, k: int) -> float:
-    """Return the mean silhouette; that of a place alone in its cluster is 0."""
-    belongs = np.eye(k)[nearest]
-    size = belongs.sum(axis=0)
-    sums = distance @ belongs
-    each = np.arange(len(distance))
-    own = sums[each, nearest] / np.maximum(size[nearest] - 1.0, 1.0)
-    means = sums / size
-    means[each, nearest] = np.inf
-    other = means.min(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        out = (other - own) / np.maximum(other, own)
-    out[(size[nearest] == 1) | ~np.isfinite(out)] = 0.0
-    return float(out.mean())
 
 
 def differences(post: DrawnTrees, inside: np.ndarray) -> list[str]:
@@ -262,7 +248,7 @@ def middle_tree(post: DrawnTrees, distance: str) -> Tree:
     """Return the tree whose mean distance from all draws, by "cells" or "partitions", is least."""
     check_drawn(post)
     if distance == "cells":
-        # of the sum over cells only those that the tree has depend on it
+        # the mean distance of a tree is sum p over all cells plus the sum of 1 - 2 p over the cells that it has
         cells, p = post.cells, post.cells.frequencies(post.weight_of_tree)
         summed = np.concatenate([[0.0], np.cumsum(1.0 - 2.0 * p[cells.member])])
         from_all = summed[cells.offset[1:]] - summed[cells.offset[:-1]]

@@ -10,11 +10,11 @@ import numpy as np
 
 from ...core.checks import central_fractions, check_count
 from ...core.names import on_a_screen, with_short_repr
-from ...table.columns import Columns
-from ...table.words import figure, figures, value_text
+from ...table.words import figure, figures
 from ...tree.arrays import LEAF, node_depths, walk
 from ...tree.words import one_of
 from ..rows.predictive import credible_interval_of_nodes, output_names
+from .paths import cut_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -264,11 +264,6 @@ def weighted_quantiles(values: np.ndarray, weight: np.ndarray, coverage: float) 
     places = np.searchsorted(below, below[-1] * np.insert(central_fractions(coverage), 1, 0.5))
     lower, middle, upper = values[order[np.minimum(places, len(values) - 1)]].tolist()
     return lower, middle, upper
-
-
-def cut_text(columns: Columns, k: int, cut: float) -> str:
-    """Return a cut of an ordered feature as short text."""
-    return figure(cut, 4) if columns.kind(k).is_plain else value_text(cut, columns.kind(k))
 
 
 def _leaf_text(leaf: pd.DataFrame, is_binary: bool) -> str:

@@ -67,7 +67,7 @@ class Support(NamedTuple):
         >>> import exact, pactree_mcmc as pt
         >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(30)], [x >= 15 for x in range(30)]))
         >>> round(float(truth.support(0.5).series()["cell", "x0 > 14.5"]), 2)
-        0.91
+        0.81
         """
         import pandas as pd
 
