@@ -181,21 +181,15 @@ def _check_pair(risk: float, tandem: float, kl: float, n: int, delta: float) -> 
     return risk, min(check_tandem(risk, tandem), risk), kl, n, delta
 
 
-@jit
 def _best_mu(both: float, any_one: float, alike: float) -> tuple[float, float]:
     """Return the smallest bound over mu, and that mu."""
-    best, at = np.inf, 0.0
-    for i in range(STEPS):
-        # Z = mu^2, -mu (1 - mu) or (1 - mu)^2 if none, one or both err, in parts with factors >= 0
-        mu = 0.5 - 1.5 * (i + 1) / STEPS
-        if mu >= 0.0:
-            mean = -mu * (1.0 - mu) + mu * alike + (1.0 - 2.0 * mu) * both
-        else:
-            mean = mu * mu - mu * any_one + (1.0 - mu) * both
-        value = mean / (0.5 - mu) ** 2
-        if 0.0 <= value < best:
-            best, at = value, mu
-    return best, at
+    mu = 0.5 - 1.5 * np.arange(1, STEPS + 1) / STEPS
+    # Z = mu^2, -mu (1 - mu) or (1 - mu)^2 if none, one or both err, in parts with factors >= 0
+    above = -mu * (1.0 - mu) + mu * alike + (1.0 - 2.0 * mu) * both
+    below = mu * mu - mu * any_one + (1.0 - mu) * both
+    value = np.where(mu >= 0.0, above, below) / (0.5 - mu) ** 2
+    best = int(np.argmin(np.where(value >= 0.0, value, np.inf)))
+    return float(value[best]), float(mu[best])
 
 
 @jit

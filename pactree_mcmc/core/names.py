@@ -102,7 +102,7 @@ def short_repr(value: Any) -> str:
 
 def with_short_repr(kind: type[K]) -> type[K]:
     """Return the class of NamedTuples with `short_repr` as its representation."""
-    kind.__repr__ = short_repr  # type: ignore[assignment]
+    type.__setattr__(kind, "__repr__", short_repr)
     return kind
 
 

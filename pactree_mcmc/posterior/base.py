@@ -29,9 +29,9 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
     """
 
     _write_report: ClassVar[Callable[..., Path]]
-    """Function that writes a posterior as an HTML page. It is of a higher layer, and set by `pactree_mcmc.__init__`."""
+    """Function of a higher layer that writes a posterior as an HTML page; `pactree_mcmc.__init__` sets it."""
     _small_html: ClassVar[Callable[..., str]]
-    """Function that returns a few lines of HTML for notebooks, set likewise."""
+    """Function that returns a few lines of HTML for notebooks; `pactree_mcmc.__init__` sets it."""
 
     def restrict(
         self,
@@ -101,22 +101,10 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
         return restriction_of(post, monotone, interactions, min_ess, independent=post is not self)
 
     def update(self, X: Any, y: Any, *, sample_weight: Any = None, rng: Seed = None, **options: Any) -> Posterior:
-        """Return the posterior given the rows of the model and further ones.
+        """Return the posterior given the rows of the model and further ones, ``X`` and ``y``.
 
-        For draws this is a run that starts at the trees drawn, for `exact.solve` the sum over all trees again.
-
-        Parameters
-        ----------
-        X : table of shape (m, p)
-            Further rows, with the columns of the model.
-        y : array-like of shape (m,) or (m, d)
-            Their y.
-        sample_weight : array-like of shape (m,), optional
-            Their weights.
-        rng : int, SeedSequence, Generator or None
-            Source of randomness of a run.
-        **options
-            Further arguments of `sample`, or of `exact.solve`.
+        For draws this is a run that starts at the trees drawn, see `SampledPosterior.update`, with ``rng`` and further
+        arguments of `sample`; for `exact.solve` the sum over all trees again, with arguments of `exact.solve`.
 
         Raises
         ------
@@ -126,24 +114,15 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
         raise ValueError(f"a {type(self).__name__} cannot be updated: {NEW_MODEL}")
 
     def reweight(self, model: TreeModel, *, least_ess: float = 100.0, rng: Seed = 0) -> Posterior:
-        """Return the posterior of the same rows under another prior or leaf.
+        """Return the posterior of the same rows under ``model``, with another prior or leaf.
 
         For draws by importance weights, see `SampledPosterior.reweight`; for `exact.solve` by the sum over all trees.
-
-        Parameters
-        ----------
-        model : TreeModel
-            Model of the same X and y, with another tree prior, split prior or leaf.
-        least_ess : float, default 100.0
-            Smallest effective number of draws that is accepted, >= 1.
-        rng : int, SeedSequence, Generator or None, default 0
-            Source of randomness of the resampling.
 
         Raises
         ------
         ValueError
-            If the model has other rows, y or columns, the effective number of draws is too small, or the posterior is
-            one of stages or of visited trees alone.
+            If the model has other rows, y or columns, fewer than ``least_ess`` effective draws remain, or the posterior
+            is one of stages or of visited trees alone.
         """
         raise ValueError(f"a {type(self).__name__} cannot be reweighted: {NEW_MODEL}")
 

@@ -32,7 +32,7 @@ class AnswersAboutChains(DrawnTrees):
     """Methods of `SampledPosterior` that compare, diagnose and reweight its draws."""
 
     _sample: ClassVar[Callable[..., Any]]
-    """The function `sample`. It is of a higher layer, and set by `pactree_mcmc.__init__`."""
+    """The function `sample` of a higher layer; `pactree_mcmc.__init__` sets it."""
     reweighting: Reweighting | None = None
     """Effective size and ratio of evidences, if `reweight` made the draws; else None."""
 

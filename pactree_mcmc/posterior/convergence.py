@@ -133,18 +133,10 @@ def diagnosis_of(post: DrawnTrees) -> pd.DataFrame:
 def check_convergence(post: DrawnTrees, max_points: int = MOST_POINTS, *, levels: int = 1) -> list[str]:
     """Return the convergence criteria that the draws of chains fail, and advice, as the lines of a warning.
 
-    Checked are
-
-    * the log posterior, the number of leaves and the depth;
-    * the feature at the root and the features in the tree, each as an indicator, if in some chain its probability
-      exceeds 0.02 and in some it is below 0.98;
-    * the distances from up to 12 trees drawn, in cells that only one of the two trees has, if in some chain more than
-      0.02 of the draws are not at the commonest distance;
-    * the predictions at up to ``max_points`` distinct training rows: means, or for a classifier the probabilities of
-      the up to 3 classes that vary most at the row;
-    * if feature weights are drawn, their concentration and the weights of the features in the tree;
-    * if the chains tuned in two teams, their log evidences: a difference of more than four standard errors and 0.1 nats
-      fails.
+    Checked are the log posterior, the number of leaves and the depth; the feature at the root and the features in the
+    tree, as indicators, unless rare or nearly always 1 in all chains; the distances from up to 12 trees drawn; the
+    predictions at up to ``max_points`` distinct training rows, of a classifier the up to 3 probabilities that vary most
+    at the row; feature weights and their concentration if they are drawn; and the log evidences of two teams.
 
     R-hat must not exceed 1.01, and the bulk effective sample size must reach 400 (Vehtari et al. 2021). Of hundreds of
     predictions some exceed 1.01 by chance. Therefore an R-hat of a prediction between 1.01 and 1.03 fails only if the
@@ -155,14 +147,6 @@ def check_convergence(post: DrawnTrees, max_points: int = MOST_POINTS, *, levels
     The list is empty if no criterion fails, which proves nothing: chains that are all in the same wrong mode agree. It
     has one line if there are fewer than 100 draws in all, or than 4 a chain. ``levels`` is the number of levels of the
     run's ladder, for the advice. For 4 x 1000 independent draws a warning has a probability below one in a hundred.
-
-    Examples
-    --------
-    >>> import numpy as np, pactree_mcmc as pt
-    >>> stumps = [pt.Tree([0, -1, -1], [t, 0, 0], [1, 0, 0], [2, 0, 0]) for t in (4.5, 5.5)]
-    >>> model = pt.TreeModel([[float(x)] for x in range(10)], [x > 5 for x in range(10)])
-    >>> check_convergence(pt.posterior_from_trees(model, stumps, [[0, 1] * 20] * 2))
-    ['too few draws to judge convergence: 80 in all; give at least 400, better draws=1000.']
     """
     check_count("max_points", max_points)
     if _are_too_few(post):
@@ -253,7 +237,7 @@ def _figures(post: DrawnTrees, max_points: int) -> Figures:
     by_tree = np.vstack([part.by_tree for part in parts])
     weights = feature_weights(post)
     by_draw = np.array([*weights.values()]).reshape(-1, *post.tree_of_draw.shape)
-    of_part = [rhat_and_ess_by_tree(by_tree, post.tree_of_draw), *(rhat_and_ess(trace[None]) for trace in by_draw)]
+    of_part = [rhat_and_ess_by_tree(by_tree, post.tree_of_draw), rhat_and_ess(by_draw)]
     rhat, ess = (np.concatenate(part) for part in zip(*of_part, strict=True))
     names, group = ([x for part in parts for x in getattr(part, field)] for field in ("names", "group"))
     names, groups = [*names, *weights], np.array([*group, *["feature weights"] * len(weights)])

@@ -48,24 +48,10 @@ def rhat_and_ess(values: Any) -> tuple[np.ndarray, np.ndarray]:
     sequence. For one chain, for which ArviZ gives no R-hat, its halves are compared. O(quantities * N log N) for N
     draws in all.
 
-    Parameters
-    ----------
-    values : array-like of shape (quantities, chains, draws)
-        Numbers, or conditions.
-
-    Returns
-    -------
-    rhat : ndarray of shape (quantities,)
-        The larger of the R-hat of the ranks and of the ranks of the distance from the median; 1 for a constant,
-        infinite if all halves are constant and not all equal.
-    ess : ndarray of shape (quantities,)
-        In (0, draws * log10(draws)] counting all chains; the number of draws for a constant.
-        Both are NaN with fewer than 4 draws a chain or a value that is not finite.
-
-    Raises
-    ------
-    ValueError
-        If ``values`` does not have three dimensions.
+    ``values`` are numbers or conditions (quantities, chains, draws). R-hat is the larger one of the ranks and of the
+    ranks of the distance from the median; 1 for a constant, infinite if all halves are constant and not all equal. The
+    effective sample size counts all chains; it is the number of draws for a constant. Both are NaN with fewer than 4
+    draws a chain or a value that is not finite.
 
     Examples
     --------

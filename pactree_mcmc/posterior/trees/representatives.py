@@ -88,6 +88,7 @@ def modes_of(post: DrawnTrees, kind: str, most: int) -> Modes:
     tree = post.tree_of_draw.ravel()[spaced(post.tree_of_draw.size, MOST_DRAWS)]
     distinct, which = np.unique(tree, return_inverse=True)
     distance = between_trees(post, distinct, distinct, kind)[which[:, None], which]
+    np.fill_diagonal(distance, 0.0)  # rounding of predictions
     centres, silhouette = cluster(distance, most)
     middle = tree[centres]
     nearest = np.argmin(between_trees(post, np.arange(post.n_distinct_trees), middle, kind), axis=1)
