@@ -301,15 +301,15 @@ def _number_splits(model: TreeModel, trees: CodedTrees, first: np.ndarray) -> tu
         left, right = cell[np.arange(len(cell)) + is_inner], cell[first + trees.right]
         is_turned = is_nominal & (left >= 0) & (right >= 0) & (left > right)
         low, high = np.where(is_turned, right, left), np.where(is_turned, left, right)
-        answer = (low + 1) * (len(cell) + 1) + high + 1
+        partition = (low + 1) * (len(cell) + 1) + high + 1
     else:
         box = _categories_in_box(model, trees, first)
-        answer = trees.categories & box
+        partition = trees.categories & box
         turns = not told(follows_design, model.split_prior)
-        lowest_right = (answer != 0) & (answer != box) & (answer & (box & -box) == 0)
+        lowest_right = (partition != 0) & (partition != box) & (partition & (box & -box) == 0)
         is_turned = is_nominal & turns & lowest_right
-        answer = np.where(is_nominal, np.where(is_turned, box & ~answer, answer), trees.cut)
-    return number_words(_pairs(trees.feature + 1, answer))[0], is_turned
+        partition = np.where(is_nominal, np.where(is_turned, box & ~partition, partition), trees.cut)
+    return number_words(_pairs(trees.feature + 1, partition))[0], is_turned
 
 
 def _categories_in_box(model: TreeModel, trees: CodedTrees, first: np.ndarray) -> np.ndarray:
