@@ -88,7 +88,6 @@ def modes_of(post: DrawnTrees, kind: str, most: int) -> Modes:
     tree = post.tree_of_draw.ravel()[spaced(post.tree_of_draw.size, MOST_DRAWS)]
     distinct, which = np.unique(tree, return_inverse=True)
     distance = between_trees(post, distinct, distinct, kind)[which[:, None], which]
-    np.fill_diagonal(distance, 0.0)  # rounding of predictions
     centres, silhouette = cluster(distance, most)
     middle = tree[centres]
     nearest = np.argmin(between_trees(post, np.arange(post.n_distinct_trees), middle, kind), axis=1)
@@ -115,17 +114,15 @@ def cluster(distance: np.ndarray, most: int) -> tuple[np.ndarray, float]:
     More clusters are chosen if their mean silhouette is 0.25 or more, is larger by 0.05 than with fewer, and each has
     5 % of the places; else one.
     """
-    from sklearn.metrics import silhouette_score
-
     best, score = medoids(distance, 1), 0.0
-    for k in range(2, min(most, len(distance) - 1) + 1):
+    for k in range(2, min(most, len(distance)) + 1):
         centres = medoids(distance, k)
         if len(np.unique(distance[centres], axis=0)) < k:
             break
         nearest = np.argmin(distance[:, centres], axis=1)
         if np.bincount(nearest, minlength=k).min() < LEAST_FRACTION * len(distance):
             continue
-        silhouette = float(silhouette_score(distance, nearest, metric="precomputed"))
+        silhouette = _silhouette(distance, nearest, k)
         if silhouette >= max(score + MORE, LEAST_SILHOUETTE):
             best, score = centres, silhouette
     return best, score
@@ -153,6 +150,22 @@ def medoids(distance: np.ndarray, k: int) -> np.ndarray:
             break
         centres = moved
     return centres
+
+
+def _silhouette(distance: np.ndarray, nearest: np.ndarray, k: int) -> float:
+    """Return the mean silhouette; that of a place alone in its cluster is 0."""
+    belongs = np.eye(k)[nearest]
+    size = belongs.sum(axis=0)
+    sums = distance @ belongs
+    each = np.arange(len(distance))
+    own = sums[each, nearest] / np.maximum(size[nearest] - 1.0, 1.0)
+    means = sums / size
+    means[each, nearest] = np.inf
+    other = means.min(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        out = (other - own) / np.maximum(other, own)
+    out[(size[nearest] == 1) | ~np.isfinite(out)] = 0.0
+    return float(out.mean())
 
 
 def differences(post: DrawnTrees, inside: np.ndarray) -> list[str]:
