@@ -256,6 +256,7 @@ def binomial_tail_inversion(errors: int, n: int, log_delta: float) -> float:
 
     Examples
     --------
+    >>> import numpy as np
     >>> round(binomial_tail_inversion(0, 100, np.log(0.05)), 6) == round(1 - 0.05 ** (1 / 100), 6)
     True
     """

@@ -93,7 +93,8 @@ def compression_tree_bound(
 
     Examples
     --------
-    >>> tree = Tree([0, -1, -1], [49.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.arange(2))
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> tree = pt.Tree([0, -1, -1], [49.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=[0, 1])
     >>> x = np.arange(100.0)
     >>> bound = compression_tree_bound(tree, x[:, None], x > 49)
     >>> round(bound.value, 3), bound.rows.tolist(), bound.tree.threshold[0].item()
@@ -159,7 +160,8 @@ def occam_tree_bound(
 
     Examples
     --------
-    >>> tree = Tree([0, -1, -1], [49.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.arange(2))
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> tree = pt.Tree([0, -1, -1], [49.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=[0, 1])
     >>> x = np.arange(100.0)
     >>> bound = occam_tree_bound(tree, x[:, None], x > 49, ranges=[[0.0, 400.0]])
     >>> round(bound.value, 3), bound.tree.threshold[0].item()
