@@ -128,6 +128,18 @@ class Columns:
             out.append(int(place))
         return out
 
+    def group_bits(self, argument: str, groups: Any) -> list[int]:
+        """Return for each feature the bits of the groups of columns that contain it.
+
+        ``groups`` is a list of lists of columns, by name or index. All columns in none of them are one more group.
+        """
+        is_list = isinstance(groups, list | tuple) and all(isinstance(group, list | tuple) for group in groups)
+        if not is_list or not groups:
+            raise ValueError(f"{argument}={in_words(groups)}; give a list of groups, each a list of columns.")
+        places = [set(self.chosen_places(argument, group)) for group in groups]
+        places.append({*range(self.n_features)}.difference(*places))
+        return [sum(1 << i for i, group in enumerate(places) if k in group) for k in range(self.n_features)]
+
     def ordered_values(self, raw: Any, k: int) -> np.ndarray:
         """Return the values (n,) of an ordered column, which may have no missing value."""
         values = ordered_values(raw, self.names[k], self.branches)

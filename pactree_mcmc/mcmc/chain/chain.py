@@ -157,7 +157,7 @@ def plant_root(model: Lowered, state: ChainState) -> None:
     state.count[N_FREE], state.count[N_NODES], state.count[CHANGED] = cap - 1, 1, 1
     root = np.int64(0)
     place_leaf(state, root, np.int64(NONE), root, root, len(state.order))
-    state.node[0].hash = 0
+    state.node[0].hash, state.node[0].open = 0, -1
     units, rule = model.units, model.split_prior
     for u in range(len(state.order)):
         state.node[0].rows += units.rows[u & units.rows_all]

@@ -31,6 +31,7 @@ FEATURE = np.dtype(
         ("twin", np.int64),  # the other coordinate of the same feature, itself if there is none
         ("turn", np.int64),  # place among the features, by which cyclic splits choose
         ("ends", np.int64),  # where the values of its codes begin in `SplitRule.ends`
+        ("groups", np.int64),  # bits of the groups of features that contain it; -1 if any features may interact
     ],
     align=True,
 )
@@ -67,6 +68,14 @@ class SplitRule(NamedTuple):
     def is_fixed(self) -> bool:
         """True if the feature weights do not change during a run."""
         return len(self.dirichlet) == 0
+
+    @property
+    def n_open(self) -> int:
+        """Number of sets of groups that can be open in a cell; 1 if any features may interact."""
+        found = {-1}
+        for groups in set(self.feature.groups.tolist()):
+            found |= {groups & before for before in found}
+        return len(found - {0})
 
 
 class SplitPrior:
@@ -184,7 +193,7 @@ class SplitPrior:
         feature = np.empty(len(n_codes), dtype=FEATURE).view(np.recarray)
         feature.weight, feature.n_codes = self.coordinate_weights(columns), n_codes
         feature.nominal = columns.is_nominal[columns.source]
-        feature.twin, feature.turn, feature.ends = columns.twin, columns.source, 0
+        feature.twin, feature.turn, feature.ends, feature.groups = columns.twin, columns.source, 0, -1
         drawn = self.drawn_weights
         dirichlet = np.empty(0) if drawn is None else drawn.numbers(columns.n_features)
         geometry = (self.kind, self.min_leaf, feature, columns.n_features, self.design())
