@@ -17,22 +17,27 @@ from ..table.columns import Columns, learn_columns
 from ..table.reader import Table
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
-from .added_rows import parts_with_rows
 from .cells import PlainCell, Split, root_cell
-from .data import Merged, Units, first_rows, merge_rows, read_target
-from .known import check_known
-from .leaf.base import Leaf
+from .data import Merged, Units, first_rows, merge_rows, parts_with_rows, read_target
+from .leaf.base import Leaf, Target
 from .leaf.codes import LeafRule
-from .leaf.target import Target
-from .leaf_count_prior import CatalanExponential, LeafCountPrior
-from .not_finite import not_finite
-from .obstacles import obstacle_to_certificate
+from .obstacles import check_known, obstacle_to_certificate
 from .plain import Visit, read_feature_weights, visits
 from .split_prior.base import SplitPrior, SplitRule
 from .split_prior.custom_splits import BoundSplits
+from .split_prior.cuts import LocalCuts
 from .split_prior.geometry import has_empty_sides, parts_box, told
-from .split_prior.local_cuts import LocalCuts
-from .tree_prior import BranchingProcess, ChipmanPrior, LeafPenalty, PriorTables, TreePrior, tables
+from .tree_prior import (
+    BranchingProcess,
+    CatalanExponential,
+    ChipmanPrior,
+    LeafCountPrior,
+    LeafPenalty,
+    PriorTables,
+    TreePrior,
+    tables,
+)
+from .words import not_finite
 
 
 class Lowered(NamedTuple):

@@ -20,7 +20,7 @@ from .tree_prior import BranchingProcess
 
 if TYPE_CHECKING:
     from .model import TreeModel
-    from .split_prior.dirichlet_weights import DirichletWeights
+    from .split_prior.base import DirichletWeights
 
 MAX_TRIES = 100_000
 """Number of trees that are drawn from a conditioned prior until one is admissible."""

@@ -14,9 +14,16 @@ import numpy as np
 from ..core.checks import check_choice, in_words, is_integer, settle
 from ..core.warn import warn
 from ..files.encoding import kept
-from .groups import MAX_CATEGORIES, CategoryGroup, group_categories, labels_of
 from .kinds import NUMBER, Kind
-from .labels import category_codes, nominal_labels, sorted_unique
+from .labels import (
+    MAX_CATEGORIES,
+    CategoryGroup,
+    category_codes,
+    group_categories,
+    labels_of,
+    nominal_labels,
+    sorted_unique,
+)
 from .reader import Table, _holds_text, _is_categorical, listed
 from .values import levels_of, ordered_values, read_ordered
 

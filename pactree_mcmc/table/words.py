@@ -1,4 +1,4 @@
-"""Numbers as text for people: thresholds, values of columns, predictions, counts of rows.
+"""Numbers and splits as text for people: thresholds, values of columns, predictions, counts of rows.
 
 A threshold is shown as the shortest number that separates the same training values, so that a printed rule sends every
 training row to the side to which the model sends it. If these values are not known, the threshold is shown exactly.
@@ -7,8 +7,10 @@ training row to the side to which the model sends it. If these values are not kn
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from typing import Any
 
 import numpy as np
 
@@ -165,3 +167,41 @@ def figures(values: Iterable[float], least: int = SHORT) -> list[str]:
 def count_text(n: float, name: str = "row") -> str:
     """Return a number of rows, or of other things, in words; with weights it need not be whole."""
     return f"{figure(n)} {name}{'s' * (n != 1.0)}"
+
+
+PLAIN = re.compile(r"(?!missing$)[^ \"',{}]([^,{}]*[^ ,{}])?")
+"""Categories that are shown without quotes: none of the signs that end a category, no quote or space at the start."""
+
+
+def ordered_words(
+    threshold: float, missing_left: bool | None, kind: Kind = NUMBER, low: float = math.nan, high: float = math.nan
+) -> str:
+    """Return an ordered split as text, to be put behind the name of the feature.
+
+    ``missing_left`` is None if no value is missing. A split without threshold separates missing from known values.
+    ``low`` and ``high`` are as in `threshold_text`.
+    """
+    if math.isnan(threshold):
+        return " is missing" if missing_left else " is known"
+    return f" {side_words(threshold, True, kind, low, high)}" + (" or missing" if missing_left else "")
+
+
+def side_words(threshold: float, left: bool, kind: Kind = NUMBER, low: float = math.nan, high: float = math.nan) -> str:
+    """Return the condition on the values of one side of a threshold as text."""
+    if kind == TRUTH and 0.0 <= threshold < 1.0:
+        return "= no" if left else "= yes"
+    return f"{'<=' if left else '>'} {threshold_text(threshold, low, high, kind)}"
+
+
+def one_of(labels: Iterable[Any]) -> str:
+    """Return a set of categories as text, to be put behind the name of the feature."""
+    return f" in {{{', '.join(sorted(map(label_words, labels)))}}}"
+
+
+def label_words(label: Any) -> str:
+    """Return a category as text; in quotes if it could be read as several categories, or as a missing value."""
+    if isinstance(label, bool):
+        return "yes" if label else "no"
+    if isinstance(label, str):
+        return label if PLAIN.fullmatch(label) and label.isprintable() else repr(label)
+    return "missing" if label is None else str(label)

@@ -6,9 +6,9 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.model import Leaf, SplitPrior
-from pactree_mcmc.model.known import LEAVES, SPLIT_PRIORS, TREE_PRIORS
 from pactree_mcmc.model.leaf.codes import LeafRule
 from pactree_mcmc.model.leaf.compiled import leaf_score
+from pactree_mcmc.model.obstacles import LEAVES, SPLIT_PRIORS, TREE_PRIORS
 from pactree_mcmc.model.tree_prior import TreePrior
 
 X = np.arange(12.0)[:, None]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.table.groups import CategoryGroup, group_categories, labels_of
+from pactree_mcmc.table.labels import CategoryGroup, group_categories, labels_of
 
 JOINED = "ignore:column .* categories:UserWarning"
 

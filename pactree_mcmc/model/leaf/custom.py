@@ -19,10 +19,9 @@ from ...core.checks import (
     refuse_other_rows,
 )
 from ...files.encoding import kept
-from .base import Leaf
+from .base import Leaf, Target
 from .custom_checks import MOST_ROWS, TOLERANCE, check_calls, check_predictions, check_scores
 from .distributions import Distributions
-from .target import Target
 
 FEW_CELLS = 4
 """Number of cells on which a leaf is checked when a model is built."""

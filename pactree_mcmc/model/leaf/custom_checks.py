@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .base import Leaf
-from .target import Target
+from .base import Leaf, Target
 
 if TYPE_CHECKING:
     from .custom import CustomLeaf

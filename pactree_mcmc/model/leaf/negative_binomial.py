@@ -13,11 +13,10 @@ from numpy.random import Generator
 from ...core.compile.address import by_address
 from ...core.special import gammaln, loggamma, psi, zeta
 from ...files.encoding import kept
-from .base import Draws, refuse_rows
+from .base import Draws, Target, refuse_rows
+from .counts import ExposedLeaf
 from .distributions import Distributions, count_bracket, draw_poisson
-from .exposure import ExposedLeaf
 from .gamma import FAR, HALF_LOG_TWO_PI, log_gamma_ratio, stirling_rest
-from .target import Target
 
 MOST_SUMMED = 128.0
 """Largest count to which probabilities are summed one by one; an integral costs as much as about so many terms."""

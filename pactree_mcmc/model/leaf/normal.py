@@ -15,11 +15,10 @@ from ...core.compile.jit import jit
 from ...core.special import gammaln
 from ...files.encoding import kept
 from . import codes
-from .base import Draws, Leaf
+from .base import Draws, Leaf, Target
 from .codes import ROUNDING
 from .distributions import Distributions, StudentT
 from .gamma import log_gamma_ratio
-from .target import Target
 
 
 class NormalLeaf(Leaf):

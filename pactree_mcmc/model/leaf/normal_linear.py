@@ -14,11 +14,10 @@ from numpy.random import Generator
 from ...core.checks import read_numbers, settle
 from ...core.compile.address import by_address
 from ...files.encoding import kept
-from .base import Draws, Leaf
+from .base import Draws, Leaf, Target
 from .custom import read_x_columns
 from .distributions import Distributions, StudentT
 from .gamma import log_gamma_ratio
-from .target import Target
 
 
 @by_address

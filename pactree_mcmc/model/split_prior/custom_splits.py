@@ -19,8 +19,7 @@ from ...table.columns import Columns, learn_columns
 from ...table.reader import Table
 from ..cells import PlainCell, Split, bits
 from .base import GRID, LARGEST_WEIGHT, SplitPrior, SplitRule
-from .grid_cuts import GridCuts
-from .local_cuts import LocalCuts
+from .cuts import GridCuts, LocalCuts
 from .weights import Cut, plain_weight, weight_address, weight_at
 
 TOLERANCE = 1e-9

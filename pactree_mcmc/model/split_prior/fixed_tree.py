@@ -14,8 +14,7 @@ from ...table.coding import AnyScale, Scale, given_scale, nominal_scale
 from ...table.columns import Columns, learn_columns
 from ...table.reader import Table
 from ...table.values import ordered_values
-from ...tree.arrays import LEAF
-from ...tree.routing import depths_between
+from ...tree.arrays import LEAF, depths_between
 from ...tree.tree import Tree, check_tree
 from ..cells import PlainCell, Split
 from ..tree_prior import FixedShape
