@@ -1,20 +1,20 @@
-"""Text about cells: predictions that one number per output does not describe, and the error for scores that are not finite."""
+"""Text about cells: predictions that are not one number per output, and the error for scores that are not finite."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
 import numpy as np
-from typing import Any, NamedTuple, TYPE_CHECKING
+
 from ..table.columns import Columns
 from ..table.kinds import DATES
-from ..table.words import SHORT, figure, threshold_text, value_text
+from ..table.words import SHORT, figure, one_of, side_words, threshold_text, value_text
 from ..tree.export import value_lines
-from collections.abc import Iterable
-from ..table.words import one_of, side_words
 
 if TYPE_CHECKING:
     from .model import TreeModel
-    from . import TreeModel
 
 FAR = 100.0
 """Columns whose mean is more standard deviations from 0 than this are shown as differences from a value near it."""

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
-import numpy as np
-from typing import Any, Self
-from ...core.checks import read_numbers
-from .base import Draws, Leaf, check_positive, refuse_rows
-from .base import Target
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import lgamma, log, log1p
+from typing import Any, Self
+
+import numpy as np
 from numpy.random import Generator
+
+from ...core.checks import read_numbers
+from ...core.compile.address import by_address
 from ...core.compile.jit import jit
 from ...core.special import gammaln
 from ...files.encoding import kept
 from ...table.words import count_text, figure, figures
 from . import codes
+from .base import Draws, Leaf, Target, check_positive, refuse_rows
 from .distributions import Distributions, NegativeBinomial, draw_poisson
 from .gamma import HALF_LOG_TWO_PI, divergence, log_gamma_ratio, scalar_divergence, scalar_stirling_rest, stirling_rest
-from ...core.compile.address import by_address
+
 
 class ExposedLeaf(Leaf):
     """Leaf models with an exposure e of each row, a known factor of its rate; log e is called its offset."""

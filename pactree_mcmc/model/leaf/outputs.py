@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-import numpy as np
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import lgamma, log, pi, sqrt
 from typing import Any, Self
+
+import numpy as np
 from numpy.random import Generator
+
 from ...core.checks import check_count, in_words, read_numbers, settle
 from ...core.compile.address import by_address
+from ...core.special import gammaln
 from ...files.encoding import kept
-from .base import Draws, Leaf
+from .base import Draws, Leaf, Target, check_variance
 from .distributions import Distributions, StudentT
 from .gamma import log_gamma_ratio
-from .base import Target, check_variance
-from ...core.special import gammaln
+
 
 @by_address
 def independent_normals_score(s: Any, n: int, params: Any) -> float:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-import numpy as np
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import lgamma, log, log1p
 from typing import Any, Self
+
+import numpy as np
 from numpy.random import Generator
+
 from ...core.compile.address import by_address
 from ...core.special import gammaln
 from ...files.encoding import kept
-from .base import Draws, Leaf, refuse_rows
-from .distributions import Distributions
-from .gamma import log_gamma_ratio
-from .base import LEAST_VARIANCE, Target
 from ...table.labels import is_missing
 from ...table.words import count_text, figure, figures
+from .base import LEAST_VARIANCE, Draws, Leaf, Target, refuse_rows
 from .counts import ExposedLeaf
+from .distributions import Distributions
+from .gamma import log_gamma_ratio
+
 
 @by_address
 def gamma_score(s: Any, n: int, params: Any) -> float:
