@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import inspect
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
+
+from .checks import in_words
 
 MOST_SHOWN = 400
 """Largest number of characters of a representation."""
@@ -92,6 +95,14 @@ def short_repr(value: Any) -> str:
     parts = [f"{name}={_short(part)}" for name, part in zip(value._fields, value, strict=True)]
     text = f"{type(value).__name__}({', '.join(parts)})"
     return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 4]}...)"
+
+
+def fields_repr(value: Any) -> str:
+    """Return the name of a dataclass and its fields in one line, long values cut short."""
+    parts = [
+        f"{field.name}={in_words(getattr(value, field.name))}" for field in dataclasses.fields(value) if field.repr
+    ]
+    return f"{type(value).__name__}({', '.join(parts)})"
 
 
 def _short(part: Any) -> str:

@@ -112,7 +112,7 @@ def read_y(y: Any, n: int, leaf: Any) -> np.ndarray:
     if kind in "VcmM":
         what = {"V": f"holds records of dtype {labels.dtype}", "c": "is complex"}.get(kind, f"has dtype {labels.dtype}")
         raise ValueError(f"y {what}; give real numbers or labels.")
-    if kind not in "fiub" and not _all_strings(labels):
+    if kind not in "fiubUS" and type(labels.dtype).__name__ != "StringDType":
         labels = read_numbers("y", nan_if_missing(labels)) if may_lack else _plain_objects(labels)
     allowed = np.isfinite(labels) | (np.isnan(labels) & may_lack) if labels.dtype.kind == "f" else np.True_
     if not np.all(allowed):
@@ -138,10 +138,6 @@ def _named_columns(y: Any, leaf: Leaf) -> np.ndarray | None:
     return np.column_stack([read_numbers(f"column {names[k]!r} of y", columns[k]) for k in order])
 
 
-def _all_strings(labels: np.ndarray) -> bool:
-    return labels.dtype.kind in "US" or type(labels.dtype).__name__ == "StringDType"
-
-
 def _plain_objects(labels: np.ndarray) -> np.ndarray:
     refuse_missing(labels)
     if labels.ndim > 1:
@@ -162,22 +158,12 @@ def _plain_objects(labels: np.ndarray) -> np.ndarray:
 
 
 def _class_target(labels: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | None) -> Target:
-    classes, numbered = _numbered(labels)
+    classes, numbered = np.unique(labels, return_inverse=True)
     if labels.dtype.kind == "f" and np.any(classes != np.floor(classes)):
         raise ValueError("y holds fractions; a classification needs labels: give integers or strings, or another leaf.")
     if len(classes) > 32_767:
         raise ValueError(f"y has {len(classes)} classes; at most 32767 are allowed.")
     return Target(numbered.astype(np.int32), classes, weight, mask, 0.0, 1.0)
-
-
-def _numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sorted distinct labels, and the place of each label among them."""
-    if labels.dtype.kind in "iu" and int(labels.max()) - int(labels.min()) < 1 << 16:
-        least = labels.min()
-        away = (labels - least).astype(np.int64)
-        present = np.bincount(away) > 0
-        return np.flatnonzero(present).astype(labels.dtype) + least, (np.cumsum(present) - 1)[away]
-    return np.unique(labels, return_inverse=True)
 
 
 def number_target(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ..core.checks import check_flag, in_words, refuse_other_rows
+from ..core.checks import check_flag, refuse_other_rows
 from ..files.encoding import kept
 from ..files.store import AnyPath, write_parts
 from ..table.coding import AnyScale, Scale, encode
@@ -34,7 +34,6 @@ from .tree_prior import (
     LeafCountPrior,
     LeafPenalty,
     PriorTables,
-    TreePrior,
     tables,
 )
 from .words import not_finite
@@ -169,16 +168,6 @@ class TreeModel:
     ) -> None:
         self.tree_prior = ChipmanPrior() if tree_prior is None else tree_prior
         self.split_prior = LocalCuts() if split_prior is None else split_prior
-        if not isinstance(self.tree_prior, TreePrior):
-            raise TypeError(
-                f"tree_prior is {in_words(tree_prior)}; give BranchingProcess, ChipmanPrior, LeafPenalty, "
-                "LeafCountPrior or CatalanExponential."
-            )
-        if not isinstance(self.split_prior, SplitPrior):
-            raise TypeError(
-                f"split_prior is {in_words(split_prior)}; give LocalCuts, GridCuts, DyadicCuts, FixedTree or "
-                "CustomSplits."
-            )
         check_known(self.tree_prior, self.split_prior, leaf if isinstance(leaf, Leaf) else None)
         if self.split_prior.needs_depth and self.tree_prior.max_depth is None:
             raise ValueError("LocalCuts(trivial=True) never runs out of splits; give the tree prior a max_depth.")

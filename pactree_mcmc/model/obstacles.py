@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.checks import in_words
 from ..table.labels import MAX_CATEGORIES, is_grouped
 from .leaf.base import Leaf
 from .leaf.classes import DirichletMultinomial, FrozenLaplace, OrderedClasses, PacBayesLoss
@@ -20,7 +21,15 @@ from .split_prior.base import SplitPrior
 from .split_prior.custom_splits import CustomSplits
 from .split_prior.cuts import DyadicCuts, GridCuts, LocalCuts
 from .split_prior.fixed_tree import FixedTree
-from .tree_prior import BranchingProcess, CatalanExponential, ChipmanPrior, CountsLeaves, LeafCountPrior, LeafPenalty
+from .tree_prior import (
+    BranchingProcess,
+    CatalanExponential,
+    ChipmanPrior,
+    CountsLeaves,
+    LeafCountPrior,
+    LeafPenalty,
+    TreePrior,
+)
 
 if TYPE_CHECKING:
     from .model import TreeModel
@@ -53,9 +62,9 @@ def _check(part: Any, classes: tuple[type, ...], name: str) -> None:
     base = next((cls for cls in lineage if cls in classes), None)
     if base is None:
         *most, last = (cls.__name__ for cls in classes)
-        raise TypeError(
-            f"{name} is a {type(part).__name__}, which has no compiled form; give {', '.join(most)} or {last}."
-        )
+        is_own = isinstance(part, TreePrior | SplitPrior | Leaf)
+        what = f"a {type(part).__name__}, which has no compiled form" if is_own else in_words(part)
+        raise TypeError(f"{name} is {what}; give {', '.join(most)} or {last}.")
     free = FREE | set(getattr(base, "__dataclass_fields__", {}))
     for cls in lineage[: lineage.index(base)]:
         for changed in vars(cls):

@@ -121,10 +121,10 @@ def _in_data_units(
         return 0.0, (split.categories & present) | (absent if default_left else 0), unknown
     cut, upper = split.cut, split.cut + 1
     if local:
-        codes = np.unique(cell.codes(k))
-        below, above = codes[codes <= cut], codes[codes > cut]
-        cut = int(below[-1]) if len(below) else -1
-        cut, upper = (cut, int(above[0])) if len(above) else (int(model.n_codes[k]) - 1, int(model.n_codes[k]))
+        codes = cell.codes(k)
+        n_codes, cut = int(model.n_codes[k]), int(codes[codes <= cut].max(initial=-1))
+        upper = int(codes[codes > cut].min(initial=n_codes))
+        cut = n_codes - 1 if upper == n_codes else cut
     here, scale = (np.array([cut]), np.array([upper])), model.scales[k]
     low, high = scale.between(*here)[0].tolist()
     return float(scale.threshold(*here)[0]), -1, (low, high)

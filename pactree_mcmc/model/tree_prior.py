@@ -11,6 +11,7 @@ from scipy.special import gammaln
 
 from ..core.checks import BELOW_ONE, check_count, check_flag, check_number, in_words, read_numbers, settle
 from ..core.compile.jit import jit
+from ..core.names import fields_repr
 from ..files.encoding import kept
 
 DEPTH_CEILING = 4_095
@@ -72,6 +73,9 @@ class TreePrior:
     is_process: ClassVar[bool] = True
     """True if trees are drawn from the root down, each node split by its factors."""
 
+    def __repr__(self) -> str:
+        return fields_repr(self)
+
     def __post_init__(self) -> None:
         if self.max_depth is not None:
             check_count("max_depth", self.max_depth, 0, DEPTH_CEILING, or_none=True)
@@ -127,7 +131,7 @@ def tables(prior: TreePrior, natural_depth: int, shape: FixedShape | None) -> Pr
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BranchingProcess(TreePrior):
     """A branching process: a node splits with probability rho (Blanchard 1999, sections 4 and 6).
 
@@ -240,7 +244,7 @@ def mass_of_root(rho: np.ndarray, joint: np.ndarray, inner: np.ndarray, left: np
 
 
 @kept
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ChipmanPrior(TreePrior):
     """Split probability ``alpha (1 + depth)^(-beta)`` (Chipman, George and McCulloch 1998).
 
@@ -283,7 +287,7 @@ class ChipmanPrior(TreePrior):
 
 
 @kept
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LeafPenalty(TreePrior):
     """Prior weight ``exp(-cost * n_leaves)`` of a tree (Nguyen and Kpotufe 2018); not normalised.
 
@@ -363,7 +367,7 @@ class CountsLeaves(TreePrior):
 
 
 @kept
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LeafCountPrior(CountsLeaves):
     """A prior given by the distribution of the number of leaves.
 
@@ -419,7 +423,7 @@ class LeafCountPrior(CountsLeaves):
 
 
 @kept
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CatalanExponential(CountsLeaves):
     """A number of leaves m with probability proportional to ``exp(-rate m)``, and equally probable shapes.
 

@@ -34,7 +34,7 @@ MOST_LISTED = 8
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Columns:
     """Names and categories of the features of the training table.
 
@@ -71,6 +71,10 @@ class Columns:
     def __post_init__(self) -> None:
         # files of earlier releases hold the names of the kinds
         settle(self, "kinds", tuple(Kind(kind) if isinstance(kind, str) else kind for kind in self.kinds))
+
+    def __repr__(self) -> str:
+        nominal = [name for name, categories in zip(self.names, self.categories, strict=True) if categories is not None]
+        return f"Columns(n_features={self.n_features}, names={in_words(self.names)}, nominal={in_words(nominal)})"
 
     @property
     def n_features(self) -> int:
@@ -125,15 +129,7 @@ class Columns:
 
     def chosen_places(self, argument: str, chosen: Iterable[Any]) -> list[int]:
         """Return the places of columns chosen by name or index. A ValueError names a wrong one."""
-        out = []
-        for column in chosen:
-            place = self.names.index(column) if column in self.names else column
-            if not is_integer(place) or not 0 <= place < self.n_features:
-                raise ValueError(
-                    f"{argument}: {column!r} is not a column; X has {self.n_features}: {in_words(self.names)}."
-                )
-            out.append(int(place))
-        return out
+        return places_of(argument, chosen, self.names)
 
     def group_bits(self, argument: str, groups: Any) -> list[int]:
         """Return for each feature the bits of the groups of columns that contain it.
@@ -219,6 +215,17 @@ class Columns:
         return list(range(self.n_features))
 
 
+def places_of(argument: str, chosen: Iterable[Any], names: tuple[str, ...]) -> list[int]:
+    """Return the places among ``names`` of columns chosen by name or index. A ValueError names a wrong one."""
+    out = []
+    for column in chosen:
+        place = names.index(column) if column in names else column
+        if not is_integer(place) or not 0 <= place < len(names):
+            raise ValueError(f"{argument}: {in_words(column)} is not a column; X has {len(names)}: {in_words(names)}.")
+        out.append(int(place))
+    return out
+
+
 def in_coordinate(values: np.ndarray, above: bool) -> np.ndarray:
     """Return values of a feature in one of its two coordinates: missing ones are above or below all others."""
     return np.where(np.isnan(values), np.inf if above else -np.inf, values)
@@ -235,7 +242,7 @@ def learn_columns(table: Table, nominal: Any, missing: str = "error") -> Columns
     if table.n_rows < 2:
         raise ValueError("X has one row; a tree needs at least 2 rows to choose from.")
     names = tuple(table.names or (f"x{k}" for k in range(table.n_features)))
-    chosen = _nominal_indices(nominal, names)
+    chosen = set() if nominal is None else set(places_of("nominal", listed("nominal", nominal), names))
     branches, by_name = missing == "branch", table.names is not None
     if not chosen and table.array is not None and table.array.dtype.kind == "f" and np.isfinite(table.array).all():
         with np.errstate(over="ignore"):
@@ -292,19 +299,3 @@ def for_each_column(reads: Iterable[Callable[[], Any]]) -> list:
         lines = [f"{len(wrong)} columns cannot be used:", *map(str, wrong[:MOST_LISTED]), *more]
         raise ValueError("\n  ".join(lines)) from wrong[0]
     return out
-
-
-def _nominal_indices(nominal: Any, names: tuple[str, ...]) -> set[int]:
-    if nominal is None:
-        return set()
-    chosen = set()
-    for item in listed("nominal", nominal):
-        if isinstance(item, str):
-            if item not in names:
-                raise ValueError(f"nominal names column {in_words(item)}; the columns are {list(names)}.")
-            chosen.add(names.index(item))
-        elif is_integer(item) and 0 <= int(item) < len(names):
-            chosen.add(int(item))
-        else:
-            raise ValueError(f"nominal contains {in_words(item)}; give column names or indices 0..{len(names) - 1}.")
-    return chosen

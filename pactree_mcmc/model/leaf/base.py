@@ -22,6 +22,7 @@ from numpy.random import Generator
 
 from ...core.checks import check_number, read_numbers, settle
 from ...core.compile.address import address_of
+from ...core.names import fields_repr
 from ...files.encoding import kept
 from . import codes
 from .codes import LeafRule
@@ -129,6 +130,9 @@ class Leaf:
     """Score in nats of the sums of a cell as a function to compile: ``(s, n)``, or ``(s, n, params)``."""
     score_parameters: ClassVar[tuple[str, ...]] = ()
     """Parameters that the compiled score reads as ``params[0], ...``."""
+
+    def __repr__(self) -> str:
+        return fields_repr(self)
 
     def __post_init__(self) -> None:
         for name in self.finite:

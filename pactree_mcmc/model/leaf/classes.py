@@ -49,7 +49,7 @@ class ClassLeaf(Leaf):
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DirichletMultinomial(ClassLeaf):
     """Classes with a Dirichlet prior on their probabilities, integrated out (Chipman et al. 1998).
 
@@ -184,7 +184,7 @@ def add_counts_scores_into(out: np.ndarray, log_rising: np.ndarray, stats: np.nd
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FrozenLaplace(ClassLeaf):
     """Class probabilities frozen on the estimation rows E, scored on the rest S (Blanchard 1999, section 3).
 
@@ -259,7 +259,7 @@ def laplace_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PacBayesLoss(ClassLeaf):
     """Gibbs score ``-lambda1 * errors - lambda2 * sqrt(n)`` of a fixed label (Nguyen and Kpotufe 2018).
 
@@ -355,7 +355,7 @@ def ordered_score(s: Any, n: int, params: Any) -> float:
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OrderedClasses(ClassLeaf):
     """Ordered classes, such as grades: continuation ratios with beta priors, integrated out.
 

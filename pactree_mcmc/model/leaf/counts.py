@@ -66,7 +66,7 @@ def predict_at_exposure(leaf: Leaf, values: np.ndarray, exposure: Any) -> np.nda
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PoissonGamma(ExposedLeaf):
     """Counts y with rate ``lambda ~ Gamma(shape, rate)`` times the exposure, integrated out.
 
@@ -215,7 +215,7 @@ def beta_binomial_score(s: Any, n: int, params: Any) -> float:
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BetaBinomial(Leaf):
     """Successes among trials, with their probability ``p ~ Beta(a, b)`` integrated out.
 

@@ -41,7 +41,7 @@ def negative_binomial_score(s: Any, n: int, params: Any) -> float:
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NegativeBinomialBeta(ExposedLeaf):
     """Counts of known dispersion r: negative binomial with ``p ~ Beta(a, b)`` integrated out.
 

@@ -88,7 +88,7 @@ class _UnknownVariance(NormalLeaf):
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NormalInverseGamma(_UnknownVariance):
     """Normal y, mean and variance of each leaf integrated out (Chipman et al. 1998, mean-variance shift).
 
@@ -205,7 +205,7 @@ def known_normal_params(sigma2: float, m0: float, k0: float, a0: float = 0.0, b0
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NormalKnownVariance(NormalLeaf):
     """Normal y with known variance ``sigma2`` and ``mu ~ Normal(m0, sigma2 / k0)`` integrated out.
 
@@ -291,7 +291,7 @@ def known_normal_score(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NormalSharedVariance(_UnknownVariance):
     """Normal y with one unknown variance for all leaves (Chipman et al. 1998, mean shift).
 

@@ -48,7 +48,7 @@ def linear_score(s: Any, n: int, params: Any) -> float:
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NormalLinear(Leaf):
     """A linear regression of y on some columns of X in each leaf; coefficients and variance integrated out.
 

@@ -37,7 +37,7 @@ def independent_normals_score(s: Any, n: int, params: Any) -> float:
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class IndependentNormals(Leaf):
     """Several outputs, independent normal ones in each leaf, of which any may be missing (NaN).
 
@@ -188,7 +188,7 @@ def multivariate_normal_score(s: Any, n: int, params: Any) -> float:
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MultivariateNormal(Leaf):
     """Several outputs with a multivariate normal distribution in each leaf, mean and covariance integrated out.
 

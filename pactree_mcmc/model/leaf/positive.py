@@ -31,7 +31,7 @@ def gamma_score(s: Any, n: int, params: Any) -> float:
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GammaGamma(Leaf):
     """Positive y with distribution ``Gamma(k, lambda)``, k known, and ``lambda ~ Gamma(shape, rate)`` integrated out.
 
@@ -258,7 +258,7 @@ def exponential_score(s: Any, n: int, params: Any) -> float:
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ExponentialGamma(SurvivalLeaf):
     """Exponential times to an event with ``lambda ~ Gamma(shape, rate)`` integrated out; some may be censored.
 
@@ -327,7 +327,7 @@ def weibull_score(s: Any, n: int, params: Any) -> float:
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class WeibullGamma(SurvivalLeaf):
     """Weibull times to an event, of known shape ``k``, with ``lambda ~ Gamma(shape, rate)`` integrated out.
 

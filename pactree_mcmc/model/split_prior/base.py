@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.checks import check_number, in_words, read_numbers
+from ...core.names import fields_repr
 from ...files.encoding import kept
 from ...table.coding import AnyScale
 from ...table.columns import Columns
@@ -190,6 +191,9 @@ class SplitPrior:
     """True if trees would be infinite without a depth limit."""
     is_even: bool = True
     """True if all splits on a feature in a cell are equally likely."""
+
+    def __repr__(self) -> str:
+        return fields_repr(self)
 
     @property
     def use_of_rows(self) -> str | None:

@@ -27,7 +27,7 @@ from .base import CYCLIC, DYADIC, GRID, LOCAL, LOCAL_TRIVIAL, MAX_LEVELS, SplitP
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LocalCuts(SplitPrior):
     """Splits that separate the points in the cell in different ways, all equally likely (Blanchard 1999, section 5).
 
@@ -155,7 +155,7 @@ class LocalCuts(SplitPrior):
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GridCuts(SplitPrior):
     """Cuts from a fixed list per feature: any that lies strictly inside the cell's box, data or no data.
 
@@ -288,7 +288,7 @@ class GridCuts(SplitPrior):
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DyadicCuts(SplitPrior):
     """The midpoint of the cell's box along a coordinate (Scott 2004; Nguyen and Kpotufe 2018).
 

@@ -24,7 +24,7 @@ ROWS_AT_ONCE = 1 << 16
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FixedTree(SplitPrior):
     """The split of every node is that of a given tree; the prior is over its prunings (Blanchard 1999, section 4).
 
@@ -204,7 +204,7 @@ class FixedTree(SplitPrior):
         return int(self.tree.feature[cell.node] == feature)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _BoundFixedTree(FixedTree):
     """A fixed tree with its splits in codes, one for each node."""
 
