@@ -13,6 +13,8 @@ from .checks import in_words
 
 MOST_SHOWN = 400
 """Largest number of characters of a representation."""
+MOST_OF_FIELD = 60
+"""Largest number of characters of a field."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -98,10 +100,13 @@ def short_repr(value: Any) -> str:
 
 
 def fields_repr(value: Any) -> str:
-    """Return the name of a dataclass and its fields in one line, long values cut short."""
-    parts = [
-        f"{field.name}={in_words(getattr(value, field.name))}" for field in dataclasses.fields(value) if field.repr
-    ]
+    """Return the name of a dataclass and its fields in one line, long arrays and lists by their sizes."""
+    parts = []
+    for field in dataclasses.fields(value):
+        if field.repr:
+            part = getattr(value, field.name)
+            text = in_words(part)
+            parts.append(f"{field.name}={text if len(text) <= MOST_OF_FIELD else _short(part)}")
     return f"{type(value).__name__}({', '.join(parts)})"
 
 

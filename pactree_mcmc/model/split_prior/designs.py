@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.checks import check_choice, check_count, read_array, read_labels
 from ...core.compile.jit import jit
+from ...core.names import short_repr
 from ...table.columns import learn_columns
 from ...table.reader import Table
 from ...tree.arrays import LEAF
@@ -254,6 +255,9 @@ class Contexts(NamedTuple):
     y: np.ndarray
     """(n - depth,): the symbol itself."""
 
+    def __repr__(self) -> str:
+        return short_repr(self)
+
 
 def contexts(symbols: Any, depth: int, n_symbols: int) -> Contexts:
     """Turn a sequence into the table a context tree splits on.
@@ -278,10 +282,9 @@ def contexts(symbols: Any, depth: int, n_symbols: int) -> Contexts:
 
     Examples
     --------
-    >>> contexts([0, 1, 1, 0, 1], 2, 2)
-    Contexts(X=array([[1, 0],
-           [1, 1],
-           [0, 1]], dtype=uint8), y=array([1, 0, 1], dtype=uint8))
+    >>> table = contexts([0, 1, 1, 0, 1], 2, 2)
+    >>> table.X.tolist(), table.y.tolist()
+    ([[1, 0], [1, 1], [0, 1]], [1, 0, 1])
     """
     _check_alphabet(depth, n_symbols)
     sequence = read_array("symbols", symbols)
