@@ -319,30 +319,12 @@ class TreeModel:
         return out
 
     def certificate_obstacle(self, *, sampled: bool = False) -> str | None:
-        """Return why posteriors of this model have no certificate, or None.
+        """Return the first reason why posteriors of this model have no certificate, and what to give instead, or None.
 
-        This is the reason with which `Posterior.certificate` refuses: something in the prior may depend on the counted
-        rows, such as leaves, splits, classes, categories, missing values or weights.
-
-        Parameters
-        ----------
-        sampled : bool, default False
-            True for a certificate of draws, which do not determine the normalising constant of LeafPenalty.
-
-        Returns
-        -------
-        str or None
-            The first reason, and what to give instead.
-
-        Raises
-        ------
-        ValueError
-            If ``sampled`` is not a boolean.
-
-        Notes
-        -----
-        Cost O(n p) at most. A FixedTree, given cuts, bounds and parameters are assumed not to depend on the counted
-        rows.
+        `Posterior.certificate` refuses with this reason: something in the prior may depend on the counted rows, such as
+        leaves, splits, classes, categories, missing values or weights. A FixedTree, given cuts, bounds and parameters
+        are assumed not to depend on them. ``sampled`` is True for a certificate of draws, which do not determine the
+        normalising constant of LeafPenalty. Cost O(n p) at most. A ValueError refuses a ``sampled`` that is not a boolean.
 
         Examples
         --------

@@ -63,16 +63,6 @@ def test_both_engines_count_rows(weight, leaf):
     assert drawn[None] == pytest.approx(distribution[None], abs=0.06)
 
 
-def test_both_engines_see_the_cuts_of_rows_given_twice():
-    m = model(rows=ENDS_TWICE)
-    distribution = exact.solve(m)._root_split_pmf()
-    drawn = pt.sample(
-        m, 1500, tune=20, chains=2, proposals=4, rng=1, kernel="grow-prune", progress=False
-    )._root_split_pmf()
-    assert set(drawn) == set(distribution) == {None, (0, 0.5), (0, 1.5), (0, 2.5)}
-    assert all(drawn[key] == pytest.approx(distribution[key], abs=0.06) for key in distribution)
-
-
 def test_trees_from_the_prior_leave_two_rows():
     rng = np.random.default_rng(0)
     for rows, allowed in ((slice(None), {1.5}), (ENDS_TWICE, {0.5, 1.5, 2.5})):

@@ -44,23 +44,6 @@ def test_tables_that_say_the_same(table):
     assert log_posteriors(table) == log_posteriors(X)
 
 
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize(
-    "table",
-    [
-        X[:, :1] > 1.5,
-        pd.DataFrame({"a": X[:, 0] > 1.5}),
-        pl.DataFrame({"a": X[:, 0] > 1.5}),
-        np.array([[False], [False], [True], [True]], dtype=object),
-    ],
-)
-def test_boolean_columns_are_ordered(table):
-    model = pt.TreeModel(table, Y)
-    tree = pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])
-    assert model.log_score(tree) == pt.TreeModel(X, Y).log_score(SPLIT)
-    assert not model.columns.is_nominal.any()
-
-
 NOMINAL_TABLES = {
     "pandas": pd.DataFrame({"u": pd.Categorical(["b", "a", "c", "b"], categories=["c", "b", "a", "unused"])}),
     "polars categorical": pl.DataFrame({"u": pl.Series(["b", "a", "c", "b"], dtype=pl.Categorical)}),

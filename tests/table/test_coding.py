@@ -5,7 +5,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.table import coding
-from pactree_mcmc.table.coding import DyadicScale, code_type, encode, given_scale, local_scale, midpoint, quantile_scale
+from pactree_mcmc.table.coding import DyadicScale, code_type, encode, given_scale, local_scale, quantile_scale
 from pactree_mcmc.table.columns import learn_columns
 from pactree_mcmc.table.reader import Table
 
@@ -68,13 +68,6 @@ def test_infinite_thresholds_are_the_trivial_cuts(scale):
     assert scale.threshold(last, np.full(2, scale.n_codes)).tolist() == [np.inf, -np.inf]
 
 
-@pytest.mark.parametrize("x", VALUES.values(), ids=VALUES.keys())
-def test_local_codes_keep_every_value_apart(x):
-    scale = local_scale(x, None)
-    assert scale.n_codes == len(np.unique(x))
-    np.testing.assert_array_equal(codes_of(x, scale), np.unique(x, return_inverse=True)[1])
-
-
 def test_local_thresholds_lie_midway_between_neighbours_in_the_cell():
     """Cell {0, 2, 10}: the neighbours of a cut depend on the cell."""
     scale = local_scale(np.array([0.0, 2.0, 4.0, 10.0]), None)
@@ -91,13 +84,6 @@ def test_local_cut_of_takes_any_threshold_in_a_gap():
 def test_given_cut_of_takes_the_cuts_only():
     scale = given_scale(np.array([0.5, 1.5]))
     assert [scale.cut_of(t) for t in (0.5, 1.5, 1.0, 0.0, 9.0)] == [0, 1, None, None, None]
-
-
-@pytest.mark.parametrize("x", VALUES.values(), ids=VALUES.keys())
-def test_midpoints_part_their_neighbours(x):
-    values = np.unique(x)
-    middle = midpoint(values[:-1], values[1:])
-    assert np.all((values[:-1] <= middle) & (middle < values[1:]))
 
 
 BOUNDS = {
@@ -260,12 +246,6 @@ def test_the_largest_code_comes_back_whole(n_cuts, many, monkeypatch):
     model = pt.TreeModel(X, [0.5, 1.5, 2.5], split_prior=pt.GridCuts([np.arange(float(n_cuts)), [0.5, 1.5]]))
     assert model.units.codes.dtype == code_type(n_cuts + 1, 3)
     assert model.units.codes[0].tolist() == [0, n_cuts, 1]
-
-
-@pytest.mark.parametrize("levels", [8, 9, 16, 17, 31])
-def test_the_largest_dyadic_code_comes_back_whole(levels):
-    model = pt.TreeModel([[0.0], [1.0]], [0.5, 1.5], split_prior=pt.DyadicCuts(levels))
-    assert model.units.codes[0].tolist() == [0, 2**levels - 1]
 
 
 @pytest.mark.parametrize("thin", [quantile_scale, local_scale], ids=["quantile", "local"])

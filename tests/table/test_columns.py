@@ -9,7 +9,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.table.kinds import DAY, MICROSECONDS, NUMBER, TIME, TRUTH, UTC
+from pactree_mcmc.table.kinds import DAY, MICROSECONDS, TIME, TRUTH, UTC
 from pactree_mcmc.table.words import value_text
 
 N = 24
@@ -69,12 +69,6 @@ def test_truth_values_print_as_yes_and_no(kind):
     assert nominal.split(0) == "smoker in {no}"
 
 
-def test_truth_values_that_are_missing():
-    table = pd.DataFrame({"smoker": pd.array([True, None, False, True, None, False], dtype="boolean")})
-    asked = {solved(table, y, missing="branch").map_tree().split(0) for y in ([0, 0, 1, 0, 0, 1], [0, 1, 1, 0, 1, 1])}
-    assert asked == {"smoker = no", "smoker = no or missing"}
-
-
 DATES = {
     "pandas": (pd.DataFrame({"day": DAYS}), DAY, "day <= 2020-03-03"),
     "seconds": (pd.DataFrame({"day": DAYS.astype("datetime64[s]")}), DAY, "day <= 2020-03-03"),
@@ -97,12 +91,6 @@ def test_dates_are_ordered_and_print_as_dates(kind):
     assert np.array_equal(post.predict(table) == "late", late)
 
 
-def test_times_print_as_times():
-    assert split(pd.DataFrame({"at": TIMES}), TIMES[1] < TIMES) == "at <= 2020-03-01 10:31"
-    zoned = pl.DataFrame({"at": pl.Series(TIMES.tolist()).dt.replace_time_zone("UTC")})
-    assert split(zoned, TIMES[1] < TIMES) == "at <= 2020-03-01 10:31 UTC"
-
-
 @pytest.mark.parametrize(
     ("text", "kind", "words"),
     [
@@ -118,10 +106,6 @@ def test_times_print_as_times():
 def test_words_of_dates(text, kind, words):
     days = np.datetime64(text, "us").astype(np.int64) / MICROSECONDS
     assert value_text(float(days), kind) == words
-
-
-def test_dates_far_away_and_infinite():
-    assert [value_text(d, DAY) for d in (np.inf, -np.inf, 1e300)] == ["inf", "-inf", "1e+300"]
 
 
 def test_dates_that_are_missing_branch():
@@ -141,13 +125,6 @@ def test_dates_and_numbers_are_not_taken_for_each_other():
         post.predict(swapped)
 
 
-def test_kinds_are_saved_with_the_model(tmp_path):
-    model = pt.TreeModel(pd.DataFrame({"day": DAYS, "smoker": SMOKER}), SMOKER)
-    model.save(tmp_path / "model.nc")
-    assert pt.load(tmp_path / "model.nc").columns.kinds == (DAY, TRUTH)
-    assert pt.TreeModel(np.arange(8.0)[:, None], np.arange(8) > 3).columns.kind(0) == NUMBER
-
-
 def test_columns_that_a_new_table_lacks_are_all_named():
     table = pd.DataFrame({name: np.arange(8.0) for name in "abc"})
     post = solved(table, table["a"] > 3)
@@ -157,15 +134,6 @@ def test_columns_that_a_new_table_lacks_are_all_named():
         post.predict(table[["a"]])
     with pytest.raises(ValueError, match=r"(?s)2 columns cannot be used:.*'a' contains NaN.*'c' contains infinity"):
         post.predict(table.assign(a=np.nan, c=np.inf))
-
-
-def test_one_row_and_a_constant_column():
-    table = pd.DataFrame({"day": DAYS, "constant": "same", "smoker": SMOKER})
-    post = solved(table, SMOKER)
-    assert post.predict(table[:1]).tolist() == [SMOKER[0]]
-    assert post._feature_inclusion()[1] == 0.0
-    with pytest.raises(ValueError, match="X has one row"):
-        pt.TreeModel(table[:1], SMOKER[:1])
 
 
 MISSING_LABELS = {
@@ -195,6 +163,7 @@ FITS = {
 }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("labels", MISSING_LABELS)
 @pytest.mark.parametrize("fit", FITS)
 def test_missing_labels_are_named_by_row(fit, labels):

@@ -55,6 +55,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", COLUMNS)
 def test_a_printed_cut_gives_back_the_rows(name):
     """Values not above the printed cut are those on the left, and new rows go where equal rows went."""
@@ -154,6 +155,7 @@ LARGE = {
 }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", LARGE)
 def test_integers_that_would_be_rounded_are_refused(name):
     advice = r"column '\w+' holds -?\d+ in row \d+, which would be rounded .*subtract the same number"

@@ -81,6 +81,7 @@ def test_dot_leaves_list_their_most_probable_classes():
     assert parsed(pt.Tree([-1], [0], [0], [0]).to_dot())[0][0][0] == "leaf"
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("n_leaves", [1, 2, 40])
 def test_scikit_learns_own_code_predicts_alike_from_the_arrays(n_leaves):
     """The arrays as the state of scikit-learn's compiled tree."""

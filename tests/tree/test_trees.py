@@ -277,18 +277,6 @@ FITTED = {
 
 @pytest.mark.parametrize(("estimator", "y"), FITTED.values(), ids=FITTED.keys())
 class TestScikitLearn:
-    @pytest.mark.tenth_a_day
-    def test_predictions(self, estimator, y):
-        """Equal on float32 data, which is what scikit-learn compares."""
-        fitted = estimator.fit(DATA, y)
-        tree = pt.Tree.from_sklearn(fitted)
-        assert (tree.n_leaves, tree.depth) == (fitted.get_n_leaves(), fitted.get_depth())
-        new = np.random.default_rng(18).normal(size=(500, 4)).astype(np.float32)
-        for table in (DATA, new):
-            np.testing.assert_array_equal(tree.predict(table), fitted.predict(table))
-        leaf, theirs = tree.apply(new), fitted.apply(new)
-        assert len(set(zip(leaf, theirs, strict=True))) == len(set(leaf)) == len(set(theirs))
-
     def test_round_trip(self, estimator, y):
         """There and back is the same tree; arrays already in preorder come back as they were."""
         fitted = estimator.fit(DATA, y)
@@ -302,14 +290,6 @@ class TestScikitLearn:
                 np.testing.assert_array_equal(arrays[name], getattr(fitted.tree_, name))
 
     @pytest.mark.tenth_a_day
-    def test_from_the_tree_attribute(self, estimator, y):
-        """Without the estimator there are no labels; a regression predicts as before."""
-        fitted = estimator.fit(DATA, y)
-        tree = pt.Tree.from_sklearn(fitted.tree_)
-        assert tree == pt.Tree.from_sklearn(fitted)
-        assert tree.classes is None
-
-    @pytest.mark.tenth_a_day
     def test_as_a_fixed_design(self, estimator, y):
         """The whole tree is one of its own prunings."""
         design = pt.FixedTree.from_sklearn(estimator.fit(DATA, y))
@@ -317,17 +297,6 @@ class TestScikitLearn:
         n_splits = design.tree.n_leaves - 1
         assert model.log_prior(design.tree) == pytest.approx(n_splits * np.log(0.5))
         assert model.log_prior(STUMP) == pytest.approx(np.log(0.5) if n_splits else 0.0)
-
-
-def test_to_sklearn_refuses_nominal_splits():
-    tree = tree_with(categories=[-1, 0b01, -1, -1, -1], threshold=[2.0, 0, 0, 0, 0])
-    with pytest.raises(ValueError, match="node 1 has a nominal split; scikit-learn's trees know only thresholds"):
-        tree.to_sklearn()
-
-
-def test_to_sklearn_without_values():
-    names = {"children_left", "children_right", "feature", "threshold", "missing_go_to_left"}
-    assert set(tree_with().to_sklearn()) == names
 
 
 def with_gaps(rng, n, fraction=0.3):

@@ -385,23 +385,18 @@ class OrderedClasses(ClassLeaf):
 
     Notes
     -----
-    Class probabilities are products of beta variables, so their credible intervals are those of 2,000 draws. The
-    columns of `predict_proba` are sorted as in ``model.classes_``, whatever the order.
+    Credible intervals of class probabilities are those of 2,000 draws. The columns of `predict_proba` are sorted as in
+    ``model.classes_``, whatever the order.
 
     References
     ----------
-    Connor and Mosimann (1969), Concepts of independence for proportions with a generalization of the Dirichlet
-    distribution, JASA 64. Wong (1998), Generalized Dirichlet distribution in Bayesian analysis, Applied Mathematics and
-    Computation 97. Agresti (2010), Analysis of Ordinal Categorical Data, section 4.2.
+    Connor and Mosimann (1969), JASA 64; Wong (1998), Applied Mathematics and Computation 97; Agresti (2010), Analysis
+    of Ordinal Categorical Data, section 4.2.
 
     Examples
     --------
-    >>> import numpy as np, pactree_mcmc as pt
-    >>> y = np.array(["low", "mid", "high"])[np.arange(30) // 10]
-    >>> model = pt.TreeModel(np.arange(30.0)[:, None], y, leaf=pt.OrderedClasses(["low", "mid", "high"]))
-    >>> post = pt.sample(model, 200, tune=100, chains=2, rng=1, kernel="grow-prune")
-    >>> post.predict([[3.0], [15.0], [27.0]]).tolist()
-    ['low', 'mid', 'high']
+    >>> OrderedClasses(["low", "mid", "high"])
+    OrderedClasses(order=('low', 'mid', 'high'), strength=2.0)
     """
 
     order: Any = None

@@ -86,13 +86,10 @@ class NormalLinear(Leaf):
 
     Examples
     --------
-    >>> import numpy as np, pactree_mcmc as pt
-    >>> x = np.arange(60.0)
-    >>> y = np.where(x < 30, x, 60.0 - x) + 0.1 * np.sin(9.0 * x)
-    >>> model = pt.TreeModel(x[:, None], y, leaf=pt.NormalLinear([0]))
-    >>> post = pt.sample(model, 100, tune=100, chains=2, rng=1, kernel="grow-prune")
-    >>> post.predict([[10.0], [50.0]]).round(-1).tolist()
-    [10.0, 10.0]
+    >>> import pactree_mcmc as pt
+    >>> model = pt.TreeModel([[0.0], [1.0], [2.0]], [0.0, 1.1, 1.9], leaf=pt.NormalLinear([0], b0=1.0))
+    >>> model.leaf.m0, model.leaf.centers.tolist()
+    (1.0, [1.0])
     """
 
     columns: Sequence[Any]

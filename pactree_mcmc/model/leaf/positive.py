@@ -292,12 +292,10 @@ class ExponentialGamma(SurvivalLeaf):
 
     Examples
     --------
-    >>> import numpy as np, pactree_mcmc as pt
-    >>> time, seen = [1.0, 2.0, 0.5, 9.0, 8.0, 9.0], [1, 1, 1, 1, 0, 0]
-    >>> leaf = pt.ExponentialGamma(shape=2.0, rate=4.0)
-    >>> model = pt.TreeModel([[0.0], [0.0], [0.0], [1.0], [1.0], [1.0]], np.column_stack([time, seen]), leaf=leaf)
-    >>> pt.sample(model, 100, tune=10, chains=2, rng=1).predict([[0.0], [1.0]]).shape
-    (2,)
+    >>> import pactree_mcmc as pt
+    >>> model = pt.TreeModel([[0.0], [1.0], [2.0]], [[1.0, 1], [2.0, 1], [9.0, 0]], leaf=pt.ExponentialGamma())
+    >>> model.leaf
+    ExponentialGamma(shape=2.0, rate=12.0)
     """
 
     shape: float | None = None

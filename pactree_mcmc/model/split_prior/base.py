@@ -58,18 +58,12 @@ class DirichletWeights:
 
     References
     ----------
-    .. [1] Linero (2018), Bayesian regression trees for high-dimensional prediction and variable selection, Journal of
-       the American Statistical Association 113(522), 626-636.
+    Linero (2018), Bayesian regression trees for high-dimensional prediction and variable selection, JASA 113(522).
 
     Examples
     --------
-    >>> import numpy as np, pactree_mcmc as pt
-    >>> X = np.random.default_rng(1).random((60, 8))
-    >>> sparse = pt.LocalCuts(feature_weights=pt.DirichletWeights(concentration=1.0))
-    >>> model = pt.TreeModel(X, X[:, 2] > 0.5, split_prior=sparse)
-    >>> post = pt.sample(model, 200, tune=100, chains=2, rng=1, progress=False)
-    >>> post.feature_weights.shape, int(post.feature_weights.mean(axis=(0, 1)).argmax())
-    ((2, 200, 8), 2)
+    >>> DirichletWeights(concentration=1.0)
+    DirichletWeights(concentration=1.0, rho=None)
     """
 
     concentration: float | None = None

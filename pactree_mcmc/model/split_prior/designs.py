@@ -52,15 +52,12 @@ def kd_tree(X: Any, depth: int, *, y: Any = None, rule: str = "median", coordina
 
     Notes
     -----
-    Time O(n (p + log n) depth). See Nguyen and
-    Kpotufe 2018; formulas, section 2.
+    Time O(n (p + log n) depth). See Nguyen and Kpotufe 2018; formulas, section 2.
 
     Examples
     --------
-    >>> print(kd_tree([[0.0], [1.0], [2.0], [10.0]], 1).tree.format())
-    x0 <= 1.5
-    |-- yes: leaf
-    `-- no:  leaf
+    >>> kd_tree([[0.0], [1.0], [2.0], [10.0]], 1).tree.threshold.tolist()
+    [1.5, 0.0, 0.0]
     """
     check_count("depth", depth)
     if depth > DEPTH_CEILING:
@@ -218,18 +215,8 @@ def dyadic_tree(X: Any, depth: int, *, y: Any = None, bounds: Any = None) -> Fix
 
     Examples
     --------
-    >>> print(dyadic_tree([[0.0], [1.0], [7.0], [8.0]], 3).tree.format())
-    x0 <= 4
-    |-- yes: x0 <= 2
-    |   |-- yes: x0 <= 1
-    |   |   |-- yes: leaf
-    |   |   `-- no:  leaf
-    |   `-- no:  leaf
-    `-- no:  x0 <= 6
-        |-- yes: leaf
-        `-- no:  x0 <= 7
-            |-- yes: leaf
-            `-- no:  leaf
+    >>> dyadic_tree([[0.0], [1.0], [7.0], [8.0]], 3).tree.threshold.tolist()
+    [4.0, 2.0, 1.0, 0.0, 0.0, 0.0, 6.0, 0.0, 7.0, 0.0, 0.0]
     """
     check_count("depth", depth)
     x = _ordered_numbers(X, "a dyadic tree")
@@ -330,14 +317,8 @@ def context_tree(depth: int, n_symbols: int) -> FixedTree:
     Examples
     --------
     >>> design = context_tree(1, 3)
-    >>> print(design.tree.format())
-    x0 <= 0.5
-    |-- yes: leaf
-    `-- no:  x0 <= 1.5
-        |-- yes: leaf
-        `-- no:  leaf
-    >>> design.joint.tolist()
-    [False, False, True, False, False]
+    >>> design.tree.threshold.tolist(), design.joint.tolist()
+    ([0.5, 0.0, 1.5, 0.0, 0.0], [False, False, True, False, False])
     """
     _check_alphabet(depth, n_symbols)
     log_leaves = depth * math.log(n_symbols)

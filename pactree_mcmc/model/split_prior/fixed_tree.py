@@ -84,8 +84,8 @@ class FixedTree(SplitPrior):
     def split_probabilities(self, X: Any, rho: float = 0.95) -> np.ndarray:
         """Return split probabilities by node that pay for the choice of each split: ``rho`` times R under local cuts.
 
-        A tree fitted to the data has splits picked among many. With these probabilities its prunings weigh, up to a
-        factor, what they weigh among all trees with local cuts, so that no more is believed than the data say.
+        A tree fitted to the data has splits picked among many. With these probabilities its prunings have, up to a
+        factor, the prior that they have among all trees with local cuts.
 
         Parameters
         ----------

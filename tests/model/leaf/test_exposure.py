@@ -64,6 +64,7 @@ def test_the_score_is_the_integral_of_the_likelihood(name):
         assert leaf_score(model.lowered.leaf, sums[None], 0) == pytest.approx(wanted, abs=1e-7)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", LEAVES)
 def test_the_evidence_is_the_sum_over_all_trees(name):
     model = model_of(name, sample_weight=RNG.choice([1.0, 2.0], N))
@@ -81,6 +82,7 @@ def test_an_exposure_that_is_forgotten_in_the_score_is_seen(monkeypatch):
         test_the_score_is_the_integral_of_the_likelihood("exponential")
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", LEAVES)
 def test_predictions_at_an_exposure_are_the_means_of_draws(name):
     model = model_of(name)
@@ -115,14 +117,6 @@ def test_the_bounds_of_unexpanded_cells_hold():
         truth = exact.solve(model, progress=False)
         some = exact.visited(truth.sample(5, rng=1), max_cells=60)
         assert some.log_evidence <= truth.log_evidence + 1e-9 <= some.log_evidence_bound + 2e-9
-
-
-def test_files_keep_exposures(tmp_path):
-    post = pt.sample(model_of("weibull"), 20, tune=10, chains=2, rng=1, kernel="grow-prune", progress=False)
-    post.save(tmp_path / "post.nc")
-    again = pt.load(tmp_path / "post.nc")
-    assert again.predict(X, exposure=E) == pytest.approx(post.predict(X, exposure=E))
-    assert again.model.leaf.exposure.tolist() == E.tolist()
 
 
 def test_refused():

@@ -104,17 +104,6 @@ def test_dirichlet_by_scipy():
         assert score_of(model, ROWS) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("weight", [None, np.linspace(0.2, 2.5, N)])
-def test_dirichlet_by_quadrature(weight):
-    y = [0, 1, 1, 0, 1, 1, 0, 1, 1]
-    leaf = pt.DirichletMultinomial([0.7, 1.4])
-    model = pt.TreeModel(np.arange(float(N))[:, None], y, leaf=leaf, sample_weight=weight)
-    zeros, ones = stats_of(model, ROWS)
-    prior = stats.beta(1.4, 0.7)
-    expected, _ = integrate.quad(lambda t: t**ones * (1 - t) ** zeros * prior.pdf(t), 0, 1)
-    assert score_of(model, ROWS) == pytest.approx(math.log(expected))
-
-
 def test_laplace_by_hand():
     """Rows 0, 3, 6 are S; theta comes from the rows of E in the cell."""
     model = model_of("laplace")
@@ -145,32 +134,6 @@ def test_normal_leaves_by_scipy(name):
     else:
         joint = stats.multivariate_normal(np.full(m, leaf.m0), leaf.sigma2 * shape)
     assert score_of(model, ROWS) == pytest.approx(joint.logpdf(y))
-
-
-def test_known_variance_by_quadrature():
-    """Weights are exponents of the likelihood."""
-    weight = np.linspace(0.2, 2.5, N)
-    model = model_of("known variance", weight=weight)
-    y, w = model.target.values[ROWS], weight[ROWS]
-    prior = stats.norm(0.3, math.sqrt(0.8 / 0.7))
-    low = score_of(model, ROWS)
-    expected, _ = integrate.quad(
-        lambda mu: math.exp(w @ stats.norm.logpdf(y, mu, math.sqrt(0.8)) - low) * prior.pdf(mu), -15, 15, points=[0, 1]
-    )
-    assert expected == pytest.approx(1.0)
-
-
-def test_normal_inverse_gamma_by_quadrature():
-    """The known-variance score integrated over the variance."""
-    weight = np.linspace(0.2, 2.5, N)
-    model = model_of("normal", weight=weight)
-    cell, prior, score = stats_of(model, ROWS), stats.invgamma(2.0, scale=1.5), score_of(model, ROWS)
-
-    def integrand(sigma2):
-        known = pt.NormalKnownVariance(sigma2, 0.3, 0.7)
-        return math.exp(known.log_score(cell, model.target) - score) * prior.pdf(sigma2)
-
-    assert integrate.quad(integrand, 0, 200, points=[0.5, 2, 10], limit=200)[0] == pytest.approx(1.0, abs=1e-4)
 
 
 @pytest.mark.tenth_a_day

@@ -190,15 +190,6 @@ def test_linear_regression_is_a_joint_student_distribution():
     )
 
 
-def test_without_slopes_it_is_the_normal_leaf():
-    """As k1 grows the slopes vanish."""
-    args = (0.3, 0.7, 2.0, 1.5)
-    flat = pt.TreeModel(X, REALS, leaf=pt.NormalLinear([0], 0.3, 0.7, 1e12, 2.0, 1.5))
-    plain = pt.TreeModel(X, REALS, leaf=pt.NormalInverseGamma(*args))
-    assert exact.solve(flat).log_evidence == pytest.approx(exact.solve(plain).log_evidence, abs=1e-8)
-    assert exact.solve(flat).predict(X) == pytest.approx(exact.solve(plain).predict(X), abs=1e-8)
-
-
 def test_multivariate_normal_rows_follow_each_other_as_student_distributions():
     model = model_of("multivariate")
     leaf, y, score = model.leaf, model.target.values, 0.0
@@ -263,26 +254,6 @@ def test_both_engines_agree(name, tmp_path):
     else:
         with pytest.raises(ValueError, match="sample_predictive"):
             short.predict_interval(X)
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("name", ["exponential", "weibull", "gamma", "negative binomial", "linear"])
-def test_intervals_hold_what_they_say(name):
-    """New y of data simulated from the model lie in intervals as often as these say; the mean of many small tables."""
-    rng, inside, made = np.random.default_rng(11), 0, 0
-    whole = name == "negative binomial"
-    for _ in range(60):
-        model = model_of(name)
-        tree, y = pt.simulate(model, rng)
-        new = y[-1]
-        train = pt.TreeModel(X[:-1], y[:-1], leaf=LEAVES[name][0], tree_prior=pt.ChipmanPrior(max_depth=2))
-        ends = exact.solve(train).predict_interval(X[-1:], 0.8)[0]
-        value = float(np.atleast_1d(new)[0])
-        inside, made = inside + (ends[0] <= value <= ends[1]), made + 1
-        assert tree.n_nodes >= 1
-    least = stats.binom.ppf(1e-4, made, 0.8)
-    most = made if whole else stats.binom.ppf(1.0 - 1e-4, made, 0.8)
-    assert least <= inside <= most
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Independent outputs with missing values, and ordered classes: scores from first principles, decisions, bad input."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -79,18 +78,6 @@ class TestIndependentNormals:
         for y in (frame, frame.astype("Float64"), objects, objects.to_numpy(), OUTPUTS.tolist()):
             post = exact.solve(pt.TreeModel(X, y, leaf=pt.IndependentNormals(3), **PRIOR), progress=False)
             assert post.log_evidence == pytest.approx(wanted.log_evidence)
-
-    def test_left_out_rows_and_pictures_and_files(self, tmp_path):
-        model = pt.TreeModel(X, OUTPUTS, leaf=NORMALS, **PRIOR)
-        post = pt.sample(model, 30, tune=10, chains=2, rng=1, kernel="grow-prune", progress=False)
-        post.save(tmp_path / "post.nc")
-        assert pt.load(tmp_path / "post.nc").predict(X[:2]).tolist() == post.predict(X[:2]).tolist()
-        log_likelihood = post.to_arviz(log_likelihood=True).log_likelihood["y"].values
-        # the row without any value says nothing
-        assert np.abs(log_likelihood[..., 5]).max() < 1e-9
-        assert np.isfinite(log_likelihood).all()
-        pt.plots.plot_leaves(post, output=1)
-        plt.close("all")
 
     def test_refused(self):
         leaf = pt.IndependentNormals(2)

@@ -1,7 +1,6 @@
 """Models whose feature weights are unknown: runs against exact answers over a grid of weights, priors, refusals."""
 
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -284,24 +283,6 @@ def test_spoiled_weights_in_a_file_are_refused(spoil, said, tmp_path):
     write_parts({"model": drawn.model.parts_in_file, "draws": draws_of(drawn), "course": None}, tmp_path / "run.nc")
     with pytest.raises(ValueError, match=said):
         pt.load(tmp_path / "run.nc")
-
-
-def test_workers_make_no_difference():
-    model = model_of("dirichlet")
-    with ThreadPoolExecutor(1) as pool:
-        one, other = sampled(model, 60, executor=pool), sampled(model, 60)
-    assert np.array_equal(one.weights_of_draw, other.weights_of_draw)
-
-
-@pytest.mark.slow
-def test_an_estimator_takes_the_prior():
-    found = pt.BayesianTreeRegressor(
-        split_prior=pt.LocalCuts(feature_weights="dirichlet"), n_estimators=200, random_state=1
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found.fit(TABLE, Y)
-    assert found.posterior_.feature_weights.shape[-1] == 3
 
 
 def continuous(weights, n=12, p=2, **rest):
