@@ -87,8 +87,8 @@ class CustomSplits(SplitPrior):
     Raises
     ------
     ValueError
-        If an argument is out of range, a column has missing values, or, when a model is built, the compiled weight
-        differs from the plain one or a weight is negative, above 1e100 or NaN.
+        If an argument is out of range, a column has missing values and ``weight`` is given, or, when a model is built,
+        the compiled weight differs from the plain one or a weight is negative, above 1e100 or NaN.
     TypeError
         If ``weight`` is not a function.
 
@@ -166,19 +166,19 @@ class CustomSplits(SplitPrior):
         return self.of.use_of_rows
 
     def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
-        if columns.twins:
+        if columns.twins and self.weight is not equal_weight:
             name = columns.names[columns.twins[0]]
             raise ValueError(
-                f"column {name!r} has missing values, which CustomSplits cannot send either side; fill them in."
+                f"column {name!r} has missing values, which a weight of CustomSplits cannot see; fill them in."
             )
         self.group_bits(columns)
         return self.of.scales(table, columns)
 
     def group_bits(self, columns: Columns) -> np.ndarray:
-        """Return for each feature (p,) the bits of the groups that contain it; -1 if any features may interact."""
+        """Return for each coordinate (q,) the bits of the groups with its feature; -1 if any features may interact."""
         if not self.interactions:
-            return np.full(columns.n_features, -1)
-        return np.array(columns.group_bits("interactions", self.interactions), dtype=np.int64)
+            return np.full(len(columns.source), -1)
+        return np.array(columns.group_bits("interactions", self.interactions), dtype=np.int64)[columns.source]
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
         return self.of.natural_depth(n_units, n_codes)
@@ -409,7 +409,7 @@ class BoundSplits(SplitPrior):
 
     def warn_of_root(self, root: PlainCell) -> None:
         """Warn if the cell of all rows has splits and each of them, on features that are drawn, weighs 0."""
-        used, has_cuts = self.weights(len(self.ends)), False
+        used, has_cuts = self.coordinate_weights(root.columns), False
         for k in np.flatnonzero(used > 0.0).tolist():
             for cut in self.of_codes(k, *self._codes(root, k), root.depth):
                 if self.weigh(cut) > 0.0:
