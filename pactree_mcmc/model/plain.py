@@ -46,7 +46,7 @@ def visits(model: TreeModel, tree: Tree) -> Iterator[Visit]:
         split = coded_split(model, tree, number, cell)
         yield Visit(number, cell, split)
         if split is not None:
-            left, right = model.children(cell, split)
+            left, right = model.rules.children(cell, split)
             todo += [(int(tree.right[number]), right), (int(tree.left[number]), left)]
 
 
@@ -92,7 +92,7 @@ def grow(model: TreeModel, decide: Callable[[PlainCell], Split | None]) -> Grown
             nodes.append([LEAF, 0.0, 0, 0, -1, False, (np.nan, np.nan)])
             leaves.append(cell)
             continue
-        left, right = model.children(cell, split)
+        left, right = model.rules.children(cell, split)
         default_left, c, columns = 2 * left.n_rows >= cell.n_rows, split.feature, model.columns
         threshold, categories, between = _in_data_units(model, cell, split, default_left)
         if columns.twin[c] != c:
@@ -172,7 +172,7 @@ def draw_prior(model: TreeModel, rng: np.random.Generator) -> Grown | None:
             return None
         if forced:
             raise TooFar
-        return model.draw_split(rng, cell, log_weight)
+        return model.rules.draw(rng, cell, log_weight)
 
     drawn = model.split_prior.drawn_weights
     for _ in range(MAX_TRIES if conditioned else 1):

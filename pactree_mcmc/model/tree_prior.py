@@ -338,11 +338,6 @@ MOST_LEAVES = 1 << 12
 """Largest number of leaves that a prior by the number of leaves may admit."""
 
 
-def log_catalan(n: np.ndarray) -> np.ndarray:
-    """Return the log of the Catalan numbers, those of the shapes of binary trees with ``n`` internal nodes."""
-    return gammaln(2.0 * n + 1.0) - gammaln(n + 1.0) - gammaln(n + 2.0)
-
-
 class CountsLeaves(TreePrior):
     """Base of the priors whose factor of a tree depends on its number of leaves; nodes have the factor 1."""
 
@@ -363,7 +358,9 @@ class CountsLeaves(TreePrior):
 
     def log_by_leaves(self) -> np.ndarray:
         log_pmf = self.log_pmf()
-        return np.concatenate([[-np.inf], log_pmf - log_catalan(np.arange(len(log_pmf)))])
+        n = np.arange(float(len(log_pmf)))
+        log_catalan = gammaln(2.0 * n + 1.0) - gammaln(n + 1.0) - gammaln(n + 2.0)
+        return np.concatenate([[-np.inf], log_pmf - log_catalan])
 
 
 @kept

@@ -45,15 +45,14 @@ def words_of_cells(model: TreeModel, stats: np.ndarray) -> list[str] | None:
         return leaf.words(stats, model.target)
     regressors = model.target.regressors
     assert regressors is not None
-    names = [model.columns.names[k] for k in _places(model.columns, leaf.x_columns)]
+    places = model.columns.ordered_places("columns", leaf.x_columns)
+    names = [model.columns.names[k] for k in places]
     center, scale = regressors.mean(axis=0), regressors.std(axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)
     middle, slope, straight = _fitted(model, stats, center, scale)
     if not straight:
         return [f"depends on {', '.join(names)}"] * len(stats)
-    shown = [
-        _regressor(model.columns, k, regressors[:, j]) for j, k in enumerate(_places(model.columns, leaf.x_columns))
-    ]
+    shown = [_regressor(model.columns, k, regressors[:, j]) for j, k in enumerate(places)]
     at_origin = middle - np.einsum("mcd,c->md", slope, center - [one.origin for one in shown])
     spread = np.broadcast_to(model.target.values.reshape(model.n_rows, -1).std(axis=0), middle.shape[1:])
     outputs = ["y"] if middle.shape[1] == 1 else [f"y{i}" for i in range(middle.shape[1])]
@@ -77,10 +76,6 @@ def lines_of_cells(model: TreeModel, stats: np.ndarray, most: int | None = None)
     if not model.leaf.predicts:
         return [[] for _ in stats]
     return value_lines(np.asarray(model.leaf.value(stats, model.target)), model.classes_, most)
-
-
-def _places(columns: Columns, chosen: object) -> list[int]:
-    return columns.ordered_places("columns", chosen)  # type: ignore[arg-type]
 
 
 def _fitted(

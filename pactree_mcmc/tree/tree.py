@@ -128,14 +128,12 @@ class Tree:
             settle(self, "value", read_numbers("value", self.value))
         if self.classes is not None:
             settle(self, "classes", read_array("classes", self.classes))
-        if self.rows is not None:
-            settle(self, "rows", read_numbers("rows", self.rows))
-            if self.rows.shape != (m,):
-                raise ValueError(f"rows has shape {self.rows.shape}; give a number for each node, ({m},).")
-        if self.between is not None:
-            settle(self, "between", read_numbers("between", self.between))
-            if self.between.shape != (m, 2):
-                raise ValueError(f"between has shape {self.between.shape}; give two values for each node, ({m}, 2).")
+        for name, what, shape in (("rows", "a number", (m,)), ("between", "two values", (m, 2))):
+            if getattr(self, name) is not None:
+                numbers = read_numbers(name, getattr(self, name))
+                if numbers.shape != shape:
+                    raise ValueError(f"{name} has shape {numbers.shape}; give {what} for each node, {shape}.")
+                settle(self, name, numbers)
         if self.words is not None:
             words = [str(text) for text in self.words]
             if len(words) != m:

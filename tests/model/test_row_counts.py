@@ -35,14 +35,14 @@ def test_min_leaf_counts_rows_in_the_plain_functions(weight):
     assert m.units.n_units == 4
     cell = m.root_cell()
     assert cell.n_rows == 6
-    assert m.count_splits(cell, 0) == 1
+    assert m.rules.count_splits(cell, 0) == 1
     assert [np.isfinite(m.log_prior(cut(t))) for t in (0.5, 1.5, 2.5)] == [False, True, False]
     assert m.log_prior(cut(1.5)) == model().log_prior(cut(1.5))
 
 
 def test_a_row_given_twice_is_two_rows():
     m = model(rows=ENDS_TWICE)
-    assert m.count_splits(m.root_cell(), 0) == 3
+    assert m.rules.count_splits(m.root_cell(), 0) == 3
     assert all(np.isfinite(m.log_prior(cut(t))) for t in (0.5, 1.5, 2.5))
     assert m.log_score(cut(1.5)) == pytest.approx(model(WEIGHTS["ends twice"]).log_score(cut(1.5)), abs=1e-12)
 

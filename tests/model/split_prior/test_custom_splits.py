@@ -67,13 +67,13 @@ def test_prior_draws_follow_the_weights():
     """The first split of trees from the prior, by plain draws and by the sampler's, beside R of the root cell."""
     model = model_of(SPLITS["deep"])
     cell, rng = model.root_cell(), np.random.default_rng(2)
-    plain = [model.draw_split(rng, cell) for _ in range(4000)]
+    plain = [model.rules.draw(rng, cell) for _ in range(4000)]
     for split in set(plain):
-        p = math.exp(model._rules.log_probability(cell, split))
+        p = math.exp(model.rules.log_probability(cell, split))
         assert plain.count(split) / 4000 == pytest.approx(p, abs=5.0 * math.sqrt(p / 4000))
     trees = [pt.simulate(model, rng=i)[0] for i in range(600)]
     asked = np.array([tree.feature[0] for tree in trees if tree.feature[0] >= 0])
-    weight = model._rules.admissible(cell)
+    weight = model.rules.admissible(cell)
     for k, p in enumerate(weight / weight.sum()):
         assert (asked == k).mean() == pytest.approx(p, abs=0.09)
 
@@ -245,7 +245,7 @@ class TestWhatIsWrong:
     @pytest.mark.planted
     def test_a_plain_form_without_weights_is_seen(self, monkeypatch):
         """R of the plain form, by which trees are scored, without the weight of the split."""
-        rules = type(model_of(NEAR)._rules)
+        rules = type(model_of(NEAR).rules)
         monkeypatch.setattr(rules, "_weight_of", lambda self, cell, split: 1.0)
         with pytest.raises(pt.testing.SplitPriorError):
             pt.testing.check_split_prior(NEAR)
