@@ -63,11 +63,8 @@ def read_ordered(raw: Any, name: str, may_lack: bool = False, built: Kind | None
         row = int(np.argmax(bad))
         if np.isnan(out[row]):
             gap = "None" if np.asarray(raw, dtype=object)[row] is None else "NaN"
-            advice = (
-                'fill it in, or give missing="branch"' if built is None else "fill it in: the model was built without"
-            )
-            advice += "" if built is None else " missing values"
-            raise ValueError(f"column {name!r} contains {gap} (first in row {row}); {advice}.")
+            why = ', or give missing="branch"' if built is None else ": the model was built without missing values"
+            raise ValueError(f"column {name!r} contains {gap} (first in row {row}); fill it in{why}.")
         raise ValueError(f"column {name!r} contains infinity (first in row {row}); give finite numbers.")
     return out, kind
 
@@ -246,11 +243,8 @@ def _of_objects(values: np.ndarray, name: str, built: Kind | None) -> tuple[np.n
     out = np.full(len(values), np.nan)
     for row in np.flatnonzero(present).tolist():
         out[row] = _real(values[row], row, name, built)
-    fractions = any(
-        isinstance(value, decimal.Decimal | numbers.Rational) and not isinstance(value, numbers.Integral)
-        for value in entries
-    )
-    if fractions and built is None:
+    exact = [value for value in entries if isinstance(value, decimal.Decimal | numbers.Rational)]
+    if built is None and not all(isinstance(value, numbers.Integral) for value in exact):
         _refuse_merged(values[present], out[present], name)
     return out, TRUTH if all(isinstance(value, bool | np.bool_) for value in entries) else NUMBER
 

@@ -204,14 +204,6 @@ def test_merging_keeps_the_two_samples_apart():
     assert model.root_cell().stats(4).tolist() == [1, 1, 2, 0]
 
 
-def test_rows_that_differ_are_not_merged():
-    model = pt.TreeModel(np.arange(5.0)[:, None], [0.5, 1, 2, 3, 4])
-    assert model.unit_of_row is None
-    assert (len(model.units.rows), len(model.units.weight)) == (1, 1)
-    assert model.root_cell().n_rows == 5
-    assert model.root_cell().stats(3)[0] == 5.0
-
-
 def test_merging_many_rows_is_what_numpy_finds():
     rng = np.random.default_rng(3)
     X, y = rng.integers(3, size=(500, 4)).astype(float), rng.integers(2, size=500)

@@ -29,25 +29,6 @@ def split(table, y):
     return solved(table, y).map_tree().split(0)
 
 
-TEXT = {
-    "object": pd.DataFrame({"colour": pd.Series(COLOUR, dtype=object)}),
-    "string": pd.DataFrame({"colour": pd.Series(COLOUR, dtype="string")}),
-    "category": pd.DataFrame({"colour": pd.Series(COLOUR, dtype="category")}),
-    "polars": pl.DataFrame({"colour": COLOUR.tolist()}),
-}
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("kind", TEXT)
-def test_text_columns_of_frames_are_nominal(kind):
-    y = np.where(COLOUR == "red", "hot", "cold")
-    post = solved(TEXT[kind], y)
-    assert post.model.columns.is_nominal.tolist() == [True]
-    assert set(post.predict(TEXT[kind]) == y) == {True}
-    assert np.array_equal(post.predict_proba(TEXT["category"]), post.predict_proba(TEXT[kind]))
-    assert post.map_tree().split(0) == "colour in {blue, green}"
-
-
 BOOLEANS = {
     "bool": pd.DataFrame({"smoker": SMOKER}),
     "boolean": pd.DataFrame({"smoker": pd.array(SMOKER, dtype="boolean")}),

@@ -339,9 +339,3 @@ def test_scores_without_weight_are_not_asked_for():
         X, COUNTS, leaf=leaf_of(lambda s, n: -1.0 / s[0] if s[0] != 0.0 else 0.0), sample_weight=weight
     )
     assert math.isfinite(exact.solve(model).log_evidence)
-
-
-@pytest.mark.parametrize("leaf", [own_poisson(), own_classes()], ids=["counts", "classes"])
-def test_checks_need_rows(leaf):
-    with pytest.raises(ValueError, match="y is one value"):
-        leaf.check(3)

@@ -93,36 +93,6 @@ def test_weight_two_is_the_row_twice(name):
 ROWS = [0, 2, 3, 5, 8]
 
 
-def test_dirichlet_by_scipy():
-    """The ordered sequence has one multinomial coefficient less than the counts."""
-    for name in ("dirichlet", "dirichlet by class"):
-        model = model_of(name)
-        counts = stats_of(model, ROWS).astype(int)
-        alpha = np.broadcast_to(model.leaf.alpha, 3)
-        orders = math.lgamma(len(ROWS) + 1) - sum(math.lgamma(c + 1) for c in counts)
-        expected = stats.dirichlet_multinomial.logpmf(counts, alpha, len(ROWS)) - orders
-        assert score_of(model, ROWS) == pytest.approx(expected)
-
-
-def test_laplace_by_hand():
-    """Rows 0, 3, 6 are S; theta comes from the rows of E in the cell."""
-    model = model_of("laplace")
-    y, S, E = model.target.values, [0, 3], [2, 5, 8]
-    theta = [(np.sum(y[E] == c) + 0.8) / (len(E) + 3 * 0.8) for c in range(3)]
-    assert score_of(model, ROWS) == pytest.approx(sum(math.log(theta[c]) for c in y[S]))
-    assert model.leaf.value(stats_of(model, ROWS)[None], model.target)[0] == pytest.approx(theta)
-
-
-@pytest.mark.parametrize(("name", "labelled", "tested"), [("loss", ROWS, ROWS), ("loss with E", [2, 5, 8], [0, 3])])
-def test_loss_by_hand(name, labelled, tested):
-    model = model_of(name)
-    y = model.target.values
-    label = np.argmax(np.bincount(y[labelled], minlength=3))
-    expected = -0.6 * np.sum(y[tested] != label) - 0.3 * math.sqrt(len(tested))
-    assert score_of(model, ROWS) == pytest.approx(expected)
-    assert model.leaf.value(stats_of(model, ROWS)[None], model.target)[0, label] == 1.0
-
-
 @pytest.mark.parametrize("name", REALS)
 def test_normal_leaves_by_scipy(name):
     """Given the parameters' prior, the rows of a cell are jointly normal or Student t."""

@@ -155,15 +155,6 @@ def test_the_distribution_of_a_new_y_is_the_mean_over_the_parameter(name):
     assert variance == pytest.approx(square - first**2, rel=1e-5)
 
 
-def test_a_probability_is_the_mean_over_the_parameter():
-    model, rows = model_of("beta binomial"), [1, 2, 3]
-    stats_ = model.leaf.row_stats(model.target)[rows].sum(axis=0)[None]
-    whole = posterior_mean("beta binomial", lambda p: 1.0, rows)
-    assert model.leaf.value(stats_, model.target)[0, 0] == pytest.approx(
-        posterior_mean("beta binomial", lambda p: p, rows) / whole, rel=1e-8
-    )
-
-
 def linear_distribution(leaf, F, r):
     """The rows r given their basis F are jointly Student (Gelman et al. 2013, section 14.8)."""
     spread = np.eye(len(r)) + F @ np.diag([1.0 / leaf.k0] + [1.0 / leaf.k1] * (F.shape[1] - 1)) @ F.T

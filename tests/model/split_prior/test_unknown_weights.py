@@ -8,10 +8,8 @@ from scipy.stats import beta
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.files.store import write_parts
 from pactree_mcmc.model.plain import draw_prior, log_marginal_prior
 from pactree_mcmc.posterior.convergence import check_convergence
-from pactree_mcmc.posterior.draws import draws_of
 from pactree_mcmc.posterior.ess import autocorrelation_times
 
 RNG = np.random.default_rng(5)
@@ -267,24 +265,6 @@ def test_a_file_keeps_the_weights(tmp_path):
     assert np.array_equal(more[0].weights_of_draw, more[1].weights_of_draw)
 
 
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize(
-    ("spoil", "said"),
-    [
-        (lambda w: w[..., :-1], "the feature weights has another shape"),
-        (lambda w: np.where(w == w.max(), np.nan, w), "a feature weight is not finite"),
-        (lambda w: -w, "a feature weight is negative"),
-        (lambda w: None, "the feature weights are of another prior"),
-    ],
-)
-def test_spoiled_weights_in_a_file_are_refused(spoil, said, tmp_path):
-    drawn = sampled(model_of("dirichlet"), 20)
-    drawn.weights_of_draw = spoil(drawn.weights_of_draw)
-    write_parts({"model": drawn.model.parts_in_file, "draws": draws_of(drawn), "course": None}, tmp_path / "run.nc")
-    with pytest.raises(ValueError, match=said):
-        pt.load(tmp_path / "run.nc")
-
-
 def continuous(weights, n=12, p=2, **rest):
     """A model in which every cell of two rows or more admits all features."""
     rng = np.random.default_rng(8)
@@ -328,19 +308,6 @@ def test_an_unknown_concentration_is_averaged():
     tree = draw_prior(model, np.random.default_rng(1)).tree
     each = [log_marginal_prior(continuous(pt.DirichletWeights(concentration=float(a)), p=3), tree) for a in values]
     assert log_marginal_prior(model, tree) == pytest.approx(np.logaddexp.reduce(each) - np.log(len(each)))
-
-
-@pytest.mark.slow
-def test_cells_with_one_feature_left_have_no_choice():
-    """Whatever the weights, their splits are the same; with some features left there is no closed form."""
-    model = model_of(pt.DirichletWeights(concentration=A), p=2)
-    trees = [draw_prior(model, np.random.default_rng(seed)).tree for seed in range(40)]
-    found = [log_marginal_prior(model, tree) for tree in trees]
-    assert not np.isnan(found).any()
-    for tree, log_prior in zip(trees[:5], found, strict=False):
-        assert log_prior == pytest.approx(mean_log_prior(model, tree, points(2, 150)), abs=1e-2)
-    wider = model_of(pt.DirichletWeights(concentration=A))
-    assert any(np.isnan(log_marginal_prior(wider, draw_prior(wider, np.random.default_rng(s)).tree)) for s in range(40))
 
 
 @pytest.mark.slow
