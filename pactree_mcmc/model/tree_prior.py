@@ -151,11 +151,6 @@ class BranchingProcess(TreePrior):
         Largest depth of a leaf. None: limited only by the splits; a conditioned process then needs rho <= 1/2.
     conditioned : bool, default False
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-
     Examples
     --------
     >>> BranchingProcess(rho=0.4, max_depth=3)
@@ -259,11 +254,6 @@ class ChipmanPrior(TreePrior):
     max_depth : int or None, default None
         Largest depth of a leaf; None: limited only by the splits.
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-
     Examples
     --------
     >>> ChipmanPrior(alpha=0.95, beta=1.0)
@@ -299,11 +289,6 @@ class LeafPenalty(TreePrior):
         Largest depth of a leaf; None: limited only by the splits.
     empty_cost : float or None, default None
         Penalty of a leaf whose cell has no rows; None: ``cost``. The paper uses 0 in practice.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
 
     Examples
     --------
@@ -383,11 +368,6 @@ class LeafCountPrior(CountsLeaves):
     max_depth : int or None, default None
         Largest depth of a leaf; None: limited only by the splits.
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-
     Notes
     -----
     The exact engine sums over the pairs of a cell and a number of leaves below it: the cells cost up to the number of
@@ -437,11 +417,6 @@ class CatalanExponential(CountsLeaves):
         Largest number of leaves, 2 to 4096.
     max_depth : int or None, default None
         Largest depth of a leaf; None: limited only by the splits.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
 
     Examples
     --------

@@ -74,12 +74,15 @@ class NormalLeaf(Leaf):
         return rng.normal(*parameters)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class _UnknownVariance(NormalLeaf):
     """Base class of leaf models with the prior ``sigma2 ~ InverseGamma(a0, b0)``."""
 
     positive = ("k0", "a0", "b0")
-    a0: float | None
-    b0: float | None
+    m0: float | None = None
+    k0: float | None = None
+    a0: float | None = None
+    b0: float | None = None
 
     def resolve(self, target: Target) -> Self:
         return self.with_defaults(
@@ -113,10 +116,6 @@ class NormalInverseGamma(_UnknownVariance):
     1.0
     """
 
-    m0: float | None = None
-    k0: float | None = None
-    a0: float | None = None
-    b0: float | None = None
     kind = codes.NORMAL
 
     def params(self, target: Target) -> np.ndarray:
@@ -320,10 +319,6 @@ class NormalSharedVariance(_UnknownVariance):
     1.0
     """
 
-    m0: float | None = None
-    k0: float | None = None
-    a0: float | None = None
-    b0: float | None = None
     kind = codes.SHARED_NORMAL
     separates = False
 

@@ -51,11 +51,6 @@ class LocalCuts(SplitPrior):
         Weights of the features, >= 0, not all 0; or their prior, if they are unknown and few features are to be
         split on. Default: equal.
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-
     Examples
     --------
     >>> LocalCuts(min_leaf=5)
@@ -305,11 +300,6 @@ class DyadicCuts(SplitPrior):
     feature_weights : array of shape (p,), "dirichlet" or DirichletWeights, optional
         Weights of the features when free, >= 0, not all 0; or their prior, if they are unknown and few features are to
         be split on. Default: equal.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
 
     Examples
     --------
