@@ -255,6 +255,29 @@ def test_parts_of_the_wrong_type(parts, message):
         pt.TreeModel(X, Y, **parts)
 
 
+MANY = np.arange(1.0, 1000.0)
+LONG = [
+    pt.GridCuts([MANY] * 50),
+    pt.LocalCuts(feature_weights=MANY),
+    pt.DyadicCuts(2, bounds=np.column_stack([-MANY, MANY])),
+    pt.CustomSplits(of=pt.GridCuts([MANY] * 50), interactions=[MANY.astype(int).tolist()] * 9),
+    pt.BranchingProcess(MANY / 1000.0),
+    pt.LeafCountPrior([0.0, *MANY]),
+    pt.DirichletMultinomial(MANY),
+    pt.PoissonGamma(exposure=MANY),
+    pt.OrderedClasses([str(x) for x in MANY]),
+    pt.TreeModel(pd.DataFrame(np.eye(300)), np.arange(300) % 2).columns,
+    pt.contexts([0, 1] * 500, 3, 2),
+]
+
+
+@pytest.mark.parametrize("part", LONG, ids=lambda part: type(part).__name__)
+def test_representations_fit_a_screen(part):
+    assert len(repr(part)) < 500
+    assert repr(part).startswith(f"{type(part).__name__}(")
+    assert "\n" not in repr(part)
+
+
 BAD_ARGUMENTS = [
     (pt.BranchingProcess, {"rho": 1.0}, r"rho=1\.0 is out of range; give 0 <= rho < 1"),
     (pt.BranchingProcess, {"rho": -0.1}, r"rho=-0\.1 is out of range"),

@@ -118,7 +118,8 @@ class LocalCuts(SplitPrior):
     def _partitions(self, cell: PlainCell, feature: int) -> int:
         """Count the partitions of the categories present with enough rows on both sides."""
         _, rows = cell.rows_by_code(feature)
-        # number of subsets without the first category by their number of rows
+        # a partition is the side without the first category: count these subsets by their number of rows, one category
+        # after another, and keep those that leave min_leaf rows on both sides
         counts = Counter({0: 1})
         for r in rows[1:].tolist():
             counts.update({total + r: n_subsets for total, n_subsets in counts.items()})
