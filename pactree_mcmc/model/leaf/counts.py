@@ -158,7 +158,7 @@ class PoissonGamma(ExposedLeaf):
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         exposed, count, constant = sums
         shape, rate, reference = self.shape + count, self.rate + exposed, self._reference(target)
-        # with D(s, m) = s log(s / m) - s + m, a count y has at mean m the density exp(-D(y, m)) / sqrt(2 pi y) times the
+        # let D(s, m) = s log(s / m) - s + m. A count y has at mean m the density exp(-D(y, m)) / sqrt(2 pi y) times the
         # exponential of minus Stirling's rest. At a reference rate r close to all y / e the large terms s log s of the
         # gamma functions cancel: score = constant + D(shape', rate' r) - D(shape, rate r) + rests - log(shape'/shape)/2
         if reference > 0.0:
