@@ -114,12 +114,6 @@ def test_a_model_of_strange_parts_is_refused(case):
         pt.TreeModel(X, y, **parts)
 
 
-@pytest.mark.parametrize("part", [{"split_prior": Middle()}, {"tree_prior": Duck()}, {"leaf": Exponential()}])
-def test_estimators_refuse_them(part):
-    with pytest.raises(TypeError, match="which has no compiled form"):
-        pt.BayesianTreeClassifier(**part).fit(X, Y)
-
-
 CALLS = {
     "sample": lambda model: pt.sample(model, 2, tune=0, chains=1, rng=1, progress=False),
     "solve": exact.solve,

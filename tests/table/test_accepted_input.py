@@ -72,14 +72,6 @@ def test_named_columns_are_nominal(table, nominal):
     assert pt.TreeModel(table, Y, nominal=nominal).columns.categories[0].tolist() == ["a", "b", "c"]
 
 
-def test_lists_of_numbers_and_labels():
-    for nominal in ([1], None):
-        model = pt.TreeModel([[0.5, "a"], [1.5, "b"], [2, "a"], [3, "b"]], Y, nominal=nominal)
-        assert model.columns.is_nominal.tolist() == [False, True]
-    with pytest.raises(ValueError, match="column 'x0' holds text; make it a pandas or polars categorical"):
-        pt.TreeModel(np.array([["0.5", "a"], ["1.5", "b"]]), [0, 1])
-
-
 @pytest.mark.parametrize("values", [[0, 5, 5, 2], [0.0, 0.5, 0.5, 0.25], [False, True, True, False]])
 def test_nominal_columns_of_numbers(values):
     model = pt.TreeModel(np.array(values)[:, None], Y, nominal=0)

@@ -233,18 +233,6 @@ def test_objects_that_are_mixed_or_missing():
         read_ordered(np.array([1], dtype="m8[h]"), "c", True, TIME)
 
 
-def test_flags_with_none():
-    table = pd.DataFrame({"member": [True, None, False, True] * 10})
-    with pytest.raises(ValueError, match=r"'member' contains None \(first in row 1\); fill it in, or give missing"):
-        pt.TreeModel(table, LATE)
-    y = table["member"].isna()
-    post = solved(table, y, missing="branch")
-    assert post.model.columns.kind(0) == TRUTH
-    assert np.array_equal(post.predict(table), y)
-    assert post.predict(pd.DataFrame({"member": [None, True]})).tolist() == [True, False]
-    assert post.predict(pd.DataFrame({"member": [None, None]})).tolist() == [True, True]
-
-
 def test_rows_as_lists_and_dicts_of_columns():
     rows = [[i % 7, "ab"[i % 2], START.date() + dt.timedelta(i)] for i in range(N)]
     model = pt.TreeModel(rows, LATE, tree_prior=SMALL)

@@ -154,12 +154,6 @@ def test_trees_of_posteriors_know_their_rows(leaf):
         assert f"({24} rows)" in tree.format().splitlines()[0]
 
 
-def test_rows_count_as_often_as_they_weigh():
-    weight = np.where(THRICE[:, 0] > 3, 2.0, 0.5)
-    post = exact.solve(pt.TreeModel(THRICE, THRICE[:, 0] > 3, sample_weight=weight))
-    assert post.map_tree().rows.tolist() == [30.0, 6.0, 24.0]
-
-
 def test_format_of_a_right_subtree_and_of_classes():
     tree = pt.Tree(
         [0, -1, 1, -1, -1], [2.0, 0, 5.0, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0],

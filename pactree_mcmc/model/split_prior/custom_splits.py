@@ -285,9 +285,6 @@ class BoundSplits(SplitPrior):
         self.kind, self.min_leaf, self.feature_weights = splits.kind, splits.min_leaf, splits.feature_weights
         self.ends = [_ends(scale) for scale in scales]
 
-    def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
-        return self.values
-
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
         return self.of.natural_depth(n_units, n_codes)
 

@@ -47,6 +47,7 @@ def model_of(name, **more):
     return pt.TreeModel(X, y, leaf=leaf, **PRIOR, **more)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", LEAVES)
 def test_the_score_is_the_integral_of_the_likelihood(name):
     model, likelihood = model_of(name), LEAVES[name][2]

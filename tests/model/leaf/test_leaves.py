@@ -146,12 +146,6 @@ def test_predictives_sum_to_one(name, rows):
     assert mean == pytest.approx(value, abs=1e-3)
 
 
-def test_frozen_laplace_predicts_the_rows_of_S_independently():
-    model = model_of("laplace")
-    parts = [math.log(density(model, ROWS, row, model.target.values[row])) for row in (0, 3)]
-    assert score_of(model, ROWS) == pytest.approx(sum(parts))
-
-
 def resolved(y, leaf, **more):
     return pt.TreeModel(np.arange(float(len(y)))[:, None], y, leaf=leaf, **more).leaf
 

@@ -91,7 +91,6 @@ DRAWN = pt.DirichletWeights(concentration=A)
 RUNS = [
     (2, "local", "local"),
     (3, "local", "local"),
-    (3, "grid", "cgm"),
     (2, "dyadic", "grow-prune"),
     (3, "local", "whole"),
     (3, "gaps", "local"),
@@ -112,43 +111,6 @@ def test_the_evidence_of_a_ladder():
     log_evidence = exact_answers(3, "local")[0]
     assert abs(post.log_evidence - log_evidence) < 4.0 * post.log_evidence_se + 2e-3
     assert post.log_evidence_se < 0.05
-
-
-PRIORS = {
-    "fixed": pt.DirichletWeights(concentration=0.3),
-    "drawn": "dirichlet",
-    "drawn small": pt.DirichletWeights(rho=0.4),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PRIORS)
-@pytest.mark.parametrize("conditioned", [False, True])
-def test_a_run_without_likelihood_draws_from_the_prior(name, conditioned):
-    """All rows weigh next to nothing: weights, concentration and trees are those drawn directly."""
-    prior = pt.BranchingProcess(0.4, max_depth=3, conditioned=conditioned)
-    model = model_of(
-        PRIORS[name], tree_prior=prior, sample_weight=np.full(N, 1e-300), leaf=pt.NormalKnownVariance(1.0, 0.0, 1.0)
-    )
-    post = sampled(model, 6000, kernel="cgm")
-    rng = np.random.default_rng(8)
-    trees = [draw_prior(model, rng).tree for _ in range(1500)]
-    asked = np.array([np.bincount(tree.feature[tree.feature >= 0], minlength=3) for tree in trees])
-    of_trees = [asked[:, 0] > 0, asked[:, 1] > 0, asked.sum(axis=1), (asked > 0).sum(axis=1)]
-    expected = np.array([np.mean(x) for x in of_trees])
-    error = np.array([np.std(x) for x in of_trees]) / len(trees) ** 0.5
-    counts = post.split_counts
-    found = [counts[..., 0] > 0, counts[..., 1] > 0, counts.sum(axis=-1), (counts > 0).sum(axis=-1)]
-    assert far(np.array(found, dtype=float), expected, error).max() < 4.5
-    if conditioned:
-        return
-    # the prior of a tree sums to one whatever the weights, so theirs is what it was
-    drawn = model.split_prior.drawn_weights
-    weights = np.exp([drawn.draw(rng, 3) for _ in range(4000)])
-    largest = weights.max(axis=1)
-    found = np.array([post.feature_weights[..., 0], post.feature_weights.max(axis=-1)])
-    error = np.array([weights[:, 0].std(), largest.std()]) / 4000**0.5
-    assert far(found, [1.0 / 3.0, largest.mean()], error).max() < 4.5
 
 
 @pytest.mark.slow
