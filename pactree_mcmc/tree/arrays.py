@@ -119,17 +119,9 @@ def add_predictions_into(
                     out[i, j] += weight[t] * value[leaf[i], j]
 
 
-@jit
 def leaf_values(trees: TreeArrays, value: np.ndarray, X: np.ndarray) -> np.ndarray:
     """Return the value (n_trees, n, d) of the leaf that each row (n, p) reaches in each tree."""
-    out = np.empty((len(trees.offset) - 1, len(X), value.shape[1]))
-    leaf = np.empty(len(X), dtype=np.int64)
-    for t in range(out.shape[0]):
-        route_rows_into(leaf, trees, t, X)
-        for i in range(len(X)):
-            for j in range(value.shape[1]):
-                out[t, i, j] = value[leaf[i], j]
-    return out
+    return value[leaves_reached(trees, X).T]
 
 
 @jit
