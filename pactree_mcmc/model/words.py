@@ -164,8 +164,8 @@ def words(model: TreeModel, answer: Answer) -> str:
     k = int(columns.source[c])
     name = columns.names[k]
     if columns.categories[k] is not None:
-        asked = one_of(columns.label_set(k, answer.categories))
-        return name + (asked if answer.left else " not" + asked)
+        categories = one_of(columns.label_set(k, answer.categories))
+        return name + (categories if answer.left else " not" + categories)
     scale, cut, upper = model.scales[c], np.array([answer.cut]), np.array([answer.upper])
     threshold, (low, high) = float(scale.threshold(cut, upper)[0]), scale.between(cut, upper)[0].tolist()
     missing = k in columns.twins and answer.left == (c < columns.n_features)

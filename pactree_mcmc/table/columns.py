@@ -259,8 +259,8 @@ def learn_columns(table: Table, nominal: Any, missing: str = "error") -> Columns
             raise ValueError(f"column {names[k]!r} has no value at all; drop it.")
         return None, kind, bool(gaps.any()), (float(np.nanmin(values)), float(np.nanmax(values)))
 
-    learnt = for_each_column([partial(learn, k) for k in range(len(names))])
-    categories, kinds, lacking, ranges = zip(*learnt, strict=True)
+    parts = for_each_column([partial(learn, k) for k in range(len(names))])
+    categories, kinds, lacking, ranges = zip(*parts, strict=True)
     twins = tuple(k for k, lacks in enumerate(lacking) if lacks)
     kinds = () if set(kinds) == {NUMBER} else kinds
     return Columns(names, by_name, categories, branches, twins, kinds, np.array(ranges))

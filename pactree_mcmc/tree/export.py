@@ -24,11 +24,11 @@ def to_text(tree: Tree) -> str:
     """Return the tree as indented text; see `Tree.format`."""
     lines: list[str] = []
     todo: list[tuple[int, str, str]] = [(0, "", "")]
-    said = leaf_lines(tree)
+    predictions = leaf_lines(tree)
     while todo:
         node, here, below = todo.pop()
         if tree.feature[node] == LEAF:
-            lines.append(f"{here}leaf {', '.join(said[node])}".rstrip() + _rows_behind(tree, node))
+            lines.append(f"{here}leaf {', '.join(predictions[node])}".rstrip() + _rows_behind(tree, node))
             continue
         lines.append(here + tree.split(node) + _rows_behind(tree, node))
         todo.append((int(tree.right[node]), below + "`-- no:  ", below + "    "))
@@ -41,10 +41,10 @@ def to_dot(tree: Tree, *, name: str = "tree") -> str:
     if not isinstance(name, str):
         raise TypeError(f"name is {in_words(name)}, a {type(name).__name__}; give a string.")
     nodes, edges = [], []
-    said = leaf_lines(tree, MOST_CLASSES)
+    predictions = leaf_lines(tree, MOST_CLASSES)
     for i in range(tree.n_nodes):
         if tree.feature[i] == LEAF:
-            text = _joined(said[i]) or "leaf"
+            text = _joined(predictions[i]) or "leaf"
             nodes.append(f'  {i} [label="{text}", style="rounded"];')
         else:
             nodes.append(f'  {i} [label="{_joined([tree.split(i)])}"];')

@@ -35,9 +35,9 @@ BLOCK = 2048
 @by_address
 def negative_binomial_score(s: Any, n: int, params: Any) -> float:
     """Return the score. ``s``: weight, sum of y, sum of the log C; ``params``: a, b, dispersion."""
-    a, b, seen = params[0], params[1], params[2] * s[0]
-    each = lgamma(a + seen) - lgamma(a) + lgamma(b + s[1]) - lgamma(b)
-    return s[2] + each - (lgamma(a + b + seen + s[1]) - lgamma(a + b))
+    a, b, total_r = params[0], params[1], params[2] * s[0]
+    each = lgamma(a + total_r) - lgamma(a) + lgamma(b + s[1]) - lgamma(b)
+    return s[2] + each - (lgamma(a + b + total_r + s[1]) - lgamma(a + b))
 
 
 @kept

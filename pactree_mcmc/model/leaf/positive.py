@@ -157,12 +157,12 @@ class SurvivalLeaf(ExposedLeaf):
             raise ValueError(f"shape={shape} makes the mean time infinite; give shape > {1.0 / self.k:g}.")
         with np.errstate(over="ignore"):
             at_risk = self._exposed(time**self.k, target)
-            total, seen = float(target.weights @ at_risk), float(target.weights @ event)
+            total, n_events = float(target.weights @ at_risk), float(target.weights @ event)
         if not np.isfinite(total):
             raise ValueError(f"y is too large: its times to the power k={self.k:g} overflow; rescale y.")
         if self.rate is None and total < LEAST_VARIANCE and target.weights.any():
             raise ValueError(f"y is too small: its times to the power k={self.k:g} add up to {total:.1g}; rescale y.")
-        rate = shape * (total if total > 0.0 else 1.0) / (seen if seen > 0.0 else 1.0)
+        rate = shape * (total if total > 0.0 else 1.0) / (n_events if n_events > 0.0 else 1.0)
         return self.with_defaults(shape=shape, rate=rate)
 
     def _posterior(self, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -202,9 +202,9 @@ class SurvivalLeaf(ExposedLeaf):
         return (math.log(2.0) / rates) ** (1.0 / self.k)
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
-        seen, total = sums[0], sums[1]
-        ratio = log_gamma_ratio(np.float64(self.shape), np.float64(seen))
-        return float(ratio - self.shape * np.log1p(total / self.rate) - seen * np.log(self.rate + total))
+        n_events, total = sums[0], sums[1]
+        ratio = log_gamma_ratio(np.float64(self.shape), np.float64(n_events))
+        return float(ratio - self.shape * np.log1p(total / self.rate) - n_events * np.log(self.rate + total))
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         # E(t) = E(lambda^(-1/k)) Gamma(1 + 1/k)

@@ -21,7 +21,7 @@ MOST_NODES = 1 << 27
 
 
 def kd_tree(X: Any, depth: int, *, y: Any = None, rule: str = "median", coordinate: str = "cycling") -> FixedTree:
-    """KD tree over the rows of a table.
+    """Return the KD tree over the rows of a table, as a fixed design.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def grow(
 @jit
 def kd_cut(
     x: np.ndarray, rows: np.ndarray, level: int, is_median: bool, is_cycling: bool, unit: np.ndarray
-) -> tuple[int, float]:
+) -> tuple[np.int64, float]:
     """Return the feature and the threshold by which a KD tree splits a cell; LEAF if its rows are equal.
 
     The feature is the next one in turn in which rows differ, or the one with the widest range in its ``unit`` (p,). The
@@ -185,7 +185,7 @@ def kd_cut(
 
 
 def dyadic_tree(X: Any, depth: int, *, y: Any = None, bounds: Any = None) -> FixedTree:
-    """Cyclic dyadic tree over the rows of a table: the cells of ``DyadicCuts(cyclic=True)`` that rows ask for.
+    """Return the cyclic dyadic tree over the rows of a table: the cells of ``DyadicCuts(cyclic=True)`` that have rows.
 
     Parameters
     ----------
@@ -289,7 +289,7 @@ def contexts(symbols: Any, depth: int, n_symbols: int) -> Contexts:
 
 
 def context_tree(depth: int, n_symbols: int) -> FixedTree:
-    """Complete context tree: a node at depth r asks for the symbol r + 1 places back, with one child a symbol.
+    """Return the complete context tree: a node at depth r splits on the symbol r + 1 places back, a child a symbol.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ def context_tree(depth: int, n_symbols: int) -> FixedTree:
 @jit
 def grow_contexts(depth: int, n_symbols: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return feature, threshold, left, right and joint of the nodes of a complete context tree in preorder."""
-    size = np.ones(depth + 1, dtype=np.int64)  # of the tree below a node, by how many symbols it may still ask for
+    size = np.ones(depth + 1, dtype=np.int64)  # of the tree below a node, by the number of symbols left to split on
     for r in range(1, depth + 1):
         size[r] = n_symbols - 1 + n_symbols * size[r - 1]
     m = size[depth]
