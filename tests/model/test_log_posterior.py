@@ -86,28 +86,6 @@ def test_impossible_trees_have_no_prior(split_prior, tree):
     assert model.log_prior(STUMP) > -math.inf
 
 
-@pytest.mark.parametrize(
-    "prior",
-    [
-        pt.ChipmanPrior(max_depth=1),
-        pt.BranchingProcess(0.3, 1),
-        pt.BranchingProcess(0.3, 1, True),
-        pt.LeafPenalty(1.0, 1),
-    ],
-)
-def test_no_prior_below_max_depth(prior):
-    model = pt.TreeModel(ROWS, [0, 1, 1, 0], tree_prior=prior)
-    assert model.log_prior(cut(1.5)) > -math.inf
-    assert model.log_prior(cut_twice(1.5, 0.5)) == -math.inf
-
-
-@pytest.mark.parametrize("prior", [pt.ChipmanPrior(0.0), pt.BranchingProcess(0.0), pt.BranchingProcess([0.0, 0.5], 2)])
-def test_split_probability_zero(prior):
-    model = pt.TreeModel(ROWS, [0, 1, 1, 0], tree_prior=prior)
-    assert model.log_prior(STUMP) == 0.0
-    assert model.log_prior(cut(1.5)) == -math.inf
-
-
 def test_thresholds_that_part_the_rows_alike_are_one_split():
     model = pt.TreeModel(ROWS, [0, 1, 1, 0])
     assert len({model.log_posterior(cut(t)) for t in (2.0, 2.5, 3.0, 3.999)}) == 1

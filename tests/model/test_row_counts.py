@@ -63,13 +63,6 @@ def test_both_engines_count_rows(weight, leaf):
     assert drawn[None] == pytest.approx(distribution[None], abs=0.06)
 
 
-def test_trees_from_the_prior_leave_two_rows():
-    rng = np.random.default_rng(0)
-    for rows, allowed in ((slice(None), {1.5}), (ENDS_TWICE, {0.5, 1.5, 2.5})):
-        trees = [pt.simulate(model(rows=rows), rng)[0] for _ in range(60)]
-        assert {tree.threshold[0] for tree in trees if tree.n_leaves > 1} == allowed
-
-
 @pytest.mark.parametrize("split_prior", [pt.LocalCuts(max_cuts=1), pt.GridCuts(1)])
 def test_quantiles_are_those_of_rows(split_prior):
     """One cut halves the rows, wherever the weight lies."""

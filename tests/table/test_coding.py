@@ -9,7 +9,6 @@ from pactree_mcmc.table.coding import DyadicScale, code_type, encode, given_scal
 from pactree_mcmc.table.columns import learn_columns
 from pactree_mcmc.table.reader import Table
 
-LEAF = -1
 TINY = 5e-324
 
 
@@ -130,41 +129,6 @@ def test_dyadic_cut_of_takes_the_cuts_only():
     scale = DyadicScale(0.0, 8.0, 3)
     assert [scale.cut_of(float(t)) for t in range(1, 8)] == list(range(7))
     assert [scale.cut_of(t) for t in (0.0, 8.0, 0.5, 3.999, -1.0, np.inf, -np.inf)] == [None] * 7
-
-
-def model_of(X, split_prior, nominal=None):
-    prior = pt.BranchingProcess(0.85, 5)
-    return pt.TreeModel(X, np.arange(len(X)) % 3, split_prior=split_prior, nominal=nominal, tree_prior=prior)
-
-
-DESIGNS = {
-    "local": pt.LocalCuts(min_leaf=2),
-    "local, trivial": pt.LocalCuts(trivial=True),
-    "local, thinned": pt.LocalCuts(max_cuts=5),
-    "quantiles": pt.GridCuts(6),
-    "given": pt.GridCuts([[-1.0, 0.0, 0.25, 1.0], [0.5, 1.0, 3.0], [0.0, 1.0]]),
-    "dyadic": pt.DyadicCuts(4),
-    "cyclic": pt.DyadicCuts(3, cyclic=True, bounds=[[-1, 1], [0, 4], [0, 1]]),
-}
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize(
-    ("name", "nominal"), [(name, None) for name in DESIGNS] + [(name, 2) for name in list(DESIGNS)[:4]]
-)
-def test_trees_and_cells_part_the_rows_alike(name, nominal):
-    """A tree drawn from the prior sends each row, by its numbers, to the leaf whose cell holds its unit."""
-    rng = np.random.default_rng(5)
-    X = np.column_stack([rng.normal(size=60), rng.integers(5, size=60), rng.integers(4, size=60)])
-    model = model_of(X, DESIGNS[name], nominal)
-    for _ in range(12):
-        tree, _ = pt.simulate(model, rng)
-        leaf = tree.apply(X)
-        assert model.log_prior(tree) > -np.inf
-        for number, cell, _ in model.visit(tree):
-            if tree.feature[number] == LEAF:
-                unit = np.arange(60) if model.unit_of_row is None else model.unit_of_row
-                np.testing.assert_array_equal(np.isin(unit, cell.index), leaf == number)
 
 
 DUPLICATES = np.array([[1.0, 5], [2, 5], [1, 5], [1, 6], [2, 5], [1, 5], [3, 7]])

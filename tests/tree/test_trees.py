@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import gammaln
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeRegressor
 
 import exact
@@ -324,18 +323,6 @@ def test_missing_values_that_all_go_right(monkeypatch):
     monkeypatch.setattr(export_module, "_flags", lambda name, given: np.zeros(len(given), dtype=bool))
     with pytest.raises(AssertionError):
         check_missing_values("classifier", 0, True)
-
-
-def test_a_fitted_tree_has_a_place_among_trees_with_missing_values():
-    X, y = with_gaps(np.random.default_rng(5), 60)
-    y = y > 1.0
-    model = pt.TreeModel(X, y, missing="branch")
-    fitted = DecisionTreeClassifier(max_leaf_nodes=5, random_state=0).fit(X, y)
-    tree, leaf = pt.Tree.from_sklearn(fitted), fitted.apply(X)
-    counts = np.array([np.bincount(y[leaf == i], minlength=2) for i in np.unique(leaf)])
-    score = (gammaln(counts + 1.0).sum(axis=1) - gammaln(counts.sum(axis=1) + 2.0)).sum()
-    assert np.isfinite(model.log_prior(tree))
-    assert model.log_score(tree) == pytest.approx(score)
 
 
 @pytest.mark.parametrize(

@@ -227,30 +227,6 @@ def test_evidence(case):
     assert_digits(exact.solve(model).log_evidence, log(true_evidence(model, 0, 5)))
 
 
-def comb(depth):
-    """The tree that cuts off the first row, then the next, down to ``depth``."""
-    feature, threshold, left, right = [], [], [], []
-    for d in range(depth):
-        feature += [0, -1]
-        threshold += [d + 0.5, 0.0]
-        left += [2 * d + 1, 0]
-        right += [2 * d + 2, 0]
-    return pt.Tree([*feature, -1], [*threshold, 0.0], [*left, 0], [*right, 0])
-
-
-@pytest.mark.parametrize("conditioned", [False, True])
-def test_prior_at_depth_60(conditioned):
-    n, rho = 62, mpf("0.375")
-    prior = pt.BranchingProcess(0.375, 60, conditioned=conditioned)
-    model = pt.TreeModel(np.arange(float(n))[:, None], np.arange(n) % 2, tree_prior=prior)
-    true, z = sum(log(rho) - log(n - 1 - depth) for depth in range(60)), 1 - rho
-    for _ in range(60):
-        z = (1 - rho) + rho * z * z
-    if conditioned:
-        true += 61 * log(1 - rho) - log(z)
-    assert_digits(model.log_prior(comb(60)), true)
-
-
 def test_evidence_at_depth_60():
     """Two rows that only the sixtieth midpoint parts."""
     split_prior = pt.DyadicCuts(30, cyclic=True, bounds=[(0.0, 1.0)] * 2)
