@@ -396,16 +396,14 @@ def _joined_codes(
     """Return the scale of a coordinate with new values ``x``, and the codes of the old rows and the new ones."""
     if is_nominal:
         return scale, old, x.astype(np.int64)
-    if isinstance(scale, DyadicScale):
+    if isinstance(scale, DyadicScale) or not len(scale.low):
         return scale, old, scale.encode(x)
-    if not len(scale.low):
-        return scale, old, np.searchsorted(scale.cuts, x, side="left")
     if np.array_equal(scale.low, scale.high):
         every = np.concatenate([scale.low[old], x])
         joined = local_scale(every, getattr(model.split_prior, "max_cuts", None))
-        codes = np.searchsorted(joined.cuts, every, side="left")
+        codes = joined.encode(every)
         return joined, codes[: len(old)], codes[len(old) :]
-    new = np.searchsorted(scale.cuts, x, side="left")
+    new = scale.encode(x)
     low, high = scale.low.copy(), scale.high.copy()
     np.minimum.at(low, new, x)
     np.maximum.at(high, new, x)
