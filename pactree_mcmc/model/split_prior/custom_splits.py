@@ -48,7 +48,7 @@ class SplitsOutline(NamedTuple):
 
 
 class CustomSplits(SplitPrior):
-    """A split prior of your own, for both engines: the splits of another prior, weighted by a function.
+    """Splits of another prior, weighted by a function of yours, or of columns that may interact; for both engines.
 
     ``weight(cut)`` takes a `Cut`, which says where a cell is split: ``cut.feature``, the threshold ``cut.at``, the ends
     of the cell ``cut.low`` and ``cut.high``, the rows on either side, and more. It returns a number >= 0, and the
@@ -141,6 +141,8 @@ class CustomSplits(SplitPrior):
         self.params = read_numbers("params", params)
         if self.params.ndim != 1 or not np.isfinite(self.params).all():
             raise ValueError(f"params is {in_words(params)}; give a sequence of finite numbers.")
+        if weight is equal_weight and len(self.params):
+            raise ValueError("params are numbers for weight=, which is not given; give both, or leave params= out.")
         self.name = getattr(weight, "__name__", "weight") if name is None else name
         if not isinstance(self.name, str):
             raise TypeError(f"name is {in_words(name)}; give a string.")

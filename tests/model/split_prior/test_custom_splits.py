@@ -189,6 +189,7 @@ class TestWhatIsWrong:
             (lambda: pt.CustomSplits(even, by_depth=3), "by_depth"),
             (lambda: pt.CustomSplits(even, params=[np.nan]), "params is"),
             (lambda: pt.CustomSplits(even, name=3), "name is"),
+            (lambda: pt.CustomSplits(params=[1.0]), "which is not given"),
             (lambda: model_of(pt.CustomSplits(lambda cut: -1.0)), "weighs Cut.*with -1.0"),
             (lambda: model_of(pt.CustomSplits(lambda cut: math.log(-cut.n_splits))), "with nan"),
             (lambda: model_of(pt.CustomSplits(lambda cut: 1e101)), r"with 1e\+101"),
