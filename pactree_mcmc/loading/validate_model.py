@@ -15,8 +15,8 @@ from ..model.split_prior.base import MAX_LEVELS, SplitPrior
 from ..model.split_prior.custom_splits import SplitsOutline
 from ..table.coding import DyadicScale, Scale
 from ..table.columns import Columns
-from ..table.kinds import is_kind
 from ..table.labels import MAX_CATEGORIES, labels_of
+from ..table.words import is_kind
 from ..tree.arrays import LEAF
 from .require import array_of, between, require
 

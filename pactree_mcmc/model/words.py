@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..table.columns import Columns
-from ..table.kinds import DATES
-from ..table.words import SHORT, figure, one_of, side_words, threshold_text, value_text
+from ..table.words import DATES, SHORT, figure, one_of, side_words, threshold_text, value_text
 from ..tree.export import value_lines
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ import numpy as np
 from ..core.checks import check_choice, in_words, is_integer, settle
 from ..core.warn import warn
 from ..files.encoding import kept
-from .kinds import NUMBER, Kind
 from .labels import (
     MAX_CATEGORIES,
     CategoryGroup,
@@ -26,6 +25,7 @@ from .labels import (
 )
 from .reader import Table, _holds_text, _is_categorical, listed
 from .values import levels_of, ordered_values, read_ordered
+from .words import NUMBER, Kind
 
 MISSING = ("error", "branch")
 """Choices for the treatment of missing values."""

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import MOST_EXACT, as_number, in_words, inexact_row, read_array
-from .kinds import (
+from .labels import is_missing
+from .words import (
     DAY,
     DURATION,
     MICROSECONDS,
@@ -31,7 +32,6 @@ from .kinds import (
     kind_of_periods,
     plain_level,
 )
-from .labels import is_missing
 
 EXACT_TICKS = 1 << 52
 """Ticks, from zero, up to which a quotient by a constant keeps all of them apart."""

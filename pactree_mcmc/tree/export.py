@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.checks import in_words, read_array, read_numbers
-from ..table.kinds import NUMBER
-from ..table.words import SHORT, count_text, digits_that_separate, figure, value_text
+from ..table.words import NUMBER, SHORT, count_text, digits_that_separate, figure, value_text
 from .arrays import LEAF
 
 if TYPE_CHECKING:

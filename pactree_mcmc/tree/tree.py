@@ -26,9 +26,8 @@ from ..core.checks import check_count, check_type, in_words, read_array, read_ma
 from ..files.encoding import kept
 from ..table.coding import LARGEST
 from ..table.columns import Columns
-from ..table.kinds import NUMBER
 from ..table.labels import MAX_CATEGORIES
-from ..table.words import one_of, ordered_words
+from ..table.words import NUMBER, one_of, ordered_words
 from .arrays import BAD_LEFT, BAD_RIGHT, LEAF, MISSING, STRAY, Routes, TreeArrays, find_disorder, routes
 from .export import sklearn_fields, to_dot, to_sklearn, to_text
 

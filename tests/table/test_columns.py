@@ -9,8 +9,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.table.kinds import DAY, MICROSECONDS, TIME, TRUTH, UTC
-from pactree_mcmc.table.words import value_text
+from pactree_mcmc.table.words import DAY, MICROSECONDS, TIME, TRUTH, UTC, value_text
 
 N = 24
 DAYS = pd.Timestamp("2020-03-01") + pd.to_timedelta(np.arange(N) % 6, unit="D")

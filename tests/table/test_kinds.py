@@ -11,9 +11,8 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.table.columns import Columns
-from pactree_mcmc.table.kinds import DURATION, TIME, TRUTH, Kind, is_kind
 from pactree_mcmc.table.values import read_ordered
-from pactree_mcmc.table.words import threshold_text
+from pactree_mcmc.table.words import DURATION, TIME, TRUTH, Kind, is_kind, threshold_text
 
 N = 40
 LATE = np.arange(N) >= 20

@@ -10,8 +10,16 @@ import pytest
 import pactree_mcmc as pt
 from pactree_mcmc.model.plain import draw_prior
 from pactree_mcmc.table import words as words_module
-from pactree_mcmc.table.kinds import DAY, TIME, UTC
-from pactree_mcmc.table.words import digits_that_separate, figure, figures, shortest_between, threshold_text
+from pactree_mcmc.table.words import (
+    DAY,
+    TIME,
+    UTC,
+    digits_that_separate,
+    figure,
+    figures,
+    shortest_between,
+    threshold_text,
+)
 from tests.tree.printed import (
     hold_together,
     partition_of_dot,

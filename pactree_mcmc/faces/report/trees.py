@@ -17,8 +17,7 @@ from ...posterior.ess import rhat_and_ess_by_tree
 from ...posterior.trees.cells import rows_looked_at
 from ...posterior.trees.credible_set import CredibleSet
 from ...posterior.trees.distances import row_counts, spaced
-from ...table.kinds import NUMBER
-from ...table.words import digits_of_range, figure, label_words, threshold_text
+from ...table.words import NUMBER, digits_of_range, figure, label_words, threshold_text
 from ...tree.arrays import LEAF
 from .words import LONGEST_NAME, cut
 

@@ -10,8 +10,8 @@ from ...core.bits import all_bits, mixed
 from ...core.compile.jit import jit
 from ...core.compile.pack import pack
 from ...model import Lowered
+from ...model.data import add_unit
 from ...model.split_prior.geometry import parts_rows
-from ...model.unit_stats import add_unit
 from ..edits.grow import grow_as_given, place_leaf, side_hash
 from ..kernel import Kernel
 from ..state.lists import list_growable
