@@ -410,8 +410,8 @@ def _joined_codes(
     return Scale(scale.cuts, low, high, scale.n_codes), old, new
 
 
-# The sums below are whole loops: compiled code counts references to the arrays that it passes to a function, which in the
-# innermost loop would take longer than the sums.
+# The sums below are whole loops: compiled code counts references to the arrays that it passes to a function, which in
+# the innermost loop would take longer than the sums.
 
 
 class UnitStats(NamedTuple):
