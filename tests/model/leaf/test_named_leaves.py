@@ -79,7 +79,6 @@ LEAVES = {name: parts[:2] for name, parts in ONE_PARAMETER.items()} | {
     ),
     "multivariate, from the data": (pt.MultivariateNormal(3), RNG.normal(size=(N, 3))),
 }
-SCALAR = [name for name in LEAVES if not name.startswith(("multi", "linear"))]
 
 
 def model_of(name, weight=None, **more):
