@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import inspect
 import re
@@ -10,8 +11,12 @@ from functools import wraps
 from textwrap import indent
 from typing import Any, ParamSpec, TypeVar
 
+from .checks import in_words
+
 MOST_SHOWN = 400
 """Largest number of characters of a representation."""
+MOST_OF_FIELD = 60
+"""Largest number of characters of a field."""
 P = ParamSpec("P")
 R = TypeVar("R")
 Documented = TypeVar("Documented")
@@ -95,6 +100,17 @@ def short_repr(value: Any) -> str:
     parts = [f"{name}={_short(part)}" for name, part in zip(value._fields, value, strict=True)]
     text = f"{type(value).__name__}({', '.join(parts)})"
     return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 4]}...)"
+
+
+def fields_repr(value: Any) -> str:
+    """Return the name of a dataclass and its fields in one line, long arrays and lists by their sizes."""
+    parts = []
+    for field in dataclasses.fields(value):
+        if field.repr:
+            part = getattr(value, field.name)
+            text = in_words(part)
+            parts.append(f"{field.name}={text if len(text) <= MOST_OF_FIELD else _short(part)}")
+    return f"{type(value).__name__}({', '.join(parts)})"
 
 
 def _short(part: Any) -> str:
