@@ -16,8 +16,8 @@ import numpy as np
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.model import Lowered, TreeModel
+from pactree_mcmc.model.data import add_unit
 from pactree_mcmc.model.split_prior.geometry import takes_turns, told
-from pactree_mcmc.model.unit_stats import add_unit
 
 from ..limits.intractable import Limit, refuse_bytes
 from .boxes import pack_cut

@@ -10,8 +10,8 @@ from pactree_mcmc.core.bits import goes_left
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.model import TreeModel
+from pactree_mcmc.model.data import add_unit
 from pactree_mcmc.model.leaf.compiled import add_scores_into
-from pactree_mcmc.model.unit_stats import add_unit
 from pactree_mcmc.tree.arrays import LEAF
 
 from .boxes import pack_cuts

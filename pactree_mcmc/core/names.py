@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import inspect
 import re
@@ -10,10 +11,14 @@ from functools import wraps
 from textwrap import indent
 from typing import Any, ParamSpec, TypeVar
 
+from .checks import in_words
+
 MOST_SHOWN = 400
 """Largest number of characters of a representation."""
 MOST_LINES = 40
 """Largest number of lines of a text that is printed."""
+MOST_OF_FIELD = 60
+"""Largest number of characters of a field."""
 P = ParamSpec("P")
 R = TypeVar("R")
 Documented = TypeVar("Documented")
@@ -119,6 +124,17 @@ def on_a_screen(text: str) -> str:
         return text
     shown = lines[: MOST_LINES - 1]
     return "\n".join([*shown, f"... {len(lines) - len(shown)} more lines; .format() returns all"])
+
+
+def fields_repr(value: Any) -> str:
+    """Return the name of a dataclass and its fields in one line, long arrays and lists by their sizes."""
+    parts = []
+    for field in dataclasses.fields(value):
+        if field.repr:
+            part = getattr(value, field.name)
+            text = in_words(part)
+            parts.append(f"{field.name}={text if len(text) <= MOST_OF_FIELD else _short(part)}")
+    return f"{type(value).__name__}({', '.join(parts)})"
 
 
 def _short(part: Any) -> str:

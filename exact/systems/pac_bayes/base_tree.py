@@ -14,8 +14,7 @@ import numpy as np
 
 from pactree_mcmc.certificates.occam_bounds import sum_below
 from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.tree.arrays import LEAF
-from pactree_mcmc.tree.routing import Routes, depths_between
+from pactree_mcmc.tree.arrays import LEAF, Routes, depths_between
 from pactree_mcmc.tree.tree import Tree
 
 from ...answers import log_sums, occurrences

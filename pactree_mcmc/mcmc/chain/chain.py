@@ -11,8 +11,8 @@ from ...core.bits import all_bits, mixed
 from ...core.compile.jit import jit
 from ...core.compile.pack import pack
 from ...model import Lowered
+from ...model.data import add_unit
 from ...model.split_prior.geometry import parts_rows
-from ...model.unit_stats import add_unit
 from ..edits.grow import grow_as_given, place_leaf, side_hash
 from ..kernel import Kernel
 from ..state.lists import list_growable
@@ -169,7 +169,7 @@ def plant_root(model: Lowered, state: ChainState) -> None:
     state.count[N_FREE], state.count[N_NODES], state.count[CHANGED] = cap - 1, 1, 1
     root = np.int64(0)
     place_leaf(state, root, np.int64(NONE), root, root, len(state.order))
-    state.node[0].hash = 0
+    state.node[0].hash, state.node[0].open = 0, -1
     units, rule = model.units, model.split_prior
     for u in range(len(state.order)):
         state.node[0].rows += units.rows[u & units.rows_all]

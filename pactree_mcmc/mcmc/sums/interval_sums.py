@@ -20,9 +20,9 @@ from ...core.bits import sort_first
 from ...core.compile.jit import jit
 from ...core.logsum import exp_into, log_add
 from ...model import Lowered
+from ...model.data import scatter_units
 from ...model.leaf.compiled import add_scores_into
 from ...model.split_prior.geometry import has_free_cuts, is_weighted, least_rows, parts_box
-from ...model.unit_stats import scatter_units
 from ..state.codes import collect_codes
 from ..state.records import NONE, SCAN
 from ..state.splits import is_admissible, span

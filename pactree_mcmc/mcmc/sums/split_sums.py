@@ -18,6 +18,7 @@ from ...core.bits import all_bits, goes_left, n_bits
 from ...core.compile.jit import jit
 from ...core.logsum import exp_into, exp_sum, log_add
 from ...model import Lowered
+from ...model.data import scatter_units
 from ...model.leaf.compiled import add_scores_into
 from ...model.split_prior.geometry import (
     follows_design,
@@ -29,7 +30,6 @@ from ...model.split_prior.geometry import (
     parts_box,
     parts_rows,
 )
-from ...model.unit_stats import scatter_units
 from ..edits.carry_over import cell_bits
 from ..state.codes import collect_codes
 from ..state.random import pick, pick_weighted

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.checks import in_words, read_numbers
-from ...model.leaf.exposure import predict_at_exposure
+from ...model.leaf.counts import predict_at_exposure
 from ...table.labels import nominal_labels
 from ...table.reader import Table
 from ...table.words import value_text

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core.checks import check_flag, check_number
 from ...core.names import on_a_screen, with_short_repr
-from ...model.leaf_words import lines_of_cells
+from ...model.words import lines_of_cells
 from ...table.words import count_text
 from ...tree.arrays import walk
 from ...tree.export import MOST_CLASSES

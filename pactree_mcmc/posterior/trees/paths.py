@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...table.columns import Columns
-from ...table.words import figure, value_text
+from ...table.words import figure, one_of, side_words, value_text
 from ...tree.arrays import LEAF, TreeArrays
-from ...tree.words import one_of, side_words
 
 ALL_ROWS = "all rows"
 Cuts = dict[tuple[int, bool], tuple[float, float]]
