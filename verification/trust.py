@@ -57,10 +57,10 @@ FAULTS = {
     ),
     "truncated file": ("tests.loading.test_damage::test_truncated",),
     "altered or forged file": (
-        "tests.loading.test_damage::test_bytes_altered",
+        "tests.loading.test_damage::test_flipped_bytes_of_a_whole_file_are_refused",
         "tests.loading.test_damage::test_trees_that_lead_nowhere",
         "tests.loading.test_damage::test_description_that_makes_no_sense",
-        "tests.loading.test_changed_files::test_a_process_that_dies_of_a_file",
+        "tests.loading.test_damage::test_a_process_that_dies_of_a_file",
     ),
 }
 """Tests that show what survives each fault."""

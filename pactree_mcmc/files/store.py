@@ -13,7 +13,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterable
-from importlib import metadata
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +119,9 @@ def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
     import xarray as xr
 
     part = path.with_name(f".{path.name}.part")
-    own = xr.Dataset(_variables(content), attrs=_stamp(content))
+    arrays = content.arrays | {TEXT: np.frombuffer(content.text.encode(), dtype=np.uint8)}
+    attrs = {"format": FORMAT, "sha256": digest(content), "written_by": f"pactree-mcmc {version('pactree-mcmc')}"}
+    own = xr.Dataset({name: (_dimensions(array.shape), array) for name, array in arrays.items()}, attrs=attrs)
     try:
         _remove(part)
         with warnings.catch_warnings():
@@ -129,7 +131,10 @@ def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
             for name, dataset in datasets.items():
                 _put(part, path.suffix, name, dataset)
         if part.is_file():
-            _seal(part)
+            # HDF5 ignores bytes after its own
+            seal = SEAL + _file_digest(part, part.stat().st_size).encode()
+            with part.open("ab") as file:
+                file.write(seal)
         _replace(part, path)
     except Exception as error:
         with contextlib.suppress(OSError):
@@ -140,12 +145,6 @@ def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
             why = os.strerror(number) if number else str(error)
             raise OSError(f"{path} could not be written: {why}{remark}.") from error
         raise
-
-
-def _seal(part: Path) -> None:
-    """Append the digest of a whole file. HDF5 ignores bytes after its own."""
-    with part.open("ab") as file:
-        file.write(SEAL + _file_digest(part, part.stat().st_size).encode())
 
 
 def _file_digest(path: Path, size: int) -> str:
@@ -213,24 +212,9 @@ def _reserve(part: Path, datasets: Iterable[Any]) -> None:
         _remove(part)
 
 
-def _variables(content: Encoded) -> dict[str, tuple]:
-    """Return dimensions and values of the variables that hold a content, by name."""
-    arrays = content.arrays | {TEXT: np.frombuffer(content.text.encode(), dtype=np.uint8)}
-    return {name: (_dimensions(array.shape), array) for name, array in arrays.items()}
-
-
 def _dimensions(shape: tuple[int, ...]) -> list[str]:
     """Return names of dimensions by their sizes, each once in an array, as xarray wants."""
     return [f"n{size}" + "_" * shape[:axis].count(size) for axis, size in enumerate(shape)]
-
-
-def _stamp(content: Encoded) -> dict[str, Any]:
-    """Return the attributes of the group of this library."""
-    return {
-        "format": FORMAT,
-        "sha256": digest(content),
-        "written_by": f"pactree-mcmc {metadata.version('pactree-mcmc')}",
-    }
 
 
 def digest(content: Encoded) -> str:
@@ -257,9 +241,9 @@ def _put(part: Path, suffix: str, group: str, dataset: Any) -> None:
 
 def _replace(part: Path, path: Path) -> None:
     """Flush ``part`` to the disk, then rename it to ``path``."""
-    files = [part] if part.is_file() else [file for file in part.rglob("*") if file.is_file()]
-    for file in files:
-        _flush(file)
+    for file in (part, *part.rglob("*")):
+        if file.is_file():
+            _flush(file)
     if part.is_dir() and path.exists():
         # no single operation replaces a folder
         old = path.with_name(f".{path.name}.old")
@@ -308,13 +292,13 @@ def read(path: Any) -> Encoded:
     if SUFFIXES[path.suffix.lower()] == "netCDF":
         check_seal(path)
     attrs, arrays = _contents(path)
-    version, stamp = attrs.get("format"), attrs.get("sha256")
-    if version is None or stamp is None or TEXT not in arrays:
+    written, stamp = attrs.get("format"), attrs.get("sha256")
+    if written is None or stamp is None or TEXT not in arrays:
         raise ValueError(f"the group {GROUP} of {path} is incomplete; the file was altered, write it anew.")
-    if not is_integer(version) or int(version) != FORMAT:
+    if not is_integer(written) or int(written) != FORMAT:
         raise ValueError(
-            f"{path} is of format {version}, by {attrs.get('written_by')}; this release reads format {FORMAT}: read it "
-            f"with the release that wrote it{', or a later one' if is_integer(version) and version > FORMAT else ''}."
+            f"{path} is of format {written}, by {attrs.get('written_by')}; this release reads format {FORMAT}: read it "
+            f"with the release that wrote it{', or a later one' if is_integer(written) and written > FORMAT else ''}."
         )
     text = arrays.pop(TEXT).tobytes().decode(errors="replace")
     content = Encoded(text, arrays)

@@ -33,8 +33,6 @@ STEP_ROWS = 50.0
 """Cost of a proposal beside the rows that it visits, in rows."""
 FEWEST_PROPOSALS = 10
 """Smallest number of proposals between two draws, if the run finds the number itself."""
-
-
 STEPS = {
     move.name: move
     for move in (
@@ -163,25 +161,18 @@ class Kernel(NamedTuple):
         return float((np.array(self.weights) * each).sum() * self.block)
 
     def proposals_of_block(self, block: int) -> list[int]:
-        """Return the proposals of each step in the block with the given number.
-
-        Over many blocks they follow the weights.
-        """
-        return _proposals_of_each(self.weights, block * self.block, self.block)
+        """Return the proposals of each step in the block with the given number."""
+        return self.next_proposals(block * self.block, self.block)
 
     def next_proposals(self, done: int, n: int) -> list[int]:
         """Return the proposals of each step among the next ``n``, after ``done`` ones."""
-        return _proposals_of_each(self.weights, done, n)
+        return (_first_proposals(self.weights, done + n) - _first_proposals(self.weights, done)).tolist()
 
 
 def _rows_each(cost: np.ndarray) -> np.ndarray:
     """Return the rows that a proposal of each step costs. A step that made none gets the largest of the others."""
     each = cost[1] / np.where(cost[0] > 0.0, cost[0], 1.0)
     return np.where(cost[0] > 0.0, each, each.max()) + STEP_ROWS
-
-
-def _proposals_of_each(weights: tuple[float, ...], done: int, n: int) -> list[int]:
-    return (_first_proposals(weights, done + n) - _first_proposals(weights, done)).tolist()
 
 
 @lru_cache(maxsize=4096)
@@ -219,7 +210,8 @@ def read_kernel(
         number = as_number(weight)
         parts = _parts(key, is_line, best)
         if number is None or not 0.0 <= number < np.inf:
-            raise ValueError(f"the weight of {_name(key)!r} is {in_words(weight)}; give a finite number >= 0.")
+            name = key.name if isinstance(key, Move) else key
+            raise ValueError(f"the weight of {name!r} is {in_words(weight)}; give a finite number >= 0.")
         if isinstance(key, Move) and number > 0.0:
             _check_names(key, weights, own)
             own.append(key)
@@ -243,10 +235,6 @@ def check_even(kernel: Kernel, split_prior: Any) -> None:
         )
 
 
-def _name(key: Any) -> Any:
-    return key.name if isinstance(key, Move) else key
-
-
 def _parts(key: Any, is_line: bool, best: str) -> dict[str, float]:
     """Return the weights of the moves, by name, of an entry of a kernel."""
     if isinstance(key, Move):
@@ -258,14 +246,17 @@ def _parts(key: Any, is_line: bool, best: str) -> dict[str, float]:
             return {key: 1.0}
         if key == "default" or key in WEIGHTS:
             return WEIGHTS[best if key == "default" else key]
-    raise ValueError(_unknown(key))
+    moves = f"the moves are {', '.join(STEPS)}, and pt.Move of your own"
+    if isinstance(key, str) and key in REMOVED:
+        raise ValueError(f"the move {key!r} was removed, since kernels mix as well without it; {moves}.")
+    raise ValueError(f"the move {in_words(key)} is unknown; {moves}.")
 
 
 def _check_names(move: Move, weights: Mapping[str, float], own: Iterable[Move]) -> None:
     """Refuse a user's move that has a name or a count of another move."""
     counted = {count for other in (*STEPS.values(), *own) for count in other.counts}
-    taken = {*STEPS, *WEIGHTS, "default", *weights}
-    twice = [word for word in (move.name,) if word in taken] + [count for count in move.counts if count in counted]
+    twice = [move.name] if move.name in {*STEPS, *WEIGHTS, "default", *weights} else []
+    twice += [count for count in move.counts if count in counted]
     if twice:
         raise ValueError(f"{move!r} has the name {twice[0]!r}, which another move of the library or kernel has.")
 
@@ -288,10 +279,3 @@ def complete(kernel: Kernel, moves: Iterable[Move]) -> Kernel:
             warn(f"{move!r} has other code than the move of that name in this run; draws go on by the new one.")
         own.append(move)
     return kernel._replace(own=tuple(own))
-
-
-def _unknown(name: Any) -> str:
-    moves = f"the moves are {', '.join(STEPS)}, and pt.Move of your own"
-    if isinstance(name, str) and name in REMOVED:
-        return f"the move {name!r} was removed, since kernels mix as well without it; {moves}."
-    return f"the move {in_words(name)} is unknown; {moves}."

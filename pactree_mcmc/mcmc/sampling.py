@@ -174,12 +174,13 @@ def sample(
     draws, chains = int(draws), int(chains)
     length = _read_length(draws, tune, thin, proposals, steps, seconds, work)
     is_line = betas is None and line_sums(model.lowered) > 0
-    names, best = _names_in(kernel), "local"
+    names = [name for name in (kernel if isinstance(kernel, Mapping) else [kernel]) if isinstance(name, str)]
+    best = "local"
     may_fit = betas is None and not is_line and model.split_prior.is_even
     if length is not None and "default" in names and may_fit:
         most = default_work(model) if work is None else length.work
         best = "whole" if tunes_within(most, model, chains) else "local"
-    is_whole = "whole" in [best if name == "default" else name for name in names]
+    is_whole = "whole" in names or (best == "whole" and "default" in names)
     if proposals is None:
         proposals = PROPOSALS_OF_WHOLE if is_whole else PROPOSALS_PER_DRAW
     adapts = length is not None and is_whole
@@ -268,22 +269,15 @@ def _ended_early(stop: Stop, post: SampledPosterior, plan: Plan) -> str:
     )
 
 
-def _names_in(kernel: Any) -> list[str]:
-    """Return the names in the argument ``kernel``, whatever its type."""
-    names = [kernel] if isinstance(kernel, str) else list(kernel) if isinstance(kernel, Mapping) else []
-    return [name for name in names if isinstance(name, str)]
-
-
 def _read_length(
     draws: int, tune: Any, thin: Any, proposals: Any, steps: Any, seconds: Any, work: Any
 ) -> Length | None:
     """Return the limits of an adaptive run, or None for a run of fixed length."""
-    fixed = {"tune": tune, "thin": thin, "proposals": proposals}
-    fixed = {name: value for name, value in fixed.items() if value is not None}
-    for name, value in fixed.items():
-        check_count(name, value, 0 if name == "tune" else 1)
-    adaptive = {"steps": steps, "seconds": seconds, "work": work}
-    adaptive = {name: value for name, value in adaptive.items() if value is not None}
+    given = {"tune": tune, "thin": thin, "proposals": proposals, "steps": steps, "seconds": seconds, "work": work}
+    fixed = [name for name in ("tune", "thin", "proposals") if given[name] is not None]
+    adaptive = [name for name in ("steps", "seconds", "work") if given[name] is not None]
+    for name in fixed:
+        check_count(name, given[name], 0 if name == "tune" else 1)
     if fixed and adaptive:
         raise ValueError(
             f"{', '.join(adaptive)} is for an adaptive run; leave out {', '.join(fixed)}, which fix the length."
@@ -298,9 +292,8 @@ def _read_length(
         check_number("work", work, "rows, >= 1", 1.0)
     if fixed:
         return None
-    most = 0 if steps is None else int(steps)
-    if seconds is not None and steps is None and work is None:
-        most = MOST
+    # 0: the number of steps follows from the work
+    most = int(steps) if steps is not None else MOST if seconds is not None and work is None else 0
     limit = None if seconds is None else float(seconds)
     return Length(draws, most, limit, work=WORK if work is None else float(work))
 

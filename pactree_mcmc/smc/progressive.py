@@ -24,7 +24,7 @@ from ..posterior.evidence import pooled_error, prior_mass
 from ..posterior.joining import join_as
 from ..posterior.sampled import SampledPosterior
 from ..tree.tree import Tree
-from .population import StagePlan, StageResult, Stages, run_stages
+from .population import StagePlan, StageResult, run_stages
 
 ENGINES = ("smc", "mcmc")
 MOST_STAGES = 2000
@@ -172,9 +172,10 @@ def rows_of_s(model: TreeModel) -> np.ndarray:
 
 
 def _in_threads(plans: list[StagePlan]) -> list[StageResult]:
+    """Run the repetitions on threads. If interrupted, return the draws that every repetition has, with a warning."""
     stop = Event()
     with ThreadPoolExecutor(min(len(plans), n_cores())) as pool:
-        futures = pending = [pool.submit(_run, plan, stop) for plan in plans]
+        futures = pending = [pool.submit(run_stages, plan, stop) for plan in plans]
         try:
             while pending:
                 # a wait without end may not hear Ctrl-C
@@ -190,18 +191,7 @@ def _in_threads(plans: list[StagePlan]) -> list[StageResult]:
         raise KeyboardInterrupt("interrupted before every repetition had a draw; nothing to return")
     reached = min(int(result.stage[least - 1]) for result in results)
     warn(f"interrupted: the mean is over the first {reached + 1} stages only.")
-    return [_shortened(result, least) for result in results]
-
-
-def _run(plan: StagePlan, stop: Event) -> StageResult:
-    return Stages(plan).run(stop)
-
-
-def _shortened(result: StageResult, draws: int) -> StageResult:
-    short = {name: getattr(result.saved, name)[:draws] for name in ("tree_of_draw", "noise", "moves", "weights")}
-    return result._replace(
-        saved=result.saved._replace(**short), stage=result.stage[:draws], best=None, log_evidence=np.empty(0)
-    )
+    return [result.first_draws(least) for result in results]
 
 
 class ProgressiveSample(SampledPosterior):

@@ -47,14 +47,14 @@ def plain_package() -> SimpleNamespace:
     # both copies use the same numbers for functions that are called by address
     address = f"{PACKAGE}.core.compile.address"
     plain[address]._plain = compiled[address]._plain
-    mixed = quick(plain[f"{PACKAGE}.core.bits"].mixed)
+    mixed = table_of_results(plain[f"{PACKAGE}.core.bits"].mixed)
     for module in plain.values():
         if hasattr(module, "mixed"):
             module.mixed = mixed
     return SimpleNamespace(package=package, module=lambda name: plain[f"{PACKAGE}.{name}"])
 
 
-def quick(mixed: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def table_of_results(mixed: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return the same hash with a table of results, because NumPy's integers are slow and warn when they overflow."""
 
     @cache
@@ -62,10 +62,10 @@ def quick(mixed: Callable[[Any], Any]) -> Callable[[Any], Any]:
         with np.errstate(over="ignore"):
             return mixed(np.int64(x))
 
-    return lambda x: looked_up(wrapped(int(x)))
+    return lambda x: looked_up(as_signed(int(x)))
 
 
-def wrapped(x: int) -> int:
+def as_signed(x: int) -> int:
     """Return an integer modulo 2^64 as a signed one."""
     return (x + (1 << 63)) % (1 << 64) - (1 << 63)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,23 +22,12 @@ EXPECTED = (1.2, 0.6, 0.4)
 """Splits expected in the samples of a random subgraph: fewer than in a run, as every outcome is followed."""
 
 
-class Space(NamedTuple):
-    """All trees that a kernel reaches from the stump, and its transition matrix."""
-
-    keys: list
-    trees: list
-    transition: np.ndarray
-    """(m, m) probability of being at tree j after a step from tree i."""
-    after_pruning: dict
-    """Snapshot of the chain by tree number, when it last came there from a larger tree."""
-
-
 class TooMany(ValueError):
     """Error for a model with more trees than are to be enumerated."""
 
 
 @contextmanager
-def changed(module: Any, **values: Any) -> Iterator[None]:
+def set_names(module: Any, **values: Any) -> Iterator[None]:
     """Set names of a module to other values while the block runs."""
     before = {name: getattr(module, name) for name in values}
     try:
@@ -61,7 +50,7 @@ def new_chain(model: Any, beta: float = 1.0, room: int = 64, only: Move | str | 
     kernel = kernels.read_kernel(dict.fromkeys(names, 1.0))
     if isinstance(only, Move):
         kernel = kernel._replace(names=(*kernel.names, only.name), weights=(0.5, 0.5), own=(only.record,))
-    with changed(stored, CELL_BYTES=CELL_BYTES), np.errstate(over="ignore"):
+    with set_names(stored, CELL_BYTES=CELL_BYTES), np.errstate(over="ignore"):
         chain = plain.module("mcmc.chain.chain").Chain(model.lowered, kernel, np.random.default_rng(0))
     while len(chain.state.node) < room:
         chain.enlarge()
@@ -138,7 +127,7 @@ class Stepper:
         """Return the column in which the move is counted."""
         return chain.kernel.firsts[chain.kernel.names.index(self.name)]
 
-    def asked(self, rng: Any, chain: Any) -> Any:
+    def checked_proposal(self, rng: Any, chain: Any) -> Any:
         """Return the proposal of the step. Raise a StepError if it is not a proposal of this move."""
         proposal = self.propose(rng, chain.model, chain.packed)
         if not isinstance(proposal, self.proposal_class):
@@ -157,7 +146,7 @@ class Stepper:
 
     def make(self, rng: Any, chain: Any) -> None:
         """Make one step of a chain."""
-        self.decide(rng, chain.model, chain.packed, self.first(chain), self.asked(rng, chain))
+        self.decide(rng, chain.model, chain.packed, self.first(chain), self.checked_proposal(rng, chain))
 
     def row(self, chain: Any, snapshot: Snapshot, seen: Callable[..., Any]) -> dict:
         """Return the distribution of the next tree, {key: probability}.
@@ -168,20 +157,20 @@ class Stepper:
 
         def run(rng: Any) -> tuple:
             snapshot.restore(chain.state)
-            self.proposal = self.asked(rng, chain)
+            self.proposal = self.checked_proposal(rng, chain)
             self.decide(rng, chain.model, chain.packed, first, self.proposal)
             key = tree_key(chain.state)
             seen(key)
             return key
 
         row: dict = {}
-        with changed(self.subgraph, EXPECTED=EXPECTED), np.errstate(over="ignore"):
+        with set_names(self.subgraph, EXPECTED=EXPECTED), np.errstate(over="ignore"):
             for probability, key in all_outcomes(run):
                 row[key] = row.get(key, 0.0) + probability
         return row
 
 
-class Walked:
+class ReachedTrees:
     """Trees that a move reaches from the stump: keys, snapshots and trees by number, and rows of its matrix."""
 
     def __init__(self, model: Any, walker: Stepper, chain: Any, most: int = MOST_TREES) -> None:

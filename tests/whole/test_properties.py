@@ -198,6 +198,7 @@ def test_monotone_transforms_under_local_cuts(problem):
         assert here == pytest.approx(there, abs=1e-12)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kind", KINDS)
 @PROFILE
 @given(problems())
@@ -247,6 +248,7 @@ def test_local_is_grid_in_one_dimension(problem):
     assert_same_posterior(one, other, truth.draw_trees(3, problem["seed"]), lambda tree: tree)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("kind", KINDS)
 @PROFILE
 @given(problems(), st.booleans())

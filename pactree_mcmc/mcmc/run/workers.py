@@ -19,7 +19,6 @@ from ...core.warn import warn
 from ...model.words import NotFinite
 from ..chain.draw_store import new_saved, trimmed
 from ..chain.snapshot import Snapshot
-from ..chain.start import may_grow
 from ..kernel import STEP_ROWS
 from .checkpoint import Checkpoint
 from .progress import Progress
@@ -144,7 +143,7 @@ def tuning_pool(work: Work, steps: int) -> Iterator[tuple[Pool, Progress]]:
     """Start the clock of a run, and give the pool of its tuning and the display of so many steps of all chains."""
     first = work.plans[0]
     try:
-        with Progress(0, work.progress, first.kernel, may_grow(first.start), tune=steps) as progress:
+        with Progress(0, work.progress, tune=steps) as progress:
             if work.executor is None:
                 # compile in the main thread, which an interruption ends at once: a pool would wait for its threads
                 Run(first)
@@ -269,7 +268,7 @@ class _Drawing:
         if work.executor is None:
             tune = len(work.plans) * first.tune - sum(result.end.tuned for result in work.drawn)
         n_draws = sum(plan.draws for plan in work.plans) - self.n_before
-        self.progress = Progress(n_draws, work.progress, first.kernel, first.start == "grown", tune=tune)
+        self.progress = Progress(n_draws, work.progress, tune=tune)
 
     def run(self) -> Work:
         """Make the draws, until the chains are finished, lost, interrupted or out of time."""
