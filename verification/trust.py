@@ -46,7 +46,7 @@ FAULTS = {
     "Ctrl-C in tuning": ("tests.mcmc.run.test_interruption::test_nothing_drawn_is_raised",),
     "Ctrl-C in sampling": ("tests.mcmc.run.test_interruption::test_draws_so_far_are_returned",),
     "Ctrl-C between chains": ("tests.mcmc.run.test_interruption::test_finished_chains_of_an_executor_are_returned",),
-    "a signal from another process": ("tests.whole.test_faults::test_a_real_signal",),
+    "a signal from another process": ("tests.mcmc.run.test_signals::test_a_run_ends_at_once",),
     "memory limit reached": ("tests.whole.test_faults::test_no_memory",),
     "full disk while saving": ("tests.files.test_save::test_full_disk_keeps_the_old_file",),
     "disk that fills up under checkpoints": ("tests.whole.test_faults::test_a_disk_that_fills_up_under_a_run",),

@@ -18,8 +18,7 @@ from ..model.split_prior.custom_splits import SplitsOutline
 from ..posterior.draws import Draws
 from ..posterior.joining import join_chains
 from ..posterior.sampled import SampledPosterior
-from .require import InvalidFile
-from .validate import check_course, check_draws, check_run
+from .validate import InvalidFile, check_course, check_draws, check_run
 from .validate_model import check_outline, check_parts, check_splits_outline
 
 

@@ -18,7 +18,7 @@ from ..table.columns import Columns
 from ..table.labels import MAX_CATEGORIES, labels_of
 from ..table.words import is_kind
 from ..tree.arrays import LEAF
-from .require import array_of, between, require
+from .validate import array_of, between, require
 
 OTHER_UNITS = "the units are not those of the rows"
 """Message about units that are not the sums of their rows."""

@@ -15,9 +15,18 @@ from ..model import TreeModel
 from ..model.obstacles import unknown_weights
 from ..tree.export import to_text
 from ..tree.tree import Tree
-from .outcomes import StepError
 from .plain import plain_package
-from .spaces import MOST_TREES, ReachedTrees, Snapshot, Stepper, TooMany, new_chain, posterior_of, row_of_numbers
+from .spaces import (
+    MOST_TREES,
+    ReachedTrees,
+    Snapshot,
+    StepError,
+    Stepper,
+    TooMany,
+    new_chain,
+    posterior_of,
+    row_of_numbers,
+)
 
 MOST_BY_FAR = 20_000
 SLIVERS = 1e-15
@@ -78,10 +87,9 @@ def check_balance(
     Raises
     ------
     BalanceError
-        An AssertionError. If two trees exchange unequal flows: it names both, the flows, and which of the three terms
-        of the ratio disagrees with the model. Also if a prior or score ratio is wrong although flows agree, if a tree
-        is reached that the model does not have, if the arrays of the chain do not match the tree after a step, or if
-        the step returns no Proposal of this move or draws by ``rng`` what cannot be followed.
+        An AssertionError, if two trees exchange unequal flows, a prior or score ratio is wrong, a tree is reached that
+        the model does not have, the arrays of the chain do not match the tree after a step, or the step returns no
+        Proposal of this move or draws by ``rng`` what cannot be followed. It says which, and where.
     ValueError
         If the move is unknown, an argument is out of range, or the model has more trees than ``most_trees``.
     TypeError
@@ -121,13 +129,13 @@ def check_balance(
     check_count("most_trees", most_trees, 1, MOST_BY_FAR)
     check_number("beta", beta, "a power of the score, from 0 to 1", 0.0, 1.0)
     check_number("tolerance", tolerance, "a relative difference, > 0", 5e-324)
-    report = _Check(move, model, float(beta), int(most_trees), float(tolerance)).report()
+    report = _BalanceCheck(move, model, float(beta), int(most_trees), float(tolerance)).report()
     if isinstance(move, Move) and not (report.transition - np.diag(np.diag(report.transition))).any():
         warn(f"{report.move!r} leads from no tree of the model to another: nothing was checked; give another model.")
     return report
 
 
-class _Check:
+class _BalanceCheck:
     """Trees of a model, and the steps of a move from each."""
 
     def __init__(self, move: Move | str, model: TreeModel, beta: float, most: int, tolerance: float) -> None:
@@ -176,6 +184,8 @@ class _Check:
         )
 
     def _row(self, i: int, snapshot: Snapshot) -> dict:
+        """Return the distribution of the next tree from tree ``i``. Refuse invalid steps and arrays on the way."""
+
         def seen(key: tuple) -> None:
             j = self.reached.number.get(key)
             if j is None:
@@ -228,6 +238,7 @@ class _Check:
         )
 
     def _check_terms(self, pair: tuple[int, int], proposal: Any) -> None:
+        """Refuse a proposal from one tree to another whose prior or score ratio is not the model's."""
         wrong = self._wrong_terms(pair, proposal)
         if wrong:
             i, j = pair
@@ -253,6 +264,7 @@ class _Check:
         return " and ".join(wrong)
 
     def _refuse(self, flow: np.ndarray, apart: np.ndarray) -> None:
+        """Raise a BalanceError that describes the pair of trees with the largest relative difference of flows."""
         i, j = (int(k) for k in np.unravel_index(np.argmax(apart), apart.shape))
         i, j = (i, j) if flow[i, j] > flow[j, i] else (j, i)
         off = np.inf if flow[j, i] == 0.0 else float(np.log(flow[i, j] / flow[j, i]))
@@ -265,4 +277,5 @@ class _Check:
         )
 
     def _text(self, i: int) -> str:
+        """Return the text of a tree, for messages."""
         return f"tree {i}, of posterior probability {self.distribution[i]:.6g}:\n{to_text(self.reached.trees[i])}"

@@ -21,6 +21,7 @@ LEFT_OUT = ("faces", "testing", "__main__")
 
 
 def _own_modules() -> list[str]:
+    """Return the names of the loaded modules of the package."""
     return [name for name in sys.modules if name.partition(".")[0] == PACKAGE]
 
 
@@ -97,12 +98,14 @@ class _Plain:
         return self.plain_forms[id(plain)]
 
     def _module(self, module: ModuleType) -> Any:
+        """Return the plain copy of a module of the package, or another module itself."""
         if module.__name__ == PACKAGE:
             return self.modules.package
         inside = module.__name__.partition(".")[0] == PACKAGE
         return self.modules.module(module.__name__.partition(".")[2]) if inside else module
 
     def _function(self, function: FunctionType) -> FunctionType:
+        """Return a copy of a function whose globals and cells are in plain form."""
         names, own = globals_of(function), dict(function.__globals__)
         copy = FunctionType(function.__code__, own, function.__name__, function.__defaults__, self._cells(function))
         # registered first, since the functions that it calls may call it

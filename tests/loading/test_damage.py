@@ -12,7 +12,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.files import store as _store
 from pactree_mcmc.files.encoding import CODEC, Encoded
 from pactree_mcmc.files.store import digest, encoded, read, write
-from pactree_mcmc.loading.require import InvalidFile
+from pactree_mcmc.loading.validate import InvalidFile
 from pactree_mcmc.loading.validate_model import check_parts
 from pactree_mcmc.mcmc.state.records import NODE
 from tests import ROOT

@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.testing.outcomes import all_outcomes
 from pactree_mcmc.testing.plain import plain_package
 from pactree_mcmc.testing.spaces import (
     ReachedTrees,
     Snapshot,
     Stepper,
+    all_outcomes,
     imbalance,
     new_chain,
     posterior_of,

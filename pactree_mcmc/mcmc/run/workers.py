@@ -208,6 +208,7 @@ class _InThread:
 
     @property
     def steps(self) -> int:
+        """Number of steps made, tuning included."""
         return self.run.tuned + self.run.n_saved + (0 if self.before is None else self.before.n_draws)
 
     @property
@@ -215,18 +216,24 @@ class _InThread:
         return self.run.result.behind(self.before)
 
     def next_task(self, goal: int) -> tuple | None:
+        """Return a function and its arguments that lead towards ``goal`` steps, or None if no step is missing."""
         block = min(self.run.block, goal - self.steps)
         return (self.run.advance, block) if block > 0 and not self.is_finished else None
 
     def store(self, run: Run) -> None:
+        """Take the result of a task."""
         self.is_finished = run.is_finished
 
     def skip_tuning(self) -> None:
+        """Leave out the remaining steps of tuning."""
         self.run.tuned = self.run.plan.tune
 
 
 class _OnExecutor:
-    """A chain whose tasks run elsewhere: one task, or with a checkpoint one for each interval of ``seconds``."""
+    """A chain whose tasks run elsewhere: one task, or with a checkpoint one for each interval of ``seconds``.
+
+    Its methods are those of `_InThread`.
+    """
 
     def __init__(self, plan: Plan, before: Result | None, seconds: float) -> None:
         self.plan, self.result, self.seconds = plan, before, seconds
