@@ -147,10 +147,13 @@ class Kernel(NamedTuple):
         each = _rows_each(cost)
         given = np.array(self.given)
         others = np.array([name not in WORK_FRACTIONS for name in self.names])
+        # a step of weight w_k and cost c_k does the fraction w_k c_k / sum_j w_j c_j of the work. Steps with a fraction
+        # f_k of their own get w_k = f_k / c_k, the others w_k = r g_k / sum_j g_j c_j: given weights g, work r in all
         weights = np.array([WORK_FRACTIONS.get(name, 0.0) for name in self.names]) / each
         rest = 1.0 - sum(WORK_FRACTIONS.values())
         weights[others] = rest * given[others] / (given[others] * each[others]).sum()
         weights /= weights.sum()
+        # proposals of a block that visit so many rows, with a limit on its expected proposals of "learned"
         most = MOST_LEARNED / weights[self.names.index("learned")]
         block = int(min(max(rows / (weights * each).sum(), FEWEST_PROPOSALS), most))
         return self._replace(weights=tuple(weights.tolist()), block=block, adapts=True)

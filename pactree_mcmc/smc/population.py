@@ -172,7 +172,7 @@ class Stages:
     def __init__(self, plan: StagePlan) -> None:
         self.plan, self.rng = plan, np.random.default_rng(plan.seed)
         order = self.rng.permutation(plan.entering) if plan.shuffle else plan.entering
-        lowered, rows = _before_the_first(plan.model, order)
+        lowered, rows = model_before_examples(plan.model, order)
         self.rows = pack(rows)
         first = Chain(lowered, plan.kernel, self.rng)
         first.reserve(plan.draws)
@@ -213,12 +213,13 @@ class Stages:
         """Take the trees through all stages, or until ``stop`` is set."""
         plan, bounds = self.plan, self.plan.bounds
         widths = np.append(np.diff(bounds), 1)
+        # a draw in each of equally long parts of the stages 0, ..., T, at a uniform time of its part
         times = (np.arange(plan.draws) + self.rng.random(plan.draws)) * ((bounds[-1] + 1) / plan.draws)
         due = np.searchsorted(times, np.append(bounds, bounds[-1] + 1))
         finished = True
         for j, width in enumerate(widths.tolist()):
             if j > 0:
-                self._enter(int(bounds[j - 1]), int(bounds[j]), j)
+                self.enter(int(bounds[j - 1]), int(bounds[j]), j)
             here = (times[due[j] : due[j + 1]] - bounds[j]) / width
             self._save_while_moving(here, plan.steps * width) if plan.particles == 0 else self._save_some(len(here))
             self.stage += [int(bounds[j])] * len(here)
@@ -234,17 +235,20 @@ class Stages:
             self.n_resampled,
         )
 
-    def _enter(self, first: int, last: int, stage: int) -> None:
+    def enter(self, first: int, last: int, stage: int) -> None:
         """Let examples enter all trees. Reweight, and if need be resample and move, a population."""
         gain = np.empty(len(self.chains))
         enter_all(self.walks, self.rows, first, last, stage, gain)
         if self.plan.particles == 0:
             return
+        # the weights w_i of the trees T_i sum to 1, so p(new rows | rows before) is about
+        # sum_i w_i p(new rows | rows before, T_i), where the log of the last factor is the gain of the score of T_i
         largest = gain.max()
         weight = self.weight * np.exp(gain - largest)
         total = weight.sum()
         self.evidence.append(self.evidence[-1] + largest + math.log(total))
         self.weight = weight / total
+        # effective sample size of the weights, (sum w)^2 / sum w^2 with sum w = 1
         uneven = 1.0 / (self.weight @ self.weight) < self.plan.threshold * len(self.chains)
         if uneven:
             self._resample()
@@ -321,7 +325,7 @@ def run_stages(plan: StagePlan, stop: Event | None = None) -> StageResult:
         return stages.run(stop)
 
 
-def _before_the_first(model: TreeModel, order: np.ndarray) -> tuple[Lowered, Incoming]:
+def model_before_examples(model: TreeModel, order: np.ndarray) -> tuple[Lowered, Incoming]:
     """Return the model in which S has no weight, in arrays of its own, and the rows of S."""
     target, units = model.target, model.units
     weight, moments, label = target.weights, np.zeros((2, 1)), np.zeros(1, dtype=np.uint16)

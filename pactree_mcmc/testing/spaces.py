@@ -80,6 +80,8 @@ class Uniform:
 
     def __lt__(self, other: Any) -> bool:
         low, high = self.interval
+        # scale U + shift < other if and only if U < threshold. Given that U is uniform in (low, high), this has the
+        # probability (threshold - low) / (high - low), and afterwards U is uniform on one side of the threshold
         threshold = (float(other) - self.shift) / self.scale
         if threshold <= low or threshold >= high:
             return threshold >= high

@@ -175,6 +175,7 @@ def fit_steps(work: Work) -> Work:
     if not measured or first.length is None:
         return work
     rows, length, kernel = chains * np.mean([rows for _, rows in measured.values()]), first.length, first.kernel
+    # the first draws, tuning included, get at most a part of the work: otherwise a step has fewer proposals
     part = min(1.0, PILOT_FRACTION * length.work / (rows * (first.tune + length.draws)))
     block = max(int(part * kernel.block), 1)
     steps = length.work / (rows * block / kernel.block) - first.tune
