@@ -14,7 +14,7 @@ AT = {
     # moment: rows of the table, what is said
     "rounds": (2000, f"KeyboardInterrupt: interrupted before every chain had a draw; {NOTHING}"),
     "rounds on an executor": (2000, f"KeyboardInterrupt: interrupted before a chain had finished; {NOTHING}"),
-    "pilot": (20_000, f"KeyboardInterrupt: interrupted before every chain had a draw; {NOTHING}"),
+    "pilot": (100_000, f"KeyboardInterrupt: interrupted before every chain had a draw; {NOTHING}"),
     "tuning": (2000, f"KeyboardInterrupt: interrupted before every chain had a draw; {NOTHING}"),
     "drawing": (2000, "returned "),
     "judging": (200, "returned 300 draws of 4 chains"),
