@@ -135,8 +135,8 @@ def _apply(path: Any, check: Callable[..., Any], *what: Any) -> Any:
         with np.errstate(all="ignore"):
             return check(*what)
     except Exception as error:
-        said = str(error) if isinstance(error, InvalidFile) else f"{type(error).__name__}: {error}"
-        raise ValueError(f"{path} cannot be used: {said}.") from error
+        message = str(error) if isinstance(error, InvalidFile) else f"{type(error).__name__}: {error}"
+        raise ValueError(f"{path} cannot be used: {message}.") from error
 
 
 def _parts(path: Any) -> dict[str, Encoded]:

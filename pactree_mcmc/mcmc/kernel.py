@@ -223,9 +223,9 @@ def read_kernel(
     total = math.fsum(weights.values())
     if not 0.0 < total < np.inf:
         raise ValueError(f"the weights of the kernel add up to {total}; give at least one positive weight.")
-    given = {name: weight for name, weight in weights.items() if weight > 0.0}
-    used = tuple(weight / total for weight in given.values())
-    return Kernel(tuple(given), used, block, adapts, tuple(own), tuple(given.values()))
+    positive = {name: weight for name, weight in weights.items() if weight > 0.0}
+    fractions = tuple(weight / total for weight in positive.values())
+    return Kernel(tuple(positive), fractions, block, adapts, tuple(own), tuple(positive.values()))
 
 
 def check_even(kernel: Kernel, split_prior: Any) -> None:
@@ -266,10 +266,10 @@ def _check_names(move: Move, weights: Mapping[str, float], own: Iterable[Move]) 
 
 def complete(kernel: Kernel, moves: Iterable[Move]) -> Kernel:
     """Return the kernel of a file with a user's moves in the places of their names."""
-    found = {move.name: move for move in moves}
+    by_name = {move.name: move for move in moves}
     own = []
     for known in kernel.own:
-        move = found.get(known.name, known)
+        move = by_name.get(known.name, known)
         if isinstance(move, AbsentMove):
             raise ValueError(
                 f"the kernel of this run has a move {move.name!r} that is not the library's, and files hold no code; "

@@ -186,7 +186,7 @@ class _BalanceCheck:
     def _row(self, i: int, snapshot: Snapshot) -> dict:
         """Return the distribution of the next tree from tree ``i``. Refuse invalid steps and arrays on the way."""
 
-        def seen(key: tuple) -> None:
+        def check(key: tuple) -> None:
             j = self.reached.number.get(key)
             if j is None:
                 raise BalanceError(
@@ -200,7 +200,7 @@ class _BalanceCheck:
             self._check_arrays(i, j)
 
         try:
-            return self.stepper.row(self.chain, snapshot, seen)
+            return self.stepper.row(self.chain, snapshot, check)
         except StepError as error:
             raise BalanceError(
                 f"the step of {self.stepper.name!r} {error}. It was called in\n{self._text(i)}"

@@ -236,9 +236,9 @@ class Stepper:
             )
         n_counts = len(chain.kernel.steps[chain.kernel.names.index(self.name)].counts)
         if not 0 <= proposal.which < n_counts:
-            said = "one number, which=0" if n_counts == 1 else "two numbers, which=0 and which=1"
+            counted = "one number, which=0" if n_counts == 1 else "two numbers, which=0 and which=1"
             raise StepError(
-                f"returned a proposal with which={proposal.which}, and the move counts {said}; "
+                f"returned a proposal with which={proposal.which}, and the move counts {counted}; "
                 "give pt.Move(..., counts=(first, second)) if it counts two"
             )
         return proposal
@@ -247,10 +247,10 @@ class Stepper:
         """Make one step of a chain."""
         self.decide(rng, chain.model, chain.packed, self.first(chain), self.checked_proposal(rng, chain))
 
-    def row(self, chain: Any, snapshot: Snapshot, seen: Callable[..., Any]) -> dict:
+    def row(self, chain: Any, snapshot: Snapshot, visit: Callable[..., Any]) -> dict:
         """Return the distribution of the next tree, {key: probability}.
 
-        Call ``seen(key)`` at each outcome, when the chain is at the next tree and ``self.proposal`` is the proposal.
+        Call ``visit(key)`` at each outcome, when the chain is at the next tree and ``self.proposal`` is the proposal.
         """
         first = self.first(chain)
 
@@ -259,7 +259,7 @@ class Stepper:
             self.proposal = self.checked_proposal(rng, chain)
             self.decide(rng, chain.model, chain.packed, first, self.proposal)
             key = tree_key(chain.state)
-            seen(key)
+            visit(key)
             return key
 
         row: dict = {}
