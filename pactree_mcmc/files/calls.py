@@ -61,14 +61,9 @@ class Call(NamedTuple):
 
 
 def call_of(function: Callable[..., Any], values: Mapping[str, Any]) -> Call:
-    """Return the record of a call of ``function`` with these arguments. Defaults are left out.
+    """Return the record of a call of `sample` or `resume` with all arguments by name. Defaults are left out.
 
-    Parameters
-    ----------
-    function : function
-        `sample` or `resume`.
-    values : mapping
-        All arguments by name. The value of ``rng`` is the one that `source_of` returns.
+    The value of ``rng`` is the one that `source_of` returns.
     """
     arguments, repeatable = {}, True
     for name, parameter in signature(function).parameters.items():

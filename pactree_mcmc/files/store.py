@@ -87,12 +87,8 @@ def as_path(path: Any) -> Path:
 def write_parts(parts: dict[str, Any], path: Any, groups: dict[str, Any] | None = None) -> None:
     """Write parts such as "model" and "draws" to a new file, beside groups of datasets for other programs.
 
-    Raises
-    ------
-    ValueError
-        If the path cannot be used, or a part contains a value that no file can contain.
-    OSError
-        If the file cannot be written. What was at ``path`` is then still there.
+    Raise a ValueError if the path cannot be used or a part contains a value that no file can contain, and an OSError if
+    the file cannot be written.
     """
     path = check_target(path)
     write(path, encoded(parts, path), groups or {})
@@ -110,11 +106,7 @@ def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
     """Write datasets by group and the content of this library, whole or not at all.
 
     The bytes go to a temporary file in the same folder first. It replaces ``path`` when they are safely on the disk.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written. What was at ``path`` is then still there.
+    After an OSError what was at ``path`` is still there.
     """
     import xarray as xr
 
@@ -161,15 +153,10 @@ def _file_digest(path: Path, size: int) -> str:
 
 
 def check_seal(path: Path) -> None:
-    """Check that HDF5 can read a file without a crash, which bytes that HDF5 has not written may cause.
+    """Refuse a damaged file by a ValueError, since bytes that HDF5 has not written may crash it.
 
     A file with a digest must have the bytes that it belongs to. If there is no digest, another program has written to
     the file, or the file was truncated. Then a separate process reads the file first.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged.
     """
     body = path.stat().st_size - len(SEAL) - DIGEST
     with path.open("rb") as file:
@@ -276,14 +263,7 @@ def _remove(path: Path) -> None:
 
 
 def read(path: Any) -> Encoded:
-    """Return the content of a file of this library.
-
-    Raises
-    ------
-    ValueError
-        If the file does not exist, another program has written it, it has another format, or its content does not have
-        the stored digest. The message says which.
-    """
+    """Return the content of a file of this library, whose format and digest are right. Otherwise raise a ValueError."""
     path = as_path(path)
     if not path.exists():
         raise ValueError(f"{path} does not exist; give the path of a file that save or a checkpoint has written.")

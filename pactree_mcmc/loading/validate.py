@@ -65,19 +65,11 @@ Sizes = dict[str, int]
 
 
 def check_declared(value: Any, hint: Any, what: str, sizes: Sizes | None = None) -> None:
-    """Refuse a value that has another type than declared, or contains a part that has.
+    """Refuse a value that has another type than the declaration ``hint``, or contains a part that has.
 
-    Parameters
-    ----------
-    value : object
-        Value from a file.
-    hint : type or annotation
-        Its declaration. A NamedTuple is checked field by field.
-    what : str
-        Name of the value in messages.
-    sizes : dict, optional
-        Lengths of named axes. Any other axis must have one length in all arrays of the same NamedTuple, and enters the
-        dict if ``value`` is an array.
+    A NamedTuple is checked field by field. ``what`` is the name of the value in messages, ``sizes`` the lengths of
+    named axes. Any other axis must have one length in all arrays of the same NamedTuple, and enters ``sizes`` if
+    ``value`` is an array.
     """
     sizes = {} if sizes is None else sizes
     if get_origin(hint) in (Union, UnionType):

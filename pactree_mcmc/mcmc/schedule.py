@@ -56,12 +56,8 @@ class State(Enum):
 class Schedule:
     """State of an adaptive run, and the transitions between its states.
 
-    Parameters
-    ----------
-    work : Work
-        Plans of the chains, and their first draws.
-    began : float
-        Time of ``time.perf_counter`` at which the run began.
+    ``work`` has the plans of the chains and their first draws. The run began at the time ``began`` of
+    ``time.perf_counter``.
     """
 
     def __init__(self, work: Work, began: float) -> None:
