@@ -37,7 +37,7 @@ FOLDERS = {
     "loading": "Damaged and forged files",
     "faces": "Estimators, plots, report, command line",
     "testing": "Checks for users' moves, leaves and split priors",
-    "whole": "Long runs, pinned draws, published values, faults, hostile input",
+    "whole": "Pinned draws, published values, invariances, faults, hostile input",
     "project": "Pages, imports, types, benchmarks",
 }
 """Subjects of the tests by folder. Other tests are examples of docstrings."""

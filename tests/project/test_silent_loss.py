@@ -146,15 +146,6 @@ def test_summary_of_an_invented_file(tmp_path):
     assert verdicts.read(tmp_path / "none.jsonl") == {}
 
 
-def test_tables_with_the_same_posterior_share_the_reference():
-    lines = [*runs_with([-50.0] * 4), *(run_line("b", seed, evidence=-51.0) for seed in range(4))]
-    found = {(line["table"], line["seed"], False): line for line in lines}
-    alone, shared = (list(verdicts.summary(found, ["a", "b"], same)) for same in (None, {"b": "a"}))
-    assert sum(line.startswith("b, seed") for line in alone) == 0
-    assert sum(line.startswith("b, seed") for line in shared) == 4
-    assert "| b | 100 x 3 | 4 | 0 | 0 | 4 (4 / -) | 1.00 | 0.00 | 2.0 |" in shared
-
-
 def test_symmetric_traces_that_differ_are_found():
     rng = np.random.default_rng(0)
     X = np.array([[0.0, 1.0], [1.0, 0.0]])
