@@ -27,7 +27,11 @@ def page(*lines):
 
 
 @pytest.mark.tenth_a_day
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=pytest.mark.slow) if path.stem.startswith("case_") else path for path in PAGES],
+    ids=lambda path: path.name,
+)
 def test_blocks_of_the_page_run(path, capsys, tmp_path, monkeypatch):
     import matplotlib.pyplot as plt
 
