@@ -107,29 +107,22 @@ def _fuzz(args: argparse.Namespace) -> int:
     n, of = (args.calls, "calls") if args.files is None else (args.files, "files")
     command = [sys.executable, __file__, "--worker", of, "--seed", str(args.seed)]
     command += [] if args.only is None else ["--only", args.only]
-    began, kinds, wrong, slowest = time.perf_counter(), collections.Counter(), {}, []
-    memory: list[int] = []
-    spent: collections.Counter[str] = collections.Counter()
+    began, kinds, wrong, memory = time.perf_counter(), collections.Counter(), {}, []
     for done, report in enumerate(run(command, range(args.start, args.start + n)), 1):
         kinds[report.kind] += 1
-        slowest = sorted([*slowest, (report.seconds, report.number)])[-5:]
-        memory.append(report.resident)
-        spent[report.what.partition(":")[0]] += report.seconds
+        memory.append(report.resident >> 20)
         if report.kind not in ("answered", "refused"):
             wrong.setdefault(f"{report.kind}: {report.what}", []).append(report.number)
         if done % (5000 if args.files is None else 500) == 0:
             print(f"{done:>7} {dict(kinds)} {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
     for what, numbers in sorted(wrong.items()):
         print(f"{what}\n    {len(numbers)} times, --replay {' '.join(map(str, numbers[:SHOWN]))}")
-    print(f"{n} {of}, seed {args.seed}, {time.perf_counter() - began:.0f} s: {dict(kinds)}")
-    print("slowest: " + ", ".join(f"{number} {seconds:.1f} s" for seconds, number in reversed(slowest)))
-    print("most time: " + ", ".join(f"{name} {seconds:.0f} s" for name, seconds in spent.most_common(12)))
     half = memory[len(memory) // 2 :]
-    if len(memory) > 100:
-        print(f"memory of the worker: {half[0] >> 20} MB half way, {half[-1] >> 20} MB at the end")
+    print(f"{n} {of}, seed {args.seed}, {time.perf_counter() - began:.0f} s: {dict(kinds)}")
+    print(f"memory of the worker: {half[0]} MB half way, {half[-1]} MB at the end")
     if args.keep:
         summary = {"n": n, "seed": args.seed, "seconds": round(time.perf_counter() - began), "kinds": dict(kinds)}
-        summary |= {"wrong": sum(map(len, wrong.values())), "megabytes": [half[0] >> 20, half[-1] >> 20]}
+        summary |= {"wrong": sum(map(len, wrong.values())), "megabytes": [half[0], half[-1]]}
         (ROOT / "docs" / "verification" / f"fuzz_{of}.json").write_text(json.dumps(summary, indent=1) + "\n")
     return int(bool(wrong))
 
