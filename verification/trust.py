@@ -68,16 +68,16 @@ FAULTS = {
 TEXT = """# Trust
 
 For those who must decide whether to rely on the library. After this page you know how many tests there are, which
-planted bugs they caught, what hostile input and which faults were tried, and what failed. The page is written by
-`python verification/trust.py tests.xml` from what four other commands found; each of them can be run again (seeds are
-fixed; seconds are those of the machine, two cores, and include other work on it).
+planted bugs they caught, what hostile input and which faults were tried, and what failed. `python verification/trust.py
+tests.xml` writes this page from the results of four other commands. You can run each of them again, with the same fixed
+seeds. The seconds were measured on a machine of two cores that also did other work.
 
 ## Tests
 
 `python -m pytest --day all -m '' --junitxml=tests.xml`: {n_tests} tests, {failed} failed, {skipped} skipped,
 {seconds:.0f} s in two processes together, compiling included, on {day}. Seeds are fixed, so a test that passes passes
 again: the false-alarm rate is 0.
-A planted bug is an error put into the code, or into what it keeps, that the test must notice.
+A planted bug is an error that we put into the code, or into its stored state, on purpose; the test must detect it.
 
 {levels}
 
@@ -106,9 +106,9 @@ size would show is on that page.
 ## Hostile input
 
 `python verification/fuzz.py --keep` and `python verification/fuzz.py --files 10000 --keep`: random calls of the public
-functions and methods with hostile arguments, and changed copies of saved posteriors. A refusal is a documented error;
-wrong would be any other error, a warning of a library beneath, a NaN, a wrong shape, a crash, or no answer in two
-minutes.
+functions and methods with hostile arguments, and changed copies of saved posteriors. "Refused" means a documented
+error. "Wrong" means any other error, a warning of another library, a NaN, a wrong shape, a crash, or no answer within
+two minutes.
 
 {fuzz}
 

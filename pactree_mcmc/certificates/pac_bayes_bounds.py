@@ -19,7 +19,7 @@ def log_confidence(n: int, delta: float) -> float:
 
 
 def check_common(risk: float, kl: float, n: int, delta: float, name: str = "risk") -> tuple[float, float, int, float]:
-    """Check the arguments that all bounds have; ``name`` is that of the first one."""
+    """Check and return the arguments of all bounds. ``name`` is that of ``risk``."""
     return check_fraction(name, risk), check_kl(kl), check_count("n", n, 1), check_delta(delta)
 
 

@@ -124,7 +124,7 @@ def _with_code(content: Any, name: str, given: Any, path: Any) -> Any:
 
 
 def _run(parts: dict[str, Encoded], model: TreeModel, path: Any) -> Unfinished:
-    """Return the unfinished run of a file."""
+    """Decode and check the unfinished run."""
     run: Unfinished = _apply(path, check_run, _decoded(parts["run"], path), model)
     return run
 

@@ -51,7 +51,7 @@ class Lowered(NamedTuple):
 
     @property
     def n_weights(self) -> int:
-        """Number of entries of a draw for feature weights: p and two more; 0 if they are not drawn."""
+        """Number of values per draw: p weights, concentration, log prior. 0 if weights are fixed."""
         return 0 if self.split_prior.is_fixed else self.split_prior.n_turns + 2
 
     @property
@@ -425,7 +425,7 @@ class TreeModel:
         return self.tree_prior.log_split(cell.depth, self._node(cell))
 
     def categories_in(self, cell: PlainCell, feature: int) -> int:
-        """Return the bits of the categories that a nominal split of the cell divides; 0 if any subset is allowed."""
+        """Return the bits of the categories that a split of the cell divides; 0 under a `FixedTree`."""
         if told(parts_box, self.split_prior):
             return int(cell.low[feature])
         return 0 if self.shape is not None else sum(1 << int(c) for c in np.unique(cell.codes(feature)))

@@ -214,7 +214,7 @@ class Figures(NamedTuple):
 
     @property
     def failed(self) -> np.ndarray:
-        """(quantities,) bool; a quantity fails if its R-hat or ESS is unknown."""
+        """(quantities,) bool: True unless R-hat and ESS are known and good."""
         return ~(((self.rhat <= MOST_RHAT) | self.by_chance) & (self.ess >= LEAST_ESS))
 
     def failed_by_group(self) -> Iterator[tuple[str, list[int]]]:

@@ -71,7 +71,7 @@ class PriorMass(NamedTuple):
     """Log prior of the stump, the tree of one leaf."""
 
     def log_from(self, stump_fraction: float) -> float | None:
-        """Return the log mass, given the fraction of stumps among draws of the prior; None without stumps."""
+        """Return the log mass. If unknown, estimate it by the fraction of stumps in prior draws, None if 0."""
         if self.log_mass is not None:
             return self.log_mass
         return self.log_stump - math.log(stump_fraction) if stump_fraction > 0.0 else None

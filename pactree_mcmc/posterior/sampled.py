@@ -404,7 +404,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
 def draws_from(posterior: Posterior, draws: int, rng: Seed, *, that_predict: bool = False) -> SampledPosterior:
     """Return a posterior as draws: itself if it is sampled, else ``draws`` independent ones.
 
-    With ``that_predict`` a posterior whose draws do not have its leaf values is refused.
+    If ``that_predict``, refuse a posterior whose draws do not contain its leaf values.
     """
     sampled = posterior._draws_that_predict(draws, rng) if that_predict else posterior._as_draws(draws, rng)
     assert isinstance(sampled, SampledPosterior)

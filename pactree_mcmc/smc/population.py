@@ -309,10 +309,10 @@ class Stages:
 
 
 def moves_between(first: int, last: int) -> bool:
-    """Return True if the number of entered examples passes a power of `BETWEEN_MOVES` from ``first`` to ``last``.
+    """Return True if the number of examples added passes a power of `BETWEEN_MOVES` from ``first`` to ``last``.
 
-    Moved after resampling alone, populations that happen to be even would stay as they are, and be too near to the
-    prior: a bias of the order of one over the number of particles.
+    If moves only followed resampling, populations of even weights would never move, and stay too near the prior.
+    The bias would be of the order of one over the number of particles.
     """
     powers = [-1.0 if n == 0 else math.floor(math.log(n) / math.log(BETWEEN_MOVES)) for n in (first, last)]
     return powers[1] > powers[0]

@@ -76,7 +76,7 @@ def walk(
 
 @jit
 def number_goes_left(x: float, threshold: float, categories: int, default_left: bool) -> bool:
-    """Return True if a row with number ``x`` of the feature of a split goes left.
+    """Return True if a split sends the value ``x`` of its feature left.
 
     If the threshold is NaN, missing values go to the default side and all others to the other side.
     """

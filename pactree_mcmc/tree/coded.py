@@ -142,7 +142,7 @@ def weight_of_nodes(trees: CodedTrees, codes: np.ndarray, weight: np.ndarray) ->
 
 @jit
 def leaves_of_units(trees: CodedTrees, codes: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """Return the node (m, n_trees), counted over all trees, that ``units`` (m,) of ``codes`` (q, U) reach."""
+    """Return the leaf (m, n_trees), counted over all trees, that columns ``units`` of ``codes`` (q, U) reach."""
     out = np.empty((len(units), len(trees.offset) - 1), dtype=np.int64)
     leaf = np.empty(len(units), dtype=np.int64)
     for t in range(out.shape[1]):

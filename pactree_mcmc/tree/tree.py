@@ -333,8 +333,8 @@ class Tree:
 
         Notes
         -----
-        ``missing_go_to_left`` becomes ``default_left``; in a mapping without it missing values go right. A split of
-        known from missing values, whose threshold is infinite in scikit-learn, has none here, NaN.
+        ``missing_go_to_left`` becomes ``default_left``; in a mapping without it missing values go right. The
+        infinite threshold of a split of known from missing values in scikit-learn becomes NaN.
 
         Examples
         --------

@@ -36,7 +36,7 @@ def without_machine_code(data: Any) -> Any:
 
 
 def library_of(libdata: Any) -> Any:
-    """Return the library of the data of a file, in a form that can be written again."""
+    """Return the library in a file, compiled from bitcode if needed. It can be saved."""
     codegen = cpu_target.target_context.codegen()
     name, kind, data = libdata
     if kind == "object":

@@ -62,7 +62,7 @@ def compile_kernels(n: int = 200) -> None:
 
 
 def compile_sums() -> None:
-    """Compute exact posteriors, and call their methods."""
+    """Compile the functions of `exact` by running them."""
     X, y = random_table(60, 2)
     for target in (y > 0.0, y):
         post = exact.solve(pt.TreeModel(X.round(0), target, tree_prior=pt.ChipmanPrior(max_depth=3)))

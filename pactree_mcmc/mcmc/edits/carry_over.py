@@ -156,7 +156,7 @@ def raw_forms(model: Lowered, state: ChainState, node: int) -> RawForms:
 
 @jit
 def log_raw_forms(free: RawForms) -> float:
-    """Return the log of the number of raw forms."""
+    """Return the log number of raw forms, which are the cuts or category sets that divide the cell alike."""
     return log(float(free.n)) + LOG_2 * (n_bits(free.free) + free.swaps)
 
 

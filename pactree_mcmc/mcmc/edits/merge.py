@@ -23,9 +23,7 @@ MOST_MERGED = 10
 
 @jit
 def sides_of(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, bool]:
-    """Return two flags, if the root split of a can be placed above both so that the cell of b goes all left, and all
-    right.
-    """
+    """Return two flags, if the root split of a, put above a and b, can send the whole cell of b left, and if right."""
     here = state.node[a]
     if here.categories >= 0:
         present = cell_bits(model, state, a, here.feature)

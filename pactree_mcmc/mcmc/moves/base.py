@@ -57,7 +57,7 @@ def accept(rng: np.random.Generator, model: Lowered, state: ChainState, proposal
 
 @jit
 def tilt_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
-    """Compute the tilts of new nodes. Return the log prior ratio by the drawn weights minus that by equal ones."""
+    """Update ``state.tilt``. Return the log prior ratio with drawn feature weights minus with equal ones."""
     edit, node = proposal.edit, proposal.node
     if edit == PRUNE:
         return -state.tilt[node]

@@ -45,7 +45,7 @@ class Checkpoint:
         self.began = self.written = time.perf_counter()
 
     def follow(self, plans: Sequence[Plan]) -> None:
-        """Write the lengths and the tuned kernel of these plans from now on, with the generators of the first ones."""
+        """Write these plans from now on, with the generators that the first plans had."""
         self.plans = tuple(new._replace(seed=old.seed) for old, new in zip(self.plans, plans, strict=True))
 
     @property

@@ -53,7 +53,7 @@ class Stop:
             self.until = self.began + self.seconds
 
     def part(self, fraction: float) -> Stop:
-        """Return another signal, with this fraction of the time limit from the same start, or none before the start."""
+        """Return another signal, for this fraction of the time limit since `start`, or without end if not started."""
         other = Stop(self.seconds)
         other.began = self.began
         other.until = self.until if self.until == inf else self.began + fraction * self.seconds

@@ -47,7 +47,7 @@ class Work(NamedTuple):
 
     @property
     def drawn(self) -> list[Result]:
-        """Results of the chains that have one."""
+        """Results of the chains, without None."""
         return [result for result in self.results if result is not None]
 
 

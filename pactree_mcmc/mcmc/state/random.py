@@ -30,7 +30,7 @@ def pick(rng: np.random.Generator, n: int) -> int:
 
 @jit
 def pick_subset(rng: np.random.Generator, bits: int) -> int:
-    """Return a random subset of ``bits``, each with probability 1/2, beginning with the lowest."""
+    """Return a random subset of ``bits``. Keep each with probability 1/2, from the lowest on."""
     subset = np.int64(0)
     while bits:
         if flip(rng, 0.5):

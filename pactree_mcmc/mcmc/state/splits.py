@@ -246,7 +246,7 @@ def mass_afresh(model: Lowered, state: ChainState, node: int, k: int) -> float:
 
 @jit
 def mass_of(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
-    """Return `mass_afresh` of a node whose ``n`` codes were collected, if splits are between rows."""
+    """Return the total weight of a node's splits on feature ``k``, given its ``n`` collected codes."""
     if is_weighted(model.split_prior):
         return weigh_cuts(model, state, node, k, n)
     return n_splits_of(model, state, node, k, n)

@@ -151,9 +151,9 @@ class Leaf:
         return self
 
     def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
-        """Return what rows with ``y`` (n,) or (n, d) add to the sums of their cell: k arrays (n,).
+        """Return k statistics of rows with ``y`` (n,) or (n, d), which cells sum: k arrays (n,).
 
-        ``target`` contains what else the rows have, such as regressors.
+        ``target`` contains other data of the rows, such as regressors.
         """
         raise NotImplementedError
 
@@ -375,7 +375,7 @@ class Leaf:
         return list(range(len(names)))
 
     def words(self, stats: np.ndarray, target: Target) -> list[str] | None:
-        """Return the predictions of cells with ``stats`` (m, n_stats) as text, or None if `value` says all of them."""
+        """Return predictions of cells with ``stats`` (m, n_stats) as text, or None if their `value` is enough."""
         return None
 
     def in_file(self, target: Target) -> Any:

@@ -116,7 +116,7 @@ class LocalCuts(SplitPrior):
         return len(self._cuts(cell, feature)) + 2 * self.trivial
 
     def _partitions(self, cell: PlainCell, feature: int) -> int:
-        """Count the partitions of the categories present with enough rows on both sides."""
+        """Count unordered partitions of the present categories with enough rows per side."""
         _, rows = cell.rows_by_code(feature)
         # a partition is the side without the first category: count these subsets by their number of rows, one category
         # after another, and keep those that leave min_leaf rows on both sides

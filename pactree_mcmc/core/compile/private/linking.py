@@ -233,7 +233,7 @@ class EntryCompiler(CompilerBase):
             return super().compile_extra(func)
 
     def define_pipelines(self) -> list[Any]:
-        """Return numba's passes with the lowering of this module, after few passes for functions of the library.
+        """Return numba's passes, for functions of the library after a shorter list. Both use ``self.lowering``.
 
         numba takes the second list if the first one fails.
         """

@@ -236,8 +236,8 @@ def split_at(
 def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> int:
     """Draw a row and return a node on its path, a uniform number of levels below the first cell that is not too large.
 
-    The last row of the density contains the number of levels. Return NONE if the path ends above. The node is as
-    probable after its subtree was redrawn.
+    The density's last row contains the number of levels. Return NONE if the path ends before. Redrawing the subtree of
+    the node does not change its probability.
     """
     tops = np.int64(state.density[len(state.density) - 1, 0])
     # a file may contain any number
