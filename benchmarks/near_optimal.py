@@ -43,7 +43,7 @@ def by_sum(model, penalty):
     log_stop = exact.by_slot(found, -errors - penalty)
     graph = exact.with_terms(found, log_stop=log_stop, log_split=0.0, log_rule=0.0)
     best = exact.answers.best_sums(graph)
-    values, _ = exact.recursion.k_best.rank_trees(graph, best, 20_000)
+    values, _ = exact.recursion.trees.rank_trees(graph, best, 20_000)
     return -values[values >= 1.1 * values[0] - 1e-9]
 
 

@@ -30,12 +30,9 @@ class Row(NamedTuple):
 
     quantity: str
     exact: float
-    sampled: float
-    """NaN if the run did not estimate it."""
-    mc_error: float
-    """Monte-Carlo standard error of ``sampled``."""
-    z: float
-    """(sampled - exact) / mc_error."""
+    sampled: float  # NaN if the run did not estimate it
+    mc_error: float  # Monte-Carlo standard error of ``sampled``
+    z: float  # (sampled - exact) / mc_error
 
 
 class Comparison:

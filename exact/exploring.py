@@ -20,8 +20,8 @@ from pactree_mcmc.tree.tree import Tree
 
 from .graph.boxes import unpack_cuts
 from .graph.cells import CellGraph
-from .recursion.k_best import rank_trees
 from .recursion.row_sets import RowSets, Ways, path_probabilities, row_sets
+from .recursion.trees import rank_trees
 
 if TYPE_CHECKING:
     from pactree_mcmc.posterior.draws import DrawnTrees
@@ -129,14 +129,10 @@ class TreesWithin(NamedTuple):
 class PartsOfTrees(NamedTuple):
     """Posterior probabilities of the sets of rows of nodes, and of the partitions of these sets."""
 
-    of_cell: np.ndarray
-    """(n_sets,): that some node has these rows."""
-    of_split: np.ndarray
-    """(n_splits,): that some node is split so."""
-    sides: np.ndarray
-    """(n_splits, 2): the two sets of each split, the lower number first."""
-    edge: np.ndarray
-    """(n_splits,): the most probable edge of the graph that makes this partition."""
+    of_cell: np.ndarray  # (n_sets,): that some node has these rows
+    of_split: np.ndarray  # (n_splits,): that some node is split so
+    sides: np.ndarray  # (n_splits, 2): the two sets of each split, the lower number first
+    edge: np.ndarray  # (n_splits,): the most probable edge of the graph that makes this partition
 
 
 class ExploresGraph(AnswersAboutTrees):

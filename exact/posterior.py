@@ -18,15 +18,14 @@ from pactree_mcmc.tree.tree import Tree
 from . import answers
 from .exploring import ExploresGraph
 from .graph.boxes import unpack_cuts
-from .graph.cells import CellGraph, by_feature, pack_graph
+from .graph.cells import CellGraph, by_feature
 from .graph.progress import stage
 from .predicting import CellProbabilities, PredictsFromGraph
-from .recursion.draws import DrawsIndependently, as_draws, grow
 from .recursion.inside_outside import Occurrences
-from .recursion.k_best import rank_trees
 from .recursion.row_sets import Ways, likeliest_tree
+from .recursion.semirings import Best, BestBySize, LogSum
 from .recursion.terms import by_slot, with_terms
-from .semirings.algebras import Best, BestBySize, LogSum
+from .recursion.trees import DrawsIndependently, as_draws, grow, rank_trees
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,7 +53,6 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
 
     def __init__(self, model: TreeModel, graph: CellGraph, *, progress: bool = False) -> None:
         self.model, self.graph = model, graph
-        self._packed = pack_graph(graph)
         with stage(progress, "summing", graph.n_cells, "cells") as bar:
             self.log_inside = answers.log_sums(graph, bar)
 

@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pactree_mcmc.model.leaf.distributions import Mixture
-from pactree_mcmc.model.split_prior.geometry import parts_rows, takes_turns, told
+from pactree_mcmc.model.split_prior.geometry import parts_rows, told
 from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.draws import refuse_by_row
 from pactree_mcmc.posterior.rows.predictive import BLOCK, ROUNDING, mean_and_square_by_row, std_over_trees
 from pactree_mcmc.table.coding import DyadicScale, Scale
 
-from .graph.cells import WithPackedGraph
-from .recursion.flow import Ends, Router, average_rows, ends_of_rows
-from .recursion.paths import DyadicPaths, TreePaths, is_fixed_design, sum_paths
+from .graph.cells import CellGraph
+from .recursion.new_rows import Ends, Paths, Router, average_rows, ends_of_rows, is_fixed_design
 from .recursion.row_sets import Members, Ways, add_cells_into, rows_of_cells
 
 
@@ -40,17 +39,15 @@ class CellProbabilities(NamedTuple):
 class Placed(NamedTuple):
     """New rows by coordinate."""
 
-    x: np.ndarray
-    """(n, q) float64 numbers."""
-    codes: np.ndarray
-    """(n, q) int64; -1 for a category that is unknown."""
-    settled: np.ndarray
-    """(n,) bool: True for a row that all paths to a cell send there, or none does."""
+    x: np.ndarray  # (n, q) float64 numbers
+    codes: np.ndarray  # (n, q) int64; -1 for a category that is unknown
+    settled: np.ndarray  # (n,) bool: True for a row that all paths to a cell send there, or none does
 
 
-class PredictsFromGraph(WithPackedGraph, Posterior):
+class PredictsFromGraph(Posterior):
     """Base of `ExactPosterior`: its predictions, which need only the sums and probabilities of the cells."""
 
+    graph: CellGraph
     log_inside: np.ndarray
 
     if TYPE_CHECKING:
@@ -80,14 +77,9 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
         return Router(local, low, high, offset, model.n_codes, model.columns.is_nominal[model.columns.source])
 
     @cached_property
-    def _paths(self) -> DyadicPaths | TreePaths:
+    def _paths(self) -> Paths:
         """Function that predicts, on a fixed design."""
-        return self._paths_to(self.cell_values)
-
-    def _paths_to(self, by_cell: np.ndarray) -> DyadicPaths | TreePaths:
-        kind = DyadicPaths if told(takes_turns, self.model.split_prior) else TreePaths
-        leaf, split = self.cell_probabilities()
-        return kind(self.model, self.graph, sum_paths(self.graph, leaf, split, by_cell))
+        return Paths(self.model, self.graph, *self.cell_probabilities(), self.cell_values)
 
     @property
     def _stats_by_place(self) -> np.ndarray:
@@ -101,14 +93,14 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
     def _averages(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
         by_cell = np.ascontiguousarray(by_place)
         if is_fixed_design(self.model):
-            return self._paths_to(by_cell)(X)
+            return Paths(self.model, self.graph, *self.cell_probabilities(), by_cell)(X)
         x, codes, settled = self._placed(X)
         out = np.empty((len(X), by_cell.shape[1]))
         distinct, of_row = np.unique(codes[settled][:, self._asked], axis=0, return_inverse=True)
         out[settled] = self._averages_by_cells(distinct, by_cell)[of_row.reshape(-1)]
         others = ~settled
         if others.any():
-            how = self._packed, self.log_inside, self._router
+            how = self.graph, self.log_inside, self._router
             out[others] = average_rows(*how, x[others], codes[others], by_cell)
         return out
 
@@ -180,7 +172,7 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
         for some in self._blocks(codes[settled][:, self._asked]):
             ends = self._ends_by_cells(codes[settled[some]][:, self._asked])
             yield settled[some], as_mixture(ends, len(settled[some]))
-        how = self._packed, self.log_inside, self._router
+        how = self.graph, self.log_inside, self._router
         for first, ends in ends_of_rows(*how, x[others], codes[others]):
             n = int(ends.row.max()) + 1
             yield others[first : first + n], as_mixture(ends, n)

@@ -1,17 +1,250 @@
-"""exact.solve: the sums over all trees of a model, and its posterior."""
+"""exact.solve and exact.visited: posteriors over all trees of a model, or over the trees in a part of its graph."""
 
 from __future__ import annotations
 
-from pactree_mcmc.core.checks import check_count, check_flag
-from pactree_mcmc.model import TreeModel
+import math
+from functools import partial
+from typing import Any
 
-from .graph.building import build_graph, keep_graph
-from .limits.anytime import grow_best_first
+import numpy as np
+
+from pactree_mcmc.core.checks import check_count, check_flag, check_type
+from pactree_mcmc.model import TreeModel
+from pactree_mcmc.posterior.evidence import prior_mass
+from pactree_mcmc.posterior.sampled import SampledPosterior
+from pactree_mcmc.posterior.trees.divergence import as_divergence
+
+from .answers import log_sum, log_sums, occurrences
+from .graph.build import ADD, expand_some
+from .graph.building import Building, build_graph, keep_graph
+from .graph.cells import CellGraph, slot_depths, with_slots
+from .graph.visited import build_visited
+from .limits.ceilings import Ceiling, ceiling_of, sum_points
 from .limits.intractable import Limit, check_cells
 from .posterior import ExactPosterior
 from .recursion.leaf_counts import build_with_leaf_counts
-from .recursion.paths import is_fixed_design
-from .visited import whole
+from .recursion.new_rows import is_fixed_design
+from .recursion.terms import by_slot, with_terms
+
+
+class VisitedPosterior(ExactPosterior):
+    """The posterior over the trees in a part of the graph of cells, returned by `visited`, and by `solve` with a
+    budget.
+
+    All methods of `ExactPosterior` are exact for the trees in ``graph``: those that consist of its cells and
+    splits. ``log_evidence`` is the log of their part of the evidence, and hence a lower bound of the log evidence;
+    any probability differs from that under the whole posterior by at most ``1 - coverage``.
+
+    Attributes
+    ----------
+    model, graph, log_inside
+        As of `ExactPosterior`.
+    log_evidence_of_all : float or None
+        Log evidence of all trees, nats, as estimated by the run; None if it was not.
+    log_evidence_bound : float
+        Upper bound of it, nats; infinite if none is known.
+    no_bound : str or None
+        Reason why `solve` with a budget has no upper bound; None if it has one, or without a budget.
+    """
+
+    def __init__(
+        self,
+        model: TreeModel,
+        graph: CellGraph,
+        log_evidence_of_all: float | None = None,
+        log_evidence_bound: float = math.inf,
+        no_bound: str | None = None,
+    ) -> None:
+        super().__init__(model, graph)
+        self.log_evidence_of_all, self.log_evidence_bound = log_evidence_of_all, log_evidence_bound
+        self.no_bound = no_bound
+
+    @property
+    def coverage(self) -> float | None:
+        """Posterior probability of the trees in ``graph``, by the estimated log evidence of all trees.
+
+        A lower bound if only an upper bound of the evidence is known; None if neither is.
+        """
+        whole = self.log_evidence_bound if self.log_evidence_of_all is None else self.log_evidence_of_all
+        return None if whole == math.inf else math.exp(min(0.0, self.log_evidence - whole))
+
+    def kl_to_prior(self) -> float:
+        """Return the divergence from the prior over all trees, nats.
+
+        Raises
+        ------
+        ValueError
+            If the mass of the prior is unknown, as under LeafPenalty: it requires the sum over all trees.
+        """
+        log_mass = prior_mass(self.model).log_mass
+        if log_mass is None:
+            raise ValueError(f"the mass of {self.model.tree_prior!r} requires the sum over all trees; use exact.solve.")
+        gain, log_ratio = float(self.cell_probabilities().leaf @ self.graph.score), self.log_evidence - log_mass
+        return as_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
+
+    def __repr__(self) -> str:
+        fraction = "" if self.coverage is None else f", {self.coverage:.3f} of the posterior"
+        return (
+            f"VisitedPosterior(log_evidence>={self.log_evidence:.6f}{fraction}, {self.graph.n_cells} cells, "
+            f"{self.graph.n_edges} splits)"
+        )
+
+
+def visited(post: SampledPosterior, grow: int = 0, *, max_cells: int = 20_000_000) -> VisitedPosterior:
+    """Return the posterior over all trees that consist of cells and splits of drawn trees.
+
+    A thousand draws may be a thousand different trees, but most of their cells recur. Far more trees consist of the
+    same cells and splits, and the recursions of the exact engine sum over all of them. This gives a lower bound of the
+    evidence, among others.
+
+    Parameters
+    ----------
+    post : SampledPosterior
+        Draws of chains, or trees from `posterior_from_trees`.
+    grow : {0, 1, 2}, default 0
+        0: the cells and splits of drawn trees. 1: also every split of these cells whose children are both among them.
+        2: every split of these cells, with the children that were not drawn as leaves.
+    max_cells : int, default 20,000,000
+        As for `solve`; of importance for ``grow=2``.
+
+    Returns
+    -------
+    VisitedPosterior
+        Posterior with all methods of `ExactPosterior`, for these trees: the most probable trees, odds between trees,
+        root and inclusion probabilities, predictions, draws and so on. ``log_evidence`` never exceeds that of all
+        trees.
+
+    Raises
+    ------
+    TypeError
+        If ``post`` is not a SampledPosterior.
+    ValueError
+        If ``grow`` is not one of these, or the score is not a sum over leaves.
+    Intractable
+        If there are more than ``max_cells`` cells, or they do not fit into memory.
+
+    Notes
+    -----
+    Formula sheet, section 12.4. The splits of every visited cell are counted once, for R(split | cell): time O(cells
+    times p times their rows), and for ``grow=2`` memory for all their splits. For a fixed design the sum is over all
+    trees, as in `solve`.
+
+    Examples
+    --------
+    >>> import numpy as np, exact, pactree_mcmc as pt
+    >>> x = np.arange(12.0)
+    >>> model = pt.TreeModel(x[:, None], x > 5)
+    >>> truth = exact.solve(model)
+    >>> pieces = exact.visited(truth.sample(100, rng=1))
+    >>> pieces.n_trees
+    171
+    >>> round(truth.log_evidence - pieces.log_evidence, 3)
+    0.232
+    """
+    check_type("post", post, SampledPosterior, "draws of trees")
+    check_count("grow", grow, 0, 2)
+    limit, model = Limit(check_cells(max_cells)), post.model
+    if not model.leaf.separates:
+        raise ValueError(f"the score of {type(model.leaf).__name__} is not a sum over leaves, as the recursion needs.")
+    if is_fixed_design(model):
+        return whole(model, build_graph(model, max_cells))
+    drawn = post.coded_trees.take(np.unique(post.tree_of_draw))
+    return VisitedPosterior(model, build_visited(model, drawn, grow, limit), post.log_evidence)
+
+
+def whole(model: TreeModel, graph: CellGraph) -> VisitedPosterior:
+    """Return the posterior over all trees as a `VisitedPosterior`."""
+    post = VisitedPosterior(model, graph)
+    post.log_evidence_of_all = post.log_evidence_bound = post.log_evidence
+    return post
+
+
+GROWTH = 0.5
+"""Number of cells expanded in a round, relative to those expanded before."""
+HOPE, MOST_HOPE = 0.3, 50.0
+"""Power of the largest gain of a cell by which cells are chosen, and the largest exponent."""
+LOWERS_BOUND = 5
+"""Every so many rounds the cells that hold most of the upper bound are expanded."""
+
+
+class Frontier:
+    """The cells that are not expanded, and upper bounds of what they can add."""
+
+    def __init__(self, model: TreeModel, graph: CellGraph, is_open: np.ndarray, ceiling: Any, sums: np.ndarray) -> None:
+        self.graph, self.is_open = graph, by_slot(graph, is_open) & (graph.log_split > -np.inf)
+        self.is_bounded = isinstance(ceiling, Ceiling)
+        # without a bound the value of the cell as a leaf takes its place
+        self.log_most = np.where(self.is_open, graph.log_split + by_slot(graph, graph.score), -np.inf)
+        if isinstance(ceiling, Ceiling):
+            slots = np.flatnonzero(self.is_open)
+            cell = np.repeat(np.arange(graph.n_cells), np.diff(graph.first_slot))[slots]
+            self.log_most[slots] = ceiling.log_most(sums[cell], slot_depths(model, graph)[slots])
+
+    def upper_graph(self) -> CellGraph:
+        """Return the graph in which a cell that is not expanded has at least the sum over all trees below it."""
+        return with_terms(self.graph, log_stop=np.logaddexp(self.graph.log_stop, self.log_most))
+
+    def log_upper(self) -> float:
+        """Return the log of an upper bound of the sum over all trees, without the constant of the prior, or inf."""
+        if not self.is_open.any():
+            return log_sum(self.graph)
+        return log_sum(self.upper_graph()) if self.is_bounded else np.inf
+
+    def promise(self) -> np.ndarray:
+        """Return the likely gain of expanding each cell, (n_cells,), in arbitrary units.
+
+        This is the probability of the cell as a leaf, times a power of its largest gain. The bound itself is too loose
+        for this: by it alone the engine would expand only the largest cells and never reach a probable tree.
+        """
+        graph, log_inside = self.graph, log_sums(self.graph)
+        log_leaf = graph.log_stop - log_inside
+        gain = np.where(self.is_open, np.minimum(HOPE * (self.log_most - graph.log_stop), MOST_HOPE), 0.0)
+        leaf = np.where(self.is_open, occurrences(graph, log_inside).slot * np.exp(log_leaf), 0.0)
+        return np.add.reduceat(leaf * np.exp(np.maximum(gain, 0.0)), graph.first_slot[:-1])
+
+    def excess(self) -> np.ndarray:
+        """Return the part of the upper bound that is due to the bound of each cell, (n_cells,)."""
+        graph = self.upper_graph()
+        log_inside = log_sums(graph)
+        part = np.where(self.is_open, occurrences(graph, log_inside).slot * np.exp(self.log_most - log_inside), 0.0)
+        return np.add.reduceat(part, graph.first_slot[:-1])
+
+
+def grow_best_first(model: TreeModel, budget: int, limit: Limit) -> VisitedPosterior:
+    """Expand the cells that may add most, until none remains or there are ``budget`` cells."""
+    building, is_expanded, n_rounds = Building(model, limit), np.zeros(0, dtype=bool), 0
+    ceiling = ceiling_of(model, building.points)
+    values = ceiling.values if isinstance(ceiling, Ceiling) else np.zeros((building.points.codes.shape[1], 0))
+    sums, which = np.zeros((0, values.shape[1])), np.zeros(1, dtype=np.int64)
+    while True:
+        building.start_round()
+        building.run(partial(_expand, which, budget))
+        n_rounds, n_known = n_rounds + 1, len(sums)
+        sums = np.concatenate([sums, np.zeros((building.n_cells - n_known, values.shape[1]))])
+        is_expanded = np.concatenate([is_expanded, np.zeros(building.n_cells - n_known, dtype=bool)])
+        is_expanded[which[: building.n_done]] = True
+        building.apply(partial(_sum, n_known, values, sums))
+        parts, number = building.parts()
+        graph = with_slots(model, parts)
+        frontier = Frontier(model, graph, ~is_expanded[number], ceiling, sums[number])
+        if not frontier.is_open.any() or building.n_cells >= budget:
+            upper = frontier.log_upper() + model.prior_tables.log_constant
+            no_bound = ceiling if isinstance(ceiling, str) and upper == np.inf else None
+            return VisitedPosterior(model, graph, None, upper, no_bound)
+        promise = frontier.excess() if frontier.is_bounded and n_rounds % LOWERS_BOUND == 0 else frontier.promise()
+        most = max(1, int(GROWTH * is_expanded.sum()))
+        best = np.argsort(-promise, kind="stable")[:most]
+        which = number[best[promise[best] > 0.0]]
+        if not len(which):
+            which = number[np.flatnonzero(~is_expanded[number] & (np.diff(graph.first_edge) == 0))[:most]]
+
+
+def _expand(which: np.ndarray, budget: int, lowered: Any, work: Any) -> int:
+    return expand_some(lowered, work, which, budget, ADD)
+
+
+def _sum(first: int, values: np.ndarray, sums: np.ndarray, lowered: Any, work: Any) -> None:
+    sum_points(lowered, work, first, values, sums)
 
 
 def solve(

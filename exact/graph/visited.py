@@ -45,28 +45,17 @@ FEATURE, SPLIT, BITS, EDGE = range(4)
 class Passing(NamedTuple):
     """The nodes of all trees, as they are sent down the cells."""
 
-    feature: np.ndarray
-    """(n_nodes,) int64, LEAF in a leaf."""
-    split: np.ndarray
-    """(n_nodes,) int64: packed cut, or categories going left."""
-    parent: np.ndarray
-    """(n_nodes,) int64: node, counted over all trees; NONE for a root."""
-    left: np.ndarray
-    """(n_nodes,) int64: left child, likewise."""
-    right: np.ndarray
-    """(n_nodes,) int64."""
-    next_node: np.ndarray
-    """(n_nodes,) int64: another node that is the same cell."""
-    want: np.ndarray
-    """(n_nodes,) int64: number of the node's split among the wanted splits of its cell."""
-    first_node: np.ndarray
-    """(most cells,) int64: a node that is this cell, NONE if no tree passes."""
-    next_cell: np.ndarray
-    """(most cells,) int64: another cell of the same size."""
-    of_size: np.ndarray
-    """(largest size + 1,) int64: a cell of each size that is still to be processed."""
-    size: np.ndarray
-    """(1,) int64: size of the cells that are processed now."""
+    feature: np.ndarray  # (n_nodes,) int64, LEAF in a leaf
+    split: np.ndarray  # (n_nodes,) int64: packed cut, or categories going left
+    parent: np.ndarray  # (n_nodes,) int64: node, counted over all trees; NONE for a root
+    left: np.ndarray  # (n_nodes,) int64: left child, likewise
+    right: np.ndarray  # (n_nodes,) int64
+    next_node: np.ndarray  # (n_nodes,) int64: another node that is the same cell
+    want: np.ndarray  # (n_nodes,) int64: number of the node's split among the wanted splits of its cell
+    first_node: np.ndarray  # (most cells,) int64: a node that is this cell, NONE if no tree passes
+    next_cell: np.ndarray  # (most cells,) int64: another cell of the same size
+    of_size: np.ndarray  # (largest size + 1,) int64: a cell of each size that is still to be processed
+    size: np.ndarray  # (1,) int64: size of the cells that are processed now
 
 
 def build_visited(model: TreeModel, trees: CodedTrees, grow: int, limit: Limit) -> CellGraph:
@@ -83,8 +72,7 @@ def build_visited(model: TreeModel, trees: CodedTrees, grow: int, limit: Limit) 
         which, mode = np.arange(building.n_cells), FIND if grow == 1 else ADD
         building.forget_splits()
         building.run(lambda lowered, work: expand_some(lowered, work, which, np.iinfo(np.int64).max, mode))
-    columns, is_splittable, _ = building.columns()
-    return with_slots(model, columns, is_splittable)
+    return with_slots(model, building.parts()[0])
 
 
 def _passing_of(model: TreeModel, trees: CodedTrees) -> Passing:

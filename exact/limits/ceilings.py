@@ -43,13 +43,12 @@ MOST_ROWS = 2000
 class Ceiling(NamedTuple):
     """Upper bounds for a model."""
 
-    values: np.ndarray
-    """(P, r): contribution of each distinct point to the sums of its cell."""
+    values: np.ndarray  # (P, r): contribution of each distinct point to the sums of its cell
+    # From the sums (n, r) of cells: the largest scores (n, m) of partitions into 2, 3, ... parts, those into more parts
+    # in the last column; they do not decrease along a row
     best_scores: Callable[[np.ndarray], np.ndarray]
-    """From the sums (n, r) of cells: the largest scores (n, m) of partitions into 2, 3, ... parts, those into more
-    parts in the last column; they do not decrease along a row."""
+    # (depths, m) log prior mass of the trees with so many leaves below a cell that is split at a depth
     log_mass: np.ndarray
-    """(depths, m) log prior mass of the trees with so many leaves below a cell that is split at a depth."""
 
     def log_most(self, sums: np.ndarray, depth: np.ndarray) -> np.ndarray:
         """Return log upper bounds (n,) of the sums over trees that split cells with ``sums`` at a ``depth`` (n,)."""

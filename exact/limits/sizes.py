@@ -61,12 +61,9 @@ class SizeEstimate(NamedTuple):
     """Estimated size of a graph of cells."""
 
     cells: float
-    least_cells: float
-    """Three standard errors below."""
-    error: float
-    """Standard error of ``cells`` relative to it."""
-    n_bytes: float
-    """Largest memory while the graph is built and summed over."""
+    least_cells: float  # Three standard errors below
+    error: float  # Standard error of ``cells`` relative to it
+    n_bytes: float  # Largest memory while the graph is built and summed over
     seconds: float
 
     def in_words(self, at_least: bool = False) -> str:
@@ -83,8 +80,7 @@ class Terms(NamedTuple):
     members: np.ndarray
     splits: np.ndarray
     slots: np.ndarray
-    terms: np.ndarray
-    """Splits times depths."""
+    terms: np.ndarray  # Splits times depths
 
 
 def estimate_size(model: TreeModel, codes: np.ndarray, limit: Limit, layered: bool) -> SizeEstimate | None:
@@ -304,12 +300,9 @@ def least_cells(model: TreeModel, codes: np.ndarray) -> int:
 class Side(NamedTuple):
     """Numbers of ranges and of splits of one coordinate."""
 
-    ranges: list[int]
-    """Number of ranges that take at least 0, 1, ... splits."""
-    n_splits: int
-    """Number of splits of the whole range."""
-    n_all_splits: int
-    """Number of splits, summed over all ranges."""
+    ranges: list[int]  # Number of ranges that take at least 0, 1, ... splits
+    n_splits: int  # Number of splits of the whole range
+    n_all_splits: int  # Number of splits, summed over all ranges
 
 
 def settings_that_fit(model: TreeModel, limit: Limit) -> dict[str, int]:

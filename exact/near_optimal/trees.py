@@ -17,11 +17,9 @@ from ..graph.building import build_graph, refuse_drawn_weights, refuse_leaf_coun
 from ..graph.cells import CellGraph
 from ..limits.intractable import check_cells
 from ..posterior import BestTrees
-from ..recursion.draws import as_draws, grow
-from ..recursion.k_best import rank_trees
 from ..recursion.terms import by_slot, with_terms
-from .near_graph import NearGraph, Search
-from .problem import new_problem
+from ..recursion.trees import as_draws, grow, rank_trees
+from .near_graph import NearGraph, Search, new_problem
 
 FIRST_EPSILON = 1.0
 """First distance from the best tree within which the ``k`` best are sought; then twice as far, and so on."""

@@ -9,28 +9,25 @@ from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.tree.arrays import LEAF
 
 from ..graph.boxes import cut_of, is_relative, pack_cut
-from ..graph.cells import slot_below
+from ..graph.cells import CellGraph, pack_graph, slot_below
 from ..graph.progress import Bar, in_pieces
-from ..semirings.algebras import add_split, choose, leaf, store
-from ..semirings.exponential import exp_down
+from .semirings import add_split, choose, exp_down, leaf, store
 
 
-def inside(graph: Any, semiring: Any, bar: Bar | None = None) -> Any:
-    """Compute the sum over all trees below each slot: ``stop + split * sum_e rule_e * left_e * right_e``, in the
-    semiring.
+def inside(graph: CellGraph, semiring: Any, bar: Bar | None = None) -> Any:
+    """Compute the sum over all trees below each slot, and return the semiring with its arrays filled.
 
-    Fills the arrays of ``semiring``, with a value for each slot (entry 0 is the root), and returns it. Time O(edges
-    times depths) semiring operations.
+    The sum over the trees below slot s is, in the semiring (formulas, section 6),
+
+        inside_s  =  stop_s  +  sum over splits e of  split_s * R_e * inside_left(s, e) * inside_right(s, e) .
+
+    A tree below s is a leaf, or a split with a tree below each of its two sides, which are chosen independently. So the
+    sum over all pairs of subtrees is the product of the two sums. Entry 0 is the root. Time O(edges times depths)
+    semiring operations.
     """
-    n = count_cells(graph)
-    in_pieces(n, lambda first, last: inside_cells(graph, semiring, n - last, n - first), bar)
+    packed, n = pack_graph(graph), graph.n_cells
+    in_pieces(n, lambda first, last: inside_cells(packed, semiring, n - last, n - first), bar)
     return semiring
-
-
-@jit
-def count_cells(graph: Any) -> int:
-    """Return the number of cells."""
-    return len(graph.first_edge) - 1
 
 
 @jit
@@ -61,17 +58,22 @@ class Occurrences(NamedTuple):
     A cell with rows occurs at most once, so for it these are probabilities.
     """
 
-    slot: np.ndarray
-    """(n_slots,) float64; times ``exp(log_stop - inside)``: as a leaf."""
-    split: np.ndarray
-    """(n_edges,) float64: that the cell is split by this split, whatever its depth."""
+    slot: np.ndarray  # (n_slots,) float64; times ``exp(log_stop - inside)``: as a leaf
+    split: np.ndarray  # (n_edges,) float64: that the cell is split by this split, whatever its depth
 
 
-def outside(graph: Any, log_inside: np.ndarray, n_edges: int) -> Occurrences:
-    """Return the expected occurrences of slots and splits, from the root down. Takes as long as `inside`."""
-    out = Occurrences(np.zeros(len(log_inside)), np.zeros(n_edges))
+def outside(graph: CellGraph, log_inside: np.ndarray) -> Occurrences:
+    """Return the expected occurrences of slots and splits, from the root down. Takes as long as `inside`.
+
+    With occurs_root = 1, a split e at slot s occurs
+
+        occurs_s * split_s * R_e * inside_left * inside_right / inside_s
+
+    times, and each of its two children occurs as often in addition. The terms of a slot and its stop add up to one.
+    """
+    packed, out = pack_graph(graph), Occurrences(np.zeros(len(log_inside)), np.zeros(graph.n_edges))
     out.slot[0] = 1.0
-    in_pieces(count_cells(graph), lambda first, last: outside_cells(graph, log_inside, *out, first, last))
+    in_pieces(graph.n_cells, lambda first, last: outside_cells(packed, log_inside, *out, first, last))
     return out
 
 
@@ -102,15 +104,12 @@ def outside_cells(
 class Grown(NamedTuple):
     """Trees from the top down, nodes in preorder, end to end."""
 
+    # (n_nodes, 7) int64: columns CELL, FEATURE, SPLIT, RIGHT (counted from the tree's start), PARENT, IS_LEFT, WANTED
+    # (of the slot's trees, as the semiring counts them)
     nodes: np.ndarray
-    """(n_nodes, 7) int64: columns CELL, FEATURE, SPLIT, RIGHT (counted from the tree's start), PARENT, IS_LEFT,
-    WANTED (of the slot's trees, as the semiring counts them)."""
-    offset: np.ndarray
-    """(n_trees + 1,) int64."""
-    log_prior: np.ndarray
-    """(n_trees,) float64, without the constant."""
-    log_score: np.ndarray
-    """(n_trees,) float64."""
+    offset: np.ndarray  # (n_trees + 1,) int64
+    log_prior: np.ndarray  # (n_trees,) float64, without the constant
+    log_score: np.ndarray  # (n_trees,) float64
 
 
 CELL, FEATURE, SPLIT, RIGHT, PARENT, IS_LEFT, WANTED = range(7)

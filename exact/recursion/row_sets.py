@@ -27,40 +27,28 @@ MEMBERS_AT_ONCE = 1 << 20
 class Ways(NamedTuple):
     """One path from the root to each cell: the splits of a tree over the cells."""
 
-    edge: np.ndarray
-    """(n_cells,) int64: the most probable split that leads to each cell from another; -1 of the root."""
-    side: np.ndarray
-    """(n_cells,) int64: 0 if the cell is on the left side of the split, else 1."""
-    children: np.ndarray
-    """(n_cells - 1,) int64: the cells below each cell in this tree, one cell's after another's."""
-    first_child: np.ndarray
-    """(n_cells + 1,) int64: the first of them of each cell in ``children``."""
+    edge: np.ndarray  # (n_cells,) int64: the most probable split that leads to each cell from another; -1 of the root
+    side: np.ndarray  # (n_cells,) int64: 0 if the cell is on the left side of the split, else 1
+    children: np.ndarray  # (n_cells - 1,) int64: the cells below each cell in this tree, one cell's after another's
+    first_child: np.ndarray  # (n_cells + 1,) int64: the first of them of each cell in ``children``
 
 
 class RowSets(NamedTuple):
     """The distinct sets of training rows of the cells of a graph."""
 
-    of_cell: np.ndarray
-    """(n_cells,) int64: the set of each cell; -1 of one without rows."""
-    key: np.ndarray
-    """(n_sets, 2) uint64: hash of the set, the same as that of draws; see `number_cells`."""
-    first: np.ndarray
-    """(n_sets,) int64: the first cell of each set."""
-    n_rows: int
-    """Distinct rows looked at."""
-    all_rows: int
-    """Distinct rows of the model."""
+    of_cell: np.ndarray  # (n_cells,) int64: the set of each cell; -1 of one without rows
+    key: np.ndarray  # (n_sets, 2) uint64: hash of the set, the same as that of draws; see `number_cells`
+    first: np.ndarray  # (n_sets,) int64: the first cell of each set
+    n_rows: int  # Distinct rows looked at
+    all_rows: int  # Distinct rows of the model
 
 
 class Members(NamedTuple):
     """Rows of some cells."""
 
-    cell: np.ndarray
-    """(m,) int64: the cells, each with at least one row."""
-    first: np.ndarray
-    """(m + 1,) int64: the rows of cell j are ``row[first[j]]`` to ``row[first[j + 1] - 1]``."""
-    row: np.ndarray
-    """Numbers of rows, int64."""
+    cell: np.ndarray  # (m,) int64: the cells, each with at least one row
+    first: np.ndarray  # (m + 1,) int64: the rows of cell j are ``row[first[j]]`` to ``row[first[j + 1] - 1]``
+    row: np.ndarray  # Numbers of rows, int64
 
 
 def likeliest_tree(graph: CellGraph, probability: np.ndarray) -> Ways:

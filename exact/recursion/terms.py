@@ -96,8 +96,7 @@ class LikelyPart(NamedTuple):
     """A graph without the cells and splits that hardly any tree of the posterior has."""
 
     graph: CellGraph
-    slots: np.ndarray
-    """(n_slots of the whole graph,) bool: the slots in this part."""
+    slots: np.ndarray  # (n_slots of the whole graph,) bool: the slots in this part
 
 
 def likely_part(graph: CellGraph, occurrences: Occurrences, loss: float = LOSS) -> LikelyPart:

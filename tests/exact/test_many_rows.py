@@ -7,7 +7,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from exact import predicting
-from exact.recursion.flow import ROWS_AT_ONCE, average_rows, row_goes_left
+from exact.recursion.new_rows import ROWS_AT_ONCE, average_rows, row_goes_left
 
 RNG = np.random.default_rng(4)
 X = np.column_stack([RNG.integers(0, 5, 40), RNG.integers(0, 4, 40), RNG.normal(size=40).round(1)]).astype(float)
@@ -96,7 +96,7 @@ def test_many_rows_are_each_predicted_as_by_hand(name):
 def test_sending_all_rows_down_gives_the_same(name):
     truth = solved(name)
     placed = truth._placed(truth.model.columns.numbers(new_rows(name)))
-    found = average_rows(truth._packed, truth.log_inside, truth._router, placed.x, placed.codes, truth.cell_values)
+    found = average_rows(truth.graph, truth.log_inside, truth._router, placed.x, placed.codes, truth.cell_values)
     assert truth.predict_proba(new_rows(name)) == pytest.approx(found, rel=1e-11)
 
 
@@ -148,7 +148,7 @@ def test_leaves_that_look_at_the_row():
 
 
 def test_rows_in_small_blocks_if_memory_is_short(monkeypatch):
-    from exact.recursion import flow
+    from exact.recursion import new_rows as flow
 
     truth, rows = solved("local"), new_rows("local")
     expected = truth.predict_proba(rows)

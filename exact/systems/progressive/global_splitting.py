@@ -40,14 +40,10 @@ further down it follows a quarter of them."""
 class _Structures(NamedTuple):
     """Labelled structures by number. The subtrees of a root are structures too. Number 0 is a leaf."""
 
-    feature: np.ndarray
-    """(n,) int64: feature at the root, -1 for a leaf."""
-    left: np.ndarray
-    """(n,) int64: number of the left subtree."""
-    right: np.ndarray
-    """(n,) int64: number of the right subtree."""
-    depth: np.ndarray
-    """(n,) int64: depth of the deepest leaf."""
+    feature: np.ndarray  # (n,) int64: feature at the root, -1 for a leaf
+    left: np.ndarray  # (n,) int64: number of the left subtree
+    right: np.ndarray  # (n,) int64: number of the right subtree
+    depth: np.ndarray  # (n,) int64: depth of the deepest leaf
 
 
 def count_global_splittings(X: Any, structure: Tree, *, max_cells: int = 1_000_000) -> int:
@@ -200,14 +196,10 @@ def _all_structures(p: int, depth: int) -> _Structures:
 class _PairSplits(NamedTuple):
     """The splits of some pairs of a structure and a cell."""
 
-    pair: np.ndarray
-    """(m,) int64: number of the pair."""
-    edge: np.ndarray
-    """(m,) int64: the split of the base graph."""
-    left: np.ndarray
-    """(m,) int64: key of the left child, ``structure * n_cells + cell``."""
-    right: np.ndarray
-    """(m,) int64: key of the right child."""
+    pair: np.ndarray  # (m,) int64: number of the pair
+    edge: np.ndarray  # (m,) int64: the split of the base graph
+    left: np.ndarray  # (m,) int64: key of the left child, ``structure * n_cells + cell``
+    right: np.ndarray  # (m,) int64: key of the right child
 
 
 def _splits_of(base: CellGraph, structures: _Structures, key: np.ndarray) -> _PairSplits:

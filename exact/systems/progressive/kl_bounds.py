@@ -20,10 +20,10 @@ from ...answers import best_sums
 from ...graph.building import build_graph
 from ...graph.cells import CellGraph, pack_graph
 from ...limits.intractable import check_cells
-from ...recursion.draws import as_draws, grow
 from ...recursion.inside_outside import CELL, FEATURE
+from ...recursion.semirings import Best
 from ...recursion.terms import by_slot, with_terms
-from ...semirings.algebras import Best
+from ...recursion.trees import as_draws, grow
 from .global_splitting import check_global, count_splittings, splitting_graph
 from .stages import route
 

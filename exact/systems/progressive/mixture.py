@@ -18,15 +18,14 @@ from pactree_mcmc.tree.tree import Tree
 from ...answers import depth_distribution, mean_products, occurrences, size_distribution
 from ...graph.boxes import unpack_cuts
 from ...graph.building import build_graph
-from ...graph.cells import CellGraph, WithPackedGraph, by_feature, pack_graph, refuse_not_finite
+from ...graph.cells import CellGraph, by_feature, pack_graph, refuse_not_finite
 from ...limits.intractable import Intractable, check_cells
 from ...posterior import ExactPosterior, summary_table
 from ...predicting import CellProbabilities, Placed
-from ...recursion.draws import DrawsIndependently, as_draws
-from ...recursion.flow import Router, average_rows
 from ...recursion.inside_outside import CELL, PARENT, RIGHT, Grown, Occurrences, grow_trees
-from ...recursion.paths import is_fixed_design
-from ...semirings.algebras import LogSum
+from ...recursion.new_rows import Router, average_rows, is_fixed_design
+from ...recursion.semirings import LogSum
+from ...recursion.trees import DrawsIndependently, as_draws
 from .global_splitting import check_global, splitting_graph
 from .stages import Examples, Stages, root_pmf, route, sum_stages, unroll
 
@@ -40,10 +39,8 @@ VALUES_AT_ONCE = 1 << 20
 class Order(NamedTuple):
     """One order in which the test examples enter."""
 
-    estimation: np.ndarray | None
-    """(n,) bool: the rows of E; None if leaves are not frozen."""
-    staged: np.ndarray
-    """Rows of S, one for each stage, in their order."""
+    estimation: np.ndarray | None  # (n,) bool: the rows of E; None if leaves are not frozen
+    staged: np.ndarray  # Rows of S, one for each stage, in their order
 
 
 def progressive_mixture(
@@ -146,7 +143,7 @@ def _draw_orders(target: Target, uses_estimation: bool, orders: int, resplit: bo
     return out
 
 
-class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
+class ProgressiveMixture(DrawsIndependently):
     """The mean over stages of exact posteriors, returned by `progressive_mixture`.
 
     All results are exact means over stages and orders except `map_tree` and `log_evidence`, which are those of the last
@@ -171,7 +168,6 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
 
     def __init__(self, model: TreeModel, graph: CellGraph, orders: list[Order], max_cells: int) -> None:
         self.model, self.graph, self._orders, self._max_cells = model, graph, orders, max_cells
-        self._packed = pack_graph(graph)
         self._last: tuple[int, Any] = (-1, None)
         leaf, by_edge, value = np.zeros(graph.n_cells), np.zeros(graph.n_edges), None
         evidence, roots = [], []
@@ -204,11 +200,11 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
         examples = _in_order(self.model, self._orders[number])
         columns = self.model.columns
         nominal = columns.is_nominal[columns.source]
-        routed = route(self._packed, examples.codes, nominal, examples.n_before)
+        routed = route(pack_graph(self.graph), examples.codes, nominal, examples.n_before)
         needed = int(routed.n_staged.sum()) + self.graph.n_cells
         if needed > self._max_cells:
             raise Intractable(needed, self._max_cells, "copies of cells, one for each of their examples")
-        stages = unroll(self.graph, self._packed, pack(self.model.lowered), routed, examples)
+        stages = unroll(self.graph, pack(self.model.lowered), routed, examples)
         refuse_not_finite(self.model, stages.graph._asdict())
         log_inside = sum_stages(stages)
         self._last = number, (stages, log_inside, occurrences(stages.graph, log_inside))
@@ -298,7 +294,7 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
         for number in range(len(self._orders)):
             stages, log_inside, _ = self._summed(number)
             value = np.ascontiguousarray(self.model.leaf.value(stages.graph.stats, self.model.target))
-            out += average_rows(pack_graph(stages.graph), log_inside, router, x, codes, value)
+            out += average_rows(stages.graph, log_inside, router, x, codes, value)
         return out[route.reshape(-1)] / len(self._orders)
 
     def _root_split_pmf(self) -> dict[RootKey, float]:

@@ -19,41 +19,33 @@ from pactree_mcmc.model.unit_stats import UnitStats, add_unit
 
 from ...answers import log_sums
 from ...graph.boxes import sends_left
-from ...graph.cells import CellGraph
+from ...graph.cells import CellGraph, pack_graph
 
 
 class Examples(NamedTuple):
     """All rows in the order in which they are seen, those seen before the first stage in front."""
 
-    codes: np.ndarray
-    """(p, n) unsigned: codes of the features."""
-    own: UnitStats
-    """Statistics that each row adds to its cell."""
-    n_before: int
-    """Number of rows seen before the first stage."""
+    codes: np.ndarray  # (p, n) unsigned: codes of the features
+    own: UnitStats  # Statistics that each row adds to its cell
+    n_before: int  # Number of rows seen before the first stage
 
 
 class Routed(NamedTuple):
     """The examples that pass through each cell."""
 
-    first: np.ndarray
-    """(n_cells + 1,) int64: cell c has entries first[c] to first[c + 1] - 1 of ``place``."""
-    place: np.ndarray
-    """Places of the examples of each cell in the order, ascending."""
-    n_staged: np.ndarray
-    """(n_cells,) int64: how many of a cell's examples, the last ones, are seen one at a time."""
+    first: np.ndarray  # (n_cells + 1,) int64: cell c has entries first[c] to first[c + 1] - 1 of ``place``
+    place: np.ndarray  # Places of the examples of each cell in the order, ascending
+    n_staged: np.ndarray  # (n_cells,) int64: how many of a cell's examples, the last ones, are seen one at a time
 
 
 class Stages(NamedTuple):
     """The unrolled graph, and the cells and splits of the graph that its own are copies of."""
 
+    # Cell 0 chooses the stage by splits on an additional last feature, cell 1 + j is the root at stage j; the last cell
+    # is the empty leaf
     graph: CellGraph
-    """Cell 0 chooses the stage by splits on an additional last feature, cell 1 + j is the root at stage j; the
-    last cell is the empty leaf."""
-    cell: np.ndarray
-    """(n_cells,) int64: the cell of the graph that was unrolled; -1 for the first and the last."""
-    edge: np.ndarray
-    """(n_edges,) int64: the split of the graph that was unrolled; -1 for those of the first cell."""
+    cell: np.ndarray  # (n_cells,) int64: the cell of the graph that was unrolled; -1 for the first and the last
+    edge: np.ndarray  # (n_edges,) int64: the split of the graph that was unrolled; -1 for those of the first cell
     n_stages: int
 
     @property
@@ -142,7 +134,7 @@ def link_stages(graph: Any, routed: Routed, copy: np.ndarray, first: np.ndarray,
                     seen_b += 1
 
 
-def unroll(graph: CellGraph, packed: Any, model: Any, routed: Routed, rows: Examples) -> Stages:
+def unroll(graph: CellGraph, model: Any, routed: Routed, rows: Examples) -> Stages:
     """Unroll a graph over the stages; memory as of a graph with ``sum(n_staged + 1)`` cells."""
     n_copies = routed.n_staged + 1
     copy = 1 + np.concatenate([[0], np.cumsum(n_copies)])
@@ -155,7 +147,7 @@ def unroll(graph: CellGraph, packed: Any, model: Any, routed: Routed, rows: Exam
     edge[:n_stages] = -1
     left, right = np.empty(len(edge), graph.left.dtype), np.empty(len(edge), graph.right.dtype)
     left[:n_stages], right[:n_stages] = np.arange(1, n_stages + 1), n - 1
-    link_stages(packed, routed, copy, first_edge, left, right)
+    link_stages(pack_graph(graph), routed, copy, first_edge, left, right)
     stats, score = np.zeros((n, graph.stats.shape[1])), np.zeros(n)
     score_stages(model, routed, rows, stats, score)
     n_layers = np.diff(graph.first_slot)[like]

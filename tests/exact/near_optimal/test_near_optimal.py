@@ -7,7 +7,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from exact.near_optimal import near_graph, search, trees
-from exact.near_optimal.problem import has_bounds, new_problem
+from exact.near_optimal.near_graph import has_bounds, new_problem
 
 RNG = np.random.default_rng(3)
 X = RNG.integers(0, 3, (16, 3)).astype(float)

@@ -6,9 +6,9 @@ import pytest
 import exact
 from exact.answers import hull_by_size, most_leaves
 from exact.graph.cells import pack_graph
-from exact.recursion.draws import grow
+from exact.recursion.hulls import Hull
 from exact.recursion.inside_outside import inside, inside_cells
-from exact.semirings.hulls import Hull
+from exact.recursion.trees import grow
 from tests.exact.semirings.test_semirings import random_terms
 from tests.problems.drawn import GRAPHS, solved
 from tests.reference.derivations import derivations

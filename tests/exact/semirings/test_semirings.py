@@ -9,8 +9,7 @@ from exact.answers import log_sums
 from exact.graph.cells import pack_graph
 from exact.recursion.flow import row_goes_left
 from exact.recursion.inside_outside import grow_trees, inside, inside_cells
-from exact.recursion.terms import likely_part
-from exact.semirings.algebras import (
+from exact.recursion.semirings import (
     Best,
     BestBySize,
     DepthDistribution,
@@ -19,8 +18,9 @@ from exact.semirings.algebras import (
     Products,
     Residue,
     SizeDistribution,
+    exp_down,
 )
-from exact.semirings.exponential import exp_down
+from exact.recursion.terms import likely_part
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.pack import pack
 from tests.problems.drawn import GRAPHS, solved

@@ -8,8 +8,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.systems.dyadic import penalties
-from exact.systems.neyman_pearson import trees as neyman_pearson
+from exact.systems import dyadic_trees as penalties
+from exact.systems import neyman_pearson
 from tests.exact.systems.test_risk_minimisation import boxes, fitted, random_problem
 from tests.reference.dyadic_trees import adaptive_penalty, counts_of, depth_of, halves, rows_in
 

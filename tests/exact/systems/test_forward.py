@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import exact
-from exact.systems.compression import forward
+from exact.systems import forward
 from pactree_mcmc import certificates as pc
 
 

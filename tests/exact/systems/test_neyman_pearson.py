@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import exact
-import exact.systems.neyman_pearson.trees as module
-from exact.systems.neyman_pearson.tolerances import log_class_size
+import exact.systems.neyman_pearson as module
+from exact.systems.tolerances import log_class_size
 from tests.exact.systems.test_risk_minimisation import random_problem
 from tests.reference.dyadic_trees import catalan, erm_tolerance, labelled, srm_tolerance
 

@@ -5,8 +5,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import pactree_mcmc as pt
-from exact.systems.pruning.prunings import Prunings, follow_hull
-from exact.systems.pruning.size_penalties import is_concave
+from exact.systems.pruning import Prunings, follow_hull, is_concave
 
 
 def all_prunings(tree, node=0):

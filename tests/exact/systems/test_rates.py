@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import exact
-from exact.systems.pac_bayes import bounds
+from exact.systems import pac_bayes as bounds
 
 
 def test_theorem_one_is_proposition_two_for_subtrees():

@@ -9,7 +9,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.systems.compression import root_fragments
+from exact.systems import root_fragments
 from pactree_mcmc import certificates as pc
 from pactree_mcmc.tree.arrays import LEAF
 

@@ -15,14 +15,14 @@ from pactree_mcmc.model import ChipmanPrior, DirichletMultinomial, DyadicCuts, F
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
-from ...answers import best_sums, hull_by_size
-from ...graph.building import build_graph
-from ...graph.cells import CellGraph
-from ...limits.intractable import Intractable
-from ...recursion.draws import as_draws, grow
-from ...recursion.inside_outside import CELL, FEATURE, WANTED
-from ...recursion.terms import by_slot, with_terms
-from ...semirings.hulls import INSIDE, Fragments, Hull
+from ..answers import best_sums, hull_by_size
+from ..graph.building import build_graph
+from ..graph.cells import CellGraph
+from ..limits.intractable import Intractable
+from ..recursion.hulls import INSIDE, Fragments, Hull
+from ..recursion.inside_outside import CELL, FEATURE, WANTED
+from ..recursion.terms import by_slot, with_terms
+from ..recursion.trees import as_draws, grow
 
 LARGEST_STRENGTH = 1e100
 
@@ -178,14 +178,10 @@ def _use_of_rows(model: TreeModel) -> str | None:
 class _Code(NamedTuple):
     """Code lengths in bits, and the level of confidence."""
 
-    split: float
-    """Code length of a further split and leaf."""
-    leaf: float
-    """Code length of a tree of one leaf."""
-    step: float
-    """Code length of a step of a path; the path to the root takes one bit."""
-    level: float
-    """ln(2 / delta)."""
+    split: float  # Code length of a further split and leaf
+    leaf: float  # Code length of a tree of one leaf
+    step: float  # Code length of a step of a path; the path to the root takes one bit
+    level: float  # ln(2 / delta)
 
 
 def _without_empty(graph: CellGraph) -> CellGraph:

@@ -1,27 +1,4 @@
-"""The semirings in which the bottom-up recursion is computed.
-
-A semiring is a NamedTuple of arrays with a value for each slot of the graph, and three functions: `leaf` starts the
-value of a slot with that of a leaf, `add_split` adds the trees with a given split there, `store` keeps the sum. A
-fourth, `choose`, is for the way down: it selects the summand from which a tree is taken.
-
-===================  =====================  ============================  ================================
-class                plus                   times                         value of the root
-===================  =====================  ============================  ================================
-`LogSum`             log(e^a + e^b)         a + b                         log evidence
-`Best`               max(a, b)              a + b                         log joint of the best tree
-`Residue`            a + b mod prime        a b mod prime                 number of trees, mod prime
-`BestBySize`         max by coefficient     convolution with (max, +)     best tree of each size and count
-`Hull`               hull of both           sum, edge by edge             best trees for each penalty
-`SizeDistribution`   a + b                  product of polynomials        distribution of the leaves
-`DepthDistribution`  a + b                  product, one level up         distribution of the depth
-`Products`           a + b                  a b                           mean of products over a tree
-`Moments`            mixture of two         sum of independent variables  mean and variance of sums
-`Ranked`             merge of sorted lists  largest sums of two lists     the k best trees
-===================  =====================  ============================  ================================
-
-`SizeDistribution`, `DepthDistribution`, `Products` and `Moments` are expectations under the posterior and carry the
-values of `LogSum`. A new answer needs only a new class here, or in a file of its own as `Hull` in `hulls.py`.
-"""
+"""The semirings in which the bottom-up recursion is computed."""
 
 from math import log
 from typing import Any, NamedTuple
@@ -31,7 +8,28 @@ import numpy as np
 from pactree_mcmc.core.compile.jit import by_class, jit
 
 from ..graph.cells import children
-from .exponential import exp_down
+
+LOWEST = -708.0
+"""Below this exp(x) is taken for 0: it is less than 1e-307."""
+
+_STEPS = 32 / log(2)
+# log(2) / 32 in two parts: k times the first is exact
+_STEP_HIGH = 6.93147180369123816490e-01 / 32
+_STEP_LOW = 1.90821492927058770002e-10 / 32
+_POWERS = 2.0 ** np.arange(-1022, 1)
+_ROOTS = 2.0 ** (np.arange(32) / 32)
+
+
+@jit
+def exp_down(x: float) -> float:
+    """Return exp(x) for x <= 0, or above 0 by no more than rounding; 0 for -inf and NaN."""
+    if not x > LOWEST:
+        return 0.0
+    k = np.int64(x * _STEPS - 0.5)
+    r = (x - k * _STEP_HIGH) - k * _STEP_LOW
+    series = 1.0 + r * (1.0 + r * (0.5 + r * (1 / 6 + r * (1 / 24 + r * (1 / 120 + r * (1 / 720))))))
+    return _POWERS[1022 + (k >> 5)] * _ROOTS[k & 31] * series
+
 
 NEGLIGIBLE = 1e-3
 """Part of a slot's spare mass below which a split may be left out."""
@@ -73,10 +71,9 @@ def fraction(log_term: float, log_total: float) -> float:
 class LogSum(NamedTuple):
     """(log-sum-exp, +): log sums of weights."""
 
-    value: np.ndarray
-    """(n_slots,) float64."""
+    value: np.ndarray  # (n_slots,) float64
+    # (most splits of a cell + 1,) float64: the terms at the slot at work, summed when the largest is known
     term: np.ndarray
-    """(most splits of a cell + 1,) float64: the terms at the slot at work, summed when the largest is known."""
 
 
 @leaf.register(LogSum)
@@ -129,8 +126,7 @@ def _(semiring, rng, graph, cell, slot, below, wanted):
 class Best(NamedTuple):
     """(max, +): the largest weight."""
 
-    value: np.ndarray
-    """(n_slots,) float64."""
+    value: np.ndarray  # (n_slots,) float64
 
 
 @leaf.register(Best)
@@ -164,10 +160,8 @@ def _(semiring, rng, graph, cell, slot, below, wanted):
 class Residue(NamedTuple):
     """Integers modulo a prime: trees of positive weight, counted."""
 
-    value: np.ndarray
-    """(n_slots,) uint64."""
-    prime: int
-    """Below 2^31, a uint64."""
+    value: np.ndarray  # (n_slots,) uint64
+    prime: int  # Below 2^31, a uint64
 
 
 @leaf.register(Residue)
@@ -194,18 +188,14 @@ class BestBySize(NamedTuple):
     options, such as its labels, each with its count and its weight. Without counts all are 0.
     """
 
-    start: np.ndarray
-    """(n_slots + 1,) int64: where a slot's coefficients begin."""
+    start: np.ndarray  # (n_slots + 1,) int64: where a slot's coefficients begin
+    # (n_slots,) int64: numbers of leaves kept, 1 to wide; 0 for a slot that no tree considered reaches
     wide: np.ndarray
-    """(n_slots,) int64: numbers of leaves kept, 1 to wide; 0 for a slot that no tree considered reaches."""
-    tall: np.ndarray
-    """(n_slots,) int64: counts kept, 0 to tall - 1."""
+    tall: np.ndarray  # (n_slots,) int64: counts kept, 0 to tall - 1
+    # (sum of wide times tall,) float64: entry ``t * wide + m - 1`` of a slot is for m leaves and counts t
     value: np.ndarray
-    """(sum of wide times tall,) float64: entry ``t * wide + m - 1`` of a slot is for m leaves and counts t."""
-    counts: np.ndarray
-    """(n_slots, n_options) int64 of each option of a leaf."""
-    gain: np.ndarray
-    """(n_slots, n_options) float64: weight of the option, added to the leaf's."""
+    counts: np.ndarray  # (n_slots, n_options) int64 of each option of a leaf
+    gain: np.ndarray  # (n_slots, n_options) float64: weight of the option, added to the leaf's
 
 
 @leaf.register(BestBySize)
@@ -268,20 +258,14 @@ def _(semiring, rng, graph, cell, slot, below, wanted):
 class SizeDistribution(NamedTuple):
     """Polynomials whose coefficients are posterior probabilities of the numbers of leaves below a slot."""
 
-    start: np.ndarray
-    """(n_slots,) int64: where a slot's coefficients begin."""
-    length: np.ndarray
-    """(n_slots,) int64: how many there are; the first is for one leaf."""
-    value: np.ndarray
-    """float64: values beyond the end are lost; `used` counts them too."""
-    row: np.ndarray
-    """(most leaves,) float64: the slot at work."""
-    used: np.ndarray
-    """(1,) int64: coefficients to store so far."""
-    log_inside: np.ndarray
-    """(n_slots,) float64."""
+    start: np.ndarray  # (n_slots,) int64: where a slot's coefficients begin
+    length: np.ndarray  # (n_slots,) int64: how many there are; the first is for one leaf
+    value: np.ndarray  # float64: values beyond the end are lost; `used` counts them too
+    row: np.ndarray  # (most leaves,) float64: the slot at work
+    used: np.ndarray  # (1,) int64: coefficients to store so far
+    log_inside: np.ndarray  # (n_slots,) float64
+    # (n_slots,) float64: mass that may be cut off the slot's distribution; where it is one or more, all of it
     spare: np.ndarray
-    """(n_slots,) float64: mass that may be cut off the slot's distribution; where it is one or more, all of it."""
 
 
 @leaf.register(SizeDistribution)
@@ -326,10 +310,8 @@ def _(semiring, slot, total):
 class DepthDistribution(NamedTuple):
     """Posterior probability that the tree below a slot is at most so deep; that of two subtrees is the product."""
 
-    value: np.ndarray
-    """(n_slots, depths) float64: entry d for at most d levels."""
-    log_inside: np.ndarray
-    """(n_slots,) float64."""
+    value: np.ndarray  # (n_slots, depths) float64: entry d for at most d levels
+    log_inside: np.ndarray  # (n_slots,) float64
 
 
 @leaf.register(DepthDistribution)
@@ -358,18 +340,12 @@ def _(semiring, slot, total):
 class Products(NamedTuple):
     """Posterior means of products over a tree: ``worth[j]`` for each leaf, 0 for a split that column j bans."""
 
-    value: np.ndarray
-    """(n_slots, m) float64."""
-    worth: np.ndarray
-    """(m,) float64."""
-    banned_by: np.ndarray
-    """(p,) int64: the column that bans a feature, -1 if none does."""
-    feature: np.ndarray
-    """(n_edges,) int32: that a split is about."""
-    log_inside: np.ndarray
-    """(n_slots,) float64."""
-    spare: np.ndarray
-    """(n_slots,) float64: as for `SizeDistribution`."""
+    value: np.ndarray  # (n_slots, m) float64
+    worth: np.ndarray  # (m,) float64
+    banned_by: np.ndarray  # (p,) int64: the column that bans a feature, -1 if none does
+    feature: np.ndarray  # (n_edges,) int32: that a split is about
+    log_inside: np.ndarray  # (n_slots,) float64
+    spare: np.ndarray  # (n_slots,) float64: as for `SizeDistribution`
 
 
 @leaf.register(Products)
@@ -407,16 +383,11 @@ class Moments(NamedTuple):
     over its splits, summed up by West's (1979) weighted updates, which do not cancel.
     """
 
-    mean: np.ndarray
-    """(n_slots, m) float64."""
-    variance: np.ndarray
-    """(n_slots, m) float64."""
-    of_leaf: np.ndarray
-    """(n_cells, m) float64."""
-    of_split: np.ndarray
-    """(n_edges, m) float64; (0, m) when splits count nothing."""
-    log_inside: np.ndarray
-    """(n_slots,) float64."""
+    mean: np.ndarray  # (n_slots, m) float64
+    variance: np.ndarray  # (n_slots, m) float64
+    of_leaf: np.ndarray  # (n_cells, m) float64
+    of_split: np.ndarray  # (n_edges, m) float64; (0, m) when splits count nothing
+    log_inside: np.ndarray  # (n_slots,) float64
 
 
 @leaf.register(Moments)
@@ -455,14 +426,10 @@ def _(semiring, slot, total):
 class Ranked(NamedTuple):
     """The best trees below some slots, in order, as `k_best.rank_trees` finds them."""
 
-    first: np.ndarray
-    """(n_slots,) int64: where a slot's list begins, -1 if it has none."""
-    split: np.ndarray
-    """int64: of each tree in a list, the split of its root, -1 for a leaf."""
-    left: np.ndarray
-    """int64: rank of its left subtree among those of the left child."""
-    right: np.ndarray
-    """int64: rank of its right subtree."""
+    first: np.ndarray  # (n_slots,) int64: where a slot's list begins, -1 if it has none
+    split: np.ndarray  # int64: of each tree in a list, the split of its root, -1 for a leaf
+    left: np.ndarray  # int64: rank of its left subtree among those of the left child
+    right: np.ndarray  # int64: rank of its right subtree
 
 
 @choose.register(Ranked)

@@ -16,11 +16,10 @@ from pactree_mcmc.table.reader import Table
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
-from ...answers import best_sums
-from ...recursion.terms import with_terms
-from ...semirings.algebras import Best
-from .penalties import RootFragments, Sample
-from .trees import DyadicProblem, dyadic_graph, grown_tree
+from ..answers import best_sums
+from ..recursion.semirings import Best
+from ..recursion.terms import with_terms
+from .dyadic_trees import DyadicProblem, RootFragments, Sample, dyadic_graph, grown_tree
 
 
 class OracleInequality(NamedTuple):

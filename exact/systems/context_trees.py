@@ -10,9 +10,9 @@ import numpy as np
 from pactree_mcmc.core.checks import check_count, check_number, in_words, read_array, read_numbers
 from pactree_mcmc.core.special import gammaln
 
-from ...answers import best_sums, log_sum
-from ...graph.cells import CellGraph
-from .trie import N_NODES, NONE, Trie, add_examples, enlarged, new_trie, predict_into
+from ..answers import best_sums, log_sum
+from ..graph.cells import CellGraph
+from .context_trie import N_NODES, NONE, Trie, add_examples, enlarged, new_trie, predict_into
 
 ROWS_AT_ONCE = 1 << 18
 """Number of contexts of a sequence that are written out together."""

@@ -25,14 +25,14 @@ from pactree_mcmc.core.checks import BELOW_ONE, check_choice, check_count, check
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
-from ...answers import best_by_size, best_sums, hull_by_size, most_leaves
-from ...graph.cells import CellGraph
-from ...recursion.draws import as_draws, grow
-from ...recursion.inside_outside import CELL, FEATURE, WANTED
-from ...recursion.terms import with_terms
-from ...semirings.algebras import Best, BestBySize
-from ..dyadic.trees import DyadicProblem, check_factor, dyadic_problem, grown_tree
-from ..pruning.size_penalties import root_vertices
+from ..answers import best_by_size, best_sums, hull_by_size, most_leaves
+from ..graph.cells import CellGraph
+from ..recursion.inside_outside import CELL, FEATURE, WANTED
+from ..recursion.semirings import Best, BestBySize
+from ..recursion.terms import with_terms
+from ..recursion.trees import as_draws, grow
+from .dyadic_trees import DyadicProblem, check_factor, dyadic_problem, grown_tree
+from .pruning import root_vertices
 from .tolerances import erm_tolerance, srm_tolerance
 
 FIRST_SIZES = 16
@@ -215,8 +215,7 @@ class _Best(NamedTuple):
     """The best tree, before it is grown."""
 
     semiring: BestBySize
-    wanted: int
-    """Number of the tree among the root's, in the semiring's terms."""
+    wanted: int  # Number of the tree among the root's, in the semiring's terms
     leaves: int
     alarms: int
     misses: int
@@ -305,17 +304,12 @@ class CellTerms(NamedTuple):
 class Point(NamedTuple):
     """A tree on the hull."""
 
-    multiplier: float
-    """Misses per false alarm, for which it is the best."""
-    constraint: float
-    """``R0^ - tolerance Phi_0``."""
-    objective: float
-    """``R1^ + strength Phi_1``."""
+    multiplier: float  # Misses per false alarm, for which it is the best
+    constraint: float  # ``R0^ - tolerance Phi_0``
+    objective: float  # ``R1^ + strength Phi_1``
     tree: Tree
-    cells: np.ndarray
-    """Cells of the leaves, in preorder."""
-    label: np.ndarray
-    """Labels of the leaves, bool."""
+    cells: np.ndarray  # Cells of the leaves, in preorder
+    label: np.ndarray  # Labels of the leaves, bool
 
 
 def class_penalty(rows: np.ndarray, depth: np.ndarray, n: int, p: int, delta: float, cyclic: bool) -> np.ndarray:

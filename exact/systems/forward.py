@@ -48,28 +48,22 @@ class ForwardTree(NamedTuple):
 class _Codes(NamedTuple):
     """Codes of the thresholds of each feature, as arrays for compiled code."""
 
+    # (p + 1,) int64: the list of feature k is ``listed[offset[k]:offset[k + 1]]``; all 0 without lists
     offset: np.ndarray
-    """(p + 1,) int64: the list of feature k is ``listed[offset[k]:offset[k + 1]]``; all 0 without lists."""
     listed: np.ndarray
     lower: np.ndarray
-    upper: np.ndarray
-    """(p,) float64: ends of the intervals of dyadic codes, infinite without such codes."""
-    nats: np.ndarray
-    """(p,) float64: cost of a threshold without the bits of its dyadic code."""
+    upper: np.ndarray  # (p,) float64: ends of the intervals of dyadic codes, infinite without such codes
+    nats: np.ndarray  # (p,) float64: cost of a threshold without the bits of its dyadic code
 
 
 class _Split(NamedTuple):
     """A possible split of a leaf."""
 
     feature: int
-    low: float
-    """The largest value that goes left."""
-    errors: int
-    """Errors of both children."""
-    nats: float
-    """Cost of the threshold."""
-    gain: float
-    """Information gain times rows, nats."""
+    low: float  # The largest value that goes left
+    errors: int  # Errors of both children
+    nats: float  # Cost of the threshold
+    gain: float  # Information gain times rows, nats
 
 
 class _Leaf(NamedTuple):
@@ -78,8 +72,7 @@ class _Leaf(NamedTuple):
     node: int
     rows: np.ndarray
     errors: int
-    splits: list[_Split]
-    """The splits that can be next: none has more errors and a higher cost than another."""
+    splits: list[_Split]  # The splits that can be next: none has more errors and a higher cost than another
 
 
 def forward_tree(

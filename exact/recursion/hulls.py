@@ -7,7 +7,7 @@ import numpy as np
 from pactree_mcmc.core.compile.jit import jit
 
 from ..graph.cells import children
-from .algebras import add_split, choose, leaf, store
+from .semirings import add_split, choose, leaf, store
 
 
 class Hull(NamedTuple):
@@ -18,18 +18,13 @@ class Hull(NamedTuple):
     order of slope. At the root of a fixed tree the vertices are the trees of weakest-link pruning.
     """
 
-    start: np.ndarray
-    """(n_slots,) int64: where a slot's corners begin."""
-    length: np.ndarray
-    """(n_slots,) int64: how many there are."""
-    leaves: np.ndarray
-    """float64, ascending within a slot; values beyond the end are lost; `used` counts them too."""
-    weight: np.ndarray
-    """float64 of each corner, ascending too."""
+    start: np.ndarray  # (n_slots,) int64: where a slot's corners begin
+    length: np.ndarray  # (n_slots,) int64: how many there are
+    leaves: np.ndarray  # float64, ascending within a slot; values beyond the end are lost; `used` counts them too
+    weight: np.ndarray  # float64 of each corner, ascending too
+    # (3, 2, most leaves) float64: corners (leaves, weight) of the slot at work, of one split, and of both
     row: np.ndarray
-    """(3, 2, most leaves) float64: corners (leaves, weight) of the slot at work, of one split, and of both."""
-    used: np.ndarray
-    """(1,) int64: corners to store so far."""
+    used: np.ndarray  # (1,) int64: corners to store so far
 
 
 @leaf.register(Hull)
@@ -144,12 +139,9 @@ class Fragments(NamedTuple):
     """
 
     hull: Hull
-    value: np.ndarray
-    """(n_slots,) float64: weight of the best tree and fragment below a slot."""
-    stop: np.ndarray
-    """(n_slots,) float64: that of the best tree if the fragment ends at the slot."""
-    corner: np.ndarray
-    """(n_slots,) int64: the corner of the hull that this tree is."""
+    value: np.ndarray  # (n_slots,) float64: weight of the best tree and fragment below a slot
+    stop: np.ndarray  # (n_slots,) float64: that of the best tree if the fragment ends at the slot
+    corner: np.ndarray  # (n_slots,) int64: the corner of the hull that this tree is
 
 
 @choose.register(Fragments)
