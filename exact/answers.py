@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from pactree_mcmc.core.checks import check_count, check_type, read_array, read_n
 from .graph.cells import CellGraph
 from .graph.progress import Bar
 from .limits.intractable import Intractable, refuse_bytes
-from .recursion.hulls import Hull
+from .recursion.hulls import Fragments, Hull
 from .recursion.inside_outside import Occurrences, inside, outside
 from .recursion.semirings import (
     Best,
@@ -24,7 +25,7 @@ from .recursion.semirings import (
     Residue,
     SizeDistribution,
 )
-from .recursion.terms import LOSS, by_slot, counting_terms, likely_part, with_terms
+from .recursion.terms import LOSS, counting_terms, likely_part, with_terms
 
 COLUMN_BYTES = 1 << 28
 """Memory for the columns of functions computed at a time."""
@@ -240,6 +241,27 @@ def hull_by_size(graph: CellGraph) -> Hull:
         room = 2 * int(hull.used[0])
 
 
+def best_fragments(graph: CellGraph, hull: Hull, penalty: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Fragments:
+    """Return the best tree and root fragment below each slot.
+
+    ``penalty(slot, leaves)`` is the cost of a fragment that ends at a slot, with a tree of so many leaves below. It is
+    concave in the number of leaves. So the best tree there is a vertex of the hull of (leaves, weight). Above, weights
+    and costs add over the leaves of the fragment.
+    """
+    ends = np.flatnonzero(hull.length)
+    n_vertices = hull.length[ends]
+    slot, first = np.repeat(ends, n_vertices), np.cumsum(n_vertices) - n_vertices
+    vertex = np.arange(len(slot)) - np.repeat(first, n_vertices)
+    at = hull.start[slot] + vertex
+    value = hull.weight[at] - penalty(slot, hull.leaves[at])
+    stop, corner = np.full(graph.n_slots, -np.inf), np.zeros(graph.n_slots, dtype=np.int64)
+    stop[ends] = np.maximum.reduceat(value, first)
+    # written from the last vertex to the first, so that the one with the fewest leaves remains
+    best = np.flatnonzero(value == stop[slot])[::-1]
+    corner[slot[best]] = vertex[best]
+    return Fragments(hull, best_sums(with_terms(graph, log_stop=stop)), stop, corner)
+
+
 def best_by_size(
     graph: CellGraph,
     max_leaves: int,
@@ -286,9 +308,7 @@ def best_by_size(
         check_count("max_count", max_count, 0)
     possible = np.where(graph.log_stop > -np.inf, 1.0, -np.inf)
     most = most_leaves(graph)
-    depth = by_slot(graph, graph.depth - graph.first_slot[:-1]) + np.arange(graph.n_slots) if graph.layered else None
-    depth = graph.depth if depth is None else depth
-    wide = np.clip(np.minimum(most, max_leaves - depth), 0, None).astype(np.int64)
+    wide = np.clip(np.minimum(most, max_leaves - graph.slot_depth()), 0, None).astype(np.int64)
     if counts is None or gain is None:
         counts, gain = np.zeros((graph.n_slots, 1), dtype=np.int64), np.zeros((graph.n_slots, 1))
         tall = np.ones(graph.n_slots, dtype=np.int64)

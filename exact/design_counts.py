@@ -153,6 +153,9 @@ class DesignCounts:
             self._merge()
         return vars(self)
 
+    def __repr__(self) -> str:
+        return f"DesignCounts({self.split_prior!r}, {self.n_rows} rows)"
+
     def _design(self) -> list:
         """Return what identifies the design."""
         q = self.split_prior

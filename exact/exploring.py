@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.checks import Seed, check_count, check_number, read_array, read_generator
+from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.posterior.trees.answers import AnswersAboutTrees
 from pactree_mcmc.posterior.trees.credible_set import CredibleSet, check_mass, credible_set_of
 from pactree_mcmc.posterior.trees.paths import Condition, conditions_in_words
@@ -39,6 +40,9 @@ class TreesWithin(NamedTuple):
     """(k,): log prior plus log score of each, nats."""
     complete: bool
     """True if all are listed, False if there are more than ``most``, or the search was cut off."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
     def ambiguity(self, X: Any) -> float:
         """Return the fraction of rows for which some tree predicts another class than the best tree.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.checks import Seed, check_count, read_numbers
+from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.sampled import SampledPosterior
@@ -37,6 +38,9 @@ class BestTrees(NamedTuple):
     trees: list[Tree]
     log_joint: np.ndarray
     """(k,): log prior plus log score of each, nats."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.model.leaf.distributions import Mixture
 from pactree_mcmc.model.split_prior.geometry import parts_rows, told
 from pactree_mcmc.posterior.base import Posterior
@@ -34,6 +35,9 @@ class CellProbabilities(NamedTuple):
     """(n_cells,): as a leaf."""
     split: np.ndarray
     """(n_cells,): split."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 class Placed(NamedTuple):

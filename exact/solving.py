@@ -17,7 +17,7 @@ from pactree_mcmc.posterior.trees.divergence import as_divergence
 from .answers import log_sum, log_sums, occurrences
 from .graph.build import ADD, expand_some
 from .graph.building import Building, build_graph, keep_graph
-from .graph.cells import CellGraph, slot_depths, with_slots
+from .graph.cells import CellGraph, is_flat, with_slots
 from .graph.visited import build_visited
 from .limits.ceilings import Ceiling, ceiling_of, sum_points
 from .limits.intractable import Limit, check_cells
@@ -178,7 +178,8 @@ class Frontier:
         if isinstance(ceiling, Ceiling):
             slots = np.flatnonzero(self.is_open)
             cell = np.repeat(np.arange(graph.n_cells), np.diff(graph.first_slot))[slots]
-            self.log_most[slots] = ceiling.log_most(sums[cell], slot_depths(model, graph)[slots])
+            depth = np.zeros(graph.n_slots, dtype=np.int64) if is_flat(model) else graph.slot_depth()
+            self.log_most[slots] = ceiling.log_most(sums[cell], depth[slots])
 
     def upper_graph(self) -> CellGraph:
         """Return the graph in which a cell that is not expanded has at least the sum over all trees below it."""

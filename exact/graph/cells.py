@@ -90,6 +90,10 @@ class CellGraph(NamedTuple):
         """Return the slots of cells at one depth."""
         return self.first_slot[cells] + depth - self.depth[cells] if self.layered else cells
 
+    def slot_depth(self) -> np.ndarray:
+        """Return the depth (n_slots,) of each slot; the smallest depth of its cell unless the graph is layered."""
+        return _depths(self.first_slot, self.depth)
+
     @property
     def n_cells(self) -> int:
         """Number of cells."""
@@ -187,11 +191,6 @@ def has_one_depth(model: TreeModel) -> bool:
 def is_layered(model: TreeModel) -> bool:
     """Return True if a cell needs a slot for each depth at which it occurs."""
     return not has_one_depth(model) and not is_flat(model)
-
-
-def slot_depths(model: TreeModel, graph: CellGraph) -> np.ndarray:
-    """Return the depth (n_slots,) of each slot for the tree prior, 0 if the prior is the same at all depths."""
-    return np.zeros(graph.n_slots, dtype=np.int64) if is_flat(model) else _depths(graph.first_slot, graph.depth)
 
 
 def _depths(first_slot: np.ndarray, depth: np.ndarray) -> np.ndarray:

@@ -393,10 +393,5 @@ def _side(model: TreeModel, c: int, n_codes: int) -> Side:
 
 
 def _product(a: list[int], b: list[int], depth: int) -> list[int]:
-    """Return the coefficients of the product of two polynomials, up to ``depth``."""
-    out = [0] * min(len(a) + len(b) - 1, depth + 1)
-    for i, x in enumerate(a):
-        for j, y in enumerate(b):
-            if i + j < len(out):
-                out[i + j] += x * y
-    return out
+    """Return the coefficients of the product of two polynomials, integers of any size, up to ``depth``."""
+    return np.convolve(np.array(a, dtype=object), np.array(b, dtype=object))[: depth + 1].tolist()

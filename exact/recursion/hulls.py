@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.core.names import short_repr
 
 from ..graph.cells import children
 from .semirings import add_split, choose, leaf, store
@@ -17,6 +18,9 @@ class Hull(NamedTuple):
     from the fewest leaves to the largest weight. The sum over two independent subtrees merges the edges of two hulls in
     order of slope. At the root of a fixed tree the vertices are the trees of weakest-link pruning.
     """
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
     start: np.ndarray  # (n_slots,) int64: where a slot's corners begin
     length: np.ndarray  # (n_slots,) int64: how many there are

@@ -6,6 +6,7 @@ import numpy as np
 
 from pactree_mcmc.core.bits import all_bits, spread_bits
 from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.tree.arrays import LEAF
 
 from ..graph.boxes import cut_of, is_relative, pack_cut
@@ -52,11 +53,10 @@ def inside_cells(graph: Any, semiring: Any, first: int, last: int) -> None:
 
 
 class Occurrences(NamedTuple):
-    """Expected numbers of occurrences in a tree of the posterior: outside times inside over the inside value of the
-    root.
+    """Expected numbers of occurrences in a tree of the posterior; for a cell with rows, probabilities."""
 
-    A cell with rows occurs at most once, so for it these are probabilities.
-    """
+    def __repr__(self) -> str:
+        return short_repr(self)
 
     slot: np.ndarray  # (n_slots,) float64; times ``exp(log_stop - inside)``: as a leaf
     split: np.ndarray  # (n_edges,) float64: that the cell is split by this split, whatever its depth

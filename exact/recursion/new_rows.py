@@ -201,7 +201,7 @@ class Paths:
             rows, self.routes = graph.rows[cell], _routes(model, graph, cell, right)
         else:
             tree = model.split_prior.tree
-            # a node below the depth limit is no cell, and has the prediction of the node above
+            # a node below the depth limit has the prediction of the node above
             cell, rows, right = np.zeros(tree.n_nodes, dtype=np.int64), np.full(tree.n_nodes, -1), tree.right
             cell[graph.design], rows[graph.design] = np.arange(graph.n_cells), graph.rows
             weight = np.maximum(rows, 0)

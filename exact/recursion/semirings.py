@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.compile.jit import by_class, jit
+from pactree_mcmc.core.names import short_repr
 
 from ..graph.cells import children
 
@@ -187,6 +188,9 @@ class BestBySize(NamedTuple):
     A count is an integer that is summed over the leaves, such as the number of false alarms; a leaf may have several
     options, such as its labels, each with its count and its weight. Without counts all are 0.
     """
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
     start: np.ndarray  # (n_slots + 1,) int64: where a slot's coefficients begin
     # (n_slots,) int64: numbers of leaves kept, 1 to wide; 0 for a slot that no tree considered reaches

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.checks import check_count, check_number, in_words, read_array, read_numbers
+from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.core.special import gammaln
 
 from ..answers import best_sums, log_sum
@@ -30,6 +31,9 @@ class TreeSource(NamedTuple):
     """(n_contexts, n_symbols): predictive probabilities after each context."""
     log_probability: float
     """Log posterior probability of the source, nats."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 class ContextTreeWeighting:

@@ -19,11 +19,11 @@ from pactree_mcmc.table.reader import Table
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
-from ..answers import best_sums, hull_by_size
+from ..answers import best_fragments, best_sums, hull_by_size
 from ..graph.building import build_graph
 from ..graph.cells import CellGraph
 from ..limits.intractable import Intractable
-from ..recursion.hulls import INSIDE, Fragments
+from ..recursion.hulls import INSIDE
 from ..recursion.inside_outside import CELL, FEATURE, PARENT
 from ..recursion.semirings import Best
 from ..recursion.terms import with_terms
@@ -420,27 +420,15 @@ def _minimise_over_sizes(problem: DyadicProblem, errors: np.ndarray, rule: Any, 
 def _minimise_over_fragments(
     problem: DyadicProblem, errors: np.ndarray, rule: RootFragments, strength: float
 ) -> PenalisedTree:
-    """Minimise risk plus penalty over all trees and their root fragments.
-
-    Below a cell of the fragment the penalty is concave in the number of leaves. Therefore one of the vertices of the
-    hull of (leaves, errors) is best there. Above, errors and penalties add over the cells of the fragment.
-    """
     graph, sample = problem.graph, problem.sample
-    hull = hull_by_size(with_terms(graph, log_stop=-errors))
-    first = np.cumsum(hull.length) - hull.length
-    cell = np.repeat(np.arange(graph.n_cells), hull.length)
-    vertex = np.arange(len(cell)) - first[cell]
-    at = hull.start[cell] + vertex
-    penalty = strength * rule.of_fragments(graph.rows[cell], graph.depth[cell], hull.leaves[at], sample)
-    value = hull.weight[at] - sample.n * penalty
-    stop = np.maximum.reduceat(value, first)
-    is_best = np.flatnonzero(value == stop[cell])
-    is_first = np.diff(cell[is_best], prepend=-1) > 0
-    best_vertex = vertex[is_best[is_first]]
-    best = best_sums(with_terms(graph, log_stop=stop))
-    tree, cells = grown_tree(problem, graph, Fragments(hull, best, stop, best_vertex), INSIDE)
+
+    def penalty(cell: np.ndarray, leaves: np.ndarray) -> np.ndarray:
+        return sample.n * strength * rule.of_fragments(graph.rows[cell], graph.depth[cell], leaves, sample)
+
+    best = best_fragments(graph, hull_by_size(with_terms(graph, log_stop=-errors)), penalty)
+    tree, cells = grown_tree(problem, graph, best, INSIDE)
     risk = float(errors[cells].sum()) / sample.n
-    return _report(problem, tree, errors[cells].sum(), max(-float(best[0]) / sample.n - risk, 0.0))
+    return _report(problem, tree, errors[cells].sum(), max(-float(best.value[0]) / sample.n - risk, 0.0))
 
 
 def _report(problem: DyadicProblem, tree: Tree, n_errors: float, penalty: float) -> PenalisedTree:

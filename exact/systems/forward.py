@@ -23,6 +23,7 @@ from pactree_mcmc.certificates.coded_trees import (
 from pactree_mcmc.certificates.compression_bounds import PARENTS, STRING, by_tail, dyadic_code, message_nats, zeta_nats
 from pactree_mcmc.core.checks import check_choice, check_count, read_labels, read_matrix
 from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.table.columns import learn_columns
 from pactree_mcmc.table.labels import category_codes, refuse_missing, sorted_unique
 from pactree_mcmc.table.reader import Table, is_frame
@@ -43,6 +44,9 @@ class ForwardTree(NamedTuple):
     """(s,) float64: bounds of the trees of 1, ..., s leaves, if each threshold needs a row of its own."""
     rounds: int
     """Number of further halvings of the ranges with which the tree was grown; 0 without ranges."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 class _Codes(NamedTuple):

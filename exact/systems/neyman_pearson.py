@@ -22,6 +22,7 @@ import numpy as np
 from pactree_mcmc.certificates import Bound, dyadic_bits
 from pactree_mcmc.certificates.bound import check_delta
 from pactree_mcmc.core.checks import BELOW_ONE, check_choice, check_count, check_number
+from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
@@ -69,6 +70,9 @@ class NeymanPearsonTree(NamedTuple):
     gap: float = 0.0
     """Another tree may have an objective smaller by this much; 0 but for "adaptive"."""
 
+    def __repr__(self) -> str:
+        return short_repr(self)
+
 
 class Guarantee(NamedTuple):
     """The bounds of Scott's Theorem 14, which hold simultaneously with probability at least ``1 - delta0 - delta1``."""
@@ -81,6 +85,9 @@ class Guarantee(NamedTuple):
     """(max_leaves,): entry k - 1 bounds the excess of its true miss rate over that of the best tree of k leaves whose
     true false-alarm rate is at most ``alpha``; with the constants of the theorem (``tolerance = strength = 1``). Empty
     for "adaptive", of which no such theorem is known."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 def neyman_pearson_tree(

@@ -10,16 +10,15 @@ import numpy as np
 from pactree_mcmc.certificates.bound import Bound, check_delta
 from pactree_mcmc.certificates.occam_bounds import fragment_level
 from pactree_mcmc.core.checks import MOST, check_count, check_number, check_type
-from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import ChipmanPrior, DirichletMultinomial, DyadicCuts, FixedTree, GridCuts, TreeModel
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
-from ..answers import best_sums, hull_by_size
+from ..answers import best_fragments, hull_by_size
 from ..graph.building import build_graph
 from ..graph.cells import CellGraph
 from ..limits.intractable import Intractable
-from ..recursion.hulls import INSIDE, Fragments, Hull
+from ..recursion.hulls import INSIDE
 from ..recursion.inside_outside import CELL, FEATURE, WANTED
 from ..recursion.terms import by_slot, with_terms
 from ..recursion.trees import as_draws, grow
@@ -197,10 +196,16 @@ def _minimise(
     errors = graph.stats.sum(axis=1) - graph.stats.max(axis=1)
     holds = graph.rows > 0
     hull = hull_by_size(with_terms(graph, log_stop=by_slot(graph, np.where(holds, -errors, -np.inf))))
-    rows, depth = by_slot(graph, graph.rows).astype(np.float64), _slot_depth(graph)
-    stop, vertex = _ends(hull, rows, depth, code, strength)
-    value = best_sums(with_terms(graph, log_stop=stop))
-    grown = grow(model, graph, Fragments(hull, value, stop, vertex), [INSIDE])
+    rows, depth = by_slot(graph, graph.rows).astype(np.float64), graph.slot_depth().astype(np.float64)
+
+    def penalty(slot: np.ndarray, leaves: np.ndarray) -> np.ndarray:
+        n, path_bits = rows[slot], 1.0 + depth[slot] * code.step
+        path = 2.0 * (np.sqrt(n * path_bits) + path_bits) + 2.0 * (np.sqrt(n * code.level) + code.level)
+        bits = code.leaf + (leaves - 1.0) * code.split
+        return strength * (np.sqrt(n * bits * math.log(2.0) / 2.0) + path)
+
+    best = best_fragments(graph, hull, penalty)
+    grown = grow(model, graph, best, [INSIDE])
     tree, nodes = as_draws(model, graph, grown).distinct_tree(0), grown.nodes
     inner = nodes[:, FEATURE] != LEAF
     inside = nodes[:, WANTED] == INSIDE
@@ -208,30 +213,6 @@ def _minimise(
     continues = np.zeros(len(nodes), dtype=bool)
     continues[inner] = inside[np.flatnonzero(inner) + 1]
     risk = float(errors[nodes[~inner, CELL]].sum()) / model.n_rows
-    penalty = max(-float(value[0]) / model.n_rows - risk, 0.0)
+    cost = max(-float(best.value[0]) / model.n_rows - risk, 0.0)
     fragment = np.flatnonzero(inside & ~continues)
-    return RootFragmentTree(tree, fragment, risk, penalty, split_bits, strength, delta, graph.n_cells)
-
-
-def _slot_depth(graph: CellGraph) -> np.ndarray:
-    """Return the depth of each slot, (n_slots,) float64."""
-    first = by_slot(graph, graph.depth - graph.first_slot[:-1])
-    return (first + np.arange(graph.n_slots)).astype(np.float64)
-
-
-@jit
-def _ends(
-    hull: Hull, rows: np.ndarray, depth: np.ndarray, code: _Code, strength: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weight (n_slots,) of the best tree below each slot if the fragment ends there, and its vertex."""
-    stop, vertex = np.full(len(rows), -np.inf), np.zeros(len(rows), dtype=np.int64)
-    for slot in range(len(rows)):
-        n, path_bits = rows[slot], 1.0 + depth[slot] * code.step
-        path = 2.0 * (math.sqrt(n * path_bits) + path_bits) + 2.0 * (math.sqrt(n * code.level) + code.level)
-        for j in range(hull.length[slot]):
-            at = hull.start[slot] + j
-            bits = code.leaf + (hull.leaves[at] - 1.0) * code.split
-            weight = hull.weight[at] - strength * (math.sqrt(n * bits * math.log(2.0) / 2.0) + path)
-            if weight > stop[slot]:
-                stop[slot], vertex[slot] = weight, j
-    return stop, vertex
+    return RootFragmentTree(tree, fragment, risk, cost, split_bits, strength, delta, graph.n_cells)

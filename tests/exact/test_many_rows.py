@@ -83,6 +83,7 @@ def by_hand(truth, numbers):
     return out
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", PRIORS)
 def test_many_rows_are_each_predicted_as_by_hand(name):
     truth, rows = solved(name), new_rows(name)
@@ -92,6 +93,7 @@ def test_many_rows_are_each_predicted_as_by_hand(name):
     assert expected.sum(axis=1) == pytest.approx(1.0)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", PRIORS)
 def test_sending_all_rows_down_gives_the_same(name):
     truth = solved(name)
@@ -128,13 +130,14 @@ def test_rows_that_are_no_training_rows_follow_the_splits(monkeypatch):
     assert np.abs(truth.predict_proba(rows) - expected).max() > 1e-3
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("block", [1 << 19, 50])
 @pytest.mark.parametrize("name", ["local", "grid", "missing, grid"])
 def test_distributions_of_many_rows_are_those_of_each(name, block, monkeypatch):
     truth, rows = solved(name, X[:, 0] + X[:, 2]), new_rows(name)
-    one_by_one = [exact.solve(truth.model).predict_quantiles(rows[i : i + 1], [0.1, 0.5])[0] for i in range(0, 90, 6)]
+    one_by_one = [exact.solve(truth.model).predict_quantiles(rows[i : i + 1], [0.1, 0.5])[0] for i in range(0, 90, 18)]
     monkeypatch.setattr(predicting, "BLOCK", block)
-    assert truth.predict_quantiles(rows, [0.1, 0.5])[::6] == pytest.approx(np.array(one_by_one), rel=1e-8, abs=1e-8)
+    assert truth.predict_quantiles(rows, [0.1, 0.5])[::18] == pytest.approx(np.array(one_by_one), rel=1e-8, abs=1e-8)
     single = np.array([truth.predict_std_new_y(rows[i : i + 1])[0] for i in range(0, 90, 6)])
     assert truth.predict_std_new_y(rows)[::6] == pytest.approx(single, rel=1e-8)
 

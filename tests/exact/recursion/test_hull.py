@@ -9,7 +9,7 @@ from exact.graph.cells import pack_graph
 from exact.recursion.hulls import Hull
 from exact.recursion.inside_outside import inside, inside_cells
 from exact.recursion.trees import grow
-from tests.exact.semirings.test_semirings import random_terms
+from tests.exact.recursion.test_semirings import random_terms
 from tests.problems.drawn import GRAPHS, solved
 from tests.reference.derivations import derivations
 
