@@ -71,9 +71,8 @@ def occurrences(graph: CellGraph, log_inside: np.ndarray | None = None) -> Occur
 def count_trees(graph: CellGraph) -> int:
     """Return the exact number of trees of positive weight.
 
-    The trees are counted modulo as many primes just below 2^31 as the logarithm of their number, in floating point,
-    requires; the residues are combined by the Chinese remainder theorem. Time: a pass over the graph for every 9
-    digits.
+    The trees are counted modulo several primes just below 2^31, and the residues combined by the Chinese remainder
+    theorem: a pass over the graph for every 9 digits.
     """
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     counting = counting_terms(graph)
@@ -283,11 +282,6 @@ def best_by_size(
         options, such as its labels.
     max_count : int, optional
         Largest count kept. Default: the largest possible.
-
-    Returns
-    -------
-    BestBySize
-        The coefficients of the root come first; ``grow_trees`` returns the tree of any of them.
 
     Raises
     ------

@@ -52,11 +52,6 @@ class TreesWithin(NamedTuple):
         X : table of shape (n, p)
             New rows, or those of training.
 
-        Raises
-        ------
-        ValueError
-            If the trees do not predict classes.
-
         Notes
         -----
         Marx, Calmon and Ustun, *Predictive multiplicity in classification*, ICML (2020). O(trees * rows * depth).
@@ -76,9 +71,8 @@ class TreesWithin(NamedTuple):
     def importance(self, X: Any, y: Any, *, rng: Seed = 0) -> np.ndarray:
         """Return the smallest and the largest importance of each feature in the trees, (p, 2).
 
-        The importance of a feature in a tree is the increase of the error rate if its column is permuted, 0 if the tree
-        does not split on it. A feature with a smallest importance above 0 is needed by all trees, one with a largest
-        importance of 0 by none.
+        The importance of a feature in a tree is the increase of the error rate if its column is permuted. A feature
+        with a smallest importance above 0 is needed by all trees, one with a largest importance of 0 by none.
 
         Parameters
         ----------
@@ -162,32 +156,14 @@ class ExploresGraph(AnswersAboutTrees):
     def support(self, min_probability: float = 0.05, *, draws: int = 1000, rng: Seed = 0) -> Support:
         """Return the cells and splits of the trees, with their exact probabilities.
 
-        As `Posterior.support`, so that it can be compared with draws:
-        ``draws.support().table(beside=truth.support(0.0))``. There is no Monte-Carlo error, and no chain.
-
-        Parameters
-        ----------
-        min_probability : float, default 0.05
-            Smallest probability that is listed, in [0, 1].
-        draws, rng
-            Not used, as nothing is drawn.
-
-        Returns
-        -------
-        Support
-
-        Raises
-        ------
-        ValueError
-            If ``min_probability`` is out of range.
+        As `Posterior.support`, without Monte-Carlo errors; ``draws`` and ``rng`` are not used. To compare:
+        ``draws.support().table(beside=truth.support(0.0))``.
 
         Notes
         -----
-        Nodes of a tree with the same rows lie on one path, so the probability of a set of rows is that of its topmost
-        node: a sum over the splits that lead to it from another set (formulas, sections 6 and 12.5). So it is also
-        exact under split priors on boxes, for which several cells can have the same rows. The words are built from the
-        most probable split that leads to each cell on the path. Time: that of the evidence, and once the rows of all
-        cells.
+        Nodes of a tree with the same rows are on one path, so the probability of a set of rows is that of its topmost
+        node: a sum over the splits that lead to it from another set (formulas, sections 6 and 12.5). The words are
+        those of the most probable path to each cell. Time: that of the evidence, and once the rows of all cells.
 
         Examples
         --------
@@ -226,13 +202,7 @@ class ExploresGraph(AnswersAboutTrees):
         )
 
     def credible_set(self, mass: float = 0.95, *, draws: int = 1000, rng: Seed = 0) -> CredibleSet:
-        """As `Posterior.credible_set`, from the ``draws`` most probable trees if they have the mass, else from draws.
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range.
-        """
+        """Return `Posterior.credible_set`, from the most probable trees if ``draws`` of them have the mass."""
         check_count("draws", draws)
         mass = check_mass(mass)
         values, ranked = rank_trees(self.graph, self._best_inside, draws)
@@ -249,19 +219,9 @@ class ExploresGraph(AnswersAboutTrees):
         Parameters
         ----------
         epsilon : float
-            Nats, >= 0.
+            Largest difference from the best log posterior, >= 0, nats.
         most : int, default 10,000
-            Largest number of trees listed; if there are more, the most probable ones.
-
-        Returns
-        -------
-        TreesWithin
-            ``complete`` says whether all are listed.
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range.
+            Largest number of trees listed, the most probable ones.
 
         Notes
         -----
@@ -284,20 +244,10 @@ class ExploresGraph(AnswersAboutTrees):
         return TreesWithin(trees, log_joint, len(values) <= most)
 
     def path_probabilities(self, post: SampledPosterior, cell: np.ndarray, parent: np.ndarray) -> np.ndarray:
-        """Exact probabilities (m,) of decision paths that draws have: of cells one after the other from the root.
+        """Return the exact probabilities (m,) of decision paths of draws, sequences of cells from the root on.
 
-        Parameters
-        ----------
-        post : SampledPosterior
-            Draws of the same model.
-        cell : ndarray of shape (m,), int64
-            The last cell of each path, a number of ``post.cells``.
-        parent : ndarray of shape (m,), int64
-            The path that each one prolongs, a number below its own; -1 of the first, which is the root alone.
-
-        Notes
-        -----
-        Cost: the splits of the cells on the paths.
+        ``cell`` (m,) is the last cell of each path, a number of ``post.cells``, and ``parent`` (m,) the path that each
+        one prolongs, a number below its own; -1 of the first, which is the root alone.
         """
         place = {tuple(key): i for i, key in enumerate(self._row_sets.key.tolist())}
         last = np.array([place.get(tuple(key), -1) for key in post.cells.key[cell].tolist()], dtype=np.int64)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from pactree_mcmc.core.checks import check_count, check_flag, check_type
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.posterior.evidence import prior_mass
 from pactree_mcmc.posterior.sampled import SampledPosterior
-from pactree_mcmc.posterior.trees.divergence import as_divergence
 
 from .answers import log_sum, log_sums, occurrences
 from .graph.build import ADD, expand_some
@@ -31,9 +29,9 @@ class VisitedPosterior(ExactPosterior):
     """The posterior over the trees in a part of the graph of cells, returned by `visited`, and by `solve` with a
     budget.
 
-    All methods of `ExactPosterior` are exact for the trees in ``graph``: those that consist of its cells and
-    splits. ``log_evidence`` is the log of their part of the evidence, and hence a lower bound of the log evidence;
-    any probability differs from that under the whole posterior by at most ``1 - coverage``.
+    All methods of `ExactPosterior` are exact for the trees that consist of cells and splits of ``graph``. So
+    ``log_evidence`` is a lower bound, and any probability differs from that under the whole posterior by at most
+    ``1 - coverage``.
 
     Attributes
     ----------
@@ -68,19 +66,11 @@ class VisitedPosterior(ExactPosterior):
         whole = self.log_evidence_bound if self.log_evidence_of_all is None else self.log_evidence_of_all
         return None if whole == math.inf else math.exp(min(0.0, self.log_evidence - whole))
 
-    def kl_to_prior(self) -> float:
-        """Return the divergence from the prior over all trees, nats.
-
-        Raises
-        ------
-        ValueError
-            If the mass of the prior is unknown, as under LeafPenalty: it requires the sum over all trees.
-        """
+    def _log_prior_mass(self) -> float:
         log_mass = prior_mass(self.model).log_mass
         if log_mass is None:
             raise ValueError(f"the mass of {self.model.tree_prior!r} requires the sum over all trees; use exact.solve.")
-        gain, log_ratio = float(self.cell_probabilities().leaf @ self.graph.score), self.log_evidence - log_mass
-        return as_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
+        return log_mass - self.model.prior_tables.log_constant
 
     def __repr__(self) -> str:
         fraction = "" if self.coverage is None else f", {self.coverage:.3f} of the posterior"
@@ -94,8 +84,7 @@ def visited(post: SampledPosterior, grow: int = 0, *, max_cells: int = 20_000_00
     """Return the posterior over all trees that consist of cells and splits of drawn trees.
 
     A thousand draws may be a thousand different trees, but most of their cells recur. Far more trees consist of the
-    same cells and splits, and the recursions of the exact engine sum over all of them. This gives a lower bound of the
-    evidence, among others.
+    same cells and splits, and the exact engine sums over all of them.
 
     Parameters
     ----------
@@ -110,9 +99,7 @@ def visited(post: SampledPosterior, grow: int = 0, *, max_cells: int = 20_000_00
     Returns
     -------
     VisitedPosterior
-        Posterior with all methods of `ExactPosterior`, for these trees: the most probable trees, odds between trees,
-        root and inclusion probabilities, predictions, draws and so on. ``log_evidence`` never exceeds that of all
-        trees.
+        Posterior with all methods of `ExactPosterior`, for these trees. ``log_evidence`` never exceeds that of all.
 
     Raises
     ------
@@ -125,9 +112,8 @@ def visited(post: SampledPosterior, grow: int = 0, *, max_cells: int = 20_000_00
 
     Notes
     -----
-    Formula sheet, section 12.4. The splits of every visited cell are counted once, for R(split | cell): time O(cells
-    times p times their rows), and for ``grow=2`` memory for all their splits. For a fixed design the sum is over all
-    trees, as in `solve`.
+    Formulas, section 12.4. The splits of every visited cell are counted once, for R(split | cell): time O(cells p
+    rows), and for ``grow=2`` memory for all their splits. For a fixed design the sum is over all trees.
 
     Examples
     --------
@@ -219,12 +205,12 @@ def grow_best_first(model: TreeModel, budget: int, limit: Limit) -> VisitedPoste
     sums, which = np.zeros((0, values.shape[1])), np.zeros(1, dtype=np.int64)
     while True:
         building.start_round()
-        building.run(partial(_expand, which, budget))
+        building.run(lambda lowered, work, which=which: expand_some(lowered, work, which, budget, ADD))
         n_rounds, n_known = n_rounds + 1, len(sums)
         sums = np.concatenate([sums, np.zeros((building.n_cells - n_known, values.shape[1]))])
         is_expanded = np.concatenate([is_expanded, np.zeros(building.n_cells - n_known, dtype=bool)])
         is_expanded[which[: building.n_done]] = True
-        building.apply(partial(_sum, n_known, values, sums))
+        building.apply(sum_points, n_known, values, sums)
         parts, number = building.parts()
         graph = with_slots(model, parts)
         frontier = Frontier(model, graph, ~is_expanded[number], ceiling, sums[number])
@@ -240,14 +226,6 @@ def grow_best_first(model: TreeModel, budget: int, limit: Limit) -> VisitedPoste
             which = number[np.flatnonzero(~is_expanded[number] & (np.diff(graph.first_edge) == 0))[:most]]
 
 
-def _expand(which: np.ndarray, budget: int, lowered: Any, work: Any) -> int:
-    return expand_some(lowered, work, which, budget, ADD)
-
-
-def _sum(first: int, values: np.ndarray, sums: np.ndarray, lowered: Any, work: Any) -> None:
-    sum_points(lowered, work, first, values, sums)
-
-
 def solve(
     model: TreeModel, *, max_cells: int = 20_000_000, budget: int | None = None, progress: bool = True
 ) -> ExactPosterior:
@@ -259,20 +237,18 @@ def solve(
         With any tree prior and split prior, and a leaf model whose tree score is a sum over leaves.
     max_cells : int, default 20,000,000
         Largest number of cells; a cell takes some hundred bytes, each of its splits 28.
-
     budget : int, optional
-        Cells after which to stop, >= 1: cells are looked at best first, and what is not reached by then becomes a bound
-        in place of a refusal.
+        Number of cells after which to stop, >= 1. The most promising cells come first. The rest becomes a bound.
     progress : bool, default True
-        If True, show a bar on the standard error once the cells, or the sums over them, take more than a second. Under
-        local cuts it shows the estimated cells, memory and processor time.
+        If True, show a bar on the standard error once a stage takes more than a second. Under local cuts it shows the
+        estimated cells, memory and processor time.
 
     Returns
     -------
     ExactPosterior
-        With ``budget`` a `VisitedPosterior`, whose ``log_evidence`` is a lower bound, equal to the sum where all cells
-        fit, and ``log_evidence_bound`` an upper one, infinite where none is known: ``no_bound`` says why. It is far
-        off until nearly all cells are seen.
+        With ``budget`` a `VisitedPosterior`. Its ``log_evidence`` is a lower bound, equal to the sum if all cells fit.
+        Its ``log_evidence_bound`` is an upper one, far off until nearly all cells are seen, and infinite if none is
+        known (``no_bound`` says why).
 
     Raises
     ------
@@ -288,22 +264,17 @@ def solve(
     -----
     Cells are row sets (LocalCuts), boxes (GridCuts, DyadicCuts) or nodes (FixedTree). Time and memory are
     proportional to the number of (cell, split) pairs, times the number of depths at which a cell can occur if the tree
-    prior depends on depth (formulas, section 6; Goodman 1999 for the semirings).
+    prior depends on depth (formulas, section 6; Goodman 1999 for the semirings). `LeafCountPrior` and
+    `CatalanExponential` need cells with a number of leaves below.
 
-    The upper bound takes for each cell that was not looked at the best partition of its rows into so many parts, times
-    the prior mass of the trees with so many leaves, summed over their number. It exists for the leaves of labels,
-    counts and times, and for `NormalInverseGamma` and `NormalKnownVariance` (by the n rows whose y are nearest to each
-    other), under a prior whose mass is known.
+    Under local cuts the size of a large graph is estimated from 400 random boxes. A problem is refused if it is too
+    large even three standard errors below the estimate. The estimated time may be off by a factor of two or three.
 
-    Under `LeafCountPrior` and `CatalanExponential` the sums are over cells with a number of leaves below (see there),
-    and a call after Ctrl-C begins anew.
+    The upper bound of a budget is described in `exact.limits.ceilings`. It exists for the leaves of labels, counts and
+    times, `NormalInverseGamma` and `NormalKnownVariance`, under a prior whose mass is known.
 
-    Under local cuts the size of the graph is estimated from 400 random boxes, if it may have more than some thousands
-    of cells. A problem is refused if even three standard errors below the estimate it is too large. The estimated
-    processor time comes from the speed of one machine and may be off by a factor of two or three.
-
-    Ctrl-C stops within a second. The cells built so far are kept until the next call, which goes on with them if it has
-    the same model.
+    Ctrl-C stops within a second. The next call goes on with the cells built so far if it has the same model, unless the
+    prior is on the number of leaves.
 
     Examples
     --------

@@ -111,15 +111,7 @@ class DyadicTreeClassifier(_ClassifierOfOneTree):
         set_parameters(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the tree to rows X (n, p) with labels y (n,), each counted ``sample_weight`` (n,) times.
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range or the input is invalid.
-        Intractable
-            If there are more cells than allowed.
-        """
+        """Fit the tree to rows X (n, p) with labels y (n,), each counted ``sample_weight`` (n,) times."""
         rows = read_rows(self, X, y, sample_weight)
         self.classes_ = rows.classes
         self.cyclic_ = self._is_cyclic(*rows.X.shape)
@@ -130,12 +122,7 @@ class DyadicTreeClassifier(_ClassifierOfOneTree):
     def risk_bound(self, X: Any, y: Any, *, n_classes: int = 2, delta: float = 0.05) -> Bound:
         """Return Scott's Theorem 2 for the fitted tree, with errors counted on X, y, which may be the training rows.
 
-        ``n_classes``: number of possible labels, fixed before the rows were seen.
-
-        Raises
-        ------
-        ValueError
-            If ``bounds`` was not given, the tree has more than ``n_classes`` classes, or ``delta`` is outside (0, 1).
+        ``n_classes`` is the number of possible labels, fixed before the rows were seen. Needs ``bounds``.
         """
         self._check_bounds()
         X, labels = self._counted_rows(X, y)
@@ -211,15 +198,7 @@ class NeymanPearsonTreeClassifier(_ClassifierOfOneTree):
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the tree to rows X (n, p) with labels y (n,) of two classes, each counted ``sample_weight`` (n,) times.
-
-        Raises
-        ------
-        ValueError
-            If y does not have two classes, an argument is out of range or the input is invalid.
-        Intractable
-            If the problem is too large.
-        """
+        """Fit the tree to rows X (n, p) with labels y (n,) of two classes, counted ``sample_weight`` (n,) times."""
         rows = read_rows(self, X, y, sample_weight)
         self.classes_ = rows.classes
         if len(self.classes_) != 2:
@@ -235,13 +214,7 @@ class NeymanPearsonTreeClassifier(_ClassifierOfOneTree):
         return self
 
     def guarantee(self) -> Guarantee:
-        """Return the bounds of Scott's Theorem 14 for the fitted tree.
-
-        Raises
-        ------
-        ValueError
-            If ``bounds`` was not given, or ``sample_weight`` has made copies of rows.
-        """
+        """Return the bounds of Scott's Theorem 14 for the fitted tree. Needs ``bounds``, and no copies of rows."""
         self._check_bounds()
         if self._guarantee is None:
             raise ValueError("the theorem is about independent rows, and copies are not; fit without sample_weight.")
@@ -308,15 +281,7 @@ class RootFragmentClassifier(_ClassifierOfOneTree):
         set_parameters(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the tree to rows X (n, p) with labels y (n,), each counted ``sample_weight`` (n,) times.
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range or the input is invalid.
-        Intractable
-            If there are more cells than allowed.
-        """
+        """Fit the tree to rows X (n, p) with labels y (n,), each counted ``sample_weight`` (n,) times."""
         rows = read_rows(self, X, y, sample_weight)
         self.classes_ = rows.classes
         best = minimise_root_fragment(
@@ -341,13 +306,8 @@ class RootFragmentClassifier(_ClassifierOfOneTree):
     def risk_bound(self, X: Any, y: Any, *, n_classes: int = 2, delta: float = 0.05) -> Bound:
         """Return Theorem 3 for the fitted tree, with errors counted on rows X, y, which may be the training rows.
 
-        ``n_classes``: number of possible labels, fixed before the rows were seen.
-
-        Raises
-        ------
-        ValueError
-            If neither ``bounds`` nor ``split_prior`` was given, or the latter takes its cuts from the rows, a node of
-            the tree holds none of the rows, the tree has more than ``n_classes`` classes, or ``delta`` is out of range.
+        ``n_classes`` is the number of possible labels, fixed before the rows were seen. Needs ``bounds``, or a
+        ``split_prior`` that does not depend on the rows, and rows in each node of the tree.
         """
         check_is_fitted(self)
         if self.split_prior is None:
@@ -390,16 +350,7 @@ class ProgressiveMixtureClassifier(ExactClassifier):
         Index, among the rows passed, of each row of its model.
     feature_importances_ : ndarray of shape (p,)
         Probability that a tree splits on the feature, divided by the sum over features; computed on first access.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (p,)
-        Column names of a frame, if they are strings.
-
-    Raises
-    ------
-    ValueError
-        In `fit`: if the input or a parameter cannot be used.
-    Intractable
-        In `fit`: if the copies of nodes, n times the depth, do not fit.
+    n_features_in_, feature_names_in_
 
     Notes
     -----

@@ -74,14 +74,6 @@ class VotingTree(ClassifierOfTree):
         sample_weight : array-like of shape (n,), optional
             Whole numbers >= 0: how often each row is there.
 
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If the input or a parameter cannot be used.
         """
         self._check_tree()
         self._check()
@@ -237,12 +229,10 @@ class PACBayesTreeClassifier(VotingTree):
 
     Notes
     -----
-    A subtree has weight ``exp(-lambda1 * errors - sum over leaves with data (lambda2 * penalty + 1))``. All rows are
-    used to grow T0, to label it and to weigh its subtrees, so that no bound applies; for bounds see
-    `PACBayesTheoryClassifier`. A child of T0 without rows is a dummy in the paper's terms, a leaf with phi = 0. The
-    paper adds dummies to compute the weights of the nodes of T0, and gives them no label: a new row that reaches one is
-    classified by the nodes of T0 above it, and the dummy abstains. If none of these ever is a leaf, because their
-    weights are 0, the dummy votes like its parent.
+    A subtree has weight ``exp(-lambda1 * errors - sum over leaves with data (lambda2 * penalty + 1))``. All rows grow
+    T0, label it and weigh its subtrees, so that no bound applies; for bounds see `PACBayesTheoryClassifier`. A child of
+    T0 without rows is a dummy in the paper's terms, a leaf with phi = 0. A new row that reaches one is classified by
+    the nodes above it; the dummy votes like its parent only if all of these have weight 0.
 
     With T0 of m nodes: O(n depth) to grow it, O(m K) for a pair of lambdas, 80 of them for cross-validation on two
     trees of half the rows; O(depth) per prediction.

@@ -179,9 +179,9 @@ class Building:
             keep_graph(self.model, self)
             raise
 
-    def apply(self, function: Callable[[Any, Any], None]) -> None:
-        """Call a compiled function with the model and the arrays."""
-        function(self._lowered, self._work())
+    def apply(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Call a compiled function with the model, the arrays and more arguments."""
+        function(self._lowered, self._work(), *arguments)
 
     def _work(self) -> Any:
         return pack(Work(self.points, self._cells, self._edges, self._scratch))

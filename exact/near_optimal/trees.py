@@ -46,11 +46,6 @@ def best_trees(model: TreeModel, k: int, *, penalty: float | None = None, max_ce
     BestTrees
         Fewer than ``k`` trees if there are not as many. With ``penalty`` its ``log_joint`` is minus the objective.
 
-    Raises
-    ------
-    Intractable, ValueError, TypeError
-        As for `trees_within`.
-
     Examples
     --------
     >>> import exact, pactree_mcmc as pt
@@ -107,19 +102,14 @@ def trees_within(
     ------
     Intractable
         If there is no bound and the sum over all trees needs too many cells or too much memory.
-    ValueError
-        If an argument is out of range, or ``penalty`` is given for a model without classes.
-    TypeError
-        If ``model`` is not a TreeModel.
 
     Notes
     -----
     A depth-first search evaluates cells for the value that is needed, and gives up splits by upper bounds (Lin et al.
     2020, TreeFARMS of Xin et al. 2022). There are bounds for `DirichletMultinomial` and `PacBayesLoss` leaves and for
     ``penalty``, under `LocalCuts` without a weight function, with whole weights and at most 12 categories a feature.
-    Otherwise the result comes from the sum over all trees, as in `ExactPosterior.trees_within`. Time: cells evaluated,
-    times splits, times rows / 64. The cells that are evaluated lie one split above the depth limit, so that the sum
-    needs as many times more as a cell has splits.
+    Otherwise the result comes from the graph of all cells, as in `ExactPosterior.trees_within`. Time: cells evaluated,
+    times splits, times rows / 64.
 
     Examples
     --------

@@ -73,23 +73,10 @@ def row_sets(model: TreeModel, graph: CellGraph, ways: Ways) -> RowSets:
 
 
 def rows_of_cells(graph: CellGraph, ways: Ways, codes: np.ndarray, nominal: np.ndarray) -> Iterator[Members]:
-    """Yield the rows that the path to each cell sends there.
+    """Yield the rows with ``codes`` (q, n) that the path to each cell sends there, some cells at a time.
 
-    Parameters
-    ----------
-    graph : CellGraph
-        Cells and splits.
-    ways : Ways
-        One path to each cell.
-    codes : ndarray of shape (q, n), int64
-        Codes of the rows by coordinate.
-    nominal : ndarray of shape (q,), bool
-        True for coordinates of nominal features.
-
-    Yields
-    ------
-    Members
-        Of each cell that has training rows and gets one of the n rows, once; some cells at a time.
+    ``nominal`` (q,) is True for coordinates of nominal features. Each cell that has training rows and gets one of the n
+    rows occurs once.
     """
     n = codes.shape[1]
     if n == 0:
@@ -210,25 +197,13 @@ def path_probabilities(
 ) -> np.ndarray:
     """Return the probability (m,) that a tree of the posterior has each of some paths.
 
-    A path is a sequence of sets of rows, one after the other from the root of the tree.
+    A path is a sequence of sets of rows from the root of the tree on. ``set_of_cell`` (n_cells,) is the set of each
+    cell, -1 without rows. ``parent`` (m,) is the path that each one prolongs, a number below its own, -1 of the first,
+    which is the root alone. ``last`` (m,) is the set at its end, -1 if the graph does not have this set.
 
-    Parameters
-    ----------
-    graph : CellGraph
-        Cells and splits.
-    log_inside : ndarray of shape (n_slots,)
-        Log sum over the trees below each slot.
-    set_of_cell : ndarray of shape (n_cells,), int64
-        The set of rows of each cell; -1 of one without rows.
-    parent : ndarray of shape (m,), int64
-        The path that each one prolongs, a number below its own; -1 of the first, which is the root alone.
-    last : ndarray of shape (m,), int64
-        The set of rows at its end; -1 if the graph has no such set.
-
-    Notes
-    -----
-    Given the cell at the end of a path what lies beside it is independent, so a path costs the splits of the cells that
-    its sets of rows are. A split that parts no rows leads on to the same set.
+    Given the cell at the end of a path, the rest of the tree is independent of what is below the cell. So the
+    probability of a longer path is the sum over the cells at its end of the probability of the cell times that of its
+    splits that lead to the next set. A split that parts no rows leads on to the same set.
     """
     at: list[dict[Place, float]] = [{} for _ in parent]
     at[0] = {(0, int(graph.depth[0])): 1.0}

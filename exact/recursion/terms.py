@@ -31,10 +31,6 @@ def with_terms(graph: CellGraph, *, log_stop: Any = None, log_split: Any = None,
     log_rule : array of shape (n_edges,) or float, optional
         Log weight of each split.
 
-    Returns
-    -------
-    CellGraph
-
     Raises
     ------
     ValueError
@@ -71,13 +67,7 @@ def _as_term(name: str, values: Any, length: int) -> np.ndarray:
 
 
 def by_slot(graph: CellGraph, by_cell: Any) -> np.ndarray:
-    """Return values by cell (n_cells, ...), repeated for each slot of the cell, (n_slots, ...).
-
-    Raises
-    ------
-    ValueError
-        If there is not one value for each cell.
-    """
+    """Return values by cell (n_cells, ...), repeated for each slot of the cell, (n_slots, ...)."""
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     values = read_array("by_cell", by_cell)
     if values.ndim == 0 or len(values) != graph.n_cells:

@@ -59,11 +59,6 @@ class ContextTreeWeighting:
     context : ndarray of shape (m,), int64
         The last symbols of the sequence given to `update`, most recent first; m is ``depth`` once it is that long.
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-
     Notes
     -----
     An example costs O(depth) time, and about 60 bytes for each new (context, symbol).
@@ -115,10 +110,6 @@ class ContextTreeWeighting:
         ndarray of shape (n,), float64
             Log probability, nats, with which each symbol was predicted from the examples before it.
 
-        Raises
-        ------
-        ValueError
-            If shapes do not fit, or a symbol is outside the alphabet.
         """
         before, symbols = self._read_contexts(contexts), self._read(symbols, "symbols", 1)
         if len(before) != len(symbols):
@@ -145,10 +136,6 @@ class ContextTreeWeighting:
             Log predictive probability, nats, of each symbol with ``depth`` symbols before it; m is n minus the number
             of symbols that only served as context.
 
-        Raises
-        ------
-        ValueError
-            If a symbol is outside the alphabet.
         """
         whole = np.concatenate([self.context[::-1], self._read(sequence, "sequence", 1)])
         d = self.depth
@@ -161,13 +148,7 @@ class ContextTreeWeighting:
         return np.concatenate(out)
 
     def predict_proba(self, contexts: Any) -> np.ndarray:
-        """Return probabilities (n, n_symbols) of the symbol after each context (n, depth), most recent symbol first.
-
-        Raises
-        ------
-        ValueError
-            If the shape does not fit, or a symbol is outside the alphabet.
-        """
+        """Return probabilities (n, n_symbols) of the symbol after each context (n, depth), most recent symbol first."""
         before = self._read_contexts(contexts)
         out = np.empty((len(before), self.n_symbols))
         predict_into(out, self._trie, before, self.alpha)
@@ -325,15 +306,6 @@ def context_tree_weighting(
         Integers 0 to n_symbols - 1; n > depth.
     depth, n_symbols, alpha, rho
         As for `ContextTreeWeighting`.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, a symbol outside the alphabet, or the sequence no longer than ``depth``.
-
-    Notes
-    -----
-    Time O(n depth).
 
     Examples
     --------

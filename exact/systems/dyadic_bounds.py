@@ -81,8 +81,6 @@ def dyadic_oracle(
 
     Raises
     ------
-    ValueError
-        If an argument is out of range, or ``probability`` does not hold probabilities of each point.
     Intractable
         If there are more cells than allowed.
 

@@ -145,11 +145,6 @@ class AdditivePenalty:
     cost : float, or function of (rows, depth) that returns an array
         Cost of each leaf, in units of risk, finite and >= 0.
 
-    Raises
-    ------
-    ValueError
-        If a cost is negative or not finite.
-
     Examples
     --------
     >>> AdditivePenalty(0.01).of_cells(np.array([5, 3]), np.array([0, 1]), None).tolist()
@@ -261,8 +256,7 @@ def minimise_risk(
     X : table of shape (n, p)
         Ordered columns.
     y : array-like of shape (n,)
-        Labels of any number of classes. The penalties count at least two, also if only one occurs: the number of
-        possible labels must not depend on y, and with one class the bounds would be too small.
+        Labels of any number of classes; the penalties count at least two.
     penalty : {"adaptive", "square-root"}, float, or penalty, default "adaptive"
         `SpatiallyAdaptive`, `SquareRoot`, a number as the cost of a leaf, or a penalty object: one of these classes,
         `AdditivePenalty`, `SizePenalty` or `RootFragments`.
@@ -271,7 +265,7 @@ def minimise_risk(
     levels : int, optional
         Largest number of splits of one coordinate on the path to a leaf, 1 to 31. Default: `default_levels`.
     cyclic : bool, default False
-        Whether to split coordinate ``depth mod p``, or any coordinate at each split.
+        If True, split coordinate ``depth mod p``; otherwise any coordinate at each split.
     bounds : array of shape (p, 2), optional
         Ends of each feature's range. Default: the range of the data, with which Theorem 2 holds only approximately.
     max_cells : int, default 20,000,000
@@ -285,8 +279,6 @@ def minimise_risk(
 
     Raises
     ------
-    ValueError
-        If an argument is out of range, a size penalty decreases, or X and y do not match.
     Intractable
         If there are more cells than allowed: give fewer levels, or ``cyclic=True``.
 

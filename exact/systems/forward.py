@@ -123,19 +123,10 @@ def forward_tree(
     delta : float, default 0.05
         Probability that the bound fails, in (0, 1).
 
-    Returns
-    -------
-    ForwardTree
-        Its bound holds for every tree, so that the search costs nothing. The tree has the column names of a data frame.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range or X and y do not fit.
-
     Notes
     -----
-    The splits of a leaf are compared once: O(p n log n) for a level of the tree. Shah (2007), sections 4.2 and 5.
+    The bound holds for all trees simultaneously, so that the search costs nothing. The splits of a leaf are compared
+    once: O(p n log n) for a level of the tree. Shah (2007), sections 4.2 and 5.
 
     Examples
     --------

@@ -143,8 +143,6 @@ def neyman_pearson_tree(
 
     Raises
     ------
-    ValueError
-        If y does not have two classes, or an argument is out of range.
     Intractable
         If the table of (leaves, false alarms) of all cells is too large: give a smaller ``max_leaves``.
 

@@ -231,15 +231,10 @@ def oracle_bound(
     delta : float, default 0.05
         In (0, 1); the bound fails with probability at most 4 delta.
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-
     Notes
     -----
-    Cost O(leaves). Nguyen and Kpotufe (2018), Theorem 1. The masses and the excess are unknown outside simulations: the
-    bound shows how the vote compares with pruning, but it is not a certificate.
+    Nguyen and Kpotufe (2018), Theorem 1. The masses and the excess are unknown outside simulations: the bound shows how
+    the vote compares with pruning, but it is not a certificate.
 
     Examples
     --------
@@ -304,14 +299,9 @@ def vote_excess_bound(
     Bound
         ``terms["classifier"]`` is the place of the classifier with the infimum.
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, or the arrays do not have the same length.
-
     Notes
     -----
-    O(m). Nguyen and Kpotufe (2018), Proposition 2; `oracle_bound` is its case of subtrees, Theorem 1. A bound for
+    Nguyen and Kpotufe (2018), Proposition 2; `oracle_bound` is its case of subtrees, Theorem 1. A bound for
     simulations: the excess is unknown otherwise.
 
     Examples
@@ -417,15 +407,10 @@ def adaptive_rate(
     lam : float, default 1.0
         In (0, 2).
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, or a smaller dimension is given without its ``packing``.
-
     Notes
     -----
     The corollary has no parameter of noise: it holds for every distribution of that smoothness. T0 has depth ``D
-    ceil(log2 n)`` and at most 2n nodes. The constants are large: the rate is what the number is for. O(1).
+    ceil(log2 n)`` and at most 2n nodes. The constants are large: the number is meant to show the rate.
     Nguyen and Kpotufe (2018), PAC-Bayes tree: weighted subtrees with guarantees, NeurIPS.
 
     Examples

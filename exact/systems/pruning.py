@@ -73,13 +73,7 @@ def root_vertices(hull: Hull) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sizes_penalty(penalty: Any, leaves: np.ndarray) -> np.ndarray:
-    """Return a penalty, given as a function or as the values for 1, 2, ... leaves, at ascending ``leaves``.
-
-    Raises
-    ------
-    ValueError
-        If it is not finite or decreases, or there are too few values.
-    """
+    """Return a penalty, given as a function or as the values for 1, 2, ... leaves, at ascending ``leaves``, checked."""
     if callable(penalty):
         out = read_numbers("what penalty returns", penalty(leaves))
     else:
@@ -131,16 +125,10 @@ def dominates(first: Any, second: Any, max_leaves: int) -> bool:
     max_leaves : int
         Largest number of leaves, >= 1.
 
-    Raises
-    ------
-    ValueError
-        If a penalty does not increase everywhere or is not finite, or ``max_leaves`` is out of range.
-
     Notes
     -----
     It is enough that ``(g(k + 1) - g(k)) / (f(k + 1) - f(k))`` does not increase: O(max_leaves), up to rounding.
-    Scott's Proposition 9 (``g'' <= f'' g' / f'`` where ``0 < g' <= f'``) and Proposition 10 (both composed with one
-    increasing function) are conditions on functions under which this holds for all sizes.
+    Scott's Propositions 9 and 10 are conditions on functions under which this holds for all sizes.
 
     Examples
     --------
@@ -224,11 +212,6 @@ class Prunings:
     node_cost : ndarray of shape (n_nodes,)
         Cost of each node as a leaf; costs are means over all rows, so that those of a tree's leaves add.
 
-    Raises
-    ------
-    ValueError
-        If the tree has joint nodes, or the arguments do not fit.
-
     Examples
     --------
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -277,13 +260,7 @@ class Prunings:
         return np.concatenate([[np.inf], costs + 0.0])
 
     def of_size(self, n_leaves: int) -> Tree:
-        """Return the minimum cost tree with ``n_leaves`` leaves.
-
-        Raises
-        ------
-        ValueError
-            If no pruning has so many leaves.
-        """
+        """Return the minimum cost tree with ``n_leaves`` leaves."""
         checks.check_count("n_leaves", n_leaves, 1, self.tree.n_leaves)
         return self._grown(self._by_size, int(n_leaves) - 1)
 
@@ -294,15 +271,6 @@ class Prunings:
         ----------
         penalty : function of an array of numbers of leaves, or array
             Penalty of 1, 2, ... leaves, finite and nondecreasing.
-
-        Returns
-        -------
-        Pruned
-
-        Raises
-        ------
-        ValueError
-            If the penalty decreases or is not finite.
 
         Notes
         -----
@@ -323,15 +291,6 @@ class Prunings:
         dominated_by : function or array, optional
             Another such penalty that dominates this one (`dominates`): only the members of its family are compared,
             among which all of this family are (Theorem 18).
-
-        Returns
-        -------
-        PruningFamily
-
-        Raises
-        ------
-        ValueError
-            If a penalty does not increase everywhere or is not finite, or the other one does not dominate it.
 
         Notes
         -----

@@ -53,13 +53,7 @@ class RootFragmentTree(NamedTuple):
 
     @property
     def bound(self) -> Bound:
-        """The bound on the true risk, with the whole penalty, that of strength 1.
-
-        Raises
-        ------
-        ValueError
-            If the splits depend on the counted rows (`use_of_rows`).
-        """
+        """The bound on the true risk, with the whole penalty; an error if the splits depend on the rows."""
         refuse_use_of_rows(self.use_of_rows)
         penalty = self.penalty / self.strength if self.strength > 0.0 else math.inf
         terms = {"empirical risk": self.risk, "penalty": penalty, "leaves of the fragment": float(len(self.fragment))}
@@ -109,17 +103,8 @@ def minimise_root_fragment(
     max_cells : int, default 20,000,000
         Cells allowed.
 
-    Returns
-    -------
-    RootFragmentTree
-        With strength 1 no tree has a smaller bound. No node of the tree is empty, as the theorem requires.
-
     Raises
     ------
-    TypeError
-        If ``split_prior`` is of another class.
-    ValueError
-        If an argument is out of range, or X and y do not match.
     Intractable
         If there are more cells than allowed.
 

@@ -34,12 +34,7 @@ def srm_tolerance(leaves: Any, n: int, delta: float, n_features: int, *, cyclic:
     """Return the tolerance of equation 3.8 for trees with ``leaves`` leaves and a class of ``n`` rows.
 
     ``sqrt(2 (log |H^k| + k ln 2 + ln(2 / delta)) / n)``. Half of it bounds, for all trees of all sizes simultaneously,
-    how far a fraction of the class's rows lies from its probability.
-
-    Raises
-    ------
-    ValueError
-        If ``delta`` is outside (0, 1).
+    how far a fraction of the class's rows is from its probability.
 
     Examples
     --------
@@ -53,13 +48,7 @@ def srm_tolerance(leaves: Any, n: int, delta: float, n_features: int, *, cyclic:
 
 
 def erm_tolerance(max_leaves: int, n: int, delta: float, n_features: int, *, cyclic: bool = False) -> float:
-    """Return the tolerance of equation 3.3 for all trees of at most ``max_leaves`` leaves and a class of ``n`` rows.
-
-    Raises
-    ------
-    ValueError
-        If ``delta`` is outside (0, 1).
-    """
+    """Return the tolerance of equation 3.3 for all trees of at most ``max_leaves`` leaves and a class of ``n`` rows."""
     check_delta(delta)
     size = logsumexp(log_class_size(np.arange(1, max_leaves + 1), n_features, cyclic=cyclic))
     return math.sqrt(2.0 * (float(size) + math.log(2.0 / delta)) / n)
@@ -85,13 +74,8 @@ def vc_tolerance(n: Any, delta: float, vc_dimension: int, *, k: int = 0) -> np.n
     Returns
     -------
     ndarray
-        Of the shape of ``n``; half of it bounds, over the whole class, how far the fraction of rows lies from its
-        probability.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
+        Tolerances of the shape of ``n``; half of one bounds, over the whole class, how far the fraction of rows is from
+        its probability.
 
     Examples
     --------
@@ -122,11 +106,6 @@ def vc_failure(n0: int, n1: int, eps0: float, eps1: float, vc_dimension: int) ->
         Tolerances in (0, 1].
     vc_dimension : int
         V >= 0.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
 
     Notes
     -----
@@ -160,11 +139,6 @@ def vc_failure_iid(n: int, prior0: float, eps0: float, eps1: float, vc_dimension
         Probability pi0 of the null class, in (0, 1).
     eps0, eps1, vc_dimension
         As for `vc_failure`.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
 
     Notes
     -----

@@ -63,13 +63,6 @@ def count_global_splittings(X: Any, structure: Tree, *, max_cells: int = 1_000_0
     int
         Exact; ``C(I + m, m)`` with one feature of I distinct values and m splits, whatever the shape.
 
-    Raises
-    ------
-    Intractable
-        If there are more pairs.
-    ValueError
-        If the structure splits on a feature that X lacks.
-
     Examples
     --------
     >>> chain = Tree([0, 0, -1, -1, -1], [0.0] * 5, [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])
@@ -115,8 +108,6 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
 
     Raises
     ------
-    ValueError
-        If the split prior is not ``LocalCuts(trivial=True)``, or the tree score is not a sum over leaves.
     Intractable
         If there are too many pairs; with p features there are 2, p + 1, p (p + 1)^2 + 1, ... structures of depth at
         most 0, 1, 2, ...

@@ -63,15 +63,13 @@ def progressive_mixture(
     model : TreeModel
         With any tree prior and split prior, and a leaf model whose tree score is a sum over leaves.
     orders : int, default 1
-        Number of orders of S to average, >= 1: a single one is the order of the data, several are random (the symmetric
-        version).
+        Number of orders of S to average, >= 1: a single one is the order of the data, several are random.
     resplit : bool, default False
-        Whether to divide the sample randomly into E and S for each order, of the same sizes as in the model: with many
-        orders this is the mean over all orderings of the sample.
+        If True, divide the sample randomly into E and S for each order, of the same sizes as in the model.
     global_splitting : bool, default False
-        Whether the product of local choices of the model, which must have ``LocalCuts(trivial=True)``, is replaced by
-        the global splitting prior, as for `solve_global_splitting`: the estimator of equation 9, with the rows of the
-        model as the points that are divided (`data_dependent_mixture` counts the new row among them).
+        If True, replace the product of local choices of the model, which must have ``LocalCuts(trivial=True)``, by the
+        global splitting prior (`solve_global_splitting`): the estimator of equation 9, with the rows of the model as
+        the points that are divided (`data_dependent_mixture` counts the new row among them).
     rng : int, SeedSequence, Generator or None
         Source of randomness for the orders.
     max_cells : int, default 20,000,000
@@ -82,10 +80,8 @@ def progressive_mixture(
     Intractable
         If more cells or copies are needed.
     ValueError
-        If an argument is out of range, the tree score is not a sum over leaves, no row is left in S, or ``resplit`` is
-        True without an E, or ``global_splitting`` is True and the splits of the model are not those of that prior.
-    TypeError
-        If the model is not a TreeModel.
+        If the tree score is not a sum over leaves, no row is left in S, or ``resplit`` or ``global_splitting`` does not
+        fit the model.
 
     Notes
     -----
@@ -147,12 +143,9 @@ class ProgressiveMixture(DrawsIndependently):
     """The mean over stages of exact posteriors, returned by `progressive_mixture`.
 
     All results are exact means over stages and orders except `map_tree` and `log_evidence`, which are those of the last
-    stage. Cell probabilities are available directly, and so are predictions for rows that lie in a cell by all paths to
-    it or by none. On fixed designs, grids and dyadic cuts, or if all local cuts are on one feature, these are all rows
-    except those with a category or a missing value that the column did not have. Under other local cuts they are the
-    rows that are equal to a training row. `n_leaves_pmf`, `feature_inclusion`, draws and the predictions of other rows
-    go through the stages again, order by order; rows that all splits send the same way are followed once, in time
-    proportional to the copies of cells they reach and their splits.
+    stage. `n_leaves_pmf`, `feature_inclusion`, draws and the predictions of rows that some paths to a cell send there
+    and others do not go through the stages again, order by order. Under local cuts on several features these are the
+    rows that are not equal to a training row, otherwise those with an unknown category or a missing value.
 
     Attributes
     ----------
@@ -342,11 +335,6 @@ class ProgressiveMixture(DrawsIndependently):
         """Return independent draws, each from a stage drawn uniformly, as a SampledPosterior of one chain.
 
         Scores and leaf values of the draws are those of the whole data; with frozen leaves values are the stage's too.
-
-        Raises
-        ------
-        ValueError
-            If ``draws`` is not positive.
         """
         check_count("draws", draws)
         generator = read_generator(rng)
