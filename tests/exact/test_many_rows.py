@@ -7,7 +7,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from exact import predicting
-from exact.recursion.new_rows import ROWS_AT_ONCE, average_rows, row_goes_left
+from exact.recursion.new_rows import ROWS_AT_ONCE, row_goes_left
 
 RNG = np.random.default_rng(4)
 X = np.column_stack([RNG.integers(0, 5, 40), RNG.integers(0, 4, 40), RNG.normal(size=40).round(1)]).astype(float)
@@ -91,15 +91,6 @@ def test_many_rows_are_each_predicted_as_by_hand(name):
     expected = by_hand(truth, truth.model.columns.numbers(rows))
     assert truth.predict_proba(rows) == pytest.approx(expected, rel=1e-11)
     assert expected.sum(axis=1) == pytest.approx(1.0)
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("name", PRIORS)
-def test_sending_all_rows_down_gives_the_same(name):
-    truth = solved(name)
-    placed = truth._placed(truth.model.columns.numbers(new_rows(name)))
-    found = average_rows(truth.graph, truth.log_inside, truth._router, placed.x, placed.codes, truth.cell_values)
-    assert truth.predict_proba(new_rows(name)) == pytest.approx(found, rel=1e-11)
 
 
 def test_which_rows_are_settled():

@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 
 import exact
 import pactree_mcmc as pt
-from exact.recursion.paths import is_fixed_design
+from exact.recursion.new_rows import is_fixed_design
 from pactree_mcmc.model.split_prior.geometry import parts_rows, told
 from tests.problems.drawn import random_problem
 
