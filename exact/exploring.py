@@ -21,7 +21,7 @@ from pactree_mcmc.tree.tree import Tree
 
 from .graph.boxes import unpack_cuts
 from .graph.cells import CellGraph
-from .recursion.row_sets import RowSets, Ways, path_probabilities, row_sets
+from .recursion.row_sets import CellPaths, RowSets, path_probabilities, row_sets
 from .recursion.trees import rank_trees
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class ExploresGraph(AnswersAboutTrees):
         def _occurrences(self) -> Occurrences: ...
 
         @cached_property
-        def _ways(self) -> Ways: ...
+        def _cell_paths(self) -> CellPaths: ...
 
         @cached_property
         def _best_inside(self) -> np.ndarray: ...
@@ -269,7 +269,7 @@ class ExploresGraph(AnswersAboutTrees):
 
     @cached_property
     def _row_sets(self) -> RowSets:
-        return row_sets(self.model, self.graph, self._ways)
+        return row_sets(self.model, self.graph, self._cell_paths)
 
     @cached_property
     def _parts_of_trees(self) -> PartsOfTrees:
@@ -297,7 +297,7 @@ class ExploresGraph(AnswersAboutTrees):
 
     def _conditions_above(self, cell: int) -> list[Condition]:
         """Return the conditions on the most probable path to a cell, from the root on."""
-        ways, conditions = self._ways, []
+        ways, conditions = self._cell_paths, []
         while ways.edge[cell] >= 0:
             edge = int(ways.edge[cell])
             conditions.append(self._condition(edge, int(ways.side[cell]) == 0))

@@ -23,7 +23,7 @@ from .graph.cells import CellGraph, by_feature
 from .graph.progress import stage
 from .predicting import CellProbabilities, PredictsFromGraph
 from .recursion.inside_outside import Occurrences
-from .recursion.row_sets import Ways, likeliest_tree
+from .recursion.row_sets import CellPaths, likeliest_paths
 from .recursion.semirings import Best, BestBySize, LogSum
 from .recursion.terms import by_slot, with_terms
 from .recursion.trees import DrawsIndependently, as_draws, grow, rank_trees
@@ -246,8 +246,8 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return answers.occurrences(self.graph, self.log_inside)
 
     @cached_property
-    def _ways(self) -> Ways:
-        return likeliest_tree(self.graph, self._occurrences.split)
+    def _cell_paths(self) -> CellPaths:
+        return likeliest_paths(self.graph, self._occurrences.split)
 
     def _root_split_pmf(self) -> dict[RootKey, float]:
         """Return the distribution of the root split, as a dictionary of probabilities.
@@ -312,7 +312,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return answers.log_sum(self.prior_graph)
 
     def split_probabilities(self) -> np.ndarray:
-        """Expected number of times that each split of ``graph`` occurs in a tree of the posterior, (n_edges,)."""
+        """Return the expected number of times (n_edges,) that each split of ``graph`` occurs in a tree."""
         return self._occurrences.split.copy()
 
     def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior:

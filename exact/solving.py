@@ -133,12 +133,12 @@ def visited(post: SampledPosterior, grow: int = 0, *, max_cells: int = 20_000_00
     if not model.leaf.separates:
         raise ValueError(f"the score of {type(model.leaf).__name__} is not a sum over leaves, as the recursion needs.")
     if is_fixed_design(model):
-        return whole(model, build_graph(model, max_cells))
+        return as_visited(model, build_graph(model, max_cells))
     drawn = post.coded_trees.take(np.unique(post.tree_of_draw))
     return VisitedPosterior(model, build_visited(model, drawn, grow, limit), post.log_evidence)
 
 
-def whole(model: TreeModel, graph: CellGraph) -> VisitedPosterior:
+def as_visited(model: TreeModel, graph: CellGraph) -> VisitedPosterior:
     """Return the posterior over all trees as a `VisitedPosterior`."""
     post = VisitedPosterior(model, graph)
     post.log_evidence_of_all = post.log_evidence_bound = post.log_evidence
@@ -147,7 +147,7 @@ def whole(model: TreeModel, graph: CellGraph) -> VisitedPosterior:
 
 GROWTH = 0.5
 """Number of cells expanded in a round, relative to those expanded before."""
-HOPE, MOST_HOPE = 0.3, 50.0
+GAIN_POWER, LARGEST_GAIN = 0.3, 50.0
 """Power of the largest gain of a cell by which cells are chosen, and the largest exponent."""
 LOWERS_BOUND = 5
 """Every so many rounds the cells that hold most of the upper bound are expanded."""
@@ -177,7 +177,7 @@ class Frontier:
             return log_sum(self.graph)
         return log_sum(self.upper_graph()) if self.is_bounded else np.inf
 
-    def promise(self) -> np.ndarray:
+    def expected_gain(self) -> np.ndarray:
         """Return the likely gain of expanding each cell, (n_cells,), in arbitrary units.
 
         This is the probability of the cell as a leaf, times a power of its largest gain. The bound itself is too loose
@@ -185,7 +185,7 @@ class Frontier:
         """
         graph, log_inside = self.graph, log_sums(self.graph)
         log_leaf = graph.log_stop - log_inside
-        gain = np.where(self.is_open, np.minimum(HOPE * (self.log_most - graph.log_stop), MOST_HOPE), 0.0)
+        gain = np.where(self.is_open, np.minimum(GAIN_POWER * (self.log_most - graph.log_stop), LARGEST_GAIN), 0.0)
         leaf = np.where(self.is_open, occurrences(graph, log_inside).slot * np.exp(log_leaf), 0.0)
         return np.add.reduceat(leaf * np.exp(np.maximum(gain, 0.0)), graph.first_slot[:-1])
 
@@ -218,10 +218,12 @@ def grow_best_first(model: TreeModel, budget: int, limit: Limit) -> VisitedPoste
             upper = frontier.log_upper() + model.prior_tables.log_constant
             no_bound = ceiling if isinstance(ceiling, str) and upper == np.inf else None
             return VisitedPosterior(model, graph, None, upper, no_bound)
-        promise = frontier.excess() if frontier.is_bounded and n_rounds % LOWERS_BOUND == 0 else frontier.promise()
+        expected_gain = (
+            frontier.excess() if frontier.is_bounded and n_rounds % LOWERS_BOUND == 0 else frontier.expected_gain()
+        )
         most = max(1, int(GROWTH * is_expanded.sum()))
-        best = np.argsort(-promise, kind="stable")[:most]
-        which = number[best[promise[best] > 0.0]]
+        best = np.argsort(-gain, kind="stable")[:most]
+        which = number[best[gain[best] > 0.0]]
         if not len(which):
             which = number[np.flatnonzero(~is_expanded[number] & (np.diff(graph.first_edge) == 0))[:most]]
 
@@ -304,5 +306,5 @@ def solve(
             keep_graph(model, graph)
             raise
     if is_fixed_design(model):
-        return whole(model, build_graph(model, max_cells))
+        return as_visited(model, build_graph(model, max_cells))
     return grow_best_first(model, check_count("budget", budget), Limit(max_cells))

@@ -210,15 +210,12 @@ def split_groups_into(
     return n_groups
 
 
-@jit
 def need_empty(child: np.ndarray, n_before: np.ndarray, empty_before: np.ndarray, n_groups: np.ndarray) -> np.ndarray:
     """Return True for each vector of the next layer that has an empty cell, below an empty one or beside all rows."""
+    parent, feature = np.nonzero(child >= 0)
+    below = child[parent, feature]
     out = np.zeros(len(n_groups), dtype=np.bool_)
-    for v in range(len(child)):
-        for k in range(child.shape[1]):
-            w = child[v, k]
-            if w >= 0 and (empty_before[v] or n_groups[w] < 2 * n_before[v]):
-                out[w] = True
+    out[below[empty_before[parent] | (n_groups[below] < 2 * n_before[parent])]] = True
     return out
 
 

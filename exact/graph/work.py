@@ -1,4 +1,4 @@
-"""The arrays the builder of the graph works on, and the sums over the points of a cell that it keeps in them.
+"""The arrays of the builder of the graph, and the sums over the points of a cell in them.
 
 The points are summed by code of one feature; the codes of either side of a split add up to the sums of a child.
 """
@@ -70,12 +70,12 @@ class Scratch(NamedTuple):
     side_stats: np.ndarray  # (2, n_stats) float64: of the two children of a split
     side_rows: np.ndarray  # (2,) int64
     side_key: np.ndarray  # (2, 2) uint64: hash of the points of each child, (side, word)
-    # (w, 4) int64: feature, split, the bits that tell, and edge, of the splits of a cell that are wanted
+    # (w, 4) int64: feature, split, the bits that identify it, and edge, of the splits of a cell that are wanted
     wanted: np.ndarray
 
 
 class Work(NamedTuple):
-    """All the builder works on."""
+    """All arrays of the builder."""
 
     points: Points
     cells: Cells
@@ -84,7 +84,7 @@ class Work(NamedTuple):
 
 
 def distinct_points(model: TreeModel) -> Points:
-    """The model's units merged further: labels do not matter here."""
+    """Return the distinct rows of codes of a model, its units merged further, since labels do not matter here."""
     units, leaf = model.units, model.lowered.leaf
     codes, where = np.unique(units.codes, axis=1, return_inverse=True)
     where = where.reshape(-1)
@@ -105,7 +105,7 @@ def distinct_points(model: TreeModel) -> Points:
 
 
 def new_scratch(model: TreeModel, points: Points, n_wanted: int) -> Scratch:
-    """Working memory of a builder."""
+    """Return the working memory of a builder."""
     p, n_points = points.codes.shape
     n_stats = points.stats.shape[1]
     widest = int(model.n_codes.max())
@@ -128,7 +128,7 @@ def new_scratch(model: TreeModel, points: Points, n_wanted: int) -> Scratch:
 
 
 def new_cells(cap: int, n_stats: int) -> Cells:
-    """Room for ``cap`` cells."""
+    """Return arrays for ``cap`` cells."""
     return Cells(
         hash=np.zeros((cap, 2), dtype=np.uint64),
         origin=np.zeros((4, cap), dtype=np.int64),
@@ -166,7 +166,7 @@ def refill(table: np.ndarray, hashes: np.ndarray, n: int) -> None:
 
 
 def new_edges(cap: int) -> Edges:
-    """Room for ``cap`` splits."""
+    """Return arrays for ``cap`` splits."""
     ids = [np.empty(cap, dtype=np.int32) for _ in range(3)]
     return Edges(*ids, np.empty(cap, dtype=np.int64), np.empty(cap))
 
@@ -178,7 +178,7 @@ def longer_edges(edges: Edges) -> Edges:
 
 @jit
 def clear_sides(work: Any) -> None:
-    """Sets the sums of both sides to zero."""
+    """Set the sums of both sides to zero."""
     scratch = work.scratch
     for side in range(2):
         scratch.side_rows[side] = 0
@@ -190,7 +190,7 @@ def clear_sides(work: Any) -> None:
 
 @jit
 def add_to_side(work: Any, side: int, i: int) -> None:
-    """Adds point ``i`` to one side."""
+    """Add point ``i`` to one side."""
     points, scratch = work.points, work.scratch
     scratch.side_rows[side] += points.rows[i]
     for word in range(2):
@@ -201,7 +201,7 @@ def add_to_side(work: Any, side: int, i: int) -> None:
 
 @jit
 def tabulate(work: Any, n_members: int, k: int) -> int:
-    """Sums the cell's points by code of feature ``k``, codes ascending, and returns the number of codes."""
+    """Sum the points of the cell by code of feature ``k``, codes ascending, and return the number of codes."""
     # local names keep the arrays in registers: the loop below is most of the builder's time
     points, scratch = work.points, work.scratch
     codes, point_rows, point_key, point_stats = points.codes, points.rows, points.key, points.stats
@@ -230,14 +230,14 @@ def tabulate(work: Any, n_members: int, k: int) -> int:
 
 @jit
 def forget_codes(work: Any, n: int) -> None:
-    """Empties the slots of the ``n`` codes that `tabulate` found."""
+    """Empty the slots of the ``n`` codes that `tabulate` found."""
     for j in range(n):
         work.scratch.slot[work.scratch.codes[j]] = -1
 
 
 @jit
 def add_code_to_side(work: Any, side: int, code: int) -> None:
-    """Adds all points of one code to a side."""
+    """Add all points of one code to a side."""
     scratch = work.scratch
     s = scratch.slot[code]
     scratch.side_rows[side] += scratch.rows[s]
@@ -249,20 +249,21 @@ def add_code_to_side(work: Any, side: int, code: int) -> None:
 
 @jit
 def sum_from_right(work: Any, n: int) -> None:
-    """Puts all codes on the right, and sums (not subtracts) the statistics from each code on into ``suffix``."""
+    """Put all codes on the right, and sum the statistics from each code on into ``suffix``."""
     scratch = work.scratch
     clear_sides(work)
     for j in range(n):
         add_code_to_side(work, RIGHT, scratch.codes[j])
     for a in range(scratch.suffix.shape[1]):
         scratch.suffix[n, a] = 0.0
+        # sums, not differences of the total: these would lose digits
         for j in range(n - 1, -1, -1):
             scratch.suffix[j, a] = scratch.suffix[j + 1, a] + scratch.stats[scratch.slot[scratch.codes[j]], a]
 
 
 @jit
 def move_to_left(work: Any, code: int) -> None:
-    """Takes the rows and the hash of a code from the right to the left, and adds its statistics there."""
+    """Move the rows and the hash of a code from the right to the left, and add its statistics there."""
     scratch, s = work.scratch, work.scratch.slot[code]
     add_code_to_side(work, LEFT, code)
     scratch.side_rows[RIGHT] -= scratch.rows[s]

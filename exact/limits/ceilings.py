@@ -1,9 +1,12 @@
 """Upper bounds of the sum over all trees below a cell, from its rows alone: for cells that are not expanded.
 
 A tree of m leaves below a cell has at most the score of the best partition of its rows into m parts, whatever the
-splits are, and the trees of m leaves have at most the mass that the tree prior would give them if every cell could be
-split. Where some cannot, its mass goes to smaller trees, whose best score is no larger: so the sum over m of mass times
-best score is an upper bound.
+splits are. So for a cell that is split
+
+    sum over trees T of prior(T) * score(T)  <=  sum over m of mass(m) * max over partitions into m parts of the score,
+
+with mass(m) the prior mass of the trees of m leaves if every cell could be split. If some cells cannot be split, their
+mass goes to smaller trees, whose best score is not larger.
 """
 
 from __future__ import annotations

@@ -73,16 +73,6 @@ class SizeEstimate(NamedTuple):
         return f"{about} {self.cells:.2g} cells{error}, {as_bytes(self.n_bytes)}, {as_time(self.seconds)}"
 
 
-class Terms(NamedTuple):
-    """Sums over the cells of a graph, each as estimated from every box drawn, (n_samples,)."""
-
-    cells: np.ndarray
-    members: np.ndarray
-    splits: np.ndarray
-    slots: np.ndarray
-    terms: np.ndarray  # Splits times depths
-
-
 def estimate_size(model: TreeModel, codes: np.ndarray, limit: Limit, layered: bool) -> SizeEstimate | None:
     """Return the estimated size of the graph of a model with local cuts over points with ``codes`` (q, P).
 
@@ -131,9 +121,10 @@ def refuse(estimate: SizeEstimate, limit: Limit, at_least: bool) -> None:
         raise Intractable(int(min(least, 1e300)), limit.n_bytes, "bytes", estimate=estimate.in_words(at_least))
 
 
-def _summary(terms: Terms, model: TreeModel) -> SizeEstimate:
-    cells, members, splits, slots, each = (float(np.mean(values)) for values in terms)
-    deviation = float(np.std(terms.cells, ddof=1)) / math.sqrt(len(terms.cells))
+def _summary(terms: np.ndarray, model: TreeModel) -> SizeEstimate:
+    """Return the estimate from the terms (n_samples, 5) of random boxes."""
+    cells, members, splits, slots, each = terms.mean(axis=0).tolist()
+    deviation = float(np.std(terms[:, 0], ddof=1)) / math.sqrt(len(terms))
     q, n_stats = len(model.scales), model.lowered.leaf.n_stats
     built = (CELL_BYTES + STAT_BYTES * n_stats) * cells + SPLIT_BYTES * splits
     kept = (KEPT_CELL_BYTES + KEPT_STAT_BYTES * n_stats) * cells + KEPT_SPLIT_BYTES * splits + SLOT_BYTES * slots
@@ -159,9 +150,9 @@ class Boxes:
         self.limit = int(model.prior_tables.depth_limit)
         self.layered, self.trivial = layered, told(has_empty_sides, model.split_prior)
 
-    def draw(self, n_samples: int) -> Terms:
-        """Return the terms of ``n_samples`` boxes."""
-        return Terms(*np.array([self._one() for _ in range(n_samples)]).T)
+    def draw(self, n_samples: int) -> np.ndarray:
+        """Return the terms (n_samples, 5) of random boxes: cells, their rows, splits, slots, splits times depths."""
+        return np.array([self._one() for _ in range(n_samples)])
 
     def _one(self) -> tuple[float, ...]:
         """Return the terms of one random box, times the number of choices."""

@@ -14,9 +14,11 @@ from .semirings import add_split, choose, leaf, store
 class Hull(NamedTuple):
     """The maximum over trees of weight minus alpha times the number of leaves, for all alpha >= 0.
 
-    It is a maximum of lines, stored as the vertices of the upper hull of the points (leaves, weight) of a slot's trees,
-    from the fewest leaves to the largest weight. The sum over two independent subtrees merges the edges of two hulls in
-    order of slope. At the root of a fixed tree the vertices are the trees of weakest-link pruning.
+    It is a maximum of lines, ``h_s(alpha) = max over trees of weight - alpha * leaves``, stored as the vertices of the
+    upper hull of the points (leaves, weight) of a slot's trees, from the fewest leaves to the largest weight. Two
+    subtrees are chosen independently, so that ``h(alpha) = h_left(alpha) + h_right(alpha)``: the edges of the hull of the
+    sums are those of both hulls, in order of slope. At the root of a fixed tree the vertices are the trees of
+    weakest-link pruning (formulas, section 8).
     """
 
     def __repr__(self) -> str:

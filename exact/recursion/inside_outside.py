@@ -1,4 +1,4 @@
-"""The recursions on a graph of cells, each written once: inside, outside, expectations, trees from the top down."""
+"""The recursions on a graph of cells, each written once: inside, outside, and trees from the root down."""
 
 from typing import Any, NamedTuple
 
@@ -102,7 +102,7 @@ def outside_cells(
 
 
 class Grown(NamedTuple):
-    """Trees from the top down, nodes in preorder, end to end."""
+    """Trees grown from the root down, their nodes in preorder, one tree after another."""
 
     # (n_nodes, 7) int64: columns CELL, FEATURE, SPLIT, RIGHT (counted from the tree's start), PARENT, IS_LEFT, WANTED
     # (of the slot's trees, as the semiring counts them)
@@ -117,7 +117,7 @@ CELL, FEATURE, SPLIT, RIGHT, PARENT, IS_LEFT, WANTED = range(7)
 
 @jit
 def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, wanted: np.ndarray, model: Any) -> Grown:
-    """Trees from the root down, one for each entry of ``wanted`` (n_trees,) int64, as the semiring chooses.
+    """Return trees grown from the root down as the semiring chooses, one for each entry of ``wanted`` (n_trees,).
 
     `LogSum`: independent draws; `Best`: the best tree; `BestBySize`: of the root's coefficient ``wanted``; `Hull`: of
     that corner; `Ranked`: of that rank. Time a tree: the splits of its cells.
@@ -136,9 +136,9 @@ def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, wanted: np.n
             n_todo -= 1
             cell, depth, parent, is_left = todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3]
             if n == len(nodes):
-                nodes = _doubled(nodes)
+                nodes = _double_rows(nodes)
             if n_todo + 2 > len(todo):
-                todo = _doubled(todo)
+                todo = _double_rows(todo)
             nodes[n, CELL], nodes[n, FEATURE], nodes[n, SPLIT], nodes[n, RIGHT] = cell, LEAF, 0, 0
             nodes[n, PARENT], nodes[n, IS_LEFT], nodes[n, WANTED] = parent, is_left, todo[n_todo, 4]
             if parent >= 0 and is_left == 0:
@@ -152,7 +152,7 @@ def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, wanted: np.n
                 log_prior[t] += graph.log_split[slot] + graph.log_rule[e]
                 nodes[n, FEATURE], nodes[n, SPLIT] = graph.feature[e], graph.split[e]
                 if graph.rows[cell] == 0:
-                    nodes[n, SPLIT] = _anchored(model, nodes, base, n)
+                    nodes[n, SPLIT] = _absolute_split(model, nodes, base, n)
                 _put(todo, n_todo, graph.right[e], depth + 1, n - base, 0, on_right)
                 _put(todo, n_todo + 1, graph.left[e], depth + 1, n - base, 1, on_left)
                 n_todo += 2
@@ -167,7 +167,7 @@ def _put(todo: np.ndarray, at: int, cell: int, depth: int, parent: int, is_left:
 
 
 @jit
-def _doubled(a: np.ndarray) -> np.ndarray:
+def _double_rows(a: np.ndarray) -> np.ndarray:
     out = np.empty((2 * a.shape[0], a.shape[1]), dtype=a.dtype)
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
@@ -176,8 +176,8 @@ def _doubled(a: np.ndarray) -> np.ndarray:
 
 
 @jit
-def _anchored(model: Any, nodes: np.ndarray, base: int, n: int) -> int:
-    """A split of an empty cell, given relative to the box, for the box it has on the way here."""
+def _absolute_split(model: Any, nodes: np.ndarray, base: int, n: int) -> int:
+    """Return the split of an empty cell, which the graph stores relative to the box, for the box of this node."""
     k, split = nodes[n, FEATURE], nodes[n, SPLIT]
     if not is_relative(model.split_prior, 0):
         return split

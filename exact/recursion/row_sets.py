@@ -24,7 +24,7 @@ MEMBERS_AT_ONCE = 1 << 20
 """Pairs of a cell and a row that are listed at a time, at least: some 10 MB, found in some 10 ms."""
 
 
-class Ways(NamedTuple):
+class CellPaths(NamedTuple):
     """One path from the root to each cell: the splits of a tree over the cells."""
 
     edge: np.ndarray  # (n_cells,) int64: the most probable split that leads to each cell from another; -1 of the root
@@ -51,16 +51,16 @@ class Members(NamedTuple):
     row: np.ndarray  # Numbers of rows, int64
 
 
-def likeliest_tree(graph: CellGraph, probability: np.ndarray) -> Ways:
+def likeliest_paths(graph: CellGraph, probability: np.ndarray) -> CellPaths:
     """Return the most probable path to each cell, by the ``probability`` (n_edges,) of the splits."""
     parent = np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
-    edge, side = likeliest_ways(parent, graph.left, graph.right, probability, graph.n_cells)
+    edge, side = likeliest_edges(parent, graph.left, graph.right, probability, graph.n_cells)
     above = np.where(edge < 0, -1, parent[edge] if len(parent) else -1)
     children = 1 + np.argsort(above[1:], kind="stable")
-    return Ways(edge, side, children, np.searchsorted(above[children], np.arange(graph.n_cells + 1)))
+    return CellPaths(edge, side, children, np.searchsorted(above[children], np.arange(graph.n_cells + 1)))
 
 
-def row_sets(model: TreeModel, graph: CellGraph, ways: Ways) -> RowSets:
+def row_sets(model: TreeModel, graph: CellGraph, ways: CellPaths) -> RowSets:
     """Return the sets of training rows of the cells. Time: the rows of the parents of all cells."""
     units, key = rows_looked_at(model)
     word = np.zeros((graph.n_cells, 2), dtype=np.uint64)
@@ -72,7 +72,7 @@ def row_sets(model: TreeModel, graph: CellGraph, ways: Ways) -> RowSets:
     return RowSets(of_cell, word[first], first, len(units), model.units.n_units)
 
 
-def rows_of_cells(graph: CellGraph, ways: Ways, codes: np.ndarray, nominal: np.ndarray) -> Iterator[Members]:
+def rows_of_cells(graph: CellGraph, ways: CellPaths, codes: np.ndarray, nominal: np.ndarray) -> Iterator[Members]:
     """Yield the rows with ``codes`` (q, n) that the path to each cell sends there, some cells at a time.
 
     ``nominal`` (q,) is True for coordinates of nominal features. Each cell that has training rows and gets one of the n
@@ -96,7 +96,7 @@ def rows_of_cells(graph: CellGraph, ways: Ways, codes: np.ndarray, nominal: np.n
 
 
 @jit
-def likeliest_ways(
+def likeliest_edges(
     parent: np.ndarray, left: np.ndarray, right: np.ndarray, probability: np.ndarray, n_cells: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the most probable edge (n_cells,) into each cell from another one, -1 without, and its side (n_cells,)."""
@@ -168,28 +168,6 @@ def walk_down(
             stack[at_level, 3] = first_child[child]
     level[0] = at_level
     return m
-
-
-@jit
-def add_cells_into(
-    out: np.ndarray,
-    found: np.ndarray,
-    cell: np.ndarray,
-    first: np.ndarray,
-    row: np.ndarray,
-    leaf: np.ndarray,
-    value: np.ndarray,
-) -> None:
-    """Add ``leaf * value`` of the cells, as `Members` lists them, to the sums ``out`` (n, d) of their rows, and
-    ``leaf`` to ``found`` (n,).
-    """
-    for j in range(len(cell)):
-        here = leaf[cell[j]]
-        if here > 0.0:
-            for at in range(first[j], first[j + 1]):
-                found[row[at]] += here
-                for k in range(value.shape[1]):
-                    out[row[at], k] += here * value[cell[j], k]
 
 
 def path_probabilities(

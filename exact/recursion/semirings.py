@@ -70,7 +70,11 @@ def fraction(log_term: float, log_total: float) -> float:
 
 
 class LogSum(NamedTuple):
-    """(log-sum-exp, +): log sums of weights."""
+    """(log-sum-exp, +): log sums of weights.
+
+    The terms of a slot are summed as ``top + log(sum of exp(term - top))`` with the largest term as top, so that neither
+    all of them underflow nor one overflows.
+    """
 
     value: np.ndarray  # (n_slots,) float64
     # (most splits of a cell + 1,) float64: the terms at the slot at work, summed when the largest is known
@@ -140,11 +144,6 @@ def _(semiring, so_far, slot, e, log_weight, left, right):
     return max(so_far, log_weight + semiring.value[left] + semiring.value[right])
 
 
-@store.register(Best)
-def _(semiring, slot, total):
-    semiring.value[slot] = total
-
-
 @choose.register(Best)
 def _(semiring, rng, graph, cell, slot, below, wanted):
     value, split, best = semiring.value, graph.log_split[slot], -1
@@ -175,11 +174,6 @@ def _(semiring, so_far, slot, e, log_weight, left, right):
     if log_weight == -np.inf:
         return so_far
     return (so_far + semiring.value[left] * semiring.value[right]) % semiring.prime
-
-
-@store.register(Residue)
-def _(semiring, slot, total):
-    semiring.value[slot] = total
 
 
 class BestBySize(NamedTuple):
@@ -233,11 +227,6 @@ def _(semiring, so_far, slot, e, log_weight, left, right):
     return so_far
 
 
-@store.register(BestBySize)
-def _(semiring, slot, total):
-    pass
-
-
 @choose.register(BestBySize)
 def _(semiring, rng, graph, cell, slot, below, wanted):
     """``wanted`` is a coefficient, counted from the slot's first."""
@@ -260,7 +249,12 @@ def _(semiring, rng, graph, cell, slot, below, wanted):
 
 
 class SizeDistribution(NamedTuple):
-    """Polynomials whose coefficients are posterior probabilities of the numbers of leaves below a slot."""
+    """Polynomials whose coefficients are posterior probabilities of the numbers of leaves below a slot.
+
+    With q_e the posterior probability of split e given the slot s,
+
+        P_s(m)  =  P(s is a leaf) [m = 1]  +  sum over e and k of  q_e * P_left(k) * P_right(m - k) .
+    """
 
     start: np.ndarray  # (n_slots,) int64: where a slot's coefficients begin
     length: np.ndarray  # (n_slots,) int64: how many there are; the first is for one leaf
@@ -312,7 +306,10 @@ def _(semiring, slot, total):
 
 
 class DepthDistribution(NamedTuple):
-    """Posterior probability that the tree below a slot is at most so deep; that of two subtrees is the product."""
+    """Posterior probability that the tree below a slot has at most d levels.
+
+    ``F_s(d) = P(s is a leaf) + sum over e of q_e F_left(d - 1) F_right(d - 1)``, since two subtrees are independent.
+    """
 
     value: np.ndarray  # (n_slots, depths) float64: entry d for at most d levels
     log_inside: np.ndarray  # (n_slots,) float64
@@ -334,11 +331,6 @@ def _(semiring, so_far, slot, e, log_weight, left, right):
         for d in range(1, value.shape[1]):
             value[slot, d] += part * (value[left, d - 1] * value[right, d - 1])
     return so_far
-
-
-@store.register(DepthDistribution)
-def _(semiring, slot, total):
-    pass
 
 
 class Products(NamedTuple):
@@ -375,16 +367,15 @@ def _(semiring, so_far, slot, e, log_weight, left, right):
     return so_far
 
 
-@store.register(Products)
-def _(semiring, slot, total):
-    pass
-
-
 class Moments(NamedTuple):
     """Posterior mean and variance of functions that add over the leaves and the splits of a tree.
 
-    Given the split, the two subtrees are independent: means and variances add. A slot's distribution is the mixture
-    over its splits, summed up by West's (1979) weighted updates, which do not cancel.
+    Given the split, the two subtrees are independent: means and variances add. The distribution of a slot is the
+    mixture over its splits, of weights q, means a and variances v. Its mean and variance are updated by West (1979),
+
+        mass += q,   mean += q / mass * (a - mean),   variance += q * (v + (a - old mean) * (a - new mean)) ,
+
+    a sum of positive terms, which does not cancel as the mean square minus the squared mean does.
     """
 
     mean: np.ndarray  # (n_slots, m) float64
@@ -425,6 +416,19 @@ def _(semiring, slot, total):
     if total > 0.0:
         for j in range(semiring.mean.shape[1]):
             semiring.variance[slot, j] /= total
+
+
+@store.register(Best)
+@store.register(Residue)
+def _(semiring, slot, total):
+    semiring.value[slot] = total
+
+
+@store.register(BestBySize)
+@store.register(DepthDistribution)
+@store.register(Products)
+def _(semiring, slot, total):
+    pass
 
 
 class Ranked(NamedTuple):

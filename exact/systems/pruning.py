@@ -342,9 +342,9 @@ class Prunings:
 def follow_hull(cost: np.ndarray, penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the places of the family's members among trees of ascending ``penalty``, largest first, and thresholds.
 
-    From the smallest tree of least cost on, the next one is that with the least
-    ``gamma = (rise of cost) / (fall of penalty)``, of several the smallest (Figure 4.3). Costs that differ by rounding
-    are equal, so that of several trees on one line only the ends are members.
+    Tree j is as good as the larger tree i at ``alpha = (cost_j - cost_i) / (penalty_i - penalty_j)``. From the smallest
+    tree of least cost on, the next member is the one with the least such alpha, of several the smallest (Figure 4.3).
+    Costs that differ by rounding are equal, so that of several trees on one line only the ends are members.
     """
     slack = ROUNDING * float(np.abs(cost).max())
     members, threshold = [int(np.argmax(cost <= cost.min() + slack))], [0.0]

@@ -59,7 +59,7 @@ def new_rows(name, n=90):
 
 def by_hand(truth, numbers):
     """Each row down the graph, the masses of the cells it may be in by depth, from the definition."""
-    graph, placed = truth.graph, truth._placed(numbers)
+    graph, placed = truth.graph, truth._code_rows(numbers)
     left_of, out = row_goes_left.py_func, np.zeros((len(numbers), truth.cell_values.shape[1]))
     for i in range(len(numbers)):
         mass = {(0, 0): 1.0}
@@ -96,7 +96,7 @@ def test_many_rows_are_each_predicted_as_by_hand(name):
 def test_which_rows_are_settled():
     def settled(name):
         truth = solved(name)
-        return truth._placed(truth.model.columns.numbers(new_rows(name))).settled
+        return truth._code_rows(truth.model.columns.numbers(new_rows(name))).settled
 
     assert settled("local")[:40].all() and not settled("local").all()
     assert settled("one column").all() and settled("one column asked").all()
@@ -116,8 +116,8 @@ def test_training_rows_take_one_pass(monkeypatch):
 @pytest.mark.planted
 def test_rows_that_are_no_training_rows_follow_the_splits(monkeypatch):
     truth, rows = solved("local"), new_rows("local")
-    right, expected = truth._placed, by_hand(truth, rows)
-    monkeypatch.setattr(truth, "_placed", lambda x: right(x)._replace(settled=np.ones(len(x), dtype=bool)))
+    right, expected = truth._code_rows, by_hand(truth, rows)
+    monkeypatch.setattr(truth, "_code_rows", lambda x: right(x)._replace(settled=np.ones(len(x), dtype=bool)))
     assert np.abs(truth.predict_proba(rows) - expected).max() > 1e-3
 
 

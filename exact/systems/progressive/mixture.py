@@ -21,7 +21,7 @@ from ...graph.building import build_graph
 from ...graph.cells import CellGraph, by_feature, pack_graph, refuse_not_finite
 from ...limits.intractable import Intractable, check_cells
 from ...posterior import ExactPosterior, summary_table
-from ...predicting import CellProbabilities, Placed
+from ...predicting import CellProbabilities, CodedRows
 from ...recursion.inside_outside import CELL, PARENT, RIGHT, Grown, Occurrences, grow_trees
 from ...recursion.new_rows import Router, average_rows, is_fixed_design
 from ...recursion.semirings import LogSum
@@ -226,7 +226,7 @@ class ProgressiveMixture(DrawsIndependently):
     def _values(self, X: np.ndarray) -> np.ndarray:
         if is_fixed_design(self.model):
             return self._marginals._values(X)
-        strays = ~self._marginals._placed(X).settled
+        strays = ~self._marginals._code_rows(X).settled
         out = np.empty((len(X), self._marginals.cell_values.shape[1]))
         out[~strays] = self._marginals._values(X[~strays])
         if strays.any():
@@ -278,7 +278,7 @@ class ProgressiveMixture(DrawsIndependently):
     def _values_by_stage(self, X: np.ndarray) -> np.ndarray:
         """Return the mean values (n, d) that rows of numbers reach, from the unrolled stages of each order."""
         marginals = self._marginals
-        placed = marginals._placed(X)
+        placed = marginals._code_rows(X)
         intervals = _intervals(self.model, self.graph, marginals._router, placed)
         _, first, route = np.unique(intervals, axis=0, return_index=True, return_inverse=True)
         # the stage is a split on an additional last feature, which sends every row to the left
@@ -406,7 +406,7 @@ def _in_order(model: TreeModel, order: Order) -> Examples:
     return Examples(codes, own, len(rows) - len(order.staged))
 
 
-def _intervals(model: TreeModel, graph: CellGraph, router: Router, placed: Placed) -> np.ndarray:
+def _intervals(model: TreeModel, graph: CellGraph, router: Router, placed: CodedRows) -> np.ndarray:
     """Return numbers (n, q) that two rows share only if all splits of the graph send them the same way."""
     out = np.zeros(placed.x.shape, dtype=np.int64)
     for c in np.unique(graph.feature):

@@ -1,10 +1,14 @@
 """The graph of cells unrolled in time: one copy of a cell for every number of its test examples that have been seen.
 
-The stages of a progressive mixture are the roots of one graph. Copy ``j`` of a cell, with its first ``j`` examples, is
-split into the copies of its children that have seen the same examples, so that nodes of a design through which no new
-example passes are shared by all the stages in between (formulas, section 5: the blocks of a node). The parent of
-the copies of the root is a cell that chooses a stage uniformly; its other child is an empty leaf. So any recursion over
-a graph of cells averages over the stages.
+The prediction of a progressive mixture is ``1 / L * sum over M = 0, ..., L - 1 of Q^(M)``, with Q^(M) the posterior
+given the first M examples (formulas, section 5). All these posteriors are sums over one graph. Copy ``j`` of a cell,
+with its first ``j`` examples, is split into the copies of its children that have seen the same examples:
+
+    inside_(A, j)  =  stop_(A, j)  +  sum over splits e of  split_A * R_e * inside_(left, i) * inside_(right, j - i) ,
+
+where i of the first j examples of A go to the left. A copy is shared by all stages between two examples that pass
+through the cell. The parent of the copies of the root is a cell that chooses a stage uniformly; its other child is an
+empty leaf. So any recursion over a graph of cells averages over the stages.
 """
 
 from __future__ import annotations
