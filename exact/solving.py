@@ -218,9 +218,8 @@ def grow_best_first(model: TreeModel, budget: int, limit: Limit) -> VisitedPoste
             upper = frontier.log_upper() + model.prior_tables.log_constant
             no_bound = ceiling if isinstance(ceiling, str) and upper == np.inf else None
             return VisitedPosterior(model, graph, None, upper, no_bound)
-        expected_gain = (
-            frontier.excess() if frontier.is_bounded and n_rounds % LOWERS_BOUND == 0 else frontier.expected_gain()
-        )
+        lowers_bound = frontier.is_bounded and n_rounds % LOWERS_BOUND == 0
+        gain = frontier.excess() if lowers_bound else frontier.expected_gain()
         most = max(1, int(GROWTH * is_expanded.sum()))
         best = np.argsort(-gain, kind="stable")[:most]
         which = number[best[gain[best] > 0.0]]

@@ -16,8 +16,8 @@ class Hull(NamedTuple):
 
     It is a maximum of lines, ``h_s(alpha) = max over trees of weight - alpha * leaves``, stored as the vertices of the
     upper hull of the points (leaves, weight) of a slot's trees, from the fewest leaves to the largest weight. Two
-    subtrees are chosen independently, so that ``h(alpha) = h_left(alpha) + h_right(alpha)``: the edges of the hull of the
-    sums are those of both hulls, in order of slope. At the root of a fixed tree the vertices are the trees of
+    subtrees are chosen independently, so that ``h(alpha) = h_left(alpha) + h_right(alpha)``. So the edges of the hull
+    of the sums are those of both hulls, in order of slope. At the root of a fixed tree the vertices are the trees of
     weakest-link pruning (formulas, section 8).
     """
 

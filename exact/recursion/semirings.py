@@ -72,8 +72,8 @@ def fraction(log_term: float, log_total: float) -> float:
 class LogSum(NamedTuple):
     """(log-sum-exp, +): log sums of weights.
 
-    The terms of a slot are summed as ``top + log(sum of exp(term - top))`` with the largest term as top, so that neither
-    all of them underflow nor one overflows.
+    The terms of a slot are summed as ``top + log(sum of exp(term - top))`` with the largest term as top, so that not
+    all of them underflow, and none overflows.
     """
 
     value: np.ndarray  # (n_slots,) float64

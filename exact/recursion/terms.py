@@ -92,8 +92,8 @@ class LikelyPart(NamedTuple):
 def likely_part(graph: CellGraph, occurrences: Occurrences, loss: float = LOSS) -> LikelyPart:
     """Return the graph without the rarest splits, together expected ``loss`` times in a tree, and their cells.
 
-    ``P(a tree has one of these splits) <= sum of their expected numbers <= loss``. So the mean of a function with values
-    in [0, 1], taken over this part with the inside values of the whole, is too small by at most ``loss``.
+    ``P(a tree has one of these splits) <= sum of their expected numbers <= loss``. So the mean of a function with
+    values in [0, 1], taken over this part with the inside values of the whole, is too small by at most ``loss``.
     """
     asked = occurrences.split
     _, exponent = np.frexp(asked)
