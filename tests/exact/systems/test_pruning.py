@@ -152,21 +152,6 @@ def test_theorem_18_for_any_pair_of_penalties():
         assert inner <= outer
 
 
-@pytest.mark.planted
-def test_a_planted_bug_is_caught():
-    """A threshold taken at the first instead of the smallest gamma gives another family."""
-    differs = 0
-    for seed in range(50):
-        rng = np.random.default_rng(seed)
-        cost, penalty = np.sort(rng.random(8))[::-1], np.arange(1.0, 9.0)
-        members = [int(np.argmin(cost))]
-        while members[-1] > 0:
-            members.append(members[-1] - 1)
-        differs += [m + 1 for m in members] != family_by_hand(cost, penalty)
-        assert (follow_hull(cost, penalty)[0] + 1).tolist() == family_by_hand(cost, penalty)
-    assert differs > 25
-
-
 def test_of_several_prunings_at_one_price_the_smallest_is_next():
     """Every split saves one error. From three leaves on, prunings to two and to one leaf rise at the same price."""
     chain = pt.Tree(
