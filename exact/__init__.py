@@ -178,8 +178,8 @@ _LATE |= dict.fromkeys(
 )
 _LATE |= {"ProgressiveMixtureClassifier": "exact.estimators.trees"}
 _LATE |= dict.fromkeys(("data_dependent_mixture", "DataDependentMixture"), "pactree_mcmc.faces.data_dependent")
-"""Modules that are loaded when they are asked for. The estimators need scikit-learn, which takes a second to import;
-the last one uses the sampler as well as this package."""
+"""Modules that are imported on first use. The estimators need scikit-learn, which takes a second to import; the last
+one uses the sampler as well as this package."""
 
 
 if not TYPE_CHECKING:  # or a misspelt name would be Any to type checkers

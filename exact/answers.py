@@ -101,7 +101,7 @@ def _prime_below(n: int) -> int:
 def size_distribution(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> np.ndarray:
     """Return the distribution of the number of leaves, entry m is P(m leaves), to within 2e-14.
 
-    Polynomials over the probable part of the graph, with tails truncated where they do not matter at the root.
+    Polynomials over the probable part of the graph, with tails truncated if they do not matter at the root.
     """
     part, slots = likely_part(graph, occurs)
     n, spare = part.n_slots, _spare(occurs.slot[slots])

@@ -162,8 +162,8 @@ def _instead(truth: Any, sampled: Any) -> str:
     sampled_ones = [isinstance(one, SampledPosterior) for one in (truth, sampled)]
     if all(sampled_ones):
         return (
-            ": both are Monte Carlo, so neither shows the other's error. Give exact.solve(model) first where it is "
-            "tractable; else run more chains and read R-hat in summary(), which compares them"
+            ": both are Monte Carlo, so neither shows the other's error. Give exact.solve(model) first if it is "
+            "tractable; otherwise run more chains and read R-hat in summary(), which compares them"
         )
     if all(exact_ones):
         return ": both are exact, and .sample(draws, rng) of one gives draws to compare"

@@ -112,7 +112,7 @@ class DesignCounts:
 
     @property
     def n_cells(self) -> int:
-        """Number of non-empty finest cells, one for each class or, for numbers, two where y varies."""
+        """Number of non-empty finest cells, one for each class or, for numbers, two if y varies."""
         self._merge()
         return sum(len(piece[0]) for piece in self._pieces)
 

@@ -205,7 +205,7 @@ def grow_best_first(model: TreeModel, budget: int, limit: Limit) -> VisitedPoste
     sums, which = np.zeros((0, values.shape[1])), np.zeros(1, dtype=np.int64)
     while True:
         building.start_round()
-        building.run(lambda lowered, work, which=which: expand_some(lowered, work, which, budget, ADD))
+        building.run(expand_some, which, budget, ADD)
         n_rounds, n_known = n_rounds + 1, len(sums)
         sums = np.concatenate([sums, np.zeros((building.n_cells - n_known, values.shape[1]))])
         is_expanded = np.concatenate([is_expanded, np.zeros(building.n_cells - n_known, dtype=bool)])

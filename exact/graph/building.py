@@ -136,8 +136,10 @@ class Building:
         """Remove all splits, but not the cells, and start a round."""
         self._scratch.count[[_builder.NEXT, _builder.N_EDGES, _builder.N_WANTED]] = 0
 
-    def run(self, step: Callable[[Any, Any], int]) -> None:
-        """Call a compiled step until it finishes, and extend the arrays if it needs more room.
+    def run(self, step: Callable[..., int], *arguments: Any) -> None:
+        """Call a compiled step with the model, the arrays and more arguments until it finishes.
+
+        Extend the arrays if it needs more room.
 
         Raises
         ------
@@ -146,7 +148,7 @@ class Building:
         """
         status = _builder.PAUSED
         while status != _builder.FINISHED:
-            status = step(self._lowered, self._work())
+            status = step(self._lowered, self._work(), *arguments)
             if status == _builder.TOO_MANY_SPLITS:
                 most = _builder.MAX_NOMINAL_SPLITS
                 raise Intractable(most, most >> 1, "splits in one cell, on a nominal feature with over 20 categories")

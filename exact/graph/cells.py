@@ -55,9 +55,9 @@ class CellGraph(NamedTuple):
     first_slot: np.ndarray
     """(n_cells + 1,) int64: slot first_slot[c] + j is cell c at depth depth[c] + j."""
     log_stop: np.ndarray
-    """(n_slots,) float64: prior factor of a leaf there, times its score; log."""
+    """(n_slots,) float64: log of the prior factor of a leaf there times its score."""
     log_split: np.ndarray
-    """(n_slots,) float64: prior factor of a split there; -inf where none is possible; log."""
+    """(n_slots,) float64: log prior factor of a split there, -inf if none is possible."""
     layered: bool
     """True if a cell has a slot for each of its depths."""
 
@@ -67,7 +67,7 @@ class CellGraph(NamedTuple):
         Raises
         ------
         ValueError
-            Names the first invariant that is violated, and where.
+            If an invariant is violated; names the first one and its place.
         """
         n, m = len(self.rows), len(self.left)
         for size, columns in ((n, CELL_COLUMNS), (m, EDGE_COLUMNS), (self.n_slots, SLOT_COLUMNS)):

@@ -66,12 +66,11 @@ def build_visited(model: TreeModel, trees: CodedTrees, grow: int, limit: Limit) 
     """
     nodes = _tree_nodes(model, trees)
     building = Building(model, limit, len(nodes.feature) + 1)
-    packed = pack(nodes)
-    building.run(lambda lowered, work: send_trees_down(lowered, work, packed))
+    building.run(send_trees_down, pack(nodes))
     if grow > 0:
-        which, mode = np.arange(building.n_cells), FIND if grow == 1 else ADD
         building.forget_splits()
-        building.run(lambda lowered, work: expand_some(lowered, work, which, np.iinfo(np.int64).max, mode))
+        no_limit, mode = np.iinfo(np.int64).max, FIND if grow == 1 else ADD
+        building.run(expand_some, np.arange(building.n_cells), no_limit, mode)
     return with_slots(model, building.parts()[0])
 
 

@@ -41,7 +41,7 @@ class Cells(NamedTuple):
     is_splittable: np.ndarray  # (cap,) bool: True if the cell has a split, be it listed or not
     stats: np.ndarray  # (cap, n_stats) float64
     score: np.ndarray  # (cap,) float64
-    table: np.ndarray  # (2^b,) int32: hash table of cells, -1 where free
+    table: np.ndarray  # (2^b,) int32: hash table of cells, -1 for a free place
 
 
 class Edges(NamedTuple):

@@ -176,7 +176,7 @@ def leaf_masses(model: TreeModel, n_columns: int) -> np.ndarray:
 
     The last column is for trees with more leaves. It is the mass if every cell could be split.
 
-    Raised where it is less than the factor of a cell that cannot: then it dominates that of any cell.
+    The mass of one leaf is raised to the prior factor of a cell that cannot be split, so that it bounds both cases.
     """
     prior = model.prior_tables
     table, limit = prior.table, prior.depth_limit

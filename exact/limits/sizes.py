@@ -43,7 +43,7 @@ LARGEST_ERROR = 0.5
 CELL_BYTES, STAT_BYTES, SPLIT_BYTES = 240, 18, 90
 """Memory of a cell, of each of its statistics and of a split while the graph is built.
 
-The arrays have spare room and are copied once. `tests/exact/graph/test_bounds.py` compares with measured peaks.
+The arrays have spare room and are copied once. `tests/exact/limits/test_sizes.py` compares with measured peaks.
 """
 KEPT_CELL_BYTES, KEPT_STAT_BYTES, KEPT_SPLIT_BYTES, SLOT_BYTES = 60, 8, 28, 34
 """Memory of a cell, a statistic, a split and a (cell, depth) pair when the graph is finished and summed over."""

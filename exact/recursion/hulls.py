@@ -24,11 +24,11 @@ class Hull(NamedTuple):
     def __repr__(self) -> str:
         return short_repr(self)
 
-    start: np.ndarray  # (n_slots,) int64: where a slot's corners begin
+    start: np.ndarray  # (n_slots,) int64: place of the first corner of each slot
     length: np.ndarray  # (n_slots,) int64: how many there are
     leaves: np.ndarray  # float64, ascending within a slot; values beyond the end are lost; `used` counts them too
     weight: np.ndarray  # float64 of each corner, ascending too
-    # (3, 2, most leaves) float64: corners (leaves, weight) of the slot at work, of one split, and of both
+    # (3, 2, most leaves) float64: corners (leaves, weight) of the current slot, of one split, and of both
     row: np.ndarray
     used: np.ndarray  # (1,) int64: corners to store so far
 

@@ -104,7 +104,7 @@ def likeliest_edges(
     for e in range(len(parent)):
         for s in range(2):
             child = np.int64(left[e] if s == LEFT else right[e])
-            # what is never asked may lead back
+            # a split of weight 0 may lead back
             if child > parent[e] and (way[child] < 0 or probability[e] > probability[way[child]]):
                 way[child], side[child] = e, s
     return way, side
@@ -130,10 +130,10 @@ def walk_down(
 ) -> int:
     """Write the rows of the next cells into ``cell_out``, ``first_out`` and ``row_out``, and return their number.
 
-    One order of the rows is partitioned anew for each child, from the cell's own range, and its descendants are dealt
-    with before the next: ranges keep their rows, whatever the order in them. The stack holds, for each cell on the way
-    to the current one, its number, its range and the next child. The walk stops if an array is full, and goes on at
-    the next call. It has ended when ``level[0]`` is -1.
+    The rows are one permutation, in which every cell on the path has a range. For each child the range of the cell is
+    partitioned, and the descendants of the child come before the next child. So ranges keep their rows, in any order.
+    The stack holds the number, the range and the next child of each cell on the path. The walk stops if an array is
+    full, and continues at the next call, until ``level[0]`` is -1.
     """
     at_level, m, n_written = level[0], 0, 0
     while at_level >= 0:

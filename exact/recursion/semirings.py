@@ -77,7 +77,7 @@ class LogSum(NamedTuple):
     """
 
     value: np.ndarray  # (n_slots,) float64
-    # (most splits of a cell + 1,) float64: the terms at the slot at work, summed when the largest is known
+    # (most splits of a cell + 1,) float64: the terms of the current slot, summed when the largest is known
     term: np.ndarray
 
 
@@ -124,7 +124,7 @@ def _(semiring, rng, graph, cell, slot, below, wanted):
             last = e
         if u < 0.0:
             break
-    # rounding may leave a draw a hair above the total: then the last of the terms is meant
+    # a draw may exceed the total by rounding: then take the last of the terms
     return last, 0, 0
 
 
@@ -186,7 +186,7 @@ class BestBySize(NamedTuple):
     def __repr__(self) -> str:
         return short_repr(self)
 
-    start: np.ndarray  # (n_slots + 1,) int64: where a slot's coefficients begin
+    start: np.ndarray  # (n_slots + 1,) int64: place of the first coefficient of each slot
     # (n_slots,) int64: numbers of leaves kept, 1 to wide; 0 for a slot that no tree considered reaches
     wide: np.ndarray
     tall: np.ndarray  # (n_slots,) int64: counts kept, 0 to tall - 1
@@ -256,13 +256,13 @@ class SizeDistribution(NamedTuple):
         P_s(m)  =  P(s is a leaf) [m = 1]  +  sum over e and k of  q_e * P_left(k) * P_right(m - k) .
     """
 
-    start: np.ndarray  # (n_slots,) int64: where a slot's coefficients begin
+    start: np.ndarray  # (n_slots,) int64: place of the first coefficient of each slot
     length: np.ndarray  # (n_slots,) int64: how many there are; the first is for one leaf
     value: np.ndarray  # float64: values beyond the end are lost; `used` counts them too
-    row: np.ndarray  # (most leaves,) float64: the slot at work
+    row: np.ndarray  # (most leaves,) float64: coefficients of the current slot
     used: np.ndarray  # (1,) int64: coefficients to store so far
     log_inside: np.ndarray  # (n_slots,) float64
-    # (n_slots,) float64: mass that may be cut off the slot's distribution; where it is one or more, all of it
+    # (n_slots,) float64: mass that may be cut off the slot's distribution
     spare: np.ndarray
 
 
@@ -434,7 +434,7 @@ def _(semiring, slot, total):
 class Ranked(NamedTuple):
     """The best trees below some slots, in order, as `k_best.rank_trees` finds them."""
 
-    first: np.ndarray  # (n_slots,) int64: where a slot's list begins, -1 if it has none
+    first: np.ndarray  # (n_slots,) int64: place of the first tree in the list of a slot, -1 without a list
     split: np.ndarray  # int64: of each tree in a list, the split of its root, -1 for a leaf
     left: np.ndarray  # int64: rank of its left subtree among those of the left child
     right: np.ndarray  # int64: rank of its right subtree
