@@ -14,7 +14,7 @@ from pactree_mcmc.posterior.sampled import SampledPosterior
 
 from .answers import log_sum, log_sums, occurrences
 from .graph.build import ADD, expand_some
-from .graph.building import Building, build_graph, keep_graph
+from .graph.building import Building, build_graph, keep_graph, refuse_shared_leaves
 from .graph.cells import CellGraph, is_flat, with_slots
 from .graph.visited import build_visited
 from .limits.ceilings import Ceiling, ceiling_of, sum_points
@@ -130,8 +130,7 @@ def visited(post: SampledPosterior, grow: int = 0, *, max_cells: int = 20_000_00
     check_type("post", post, SampledPosterior, "draws of trees")
     check_count("grow", grow, 0, 2)
     limit, model = Limit(check_cells(max_cells)), post.model
-    if not model.leaf.separates:
-        raise ValueError(f"the score of {type(model.leaf).__name__} is not a sum over leaves, as the recursion needs.")
+    refuse_shared_leaves(model)
     if is_fixed_design(model):
         return as_visited(model, build_graph(model, max_cells))
     drawn = post.coded_trees.take(np.unique(post.tree_of_draw))
@@ -289,11 +288,7 @@ def solve(
     if not isinstance(model, TreeModel):
         raise TypeError(f"model is a {type(model).__name__}; give a TreeModel.")
     check_cells(max_cells)
-    if not model.leaf.separates:
-        raise ValueError(
-            f"the score of {type(model.leaf).__name__} is not a sum over leaves; the exact engine cannot use it: "
-            "give what the leaves share (NormalKnownVariance(sigma2, m0, k0)), or sample."
-        )
+    refuse_shared_leaves(model)
     check_flag("progress", progress)
     if budget is None and len(model.prior_tables.by_leaves):
         return ExactPosterior(model, build_with_leaf_counts(model, max_cells, progress=progress), progress=progress)

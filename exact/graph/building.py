@@ -36,6 +36,15 @@ def refuse_drawn_weights(model: TreeModel) -> None:
         )
 
 
+def refuse_shared_leaves(model: TreeModel) -> None:
+    """Refuse a leaf model whose score is not a sum over leaves, because leaves share a parameter."""
+    if not model.leaf.separates:
+        raise ValueError(
+            f"the score of {type(model.leaf).__name__} is not a sum over leaves; the exact engine cannot use it: "
+            "give what the leaves share (NormalKnownVariance(sigma2, m0, k0)), or sample."
+        )
+
+
 def refuse_leaf_counts(model: TreeModel) -> None:
     """Refuse a prior on the number of leaves, which is not a product over the nodes of a tree."""
     if len(model.prior_tables.by_leaves):

@@ -13,7 +13,7 @@ from pactree_mcmc.tree.tree import Tree
 
 from ..answers import best_sums
 from ..exploring import TreesWithin
-from ..graph.building import build_graph, refuse_drawn_weights, refuse_leaf_counts
+from ..graph.building import build_graph, refuse_drawn_weights, refuse_leaf_counts, refuse_shared_leaves
 from ..graph.cells import CellGraph
 from ..limits.intractable import check_cells
 from ..posterior import BestTrees
@@ -133,8 +133,7 @@ def _check(model: TreeModel, penalty: float | None) -> float | None:
     check_type("model", model, TreeModel, "a TreeModel")
     refuse_drawn_weights(model)
     refuse_leaf_counts(model)
-    if not model.leaf.separates:
-        raise ValueError(f"the score of {type(model.leaf).__name__} is not a sum over leaves, as the search needs.")
+    refuse_shared_leaves(model)
     if penalty is None:
         return None
     if model.classes_ is None:

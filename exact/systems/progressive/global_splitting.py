@@ -24,7 +24,7 @@ from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
 from ...answers import count_trees, log_sums
-from ...graph.building import build_graph, refuse_leaf_counts
+from ...graph.building import build_graph, refuse_leaf_counts, refuse_shared_leaves
 from ...graph.cells import CellGraph
 from ...limits.intractable import Intractable, check_cells
 from ...posterior import ExactPosterior
@@ -122,8 +122,7 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
     """
     check_global(model)
     check_cells(max_cells)
-    if not model.leaf.separates:
-        raise ValueError(f"the score of {type(model.leaf).__name__} is not a sum over leaves; give another leaf.")
+    refuse_shared_leaves(model)
     return ExactPosterior(model, splitting_graph(model, max_cells))
 
 

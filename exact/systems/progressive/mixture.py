@@ -17,7 +17,7 @@ from pactree_mcmc.tree.tree import Tree
 
 from ...answers import depth_distribution, mean_products, occurrences, size_distribution
 from ...graph.boxes import unpack_cuts
-from ...graph.building import build_graph
+from ...graph.building import build_graph, refuse_shared_leaves
 from ...graph.cells import CellGraph, by_feature, pack_graph, refuse_not_finite
 from ...limits.intractable import Intractable, check_cells
 from ...posterior import ExactPosterior, summary_table
@@ -109,11 +109,7 @@ def progressive_mixture(
             f"{model.leaf!r} {'looks at columns of X' if model.leaf.predicts else 'has no predict='}, and the mean "
             "over stages keeps what cells predict: use pt.progressive_mixture(model)."
         )
-    if not model.leaf.separates:
-        raise ValueError(
-            f"the score of {type(model.leaf).__name__} is not a sum over leaves; the exact engine cannot use it: "
-            "give what the leaves share (NormalKnownVariance(sigma2, m0, k0))."
-        )
+    refuse_shared_leaves(model)
     drawn_orders = _draw_orders(model.target, model.leaf.uses_estimation, int(orders), resplit, rng)
     build = splitting_graph if global_splitting else build_graph
     return ProgressiveMixture(model, build(model, int(max_cells)), drawn_orders, int(max_cells))

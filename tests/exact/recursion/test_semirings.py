@@ -42,23 +42,8 @@ def levels(tree):
     return 0 if tree == LEAF else 1 + max(levels(tree[3]), levels(tree[4]))
 
 
-def check_sum(reference, model, truth):
-    assert truth.log_evidence == pytest.approx(reference.log_evidence, **TOLERANCE)
-
-
-def check_best(reference, model, truth):
-    assert truth.map_log_joint == pytest.approx(reference.best_log_joint, **TOLERANCE)
-    assert model.log_posterior(truth.map_tree()) == pytest.approx(reference.best_log_joint, **TOLERANCE)
-
-
 def check_count(reference, model, truth):
     assert truth.n_trees == reference.n_trees
-
-
-def check_size_distribution(reference, model, truth):
-    distribution, expected = truth.n_leaves_pmf(), reference.n_leaves()
-    for m in range(max(len(distribution), max(expected) + 1)):
-        assert (distribution[m] if m < len(distribution) else 0.0) == pytest.approx(expected.get(m, 0.0), abs=1e-12)
 
 
 def check_depth_distribution(reference, model, truth):
@@ -92,10 +77,6 @@ def check_best_trees(reference, model, truth):
         assert len(trees) == len(expected) == len(set(trees))
         assert log_joint == pytest.approx(expected, **TOLERANCE)
         assert [model.log_posterior(tree) for tree in trees[:20]] == pytest.approx(expected[:20], **TOLERANCE)
-
-
-def check_inclusion(reference, model, truth):
-    assert truth._feature_inclusion() == pytest.approx(np.array(reference.inclusion()), **TOLERANCE)
 
 
 def check_moments(reference, model, truth):
