@@ -63,7 +63,7 @@ class VotingTree(ClassifierOfTree):
         """Refuse parameters out of range."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Grow the base tree, choose parameters that are None by cross-validation, and weigh the pac_bayes.
+        """Grow the base tree, choose parameters that are None by cross-validation, and weigh the subtrees.
 
         Parameters
         ----------
@@ -73,7 +73,6 @@ class VotingTree(ClassifierOfTree):
             Class labels.
         sample_weight : array-like of shape (n,), optional
             Whole numbers >= 0: how often each row is there.
-
         """
         self._check_tree()
         self._check()
@@ -145,7 +144,7 @@ class VotingTree(ClassifierOfTree):
         return pac_bayes.count_rows(tree, X, label, len(self.classes_))
 
     def _labelled(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> BaseTree:
-        """Grow the base tree of some rows, which label its nodes and weigh its pac_bayes."""
+        """Grow the base tree of some rows, which label its nodes and weigh its subtrees."""
         tree = self._grow(X, label, bounds)
         return base_tree(tree, self._counts(tree, X, label))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -298,30 +299,31 @@ class ProgressiveMixture(DrawsIndependently):
     def n_leaves_pmf(self) -> np.ndarray:
         """Return the distribution of the number of leaves, the mean over the stages; entry m is P(m leaves)."""
         # the empty leaf beside the stage counts as one more
-        by_order = []
-        for i in range(len(self._orders)):
-            stages, log_inside, occurs = self._summed(i)
-            by_order.append(size_distribution(stages.graph, log_inside, occurs)[1:])
-        return _mean_of_pmfs(by_order)
+        return self._mean_over_orders(lambda *sums: size_distribution(*sums)[1:])
 
     def depth_pmf(self) -> np.ndarray:
         """Return the distribution of the depth, the mean over the stages; entry d is P(the depth is d)."""
         # the split that chooses the stage counts as one more level
-        deepest, by_order = int(self.model.prior_tables.depth_limit) + 1, []
-        for i in range(len(self._orders)):
-            stages, log_inside, _ = self._summed(i)
-            by_order.append(depth_distribution(stages.graph, log_inside, deepest)[1:])
-        return _mean_of_pmfs(by_order)
+        deepest = int(self.model.prior_tables.depth_limit) + 1
+        return self._mean_over_orders(lambda graph, log_inside, _: depth_distribution(graph, log_inside, deepest)[1:])
 
     def _feature_inclusion(self) -> np.ndarray:
         """Return the probability (p,) that a tree splits on each feature at least once, the mean over the stages."""
-        p, never = self.model.n_features, []
-        for i in range(len(self._orders)):
-            stages, log_inside, occurs = self._summed(i)
-            never.append(
-                mean_products(by_feature(self.model, stages.graph), log_inside, occurs, np.ones(p), np.arange(p), p + 1)
-            )
-        return 1.0 - np.mean(never, axis=0).clip(0.0, 1.0)
+        p = self.model.n_features
+
+        def never(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> np.ndarray:
+            return mean_products(by_feature(self.model, graph), log_inside, occurs, np.ones(p), np.arange(p), p + 1)
+
+        return 1.0 - self._mean_over_orders(never).clip(0.0, 1.0)
+
+    def _mean_over_orders(self, answer: Callable[[CellGraph, np.ndarray, Occurrences], np.ndarray]) -> np.ndarray:
+        """Return the mean over the orders of an answer to their sums, with zeros at the end of shorter ones."""
+        found = []
+        for number in range(len(self._orders)):
+            stages, log_inside, occurs = self._summed(number)
+            found.append(answer(stages.graph, log_inside, occurs))
+        longest = max(len(each) for each in found)
+        return np.mean([np.pad(each, (0, longest - len(each))) for each in found], axis=0)
 
     def map_tree(self) -> Tree:
         """Return the most probable tree at the last stage, given all of the model's S."""
@@ -374,14 +376,6 @@ class ProgressiveMixture(DrawsIndependently):
             f"ProgressiveMixture({self.stage_log_evidence.shape[1]} stages, {len(self._orders)} orders, "
             f"{self.graph.n_cells} cells, {self.graph.n_edges} splits)"
         )
-
-
-def _mean_of_pmfs(pmfs: list[np.ndarray]) -> np.ndarray:
-    """Return the mean of distributions of different lengths."""
-    out = np.zeros(max(len(pmf) for pmf in pmfs))
-    for pmf in pmfs:
-        out[: len(pmf)] += pmf / len(pmfs)
-    return out
 
 
 def _in_order(model: TreeModel, order: Order) -> Examples:

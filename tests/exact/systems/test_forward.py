@@ -72,14 +72,6 @@ def test_the_path_is_that_of_a_plain_search(criterion, seed):
     assert grown.bound.raw <= grown.path.min() + 1e-12
 
 
-def test_patience():
-    X, y = problem(3, n=200, noise=0.05)
-    at_once, later = (exact.forward_tree(X, y, patience=patience) for patience in (0, 50))
-    assert np.all(np.diff(at_once.path[:-1]) < 0)
-    assert later.path.min() <= at_once.path.min()
-    assert len(later.path) > len(at_once.path)
-
-
 def test_lists_and_ranges():
     X, y = problem(0, n=400, noise=0.05)
     lists = [np.arange(0.05, 1.0, 0.1)] * 2

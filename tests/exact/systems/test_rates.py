@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import exact
-from exact.systems import pac_bayes as bounds
 
 
 def test_theorem_one_is_proposition_two_for_subtrees():
@@ -63,13 +62,6 @@ def test_proposition_two_by_hand():
     assert exact.vote_excess_bound([0.02], [0.1], [-math.log(2)], n=5000, n_classes=3).raw == pytest.approx(
         excess_by_hand()
     )
-
-
-@pytest.mark.planted
-def test_a_confidence_that_costs_nothing_is_noticed(monkeypatch):
-    monkeypatch.setattr(bounds, "confidence_term", lambda *_: 0.0)
-    bound = exact.vote_excess_bound([0.02], [0.1], [-math.log(2)], n=5000, n_classes=3)
-    assert abs(bound.raw - excess_by_hand()) > 1e-3
 
 
 def test_bad_input():
