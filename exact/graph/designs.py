@@ -1,4 +1,12 @@
-"""Graphs of which no cell is searched for: those of a fixed tree, and of dyadic cuts."""
+"""Graphs of which no cell is searched for: those of a fixed tree, and of dyadic cuts.
+
+The cells of a fixed tree are its nodes, in preorder.
+
+A dyadic cell is a vector of levels (how often each feature was halved) and the number of a *group*: the units with the
+same leading bits. The groups of a vector come from those of a vector one level less by one more bit of each unit.
+Vectors come in layers of equal sum, which is the depth of their cells. There are only non-empty cells, and one empty
+cell for each vector that needs one.
+"""
 
 from __future__ import annotations
 

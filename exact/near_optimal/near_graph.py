@@ -1,4 +1,9 @@
-"""The graph of the cells and splits that the trees near the best one have."""
+"""A model in the form of the search for near-optimal trees, and the graph of the trees near the best one.
+
+A cell is a set of points, W words of bits. The number of its rows, the weights of its classes and the errors that no
+tree can avoid are sums over points of whole numbers. Each binary digit of these numbers is a *plane*, the set of the
+points whose number has this digit, so that a sum is a sum of counts of common bits, which processors count at once.
+"""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def outside_cells(
                 occurs[right] += part
 
 
-class Grown(NamedTuple):
+class GrownTrees(NamedTuple):
     """Trees grown from the root down, their nodes in preorder, one tree after another."""
 
     # (n_nodes, 7) int64: columns CELL, FEATURE, SPLIT, RIGHT (counted from the tree's start), PARENT, IS_LEFT, WANTED
@@ -116,7 +116,7 @@ CELL, FEATURE, SPLIT, RIGHT, PARENT, IS_LEFT, WANTED = range(7)
 
 
 @jit
-def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, wanted: np.ndarray, model: Any) -> Grown:
+def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, wanted: np.ndarray, model: Any) -> GrownTrees:
     """Return trees grown from the root down as the semiring chooses, one for each entry of ``wanted`` (n_trees,).
 
     `LogSum`: independent draws; `Best`: the best tree; `BestBySize`: of the root's coefficient ``wanted``; `Hull`: of
@@ -158,7 +158,7 @@ def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, wanted: np.n
                 n_todo += 2
             n += 1
         offset[t + 1] = n
-    return Grown(nodes[:n].copy(), offset, log_prior, log_score)
+    return GrownTrees(nodes[:n].copy(), offset, log_prior, log_score)
 
 
 @jit

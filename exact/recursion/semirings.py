@@ -1,4 +1,27 @@
-"""The semirings in which the bottom-up recursion is computed."""
+"""The semirings in which the bottom-up recursion is computed.
+
+A semiring is a NamedTuple of arrays with a value for each slot of the graph, and three functions: `leaf` starts the
+value of a slot with that of a leaf, `add_split` adds the trees with a given split there, `store` keeps the sum. A
+fourth, `choose`, is for the way down: it selects the summand from which a tree is taken.
+
+===================  =====================  ============================  ================================
+class                plus                   times                         value of the root
+===================  =====================  ============================  ================================
+`LogSum`             log(e^a + e^b)         a + b                         log evidence
+`Best`               max(a, b)              a + b                         log joint of the best tree
+`Residue`            a + b mod prime        a b mod prime                 number of trees, mod prime
+`BestBySize`         max by coefficient     convolution with (max, +)     best tree of each size and count
+`Hull`               hull of both           sum, edge by edge             best trees for each penalty
+`SizeDistribution`   a + b                  product of polynomials        distribution of the leaves
+`DepthDistribution`  a + b                  product, one level up         distribution of the depth
+`Products`           a + b                  a b                           mean of products over a tree
+`Moments`            mixture of two         sum of independent variables  mean and variance of sums
+`Ranked`             merge of sorted lists  largest sums of two lists     the k best trees
+===================  =====================  ============================  ================================
+
+`SizeDistribution`, `DepthDistribution`, `Products` and `Moments` are expectations under the posterior and use the
+values of `LogSum`. A new answer needs only a new class here, or in a file of its own as `Hull` in `hulls.py`.
+"""
 
 from math import log
 from typing import Any, NamedTuple
@@ -23,7 +46,11 @@ _ROOTS = 2.0 ** (np.arange(32) / 32)
 
 @jit
 def exp_down(x: float) -> float:
-    """Return exp(x) for x <= 0, or above 0 by no more than rounding; 0 for -inf and NaN."""
+    """Return exp(x) for x <= 0, or above 0 by no more than rounding; 0 for -inf and NaN.
+
+    The library's exp costs ten times as much in a loop. With ``x = k log(2) / 32 + r`` and ``k = 32 i + j``, exp(x) is
+    ``2^i * 2^(j / 32)``, two table entries, times a polynomial in ``|r| < 0.011``; within two units in the last place.
+    """
     if not x > LOWEST:
         return 0.0
     k = np.int64(x * _STEPS - 0.5)

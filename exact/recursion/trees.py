@@ -1,4 +1,8 @@
-"""Trees taken from a graph from the root down, the most probable trees, and trees as draws like those of a chain."""
+"""Trees taken from a graph from the root down, the k most probable trees, and trees as draws like those of a chain.
+
+The k best trees are found lazily: only the slots on the best trees get a list of trees (Huang and Chiang 2005, Better
+k-best parsing, algorithm 3, over the values of the `Best` semiring).
+"""
 
 from __future__ import annotations
 
@@ -20,17 +24,17 @@ from pactree_mcmc.tree.tree import Tree
 
 from ..graph.boxes import unpack_cuts
 from ..graph.cells import CellGraph, pack_graph
-from .inside_outside import CELL, FEATURE, RIGHT, SPLIT, Grown, grow_trees
+from .inside_outside import CELL, FEATURE, RIGHT, SPLIT, GrownTrees, grow_trees
 from .semirings import Ranked
 
 
-def grow(model: TreeModel, graph: CellGraph, semiring: Any, wanted: Any, rng: Any = None) -> Grown:
+def grow(model: TreeModel, graph: CellGraph, semiring: Any, wanted: Any, rng: Any = None) -> GrownTrees:
     """Return the trees that the semiring chooses, one for each entry of ``wanted``, which the semiring explains."""
     which = np.asarray(wanted, dtype=np.int64)
     return grow_trees(read_generator(rng), pack_graph(graph), semiring, which, pack(model.lowered))
 
 
-def as_draws(model: TreeModel, graph: CellGraph, grown: Grown) -> SampledPosterior:
+def as_draws(model: TreeModel, graph: CellGraph, grown: GrownTrees) -> SampledPosterior:
     """Return trees grown from the root down as draws of one chain."""
     nodes, offset = grown.nodes, grown.offset
     cell, feature, split = nodes[:, CELL], nodes[:, FEATURE], nodes[:, SPLIT]

@@ -13,7 +13,7 @@ from pactree_mcmc.core.special import gammaln
 
 from ..answers import best_sums, log_sum
 from ..graph.cells import CellGraph
-from .context_trie import N_NODES, NONE, Trie, add_examples, enlarged, new_trie, predict_into
+from .context_trie import N_NODES, NONE, Trie, add_examples, new_trie, predict_into, with_double_capacity
 
 ROWS_AT_ONCE = 1 << 18
 """Number of contexts of a sequence that are written out together."""
@@ -119,7 +119,7 @@ class ContextTreeWeighting:
         while done < len(symbols):
             done = add_examples(self._trie, before, symbols, done, self.n_symbols, self.alpha, self._first_ratio, out)
             if done < len(symbols):
-                self._trie = enlarged(self._trie)
+                self._trie = with_double_capacity(self._trie)
         return out
 
     def update(self, sequence: Any) -> np.ndarray:

@@ -51,7 +51,7 @@ def new_trie(first_ratio: np.ndarray, capacity: int = 1024) -> Trie:
     return trie
 
 
-def enlarged(trie: Trie) -> Trie:
+def with_double_capacity(trie: Trie) -> Trie:
     """Return the same trie with twice the capacity."""
     nodes = {"log_ratio": trie.log_ratio, "total": trie.total, "depth": trie.depth}
     columns = {name: np.concatenate([values, np.zeros_like(values)]) for name, values in nodes.items()}

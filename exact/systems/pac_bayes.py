@@ -1,4 +1,9 @@
-"""Weighted votes of the subtrees of a fixed tree, and bounds on their excess risk (Nguyen and Kpotufe 2018)."""
+"""Weighted votes of the subtrees of a fixed tree, and bounds on their excess risk (Nguyen and Kpotufe 2018).
+
+A subtree T of T0 has the weight ``exp(sum of phi(A) over its leaves A)``, up to a constant. `practical_terms` and
+`theoretical_terms` are the phi of the two rules, from the errors of a node's label and its number of rows (formulas,
+section 7).
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from ...graph.cells import CellGraph, by_feature, pack_graph, refuse_not_finite
 from ...limits.intractable import Intractable, check_cells
 from ...posterior import ExactPosterior, summary_table
 from ...predicting import CellProbabilities, CodedRows
-from ...recursion.inside_outside import CELL, PARENT, RIGHT, Grown, Occurrences, grow_trees
+from ...recursion.inside_outside import CELL, PARENT, RIGHT, GrownTrees, Occurrences, grow_trees
 from ...recursion.new_rows import Router, average_rows, is_fixed_design
 from ...recursion.semirings import LogSum
 from ...recursion.trees import DrawsIndependently, as_draws
@@ -340,7 +340,7 @@ class ProgressiveMixture(DrawsIndependently):
         grown = [self._grow(number, int(n), generator) for number, n in enumerate(counts) if n > 0]
         ends = np.cumsum([0] + [len(g.nodes) for g in grown])
         offset = [g.offset[:-1] + end for g, end in zip(grown, ends[:-1], strict=True)]
-        joined = Grown(
+        joined = GrownTrees(
             np.concatenate([g.nodes for g in grown]),
             np.concatenate([*offset, ends[-1:]]),
             np.concatenate([g.log_prior for g in grown]),
@@ -348,7 +348,7 @@ class ProgressiveMixture(DrawsIndependently):
         )
         return as_draws(self.model, self.graph, joined)
 
-    def _grow(self, number: int, draws: int, rng: np.random.Generator) -> Grown:
+    def _grow(self, number: int, draws: int, rng: np.random.Generator) -> GrownTrees:
         """Draw trees from one order, without the root that chooses a stage and the empty leaf beside it."""
         stages, log_inside, _ = self._summed(number)
         semiring = LogSum(log_inside, np.empty(0))
@@ -365,7 +365,7 @@ class ProgressiveMixture(DrawsIndependently):
         offset = grown.offset - 2 * np.arange(draws + 1)
         is_leaf = nodes[:, RIGHT] == 0
         score = np.add.reduceat(np.where(is_leaf, self.graph.score[nodes[:, CELL]], 0.0), offset[:-1])
-        return Grown(nodes, offset, grown.log_prior - stages.graph.log_rule[chosen], score)
+        return GrownTrees(nodes, offset, grown.log_prior - stages.graph.log_rule[chosen], score)
 
     def summary(self) -> pd.DataFrame:
         """Return a DataFrame of log_evidence, n_leaves, leaves of the most probable tree, cells and splits."""
