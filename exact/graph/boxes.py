@@ -140,7 +140,7 @@ def find_members(model: Any, work: Any, cell: int) -> int:
     if cells.rows[cell] == 0:
         return 0
     best, begin, end = 0, 0, len(points.rows)
-    asked, n_asked = np.empty(len(feature), dtype=np.int64), 0
+    asked, n_asked = work.scratch.asked, 0
     for k in range(len(feature)):
         if feature[k].nominal or box[k, 0] > 0 or box[k, 1] < feature[k].n_codes:
             asked[n_asked] = k

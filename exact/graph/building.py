@@ -205,7 +205,8 @@ class Building:
         n, cells, edges = self.n_cells, self._cells, self._edges
         limit = int(self.model.prior_tables.depth_limit)
         order = np.argsort(-cells.size[:n], kind="stable")
-        depth, deepest = find_depths(order, cells.start, cells.stop, edges.left, edges.right, limit)
+        depth, deepest = np.full(n, limit + 1, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        find_depths_into(depth, deepest, order, cells.start, cells.stop, edges.left, edges.right, limit)
         order = order[depth[order] <= limit]
         rank = np.full(n, _builder.UNKNOWN, dtype=np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
@@ -238,15 +239,21 @@ def _take_kept(model: TreeModel) -> Building | CellGraph | None:
 
 
 @jit
-def find_depths(
-    order: np.ndarray, start: np.ndarray, stop: np.ndarray, left: np.ndarray, right: np.ndarray, limit: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the smallest and the largest depth (n_cells,) at which a tree of at most ``limit`` levels has each cell.
+def find_depths_into(
+    depth: np.ndarray,
+    deepest: np.ndarray,
+    order: np.ndarray,
+    start: np.ndarray,
+    stop: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    limit: int,
+) -> None:
+    """Write the smallest and the largest depth (n_cells,) at which a tree of at most ``limit`` levels has each cell.
 
-    The smallest one is ``limit + 1`` if no tree has the cell. ``order`` holds the cells, parents before children. A
-    cell that a split leads to itself occurs at all depths below its smallest one.
+    ``depth`` starts as ``limit + 1``, which remains if no tree has the cell, and ``deepest`` as 0. ``order`` holds the
+    cells, parents before children. A cell that a split leads to itself occurs at all depths below its smallest one.
     """
-    depth, deepest = np.full(len(order), limit + 1, dtype=np.int64), np.zeros(len(order), dtype=np.int64)
     depth[0] = 0
     for cell in order:
         if depth[cell] >= limit:
@@ -259,4 +266,3 @@ def find_depths(
             for child in (np.int64(left[e]), np.int64(right[e])):
                 depth[child] = min(depth[child], depth[cell] + 1)
                 deepest[child] = max(deepest[child], below)
-    return depth, deepest

@@ -61,6 +61,7 @@ class Scratch(NamedTuple):
     count: np.ndarray  # (5,) int64: cells, edges, next cell to expand, what is added, wanted splits
     box: np.ndarray  # (p, 2) int64: of the cell being expanded: low and high code, or categories and 0
     members: np.ndarray  # (P,) int64: points of the cell being expanded
+    asked: np.ndarray  # (p,) int64: coordinates in which the box of the cell is not the whole range
     codes: np.ndarray  # (C,) int64: codes of one feature in the cell, ascending
     slot: np.ndarray  # (C,) int64: place of a code in ``codes``, -1 elsewhere
     rows: np.ndarray  # (C,) int64: rows of each code
@@ -114,6 +115,7 @@ def new_scratch(model: TreeModel, points: Points, n_wanted: int) -> Scratch:
         count=np.zeros(5, dtype=np.int64),
         box=np.zeros((p, 2), dtype=np.int64),
         members=np.empty(n_points, dtype=np.int64),
+        asked=np.empty(p, dtype=np.int64),
         codes=np.empty(widest, dtype=np.int64),
         slot=np.full(widest, -1, dtype=np.int64),
         rows=np.empty(widest, dtype=np.int64),

@@ -5,9 +5,12 @@ bounds give the settings that would be tractable.
 
 A cell is the set of rows in a box. With the box shrunk until each of its sides holds a row of the cell there is one box
 for each cell. Sides are drawn one coordinate after the other, among the values of the rows that are left; a box counts
-if the rows that are left at the end touch all of its sides. It then counts as often as there were choices, which makes
-the mean an unbiased estimate of the number of cells (Knuth 1975 counts the nodes of a tree in this way). For the last
-coordinate all choices are counted instead of drawing one.
+if the rows that are left at the end touch all of its sides. With n_k values of coordinate k left when its sides are
+drawn, a box is drawn with probability ``product of 2 / (n_k (n_k + 1))``. So
+
+    number of cells  =  E( [the rows touch all sides] * product over k of n_k (n_k + 1) / 2 )
+
+(Knuth 1975 counts the nodes of a tree in this way). For the last coordinate all choices are counted.
 """
 
 from __future__ import annotations
