@@ -19,8 +19,8 @@ from functools import partial
 import numpy as np
 
 import exact
+from exact.systems.dyadic_bounds import srm_tolerance
 from exact.systems.dyadic_trees import dyadic_problem, grown_tree
-from exact.systems.tolerances import srm_tolerance
 from exact.systems.neyman_pearson import Point, follow_multipliers
 
 FIRST, LEVELS = 250, 9

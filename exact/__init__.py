@@ -41,7 +41,14 @@ from .predicting import CellProbabilities
 from .recursion.terms import by_slot, with_terms
 from .solving import VisitedPosterior, solve, visited
 from .systems.context_trees import ContextTreeWeighting, TreeSource, context_tree_weighting
-from .systems.dyadic_bounds import OracleInequality, dyadic_fragment_bound, dyadic_oracle
+from .systems.dyadic_bounds import (
+    OracleInequality,
+    dyadic_fragment_bound,
+    dyadic_oracle,
+    vc_failure,
+    vc_failure_iid,
+    vc_tolerance,
+)
 from .systems.dyadic_trees import (
     AdditivePenalty,
     PenalisedTree,
@@ -74,7 +81,6 @@ from .systems.progressive.local_rules import (
 from .systems.progressive.mixture import ProgressiveMixture, progressive_mixture
 from .systems.pruning import PruningFamily, Prunings, dominates
 from .systems.root_fragments import RootFragmentTree, minimise_root_fragment
-from .systems.tolerances import vc_failure, vc_failure_iid, vc_tolerance
 from .timbertrek import to_timbertrek
 
 if TYPE_CHECKING:

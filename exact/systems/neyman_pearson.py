@@ -32,9 +32,9 @@ from ..recursion.inside_outside import CELL, FEATURE, WANTED
 from ..recursion.semirings import Best, BestBySize
 from ..recursion.terms import with_terms
 from ..recursion.trees import as_draws, grow
+from .dyadic_bounds import erm_tolerance, srm_tolerance
 from .dyadic_trees import DyadicProblem, check_factor, dyadic_problem, grown_tree
 from .pruning import root_vertices
-from .tolerances import erm_tolerance, srm_tolerance
 
 FIRST_SIZES = 16
 """Number of sizes tried first."""

@@ -6,8 +6,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.near_optimal import near_graph, search, trees
-from exact.near_optimal.near_graph import has_bounds, new_problem
+from exact.near_optimal import search, trees
+from exact.near_optimal.trees import has_bounds, new_problem
 
 RNG = np.random.default_rng(3)
 X = RNG.integers(0, 3, (16, 3)).astype(float)
@@ -112,9 +112,9 @@ def check(name="two classes", epsilon=2.0):
 
 
 def test_a_full_table_and_many_interruptions_change_nothing(monkeypatch):
-    monkeypatch.setattr(near_graph, "LARGEST_TABLE", 4)
+    monkeypatch.setattr(trees, "LARGEST_TABLE", 4)
     check()
-    monkeypatch.setattr(near_graph, "STEP", 3)
+    monkeypatch.setattr(trees, "STEP", 3)
     check("nominal")
 
 
@@ -133,8 +133,8 @@ def test_a_bound_that_is_too_small_is_seen(monkeypatch):
 
 @pytest.mark.planted
 def test_a_need_that_is_too_large_is_seen(monkeypatch):
-    right = near_graph.Search.near
-    monkeypatch.setattr(near_graph.Search, "near", lambda self, epsilon: right(self, 0.6 * epsilon))
+    right = trees.Search.near
+    monkeypatch.setattr(trees.Search, "near", lambda self, epsilon: right(self, 0.6 * epsilon))
     with pytest.raises(AssertionError):
         check()
 

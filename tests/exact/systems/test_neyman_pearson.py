@@ -7,7 +7,7 @@ import pytest
 
 import exact
 import exact.systems.neyman_pearson as module
-from exact.systems.tolerances import log_class_size
+from exact.systems.dyadic_bounds import log_class_size
 from tests.exact.systems.test_risk_minimisation import random_problem
 from tests.reference.dyadic_trees import catalan, erm_tolerance, labelled, srm_tolerance
 
