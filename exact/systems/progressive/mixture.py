@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -223,33 +223,30 @@ class ProgressiveMixture(DrawsIndependently):
     def _values(self, X: np.ndarray) -> np.ndarray:
         if is_fixed_design(self.model):
             return self._marginals._values(X)
-        strays = ~self._marginals._code_rows(X).settled
+        by_stage = ~self._marginals._code_rows(X).settled
         out = np.empty((len(X), self._marginals.cell_values.shape[1]))
-        out[~strays] = self._marginals._values(X[~strays])
-        if strays.any():
-            out[strays] = self._values_by_stage(X[strays])
+        out[~by_stage] = self._marginals._values(X[~by_stage])
+        if by_stage.any():
+            out[by_stage] = self._values_by_stage(X[by_stage])
         return out
 
-    @property
-    def _tree_of_place(self) -> Any:
+    def _refuse_distribution(self, *_: Any) -> NoReturn:
+        """Refuse what needs the predictive distribution of a cell."""
         raise ValueError(
             "the predictive distribution of a cell differs between stages, and the mean over stages keeps only the "
             "means: use pt.progressive_mixture(model), whose draws keep the distribution of their stage, or "
             "exact.solve(model)."
         )
 
-    def _mixtures(self, X: np.ndarray) -> Any:
-        return self._tree_of_place
-
-    def _averages(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
-        return self._tree_of_place
-
-    def _std_over_trees(self, X: np.ndarray) -> np.ndarray:
-        return self._tree_of_place
+    _mixtures = _averages = _std_over_trees = _refuse_distribution
 
     @property
-    def _stats_by_place(self) -> np.ndarray:
-        return self._tree_of_place
+    def _tree_of_place(self) -> NoReturn:
+        self._refuse_distribution()
+
+    @property
+    def _stats_by_place(self) -> NoReturn:
+        self._refuse_distribution()
 
     def kl_to_prior(self) -> float:
         raise ValueError(
@@ -268,24 +265,24 @@ class ProgressiveMixture(DrawsIndependently):
             np.any(order.estimation != self.model.target.estimation) for order in self._orders
         )
         if not frozen:
-            self._tree_of_place  # noqa: B018
+            self._refuse_distribution()
         draws = self.sample(n, rng)
         return draws, draws.tree_of_draw[0]
 
     def _values_by_stage(self, X: np.ndarray) -> np.ndarray:
         """Return the mean values (n, d) that rows of numbers reach, from the unrolled stages of each order."""
         marginals = self._marginals
-        placed = marginals._code_rows(X)
-        intervals = _intervals(self.model, self.graph, marginals._router, placed)
-        _, first, route = np.unique(intervals, axis=0, return_index=True, return_inverse=True)
+        coded = marginals._code_rows(X)
+        intervals = _intervals(self.model, self.graph, marginals._router, coded)
+        _, first, of_row = np.unique(intervals, axis=0, return_index=True, return_inverse=True)
         # the stage is a split on an additional last feature, which sends every row to the left
-        x, codes = (np.column_stack([table[first], np.zeros(len(first), table.dtype)]) for table in placed[:2])
+        x, codes = (np.column_stack([table[first], np.zeros(len(first), table.dtype)]) for table in coded[:2])
         router, out = _with_stage(marginals._router), np.zeros((len(first), marginals.cell_values.shape[1]))
         for number in range(len(self._orders)):
             stages, log_inside, _ = self._summed(number)
             value = np.ascontiguousarray(self.model.leaf.value(stages.graph.stats, self.model.target))
             out += average_rows(stages.graph, log_inside, router, x, codes, value)
-        return out[route.reshape(-1)] / len(self._orders)
+        return out[of_row.reshape(-1)] / len(self._orders)
 
     def _root_split_pmf(self) -> dict[RootKey, float]:
         """Return the distribution of the root split, the mean over the stages."""
