@@ -214,8 +214,9 @@ class Building:
         size = np.where(is_splittable, cells.stop[order] - cells.start[order], 0)
         first_edge = np.concatenate([[0], np.cumsum(size)])
         # place in the builder's arrays of each split of the graph
-        place = np.repeat(cells.start[order] - first_edge[:-1], size)
-        place += np.arange(len(place))
+        kind = np.int32 if len(edges.left) < 1 << 31 else np.int64
+        place = np.repeat((cells.start[order] - first_edge[:-1]).astype(kind), size)
+        place += np.arange(len(place), dtype=kind)
         out = {name: column[place] for name, column in edges._asdict().items()}
         out |= {name: rank[out[name]] for name in ("left", "right")}
         out |= {name: getattr(cells, name)[order] for name in ("rows", "stats", "score")}
