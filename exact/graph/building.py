@@ -217,8 +217,11 @@ class Building:
         kind = np.int32 if len(edges.left) < 1 << 31 else np.int64
         place = np.repeat((cells.start[order] - first_edge[:-1]).astype(kind), size)
         place += np.arange(len(place), dtype=kind)
-        out = {name: column[place] for name, column in edges._asdict().items()}
-        out |= {name: rank[out[name]] for name in ("left", "right")}
+        out = {}
+        for name, column in edges._asdict().items():
+            moved = column[place]
+            out[name] = rank[moved] if name in ("left", "right") else moved
+        del place, moved
         out |= {name: getattr(cells, name)[order] for name in ("rows", "stats", "score")}
         out |= {"first_edge": first_edge, "design": np.zeros(len(order), dtype=np.int32)}
         return out | {"depth": depth[order], "deepest": deepest[order], "is_splittable": is_splittable}, order
