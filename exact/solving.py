@@ -278,7 +278,7 @@ def solve(
 
     Examples
     --------
-    >>> from pactree_mcmc import ChipmanPrior
+    >>> from pactree_mcmc import ChipmanPrior, TreeModel
     >>> truth = solve(TreeModel([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], tree_prior=ChipmanPrior(0.5, 1.0)))
     >>> round(truth.log_evidence, 6)
     -3.024796

@@ -241,6 +241,7 @@ def dyadic_oracle(
 
     Examples
     --------
+    >>> import numpy as np
     >>> x = (np.arange(1024.0)[:, None] + 0.5) / 1024
     >>> p = np.where(x < 0.25, 0.9, 0.1)
     >>> oracle = dyadic_oracle(x, np.hstack([p, 1.0 - p]), n=100_000, levels=5, bounds=[[0, 1]])
@@ -303,6 +304,8 @@ def dyadic_fragment_bound(
 
     Examples
     --------
+    >>> from pactree_mcmc import Tree
+    >>> import numpy as np
     >>> tree = Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.arange(2))
     >>> x = (np.arange(10_000.0) + 0.5) / 10_000
     >>> bound = dyadic_fragment_bound(tree, x[:, None], x > 0.5)

@@ -290,6 +290,7 @@ def minimise_risk(
 
     Examples
     --------
+    >>> import numpy as np
     >>> x = np.arange(100.0)[:, None]
     >>> best = minimise_risk(x, x[:, 0] > 49.5, penalty=0.01, levels=3)
     >>> best.tree.n_leaves, best.risk, round(best.penalty, 6)

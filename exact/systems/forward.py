@@ -130,6 +130,7 @@ def forward_tree(
 
     Examples
     --------
+    >>> import numpy as np
     >>> x = np.arange(200.0)[:, None]
     >>> grown = forward_tree(x, (x[:, 0] > 49) & (x[:, 0] < 120))
     >>> grown.tree.n_leaves, round(grown.bound.value, 3), np.round(grown.path, 2).tolist()

@@ -156,6 +156,7 @@ def neyman_pearson_tree(
 
     Examples
     --------
+    >>> import numpy as np
     >>> x = np.arange(400.0)[:, None]
     >>> y = (x[:, 0] >= 200) | (x[:, 0] % 20 == 0)
     >>> best = neyman_pearson_tree(x, y, alpha=0.1, tolerance=0.0, strength=0.1, levels=3)

@@ -311,6 +311,7 @@ def vote_excess_bound(
 
     Examples
     --------
+    >>> import numpy as np
     >>> print(vote_excess_bound([0.0, 0.1], [0.01, 0.0], np.log([0.5, 0.5]), n=100_000, n_classes=2))
     Vote, excess risk: 0.0714 with probability 0.8
         excess risk: 0

@@ -132,6 +132,7 @@ def dominates(first: Any, second: Any, max_leaves: int) -> bool:
 
     Examples
     --------
+    >>> import numpy as np
     >>> dominates(lambda k: k, np.sqrt, 1000), dominates(np.sqrt, lambda k: k, 1000)
     (True, False)
     """

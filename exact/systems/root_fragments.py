@@ -117,6 +117,7 @@ def minimise_root_fragment(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from pactree_mcmc import GridCuts
     >>> x = np.arange(4000.0)[:, None]
     >>> best = minimise_root_fragment(x, x[:, 0] > 999, split_prior=GridCuts([np.arange(499.5, 4000, 500)]))

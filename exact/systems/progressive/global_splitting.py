@@ -65,6 +65,7 @@ def count_global_splittings(X: Any, structure: Tree, *, max_cells: int = 1_000_0
 
     Examples
     --------
+    >>> from pactree_mcmc import Tree
     >>> chain = Tree([0, 0, -1, -1, -1], [0.0] * 5, [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])
     >>> count_global_splittings([[1.0], [2.0], [5.0]], chain)
     10
@@ -114,7 +115,7 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
 
     Examples
     --------
-    >>> from pactree_mcmc import BranchingProcess, LocalCuts
+    >>> from pactree_mcmc import BranchingProcess, LocalCuts, TreeModel
     >>> prior, splits = BranchingProcess(0.5, max_depth=2), LocalCuts(trivial=True)
     >>> truth = solve_global_splitting(TreeModel([[1.0], [2.0]], [0, 1], tree_prior=prior, split_prior=splits))
     >>> truth.n_leaves_pmf().round(3).tolist()

@@ -230,7 +230,7 @@ class ProgressiveMixture(DrawsIndependently):
             out[by_stage] = self._values_by_stage(X[by_stage])
         return out
 
-    def _refuse_distribution(self, *_: Any) -> NoReturn:
+    def _refuse_distribution(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse what needs the predictive distribution of a cell."""
         raise ValueError(
             "the predictive distribution of a cell differs between stages, and the mean over stages keeps only the "
