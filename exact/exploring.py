@@ -15,8 +15,7 @@ from pactree_mcmc.posterior.trees.answers import AnswersAboutTrees
 from pactree_mcmc.posterior.trees.credible_set import CredibleSet, check_mass, credible_set_of
 from pactree_mcmc.posterior.trees.paths import Condition, conditions_in_words
 from pactree_mcmc.posterior.trees.support import CELL, SPLIT, Support, likely, split_keys, with_split
-from pactree_mcmc.tree.arrays import LEAF
-from pactree_mcmc.tree.routing import Routes
+from pactree_mcmc.tree.arrays import LEAF, Routes
 from pactree_mcmc.tree.tree import Tree
 
 from .graph.boxes import unpack_cuts

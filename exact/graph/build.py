@@ -2,8 +2,8 @@
 
 The trees below a cell depend only on the set of its points (local cuts), or on its box (grid). A 128-bit hash of this
 set or box identifies the cell. Of an empty box only the numbers of codes matter, unless cuts are weighed. The depth is
-part of the hash if weights depend on it. The rows of a cell are found again from the splits that first led to it, so
-that only numbers are stored for a cell.
+part of the hash if weights depend on it, and so are the groups of features that may still interact. The rows of a cell
+are found again from the splits that first led to it, so that only numbers are stored for a cell.
 """
 
 from math import log
@@ -145,6 +145,10 @@ def find_or_add(
     Return UNKNOWN if the cell is not there and no cells are added.
     """
     cells, scratch, count = work.cells, work.scratch, work.scratch.count
+    # the groups of features that may still interact decide which features a cell can be split on
+    is_open = cells.open[parent] & model.split_prior.feature[feature].groups if parent >= 0 else np.int64(-1)
+    if is_open != -1:
+        word0, word1 = mix(word0 ^ np.uint64(is_open)), mix(word1 + np.uint64(is_open))
     if model.split_prior.by_depth and parent >= 0:
         below = np.uint64(cells.depth[parent] + 1)
         word0, word1 = mix(word0 ^ below), mix(word1 + below)
@@ -163,7 +167,7 @@ def find_or_add(
     cells.hash[new, 0], cells.hash[new, 1] = word0, word1
     cells.origin[PARENT, new], cells.origin[FEATURE, new] = parent, feature
     cells.origin[SPLIT, new], cells.origin[SIDE, new] = split, side
-    cells.rows[new], cells.size[new] = scratch.side_rows[side], size
+    cells.rows[new], cells.size[new], cells.open[new] = scratch.side_rows[side], size, is_open
     cells.depth[new] = cells.depth[parent] + 1 if parent >= 0 else 0
     for j in range(cells.stats.shape[1]):
         cells.stats[new, j] = scratch.side_stats[side, j]
@@ -231,7 +235,9 @@ def _list_splits_on(model: Any, work: Any, cell: int, n_members: int, k: int) ->
     """Add the splits of a cell on one feature, their weights for now in the place of R."""
     rule = model.split_prior
     feature = rule.feature[k]
-    if feature.weight <= 0.0 or (takes_turns(rule) and feature.turn != work.cells.depth[cell] % rule.n_turns):
+    if feature.weight <= 0.0 or work.cells.open[cell] & feature.groups == 0:
+        return
+    if takes_turns(rule) and feature.turn != work.cells.depth[cell] % rule.n_turns:
         return
     if feature.nominal:
         _list_partitions(model, work, cell, n_members, k)

@@ -10,8 +10,8 @@ from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.not_finite import Answer, not_finite
 from pactree_mcmc.model.split_prior.geometry import has_one_way, told
+from pactree_mcmc.model.words import Answer, not_finite
 
 from .boxes import unpack_cuts
 

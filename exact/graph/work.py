@@ -36,6 +36,7 @@ class Cells(NamedTuple):
     rows: np.ndarray  # (cap,) int64 training rows
     size: np.ndarray  # (cap,) int64: rows or codes spanned; falls along every edge but those from a cell to itself
     depth: np.ndarray  # (cap,) int32: smallest depth
+    open: np.ndarray  # (cap,) int64: bits of the groups that contain all features split on above, -1 in the root
     start: np.ndarray  # (cap,) int64: first split of the cell
     stop: np.ndarray  # (cap,) int64: end of its splits
     is_splittable: np.ndarray  # (cap,) bool: True if the cell has a split, be it listed or not
@@ -137,6 +138,7 @@ def new_cells(cap: int, n_stats: int) -> Cells:
         rows=np.zeros(cap, dtype=np.int64),
         size=np.zeros(cap, dtype=np.int64),
         depth=np.zeros(cap, dtype=np.int32),
+        open=np.full(cap, -1),
         start=np.zeros(cap, dtype=np.int64),
         stop=np.zeros(cap, dtype=np.int64),
         is_splittable=np.zeros(cap, dtype=np.bool_),
@@ -149,7 +151,7 @@ def new_cells(cap: int, n_stats: int) -> Cells:
 def longer_cells(cells: Cells, n: int) -> Cells:
     """Return arrays of twice the length with the first ``n`` cells, and enter these into a new hash table."""
     out = new_cells(2 * len(cells.rows), cells.stats.shape[1])
-    for name in ("rows", "size", "depth", "start", "stop", "is_splittable", "score", "hash", "stats"):
+    for name in ("rows", "size", "depth", "open", "start", "stop", "is_splittable", "score", "hash", "stats"):
         getattr(out, name)[:n] = getattr(cells, name)[:n]
     out.origin[:, :n] = cells.origin[:, :n]
     refill(out.table, out.hash, n)

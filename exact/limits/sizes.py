@@ -93,7 +93,7 @@ def estimate_size(model: TreeModel, codes: np.ndarray, limit: Limit, layered: bo
     distinct = np.array([len(np.unique(codes[c])) for c in usable])
     nominal = model.columns.is_nominal[model.columns.source]
     is_small = _log_boxes(distinct, nominal[usable]) <= math.log(FEW_BOXES)
-    if is_small or model.lowered.split_prior.by_depth:
+    if is_small or model.lowered.split_prior.by_depth or model.lowered.split_prior.n_open > 1:
         return None
     order = usable[np.lexsort((-distinct, nominal[usable]))]
     rng, estimate = np.random.default_rng(20_261_125), None
@@ -366,6 +366,7 @@ def bound(model: TreeModel, n_codes: int, depth: int) -> tuple[int, int]:
     if model.lowered.split_prior.by_depth:
         layers = len(boxes)
         cells, edges = cells * layers, edges * layers
+    cells, edges = cells * model.lowered.split_prior.n_open, edges * model.lowered.split_prior.n_open
     if told(has_empty_sides, model.split_prior):
         cells, edges = cells + 1, edges + 2 * len(sides) * (cells + 1)
     return cells, edges

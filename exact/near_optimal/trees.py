@@ -60,6 +60,7 @@ def has_bounds(model: TreeModel) -> bool:
         told(parts_rows, rule)
         and not told(has_empty_sides, rule)
         and not told(is_weighted, rule)
+        and rule.n_open == 1
         and type(model.leaf) in (DirichletMultinomial, PacBayesLoss)
         and is_listed.all()
     )

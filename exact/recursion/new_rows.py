@@ -11,8 +11,7 @@ from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.split_prior.geometry import follows_design, takes_turns, told
 from pactree_mcmc.table.coding import LARGEST
-from pactree_mcmc.tree.arrays import LEAF
-from pactree_mcmc.tree.routing import Routes, routes
+from pactree_mcmc.tree.arrays import LEAF, Routes, routes
 
 from ..graph.boxes import cut_of, unpack_cuts, upper_of
 from ..graph.cells import CellGraph, children, pack_graph

@@ -12,7 +12,7 @@ import numpy as np
 from pactree_mcmc.certificates import dyadic_bits, dyadic_penalty
 from pactree_mcmc.certificates.bound import check_delta
 from pactree_mcmc.core.checks import as_number, check_count, check_flag, check_number, in_words, read_numbers
-from pactree_mcmc.core.docs import with_texts
+from pactree_mcmc.core.names import with_texts
 from pactree_mcmc.model import DirichletMultinomial, DyadicCuts, LeafPenalty, TreeModel
 from pactree_mcmc.model.split_prior.base import MAX_LEVELS
 from pactree_mcmc.table.reader import Table

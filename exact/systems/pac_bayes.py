@@ -17,8 +17,7 @@ from pactree_mcmc.certificates.bound import check_delta
 from pactree_mcmc.certificates.occam_bounds import sum_below
 from pactree_mcmc.core.checks import check_count, check_number, read_numbers
 from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.tree.arrays import LEAF
-from pactree_mcmc.tree.routing import Routes, depths_between
+from pactree_mcmc.tree.arrays import LEAF, Routes, depths_between
 from pactree_mcmc.tree.tree import Tree
 
 from ..answers import log_sums, occurrences

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.checks import check_count, check_number
-from ..core.docs import with_texts
+from ..core.names import with_texts
 
 SMALLEST_DELTA = 1e-300
 """Smallest allowed ``delta``. Below it the terms of a bound overflow."""

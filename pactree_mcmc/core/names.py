@@ -1,17 +1,25 @@
-"""Suggestions for misspelt names of arguments, and representations of one line."""
+"""Suggestions for misspelt names of arguments, representations of one line, and shared texts of docstrings."""
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import inspect
+import re
 from collections.abc import Callable
 from functools import wraps
+from textwrap import indent
 from typing import Any, ParamSpec, TypeVar
+
+from .checks import in_words
 
 MOST_SHOWN = 400
 """Largest number of characters of a representation."""
+MOST_OF_FIELD = 60
+"""Largest number of characters of a field."""
 P = ParamSpec("P")
 R = TypeVar("R")
+Documented = TypeVar("Documented")
 
 
 def suggest_names(function: Callable[P, R]) -> Callable[P, R]:
@@ -94,6 +102,17 @@ def short_repr(value: Any) -> str:
     return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 4]}...)"
 
 
+def fields_repr(value: Any) -> str:
+    """Return the name of a dataclass and its fields in one line, long arrays and lists by their sizes."""
+    parts = []
+    for field in dataclasses.fields(value):
+        if field.repr:
+            part = getattr(value, field.name)
+            text = in_words(part)
+            parts.append(f"{field.name}={text if len(text) <= MOST_OF_FIELD else _short(part)}")
+    return f"{type(value).__name__}({', '.join(parts)})"
+
+
 def _short(part: Any) -> str:
     if hasattr(part, "shape"):
         return f"<array {tuple(part.shape)}>" if part.shape else str(part)
@@ -101,3 +120,17 @@ def _short(part: Any) -> str:
         return f"<{len(part)} entries>"
     text = repr(part)
     return text if len(text) <= 40 else f"<{type(part).__name__}>"
+
+
+def with_texts(texts: dict[str, str]) -> Callable[[Documented], Documented]:
+    """Return a decorator that replaces each line ``{name}`` of a docstring by the text of that name.
+
+    The text is indented as the line is. So `help` and the pages show the whole docstring.
+    """
+
+    def fill(documented: Documented) -> Documented:
+        doc = documented.__doc__ or ""
+        documented.__doc__ = re.sub(r"(?m)^( *)\{(\w+)\}$", lambda line: indent(texts[line[2]], line[1]), doc)
+        return documented
+
+    return fill

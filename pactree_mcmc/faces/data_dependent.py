@@ -25,7 +25,7 @@ from ..core.checks import (
 from ..core.special import logsumexp
 from ..model import FrozenLaplace, TreeModel
 from ..model.data import read_mask
-from ..model.split_prior.local_cuts import LocalCuts
+from ..model.split_prior.cuts import LocalCuts
 from ..smc.progressive import progressive_mixture as by_populations
 from ..table.columns import Columns, learn_columns
 from ..table.reader import Table

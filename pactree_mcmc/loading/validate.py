@@ -10,7 +10,7 @@ import numpy as np
 from ..files.calls import Call
 from ..model import TreeModel
 from ..model.data import Units
-from ..table.groups import MAX_CATEGORIES
+from ..table.labels import MAX_CATEGORIES
 from ..tree.arrays import LEAF, find_disorder
 from ..tree.coded import CodedTrees
 from .require import array_of, between, check_declared, require

@@ -8,16 +8,15 @@ import numpy as np
 
 from ..model import FixedTree, GridCuts, LocalCuts, TreeModel
 from ..model.data import Units, number_target, summed_units
-from ..model.leaf.base import Leaf
+from ..model.leaf.base import Leaf, Target
 from ..model.leaf.custom import LeafOutline
-from ..model.leaf.target import Target
 from ..model.model import ModelParts
 from ..model.split_prior.base import MAX_LEVELS, SplitPrior
 from ..model.split_prior.custom_splits import SplitsOutline
 from ..table.coding import DyadicScale, Scale
 from ..table.columns import Columns
-from ..table.groups import MAX_CATEGORIES, labels_of
-from ..table.kinds import is_kind
+from ..table.labels import MAX_CATEGORIES, labels_of
+from ..table.words import is_kind
 from ..tree.arrays import LEAF
 from .require import array_of, between, require
 

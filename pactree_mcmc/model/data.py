@@ -1,22 +1,25 @@
-"""Checked y and weights, and the units: merged rows that no split can separate."""
+"""Checked y and weights, merged rows (units) and the sums of their statistics, and the data of added rows."""
 
 from __future__ import annotations
 
 import numbers
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import as_number, in_words, read_array, read_numbers
+from ..core.checks import as_number, in_words, read_array, read_numbers, refuse_other_rows
 from ..core.compile.jit import jit
 from ..core.warn import warn
 from ..files.encoding import kept
+from ..table.coding import AnyScale, DyadicScale, Scale, code_type, local_scale
 from ..table.labels import nan_if_missing, refuse_missing
 from ..table.reader import Table, is_frame
-from .leaf.base import Leaf
+from .leaf.base import Leaf, Target
 from .leaf.classes import DirichletMultinomial
 from .leaf.normal import NormalInverseGamma
-from .leaf.target import Target
+
+if TYPE_CHECKING:
+    from .model import TreeModel
 
 MOST_WHOLE_CLASSES = 20
 """Number of distinct integers above which they are more likely quantities than labels."""
@@ -109,7 +112,7 @@ def read_y(y: Any, n: int, leaf: Any) -> np.ndarray:
     if kind in "VcmM":
         what = {"V": f"holds records of dtype {labels.dtype}", "c": "is complex"}.get(kind, f"has dtype {labels.dtype}")
         raise ValueError(f"y {what}; give real numbers or labels.")
-    if kind not in "fiub" and not _all_strings(labels):
+    if kind not in "fiubUS" and type(labels.dtype).__name__ != "StringDType":
         labels = read_numbers("y", nan_if_missing(labels)) if may_lack else _plain_objects(labels)
     allowed = np.isfinite(labels) | (np.isnan(labels) & may_lack) if labels.dtype.kind == "f" else np.True_
     if not np.all(allowed):
@@ -135,10 +138,6 @@ def _named_columns(y: Any, leaf: Leaf) -> np.ndarray | None:
     return np.column_stack([read_numbers(f"column {names[k]!r} of y", columns[k]) for k in order])
 
 
-def _all_strings(labels: np.ndarray) -> bool:
-    return labels.dtype.kind in "US" or type(labels.dtype).__name__ == "StringDType"
-
-
 def _plain_objects(labels: np.ndarray) -> np.ndarray:
     refuse_missing(labels)
     if labels.ndim > 1:
@@ -159,22 +158,12 @@ def _plain_objects(labels: np.ndarray) -> np.ndarray:
 
 
 def _class_target(labels: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | None) -> Target:
-    classes, numbered = _numbered(labels)
+    classes, numbered = np.unique(labels, return_inverse=True)
     if labels.dtype.kind == "f" and np.any(classes != np.floor(classes)):
         raise ValueError("y holds fractions; a classification needs labels: give integers or strings, or another leaf.")
     if len(classes) > 32_767:
         raise ValueError(f"y has {len(classes)} classes; at most 32767 are allowed.")
     return Target(numbered.astype(np.int32), classes, weight, mask, 0.0, 1.0)
-
-
-def _numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sorted distinct labels, and the place of each label among them."""
-    if labels.dtype.kind in "iu" and int(labels.max()) - int(labels.min()) < 1 << 16:
-        least = labels.min()
-        away = (labels - least).astype(np.int64)
-        present = np.bincount(away) > 0
-        return np.flatnonzero(present).astype(labels.dtype) + least, (np.cumsum(present) - 1)[away]
-    return np.unique(labels, return_inverse=True)
 
 
 def number_target(
@@ -336,3 +325,157 @@ def _same_row(codes: np.ndarray, label: np.ndarray, a: int, b: int) -> bool:
         if codes[k, a] != codes[k, b]:
             return False
     return True
+
+
+def parts_with_rows(model: TreeModel, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
+    """Return the parts of the model that change if rows are added; see `TreeModel.with_rows`."""
+    if model.target.estimation is not None:
+        raise ValueError("the model has estimation=, and new rows belong neither to E nor to S; build it of all rows.")
+    if getattr(model.leaf, "exposure", None) is not None:
+        raise ValueError(f"{type(model.leaf).__name__} has an exposure for each row; build the model of all rows.")
+    refuse_other_rows(X=X, y=y, sample_weight=sample_weight)
+    numbers = model.columns.numbers(X)
+    _check_known(model, numbers)
+    labels = read_y(y, len(numbers), model.leaf)
+    target = _joined_target(model, labels, _read_weight(sample_weight, len(numbers)), numbers)
+    old = model.units.codes if model.unit_of_row is None else model.units.codes[:, model.unit_of_row]
+    values = model.columns.in_coordinates(numbers)
+    scales, pairs = [], []
+    for c, k in enumerate(model.columns.source):
+        is_nominal = model.columns.categories[k] is not None
+        scale, *codes = _joined_codes(model, model.scales[c], old[c].astype(np.int64), values[:, c], is_nominal)
+        scales.append(scale)
+        pairs.append(np.concatenate(codes))
+    n_rows = len(target.values)
+    every: np.ndarray = np.array(pairs, dtype=code_type(max(scale.n_codes for scale in scales), n_rows))
+    leaf = model.leaf.resolve(target)
+    units, unit_of_row = merge_rows(every, leaf, target)
+    out = {"leaf": leaf, "n_rows": n_rows, "target": target, "scales": scales}
+    return out | {"units": units, "unit_of_row": unit_of_row}
+
+
+def _check_known(model: TreeModel, numbers: np.ndarray) -> None:
+    """Refuse categories that the model does not have, and missing values in columns that had none."""
+    for k, name in enumerate(model.columns.names):
+        is_nominal = model.columns.categories[k] is not None
+        bad = numbers[:, k] < 0 if is_nominal else np.isnan(numbers[:, k]) & (k not in model.columns.twins)
+        if bad.any():
+            what = "a category that the model does not have" if is_nominal else "a missing value, as no row before"
+            raise ValueError(
+                f"column {name!r} has {what}, in row {int(np.argmax(bad))}, which changes the prior; build the model "
+                "of all rows, and sample it."
+            )
+
+
+def _joined_target(model: TreeModel, labels: np.ndarray, weight: np.ndarray | None, numbers: np.ndarray) -> Target:
+    """Return y, weights and regressors of the rows of the model and of new ones."""
+    old = model.target
+    if weight is not None or old.weight is not None:
+        weight = np.concatenate([old.weights, np.ones(len(labels)) if weight is None else weight])
+    if old.classes is not None:
+        place = np.searchsorted(old.classes, labels).clip(max=len(old.classes) - 1)
+        if np.any(old.classes[place] != labels):
+            row = int(np.argmax(old.classes[place] != labels))
+            raise ValueError(
+                f"y is {labels[row]} in row {row}; the model has the classes {old.classes.tolist()}: build the model "
+                "of all rows if there are others."
+            )
+        return old._replace(values=np.concatenate([old.values, place.astype(old.values.dtype)]), weight=weight)
+    if labels.dtype.kind not in "fiub":
+        raise ValueError(f"y holds {labels.dtype} labels; the model is of numbers.")
+    values = np.concatenate([old.values, labels.astype(np.float64)])
+    target = number_target(values, weight, None, model.leaf.needs_variance)
+    if old.regressors is None:
+        return target
+    return target._replace(regressors=np.concatenate([old.regressors, model.regressors(numbers)]))
+
+
+def _joined_codes(
+    model: TreeModel, scale: AnyScale, old: np.ndarray, x: np.ndarray, is_nominal: bool
+) -> tuple[AnyScale, np.ndarray, np.ndarray]:
+    """Return the scale of a coordinate with new values ``x``, and the codes of the old rows and the new ones."""
+    if is_nominal:
+        return scale, old, x.astype(np.int64)
+    if isinstance(scale, DyadicScale) or not len(scale.low):
+        return scale, old, scale.encode(x)
+    if np.array_equal(scale.low, scale.high):
+        every = np.concatenate([scale.low[old], x])
+        joined = local_scale(every, getattr(model.split_prior, "max_cuts", None))
+        codes = joined.encode(every)
+        return joined, codes[: len(old)], codes[len(old) :]
+    new = scale.encode(x)
+    low, high = scale.low.copy(), scale.high.copy()
+    np.minimum.at(low, new, x)
+    np.maximum.at(high, new, x)
+    return Scale(scale.cuts, low, high, scale.n_codes), old, new
+
+
+# The sums below are whole loops: compiled code counts references to the arrays that it passes to a function, which in
+# the innermost loop would take longer than the sums.
+
+
+class UnitStats(NamedTuple):
+    """The statistics of units; the fields are those of `Units`, which describes them and serves as well."""
+
+    counts: bool
+    label: np.ndarray
+    weight: np.ndarray
+    weight_all: int
+    moments: np.ndarray
+
+
+@jit
+def add_unit(stats: np.ndarray, row: int, units: Any, u: int) -> None:
+    """Add the statistics of unit ``u`` to ``stats[row]``."""
+    weight, moments = units.weight[u & units.weight_all], units.moments
+    if units.counts:
+        stats[row, units.label[u]] += weight
+    else:
+        stats[row, 0] += weight
+        for j in range(len(moments)):
+            stats[row, j + 1] += moments[j, u]
+
+
+@jit
+def add_units(stats: np.ndarray, row: int, units: Any, order: np.ndarray, start: int, stop: int) -> None:
+    """Add the statistics of the units ``order[start:stop]``, in this order, to ``stats[row]``."""
+    label, weight, weight_all, moments = units.label, units.weight, units.weight_all, units.moments
+    if units.counts:
+        for i in range(start, stop):
+            u = order[i]
+            stats[row, label[u]] += weight[u & weight_all]
+    else:
+        # three moments at a time, in local names: a place in an array is read and written again for every unit
+        before, last = stats[row, 0], len(moments) - 1
+        for j in range(0, len(moments), 3):
+            j1, j2 = min(j + 1, last), min(j + 2, last)
+            total, first, second, third = before, stats[row, j + 1], stats[row, j1 + 1], stats[row, j2 + 1]
+            for i in range(start, stop):
+                u = order[i]
+                total += weight[u & weight_all]
+                first += moments[j, u]
+                second += moments[j1, u]
+                third += moments[j2, u]
+            stats[row, 0], stats[row, j + 1], stats[row, j1 + 1], stats[row, j2 + 1] = total, first, second, third
+
+
+@jit
+def scatter_units(stats: np.ndarray, to: np.ndarray, units: Any, order: np.ndarray, start: int, stop: int) -> None:
+    """Add the statistics of the units ``order[start:stop]`` to the rows ``to[0], to[1], ...`` of ``stats``."""
+    label, weight, weight_all, moments = units.label, units.weight, units.weight_all, units.moments
+    if units.counts:
+        for i in range(start, stop):
+            u = order[i]
+            stats[to[i - start], label[u]] += weight[u & weight_all]
+    elif len(moments) == 2:
+        for i in range(start, stop):
+            u, row = order[i], to[i - start]
+            stats[row, 0] += weight[u & weight_all]
+            stats[row, 1] += moments[0, u]
+            stats[row, 2] += moments[1, u]
+    else:
+        for i in range(start, stop):
+            u, row = order[i], to[i - start]
+            stats[row, 0] += weight[u & weight_all]
+            for j in range(len(moments)):
+                stats[row, j + 1] += moments[j, u]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ..core.checks import check_flag, in_words, refuse_other_rows
+from ..core.checks import check_flag, refuse_other_rows
 from ..files.encoding import kept
 from ..files.store import AnyPath, write_parts
 from ..table.coding import AnyScale, Scale, encode
@@ -17,22 +17,26 @@ from ..table.columns import Columns, learn_columns
 from ..table.reader import Table
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
-from .added_rows import parts_with_rows
-from .cells import PlainCell, Split, root_cell
-from .data import Merged, Units, first_rows, merge_rows, read_target
-from .known import check_known
-from .leaf.base import Leaf
+from .cells import PlainCell, root_cell
+from .data import Merged, Units, first_rows, merge_rows, parts_with_rows, read_target
+from .leaf.base import Leaf, Target
 from .leaf.codes import LeafRule
-from .leaf.target import Target
-from .leaf_count_prior import CatalanExponential, LeafCountPrior
-from .not_finite import not_finite
-from .obstacles import obstacle_to_certificate
+from .obstacles import check_known, obstacle_to_certificate
 from .plain import Visit, read_feature_weights, visits
 from .split_prior.base import SplitPrior, SplitRule
 from .split_prior.custom_splits import BoundSplits
+from .split_prior.cuts import LocalCuts
 from .split_prior.geometry import has_empty_sides, parts_box, told
-from .split_prior.local_cuts import LocalCuts
-from .tree_prior import BranchingProcess, ChipmanPrior, LeafPenalty, PriorTables, TreePrior, tables
+from .tree_prior import (
+    BranchingProcess,
+    CatalanExponential,
+    ChipmanPrior,
+    LeafCountPrior,
+    LeafPenalty,
+    PriorTables,
+    tables,
+)
+from .words import not_finite
 
 
 class Lowered(NamedTuple):
@@ -164,16 +168,6 @@ class TreeModel:
     ) -> None:
         self.tree_prior = ChipmanPrior() if tree_prior is None else tree_prior
         self.split_prior = LocalCuts() if split_prior is None else split_prior
-        if not isinstance(self.tree_prior, TreePrior):
-            raise TypeError(
-                f"tree_prior is {in_words(tree_prior)}; give BranchingProcess, ChipmanPrior, LeafPenalty, "
-                "LeafCountPrior or CatalanExponential."
-            )
-        if not isinstance(self.split_prior, SplitPrior):
-            raise TypeError(
-                f"split_prior is {in_words(split_prior)}; give LocalCuts, GridCuts, DyadicCuts, FixedTree or "
-                "CustomSplits."
-            )
         check_known(self.tree_prior, self.split_prior, leaf if isinstance(leaf, Leaf) else None)
         if self.split_prior.needs_depth and self.tree_prior.max_depth is None:
             raise ValueError("LocalCuts(trivial=True) never runs out of splits; give the tree prior a max_depth.")
@@ -195,9 +189,9 @@ class TreeModel:
             )
         self.scales = self.split_prior.scales(table, self.columns)
         self.units, self.unit_of_row = self._merge(table)
-        self._rules = self.split_prior.bind(self.scales)
-        if isinstance(self._rules, BoundSplits):
-            self._rules.warn_of_root(self.root_cell())
+        self.rules = self.split_prior.bind(self.scales)
+        if isinstance(self.rules, BoundSplits):
+            self.rules.warn_of_root(self.root_cell())
 
     def _regressors_of(self, table: Table, leaf: Leaf) -> np.ndarray | None:
         if leaf.x_columns is None:
@@ -240,7 +234,7 @@ class TreeModel:
         for name, part in parts._asdict().items():
             setattr(model, name, part)
         model.shape = parts.split_prior.shape()
-        model._rules = parts.split_prior.bind(parts.scales)
+        model.rules = parts.split_prior.bind(parts.scales)
         return model
 
     def with_rows(self, X: Any, y: Any, *, sample_weight: Any = None) -> Self:
@@ -294,7 +288,7 @@ class TreeModel:
     @cached_property
     def natural_depth(self) -> int:
         """Largest depth that the splits allow."""
-        return self._rules.natural_depth(self.units.n_units, self.n_codes[: self.n_features])
+        return self.rules.natural_depth(self.units.n_units, self.n_codes[: self.n_features])
 
     @cached_property
     def prior_tables(self) -> PriorTables:
@@ -305,7 +299,7 @@ class TreeModel:
     def lowered(self) -> Lowered:
         """Form of the model for compiled code."""
         check_known(self.tree_prior, self.split_prior, self.leaf)
-        rule = self._rules.rule(self.n_codes, self.columns)
+        rule = self.rules.rule(self.n_codes, self.columns)
         leaf = self.leaf.rule(self.target)
         return Lowered(self.units, self.prior_tables, rule, leaf, leaf)
 
@@ -325,30 +319,12 @@ class TreeModel:
         return out
 
     def certificate_obstacle(self, *, sampled: bool = False) -> str | None:
-        """Return why posteriors of this model have no certificate, or None.
+        """Return the first reason why posteriors of this model have no certificate, and what to give instead, or None.
 
-        This is the reason with which `Posterior.certificate` refuses: something in the prior may depend on the counted
-        rows, such as leaves, splits, classes, categories, missing values or weights.
-
-        Parameters
-        ----------
-        sampled : bool, default False
-            True for a certificate of draws, which do not determine the normalising constant of LeafPenalty.
-
-        Returns
-        -------
-        str or None
-            The first reason, and what to give instead.
-
-        Raises
-        ------
-        ValueError
-            If ``sampled`` is not a boolean.
-
-        Notes
-        -----
-        Cost O(n p) at most. A FixedTree, given cuts, bounds and parameters are assumed not to depend on the counted
-        rows.
+        `Posterior.certificate` refuses with this reason: something in the prior may depend on the counted rows, such as
+        leaves, splits, classes, categories, missing values or weights. A FixedTree, given cuts, bounds and parameters
+        are assumed not to depend on them. ``sampled`` is True for a certificate of draws, which do not determine the
+        normalising constant of LeafPenalty. Cost O(n p) at most.
 
         Examples
         --------
@@ -407,7 +383,7 @@ class TreeModel:
                 return -math.inf
             else:
                 total += self.log_split(cell)
-                total += self._rules.log_probability(cell, split, weights)
+                total += self.rules.log_probability(cell, split, weights)
             if total == -math.inf:
                 return total
         return float(total)
@@ -440,23 +416,7 @@ class TreeModel:
         """Return True if a cell must be a leaf: at the depth limit, or without admissible split."""
         if self._is_joint(cell):
             return False
-        return cell.depth >= self.prior_tables.depth_limit or not self._rules.admissible(cell).any()
-
-    def count_splits(self, cell: PlainCell, feature: int) -> int:
-        """Return the number of splits of the cell on ``feature``; 0 if it is not admissible."""
-        return self._rules.count_splits(cell, feature)
-
-    def draw_split(self, rng: np.random.Generator, cell: PlainCell, log_weight: np.ndarray | None = None) -> Split:
-        """Draw a split of a cell from the split prior, by log feature weights (p,) if they are unknown."""
-        return self._rules.draw(rng, cell, log_weight)
-
-    def log_rule(self, cell: PlainCell, split: Split) -> float:
-        """Return log R(split | cell); feature weights that are unknown count as equal."""
-        return self._rules.log_probability(cell, split)
-
-    def children(self, cell: PlainCell, split: Split) -> tuple[PlainCell, PlainCell]:
-        """Return the two children of the cell under ``split``."""
-        return self._rules.children(cell, split)
+        return cell.depth >= self.prior_tables.depth_limit or not self.rules.admissible(cell).any()
 
     def log_split(self, cell: PlainCell) -> float:
         """Return the log prior factor of splitting a cell that can be split."""

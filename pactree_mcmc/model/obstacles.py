@@ -1,17 +1,78 @@
-"""Reasons why posteriors of a model have no certificate: the prior may depend on the counted rows."""
+"""Reasons why compiled code cannot take parts of a model, and why posteriors of a model have no certificate."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..table.groups import MAX_CATEGORIES, is_grouped
-from .leaf_count_prior import CountsLeaves
-from .tree_prior import LeafPenalty
+from ..core.checks import in_words
+from ..table.labels import MAX_CATEGORIES, is_grouped
+from .leaf.base import Leaf
+from .leaf.classes import DirichletMultinomial, FrozenLaplace, OrderedClasses, PacBayesLoss
+from .leaf.counts import BetaBinomial, PoissonGamma
+from .leaf.custom import CustomLeaf
+from .leaf.negative_binomial import NegativeBinomialBeta
+from .leaf.normal import NormalInverseGamma, NormalKnownVariance, NormalSharedVariance
+from .leaf.normal_linear import NormalLinear
+from .leaf.outputs import IndependentNormals, MultivariateNormal
+from .leaf.positive import ExponentialGamma, GammaGamma, WeibullGamma
+from .split_prior.base import SplitPrior
+from .split_prior.custom_splits import CustomSplits
+from .split_prior.cuts import DyadicCuts, GridCuts, LocalCuts
+from .split_prior.fixed_tree import FixedTree
+from .tree_prior import (
+    BranchingProcess,
+    CatalanExponential,
+    ChipmanPrior,
+    CountsLeaves,
+    LeafCountPrior,
+    LeafPenalty,
+    TreePrior,
+)
 
 if TYPE_CHECKING:
     from .model import TreeModel
+
+TREE_PRIORS = (BranchingProcess, ChipmanPrior, LeafPenalty, LeafCountPrior, CatalanExponential)
+SPLIT_PRIORS = (LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits)
+LEAVES = (
+    *(DirichletMultinomial, FrozenLaplace, PacBayesLoss),
+    *(NormalInverseGamma, NormalKnownVariance, NormalSharedVariance, PoissonGamma),
+    *(ExponentialGamma, WeibullGamma, GammaGamma, NegativeBinomialBeta, BetaBinomial, MultivariateNormal, NormalLinear),
+    *(IndependentNormals, OrderedClasses),
+    CustomLeaf,
+)
+FREE = frozenset(
+    {"resolve", "value", "predictive", "log_density", "log_density_left_out", "draw", "draw_parameters", "draw_given"}
+)
+"""Methods of a leaf that have no compiled form."""
+
+
+def check_known(tree_prior: Any, split_prior: SplitPrior, leaf: Leaf | None) -> None:
+    """Refuse, with a TypeError, parts of a model that compiled code would mistake for something else."""
+    _check(tree_prior, TREE_PRIORS, "tree_prior")
+    _check(split_prior, SPLIT_PRIORS, "split_prior")
+    if leaf is not None:
+        _check(leaf, LEAVES, "leaf")
+
+
+def _check(part: Any, classes: tuple[type, ...], name: str) -> None:
+    lineage = type(part).__mro__
+    base = next((cls for cls in lineage if cls in classes), None)
+    if base is None:
+        *most, last = (cls.__name__ for cls in classes)
+        is_own = isinstance(part, TreePrior | SplitPrior | Leaf)
+        what = f"a {type(part).__name__}, which has no compiled form" if is_own else in_words(part)
+        raise TypeError(f"{name} is {what}; give {', '.join(most)} or {last}.")
+    free = FREE | set(getattr(base, "__dataclass_fields__", {}))
+    for cls in lineage[: lineage.index(base)]:
+        for changed in vars(cls):
+            if hasattr(base, changed) and not changed.startswith("__") and changed not in free:
+                raise TypeError(
+                    f"{name} is a {type(part).__name__}, which changes {changed} of {base.__name__}; compiled code "
+                    f"would go on with that of {base.__name__}, so the two would disagree: give a {base.__name__}."
+                )
 
 
 def obstacle_to_certificate(model: TreeModel, sampled: bool) -> str | None:

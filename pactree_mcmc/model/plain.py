@@ -20,7 +20,7 @@ from .tree_prior import BranchingProcess
 
 if TYPE_CHECKING:
     from .model import TreeModel
-    from .split_prior.dirichlet_weights import DirichletWeights
+    from .split_prior.base import DirichletWeights
 
 MAX_TRIES = 100_000
 """Number of trees that are drawn from a conditioned prior until one is admissible."""
@@ -46,7 +46,7 @@ def visits(model: TreeModel, tree: Tree) -> Iterator[Visit]:
         split = coded_split(model, tree, number, cell)
         yield Visit(number, cell, split)
         if split is not None:
-            left, right = model.children(cell, split)
+            left, right = model.rules.children(cell, split)
             todo += [(int(tree.right[number]), right), (int(tree.left[number]), left)]
 
 
@@ -92,7 +92,7 @@ def grow(model: TreeModel, decide: Callable[[PlainCell], Split | None]) -> Grown
             nodes.append([LEAF, 0.0, 0, 0, -1, False, (np.nan, np.nan)])
             leaves.append(cell)
             continue
-        left, right = model.children(cell, split)
+        left, right = model.rules.children(cell, split)
         default_left, c, columns = 2 * left.n_rows >= cell.n_rows, split.feature, model.columns
         threshold, categories, between = _in_data_units(model, cell, split, default_left)
         if columns.twin[c] != c:
@@ -121,10 +121,10 @@ def _in_data_units(
         return 0.0, (split.categories & present) | (absent if default_left else 0), unknown
     cut, upper = split.cut, split.cut + 1
     if local:
-        codes = np.unique(cell.codes(k))
-        below, above = codes[codes <= cut], codes[codes > cut]
-        cut = int(below[-1]) if len(below) else -1
-        cut, upper = (cut, int(above[0])) if len(above) else (int(model.n_codes[k]) - 1, int(model.n_codes[k]))
+        codes = cell.codes(k)
+        n_codes, cut = int(model.n_codes[k]), int(codes[codes <= cut].max(initial=-1))
+        upper = int(codes[codes > cut].min(initial=n_codes))
+        cut = n_codes - 1 if upper == n_codes else cut
     here, scale = (np.array([cut]), np.array([upper])), model.scales[k]
     low, high = scale.between(*here)[0].tolist()
     return float(scale.threshold(*here)[0]), -1, (low, high)
@@ -172,7 +172,7 @@ def draw_prior(model: TreeModel, rng: np.random.Generator) -> Grown | None:
             return None
         if forced:
             raise TooFar
-        return model.draw_split(rng, cell, log_weight)
+        return model.rules.draw(rng, cell, log_weight)
 
     drawn = model.split_prior.drawn_weights
     for _ in range(MAX_TRIES if conditioned else 1):

@@ -10,8 +10,8 @@ import numpy as np
 from ..core.checks import check_count
 from ..files.calls import Call
 from ..files.encoding import kept
-from ..model.leaf_words import words_of_cells
 from ..model.plain import log_marginal_prior
+from ..model.words import words_of_cells
 from ..tree.arrays import LEAF, TreeArrays, node_depths
 from ..tree.coded import CodedTrees, weight_of_nodes
 from ..tree.drawn import Course, in_data_units, values_between

@@ -142,13 +142,7 @@ def read_groups(post: DrawnTrees, interactions: Any) -> list[int] | None:
     """Check the argument ``interactions``, and return the groups of each feature as bits."""
     if interactions is None:
         return None
-    columns = post.model.columns
-    is_list = isinstance(interactions, list | tuple) and all(isinstance(group, list | tuple) for group in interactions)
-    if not is_list or not interactions:
-        raise ValueError(f"interactions={in_words(interactions)}; give a list of groups, each a list of columns.")
-    groups = [set(columns.chosen_places("interactions", group)) for group in interactions]
-    groups.append({*range(columns.n_features)}.difference(*groups))
-    return [sum(1 << i for i, group in enumerate(groups) if k in group) for k in range(columns.n_features)]
+    return post.model.columns.group_bits("interactions", interactions)
 
 
 def has_allowed_paths(post: DrawnTrees, t: int, groups: list[int]) -> bool:

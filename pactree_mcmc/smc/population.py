@@ -31,7 +31,7 @@ from ..mcmc.state.records import N_FREE, N_NODES, NONE, SCAN
 from ..mcmc.state.splits import draw_split
 from ..mcmc.state.terms import next_node, prior_index, score_node
 from ..model import BranchingProcess, Lowered, TreeModel
-from ..model.unit_stats import UnitStats, add_unit
+from ..model.data import UnitStats, add_unit
 from ..tree.drawn import Saved
 
 OWN = ("order", "node", "stats", "box", "count", "beta", "moves")

@@ -62,6 +62,10 @@ class Scale(NamedTuple):
             out[np.isinf(out).any(axis=1)] = np.nan
         return out
 
+    def encode(self, x: np.ndarray) -> np.ndarray:
+        """Return the codes of values ``x`` of an ordered feature."""
+        return np.searchsorted(self.cuts, x, side="left")
+
     def numbers(self, codes: np.ndarray) -> np.ndarray:
         """Return a value of each code."""
         return (self.low if len(self.low) else np.append(self.cuts, np.inf))[codes]
@@ -223,8 +227,6 @@ def encode(table: Table, columns: Columns, scales: list[AnyScale]) -> np.ndarray
         raw, categories = table.column(k), columns.categories[k]
         if categories is not None:
             codes[c] = category_codes(nominal_labels(raw, columns.names[k], columns.branches), categories)
-        elif isinstance(scale, DyadicScale):
-            codes[c] = scale.encode(columns.ordered_coordinate(raw, c))
         else:
-            codes[c] = np.searchsorted(scale.cuts, columns.ordered_coordinate(raw, c), side="left")
+            codes[c] = scale.encode(columns.ordered_coordinate(raw, c))
     return codes

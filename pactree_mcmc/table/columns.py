@@ -14,11 +14,18 @@ import numpy as np
 from ..core.checks import check_choice, in_words, is_integer, settle
 from ..core.warn import warn
 from ..files.encoding import kept
-from .groups import MAX_CATEGORIES, CategoryGroup, group_categories, labels_of
-from .kinds import NUMBER, Kind
-from .labels import category_codes, nominal_labels, sorted_unique
+from .labels import (
+    MAX_CATEGORIES,
+    CategoryGroup,
+    category_codes,
+    group_categories,
+    labels_of,
+    nominal_labels,
+    sorted_unique,
+)
 from .reader import Table, _holds_text, _is_categorical, listed
 from .values import levels_of, ordered_values, read_ordered
+from .words import NUMBER, Kind
 
 MISSING = ("error", "branch")
 """Choices for the treatment of missing values."""
@@ -27,7 +34,7 @@ MOST_LISTED = 8
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Columns:
     """Names and categories of the features of the training table.
 
@@ -64,6 +71,10 @@ class Columns:
     def __post_init__(self) -> None:
         # files of earlier releases hold the names of the kinds
         settle(self, "kinds", tuple(Kind(kind) if isinstance(kind, str) else kind for kind in self.kinds))
+
+    def __repr__(self) -> str:
+        nominal = [name for name, categories in zip(self.names, self.categories, strict=True) if categories is not None]
+        return f"Columns(n_features={self.n_features}, names={in_words(self.names)}, nominal={in_words(nominal)})"
 
     @property
     def n_features(self) -> int:
@@ -118,15 +129,19 @@ class Columns:
 
     def chosen_places(self, argument: str, chosen: Iterable[Any]) -> list[int]:
         """Return the places of columns chosen by name or index. A ValueError names a wrong one."""
-        out = []
-        for column in chosen:
-            place = self.names.index(column) if column in self.names else column
-            if not is_integer(place) or not 0 <= place < self.n_features:
-                raise ValueError(
-                    f"{argument}: {column!r} is not a column; X has {self.n_features}: {in_words(self.names)}."
-                )
-            out.append(int(place))
-        return out
+        return places_of(argument, chosen, self.names)
+
+    def group_bits(self, argument: str, groups: Any) -> list[int]:
+        """Return for each feature the bits of the groups of columns that contain it.
+
+        ``groups`` is a list of lists of columns, by name or index. All columns in none of them are one more group.
+        """
+        is_list = isinstance(groups, list | tuple) and all(isinstance(group, list | tuple) for group in groups)
+        if not is_list or not groups:
+            raise ValueError(f"{argument}={in_words(groups)}; give a list of groups, each a list of columns.")
+        places = [set(self.chosen_places(argument, group)) for group in groups]
+        places.append({*range(self.n_features)}.difference(*places))
+        return [sum(1 << i for i, group in enumerate(places) if k in group) for k in range(self.n_features)]
 
     def ordered_values(self, raw: Any, k: int) -> np.ndarray:
         """Return the values (n,) of an ordered column, which may have no missing value."""
@@ -200,6 +215,17 @@ class Columns:
         return list(range(self.n_features))
 
 
+def places_of(argument: str, chosen: Iterable[Any], names: tuple[str, ...]) -> list[int]:
+    """Return the places among ``names`` of columns chosen by name or index. A ValueError names a wrong one."""
+    out = []
+    for column in chosen:
+        place = names.index(column) if column in names else column
+        if not is_integer(place) or not 0 <= place < len(names):
+            raise ValueError(f"{argument}: {in_words(column)} is not a column; X has {len(names)}: {in_words(names)}.")
+        out.append(int(place))
+    return out
+
+
 def in_coordinate(values: np.ndarray, above: bool) -> np.ndarray:
     """Return values of a feature in one of its two coordinates: missing ones are above or below all others."""
     return np.where(np.isnan(values), np.inf if above else -np.inf, values)
@@ -216,7 +242,7 @@ def learn_columns(table: Table, nominal: Any, missing: str = "error") -> Columns
     if table.n_rows < 2:
         raise ValueError("X has one row; a tree needs at least 2 rows to choose from.")
     names = tuple(table.names or (f"x{k}" for k in range(table.n_features)))
-    chosen = _nominal_indices(nominal, names)
+    chosen = set() if nominal is None else set(places_of("nominal", listed("nominal", nominal), names))
     branches, by_name = missing == "branch", table.names is not None
     if not chosen and table.array is not None and table.array.dtype.kind == "f" and np.isfinite(table.array).all():
         with np.errstate(over="ignore"):
@@ -233,8 +259,8 @@ def learn_columns(table: Table, nominal: Any, missing: str = "error") -> Columns
             raise ValueError(f"column {names[k]!r} has no value at all; drop it.")
         return None, kind, bool(gaps.any()), (float(np.nanmin(values)), float(np.nanmax(values)))
 
-    learnt = for_each_column([partial(learn, k) for k in range(len(names))])
-    categories, kinds, lacking, ranges = zip(*learnt, strict=True)
+    parts = for_each_column([partial(learn, k) for k in range(len(names))])
+    categories, kinds, lacking, ranges = zip(*parts, strict=True)
     twins = tuple(k for k, lacks in enumerate(lacking) if lacks)
     kinds = () if set(kinds) == {NUMBER} else kinds
     return Columns(names, by_name, categories, branches, twins, kinds, np.array(ranges))
@@ -273,19 +299,3 @@ def for_each_column(reads: Iterable[Callable[[], Any]]) -> list:
         lines = [f"{len(wrong)} columns cannot be used:", *map(str, wrong[:MOST_LISTED]), *more]
         raise ValueError("\n  ".join(lines)) from wrong[0]
     return out
-
-
-def _nominal_indices(nominal: Any, names: tuple[str, ...]) -> set[int]:
-    if nominal is None:
-        return set()
-    chosen = set()
-    for item in listed("nominal", nominal):
-        if isinstance(item, str):
-            if item not in names:
-                raise ValueError(f"nominal names column {in_words(item)}; the columns are {list(names)}.")
-            chosen.add(names.index(item))
-        elif is_integer(item) and 0 <= int(item) < len(names):
-            chosen.add(int(item))
-        else:
-            raise ValueError(f"nominal contains {in_words(item)}; give column names or indices 0..{len(names) - 1}.")
-    return chosen

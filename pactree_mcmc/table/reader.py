@@ -95,15 +95,12 @@ def is_frame(X: Any) -> bool:
     return module in ("pandas", "polars") and getattr(X, "ndim", 2) == 2 and hasattr(X, "columns")
 
 
-def _may_be_rounded(array: np.ndarray) -> bool:
-    return array.dtype == np.float64 and bool((np.abs(array) >= MOST_EXACT).any())
-
-
 def _as_matrix(X: Any) -> np.ndarray:
     if type(X).__module__.startswith("scipy.sparse"):
         raise ValueError("X is a sparse matrix; give a dense array, X.toarray().")
     array = read_array("X", X)
-    if not isinstance(X, np.ndarray) and (array.dtype.kind in "US" or _may_be_rounded(array)):
+    may_be_rounded = array.dtype == np.float64 and (np.abs(array) >= MOST_EXACT).any()
+    if not isinstance(X, np.ndarray) and (array.dtype.kind in "US" or may_be_rounded):
         array = np.asarray(X, dtype=object)  # an array of one dtype has changed some of the values
     if array.ndim != 2:
         raise ValueError(f"X has {array.ndim} dimension(s); give a table of shape (n, p), e.g. X.reshape(-1, 1).")

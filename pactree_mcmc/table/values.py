@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import MOST_EXACT, as_number, in_words, inexact_row, read_array
-from .kinds import (
+from .labels import is_missing
+from .words import (
     DAY,
     DURATION,
     MICROSECONDS,
@@ -31,7 +32,6 @@ from .kinds import (
     kind_of_periods,
     plain_level,
 )
-from .labels import is_missing
 
 EXACT_TICKS = 1 << 52
 """Ticks, from zero, up to which a quotient by a constant keeps all of them apart."""
@@ -63,16 +63,10 @@ def read_ordered(raw: Any, name: str, may_lack: bool = False, built: Kind | None
         row = int(np.argmax(bad))
         if np.isnan(out[row]):
             gap = "None" if np.asarray(raw, dtype=object)[row] is None else "NaN"
-            raise ValueError(f"column {name!r} contains {gap} (first in row {row}); {missing_advice(built)}.")
+            why = ', or give missing="branch"' if built is None else ": the model was built without missing values"
+            raise ValueError(f"column {name!r} contains {gap} (first in row {row}); fill it in{why}.")
         raise ValueError(f"column {name!r} contains infinity (first in row {row}); give finite numbers.")
     return out, kind
-
-
-def missing_advice(built: Any) -> str:
-    """Return the advice about a missing value: in a table to train on if ``built`` is None, else in new rows."""
-    if built is not None:
-        return "fill it in: the model was built without missing values"
-    return 'fill it in, or give missing="branch"'
 
 
 def levels_of(raw: Any) -> Kind | None:
@@ -249,15 +243,10 @@ def _of_objects(values: np.ndarray, name: str, built: Kind | None) -> tuple[np.n
     out = np.full(len(values), np.nan)
     for row in np.flatnonzero(present).tolist():
         out[row] = _real(values[row], row, name, built)
-    fractions = any(isinstance(value, decimal.Decimal | numbers.Rational) and not is_whole(value) for value in entries)
-    if fractions and built is None:
+    exact = [value for value in entries if isinstance(value, decimal.Decimal | numbers.Rational)]
+    if built is None and not all(isinstance(value, numbers.Integral) for value in exact):
         _refuse_merged(values[present], out[present], name)
     return out, TRUTH if all(isinstance(value, bool | np.bool_) for value in entries) else NUMBER
-
-
-def is_whole(value: Any) -> bool:
-    """Return True if the value is an integer of any type."""
-    return isinstance(value, numbers.Integral)
 
 
 def _real(value: Any, row: int, name: str, built: Kind | None) -> float:
@@ -269,7 +258,7 @@ def _real(value: Any, row: int, name: str, built: Kind | None) -> float:
         advice = "give numbers, make it categorical, or name it in nominal=" if built is None else _built_on(built)
         kind = type(value).__name__
         raise ValueError(f"column {name!r} holds objects ({kind} {in_words(value)} in row {row}); {advice}.")
-    if is_whole(value) and math.isfinite(number) and int(number) != int(value):
+    if isinstance(value, numbers.Integral) and math.isfinite(number) and int(number) != int(value):
         _refuse_inexact(value, row, name, built)
     return number
 

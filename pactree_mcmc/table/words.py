@@ -1,4 +1,4 @@
-"""Numbers as text for people: thresholds, values of columns, predictions, counts of rows.
+"""Kinds of data of ordered columns, and numbers and splits as text for people.
 
 A threshold is shown as the shortest number that separates the same training values, so that a printed rule sends every
 training row to the side to which the model sends it. If these values are not known, the threshold is shown exactly.
@@ -7,12 +7,142 @@ training row to the side to which the model sends it. If these values are not kn
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .kinds import DATES, DAY, MICROSECONDS, MOST_DAYS, NUMBER, TRUTH, UTC, Kind, kind_words
+from ..files.encoding import kept
+
+MICROSECONDS = 86_400_000_000
+"""Microseconds of a day."""
+NANOSECONDS = 1000 * MICROSECONDS
+"""Nanoseconds of a day."""
+NANOSECOND_PARTS = (NANOSECONDS, 3_600 * 10**9, 60 * 10**9, 10**9, 10**6, 10**3)
+"""Nanoseconds of a day, an hour, a minute, a second, a millisecond and a microsecond."""
+FINEST_DAYS = 50.0
+"""Durations in days up to which words show nanoseconds: float64 tells them apart until day 52."""
+MOST_DAYS = 1e8
+"""Days from which on words show a number, since NumPy's dates in microseconds end there."""
+GROUPS = {"number": "numbers", "truth value": "numbers", "day": "dates", "time": "dates", "time UTC": "dates"}
+GROUPS |= {"duration": "durations", "level": "levels of an ordered categorical"}
+"""Kinds in the words of an error; kinds with the same words can stand for each other."""
+
+
+@kept
+class Kind(NamedTuple):
+    """Kind of data of an ordered column."""
+
+    name: str
+    detail: Any = ""
+    """Levels of an ordered categorical in their order, as a tuple, or the frequency of periods."""
+
+    @property
+    def is_plain(self) -> bool:
+        """True for numbers and truth values, which are shown as numbers."""
+        return self.name in ("number", "truth value")
+
+    @property
+    def group(self) -> str:
+        """Contents of the column in the words of an error."""
+        return f"periods of frequency {self.detail}" if self.name == "period" else GROUPS[self.name]
+
+    @property
+    def levels(self) -> tuple:
+        """Levels of an ordered categorical in their order; () for other kinds."""
+        return self.detail if self.name == "level" else ()
+
+
+NUMBER, TRUTH, DAY, TIME, UTC, DURATION = SIMPLE = tuple(
+    Kind(name) for name in ("number", "truth value", "day", "time", "time UTC", "duration")
+)
+"""Kinds without details. Days, times and durations are days, since 1970 or long, in floating point."""
+DATES = (DAY, TIME, UTC)
+
+
+def kind_of_levels(levels: list) -> Kind:
+    """Return the kind of an ordered categorical with these levels."""
+    plain = tuple(map(plain_level, levels))
+    if len({str(level) for level in plain}) < len(plain):
+        raise ValueError(f"the levels {', '.join(map(str, plain))} have the same text; give each level its own.")
+    return Kind("level", plain)
+
+
+def plain_level(label: Any) -> Any:
+    """Return a label as files can hold it: text, a number, or the text of anything else, such as an interval."""
+    label = label.item() if isinstance(label, np.generic) else label
+    return label if type(label) in (str, int, float, bool) else str(label)
+
+
+def kind_of_periods(dtype: Any) -> Kind:
+    """Return the kind of a column with a period dtype of pandas."""
+    return Kind("period", str(dtype).removeprefix("period[").removesuffix("]"))
+
+
+def is_kind(kind: Any) -> bool:
+    """Return True if a value, perhaps from a file, is the kind of a column."""
+    if not isinstance(kind, Kind) or kind in SIMPLE:
+        return isinstance(kind, Kind)
+    if kind.name == "level":
+        plain = type(kind.detail) is tuple and all(type(level) in (str, int, float, bool) for level in kind.detail)
+        return plain and 0 < len(kind.detail) == len(set(map(str, kind.detail)))
+    try:
+        return kind.name == "period" and type(kind.detail) is str and bool(_period_words(0.0, kind.detail))
+    except ValueError:
+        return False
+
+
+def kind_words(value: float, kind: Kind, low: float, high: float) -> str:
+    """Return a value of a column of levels, periods or durations, or a cut, in the words of its kind.
+
+    Of a cut these are the words of the largest value of the kind that is not above the cut. So the values not above the
+    words are those that are not above the cut. If the values ``low`` and ``high`` on either side are known, a duration
+    has the fewest parts that lie between them.
+    """
+    if kind.levels:
+        place = min(math.floor(value), len(kind.levels) - 1)
+        return str(kind.levels[place]) if place >= 0 else "no level"
+    if kind.name == "period":
+        return _period_words(value, kind.detail)
+    return _duration_words(value, low, high) if abs(value) < MOST_DAYS else f"{value:.6g}"
+
+
+def _period_words(ordinal: float, frequency: str) -> str:
+    import pandas as pd
+
+    try:
+        return str(pd.Period(ordinal=math.floor(ordinal), freq=frequency))
+    except OverflowError:
+        return f"{ordinal:.6g}"
+
+
+def _duration_words(days: float, low: float, high: float) -> str:
+    """Return a duration such as ``3 days 04:30:00`` or ``-1 day +12:00:00``, as `pandas.Timedelta` reads it."""
+    finest = 1 if abs(days) < FINEST_DAYS else 1000
+    ticks = finest * _tick(days, NANOSECONDS // finest)
+    for part in NANOSECOND_PARTS:
+        nearest = part * round(days * NANOSECONDS / part)
+        if low <= nearest / NANOSECONDS < high and part >= finest:
+            ticks = nearest
+            break
+    sign = "-" if -NANOSECONDS < ticks < 0 else ""
+    whole, rest = divmod(abs(ticks) if sign else ticks, NANOSECONDS)
+    seconds, fraction = divmod(rest, 10**9)
+    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    clock += f".{fraction:09}".rstrip("0").rstrip(".")
+    if whole == 0:
+        return sign + clock
+    days_words = f"{whole} day{'s' * (abs(whole) != 1)}"
+    return f"{days_words} {'+' * (whole < 0)}{clock}" if rest else days_words
+
+
+def _tick(days: float, ticks: int) -> int:
+    """Return the largest tick, of which a day has so many, that is not above a number of days."""
+    nearest = round(days * ticks)
+    return nearest if nearest / ticks <= days else nearest - 1
+
 
 SHORT = 6
 """Significant digits of a threshold that is shown as it is, and least digits of predictions."""
@@ -22,7 +152,7 @@ EQUAL_DIGITS = 13
 """Predictions that agree in so many digits are equal: sums in another order differ in the last ones."""
 EXACT_DIGITS = 17
 """Significant digits that distinguish all float64."""
-PARTS_OF_A_DAY = (MICROSECONDS, 60_000_000, 1_000_000, 1)
+MICROSECOND_PARTS = (MICROSECONDS, 60_000_000, 1_000_000, 1)
 """Microseconds of a day, a minute, a second and a microsecond."""
 
 
@@ -100,9 +230,9 @@ def _date_between(low: float, high: float, near: float, kind: Kind) -> str:
     if kind == DAY:
         return str(np.datetime64(math.floor(near), "D"))
     at = near * MICROSECONDS
-    if near == round(at / PARTS_OF_A_DAY[1]) * PARTS_OF_A_DAY[1] / MICROSECONDS:
+    if near == round(at / MICROSECOND_PARTS[1]) * MICROSECOND_PARTS[1] / MICROSECONDS:
         return _moment_text(round(at), kind)
-    for part in PARTS_OF_A_DAY:
+    for part in MICROSECOND_PARTS:
         whole = math.floor(at / part)
         inside = [m * part for m in (whole - 1, whole, whole + 1) if low <= m * part / MICROSECONDS < high]
         if inside:
@@ -165,3 +295,41 @@ def figures(values: Iterable[float], least: int = SHORT) -> list[str]:
 def count_text(n: float, name: str = "row") -> str:
     """Return a number of rows, or of other things, in words; with weights it need not be whole."""
     return f"{figure(n)} {name}{'s' * (n != 1.0)}"
+
+
+PLAIN = re.compile(r"(?!missing$)[^ \"',{}]([^,{}]*[^ ,{}])?")
+"""Categories that are shown without quotes: none of the signs that end a category, no quote or space at the start."""
+
+
+def ordered_words(
+    threshold: float, missing_left: bool | None, kind: Kind = NUMBER, low: float = math.nan, high: float = math.nan
+) -> str:
+    """Return an ordered split as text, to be put behind the name of the feature.
+
+    ``missing_left`` is None if no value is missing. A split without threshold separates missing from known values.
+    ``low`` and ``high`` are as in `threshold_text`.
+    """
+    if math.isnan(threshold):
+        return " is missing" if missing_left else " is known"
+    return f" {side_words(threshold, True, kind, low, high)}" + (" or missing" if missing_left else "")
+
+
+def side_words(threshold: float, left: bool, kind: Kind = NUMBER, low: float = math.nan, high: float = math.nan) -> str:
+    """Return the condition on the values of one side of a threshold as text."""
+    if kind == TRUTH and 0.0 <= threshold < 1.0:
+        return "= no" if left else "= yes"
+    return f"{'<=' if left else '>'} {threshold_text(threshold, low, high, kind)}"
+
+
+def one_of(labels: Iterable[Any]) -> str:
+    """Return a set of categories as text, to be put behind the name of the feature."""
+    return f" in {{{', '.join(sorted(map(label_words, labels)))}}}"
+
+
+def label_words(label: Any) -> str:
+    """Return a category as text; in quotes if it could be read as several categories, or as a missing value."""
+    if isinstance(label, bool):
+        return "yes" if label else "no"
+    if isinstance(label, str):
+        return label if PLAIN.fullmatch(label) and label.isprintable() else repr(label)
+    return "missing" if label is None else str(label)

@@ -111,7 +111,7 @@ def check_split_prior(
 
 class _Check:
     def __init__(self, model: TreeModel) -> None:
-        self.model, self.rules, self.parts_rows = model, model._rules, told(parts_rows, model.split_prior)
+        self.model, self.rules, self.parts_rows = model, model.rules, told(parts_rows, model.split_prior)
         self.columns = model.columns.is_nominal[model.columns.source]
         widest = max((int(n) for n, is_it in zip(model.n_codes, self.columns, strict=True) if is_it), default=0)
         if widest > MOST_CATEGORIES:

@@ -10,9 +10,9 @@ import numpy as np
 from ..core.names import short_repr
 from ..files.encoding import keep_records, kept
 from ..table.coding import Scale
+from ..table.words import one_of, ordered_words
 from .arrays import LEAF, TreeArrays
 from .coded import CodedTrees
-from .words import one_of, ordered_words
 
 if TYPE_CHECKING:
     from ..model import TreeModel

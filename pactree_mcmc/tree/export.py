@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.checks import in_words, read_array, read_numbers
-from ..table.kinds import NUMBER
-from ..table.words import SHORT, count_text, digits_that_separate, figure, value_text
+from ..table.words import NUMBER, SHORT, count_text, digits_that_separate, figure, value_text
 from .arrays import LEAF
 
 if TYPE_CHECKING:
@@ -21,34 +20,14 @@ MOST_CLASSES = 6
 
 
 def to_text(tree: Tree) -> str:
-    """Return the tree as indented text, one line per node, the yes branch first.
-
-    Parameters
-    ----------
-    tree : Tree
-        Tree of any size.
-
-    Returns
-    -------
-    str
-        Leaves show their class probabilities or their mean (several outputs: all of them), or their ``words``, and
-        nodes their rows, if the tree has them. Means that differ are shown with as many digits as make them differ.
-
-    Examples
-    --------
-    >>> from pactree_mcmc import Tree
-    >>> print(to_text(Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0])))
-    x0 <= 2.5
-    |-- yes: leaf
-    `-- no:  leaf
-    """
+    """Return the tree as indented text; see `Tree.format`."""
     lines: list[str] = []
     todo: list[tuple[int, str, str]] = [(0, "", "")]
-    said = leaf_lines(tree)
+    predictions = leaf_lines(tree)
     while todo:
         node, here, below = todo.pop()
         if tree.feature[node] == LEAF:
-            lines.append(f"{here}leaf {', '.join(said[node])}".rstrip() + _rows_behind(tree, node))
+            lines.append(f"{here}leaf {', '.join(predictions[node])}".rstrip() + _rows_behind(tree, node))
             continue
         lines.append(here + tree.split(node) + _rows_behind(tree, node))
         todo.append((int(tree.right[node]), below + "`-- no:  ", below + "    "))
@@ -57,43 +36,14 @@ def to_text(tree: Tree) -> str:
 
 
 def to_dot(tree: Tree, *, name: str = "tree") -> str:
-    """Return the tree in Graphviz's dot language.
-
-    Parameters
-    ----------
-    tree : Tree
-        Tree of any size.
-    name : str, default "tree"
-        Name of the graph.
-
-    Returns
-    -------
-    str
-        A ``digraph`` whose nodes are numbered as the tree's: boxes for splits, rounded boxes for leaves, edges
-        labelled yes (left) and no. Leaves list their six most probable classes, their means, or their ``words``.
-
-    Examples
-    --------
-    >>> from pactree_mcmc import Tree
-    >>> print(to_dot(Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0])))
-    digraph "tree" {
-      graph [ordering="out"];
-      node [shape="box", fontname="sans-serif"];
-      edge [fontname="sans-serif"];
-      0 [label="x0 <= 2.5"];
-      1 [label="leaf", style="rounded"];
-      2 [label="leaf", style="rounded"];
-      0 -> 1 [label="yes"];
-      0 -> 2 [label="no"];
-    }
-    """
+    """Return the tree in Graphviz's dot language; see `Tree.to_dot`. Leaves have their six most probable classes."""
     if not isinstance(name, str):
         raise TypeError(f"name is {in_words(name)}, a {type(name).__name__}; give a string.")
     nodes, edges = [], []
-    said = leaf_lines(tree, MOST_CLASSES)
+    predictions = leaf_lines(tree, MOST_CLASSES)
     for i in range(tree.n_nodes):
         if tree.feature[i] == LEAF:
-            text = _joined(said[i]) or "leaf"
+            text = _joined(predictions[i]) or "leaf"
             nodes.append(f'  {i} [label="{text}", style="rounded"];')
         else:
             nodes.append(f'  {i} [label="{_joined([tree.split(i)])}"];')
@@ -104,41 +54,11 @@ def to_dot(tree: Tree, *, name: str = "tree") -> str:
 
 
 def to_sklearn(tree: Tree, X: np.ndarray | None = None) -> dict[str, np.ndarray]:
-    """Return the arrays of scikit-learn's ``tree_``.
+    """Return the arrays of scikit-learn's ``tree_``; see `Tree.to_sklearn`.
 
-    Parameters
-    ----------
-    tree : Tree
-        Tree without nominal splits.
-    X : array of shape (n, p), optional
-        Rows of numbers that must go to the same leaves in scikit-learn; without, the training rows that ``between``
-        describes.
-
-    Returns
-    -------
-    dict
-        ``children_left``, ``children_right``, ``feature`` (int64), ``threshold`` (float64) and ``missing_go_to_left``
-        (uint8), each (m,), nodes in the tree's own order; ``value`` (m, 1, d), class probabilities or means, if the
-        tree carries values. Leaves carry -1 as children, -2 as feature and threshold. ``Tree.from_sklearn`` takes them
-        back.
-
-    Raises
-    ------
-    ValueError
-        If the tree has a nominal split, which scikit-learn's trees cannot have, or separates two values that are
-        equal in float32.
-
-    Notes
-    -----
-    scikit-learn rounds features to float32, and then compares them with thresholds in float64. A threshold that does
-    not separate the rounded values on either side is moved to their midpoint.
-
-    Examples
-    --------
-    >>> from pactree_mcmc import Tree
-    >>> arrays = to_sklearn(Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0]))
-    >>> arrays["children_left"].tolist(), arrays["threshold"].tolist()
-    ([1, -1, -1], [2.5, -2.0, -2.0])
+    ``X`` (n, p) are rows of numbers that must go to the same leaves there, by default the training rows that the tree's
+    ``between`` describes. A threshold that does not separate the values on either side once these are rounded to
+    float32 is moved to the midpoint of the rounded values.
     """
     if np.any(tree.categories >= 0):
         node = int(np.argmax(tree.categories >= 0))
@@ -162,14 +82,7 @@ def to_sklearn(tree: Tree, X: np.ndarray | None = None) -> dict[str, np.ndarray]
 def leaf_lines(tree: Tree, most: int | None = None, least: int = SHORT) -> list[list[str]]:
     """Return the prediction of each node as lines of text; no lines if the tree has no predictions.
 
-    Parameters
-    ----------
-    tree : Tree
-        Tree of any size.
-    most : int, optional
-        Classes listed, the most probable ones; default all.
-    least : int, default 6
-        Least number of digits of means.
+    The ``most`` most probable classes are listed, by default all. Means have at least ``least`` digits.
     """
     if tree.words is not None:
         return [[text] if text else [] for text in tree.words]

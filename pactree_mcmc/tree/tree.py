@@ -26,12 +26,10 @@ from ..core.checks import check_count, check_type, in_words, read_array, read_ma
 from ..files.encoding import kept
 from ..table.coding import LARGEST
 from ..table.columns import Columns
-from ..table.groups import MAX_CATEGORIES
-from ..table.kinds import NUMBER
-from .arrays import BAD_LEFT, BAD_RIGHT, LEAF, MISSING, STRAY, TreeArrays, find_disorder
+from ..table.labels import MAX_CATEGORIES
+from ..table.words import NUMBER, one_of, ordered_words
+from .arrays import BAD_LEFT, BAD_RIGHT, LEAF, MISSING, STRAY, Routes, TreeArrays, find_disorder, routes
 from .export import sklearn_fields, to_dot, to_sklearn, to_text
-from .routing import Routes, routes
-from .words import one_of, ordered_words
 
 
 @kept
@@ -129,14 +127,12 @@ class Tree:
             settle(self, "value", read_numbers("value", self.value))
         if self.classes is not None:
             settle(self, "classes", read_array("classes", self.classes))
-        if self.rows is not None:
-            settle(self, "rows", read_numbers("rows", self.rows))
-            if self.rows.shape != (m,):
-                raise ValueError(f"rows has shape {self.rows.shape}; give a number for each node, ({m},).")
-        if self.between is not None:
-            settle(self, "between", read_numbers("between", self.between))
-            if self.between.shape != (m, 2):
-                raise ValueError(f"between has shape {self.between.shape}; give two values for each node, ({m}, 2).")
+        for name, what, shape in (("rows", "a number", (m,)), ("between", "two values", (m, 2))):
+            if getattr(self, name) is not None:
+                numbers = read_numbers(name, getattr(self, name))
+                if numbers.shape != shape:
+                    raise ValueError(f"{name} has shape {numbers.shape}; give {what} for each node, {shape}.")
+                settle(self, name, numbers)
         if self.words is not None:
             words = [str(text) for text in self.words]
             if len(words) != m:

@@ -1,6 +1,9 @@
 """Functions compiled as one, and code that comes with the library: used where it fits, refused where it does not."""
 
+import contextlib
 import pickle
+import sys
+import threading
 from typing import NamedTuple
 
 import numba
@@ -10,7 +13,7 @@ from numba.core import types
 
 from pactree_mcmc.core.compile import cache as _cache
 from pactree_mcmc.core.compile import folders as _folders
-from pactree_mcmc.core.compile.cache import watching
+from pactree_mcmc.core.compile.cache import Store, watching
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.core.compile.together import Member, compile_together, find_together
@@ -126,6 +129,31 @@ def test_taken_from_more_that_are_on_disk():
     assert told == []
     check(again)
     assert not other.overloads
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such locks")
+def test_a_process_waits_while_another_one_compiles_the_same():
+    compiled_here = []
+    other = threading.Thread(target=lambda: compiled_here.append(compiled()[1]))
+    with Store([jit(first), jit(second)]).locked():
+        other.start()
+        other.join(0.5)
+        assert other.is_alive()
+    other.join()
+    assert compiled_here == [["first", "second"]]
+
+
+def test_what_another_process_compiled_meanwhile_is_found(monkeypatch):
+    @contextlib.contextmanager
+    def after_another(store):
+        monkeypatch.setattr(Store, "locked", lambda store: contextlib.nullcontext())
+        compiled()
+        yield
+
+    monkeypatch.setattr(Store, "locked", after_another)
+    functions, told = compiled()
+    check(functions)
+    assert told == ["first", "second"]
 
 
 def shipped(folder):

@@ -165,7 +165,7 @@ def test_leaves_of_numbers(leaf, tmp_path):
 def test_parts_are_all_there_is():
     """An attribute that a model gets one day must go into the file, or follow from what is there."""
     made = pt.TreeModel(X, Y)
-    assert set(vars(made)) == {*ModelParts._fields, "shape", "_rules"}
+    assert set(vars(made)) == {*ModelParts._fields, "shape", "rules"}
     assert set(vars(pt.TreeModel.from_parts(made.parts))) == set(vars(made))
 
 

@@ -163,10 +163,10 @@ BAD_PARTS = {
         r"estimation has dtype bool and shape \(3,\)",
     ),
     "unused mask": ({"leaf": CLASSIC, "estimation": E_MASK}, "DirichletMultinomial does not use estimation="),
-    "unknown nominal name": ({"nominal": "colour"}, r"nominal names column 'colour'; the columns are \['x0', 'x1'\]"),
-    "nominal index": ({"nominal": [2]}, r"nominal contains 2; give column names or indices 0\.\.1"),
-    "negative nominal index": ({"nominal": -1}, "nominal contains -1"),
-    "nominal mask": ({"nominal": [True, False]}, "nominal contains True"),
+    "unknown nominal name": ({"nominal": "colour"}, r"nominal: 'colour' is not a column; X has 2"),
+    "nominal index": ({"nominal": [2]}, "nominal: 2 is not a column"),
+    "negative nominal index": ({"nominal": -1}, "nominal: -1 is not a column"),
+    "nominal mask": ({"nominal": [True, False]}, "nominal: True is not a column"),
     "feature weights of another table": (
         {"split_prior": pt.GridCuts(3, feature_weights=[1])},
         r"feature_weights has shape \(1,\); X has 2 columns",
@@ -253,6 +253,29 @@ def test_targets_that_do_not_fit_the_leaf(y, leaf, message):
 def test_parts_of_the_wrong_type(parts, message):
     with pytest.raises(TypeError, match=message):
         pt.TreeModel(X, Y, **parts)
+
+
+MANY = np.arange(1.0, 1000.0)
+LONG = [
+    pt.GridCuts([MANY] * 50),
+    pt.LocalCuts(feature_weights=MANY),
+    pt.DyadicCuts(2, bounds=np.column_stack([-MANY, MANY])),
+    pt.CustomSplits(of=pt.GridCuts([MANY] * 50), interactions=[MANY.astype(int).tolist()] * 9),
+    pt.BranchingProcess(MANY / 1000.0),
+    pt.LeafCountPrior([0.0, *MANY]),
+    pt.DirichletMultinomial(MANY),
+    pt.PoissonGamma(exposure=MANY),
+    pt.OrderedClasses([str(x) for x in MANY]),
+    pt.TreeModel(pd.DataFrame(np.eye(300)), np.arange(300) % 2).columns,
+    pt.contexts([0, 1] * 500, 3, 2),
+]
+
+
+@pytest.mark.parametrize("part", LONG, ids=lambda part: type(part).__name__)
+def test_representations_fit_a_screen(part):
+    assert len(repr(part)) < 500
+    assert repr(part).startswith(f"{type(part).__name__}(")
+    assert "\n" not in repr(part)
 
 
 BAD_ARGUMENTS = [

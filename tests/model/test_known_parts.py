@@ -6,9 +6,9 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.model import Leaf, SplitPrior
-from pactree_mcmc.model.known import LEAVES, SPLIT_PRIORS, TREE_PRIORS
 from pactree_mcmc.model.leaf.codes import LeafRule
 from pactree_mcmc.model.leaf.compiled import leaf_score
+from pactree_mcmc.model.obstacles import LEAVES, SPLIT_PRIORS, TREE_PRIORS
 from pactree_mcmc.model.tree_prior import TreePrior
 
 X = np.arange(12.0)[:, None]
@@ -112,12 +112,6 @@ def test_a_model_of_strange_parts_is_refused(case):
     y = np.sin(X[:, 0]) if "parameters" in case else Y
     with pytest.raises(TypeError, match=message):
         pt.TreeModel(X, y, **parts)
-
-
-@pytest.mark.parametrize("part", [{"split_prior": Middle()}, {"tree_prior": Duck()}, {"leaf": Exponential()}])
-def test_estimators_refuse_them(part):
-    with pytest.raises(TypeError, match="which has no compiled form"):
-        pt.BayesianTreeClassifier(**part).fit(X, Y)
 
 
 CALLS = {

@@ -54,6 +54,7 @@ def test_the_exponential_is_the_general_prior():
     assert np.allclose(np.exp(prior.log_by_leaves()[1:]), expected)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_the_exact_engine_sums_over_all_trees(name):
     base = MODELS[name]
@@ -100,6 +101,7 @@ def test_a_posterior_kl_and_support_of_the_exact_engine():
     assert exact.compare(truth, truth.sample(2000, rng=3)).max_abs_z < 5.0
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("move", sorted(STEPS))
 def test_every_move_is_in_balance(move):
     model = small_model(pt.LeafCountPrior([0, 0.2, 0.5, 0.3]))
@@ -117,6 +119,7 @@ def test_a_wrong_ratio_is_seen(monkeypatch):
             pt.testing.check_balance("grow-prune", model)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("start", ["dispersed", "prior"])
 def test_chains_draw_from_the_exact_posterior(start):
     rng = np.random.default_rng(0)
@@ -130,19 +133,6 @@ def test_chains_draw_from_the_exact_posterior(start):
     assert post.log_prior_of_tree[t] == pytest.approx(model.log_prior(post.distinct_tree(t)))
     with pytest.raises(ValueError, match="not normalised"):
         post.kl_to_prior()
-
-
-def test_files_keep_the_prior(tmp_path):
-    post = exact.solve(small_model(pt.LeafCountPrior([0, 0.2, 0.5, 0.3]))).sample(20, rng=1)
-    post.save(tmp_path / "run.nc")
-    again = pt.load(tmp_path / "run.nc")
-    assert again.model.tree_prior == post.model.tree_prior and (again.tree_of_draw == post.tree_of_draw).all()
-
-
-def test_a_constant_column_with_labels_of_text():
-    prior = pt.CatalanExponential(1.0, max_leaves=5)
-    constant = exact.solve(pt.TreeModel([[1.0], [1.0]], ["a", "b"], tree_prior=prior))
-    assert constant.n_leaves_pmf().tolist() == [0.0, 1.0]
 
 
 @pytest.mark.parametrize(

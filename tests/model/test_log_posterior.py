@@ -59,43 +59,6 @@ def test_every_tree_under_splits_of_ones_own(split_prior, seed):
         assert model.log_score(tree) == pytest.approx(log_score, abs=1e-9), nested
 
 
-def traits(problem, model):
-    """Return the properties of a problem among those that the generator promises."""
-    design, prior, weights = problem.split_prior, problem.tree_prior, problem.split_prior.get("weights") or [1.0]
-    by = "node" if design["kind"] == "fixed" else "depth"
-    found = {
-        f"{design['kind']} split_prior": True,
-        f"{prior['kind']} prior": True,
-        f"{problem.leaf['kind']} leaf": True,
-        f"p={model.n_features}": True,
-        f"n={model.n_rows}": True,
-        f"min_leaf={design.get('min_leaf')}": True,
-        f"max_depth={prior['max_depth']}": True,
-        f"rho by {by}": isinstance(prior.get("rho"), list),
-        "merged rows": np.any(model.units.rows > 1),
-        "nominal": problem.nominal,
-        "weights": set(problem.weights) != {1.0},
-        "feature weights": len(set(weights)) > 1,
-        "feature of weight zero": 0.0 in weights,
-        "loss with E": problem.leaf["kind"] == "loss" and problem.estimation is not None,
-        **{name: design.get(name) for name in ("trivial", "cyclic", "given")},
-        **{name: name in prior or name in problem.leaf for name in ("empty_cost", "exposure")},
-    }
-    return {name for name, has in found.items() if has}
-
-
-@pytest.mark.slow
-def test_random_problems_reach_all_they_promise():
-    rng = np.random.default_rng(2024)
-    seen = set().union(*(traits(*random_problem(rng, max_trees=300)) for _ in range(180)))
-    kinds = zip((SPLIT_PRIORS, TREE_PRIORS, LEAVES), ("split_prior", "prior", "leaf"), strict=True)
-    assert {f"{kind} {part}" for kinds_of_part, part in kinds for kind in kinds_of_part} <= seen
-    assert {f"n={n}" for n in range(2, 8)} | {"p=1", "p=2", "p=3", "min_leaf=1", "min_leaf=2", "min_leaf=3"} <= seen
-    assert {"max_depth=None", "max_depth=1", "max_depth=3", "rho by node", "rho by depth", "empty_cost"} <= seen
-    assert {"trivial", "cyclic", "given", "nominal", "merged rows", "exposure", "loss with E"} <= seen
-    assert {"weights", "feature weights", "feature of weight zero"} <= seen
-
-
 IMPOSSIBLE = {
     "local: all rows left": (pt.LocalCuts(), cut(9.0)),
     "local: no row left": (pt.LocalCuts(), cut(-math.inf)),
@@ -121,28 +84,6 @@ def test_impossible_trees_have_no_prior(split_prior, tree):
     assert model.log_prior(tree) == -math.inf
     assert model.log_posterior(tree) == -math.inf
     assert model.log_prior(STUMP) > -math.inf
-
-
-@pytest.mark.parametrize(
-    "prior",
-    [
-        pt.ChipmanPrior(max_depth=1),
-        pt.BranchingProcess(0.3, 1),
-        pt.BranchingProcess(0.3, 1, True),
-        pt.LeafPenalty(1.0, 1),
-    ],
-)
-def test_no_prior_below_max_depth(prior):
-    model = pt.TreeModel(ROWS, [0, 1, 1, 0], tree_prior=prior)
-    assert model.log_prior(cut(1.5)) > -math.inf
-    assert model.log_prior(cut_twice(1.5, 0.5)) == -math.inf
-
-
-@pytest.mark.parametrize("prior", [pt.ChipmanPrior(0.0), pt.BranchingProcess(0.0), pt.BranchingProcess([0.0, 0.5], 2)])
-def test_split_probability_zero(prior):
-    model = pt.TreeModel(ROWS, [0, 1, 1, 0], tree_prior=prior)
-    assert model.log_prior(STUMP) == 0.0
-    assert model.log_prior(cut(1.5)) == -math.inf
 
 
 def test_thresholds_that_part_the_rows_alike_are_one_split():

@@ -9,7 +9,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.model.not_finite import NotFinite
+from pactree_mcmc.model.words import NotFinite
 
 X = np.column_stack([np.arange(12.0), [0, 1, 2] * 4])
 Y = np.array([0, 0, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1])
@@ -115,22 +115,3 @@ def test_the_leaf_of_a_given_tree_is_named():
         with pytest.raises(NotFinite, match="the score of leaf 2 of the tree is nan: 9 rows"):
             model.log_score(tree)
     assert np.isfinite(model.log_score(tree))
-
-
-def test_a_variance_that_is_nan():
-    """The score of a tree that is no sum over leaves is looked at too."""
-    model = pt.TreeModel(X, Y.astype(float), leaf=pt.NormalSharedVariance())
-    leaf = model.lowered.leaf
-    params = leaf.params.copy()
-    params[4] = np.nan
-    leaf = leaf._replace(params=params)
-    model.__dict__["lowered"] = model.lowered._replace(leaf=leaf, guess=leaf)
-    with pytest.raises(NotFinite, match="the score of"):
-        pt.sample(model, 5, tune=0, chains=1, rng=1, progress=False)
-
-
-def test_sums_that_overflow_are_refused_first():
-    with pytest.raises(ValueError, match="sample_weight adds up to infinity; rescale it"):
-        pt.TreeModel(X, Y, sample_weight=np.full(12, 1e308))
-    with pytest.raises(ValueError, match="its variance overflows; rescale y, or sample_weight"):
-        pt.TreeModel(X, 1e100 * Y, sample_weight=np.full(12, 1e200))

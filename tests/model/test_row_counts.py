@@ -35,14 +35,14 @@ def test_min_leaf_counts_rows_in_the_plain_functions(weight):
     assert m.units.n_units == 4
     cell = m.root_cell()
     assert cell.n_rows == 6
-    assert m.count_splits(cell, 0) == 1
+    assert m.rules.count_splits(cell, 0) == 1
     assert [np.isfinite(m.log_prior(cut(t))) for t in (0.5, 1.5, 2.5)] == [False, True, False]
     assert m.log_prior(cut(1.5)) == model().log_prior(cut(1.5))
 
 
 def test_a_row_given_twice_is_two_rows():
     m = model(rows=ENDS_TWICE)
-    assert m.count_splits(m.root_cell(), 0) == 3
+    assert m.rules.count_splits(m.root_cell(), 0) == 3
     assert all(np.isfinite(m.log_prior(cut(t))) for t in (0.5, 1.5, 2.5))
     assert m.log_score(cut(1.5)) == pytest.approx(model(WEIGHTS["ends twice"]).log_score(cut(1.5)), abs=1e-12)
 
@@ -61,23 +61,6 @@ def test_both_engines_count_rows(weight, leaf):
     drawn = post._root_split_pmf()
     assert set(drawn) == set(distribution)
     assert drawn[None] == pytest.approx(distribution[None], abs=0.06)
-
-
-def test_both_engines_see_the_cuts_of_rows_given_twice():
-    m = model(rows=ENDS_TWICE)
-    distribution = exact.solve(m)._root_split_pmf()
-    drawn = pt.sample(
-        m, 1500, tune=20, chains=2, proposals=4, rng=1, kernel="grow-prune", progress=False
-    )._root_split_pmf()
-    assert set(drawn) == set(distribution) == {None, (0, 0.5), (0, 1.5), (0, 2.5)}
-    assert all(drawn[key] == pytest.approx(distribution[key], abs=0.06) for key in distribution)
-
-
-def test_trees_from_the_prior_leave_two_rows():
-    rng = np.random.default_rng(0)
-    for rows, allowed in ((slice(None), {1.5}), (ENDS_TWICE, {0.5, 1.5, 2.5})):
-        trees = [pt.simulate(model(rows=rows), rng)[0] for _ in range(60)]
-        assert {tree.threshold[0] for tree in trees if tree.n_leaves > 1} == allowed
 
 
 @pytest.mark.parametrize("split_prior", [pt.LocalCuts(max_cuts=1), pt.GridCuts(1)])

@@ -6,7 +6,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.model import added_rows
+from pactree_mcmc.model import data as model_data
 
 N, OLD = 40, 30
 RNG = np.random.default_rng(2)
@@ -102,13 +102,13 @@ def test_chains_start_at_the_trees_at_hand():
 @pytest.mark.planted
 def test_codes_of_new_rows_in_another_order_are_noticed(monkeypatch):
     """Planted: the codes of the new rows are joined in reverse order, so that they belong to the y of other rows."""
-    join = added_rows._joined_codes
+    join = model_data._joined_codes
 
     def reversed_codes(*arguments):
         scale, old, new = join(*arguments)
         return scale, old, new[::-1]
 
-    monkeypatch.setattr(added_rows, "_joined_codes", reversed_codes)
+    monkeypatch.setattr(model_data, "_joined_codes", reversed_codes)
     with pytest.raises(AssertionError):
         test_a_model_with_rows_added_is_the_model_of_all_rows("classes")
 

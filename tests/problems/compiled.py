@@ -3,12 +3,6 @@
 A run compiles those of its kernel; a suite has runs of all kernels, which share most of what they call.
 """
 
-import contextlib
-import os
-import tempfile
-import time
-from pathlib import Path
-
 import numpy as np
 
 import pactree_mcmc as pt
@@ -16,31 +10,6 @@ from pactree_mcmc.core.compile.jit import FASTER
 from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.run import entries
-
-PATIENCE = 300.0
-"""Seconds after which a worker no longer waits for another."""
-
-
-@contextlib.contextmanager
-def one_at_a_time():
-    """Let the workers of a suite do it in turn."""
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
-    if run is None:
-        yield
-        return
-    turn, end = Path(tempfile.gettempdir()) / f"pactree-{run}", time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        try:
-            turn.mkdir()
-            break
-        except FileExistsError:
-            time.sleep(0.1)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            turn.rmdir()
-
 
 done = not FASTER
 
@@ -53,6 +22,4 @@ def make_all_ready():
     # the chain made here is the first
     done = True
     model = pt.TreeModel([[0.0], [1.0]], [0, 1])
-    chain = Chain(model.lowered, read_kernel("grow-prune"), np.random.default_rng(0))
-    with one_at_a_time():
-        entries.make_all_ready(chain)
+    Chain(model.lowered, read_kernel("grow-prune"), np.random.default_rng(0), prepare=entries.make_all_ready)

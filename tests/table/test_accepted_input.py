@@ -44,23 +44,6 @@ def test_tables_that_say_the_same(table):
     assert log_posteriors(table) == log_posteriors(X)
 
 
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize(
-    "table",
-    [
-        X[:, :1] > 1.5,
-        pd.DataFrame({"a": X[:, 0] > 1.5}),
-        pl.DataFrame({"a": X[:, 0] > 1.5}),
-        np.array([[False], [False], [True], [True]], dtype=object),
-    ],
-)
-def test_boolean_columns_are_ordered(table):
-    model = pt.TreeModel(table, Y)
-    tree = pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])
-    assert model.log_score(tree) == pt.TreeModel(X, Y).log_score(SPLIT)
-    assert not model.columns.is_nominal.any()
-
-
 NOMINAL_TABLES = {
     "pandas": pd.DataFrame({"u": pd.Categorical(["b", "a", "c", "b"], categories=["c", "b", "a", "unused"])}),
     "polars categorical": pl.DataFrame({"u": pl.Series(["b", "a", "c", "b"], dtype=pl.Categorical)}),
@@ -87,14 +70,6 @@ def test_categoricals_and_text_are_nominal(table):
 @pytest.mark.parametrize(("table", "nominal"), NAMED_TABLES.values(), ids=NAMED_TABLES.keys())
 def test_named_columns_are_nominal(table, nominal):
     assert pt.TreeModel(table, Y, nominal=nominal).columns.categories[0].tolist() == ["a", "b", "c"]
-
-
-def test_lists_of_numbers_and_labels():
-    for nominal in ([1], None):
-        model = pt.TreeModel([[0.5, "a"], [1.5, "b"], [2, "a"], [3, "b"]], Y, nominal=nominal)
-        assert model.columns.is_nominal.tolist() == [False, True]
-    with pytest.raises(ValueError, match="column 'x0' holds text; make it a pandas or polars categorical"):
-        pt.TreeModel(np.array([["0.5", "a"], ["1.5", "b"]]), [0, 1])
 
 
 @pytest.mark.parametrize("values", [[0, 5, 5, 2], [0.0, 0.5, 0.5, 0.25], [False, True, True, False]])

@@ -5,11 +5,10 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.table import coding
-from pactree_mcmc.table.coding import DyadicScale, code_type, encode, given_scale, local_scale, midpoint, quantile_scale
+from pactree_mcmc.table.coding import DyadicScale, code_type, encode, given_scale, local_scale, quantile_scale
 from pactree_mcmc.table.columns import learn_columns
 from pactree_mcmc.table.reader import Table
 
-LEAF = -1
 TINY = 5e-324
 
 
@@ -68,13 +67,6 @@ def test_infinite_thresholds_are_the_trivial_cuts(scale):
     assert scale.threshold(last, np.full(2, scale.n_codes)).tolist() == [np.inf, -np.inf]
 
 
-@pytest.mark.parametrize("x", VALUES.values(), ids=VALUES.keys())
-def test_local_codes_keep_every_value_apart(x):
-    scale = local_scale(x, None)
-    assert scale.n_codes == len(np.unique(x))
-    np.testing.assert_array_equal(codes_of(x, scale), np.unique(x, return_inverse=True)[1])
-
-
 def test_local_thresholds_lie_midway_between_neighbours_in_the_cell():
     """Cell {0, 2, 10}: the neighbours of a cut depend on the cell."""
     scale = local_scale(np.array([0.0, 2.0, 4.0, 10.0]), None)
@@ -91,13 +83,6 @@ def test_local_cut_of_takes_any_threshold_in_a_gap():
 def test_given_cut_of_takes_the_cuts_only():
     scale = given_scale(np.array([0.5, 1.5]))
     assert [scale.cut_of(t) for t in (0.5, 1.5, 1.0, 0.0, 9.0)] == [0, 1, None, None, None]
-
-
-@pytest.mark.parametrize("x", VALUES.values(), ids=VALUES.keys())
-def test_midpoints_part_their_neighbours(x):
-    values = np.unique(x)
-    middle = midpoint(values[:-1], values[1:])
-    assert np.all((values[:-1] <= middle) & (middle < values[1:]))
 
 
 BOUNDS = {
@@ -146,41 +131,6 @@ def test_dyadic_cut_of_takes_the_cuts_only():
     assert [scale.cut_of(t) for t in (0.0, 8.0, 0.5, 3.999, -1.0, np.inf, -np.inf)] == [None] * 7
 
 
-def model_of(X, split_prior, nominal=None):
-    prior = pt.BranchingProcess(0.85, 5)
-    return pt.TreeModel(X, np.arange(len(X)) % 3, split_prior=split_prior, nominal=nominal, tree_prior=prior)
-
-
-DESIGNS = {
-    "local": pt.LocalCuts(min_leaf=2),
-    "local, trivial": pt.LocalCuts(trivial=True),
-    "local, thinned": pt.LocalCuts(max_cuts=5),
-    "quantiles": pt.GridCuts(6),
-    "given": pt.GridCuts([[-1.0, 0.0, 0.25, 1.0], [0.5, 1.0, 3.0], [0.0, 1.0]]),
-    "dyadic": pt.DyadicCuts(4),
-    "cyclic": pt.DyadicCuts(3, cyclic=True, bounds=[[-1, 1], [0, 4], [0, 1]]),
-}
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize(
-    ("name", "nominal"), [(name, None) for name in DESIGNS] + [(name, 2) for name in list(DESIGNS)[:4]]
-)
-def test_trees_and_cells_part_the_rows_alike(name, nominal):
-    """A tree drawn from the prior sends each row, by its numbers, to the leaf whose cell holds its unit."""
-    rng = np.random.default_rng(5)
-    X = np.column_stack([rng.normal(size=60), rng.integers(5, size=60), rng.integers(4, size=60)])
-    model = model_of(X, DESIGNS[name], nominal)
-    for _ in range(12):
-        tree, _ = pt.simulate(model, rng)
-        leaf = tree.apply(X)
-        assert model.log_prior(tree) > -np.inf
-        for number, cell, _ in model.visit(tree):
-            if tree.feature[number] == LEAF:
-                unit = np.arange(60) if model.unit_of_row is None else model.unit_of_row
-                np.testing.assert_array_equal(np.isin(unit, cell.index), leaf == number)
-
-
 DUPLICATES = np.array([[1.0, 5], [2, 5], [1, 5], [1, 6], [2, 5], [1, 5], [3, 7]])
 WEIGHT = np.array([0.5, 1, 2, 1, 3, 0, 1])
 
@@ -218,14 +168,6 @@ def test_merging_keeps_the_two_samples_apart():
     assert model.root_cell().stats(4).tolist() == [1, 1, 2, 0]
 
 
-def test_rows_that_differ_are_not_merged():
-    model = pt.TreeModel(np.arange(5.0)[:, None], [0.5, 1, 2, 3, 4])
-    assert model.unit_of_row is None
-    assert (len(model.units.rows), len(model.units.weight)) == (1, 1)
-    assert model.root_cell().n_rows == 5
-    assert model.root_cell().stats(3)[0] == 5.0
-
-
 def test_merging_many_rows_is_what_numpy_finds():
     rng = np.random.default_rng(3)
     X, y = rng.integers(3, size=(500, 4)).astype(float), rng.integers(2, size=500)
@@ -260,12 +202,6 @@ def test_the_largest_code_comes_back_whole(n_cuts, many, monkeypatch):
     model = pt.TreeModel(X, [0.5, 1.5, 2.5], split_prior=pt.GridCuts([np.arange(float(n_cuts)), [0.5, 1.5]]))
     assert model.units.codes.dtype == code_type(n_cuts + 1, 3)
     assert model.units.codes[0].tolist() == [0, n_cuts, 1]
-
-
-@pytest.mark.parametrize("levels", [8, 9, 16, 17, 31])
-def test_the_largest_dyadic_code_comes_back_whole(levels):
-    model = pt.TreeModel([[0.0], [1.0]], [0.5, 1.5], split_prior=pt.DyadicCuts(levels))
-    assert model.units.codes[0].tolist() == [0, 2**levels - 1]
 
 
 @pytest.mark.parametrize("thin", [quantile_scale, local_scale], ids=["quantile", "local"])

@@ -9,14 +9,12 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.table.kinds import DAY, MICROSECONDS, NUMBER, TIME, TRUTH, UTC
-from pactree_mcmc.table.words import value_text
+from pactree_mcmc.table.words import DAY, MICROSECONDS, TIME, TRUTH, UTC, value_text
 
 N = 24
 DAYS = pd.Timestamp("2020-03-01") + pd.to_timedelta(np.arange(N) % 6, unit="D")
 TIMES = pd.Timestamp("2020-03-01 10:30") + pd.to_timedelta(31 * (np.arange(N) % 5), unit="s")
 SMOKER = np.random.default_rng(0).random(N) < 0.5
-COLOUR = np.random.default_rng(1).choice(["red", "green", "blue"], N)
 SMALL = pt.ChipmanPrior(max_depth=2)
 
 
@@ -27,25 +25,6 @@ def solved(table, y, **options):
 def split(table, y):
     """Return the root split of the most probable tree."""
     return solved(table, y).map_tree().split(0)
-
-
-TEXT = {
-    "object": pd.DataFrame({"colour": pd.Series(COLOUR, dtype=object)}),
-    "string": pd.DataFrame({"colour": pd.Series(COLOUR, dtype="string")}),
-    "category": pd.DataFrame({"colour": pd.Series(COLOUR, dtype="category")}),
-    "polars": pl.DataFrame({"colour": COLOUR.tolist()}),
-}
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("kind", TEXT)
-def test_text_columns_of_frames_are_nominal(kind):
-    y = np.where(COLOUR == "red", "hot", "cold")
-    post = solved(TEXT[kind], y)
-    assert post.model.columns.is_nominal.tolist() == [True]
-    assert set(post.predict(TEXT[kind]) == y) == {True}
-    assert np.array_equal(post.predict_proba(TEXT["category"]), post.predict_proba(TEXT[kind]))
-    assert post.map_tree().split(0) == "colour in {blue, green}"
 
 
 BOOLEANS = {
@@ -67,12 +46,6 @@ def test_truth_values_print_as_yes_and_no(kind):
     assert 'label="smoker = no"' in tree.to_dot()
     nominal = solved(BOOLEANS[kind], SMOKER.astype(int), nominal="smoker").map_tree()
     assert nominal.split(0) == "smoker in {no}"
-
-
-def test_truth_values_that_are_missing():
-    table = pd.DataFrame({"smoker": pd.array([True, None, False, True, None, False], dtype="boolean")})
-    asked = {solved(table, y, missing="branch").map_tree().split(0) for y in ([0, 0, 1, 0, 0, 1], [0, 1, 1, 0, 1, 1])}
-    assert asked == {"smoker = no", "smoker = no or missing"}
 
 
 DATES = {
@@ -97,12 +70,6 @@ def test_dates_are_ordered_and_print_as_dates(kind):
     assert np.array_equal(post.predict(table) == "late", late)
 
 
-def test_times_print_as_times():
-    assert split(pd.DataFrame({"at": TIMES}), TIMES[1] < TIMES) == "at <= 2020-03-01 10:31"
-    zoned = pl.DataFrame({"at": pl.Series(TIMES.tolist()).dt.replace_time_zone("UTC")})
-    assert split(zoned, TIMES[1] < TIMES) == "at <= 2020-03-01 10:31 UTC"
-
-
 @pytest.mark.parametrize(
     ("text", "kind", "words"),
     [
@@ -118,10 +85,6 @@ def test_times_print_as_times():
 def test_words_of_dates(text, kind, words):
     days = np.datetime64(text, "us").astype(np.int64) / MICROSECONDS
     assert value_text(float(days), kind) == words
-
-
-def test_dates_far_away_and_infinite():
-    assert [value_text(d, DAY) for d in (np.inf, -np.inf, 1e300)] == ["inf", "-inf", "1e+300"]
 
 
 def test_dates_that_are_missing_branch():
@@ -141,13 +104,6 @@ def test_dates_and_numbers_are_not_taken_for_each_other():
         post.predict(swapped)
 
 
-def test_kinds_are_saved_with_the_model(tmp_path):
-    model = pt.TreeModel(pd.DataFrame({"day": DAYS, "smoker": SMOKER}), SMOKER)
-    model.save(tmp_path / "model.nc")
-    assert pt.load(tmp_path / "model.nc").columns.kinds == (DAY, TRUTH)
-    assert pt.TreeModel(np.arange(8.0)[:, None], np.arange(8) > 3).columns.kind(0) == NUMBER
-
-
 def test_columns_that_a_new_table_lacks_are_all_named():
     table = pd.DataFrame({name: np.arange(8.0) for name in "abc"})
     post = solved(table, table["a"] > 3)
@@ -157,15 +113,6 @@ def test_columns_that_a_new_table_lacks_are_all_named():
         post.predict(table[["a"]])
     with pytest.raises(ValueError, match=r"(?s)2 columns cannot be used:.*'a' contains NaN.*'c' contains infinity"):
         post.predict(table.assign(a=np.nan, c=np.inf))
-
-
-def test_one_row_and_a_constant_column():
-    table = pd.DataFrame({"day": DAYS, "constant": "same", "smoker": SMOKER})
-    post = solved(table, SMOKER)
-    assert post.predict(table[:1]).tolist() == [SMOKER[0]]
-    assert post._feature_inclusion()[1] == 0.0
-    with pytest.raises(ValueError, match="X has one row"):
-        pt.TreeModel(table[:1], SMOKER[:1])
 
 
 MISSING_LABELS = {
@@ -195,6 +142,7 @@ FITS = {
 }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("labels", MISSING_LABELS)
 @pytest.mark.parametrize("fit", FITS)
 def test_missing_labels_are_named_by_row(fit, labels):

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import exact
 import pactree_mcmc as pt
-from pactree_mcmc.table.groups import CategoryGroup, group_categories, labels_of
+from pactree_mcmc.table.labels import CategoryGroup, group_categories, labels_of
 
 JOINED = "ignore:column .* categories:UserWarning"
 
@@ -37,10 +36,6 @@ def test_groups_are_neighbours_and_as_even_as_possible(n_rows):
     assert [label for group in groups.tolist() for label in labels_of(group)] == list(range(len(n_rows)))
     assert len(groups) <= 63
     assert max(sizes_of(groups, n_rows)) == largest_by_trial(n_rows, 63)
-
-
-def test_64_categories_lose_one():
-    assert len(group_categories(np.arange(64), np.ones(64, dtype=int))) == 63
 
 
 def test_missing_values_are_a_category_of_their_own():
@@ -94,6 +89,7 @@ def test_the_prior_is_uniform_over_the_ways_to_part_the_groups(postal):
     assert model.log_prior(stump) == pytest.approx(np.log(0.05))
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.filterwarnings(JOINED)
 @pytest.mark.parametrize("n", [64, 65, 1_000, 20_000])
 def test_any_number_of_categories(n):
@@ -113,19 +109,3 @@ def test_groups_that_counted_rows_decide_have_no_certificate(postal):
     )
     with pytest.raises(ValueError, match="more than 63 categories"):
         pt.sample(model, draws=20, tune=20, chains=1, rng=1, progress=False).certificate(0.05)
-
-
-@pytest.mark.filterwarnings(JOINED)
-def test_the_exact_engine_takes_groups():
-    rng = np.random.default_rng(1)
-    frame = pd.DataFrame({"u": [f"{i:03}" for i in range(70)]})
-    y = rng.random(70) < 0.5
-    with pytest.raises(exact.Intractable):
-        exact.solve(pt.TreeModel(frame, y))
-    post = exact.solve(pt.TreeModel(frame, y, tree_prior=pt.BranchingProcess(0.5, max_depth=0)))
-    assert post.n_leaves_pmf()[1] == pytest.approx(1.0)
-
-
-def test_63_categories_stay_apart():
-    model = pt.TreeModel(pd.DataFrame({"u": [f"{i:02}" for i in range(63)]}), np.arange(63) % 2)
-    assert model.columns.categories[0].tolist() == [f"{i:02}" for i in range(63)]

@@ -11,9 +11,8 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.table.columns import Columns
-from pactree_mcmc.table.kinds import DURATION, TIME, TRUTH, Kind, is_kind
 from pactree_mcmc.table.values import read_ordered
-from pactree_mcmc.table.words import threshold_text
+from pactree_mcmc.table.words import DURATION, TIME, TRUTH, Kind, is_kind, threshold_text
 
 N = 40
 LATE = np.arange(N) >= 20
@@ -55,6 +54,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", COLUMNS)
 def test_a_printed_cut_gives_back_the_rows(name):
     """Values not above the printed cut are those on the left, and new rows go where equal rows went."""
@@ -154,6 +154,7 @@ LARGE = {
 }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", LARGE)
 def test_integers_that_would_be_rounded_are_refused(name):
     advice = r"column '\w+' holds -?\d+ in row \d+, which would be rounded .*subtract the same number"
@@ -229,18 +230,6 @@ def test_objects_that_are_mixed_or_missing():
     assert read_ordered(np.array([None, np.nan], dtype=object), "c", True, TIME)[1].is_plain
     with pytest.raises(ValueError, match="holds durations; the model was built on dates: give those"):
         read_ordered(np.array([1], dtype="m8[h]"), "c", True, TIME)
-
-
-def test_flags_with_none():
-    table = pd.DataFrame({"member": [True, None, False, True] * 10})
-    with pytest.raises(ValueError, match=r"'member' contains None \(first in row 1\); fill it in, or give missing"):
-        pt.TreeModel(table, LATE)
-    y = table["member"].isna()
-    post = solved(table, y, missing="branch")
-    assert post.model.columns.kind(0) == TRUTH
-    assert np.array_equal(post.predict(table), y)
-    assert post.predict(pd.DataFrame({"member": [None, True]})).tolist() == [True, False]
-    assert post.predict(pd.DataFrame({"member": [None, None]})).tolist() == [True, True]
 
 
 def test_rows_as_lists_and_dicts_of_columns():

@@ -88,6 +88,7 @@ def test_log_likelihood_is_that_of_the_leaf_a_row_reaches():
     assert found == pytest.approx(expected)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_forms_of_missing(frame):
     """NaN, None, pandas' NA and polars' null are the same."""
@@ -107,13 +108,6 @@ def test_missing_where_none_was_in_training():
     truth, post = exact.solve(of), draws(of)
     assert truth.predict_proba([[NAN]]) == pytest.approx(truth.predict_proba([[0.0]]))
     assert (post.predict_proba([[NAN]]) == post.predict_proba([[0.0]])).all()
-
-
-def test_nothing_missing_is_as_before():
-    X, y = table()
-    X = X[["z"]]
-    one, other = (exact.solve(pt.TreeModel(X, y, missing=missing)) for missing in ("error", "branch"))
-    assert one.log_evidence == other.log_evidence
 
 
 @pytest.mark.parametrize(

@@ -70,14 +70,6 @@ def test_equal_indices_and_arrays_are_fine():
         pt.TreeModel(twice, Y)
 
 
-def test_cross_validation_slices_all_alike():
-    from sklearn.model_selection import cross_val_score
-
-    shuffled = X.iloc[SHUFFLED]
-    model = pt.BayesianTreeClassifier(n_estimators=10, work=1e3, random_state=0, prior="stated")
-    assert cross_val_score(model, shuffled, Y.iloc[SHUFFLED], cv=2).min() > 0.8
-
-
 def test_weights_of_nothing():
     with pytest.raises(ValueError, match="sample_weight is 0 in every row; give weights that count some rows"):
         pt.TreeModel(X, Y, sample_weight=np.zeros(N))

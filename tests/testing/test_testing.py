@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.model.known import LEAVES
+from pactree_mcmc.model.obstacles import LEAVES
 from pactree_mcmc.testing import leaf as _leaf
 from pactree_mcmc.testing.plain import plain_function, plain_package
 from tests.problems.leaves import own_poisson

@@ -1,13 +1,15 @@
-"""One tree for other programs: dot, and arrays that scikit-learn's own tree code runs on. Text is in test_trees.py."""
+"""One tree for other programs: dot, and arrays that scikit-learn's own tree code runs on, with float32 values."""
 
 import re
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.tree import DecisionTreeRegressor
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import pactree_mcmc as pt
+from pactree_mcmc.model.plain import draw_prior
+from pactree_mcmc.tree import export
 
 NODE = re.compile(r'^  (\d+) \[label="((?:[^"\\]|\\.)*)"(, style="rounded")?\];$')
 EDGE = re.compile(r'^  (\d+) -> (\d+) \[label="(yes|no)"\];$')
@@ -81,6 +83,7 @@ def test_dot_leaves_list_their_most_probable_classes():
     assert parsed(pt.Tree([-1], [0], [0], [0]).to_dot())[0][0][0] == "leaf"
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("n_leaves", [1, 2, 40])
 def test_scikit_learns_own_code_predicts_alike_from_the_arrays(n_leaves):
     """The arrays as the state of scikit-learn's compiled tree."""
@@ -105,3 +108,82 @@ def test_nominal_splits_are_refused_with_what_to_do():
     tree = pt.Tree([0, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], categories=[1, -1, -1], columns=columns)
     with pytest.raises(ValueError, match=r"node 0 has a nominal split.*colour in \{blue\}.*indicator columns"):
         tree.to_sklearn()
+
+
+def leaves_of_sklearn(arrays, X):
+    """Leaf (n,) by scikit-learn's own rule: X as float32 against thresholds in float64."""
+    x, out = np.asarray(X, dtype=np.float32), np.zeros(len(X), dtype=np.int64)
+    for i, row in enumerate(x):
+        node = 0
+        while arrays["children_left"][node] >= 0:
+            value = row[arrays["feature"][node]]
+            left = arrays["missing_go_to_left"][node] == 1 if np.isnan(value) else value <= arrays["threshold"][node]
+            node = arrays["children_left" if left else "children_right"][node]
+        out[i] = node
+    return out
+
+
+def unix_seconds(step, n=200):
+    rng = np.random.default_rng(0)
+    return (1.7e9 + step * rng.permutation(n))[:, None]
+
+
+def prior_trees(X, split_prior=None, n=10):
+    model = pt.TreeModel(X, np.arange(len(X)) % 2, tree_prior=pt.ChipmanPrior(0.97, 0.3), split_prior=split_prior)
+    rng = np.random.default_rng(1)
+    return pt.posterior_from_trees(model, [draw_prior(model, rng).tree for _ in range(n)])
+
+
+def check_agreement(X, split_prior=None, rows=None):
+    """Every exported tree agrees with the tree on all rows, or is refused; returns how many are exported."""
+    post, exported, refused = prior_trees(X, split_prior), 0, []
+    for t in range(post.n_distinct_trees):
+        tree = post.distinct_tree(t)
+        try:
+            arrays = tree.to_sklearn(rows)
+        except ValueError as error:
+            refused.append(str(error))
+            continue
+        exported += 1
+        np.testing.assert_array_equal(leaves_of_sklearn(arrays, X), tree.apply(X))
+    assert all("'x0'" in message and "float32" in message for message in refused)
+    return exported
+
+
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize("step", [1.0, 64.0, 100.0, 150.0, 1000.0])
+def test_all_training_rows_agree_or_the_column_is_named(step):
+    assert (check_agreement(unix_seconds(step)) > 0) == (step > 100.0) or step == 100.0
+
+
+@pytest.mark.parametrize("split_prior", [pt.GridCuts(12), pt.DyadicCuts(6)])
+def test_other_cuts_agree_on_the_rows_that_are_given(split_prior):
+    X = unix_seconds(150.0)
+    assert check_agreement(X, split_prior, rows=X) > 0
+
+
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize("scale", [1e-30, 1e-3, 1.0, 1e30])
+def test_thresholds_that_separate_as_float32_stay_as_they_are(scale):
+    post = prior_trees(scale * np.random.default_rng(2).normal(size=(100, 2)))
+    for t in range(post.n_distinct_trees):
+        tree = post.distinct_tree(t)
+        assert pt.Tree.from_sklearn(tree.to_sklearn()) == tree
+
+
+def test_scikit_learn_itself_routes_like_the_test():
+    X = unix_seconds(150.0)
+    fitted = DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, np.arange(200) % 2)
+    tree = fitted.tree_
+    arrays = {
+        name: getattr(tree, name)
+        for name in ("children_left", "children_right", "feature", "threshold", "missing_go_to_left")
+    }
+    np.testing.assert_array_equal(leaves_of_sklearn(arrays, X), fitted.apply(X))
+
+
+@pytest.mark.planted
+def test_thresholds_that_are_not_moved_are_seen(monkeypatch):
+    monkeypatch.setattr(export, "_float32_thresholds", lambda tree, X: tree.threshold)
+    with pytest.raises(AssertionError):
+        check_agreement(unix_seconds(100.0))

@@ -85,15 +85,6 @@ def custom(predict, **kwargs):
     )
 
 
-def test_a_leaf_of_ones_own_that_is_linear_shows_the_regression():
-    X = table()
-    leaf = custom(lambda stats, X: stats[:, 1] / stats[:, 0] + 2.0 * X[:, 0])
-    post = stump_posterior(pt.TreeModel(X, 1.0 + X[:, 0], leaf=leaf))
-    left, _ = leaf_formulas(post.map_tree().format())
-    rows = X[:, 0] <= 0.5
-    np.testing.assert_allclose(evaluated(left, {"x1": X[rows, 1]}), post.predict(X)[rows], atol=1e-3)
-
-
 def test_a_leaf_of_ones_own_that_is_not_linear_names_its_columns():
     leaf = custom(lambda stats, X: stats[:, 1] / (1.0 + X[:, 0]))
     post = stump_posterior(pt.TreeModel(table(), np.ones(N), leaf=leaf))
@@ -150,13 +141,3 @@ def test_rows_are_not_exposures():
         assert float(rate) == pytest.approx(post.predict([[0.0, 0.0]])[0], rel=1e-3)
         assert int(events) == (w * y)[rows].sum()
         assert float(exposed) == pytest.approx((w * exposure)[rows].sum(), rel=1e-3)
-
-
-def test_a_projection_counts_all_rows():
-    X = np.random.default_rng(0).random((2400, 2))
-    post = stump_posterior(pt.TreeModel(X, (X[:, 0] > 0.5) + 0.1 * X[:, 1]))
-    found = post.project(6)
-    assert found.tree.rows[0] == 2400
-    leaf = found.tree.apply(X)
-    assert [np.sum(leaf == i) for i in found.leaf] == found.tree.rows[found.leaf].tolist()
-    assert found.table()["rows"].sum() == 2400

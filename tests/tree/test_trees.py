@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import gammaln
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeRegressor
 
 import exact
@@ -112,12 +111,6 @@ def test_equality_is_of_splits_in_places():
     assert tree != "tree"
 
 
-def test_equal_trees_have_equal_hashes_whatever_the_sign_of_zero():
-    plus, minus = (pt.Tree([0, -1, -1], [zero, 0, 0], [1, 0, 0], [2, 0, 0]) for zero in (0.0, -0.0))
-    assert plus == minus
-    assert hash(plus) == hash(minus)
-
-
 def test_format():
     value = np.array([[0.5], [1.0], [1.25], [-3.0], [1234567.0]])
     assert tree_with(value=value).format().split("\n") == [
@@ -158,12 +151,6 @@ def test_trees_of_posteriors_know_their_rows(leaf):
         inner = np.flatnonzero(tree.left)
         assert np.array_equal(tree.rows[inner], tree.rows[tree.left[inner]] + tree.rows[tree.right[inner]])
         assert f"({24} rows)" in tree.format().splitlines()[0]
-
-
-def test_rows_count_as_often_as_they_weigh():
-    weight = np.where(THRICE[:, 0] > 3, 2.0, 0.5)
-    post = exact.solve(pt.TreeModel(THRICE, THRICE[:, 0] > 3, sample_weight=weight))
-    assert post.map_tree().rows.tolist() == [30.0, 6.0, 24.0]
 
 
 def test_format_of_a_right_subtree_and_of_classes():
@@ -238,14 +225,6 @@ class TestUnseenCategories:
         table = pd.DataFrame({"colour": ["blue", "green", "red", "mauve"], "size": [0.0] * 4})
         assert self.tree(default_left).apply(table).tolist() == [1, 2, 2, 1 if default_left else 2]
 
-    def test_columns_are_taken_by_name(self, default_left):
-        table = pd.DataFrame({"weight": [1.0], "size": [0.0], "colour": ["blue"]})
-        assert self.tree(default_left).apply(table).tolist() == [1]
-        with pytest.raises(ValueError, match=r"X lacks column 'size'; the model was built on \['colour', 'size'\]"):
-            self.tree(default_left).apply(table[["colour", "weight"]])
-        with pytest.raises(ValueError, match="X has 1 columns; the model was built on 2"):
-            self.tree(default_left).apply(np.array([["blue"]], dtype=object))
-
     def test_a_simulated_tree_sends_them_with_the_majority(self, default_left):
         """Two of three rows are on the side they follow."""
         sizes = {"a": 1, "b": 2} if default_left else {"a": 2, "b": 1}
@@ -277,18 +256,6 @@ FITTED = {
 
 @pytest.mark.parametrize(("estimator", "y"), FITTED.values(), ids=FITTED.keys())
 class TestScikitLearn:
-    @pytest.mark.tenth_a_day
-    def test_predictions(self, estimator, y):
-        """Equal on float32 data, which is what scikit-learn compares."""
-        fitted = estimator.fit(DATA, y)
-        tree = pt.Tree.from_sklearn(fitted)
-        assert (tree.n_leaves, tree.depth) == (fitted.get_n_leaves(), fitted.get_depth())
-        new = np.random.default_rng(18).normal(size=(500, 4)).astype(np.float32)
-        for table in (DATA, new):
-            np.testing.assert_array_equal(tree.predict(table), fitted.predict(table))
-        leaf, theirs = tree.apply(new), fitted.apply(new)
-        assert len(set(zip(leaf, theirs, strict=True))) == len(set(leaf)) == len(set(theirs))
-
     def test_round_trip(self, estimator, y):
         """There and back is the same tree; arrays already in preorder come back as they were."""
         fitted = estimator.fit(DATA, y)
@@ -302,14 +269,6 @@ class TestScikitLearn:
                 np.testing.assert_array_equal(arrays[name], getattr(fitted.tree_, name))
 
     @pytest.mark.tenth_a_day
-    def test_from_the_tree_attribute(self, estimator, y):
-        """Without the estimator there are no labels; a regression predicts as before."""
-        fitted = estimator.fit(DATA, y)
-        tree = pt.Tree.from_sklearn(fitted.tree_)
-        assert tree == pt.Tree.from_sklearn(fitted)
-        assert tree.classes is None
-
-    @pytest.mark.tenth_a_day
     def test_as_a_fixed_design(self, estimator, y):
         """The whole tree is one of its own prunings."""
         design = pt.FixedTree.from_sklearn(estimator.fit(DATA, y))
@@ -317,17 +276,6 @@ class TestScikitLearn:
         n_splits = design.tree.n_leaves - 1
         assert model.log_prior(design.tree) == pytest.approx(n_splits * np.log(0.5))
         assert model.log_prior(STUMP) == pytest.approx(np.log(0.5) if n_splits else 0.0)
-
-
-def test_to_sklearn_refuses_nominal_splits():
-    tree = tree_with(categories=[-1, 0b01, -1, -1, -1], threshold=[2.0, 0, 0, 0, 0])
-    with pytest.raises(ValueError, match="node 1 has a nominal split; scikit-learn's trees know only thresholds"):
-        tree.to_sklearn()
-
-
-def test_to_sklearn_without_values():
-    names = {"children_left", "children_right", "feature", "threshold", "missing_go_to_left"}
-    assert set(tree_with().to_sklearn()) == names
 
 
 def with_gaps(rng, n, fraction=0.3):
@@ -375,18 +323,6 @@ def test_missing_values_that_all_go_right(monkeypatch):
     monkeypatch.setattr(export_module, "_flags", lambda name, given: np.zeros(len(given), dtype=bool))
     with pytest.raises(AssertionError):
         check_missing_values("classifier", 0, True)
-
-
-def test_a_fitted_tree_has_a_place_among_trees_with_missing_values():
-    X, y = with_gaps(np.random.default_rng(5), 60)
-    y = y > 1.0
-    model = pt.TreeModel(X, y, missing="branch")
-    fitted = DecisionTreeClassifier(max_leaf_nodes=5, random_state=0).fit(X, y)
-    tree, leaf = pt.Tree.from_sklearn(fitted), fitted.apply(X)
-    counts = np.array([np.bincount(y[leaf == i], minlength=2) for i in np.unique(leaf)])
-    score = (gammaln(counts + 1.0).sum(axis=1) - gammaln(counts.sum(axis=1) + 2.0)).sum()
-    assert np.isfinite(model.log_prior(tree))
-    assert model.log_score(tree) == pytest.approx(score)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ import numpy as np
 from pactree_mcmc.core.checks import check_type, read_generator
 from pactree_mcmc.core.special import gammaln
 from pactree_mcmc.model import TreeModel
+from pactree_mcmc.model.split_prior.cuts import LocalCuts
 from pactree_mcmc.model.split_prior.geometry import has_empty_sides, told
-from pactree_mcmc.model.split_prior.local_cuts import LocalCuts
 from pactree_mcmc.model.tree_prior import BranchingProcess
 from pactree_mcmc.table.reader import Table
 from pactree_mcmc.tree.arrays import LEAF

@@ -110,7 +110,9 @@ def kl_bound(model: TreeModel, tree: Tree, *, splits: str = "corollary", max_cel
     n_leaves = int((tree.feature == LEAF).sum())
     split_cost = 0.0
     if not model.split_prior.is_even:
-        split_cost = -sum(model.log_rule(cell, split) for _, cell, split in model.visit(tree) if split is not None)
+        split_cost = -sum(
+            model.rules.log_probability(cell, split) for _, cell, split in model.visit(tree) if split is not None
+        )
         log_prior += split_cost
     elif told(parts_rows, model.split_prior):
         split_cost = log_n_splits(model, tree)
@@ -150,7 +152,9 @@ def check_mixture(model: Any, splits: str) -> tuple[int, int]:
 
 def log_n_splits(model: TreeModel, tree: Tree) -> float:
     """Return the sum over the splits of a tree of the log number of splits of the cell on the same feature."""
-    counts = [model.count_splits(cell, split.feature) for _, cell, split in model.visit(tree) if split is not None]
+    counts = [
+        model.rules.count_splits(cell, split.feature) for _, cell, split in model.visit(tree) if split is not None
+    ]
     return sum(math.log(count) for count in counts)
 
 

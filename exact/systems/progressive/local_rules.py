@@ -187,12 +187,14 @@ def local_rule(model: TreeModel) -> ModelRule:
     def rule(earlier: dict[str, int], leaf: str) -> np.ndarray:
         cell: PlainCell = model.root_cell()
         for j, side in enumerate(leaf):
-            cell = model.children(cell, splits[earlier[leaf[:j]]])[int(side)]
+            cell = model.rules.children(cell, splits[earlier[leaf[:j]]])[int(side)]
         if model.is_forced(cell):
             return np.zeros(len(splits))
         # cuts between two values of a cell are one split there, named by the lower value
         named = [not told(parts_rows, model.split_prior) or cut in cell.codes(k) for k, cut, _ in splits]
-        return np.exp([model.log_rule(cell, split) if n else -np.inf for split, n in zip(splits, named, strict=True)])
+        return np.exp(
+            [model.rules.log_probability(cell, split) if n else -np.inf for split, n in zip(splits, named, strict=True)]
+        )
 
     return ModelRule(rule, splits)
 

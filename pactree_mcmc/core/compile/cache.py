@@ -161,6 +161,10 @@ class Store:
         names = hashlib.sha256(" ".join(function.py_func.__qualname__ for function in functions).encode()).hexdigest()
         self._files = Files(caches[0].part, digest, f"together-{names[:16]}")
 
+    def locked(self) -> contextlib.AbstractContextManager[None]:
+        """Keep other processes from entering for the same functions."""
+        return self._files.locked()
+
     def load(self, key: Any) -> tuple[Any, bool]:
         """Return the data saved under the key, or None, and True if they need not be saved again."""
         return self._files.load(key)

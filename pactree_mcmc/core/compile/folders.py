@@ -17,6 +17,7 @@ import platform
 import shutil
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,7 @@ class Files:
     def __init__(self, part: str, digest: str, base: str, stamp: str = "") -> None:
         below, own = Path(part) / f"{build()}-{digest[:16]}", own_folder()
         folders = [folder / below for folder in (ARCHIVE, shared_folder(), own) if folder is not None]
+        self._base = base
         self._indices = [_Index(folder, base, stamp) for folder in folders]
         self.folder = None if own is None else own / below
         """Folder that the files are written to, or None if the user has no home directory."""
@@ -99,17 +101,36 @@ class Files:
 
     def save(self, key: Any, data: Any) -> None:
         """Write a form to the user's folder; raise an OSError if that is impossible."""
-        if self.folder is None:
-            raise OSError("the user has no home directory")
-        if not self.folder.exists():
-            remove_old()
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self._make_folder()
         try:
             self._indices[-1].write(key, data)
         except PermissionError:
             # Windows does not replace a file while another process reads it
             if sys.platform != "win32":
                 raise
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from entering for the same files, so that they find what this one compiles.
+
+        The system removes the lock of a process that ends. Without such locks (Windows, some network folders), or if
+        the folder cannot be written, several processes may enter.
+        """
+        with contextlib.ExitStack() as stack:
+            with contextlib.suppress(OSError, ImportError):
+                import fcntl
+
+                self._make_folder()
+                file = stack.enter_context((self.folder / f"{self._base}.lock").open("w"))
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _make_folder(self) -> None:
+        if self.folder is None:
+            raise OSError("the user has no home directory")
+        if not self.folder.exists():
+            remove_old()
+        self.folder.mkdir(parents=True, exist_ok=True)
 
     @property
     def has_code(self) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 IMPORT = re.compile(r"^from (\.*)([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
@@ -23,7 +22,7 @@ def sources(package: str = "") -> str:
     reached = {name for name in texts if name.rpartition(".")[0] == package and COMPILED.search(texts[name])}
     ahead = list(reached)
     while ahead:
-        new = {name for name in _imports(ahead.pop()) if name in texts} - reached
+        new = (_imports(ahead.pop()) & texts.keys()) - reached
         reached |= new
         ahead += new
     reached |= {name for name in texts if name.startswith(f"{__package__}.")} if reached else set(texts)
@@ -46,12 +45,13 @@ def _module(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _imports(module: str) -> Iterator[str]:
-    """Yield names that ``module`` imports at once and that may be modules."""
-    yield from re.findall(r"^import ([\w.]+)", _texts()[module], re.MULTILINE)
+@functools.cache
+def _imports(module: str) -> frozenset[str]:
+    """Return names that ``module`` imports at once and that may be modules."""
+    out = set(re.findall(r"^import ([\w.]+)", _texts()[module], re.MULTILINE))
     is_package = any(name.startswith(f"{module}.") for name in _texts())
     for dots, base, names in IMPORT.findall(_texts()[module]):
         above = module.split(".")[: 1 - len(dots) or None] if is_package else module.split(".")[: -len(dots)]
         start = ".".join([*(above if dots else []), *([base] if base else [])])
-        yield start
-        yield from (f"{start}.{name}" for name in re.findall(r"\w+", names))
+        out |= {start, *(f"{start}.{name}" for name in re.findall(r"\w+", names))}
+    return frozenset(out)

@@ -21,7 +21,7 @@ from .jit import FASTER
 from .rebuild import library_of, result_in, set_environments
 
 if FASTER:
-    from .private.linking import MemberCompiler, MembersLibrary
+    from .private.linking import MemberCompiler, MembersLibrary, without_collection
 
 
 class Member(NamedTuple):
@@ -43,9 +43,13 @@ def compile_together(members: Sequence[Member], among: Sequence[Member] = ()) ->
         missing = _missing(members)
         if len(missing) < 2 or any(_load(some) for some in (members, among, missing)):
             return
-        results, library = _compiled(missing)
-        _store(missing).save(_key(missing), _reduced(results, library))
-        _add(missing, results)
+        with _store(missing).locked():
+            # another process may have compiled them meanwhile
+            if not _load(missing):
+                with without_collection():
+                    results, library = _compiled(missing)
+                    _store(missing).save(_key(missing), _reduced(results, library))
+                _add(missing, results)
 
 
 def find_together(members: Sequence[Member]) -> None:
@@ -88,7 +92,10 @@ def _missing(members: Iterable[Member]) -> list[Member]:
 
 
 def _target() -> Any:
-    return cpu_target.target_context
+    """Return numba's target with the functions that compiled code calls, even if nothing was compiled or loaded yet."""
+    context = cpu_target.target_context
+    context.refresh()
+    return context
 
 
 def _compiled(members: Sequence[Member]) -> tuple[list[CompileResult], Any]:

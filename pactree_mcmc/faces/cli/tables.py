@@ -19,7 +19,7 @@ import pandas as pd
 
 from ...model.data import MOST_WHOLE_CLASSES
 from ...table.columns import for_each_column
-from ...table.kinds import DATES, DURATION, Kind
+from ...table.words import DATES, DURATION, Kind
 
 ENCODING = "utf-8-sig"
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")

@@ -55,7 +55,8 @@ def compile_sampler() -> None:
 def compile_kernels(n: int = 200) -> None:
     """Compile the functions of all kernels."""
     X, y = random_table(n, 3 if n < WIDE else 1)
-    make_all_ready(Chain(pt.TreeModel(X, y).lowered, read_kernel("grow-prune"), np.random.default_rng(0)))
+    model, rng = pt.TreeModel(X, y).lowered, np.random.default_rng(0)
+    Chain(model, read_kernel("grow-prune"), rng, prepare=make_all_ready)
     if n < WIDE:
         pt.sample(pt.TreeModel(X[:, :1], y), 20, tune=0, rng=0, progress=False)
 

@@ -17,8 +17,8 @@ from ...posterior.draws import has_values_by_leaf
 from ...posterior.joining import posterior_from_trees
 from ...posterior.trees.cells import training_points
 from ...table.labels import category_codes
+from ...table.words import label_words
 from ...tree.tree import Tree
-from ...tree.words import label_words
 from . import style
 
 if TYPE_CHECKING:

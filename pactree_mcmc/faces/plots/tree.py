@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.checks import check_count, check_type
 from ...model import TreeModel
-from ...model.leaf.survival import SurvivalLeaf
+from ...model.leaf.positive import SurvivalLeaf
 from ...posterior.base import Posterior
 from ...posterior.sampled import SampledPosterior
 from ...table.words import count_text, figure, figures

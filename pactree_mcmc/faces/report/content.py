@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.checks import check_type
 from ...files.calls import versions
-from ...model.leaf_words import lines_of_cells
+from ...model.words import lines_of_cells
 from ...posterior.base import Posterior
 from ...posterior.convergence import check_convergence, verdict
 from ...posterior.draws import has_values_by_leaf

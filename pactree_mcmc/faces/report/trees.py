@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...model.leaf.distributions import NegativeBinomial, StudentT
-from ...model.leaf_words import words_of_cells
+from ...model.words import words_of_cells
 from ...posterior.draws import has_values_by_leaf
 from ...posterior.ess import rhat_and_ess_by_tree
 from ...posterior.trees.cells import rows_looked_at
 from ...posterior.trees.credible_set import CredibleSet
 from ...posterior.trees.distances import row_counts, spaced
-from ...table.kinds import NUMBER
-from ...table.words import digits_of_range, figure, threshold_text
+from ...table.words import NUMBER, digits_of_range, figure, label_words, threshold_text
 from ...tree.arrays import LEAF
-from ...tree.words import label_words
 from .words import LONGEST_NAME, cut
 
 if TYPE_CHECKING:

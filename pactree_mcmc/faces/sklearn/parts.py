@@ -312,7 +312,7 @@ def _could_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
             for node, rows in zip(nodes.tolist(), np.split(order, first[1:]), strict=True):
                 cell = replace(root, index=rows)
                 is_large = cell.n_rows >= 2 * rule.min_leaf
-                out[node] &= is_large and any(model.count_splits(cell, k) > 0 for k in features)
+                out[node] &= is_large and any(model.rules.count_splits(cell, k) > 0 for k in features)
     return out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,15 +11,15 @@ from ...core.bits import all_bits, mixed
 from ...core.compile.jit import jit
 from ...core.compile.pack import pack
 from ...model import Lowered
+from ...model.data import add_unit
 from ...model.split_prior.geometry import parts_rows
-from ...model.unit_stats import add_unit
 from ..edits.grow import grow_as_given, place_leaf, side_hash
 from ..kernel import Kernel
 from ..state.lists import list_growable
 from ..state.noise import follow_noise, redraw_noise
-from ..state.pieces import Graph
 from ..state.records import CHANGED, N_FREE, N_NODES, NONE, ROWS
 from ..state.splits import is_splittable
+from ..state.stored import Graph
 from ..state.terms import score_node
 from ..state.tree import ChainState, enlarged, new_state
 from ..state.weights import redraw_weights
@@ -36,9 +37,19 @@ class Walk(NamedTuple):
 
 
 class Chain:
-    """Chain of trees: its arrays, and the same arrays packed for compiled code."""
+    """Chain of trees: its arrays, and the same arrays packed for compiled code.
 
-    def __init__(self, model: Lowered, kernel: Kernel, rng: np.random.Generator, may_grow: bool = False) -> None:
+    ``prepare`` is called before the first compiled function, to compile or load those of a run together.
+    """
+
+    def __init__(
+        self,
+        model: Lowered,
+        kernel: Kernel,
+        rng: np.random.Generator,
+        may_grow: bool = False,
+        prepare: Callable[[Chain], None] = lambda chain: None,
+    ) -> None:
         if not model.leaf.is_fixed:
             leaf, guess = (model.leaf._replace(params=model.leaf.params.copy()) for _ in range(2))
             model = model._replace(leaf=leaf, guess=guess)
@@ -49,11 +60,12 @@ class Chain:
         # computed once, since every call of compiled code reads them
         self.steps, self.firsts = kernel.steps, kernel.firsts
         self._pack()
+        self.reserve(0)
+        prepare(self)
         plant_root(self.model, self.packed)
         self.blocks = 0
         self.cost = np.zeros((2, len(kernel.names)))
         self.tuning = False
-        self.reserve(0)
 
     def _pack(self) -> None:
         self.packed = pack(self.state)
@@ -157,7 +169,7 @@ def plant_root(model: Lowered, state: ChainState) -> None:
     state.count[N_FREE], state.count[N_NODES], state.count[CHANGED] = cap - 1, 1, 1
     root = np.int64(0)
     place_leaf(state, root, np.int64(NONE), root, root, len(state.order))
-    state.node[0].hash = 0
+    state.node[0].hash, state.node[0].open = 0, -1
     units, rule = model.units, model.split_prior
     for u in range(len(state.order)):
         state.node[0].rows += units.rows[u & units.rows_all]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -9,8 +10,8 @@ import numpy as np
 from ...files.encoding import keep_records, kept
 from ...model import Lowered
 from ..kernel import Kernel
-from ..state.pieces import Graph
 from ..state.records import CELL, GUIDE, LINK, NODE, NONE, PIECE
+from ..state.stored import Graph
 from .chain import Chain
 from .tempering import Ladder
 
@@ -131,15 +132,17 @@ def snapshot_of(chain: Any, tuned: int) -> Snapshot:
     return Snapshot(generator_state(chain.rng), tuple(_replica(one) for one in chain.all_chains), rungs, tuned)
 
 
-def chain_from(snapshot: Snapshot, model: Lowered, kernel: Kernel) -> Any:
-    """Return the chain or ladder of a snapshot, with a generator of its own."""
+def chain_from(
+    snapshot: Snapshot, model: Lowered, kernel: Kernel, prepare: Callable[[Chain], None] = lambda chain: None
+) -> Any:
+    """Return the chain or ladder of a snapshot, with a generator of its own. ``prepare`` is that of `Chain`."""
     rng = generator_from(snapshot.generator)
     may_grow = snapshot.replicas[0].cells.n_cells > 1
     if snapshot.rungs is None:
-        chain: Any = Chain(model, kernel, rng, may_grow)
+        chain: Any = Chain(model, kernel, rng, may_grow, prepare)
     else:
         rungs = snapshot.rungs
-        chain = Ladder(model, kernel, rng, (rungs.betas.copy(), rungs.adapts), may_grow)
+        chain = Ladder(model, kernel, rng, (rungs.betas.copy(), rungs.adapts), may_grow, prepare)
         chain.generation, chain.odd, chain.trips = rungs.generation, rungs.odd, rungs.trips
         chain.tried, chain.acceptance, chain.journey = rungs.tried.copy(), rungs.acceptance.copy(), list(rungs.journey)
     try:

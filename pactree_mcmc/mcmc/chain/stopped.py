@@ -10,7 +10,7 @@ import numpy as np
 
 from ...model import TreeModel
 from ...model.leaf.compiled import leaf_score
-from ...model.not_finite import Answer, NotFinite, not_finite
+from ...model.words import Answer, NotFinite, not_finite
 from ..state.records import NONE
 from ..state.tree import ChainState
 

@@ -8,6 +8,7 @@ evidence is that of the prior plus the log ratios of the normalising constants o
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,10 +87,11 @@ class Ladder:
         rng: np.random.Generator,
         ladder: tuple[np.ndarray, bool],
         may_grow: bool = False,
+        prepare: Callable[[Chain], None] = lambda chain: None,
     ) -> None:
         self.betas, self.adapts = ladder
         self.rng = rng
-        self.replicas = [Chain(model, kernel, rng, may_grow) for _ in self.betas]
+        self.replicas = [Chain(model, kernel, rng, may_grow, prepare) for _ in self.betas]
         self.generation = 0
         self.odd = False
         self._number_levels()

@@ -8,8 +8,8 @@ import numpy as np
 from ...core.bits import goes_left, mixed
 from ...core.compile.jit import jit
 from ...model import Lowered
+from ...model.data import add_units
 from ...model.split_prior.geometry import follows_design, has_box, parts_rows
-from ...model.unit_stats import add_units
 from ...tree.arrays import LEAF
 from ..state.lists import (
     is_leaf,
@@ -86,6 +86,7 @@ def attach_children(model: Lowered, state: ChainState, node: int, split: Split) 
     place_leaf(state, right, node, here.depth + 1, middle, here.stop)
     state.node[right].rows = here.rows - state.node[left].rows
     state.node[right].hash = here.hash - state.node[left].hash
+    state.node[left].open = state.node[right].open = here.open & model.split_prior.feature[split.feature].groups
     if follows_design(model.split_prior):
         state.node[left].design = here.design + 1
         state.node[right].design = model.split_prior.design[here.design].right

@@ -12,7 +12,7 @@ from ...model import Lowered
 from ...model.split_prior.geometry import parts_box, parts_rows
 from ..state.lists import is_leaf
 from ..state.records import NONE
-from ..state.terms import next_node
+from ..state.terms import count_internal
 from ..state.tree import ChainState
 from .carry_over import cell_bits, code_range
 from .replace_subtree import plan_copy, plan_node
@@ -77,19 +77,9 @@ def plan_root(
 
 
 @jit
-def n_leaves_of(state: ChainState, node: int) -> int:
-    """Return the number of leaves at and below a node."""
-    n, at = np.int64(0), np.int64(node)
-    while at != NONE:
-        n += is_leaf(state, at)
-        at = next_node(state, at, node)
-    return n
-
-
-@jit
 def too_large(state: ChainState, a: int, b: int) -> bool:
     """Return True if two subtrees have more leaves than are merged."""
-    return n_leaves_of(state, a) + n_leaves_of(state, b) > MOST_MERGED
+    return count_internal(state, a) + count_internal(state, b) + 2 > MOST_MERGED
 
 
 @jit

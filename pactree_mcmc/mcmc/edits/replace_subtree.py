@@ -47,7 +47,7 @@ def begin(state: ChainState, node: int) -> int:
     top = state.node[state.count[N_FREE]].free
     place_leaf(state, top, np.int64(NONE), here.depth, here.start, here.stop)
     new = state.node[top]
-    new.design, new.hash, new.rows = here.design, here.hash, here.rows
+    new.design, new.hash, new.open, new.rows = here.design, here.hash, here.open, here.rows
     new.score, new.guess, new.splittable = here.score, here.guess, here.splittable
     for j in range(state.stats.shape[1]):
         state.stats[top, j] = state.stats[node, j]

@@ -25,7 +25,7 @@ from ..edits.replace_subtree import MOST_INTERNAL, begin, replacement
 from ..state.lists import is_leaf
 from ..state.random import flip, pick
 from ..state.records import N_GROWABLE, N_INTERNAL, NONE
-from ..state.terms import next_node, node_log_split, node_log_stop
+from ..state.terms import count_internal, next_node, node_log_split, node_log_stop
 from ..state.tree import ChainState
 from ..sums.split_sums import draw_scanned, is_candidate, log_lookahead
 from .base import Move
@@ -59,11 +59,7 @@ def may_regrow(model: Lowered, state: ChainState, node: int) -> bool:
     """Return True if the subtree of a node is small enough, and its cell as well."""
     if (state.node[node].stop - state.node[node].start) * len(model.split_prior.feature) > MOST_VALUES:
         return False
-    n_internal, at = 0, np.int64(node)
-    while at != NONE and n_internal <= MOST_INTERNAL:
-        n_internal += not is_leaf(state, at)
-        at = next_node(state, at, node)
-    return n_internal <= MOST_INTERNAL
+    return count_internal(state, node) <= MOST_INTERNAL
 
 
 @jit

@@ -122,6 +122,10 @@ def weigh_unions(model: Lowered, state: ChainState, top: int, n: int) -> None:
     for i in range(n):
         for j in range(i + 1, n):
             become_union(state, union, top, i, j, has_box)
+            # all unions but the whole block lie below a split on its feature
+            state.node[union].open = state.node[top].open
+            if j - i < n - 1:
+                state.node[union].open &= model.split_prior.feature[k].groups
             if is_weighted(model.split_prior):
                 for behind in range(i, j):
                     work.log_rule[i, j, behind] = log_rule_of(model, state, union, k, work.gap[behind].cut)
@@ -144,6 +148,7 @@ def weigh_shapes(model: Lowered, state: ChainState, top: int, n: int) -> None:
     for size in range(2, n + 1):
         for i in range(n - size + 1):
             j = i + size - 1
+            # a union of size pieces is at most n - size levels below the top, since every level above it cuts one off
             for d in range(1 if size < n else 0, n - size + 1):
                 log_prior[i, j, d] = -inf
                 if depth + d < model.prior.depth_limit:

@@ -28,7 +28,7 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.geometry import follows_design, halves_box, has_empty_sides, parts_rows, takes_turns
 from ..edits.carry_over import LOG_2, cell_bits
-from ..edits.merge import halves, n_leaves_of, n_merges, plan_merge, plan_parted, plan_root, sides_of, too_large
+from ..edits.merge import halves, n_merges, plan_merge, plan_parted, plan_root, sides_of, too_large
 from ..edits.proposal import ROTATE, Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import begin, build, plan_copy, plan_node, replacement
 from ..edits.rotate_in_place import can_rotate_in_place, rotate_in_place
@@ -36,7 +36,7 @@ from ..state.codes import collect_codes_between
 from ..state.lists import sibling
 from ..state.random import flip, pick, pick_subset
 from ..state.records import N_INTERNAL, NONE
-from ..state.terms import next_node
+from ..state.terms import count_internal, next_node
 from ..state.tree import ChainState
 from .base import Move
 from .swap import pick_inner_child
@@ -84,7 +84,7 @@ def cut_step(rng: np.random.Generator, model: Lowered, state: ChainState, v: int
     a, b = state.plan[1].node, state.plan[behind].node
     options = n_options(model, state, a, b) if on_left else n_options(model, state, b, a)
     edges = state.count[N_INTERNAL] - 1
-    new_edges = edges + n_leaves_of(state, top) - n_leaves_of(state, u)
+    new_edges = edges + count_internal(state, top) - count_internal(state, u)
     ratio = n_wider + both * LOG_2 + log(edges) - log(new_edges) - log(options)
     return replacement(model, state, 0, u, top, ratio)
 
@@ -103,7 +103,7 @@ def merge_step(rng: np.random.Generator, model: Lowered, state: ChainState, w: i
         return withdrawn(0, v, top)
     wider = log_wider(model, state, top, state.plan[at_v].node)
     edges = state.count[N_INTERNAL] - 1
-    new_edges = edges + n_leaves_of(state, top) - n_leaves_of(state, v)
+    new_edges = edges + count_internal(state, top) - count_internal(state, v)
     ratio = log(edges) + log(options) - wider - both * LOG_2 - log(new_edges)
     return replacement(model, state, 0, v, top, ratio)
 

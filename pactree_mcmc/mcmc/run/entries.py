@@ -17,14 +17,14 @@ from ..chain.start import grow_from, root_sums_into, split_root
 from ..edits.grow import grow_as_given
 from ..kernel import LINE_WEIGHTS, STEPS, WEIGHTS, Kernel
 from ..moves.learned import add_saved, sample_trees, weigh_saved
-from ..whole.density.decisions import new_decisions, record_decisions
-from ..whole.density.graph import join, value_all
+from ..whole.density.decisions import add_likelihood, new_decisions, record_decisions
+from ..whole.density.graph import fill_slots, join, value_all
 
-INT, NUMBERS, PLACES = types.int64, types.float64[::1], types.int64[::1]
+INT, NUMBERS, TABLE, PLACES = types.int64, types.float64[::1], types.float64[:, ::1], types.int64[::1]
 GROWN, GIVEN = (root_sums_into, split_root, grow_from), (grow_as_given,)
-OF_DENSITY = (record_decisions, sample_trees, join, value_all, add_saved, weigh_saved)
-ALL = (*GROWN, *GIVEN, *(step.run for step in STEPS.values()), *OF_DENSITY, save_draw)
-"""Functions that chains of all kernels call after `plant_root`."""
+OF_DENSITY = (record_decisions, add_likelihood, sample_trees, fill_slots, join, value_all, add_saved, weigh_saved)
+ALL = (plant_root, *GROWN, *GIVEN, *(step.run for step in STEPS.values()), *OF_DENSITY, save_draw)
+"""Functions that chains of all kernels call."""
 
 
 def make_ready(chain: Chain, grown: bool) -> None:
@@ -33,7 +33,7 @@ def make_ready(chain: Chain, grown: bool) -> None:
         return
     everything = members(chain, ALL)
     if any(set(chain.kernel.names) == set(names) for names in (*WEIGHTS.values(), LINE_WEIGHTS)):
-        compile_together(members(chain, entries(chain.kernel, grown)[1:]), everything)
+        compile_together(members(chain, entries(chain.kernel, grown)), everything)
     else:
         find_together(everything)
 
@@ -54,7 +54,7 @@ def entries(kernel: Kernel, grown: bool) -> list[Any]:
 
 
 def members(chain: Chain, functions: Iterable[Any]) -> list[Member]:
-    """Return functions called after `plant_root`, with the types of their arguments."""
+    """Return functions with the types of their arguments."""
     walk = numba.typeof(chain.walk)
     model, state = walk.kind_of("model"), walk.kind_of("state")
     graph, decisions = state.kind_of("graph"), numba.typeof(pack(new_decisions(1)))
@@ -63,7 +63,10 @@ def members(chain: Chain, functions: Iterable[Any]) -> list[Member]:
         split_root: (walk, INT),
         grow_from: (walk, INT),
         grow_as_given: (model, state, INT, INT, INT, INT),
+        plant_root: (model, state),
         record_decisions: (walk, decisions),
+        add_likelihood: (NUMBERS, TABLE, NUMBERS, PLACES, PLACES, PLACES, NUMBERS, TABLE, NUMBERS, NUMBERS),
+        fill_slots: (graph, INT),
         sample_trees: (walk, NUMBERS, INT),
         join: (graph, graph),
         value_all: (graph, PLACES),

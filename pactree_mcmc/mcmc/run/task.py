@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from typing import Any, NamedTuple
@@ -120,15 +121,17 @@ class Run:
     def __init__(self, plan: Plan, end: Snapshot | None = None) -> None:
         self.plan, self.block = plan, 1
         lowered, is_grown = plan.model.lowered, may_grow(plan.start)
+        prepare = functools.partial(make_ready, grown=is_grown)
         with cells_named(plan.model, []):
             if end is not None:
-                self.chain: Any = chain_from(end, lowered, plan.kernel)
-            elif plan.betas is None:
-                self.chain = Chain(lowered, plan.kernel, generator_from(plan.seed), is_grown)
+                self.chain: Any = chain_from(end, lowered, plan.kernel, prepare)
             else:
-                self.chain = Ladder(lowered, plan.kernel, generator_from(plan.seed), read_ladder(plan.betas), is_grown)
+                begun = lowered, plan.kernel, generator_from(plan.seed)
+                if plan.betas is None:
+                    self.chain = Chain(*begun, is_grown, prepare)
+                else:
+                    self.chain = Ladder(*begun, read_ladder(plan.betas), is_grown, prepare)
         self.chain.reserve(plan.draws)
-        make_ready(self.chain.all_chains[0], is_grown)
         self.tuned = self.tuned_before = 0 if end is None else end.tuned
         self.has_begun = end is not None
         self.team = 0 if end is None else end.team

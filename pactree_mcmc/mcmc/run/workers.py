@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ...core.warn import warn
-from ...model.not_finite import NotFinite
+from ...model.words import NotFinite
 from ..chain.draw_store import new_saved, trimmed
 from ..chain.snapshot import Snapshot
 from ..chain.start import may_grow

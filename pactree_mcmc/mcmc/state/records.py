@@ -41,6 +41,7 @@ NODE = np.dtype(
         ("internal", np.int64),  # entry i of the list of internal nodes
         ("free", np.int64),  # entry i of the stack of free nodes
         ("hash", np.int64),  # hash of the rows, box or fixed node of the cell, on which its splits depend
+        ("open", np.int64),  # bits of the groups that contain all features split on above, -1 in the root
         ("saved_at", np.int64),  # place in the draw being saved
         ("default_left", np.bool_),  # as many training rows go left as right, or more
         ("splittable", np.bool_),  # above the depth limit and with an admissible split

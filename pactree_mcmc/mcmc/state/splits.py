@@ -118,6 +118,8 @@ def cell_of(model: Lowered, state: ChainState, node: int) -> int:
     key = state.node[node].hash
     if model.split_prior.by_depth:
         key = mixed(key + state.node[node].depth)
+    if state.node[node].open != -1:
+        key = mixed(key ^ state.node[node].open)
     at = key ^ (state.count[SCAN] * np.int64(0x9E3779B1))
     place = (at ^ (at >> 32)) & (len(state.stored.cell) - 1)
     if state.stored.cell[place].hash != key:
@@ -255,9 +257,12 @@ def weigh_cuts(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
     """Write the weights of the splits of a feature into ``scratch.cut_weight``, and return their sum, `mass_of`.
 
     Entry j is the cut behind the j-th of the ``n`` codes collected, or, in a box, behind its j-th code. For a nominal
-    feature entry 0 is the weight of each of its splits.
+    feature entry 0 is the weight of each of its splits. All are 0 if no open group contains the feature.
     """
     rule, weights, depth = model.split_prior, state.scratch.cut_weight, state.node[node].depth
+    if state.node[node].open & rule.feature[k].groups == 0:
+        weights[:] = 0.0
+        return 0.0
     ways = n_splits_of(model, state, node, k, n)
     if rule.feature[k].nominal:
         categories = n_bits(span(model, state, node, k)[0]) if parts_box(rule) else n

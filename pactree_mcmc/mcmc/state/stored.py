@@ -1,13 +1,14 @@
-"""Values that a chain computes of a cell and stores for when a node has the same cell again."""
+"""Values that a chain stores for when a node has the same cell again, and the graph of visited cells."""
 
 from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from ...core.compile.jit import jit
+from ...files.encoding import kept
 from ...model import Lowered
 from ...model.split_prior.geometry import has_free_cuts, is_weighted, told
-from .records import CELL, GUIDE, LINE
+from .records import CELL, GUIDE, LINE, LINK, NONE, PIECE, new_group
 
 CELL_BYTES = 1 << 24
 """Largest memory of the stored values of cells of one chain."""
@@ -52,6 +53,32 @@ class Stored(NamedTuple):
     log_learned: Annotated[np.ndarray, np.float64, "guides", "features"]
     """Log normaliser of each feature's splits by the learned part of the density."""
     line: Line
+
+
+@kept
+class Graph(NamedTuple):
+    """Pieces, which are cells at a depth, and their links, which are splits."""
+
+    slot: Annotated[np.ndarray, np.int32, "slots"]
+    """Pieces by hash, -1 in free slots. The number of slots is a power of two, and at least one slot is free."""
+    piece: Annotated[np.recarray, PIECE, "pieces"]
+    """Pieces, and room for more."""
+    link: Annotated[np.recarray, LINK, "links"]
+    """Links, and room for more."""
+    used: Annotated[np.ndarray, np.int64, 3]
+    """N_PIECES, N_LINKS, GROWING."""
+
+
+def graph_sizes(n_pieces: int = 1, n_links: int = 1) -> dict[str, int]:
+    """Return the sizes of a graph with room for these numbers of pieces and links."""
+    return {"slots": 1 << int(np.ceil(np.log2(2 * n_pieces))), "pieces": n_pieces, "links": n_links}
+
+
+def new_graph(n_pieces: int = 1, n_links: int = 1) -> Graph:
+    """Return an empty graph with room for these numbers of pieces and links."""
+    graph = new_group(Graph, graph_sizes(n_pieces, n_links))
+    graph.slot[:] = NONE
+    return graph
 
 
 def cells_for(p: int) -> int:

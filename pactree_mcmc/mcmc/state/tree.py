@@ -12,10 +12,9 @@ import numpy as np
 
 from ...model import Lowered
 from ...model.split_prior.geometry import halves_box, has_box, is_weighted, told
-from .pieces import Graph, graph_sizes
 from .records import N_CELL_TERMS, N_DENSITY_ROWS, N_FREE, N_WAY_TERMS, NODE, NONE, PLAN, new_group
 from .scratch import MOST_PARTITIONS, NAMES, Scratch
-from .stored import FEW_SUMS, MOST_GUIDES, Stored, cells_for, line_sums
+from .stored import FEW_SUMS, MOST_GUIDES, Graph, Stored, cells_for, graph_sizes, line_sums
 
 PROPOSED, ACCEPTED = range(2)
 FEWEST_TOPS = 3

@@ -32,7 +32,7 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...core.logsum import exp_into, log_add, log_sum
 from ...model import Lowered
-from ...model.split_prior.dirichlet_weights import N_CONCENTRATIONS
+from ...model.split_prior.base import N_CONCENTRATIONS
 from .lists import is_leaf
 from .random import flip, flip_log, pick_weighted
 from .records import N_INTERNAL, NONE

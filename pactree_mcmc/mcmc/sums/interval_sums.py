@@ -20,9 +20,9 @@ from ...core.bits import sort_first
 from ...core.compile.jit import jit
 from ...core.logsum import exp_into, log_add
 from ...model import Lowered
+from ...model.data import scatter_units
 from ...model.leaf.compiled import add_scores_into
 from ...model.split_prior.geometry import has_free_cuts, is_weighted, least_rows, parts_box
-from ...model.unit_stats import scatter_units
 from ..state.codes import collect_codes
 from ..state.records import NONE, SCAN
 from ..state.splits import is_admissible, span
@@ -115,6 +115,7 @@ def _fill(model: Lowered, state: ChainState, node: int) -> None:
     n, work, beta = state.stored.line.header[0].n_codes, state.scratch.line, state.beta[0]
     stats, scores = work.run_stats, work.run_score
     for j in range(n):
+        # stats(i..j) = stats(i) + stats(i+1..j), for the runs that end with code j, the shortest first
         for i in range(j, -1, -1):
             scores[j - i] = 0.0
             for s in range(stats.shape[1]):
@@ -235,8 +236,11 @@ def _log_sum_below(state: ChainState, i: int, j: int, first: int, last: int, d: 
     fraction, total = state.scratch.line.weight, 0.0
     for k in range(len(left)):
         total += fraction[k] * left[k] * right[k]
+    # with M(i, j) the largest Z(i, j, d) over the levels d and z = Z / M the stored fractions,
+    # sum_k Z(i, k) Z(k + 1, j) = sum_k M(i, k) M(k + 1, j) z(i, k) z(k + 1, j) = e^largest sum_k fraction_k z z
     if total > LEAST_SUM:
         return largest + log(total)
+    # the fractions underflow although the sum does not
     below = -inf
     for k in range(first, last):
         below = log_add(below, log_parts(state, i, j, k, d))

@@ -18,6 +18,7 @@ from ...core.bits import all_bits, goes_left, n_bits
 from ...core.compile.jit import jit
 from ...core.logsum import exp_into, exp_sum, log_add
 from ...model import Lowered
+from ...model.data import scatter_units
 from ...model.leaf.compiled import add_scores_into
 from ...model.split_prior.geometry import (
     follows_design,
@@ -29,7 +30,6 @@ from ...model.split_prior.geometry import (
     parts_box,
     parts_rows,
 )
-from ...model.unit_stats import scatter_units
 from ..edits.carry_over import cell_bits
 from ..state.codes import collect_codes
 from ..state.random import pick, pick_weighted
@@ -286,12 +286,14 @@ def walk_ways(
             count = np.int64(1)
             gain += log(weight)
         if drawing:
+            # inverse of the distribution function: the first split whose cumulative probability exceeds u
             if gain - log_sum > NEGLIGIBLE:
                 done += count * exp(gain - log_sum)
                 chosen = np.int64(way)
                 if u < done:
                     break
         elif gain > largest:
+            # the running sum is total e^largest; a new largest term rescales it
             total = total * exp(largest - gain) + count if largest > -inf else float(count)
             largest = gain
         elif not gain - largest <= NEGLIGIBLE:  # NaN counts
@@ -388,6 +390,7 @@ def _part_categories(model: Lowered, state: ChainState, n: int) -> int:
         n_splits = (1 << (n - 1)) - 1
     for way in range(n_splits):
         if few:
+            # bin 0 is always on the left, so that no partition is tried twice: odd patterns 1, 3, ..., 2^n - 3
             ordered = np.int64(1 + 2 * way)
             rows_left[way] = _sum_pattern(state, left, way, n, ordered)
         else:

@@ -20,8 +20,8 @@ from ..kernel import STEP_ROWS
 from ..run.progress import Progress
 from ..run.task import LENGTHS, WORK, Plan, Result, Run
 from ..run.workers import Pool, Work, result_without_draws, tuning_pool
-from ..state.pieces import Graph, new_graph
 from ..state.records import N_PIECES
+from ..state.stored import Graph, new_graph
 from ..state.tree import first_density
 from ..sums.split_sums import CODE_ROWS
 from .density.decisions import Decisions, joined_decisions

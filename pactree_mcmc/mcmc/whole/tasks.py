@@ -13,8 +13,8 @@ from ..chain.snapshot import ARRAYS, Snapshot, generator_from
 from ..moves.learned import add_saved, sample_trees
 from ..run.stop import Signal, is_set
 from ..run.task import Plan, Run
-from ..state.pieces import Graph, new_graph
 from ..state.records import GROWING, N_LINKS, N_PIECES, NONE, ROWS
+from ..state.stored import Graph, new_graph
 from .density.decisions import Decisions, joined_decisions, new_decisions, record_decisions
 from .density.graph import with_capacity
 

@@ -19,8 +19,8 @@ from .codes import (
     add_addressed_scores_into,
     addressed_score,
 )
+from .counts import poisson_score
 from .normal import known_normal_score, normal_score
-from .poisson import poisson_score
 
 
 @jit

@@ -19,10 +19,9 @@ from ...core.checks import (
     refuse_other_rows,
 )
 from ...files.encoding import kept
-from .base import Leaf
+from .base import Leaf, Target
 from .custom_checks import MOST_ROWS, TOLERANCE, check_calls, check_predictions, check_scores
 from .distributions import Distributions
-from .target import Target
 
 FEW_CELLS = 4
 """Number of cells on which a leaf is checked when a model is built."""
@@ -51,9 +50,8 @@ class CustomLeaf(Leaf):
     ``math``. A cell without weight has score 0, and the engines do not call the function for it; where all sums are 0
     it must return 0 all the same, which a model verifies: otherwise it lacks a constant.
 
-    A method that needs a function you have not given raises an error that names the argument. ``score`` and ``stats``
-    alone suffice for sampling, ``exact.solve``, tempering, evidence, the progressive mixture, and the log likelihood of
-    rows, which is the difference that a row makes to the score of its cell.
+    ``score`` and ``stats`` suffice for sampling, ``exact.solve``, evidence, and the log likelihood of rows, the
+    difference that a row makes to the score of its cell. A method that needs another function names the argument.
 
     Parameters
     ----------
@@ -102,8 +100,8 @@ class CustomLeaf(Leaf):
     ------
     ValueError
         If an argument is out of range, or a function takes other arguments than it is called with. When a model is
-        built: if ``stats`` returns a wrong shape, numbers that are not
-        finite or that depend on other rows, or if the compiled and the plain score differ.
+        built: if ``stats`` returns a wrong shape, numbers that are not finite or that depend on other rows, or if the
+        compiled and the plain score differ.
     TypeError
         If an argument that must be a function is not one.
 

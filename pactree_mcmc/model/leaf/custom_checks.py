@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .base import Leaf
-from .target import Target
+from .base import Leaf, Target
 
 if TYPE_CHECKING:
     from .custom import CustomLeaf
@@ -119,7 +118,7 @@ def check_predictions(leaf: CustomLeaf, target: Target) -> None:
     if leaf.gives("log_density"):
         _check_density(leaf, cells, target)
     if leaf.gives("predict"):
-        value = leaf.value(cells[:1], target, _first(target.regressors))
+        value = leaf.value(cells[:1], target, None if target.regressors is None else target.regressors[:1])
         if leaf.is_classifier and (np.any(value < 0.0) or not abs(value.sum() - 1.0) <= 1e-6):
             raise ValueError(f"predict= of {leaf!r} is {value[0].tolist()}; give probabilities that sum to one.")
     if leaf.gives("variance"):
@@ -130,10 +129,6 @@ def check_predictions(leaf: CustomLeaf, target: Target) -> None:
         _check_rises(leaf, cells, target)
         if target.regressors is None:
             _check_cdf(leaf, target)
-
-
-def _first(regressors: np.ndarray | None) -> np.ndarray | None:
-    return None if regressors is None else regressors[:1]
 
 
 def _check_density(leaf: CustomLeaf, cells: np.ndarray, target: Target) -> None:

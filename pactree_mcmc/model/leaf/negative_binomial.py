@@ -13,11 +13,10 @@ from numpy.random import Generator
 from ...core.compile.address import by_address
 from ...core.special import gammaln, loggamma, psi, zeta
 from ...files.encoding import kept
-from .base import Draws, refuse_rows
+from .base import Draws, Target, refuse_rows
+from .counts import ExposedLeaf
 from .distributions import Distributions, count_bracket, draw_poisson
-from .exposure import ExposedLeaf
 from .gamma import FAR, HALF_LOG_TWO_PI, log_gamma_ratio, stirling_rest
-from .target import Target
 
 MOST_SUMMED = 128.0
 """Largest count to which probabilities are summed one by one; an integral costs as much as about so many terms."""
@@ -36,13 +35,13 @@ BLOCK = 2048
 @by_address
 def negative_binomial_score(s: Any, n: int, params: Any) -> float:
     """Return the score. ``s``: weight, sum of y, sum of the log C; ``params``: a, b, dispersion."""
-    a, b, seen = params[0], params[1], params[2] * s[0]
-    each = lgamma(a + seen) - lgamma(a) + lgamma(b + s[1]) - lgamma(b)
-    return s[2] + each - (lgamma(a + b + seen + s[1]) - lgamma(a + b))
+    a, b, total_r = params[0], params[1], params[2] * s[0]
+    each = lgamma(a + total_r) - lgamma(a) + lgamma(b + s[1]) - lgamma(b)
+    return s[2] + each - (lgamma(a + b + total_r + s[1]) - lgamma(a + b))
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NegativeBinomialBeta(ExposedLeaf):
     """Counts of known dispersion r: negative binomial with ``p ~ Beta(a, b)`` integrated out.
 

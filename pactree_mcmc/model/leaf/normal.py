@@ -15,11 +15,10 @@ from ...core.compile.jit import jit
 from ...core.special import gammaln
 from ...files.encoding import kept
 from . import codes
-from .base import Draws, Leaf
+from .base import Draws, Leaf, Target
 from .codes import ROUNDING
 from .distributions import Distributions, StudentT
 from .gamma import log_gamma_ratio
-from .target import Target
 
 
 class NormalLeaf(Leaf):
@@ -75,12 +74,15 @@ class NormalLeaf(Leaf):
         return rng.normal(*parameters)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class _UnknownVariance(NormalLeaf):
     """Base class of leaf models with the prior ``sigma2 ~ InverseGamma(a0, b0)``."""
 
     positive = ("k0", "a0", "b0")
-    a0: float | None
-    b0: float | None
+    m0: float | None = None
+    k0: float | None = None
+    a0: float | None = None
+    b0: float | None = None
 
     def resolve(self, target: Target) -> Self:
         return self.with_defaults(
@@ -89,7 +91,7 @@ class _UnknownVariance(NormalLeaf):
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NormalInverseGamma(_UnknownVariance):
     """Normal y, mean and variance of each leaf integrated out (Chipman et al. 1998, mean-variance shift).
 
@@ -114,10 +116,6 @@ class NormalInverseGamma(_UnknownVariance):
     1.0
     """
 
-    m0: float | None = None
-    k0: float | None = None
-    a0: float | None = None
-    b0: float | None = None
     kind = codes.NORMAL
 
     def params(self, target: Target) -> np.ndarray:
@@ -134,6 +132,8 @@ class NormalInverseGamma(_UnknownVariance):
         return np.array([rest, *self.mean_lookup(n)])
 
     def _posterior(self, stats: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        # mu | sigma2 ~ Normal(mn, sigma2 / kn), sigma2 ~ InverseGamma(an, bn), with mn = (k0 m0 + n mean) / kn and
+        # bn = b0 + scatter / 2 + k0 n (mean - m0)^2 / (2 kn)
         n, mean, scatter = self.spread(stats)
         m0 = self.m0 - target.center
         kn = self.k0 + n
@@ -206,7 +206,7 @@ def known_normal_params(sigma2: float, m0: float, k0: float, a0: float = 0.0, b0
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NormalKnownVariance(NormalLeaf):
     """Normal y with known variance ``sigma2`` and ``mu ~ Normal(m0, sigma2 / k0)`` integrated out.
 
@@ -292,7 +292,7 @@ def known_normal_score(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NormalSharedVariance(_UnknownVariance):
     """Normal y with one unknown variance for all leaves (Chipman et al. 1998, mean shift).
 
@@ -321,10 +321,6 @@ class NormalSharedVariance(_UnknownVariance):
     1.0
     """
 
-    m0: float | None = None
-    k0: float | None = None
-    a0: float | None = None
-    b0: float | None = None
     kind = codes.SHARED_NORMAL
     separates = False
 

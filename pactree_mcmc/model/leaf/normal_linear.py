@@ -14,11 +14,10 @@ from numpy.random import Generator
 from ...core.checks import read_numbers, settle
 from ...core.compile.address import by_address
 from ...files.encoding import kept
-from .base import Draws, Leaf
+from .base import Draws, Leaf, Target
 from .custom import read_x_columns
 from .distributions import Distributions, StudentT
 from .gamma import log_gamma_ratio
-from .target import Target
 
 
 @by_address
@@ -49,7 +48,7 @@ def linear_score(s: Any, n: int, params: Any) -> float:
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NormalLinear(Leaf):
     """A linear regression of y on some columns of X in each leaf; coefficients and variance integrated out.
 
@@ -87,13 +86,10 @@ class NormalLinear(Leaf):
 
     Examples
     --------
-    >>> import numpy as np, pactree_mcmc as pt
-    >>> x = np.arange(60.0)
-    >>> y = np.where(x < 30, x, 60.0 - x) + 0.1 * np.sin(9.0 * x)
-    >>> model = pt.TreeModel(x[:, None], y, leaf=pt.NormalLinear([0]))
-    >>> post = pt.sample(model, 100, tune=100, chains=2, rng=1, kernel="grow-prune")
-    >>> post.predict([[10.0], [50.0]]).round(-1).tolist()
-    [10.0, 10.0]
+    >>> import pactree_mcmc as pt
+    >>> model = pt.TreeModel([[0.0], [1.0], [2.0]], [0.0, 1.1, 1.9], leaf=pt.NormalLinear([0], b0=1.0))
+    >>> model.leaf.m0, model.leaf.centers.tolist()
+    (1.0, [1.0])
     """
 
     columns: Sequence[Any]

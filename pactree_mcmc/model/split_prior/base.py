@@ -1,21 +1,115 @@
-"""The base class of split priors: the splits of a cell and their probabilities (formulas, section 2)."""
+"""The base class of split priors: the splits of a cell and their probabilities, and unknown feature weights."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.checks import in_words, read_numbers
+from ...core.checks import check_number, in_words, read_numbers
+from ...core.names import fields_repr
+from ...files.encoding import kept
 from ...table.coding import AnyScale
 from ...table.columns import Columns
 from ...table.reader import Table
 from ...tree.arrays import LEAF
 from ..cells import PlainCell, Split
 from ..tree_prior import FixedShape
-from .dirichlet_weights import DirichletWeights, read_dirichlet
+
+N_CONCENTRATIONS = 200
+"""Number of values that an unknown concentration can have."""
+LEAST, MOST = 1e-6, 1e6
+"""Range of a concentration, and of its scale rho."""
+
+
+@kept
+@dataclass(frozen=True)
+class DirichletWeights:
+    """Unknown feature weights, ``s ~ Dirichlet(a/p, ..., a/p)``: trees that split on few of many features.
+
+    Give it as ``feature_weights=`` of a split prior. The feature of a split is drawn with probabilities s among the
+    features on which the cell can be split. The smaller the concentration ``a``, the fewer features have splits: if p
+    is large, K splits are on about ``a log(1 + K/a)`` different features. s, and ``a`` if it is not given, are drawn by
+    Gibbs steps between the proposals.
+
+    Parameters
+    ----------
+    concentration : float, optional
+        ``a``, 1e-6 to 1e6. By default it is unknown, with the prior ``a / (a + rho) ~ Beta(1/2, 1)`` on the midpoints
+        of 200 intervals of equal probability.
+    rho : float, optional
+        Scale of an unknown ``a``, 1e-6 to 1e6; default p, the number of features. Smaller values are sparser.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range, or both rho and a concentration are given.
+
+    Notes
+    -----
+    Each of the two coordinates of a feature with missing values has half of its weight. In every cell the weights are
+    renormalised over the features on which it can be split, so that Dirichlet(a/p + counts) is not the distribution of
+    s given the tree; ``mcmc/state/weights.py`` says how it is drawn. "dirichlet" means ``DirichletWeights()``.
+
+    If the tree prior does not sum to one (LeafPenalty, conditioned processes), it weights the pairs of s and tree; the
+    marginal distribution of s is then the Dirichlet distribution times the sum over trees given s.
+
+    References
+    ----------
+    Linero (2018), Bayesian regression trees for high-dimensional prediction and variable selection, JASA 113(522).
+
+    Examples
+    --------
+    >>> DirichletWeights(concentration=1.0)
+    DirichletWeights(concentration=1.0, rho=None)
+    """
+
+    concentration: float | None = None
+    rho: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("concentration", "rho"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), f"a number from {LEAST:g} to {MOST:g}", LEAST, MOST)
+        if self.concentration is not None and self.rho is not None:
+            raise ValueError("rho is the scale of an unknown concentration; give concentration or rho, not both.")
+
+    def numbers(self, p: int) -> np.ndarray:
+        """Return numbers (2,) for compiled code: the concentration, 0 if it is unknown, and rho."""
+        rho = float(p) if self.rho is None else float(self.rho)
+        return np.array([0.0 if self.concentration is None else float(self.concentration), rho])
+
+    def concentrations(self, p: int) -> np.ndarray:
+        """Return the values that the concentration can have, all of the same prior probability."""
+        a, rho = self.numbers(p)
+        if a > 0.0:
+            return np.array([a])
+        below = ((np.arange(N_CONCENTRATIONS) + 0.5) / N_CONCENTRATIONS) ** 2
+        return rho * below / (1.0 - below)
+
+    def draw(self, rng: np.random.Generator, p: int) -> np.ndarray:
+        """Return log weights (p,) drawn from the prior."""
+        values = self.concentrations(p)
+        a = float(values[rng.integers(len(values)) if len(values) > 1 else 0])
+        # Gamma(a/p) as Gamma(a/p + 1) times a power of a uniform number: it may lie below all floats
+        log_weight = np.log(rng.gamma(a / p + 1.0, size=p)) - rng.standard_exponential(p) / (a / p)
+        return log_weight - np.logaddexp.reduce(log_weight)
+
+
+def read_dirichlet(feature_weights: Any) -> DirichletWeights | None:
+    """Return the prior of unknown weights that ``feature_weights`` names, or None if weights are given or equal."""
+    if isinstance(feature_weights, DirichletWeights):
+        return feature_weights
+    if not isinstance(feature_weights, str):
+        return None
+    if feature_weights != "dirichlet":
+        raise ValueError(
+            f"feature_weights={in_words(feature_weights)}; give weights (p,), 'dirichlet' or a DirichletWeights."
+        )
+    return DirichletWeights()
+
 
 LOCAL, LOCAL_TRIVIAL, GRID, DYADIC, CYCLIC, FIXED = range(6)
 MAX_LEVELS = 31
@@ -31,6 +125,7 @@ FEATURE = np.dtype(
         ("twin", np.int64),  # the other coordinate of the same feature, itself if there is none
         ("turn", np.int64),  # place among the features, by which cyclic splits choose
         ("ends", np.int64),  # where the values of its codes begin in `SplitRule.ends`
+        ("groups", np.int64),  # bits of the groups of features that contain it; -1 if any features may interact
     ],
     align=True,
 )
@@ -68,6 +163,14 @@ class SplitRule(NamedTuple):
         """True if the feature weights do not change during a run."""
         return len(self.dirichlet) == 0
 
+    @property
+    def n_open(self) -> int:
+        """Number of sets of groups that can be open in a cell; 1 if any features may interact."""
+        found = {-1}
+        for groups in set(self.feature.groups.tolist()):
+            found |= {groups & before for before in found}
+        return len(found - {0})
+
 
 class SplitPrior:
     """Base class of split priors.
@@ -82,6 +185,9 @@ class SplitPrior:
     """True if trees would be infinite without a depth limit."""
     is_even: bool = True
     """True if all splits on a feature in a cell are equally likely."""
+
+    def __repr__(self) -> str:
+        return fields_repr(self)
 
     @property
     def use_of_rows(self) -> str | None:
@@ -184,7 +290,7 @@ class SplitPrior:
         feature = np.empty(len(n_codes), dtype=FEATURE).view(np.recarray)
         feature.weight, feature.n_codes = self.coordinate_weights(columns), n_codes
         feature.nominal = columns.is_nominal[columns.source]
-        feature.twin, feature.turn, feature.ends = columns.twin, columns.source, 0
+        feature.twin, feature.turn, feature.ends, feature.groups = columns.twin, columns.source, 0, -1
         drawn = self.drawn_weights
         dirichlet = np.empty(0) if drawn is None else drawn.numbers(columns.n_features)
         geometry = (self.kind, self.min_leaf, feature, columns.n_features, self.design())

@@ -19,14 +19,15 @@ from ...table.columns import Columns, learn_columns
 from ...table.reader import Table
 from ..cells import PlainCell, Split, bits
 from .base import GRID, LARGEST_WEIGHT, SplitPrior, SplitRule
-from .grid_cuts import GridCuts
-from .local_cuts import LocalCuts
+from .cuts import GridCuts, LocalCuts
 from .weights import Cut, plain_weight, weight_address, weight_at
 
 TOLERANCE = 1e-9
 """Relative difference allowed between the plain and the compiled weight."""
 MOST_CUTS, MOST_ROWS = 200, 1000
 """Largest numbers of cuts of a cell, and of rows of a table, that a check uses."""
+MOST_GROUPS = 61
+"""Largest number of groups of columns: with the group of all other columns the bits of an int64 without its sign."""
 KEPT_CUTS = 8
 """Number of cuts of a feature whose weights are stored in a file."""
 
@@ -42,10 +43,12 @@ class SplitsOutline(NamedTuple):
     params: np.ndarray
     weights: np.ndarray
     """(m,): the weights of some cuts in the range of the data."""
+    interactions: tuple = ()
+    """Groups of columns that may be split on together; none if any may."""
 
 
 class CustomSplits(SplitPrior):
-    """A split prior of your own, for both engines: the splits of another prior, weighted by a function.
+    """Splits of another prior, weighted by a function of yours, or of columns that may interact; for both engines.
 
     ``weight(cut)`` takes a `Cut`, which says where a cell is split: ``cut.feature``, the threshold ``cut.at``, the ends
     of the cell ``cut.low`` and ``cut.high``, the rows on either side, and more. It returns a number >= 0, and the
@@ -55,9 +58,9 @@ class CustomSplits(SplitPrior):
 
     Parameters
     ----------
-    weight : function
+    weight : function, optional
         ``weight(cut)``, or ``weight(cut, params)`` if ``params`` are given; at most 1e100. An exception in it counts as
-        NaN, and NaN stops the run. It must depend on its arguments alone.
+        NaN, and NaN stops the run. It must depend on its arguments alone. Default: equal weights.
     of : LocalCuts or GridCuts, optional
         The prior whose splits are weighted, with its ``min_leaf``, ``max_cuts``, ``cuts`` and ``feature_weights``. Not
         ``LocalCuts(trivial=True)``, and not with unknown feature weights. Default ``LocalCuts()``.
@@ -72,14 +75,20 @@ class CustomSplits(SplitPrior):
         Whether the weight depends on ``cut.depth``, which is 0 at the root; without it ``cut.depth`` is always 0. Cells
         with equal rows, or boxes, are then distinguished by their depth, so that the exact engine has more cells, by a
         factor of at most the number of depths, and the move *reshape* is off.
+    interactions : list of lists of columns, optional
+        Groups of columns, by name or index, that may be split on together: a cell is split on a feature only if some
+        group contains it and all features split on above. Among the splits so allowed R is normalised in each cell. A
+        column may be in several groups; all columns in no group are one more group. So ``[[0, 1], [2, 3]]`` makes
+        trees whose paths use columns 0 and 1, or 2 and 3, alone. The exact engine then distinguishes cells by the
+        groups that are still possible. Default: any columns may interact.
     name : str, optional
         Name that identifies the prior in files. Default: that of ``weight``.
 
     Raises
     ------
     ValueError
-        If an argument is out of range, a column has missing values, or, when a model is built, the compiled weight
-        differs from the plain one or a weight is negative, above 1e100 or NaN.
+        If an argument is out of range, a column has missing values and ``weight`` is given, or, when a model is built,
+        the compiled weight differs from the plain one or a weight is negative, above 1e100 or NaN.
     TypeError
         If ``weight`` is not a function.
 
@@ -99,30 +108,27 @@ class CustomSplits(SplitPrior):
 
     Examples
     --------
-    Thresholds near 0.5, in units of the feature, are more probable; even cuts are more probable than uneven ones:
+    Thresholds near 0.5, in units of the feature, are more probable:
 
     >>> import math, pactree_mcmc as pt
     >>> def near(cut, params):
     ...     return math.exp(-0.5 * ((cut.at - params[0]) / params[1]) ** 2)
     >>> splits = pt.CustomSplits(near, params=[0.5, 0.2])
     >>> splits.check([[0.1], [0.4], [0.6], [0.9]])
-    >>> model = pt.TreeModel([[0.1], [0.4], [0.6], [0.9]], [0, 0, 1, 1], split_prior=splits)
-    >>> even = pt.CustomSplits(lambda cut: cut.left * cut.right, of=pt.LocalCuts(min_leaf=2))
-    >>> pt.testing.check_split_prior(even).max_difference < 1e-12
-    True
     """
 
     def __init__(
         self,
-        weight: Callable[..., float],
+        weight: Callable[..., float] | None = None,
         of: LocalCuts | GridCuts | None = None,
         *,
         params: Sequence[float] = (),
         over: str = "feature",
         by_depth: bool = False,
+        interactions: Sequence[Sequence[Any]] | None = None,
         name: str | None = None,
     ) -> None:
-        weight = getattr(weight, "py_func", weight)
+        weight = equal_weight if weight is None else getattr(weight, "py_func", weight)
         if not callable(weight) or not hasattr(weight, "__code__"):
             raise TypeError(f"weight is {in_words(weight)}; give a Python function of a cut.")
         self.weight = weight
@@ -135,6 +141,8 @@ class CustomSplits(SplitPrior):
         self.params = read_numbers("params", params)
         if self.params.ndim != 1 or not np.isfinite(self.params).all():
             raise ValueError(f"params is {in_words(params)}; give a sequence of finite numbers.")
+        if weight is equal_weight and len(self.params):
+            raise ValueError("params are numbers for weight=, which is not given; give both, or leave params= out.")
         self.name = getattr(weight, "__name__", "weight") if name is None else name
         if not isinstance(self.name, str):
             raise TypeError(f"name is {in_words(name)}; give a string.")
@@ -143,6 +151,7 @@ class CustomSplits(SplitPrior):
                 "of= has unknown feature weights, which cannot be combined with weights of splits; give weights (p,)."
             )
         self.feature_weights = self.of.feature_weights
+        self.interactions = _read_groups(interactions)
 
     is_even = False
 
@@ -159,12 +168,19 @@ class CustomSplits(SplitPrior):
         return self.of.use_of_rows
 
     def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
-        if columns.twins:
+        if columns.twins and self.weight is not equal_weight:
             name = columns.names[columns.twins[0]]
             raise ValueError(
-                f"column {name!r} has missing values, which CustomSplits cannot send either side; fill them in."
+                f"column {name!r} has missing values, which a weight of CustomSplits cannot see; fill them in."
             )
+        self.group_bits(columns)
         return self.of.scales(table, columns)
+
+    def group_bits(self, columns: Columns) -> np.ndarray:
+        """Return for each coordinate (q,) the bits of the groups with its feature; -1 if any features may interact."""
+        if not self.interactions:
+            return np.full(len(columns.source), -1)
+        return np.array(columns.group_bits("interactions", self.interactions), dtype=np.int64)[columns.source]
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
         return self.of.natural_depth(n_units, n_codes)
@@ -224,11 +240,13 @@ class CustomSplits(SplitPrior):
             if cuts:
                 some = np.unique(np.linspace(0, len(cuts) - 1, KEPT_CUTS).astype(int))
                 weights += [bound.weigh(cuts[i]) for i in some]
-        return SplitsOutline(self.name, self.of, self.over, self.by_depth, self.params, np.array(weights))
+        return SplitsOutline(
+            self.name, self.of, self.over, self.by_depth, self.params, np.array(weights), self.interactions
+        )
 
     def mismatch(self, outline: SplitsOutline, scales: list[AnyScale]) -> str | None:
         """Return how the prior differs from that of a file, or None."""
-        for what in ("name", "over", "by_depth"):
+        for what in ("name", "over", "by_depth", "interactions"):
             if getattr(self, what) != getattr(outline, what):
                 return f"its {what} is {getattr(self, what)!r}, that of the file {getattr(outline, what)!r}"
         if _as_text(self.of) != _as_text(outline.of):
@@ -243,7 +261,7 @@ class CustomSplits(SplitPrior):
     @property
     def _arguments(self) -> dict[str, Any]:
         own = {"weight": self.weight, "of": self.of, "params": self.params.tolist(), "over": self.over}
-        return own | {"by_depth": self.by_depth, "name": self.name}
+        return own | {"by_depth": self.by_depth, "interactions": self.interactions or None, "name": self.name}
 
     def __reduce__(self) -> tuple:
         return _again, (cloudpickle.dumps(self._arguments),)
@@ -254,7 +272,9 @@ class CustomSplits(SplitPrior):
     def __repr__(self) -> str:
         more = f", params={self.params.tolist()}" if len(self.params) else ""
         more += f", over={self.over!r}" if self.over != "feature" else ""
-        return f"CustomSplits({self.name}, of={self.of!r}{more}{', by_depth=True' if self.by_depth else ''})"
+        more += ", by_depth=True" if self.by_depth else ""
+        more += f", interactions={in_words([list(group) for group in self.interactions])}" if self.interactions else ""
+        return f"CustomSplits({self.name}, of={self.of!r}{more})"
 
 
 class BoundSplits(SplitPrior):
@@ -267,15 +287,13 @@ class BoundSplits(SplitPrior):
         self.kind, self.min_leaf, self.feature_weights = splits.kind, splits.min_leaf, splits.feature_weights
         self.ends = [_ends(scale) for scale in scales]
 
-    def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
-        return self.values
-
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
         return self.of.natural_depth(n_units, n_codes)
 
     def rule(self, n_codes: np.ndarray, columns: Columns) -> SplitRule:
         plain = super().rule(n_codes, columns)
         plain.feature.ends = np.concatenate([[0], np.cumsum(n_codes)[:-1]])
+        plain.feature.groups = self.splits.group_bits(columns)
         return plain._replace(
             weigh=self._address,
             joint=self.splits.over == "cell",
@@ -339,8 +357,26 @@ class BoundSplits(SplitPrior):
         return np.flatnonzero((below[:-1] >= self.min_leaf) & (below[-1] - below[:-1] >= self.min_leaf))
 
     def _weights(self, cell: PlainCell, k: int) -> np.ndarray:
-        """Return the weights of the cuts of a feature in a cell, ascending; one weight if the feature is nominal."""
+        """Return the weights of the cuts of a feature in a cell, ascending; one weight if the feature is nominal.
+
+        Return no weights if no group contains the feature and all features split on above.
+        """
+        if not self._may_split_on(cell, k):
+            return np.empty(0)
         return np.array([self.weigh(cut) for cut in self.of_codes(k, *self._codes(cell, k), cell.depth)])
+
+    def _may_split_on(self, cell: PlainCell, k: int) -> bool:
+        """Return True if some group contains a feature and all features split on above.
+
+        The cell was split on a feature above exactly if its box is smaller than that of all rows, in codes.
+        """
+        if not self.splits.interactions:
+            return True
+        n_codes = np.array([scale.n_codes for scale in self.values])
+        full = np.where(cell.high < 0, (1 << n_codes) - 1, 0)
+        is_used = (cell.low != full) | ((cell.high >= 0) & (cell.high != n_codes))
+        is_used[k] = True
+        return bool(np.bitwise_and.reduce(self.splits.group_bits(cell.columns)[is_used]))
 
     def weigh(self, cut: Cut) -> float:
         """Return the plain weight of a cut after a check; 1 if it cancels, as a nominal feature is drawn first."""
@@ -372,7 +408,7 @@ class BoundSplits(SplitPrior):
 
     def warn_of_root(self, root: PlainCell) -> None:
         """Warn if the cell of all rows has splits and each of them, on features that are drawn, weighs 0."""
-        used, has_cuts = self.weights(len(self.ends)), False
+        used, has_cuts = self.coordinate_weights(root.columns), False
         for k in np.flatnonzero(used > 0.0).tolist():
             for cut in self.of_codes(k, *self._codes(root, k), root.depth):
                 if self.weigh(cut) > 0.0:
@@ -434,6 +470,21 @@ def _ends(scale: AnyScale) -> np.ndarray:
     if len(scale.cuts) + 1 != scale.n_codes:
         return np.full((2, scale.n_codes), np.nan)
     return np.array([np.append(-np.inf, scale.cuts), np.append(scale.cuts, np.inf)])
+
+
+def equal_weight(cut: Cut) -> float:
+    """Return the weight of splits that are equally likely."""
+    return 1.0
+
+
+def _read_groups(interactions: Any) -> tuple[tuple, ...]:
+    """Check groups of columns, and return them as tuples; () if there are none."""
+    if interactions is None:
+        return ()
+    is_list = isinstance(interactions, list | tuple) and all(isinstance(group, list | tuple) for group in interactions)
+    if not is_list or not 1 <= len(interactions) <= MOST_GROUPS:
+        raise ValueError(f"interactions={in_words(interactions)}; give 1 to {MOST_GROUPS} lists of columns.")
+    return tuple(tuple(group) for group in interactions)
 
 
 def _as_text(of: Any) -> tuple[str, list]:

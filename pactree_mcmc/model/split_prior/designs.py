@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...core.checks import check_choice, check_count, read_array, read_labels
 from ...core.compile.jit import jit
+from ...core.names import short_repr
 from ...table.columns import learn_columns
 from ...table.reader import Table
 from ...tree.arrays import LEAF
@@ -21,7 +21,7 @@ MOST_NODES = 1 << 27
 
 
 def kd_tree(X: Any, depth: int, *, y: Any = None, rule: str = "median", coordinate: str = "cycling") -> FixedTree:
-    """KD tree over the rows of a table.
+    """Return the KD tree over the rows of a table, as a fixed design.
 
     Parameters
     ----------
@@ -52,15 +52,12 @@ def kd_tree(X: Any, depth: int, *, y: Any = None, rule: str = "median", coordina
 
     Notes
     -----
-    Time O(n (p + log n) depth). See Nguyen and
-    Kpotufe 2018; formulas, section 2.
+    Time O(n (p + log n) depth). See Nguyen and Kpotufe 2018; formulas, section 2.
 
     Examples
     --------
-    >>> print(kd_tree([[0.0], [1.0], [2.0], [10.0]], 1).tree.format())
-    x0 <= 1.5
-    |-- yes: leaf
-    `-- no:  leaf
+    >>> kd_tree([[0.0], [1.0], [2.0], [10.0]], 1).tree.threshold.tolist()
+    [1.5, 0.0, 0.0]
     """
     check_count("depth", depth)
     if depth > DEPTH_CEILING:
@@ -68,7 +65,11 @@ def kd_tree(X: Any, depth: int, *, y: Any = None, rule: str = "median", coordina
     check_choice("rule", rule, ("median", "midpoint"))
     check_choice("coordinate", coordinate, ("cycling", "widest"))
     x = _ordered_numbers(X, "a KD tree")
-    return FixedTree(_grow(_labels(y, len(x), X), int(depth), _KdSplits(x, rule, coordinate)))
+    with np.errstate(over="ignore"):
+        spread = x.std(axis=0)
+    unit = np.where((spread > 0.0) & np.isfinite(spread), spread, 1.0)
+    how = rule == "median", coordinate == "cycling", unit, np.empty((0, 2))
+    return FixedTree(Tree(*grow(x, _labels(y, len(x), X), int(depth), *how)))
 
 
 def _ordered_numbers(X: Any, what: str) -> np.ndarray:
@@ -93,155 +94,98 @@ def _labels(y: Any, n: int, X: Any) -> np.ndarray:
         raise ValueError("y holds labels that cannot be sorted; give numbers or strings.") from error
 
 
-class _Cells(NamedTuple):
-    """Cells of one level whose rows are not all alike, m of them."""
+@jit
+def grow(
+    x: np.ndarray, label: np.ndarray, depth: int, is_median: bool, is_cycling: bool, unit: np.ndarray, box: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return feature, threshold, left and right of the nodes, in preorder, of a tree over the rows of ``x`` (n, p).
 
-    rows: np.ndarray
-    """Rows of the table, cell after cell."""
-    first: np.ndarray
-    """(m,): place in ``rows`` where each cell begins."""
-    sizes: np.ndarray
-    """(m,)."""
-
-
-class _Splits(NamedTuple):
-    """Splits of m cells."""
-
-    feature: np.ndarray
-    """(m,); LEAF for a cell that is not split."""
-    threshold: np.ndarray
-    is_left: np.ndarray
-    """True for each entry of `_Cells.rows` that goes left."""
-
-
-def _grow(label: np.ndarray, depth: int, split: Callable[[int, _Cells], _Splits]) -> Tree:
-    """Return the tree over rows with class numbers ``label`` (n,), grown level by level.
-
-    A cell whose rows have one label, or that has no rows, is a leaf. So is one at ``depth``.
+    A cell is a leaf if its rows have one ``label`` (n,), if they are equal or none, or if it lies at ``depth``. If
+    ``box`` (p, 2) has entries, splits halve its sides in turn. Otherwise the other arguments are those of `kd_cut`.
     """
-    rows, sizes = np.arange(len(label)), np.array([len(label)])
-    features, thresholds, lefts, n_nodes = [], [], [], 1
-    for level in range(depth + 1):
-        feature, threshold = np.full(len(sizes), LEAF, dtype=np.int32), np.zeros(len(sizes))
-        left = np.zeros(len(sizes), dtype=np.int64)
-        cells, is_open = _open_cells(label, rows, sizes)
-        if level < depth and is_open.any():
-            splits = split(level, cells)
-            is_split = splits.feature != LEAF
-            is_open[is_open] = is_split
-            feature[is_open], threshold[is_open] = splits.feature[is_split], splits.threshold[is_split]
-            left[is_open] = n_nodes + 2 * np.arange(is_split.sum())
-            # the rows of the cells that are split: cell after cell, those that go left first
-            cell, stays = np.repeat(np.arange(len(is_split)), cells.sizes), np.repeat(is_split, cells.sizes)
-            child = (2 * cell + ~splits.is_left)[stays]
-            rows = cells.rows[stays][np.argsort(child, kind="stable")]
-            sizes = np.bincount(child, minlength=2 * len(is_split)).reshape(-1, 2)[is_split].ravel()
-        else:
-            sizes = sizes[:0]
-        features.append(feature)
-        thresholds.append(threshold)
-        lefts.append(left)
-        n_nodes += len(sizes)
-        if len(sizes) == 0:
-            break
-    return _in_preorder(features, thresholds, lefts)
+    n, p = x.shape
+    order, right_rows = np.arange(n), np.empty(n, dtype=np.int64)
+    code = np.zeros((len(box), n), dtype=np.int64)  # the halves in which a row lies, a bit each
+    node, threshold, n_nodes = np.zeros((64, 3), dtype=np.int64), np.zeros(64), 0
+    todo, n_todo = (
+        np.zeros((depth + 2, 4), dtype=np.int64),
+        1,
+    )  # start and stop in order, level, parent of a right child
+    todo[0, 1], todo[0, 3] = n, LEAF
+    while n_todo > 0:
+        n_todo -= 1
+        start, stop, level, parent = todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3]
+        here, n_nodes = n_nodes, n_nodes + 1
+        if n_nodes > len(node):
+            node = np.concatenate((node, np.zeros_like(node)))
+            threshold = np.concatenate((threshold, np.zeros_like(threshold)))
+        if parent >= 0:
+            node[parent, 2] = here
+        k, cut, rows = np.int64(LEAF), 0.0, order[start:stop]
+        if level < depth and len(rows) > 1 and np.any(label[rows] != label[rows[0]]):
+            if len(box) > 0:
+                k = level % p
+                fraction = (2.0 * code[k, rows[0]] + 1.0) / float(np.int64(2) << (level // p))
+                cut = box[k, 0] * (1.0 - fraction) + box[k, 1] * fraction  # as `DyadicScale` computes it
+            else:
+                k, cut = kd_cut(x, rows, level, is_median, is_cycling, unit)
+        node[here, 0], threshold[here] = k, cut
+        if k == LEAF:
+            continue
+        node[here, 1], middle, n_right = here + 1, start, 0
+        for i in range(start, stop):
+            row = order[i]
+            goes_left = x[row, k] <= cut
+            if len(box) > 0:
+                code[k, row] = 2 * code[k, row] + (not goes_left)
+            if goes_left:
+                order[middle] = row
+                middle += 1
+            else:
+                right_rows[n_right] = row
+                n_right += 1
+        order[middle:stop] = right_rows[:n_right]
+        todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3] = middle, stop, level + 1, here
+        n_todo += 1
+        todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3] = start, middle, level + 1, LEAF
+        n_todo += 1
+    return node[:n_nodes, 0], threshold[:n_nodes], node[:n_nodes, 1], node[:n_nodes, 2]
 
 
-def _open_cells(label: np.ndarray, rows: np.ndarray, sizes: np.ndarray) -> tuple[_Cells, np.ndarray]:
-    """Return the cells that contain different labels, and a mask of them."""
-    filled = np.flatnonzero(sizes)
-    first = (np.cumsum(sizes) - sizes)[filled]
-    is_open = np.zeros(len(sizes), dtype=np.bool_)
-    labels = label[rows]
-    is_open[filled] = np.minimum.reduceat(labels, first) < np.maximum.reduceat(labels, first)
-    some = sizes[is_open]
-    return _Cells(rows[np.repeat(is_open, sizes)], np.cumsum(some) - some, some), is_open
+@jit
+def kd_cut(
+    x: np.ndarray, rows: np.ndarray, level: int, is_median: bool, is_cycling: bool, unit: np.ndarray
+) -> tuple[np.int64, float]:
+    """Return the feature and the threshold by which a KD tree splits a cell; LEAF if its rows are equal.
 
-
-def _in_preorder(features: list[np.ndarray], thresholds: list[np.ndarray], lefts: list[np.ndarray]) -> Tree:
-    """Return the tree of nodes that are listed level by level; a right child is behind its left sibling."""
-    ends = np.cumsum([len(level) for level in features])
-    feature, threshold, left = np.concatenate(features), np.concatenate(thresholds), np.concatenate(lefts)
-    inner = np.flatnonzero(feature != LEAF)
-    levels = np.split(inner, np.searchsorted(inner, ends))
-    sizes, place = np.ones(len(feature), dtype=np.int64), np.zeros(len(feature), dtype=np.int64)
-    for nodes in reversed(levels):
-        sizes[nodes] += sizes[left[nodes]] + sizes[left[nodes] + 1]
-    for nodes in levels:
-        place[left[nodes]] = place[nodes] + 1
-        place[left[nodes] + 1] = place[left[nodes]] + sizes[left[nodes]]
-    order = np.argsort(place)
-    children = np.zeros((2, len(feature)), dtype=np.int64)
-    children[:, place[inner]] = place[left[inner]], place[left[inner] + 1]
-    return Tree(feature[order], threshold[order], *children)
-
-
-class _KdSplits:
-    """Splits of the cells of a KD tree over a table (n, p)."""
-
-    def __init__(self, x: np.ndarray, rule: str, coordinate: str) -> None:
-        self.x, self.is_median, self.is_cycling = x, rule == "median", coordinate == "cycling"
-        with np.errstate(over="ignore"):
-            spread = x.std(axis=0)
-        self.unit = np.where((spread > 0.0) & np.isfinite(spread), spread, 1.0)
-        self.ranked: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-
-    def __call__(self, level: int, cells: _Cells) -> _Splits:
-        m, p = len(cells.first), self.x.shape[1]
-        feature, widest, low, high = np.full(m, LEAF), np.full(m, -1.0), np.zeros(m), np.zeros(m)
-        for k in [(level + j) % p for j in range(p)] if self.is_cycling else range(p):
-            value = self.x[cells.rows, k]
-            lowest, highest = np.minimum.reduceat(value, cells.first), np.maximum.reduceat(value, cells.first)
-            # rows that differ count more than equal ones, even if their range rounds to 0
-            width = 0.0 if self.is_cycling else highest / self.unit[k] - lowest / self.unit[k]
-            is_wider = (lowest < highest) & (width > widest)
-            feature, widest = np.where(is_wider, k, feature), np.where(is_wider, width, widest)
-            low, high = np.where(is_wider, lowest, low), np.where(is_wider, highest, high)
-            if self.is_cycling and np.all(widest == 0.0):
+    The feature is the next one in turn in which rows differ, or the one with the widest range in its ``unit`` (p,). The
+    threshold is the cut nearest the middle of the rows, or the middle of their range.
+    """
+    p, feature, widest, low, high = x.shape[1], np.int64(LEAF), -1.0, 0.0, 0.0
+    for j in range(p):
+        k = (level + j) % p if is_cycling else np.int64(j)
+        least = most = x[rows[0], k]
+        for row in rows:
+            least, most = min(least, x[row, k]), max(most, x[row, k])
+        # rows that differ count more than equal ones, even if their range rounds to 0
+        width = 0.0 if is_cycling else most / unit[k] - least / unit[k]
+        if least < most and width > widest:
+            feature, widest, low, high = k, width, least, most
+            if is_cycling:
                 break
-        threshold = _median_cuts(self._ordered(cells, feature), cells) if self.is_median else _halfway(low, high)
-        value = self.x[cells.rows, np.repeat(feature, cells.sizes)]
-        return _Splits(feature, threshold, value <= np.repeat(threshold, cells.sizes))
-
-    def _ordered(self, cells: _Cells, feature: np.ndarray) -> np.ndarray:
-        """Return the values of the feature of each cell in ascending order, cell after cell."""
-        cell, n = np.repeat(np.arange(len(feature)), cells.sizes), len(self.x)
-        out = np.zeros(len(cell))
-        for k in np.unique(feature[feature != LEAF]).tolist():
-            here, (order, rank) = (feature == k)[cell], self._ranks(k)
-            # sorting integers that contain cell and rank is an order of magnitude faster than sorting by two keys
-            out[here] = self.x[order[np.sort(cell[here] * n + rank[cells.rows[here]]) % n], k]
-        return out
-
-    def _ranks(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows in the order of feature ``k``, and the place of each row in this order."""
-        if k not in self.ranked:
-            order = np.argsort(self.x[:, k]).astype(np.int32)
-            rank = np.empty_like(order)
-            rank[order] = np.arange(len(order))
-            self.ranked[k] = order, rank
-        return self.ranked[k]
-
-
-def _median_cuts(value: np.ndarray, cells: _Cells) -> np.ndarray:
-    """Return the threshold (m,) of the cut of each cell nearest the middle of its values, which ascend."""
-    cell = np.repeat(np.arange(len(cells.sizes)), cells.sizes)
-    middle = value[cells.first + cells.sizes // 2]
-    below = np.add.reduceat(value < middle[cell], cells.first, dtype=np.int64)
-    most = np.add.reduceat(value <= middle[cell], cells.first, dtype=np.int64)
-    is_below = (most == cells.sizes) | ((below > 0) & (cells.sizes - 2 * below <= 2 * most - cells.sizes))
-    cut = cells.first + np.maximum(np.where(is_below, below, most), 1)
-    return _halfway(value[cut - 1], value[np.minimum(cut, len(value) - 1)])
-
-
-def _halfway(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return thresholds that separate ``a < b``: their midpoints if there are numbers between."""
-    cut = a / 2.0 + b / 2.0
-    return np.where((a <= cut) & (cut < b), cut, a)
+    if is_median and feature != LEAF:
+        value = np.sort(x[:, feature][rows])
+        size, middle = len(value), value[len(value) // 2]
+        below, at_most = np.searchsorted(value, middle), np.searchsorted(value, middle, side="right")
+        is_below = at_most == size or (below > 0 and size - 2 * below <= 2 * at_most - size)
+        cut = max(below if is_below else at_most, 1)
+        low, high = value[cut - 1], value[cut]
+    halfway = low / 2.0 + high / 2.0
+    return feature, halfway if low <= halfway and halfway < high else low
 
 
 def dyadic_tree(X: Any, depth: int, *, y: Any = None, bounds: Any = None) -> FixedTree:
-    """Cyclic dyadic tree over the rows of a table: the cells of ``DyadicCuts(cyclic=True)`` that rows ask for.
+    """Return the cyclic dyadic tree over the rows of a table: the cells of ``DyadicCuts(cyclic=True)`` that have rows.
 
     Parameters
     ----------
@@ -271,18 +215,8 @@ def dyadic_tree(X: Any, depth: int, *, y: Any = None, bounds: Any = None) -> Fix
 
     Examples
     --------
-    >>> print(dyadic_tree([[0.0], [1.0], [7.0], [8.0]], 3).tree.format())
-    x0 <= 4
-    |-- yes: x0 <= 2
-    |   |-- yes: x0 <= 1
-    |   |   |-- yes: leaf
-    |   |   `-- no:  leaf
-    |   `-- no:  leaf
-    `-- no:  x0 <= 6
-        |-- yes: leaf
-        `-- no:  x0 <= 7
-            |-- yes: leaf
-            `-- no:  leaf
+    >>> dyadic_tree([[0.0], [1.0], [7.0], [8.0]], 3).tree.threshold.tolist()
+    [4.0, 2.0, 1.0, 0.0, 0.0, 0.0, 6.0, 0.0, 7.0, 0.0, 0.0]
     """
     check_count("depth", depth)
     x = _ordered_numbers(X, "a dyadic tree")
@@ -291,17 +225,7 @@ def dyadic_tree(X: Any, depth: int, *, y: Any = None, bounds: Any = None) -> Fix
     if len(cuts.bounds) != p:
         raise ValueError(f"bounds has {len(cuts.bounds)} rows; X has {p} columns: one each.")
     box = np.asarray(cuts.bounds, dtype=np.float64)
-    code = np.zeros((p, n), dtype=np.int64)  # the halves in which a row lies, a bit each
-
-    def split(level: int, cells: _Cells) -> _Splits:
-        k = level % p
-        fraction = (2.0 * code[k, cells.rows[cells.first]] + 1.0) / (2 << (level // p))
-        threshold = box[k, 0] * (1.0 - fraction) + box[k, 1] * fraction  # as `DyadicScale` computes it
-        is_left = x[cells.rows, k] <= np.repeat(threshold, cells.sizes)
-        code[k, cells.rows] = 2 * code[k, cells.rows] + ~is_left
-        return _Splits(np.full(len(threshold), k), threshold, is_left)
-
-    return FixedTree(_grow(_labels(y, n, X), int(depth), split))
+    return FixedTree(Tree(*grow(x, _labels(y, n, X), int(depth), False, False, np.ones(p), box)))
 
 
 def box_around(x: np.ndarray) -> np.ndarray:
@@ -317,6 +241,9 @@ class Contexts(NamedTuple):
     """(n - depth, depth): column r holds the symbol r + 1 places back."""
     y: np.ndarray
     """(n - depth,): the symbol itself."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 def contexts(symbols: Any, depth: int, n_symbols: int) -> Contexts:
@@ -342,10 +269,9 @@ def contexts(symbols: Any, depth: int, n_symbols: int) -> Contexts:
 
     Examples
     --------
-    >>> contexts([0, 1, 1, 0, 1], 2, 2)
-    Contexts(X=array([[1, 0],
-           [1, 1],
-           [0, 1]], dtype=uint8), y=array([1, 0, 1], dtype=uint8))
+    >>> table = contexts([0, 1, 1, 0, 1], 2, 2)
+    >>> table.X.tolist(), table.y.tolist()
+    ([[1, 0], [1, 1], [0, 1]], [1, 0, 1])
     """
     _check_alphabet(depth, n_symbols)
     sequence = read_array("symbols", symbols)
@@ -363,7 +289,7 @@ def contexts(symbols: Any, depth: int, n_symbols: int) -> Contexts:
 
 
 def context_tree(depth: int, n_symbols: int) -> FixedTree:
-    """Complete context tree: a node at depth r asks for the symbol r + 1 places back, with one child a symbol.
+    """Return the complete context tree: a node at depth r splits on the symbol r + 1 places back, a child a symbol.
 
     Parameters
     ----------
@@ -391,14 +317,8 @@ def context_tree(depth: int, n_symbols: int) -> FixedTree:
     Examples
     --------
     >>> design = context_tree(1, 3)
-    >>> print(design.tree.format())
-    x0 <= 0.5
-    |-- yes: leaf
-    `-- no:  x0 <= 1.5
-        |-- yes: leaf
-        `-- no:  leaf
-    >>> design.joint.tolist()
-    [False, False, True, False, False]
+    >>> design.tree.threshold.tolist(), design.joint.tolist()
+    ([0.5, 0.0, 1.5, 0.0, 0.0], [False, False, True, False, False])
     """
     _check_alphabet(depth, n_symbols)
     log_leaves = depth * math.log(n_symbols)
@@ -414,7 +334,7 @@ def context_tree(depth: int, n_symbols: int) -> FixedTree:
 @jit
 def grow_contexts(depth: int, n_symbols: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return feature, threshold, left, right and joint of the nodes of a complete context tree in preorder."""
-    size = np.ones(depth + 1, dtype=np.int64)  # of the tree below a node, by how many symbols it may still ask for
+    size = np.ones(depth + 1, dtype=np.int64)  # of the tree below a node, by the number of symbols left to split on
     for r in range(1, depth + 1):
         size[r] = n_symbols - 1 + n_symbols * size[r - 1]
     m = size[depth]

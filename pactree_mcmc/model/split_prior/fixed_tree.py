@@ -14,8 +14,7 @@ from ...table.coding import AnyScale, Scale, given_scale, nominal_scale
 from ...table.columns import Columns, learn_columns
 from ...table.reader import Table
 from ...table.values import ordered_values
-from ...tree.arrays import LEAF
-from ...tree.routing import depths_between
+from ...tree.arrays import LEAF, depths_between
 from ...tree.tree import Tree, check_tree
 from ..cells import PlainCell, Split
 from ..tree_prior import FixedShape
@@ -25,7 +24,7 @@ ROWS_AT_ONCE = 1 << 16
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FixedTree(SplitPrior):
     """The split of every node is that of a given tree; the prior is over its prunings (Blanchard 1999, section 4).
 
@@ -85,8 +84,8 @@ class FixedTree(SplitPrior):
     def split_probabilities(self, X: Any, rho: float = 0.95) -> np.ndarray:
         """Return split probabilities by node that pay for the choice of each split: ``rho`` times R under local cuts.
 
-        A tree fitted to the data has splits picked among many. With these probabilities its prunings weigh, up to a
-        factor, what they weigh among all trees with local cuts, so that no more is believed than the data say.
+        A tree fitted to the data has splits picked among many. With these probabilities its prunings have, up to a
+        factor, the prior that they have among all trees with local cuts.
 
         Parameters
         ----------
@@ -136,10 +135,10 @@ class FixedTree(SplitPrior):
         values = count_values(ranks, *bounds)
         nominal = columns.is_nominal
         n_splits = np.where(nominal, np.exp2(np.maximum(values - 1, 0)) - 1.0, np.maximum(values - 1, 0))
-        asked = n_splits[np.arange(tree.n_nodes), np.maximum(tree.feature, 0)]
+        n_alternatives = n_splits[np.arange(tree.n_nodes), np.maximum(tree.feature, 0)]
         usable = (n_splits > 0.0).sum(axis=1)
-        splits = (tree.feature != LEAF) & ~self.joint & (asked > 0.0)
-        return np.where(splits, rho / np.maximum(usable * asked, 1.0), 0.0)
+        splits = (tree.feature != LEAF) & ~self.joint & (n_alternatives > 0.0)
+        return np.where(splits, rho / np.maximum(usable * n_alternatives, 1.0), 0.0)
 
     def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
         check_tree(self.tree, columns.n_features)
@@ -150,10 +149,10 @@ class FixedTree(SplitPrior):
             )
         out: list[AnyScale] = []
         for k, (raw, categories) in enumerate(zip(table, columns.categories, strict=True)):
-            asked = self.tree.feature == k
-            if np.any((self.tree.categories[asked] >= 0) != (categories is not None)):
+            on_feature = self.tree.feature == k
+            if np.any((self.tree.categories[on_feature] >= 0) != (categories is not None)):
                 raise ValueError(f"the fixed tree and X disagree on whether column {columns.names[k]!r} is nominal.")
-            if self.tree.columns is not None and asked.any() and categories is not None:
+            if self.tree.columns is not None and on_feature.any() and categories is not None:
                 own = self.tree.columns.categories[k]
                 labels = None if own is None else own.tolist()
                 if labels != categories.tolist():
@@ -165,7 +164,7 @@ class FixedTree(SplitPrior):
                 out.append(nominal_scale(len(categories)))
             else:
                 ordered_values(raw, columns.names[k])
-                points = self.tree.threshold[asked]
+                points = self.tree.threshold[on_feature]
                 out.append(given_scale(np.unique(points[np.isfinite(points)])))
         return out
 
@@ -179,19 +178,19 @@ class FixedTree(SplitPrior):
 
     def bind(self, scales: list[AnyScale]) -> SplitPrior:
         tree = self.tree
-        asked = np.zeros(tree.n_nodes, dtype=DESIGN).view(np.recarray)
-        asked.feature, asked.right = tree.feature, tree.right
-        asked["cut"] = asked["categories"] = -1
+        splits = np.zeros(tree.n_nodes, dtype=DESIGN).view(np.recarray)
+        splits.feature, splits.right = tree.feature, tree.right
+        splits["cut"] = splits["categories"] = -1
         for k, scale in enumerate(scales):
             nodes = np.flatnonzero((tree.feature == k) & (tree.categories < 0))
             threshold = tree.threshold[nodes]
             assert isinstance(scale, Scale)
             none_left = (threshold == -np.inf) | (np.isnan(threshold) & tree.default_left[nodes])
-            asked["cut"][nodes] = np.where(none_left, -1, np.searchsorted(scale.cuts, threshold))
+            splits["cut"][nodes] = np.where(none_left, -1, np.searchsorted(scale.cuts, threshold))
             nodes = np.flatnonzero((tree.feature == k) & (tree.categories >= 0))
             if len(nodes):
-                asked["categories"][nodes] = tree.categories[nodes] & ((1 << scale.n_codes) - 1)
-        return _BoundFixedTree(tree, self.joint, asked)
+                splits["categories"][nodes] = tree.categories[nodes] & ((1 << scale.n_codes) - 1)
+        return _BoundFixedTree(tree, self.joint, splits)
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
         return int(self.shape().depth.max())
@@ -205,15 +204,15 @@ class FixedTree(SplitPrior):
         return int(self.tree.feature[cell.node] == feature)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _BoundFixedTree(FixedTree):
     """A fixed tree with its splits in codes, one for each node."""
 
-    asked: Any = None
+    splits: Any = None
     """Records (n_nodes,) of dtype DESIGN."""
 
     def _split(self, node: int) -> Split:
-        here = self.asked[node]
+        here = self.splits[node]
         return Split(int(here.feature), int(here.cut), int(here.categories))
 
     def admits(self, cell: PlainCell, split: Split) -> bool:
@@ -229,7 +228,7 @@ class _BoundFixedTree(FixedTree):
         return replace(left, depth=deeper), replace(right, depth=deeper)
 
     def design(self) -> np.recarray:
-        return self.asked
+        return self.splits
 
 
 @jit
@@ -238,10 +237,10 @@ def count_values(ranks: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.n
     p = ranks.shape[0]
     out = np.zeros((len(start), p), dtype=np.int64)
     for k in range(p):
-        seen = np.full(ranks[k].max() + 1, -1)
+        counted_in = np.full(ranks[k].max() + 1, -1)
         for i in range(len(start)):
             for j in range(start[i], stop[i]):
-                if seen[ranks[k, j]] != i:
-                    seen[ranks[k, j]] = i
+                if counted_in[ranks[k, j]] != i:
+                    counted_in[ranks[k, j]] = i
                     out[i, k] += 1
     return out

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...model.leaf.exposure import predict_at_exposure
+from ...model.leaf.counts import predict_at_exposure
 from ..protocol import AnyPosterior
 from . import survival as survivals
 from .decisions import decide, refuse_costs

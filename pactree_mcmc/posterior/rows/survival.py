@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.checks import central_fractions, check_count, is_integer, read_numbers, refuse_other_rows
 from ...model.data import read_y
-from ...model.leaf.survival import SurvivalLeaf
+from ...model.leaf.positive import SurvivalLeaf
 from ...table.words import figure
 from ...tree.tree import Tree
 from ..trees.paths import conditions_in_words, path_to

@@ -9,7 +9,7 @@ import numpy as np
 from ...core.bits import codes_go_left
 from ...core.checks import Seed, check_choice, check_count, check_flag, check_number, check_type
 from ...core.names import short_repr
-from ...model.leaf_words import lines_of_cells
+from ...model.words import lines_of_cells
 from ...table.words import count_text
 from ...tree.arrays import leaf_values
 from ...tree.export import MOST_CLASSES

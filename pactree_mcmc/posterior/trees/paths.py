@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...table.columns import Columns
+from ...table.words import one_of, side_words
 from ...tree.arrays import LEAF, TreeArrays
-from ...tree.words import one_of, side_words
 
 ALL_ROWS = "all rows"
 

@@ -11,9 +11,8 @@ import numpy as np
 from ...core.checks import central_fractions, check_count
 from ...core.names import short_repr
 from ...table.columns import Columns
-from ...table.words import figure, figures, value_text
+from ...table.words import figure, figures, one_of, value_text
 from ...tree.arrays import LEAF, walk
-from ...tree.words import one_of
 from ..rows.credible import credible_interval_of_nodes, output_names
 
 if TYPE_CHECKING:

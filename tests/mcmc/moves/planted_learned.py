@@ -9,7 +9,7 @@ from tests.mcmc.planting import REMEMBERED, Bug, always, one_less, only_within, 
 
 DENSITY, LEARNED, SUBGRAPH = "mcmc.whole.density.density", "mcmc.moves.learned", "mcmc.moves.subgraph"
 GRAPH, SYSTEMATIC = "mcmc.whole.density.graph", "mcmc.whole.density.systematic"
-SCAN, WAYS = "mcmc.sums.split_sums", "mcmc.sums.ways"
+SCAN = "mcmc.sums.split_sums"
 FEW_CANDIDATES = ((SCAN, "FEW_CATEGORIES", 2),)
 
 
@@ -62,7 +62,7 @@ def nowhere(x):
 
 
 ONE_GUIDE = ((DENSITY, "mixed", nowhere),)
-FEW_LEARNED = (*FEW_CANDIDATES, (WAYS, "FEW_CATEGORIES", 2))
+FEW_LEARNED = (*FEW_CANDIDATES, (SYSTEMATIC, "FEW_CATEGORIES", 2))
 
 
 def one_feature_if_pure(right, model, state, node, place):
@@ -163,5 +163,5 @@ SUBGRAPH_BUGS = {
     "defence forgotten": Bug(
         "subgraph", "min_leaf_uneven", only_within(SYSTEMATIC, "_first_point", "split_probability", without_defence)
     ),
-    "another prefix": Bug("subgraph", "three_letters", ((WAYS, "prefix_of", one_less),), FEW_LEARNED),
+    "another prefix": Bug("subgraph", "three_letters", ((SYSTEMATIC, "prefix_of", one_less),), FEW_LEARNED),
 }

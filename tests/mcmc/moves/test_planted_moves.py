@@ -223,9 +223,9 @@ def new_rule_left_out(right, model, state, v):
 
 def places_ignored(state, old, new):
     """The new tree has other internal nodes to pick from than the old one."""
-    leaves = module(MERGE).n_leaves_of
+    internal = module("mcmc.state.terms").count_internal
     edges = state.count[module("mcmc.state.records").N_INTERNAL] - 1
-    return log(edges + leaves(state, new) - leaves(state, old)) - log(edges)
+    return log(edges + internal(state, new) - internal(state, old)) - log(edges)
 
 
 ROTATE_BUGS = {

@@ -8,8 +8,8 @@ import pytest
 from pactree_mcmc.mcmc.edits import replace_subtree
 from pactree_mcmc.mcmc.moves import learned, regrow, regrow_line, subgraph
 from pactree_mcmc.mcmc.state import scratch
-from pactree_mcmc.mcmc.sums import split_sums, ways
-from pactree_mcmc.mcmc.whole.density import graph
+from pactree_mcmc.mcmc.sums import split_sums
+from pactree_mcmc.mcmc.whole.density import graph, systematic
 
 
 def value_of(module, name, **changed):
@@ -39,7 +39,7 @@ def test_nodes_drawn_follow_from_the_cells_of_a_subgraph(most):
 def test_sides_of_splits_follow_from_the_categories_of_which_all_partitions_are_tried(few):
     assert value_of(scratch, "MOST_PARTITIONS", FEW_CATEGORIES=few) >= 2 ** (few - 1) - 1
     assert value_of(scratch, "MOST_PARTITIONS") == scratch.MOST_PARTITIONS
-    assert split_sums.FEW_CATEGORIES is ways.FEW_CATEGORIES is scratch.FEW_CATEGORIES
+    assert split_sums.FEW_CATEGORIES is systematic.FEW_CATEGORIES is scratch.FEW_CATEGORIES
 
 
 @pytest.mark.parametrize("most", [1, 128, 300])

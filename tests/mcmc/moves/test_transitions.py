@@ -170,7 +170,7 @@ def test_balance_when_tempered(step, case, beta):
 )
 def test_balance_with_few_candidates(step, case, monkeypatch):
     """Of more than two categories only the prefixes by mean are candidates. Nodes with another split stay."""
-    for name in ("mcmc.sums.split_sums", "mcmc.sums.ways"):
+    for name in ("mcmc.sums.split_sums", "mcmc.whole.density.systematic"):
         monkeypatch.setattr(plain_package().module(name), "FEW_CATEGORIES", 2)
     module, answers = plain_package().module(STEPS["learned" if step == "subgraph" else step]), set()
     right = module.is_candidate

@@ -143,7 +143,7 @@ def check_contents(model, chain, plainly=None):
         if here.splittable and lines:
             check_line(chain, i, cell, plainly)
         if split is not None:
-            left, _ = model.children(cell, split)
+            left, _ = model.rules.children(cell, split)
             assert here.default_left == (2 * left.n_rows >= cell.n_rows)
             assert here.default_left == tree.default_left[number]
 
@@ -153,7 +153,7 @@ def check_line(chain, node, cell, plainly):
     k = _line.line_feature(chain.model, chain.packed, node)
     if (
         k >= 0
-        and plainly.model.count_splits(cell, k) <= LONGEST_LINE
+        and plainly.model.rules.count_splits(cell, k) <= LONGEST_LINE
         and (n := _line.know_line(chain.model, chain.packed, node, k)) > 0
     ):
         found = _line.log_z_of(chain.packed, 0, n - 1, 0)
@@ -165,16 +165,16 @@ def log_subtrees(model, cell, beta):
     terms = [model._log_stop(cell) + beta * stats_and_score(model, cell)[1]]
     if is_splittable(model, cell):
         for split in all_splits(model, cell):
-            log_rule = model._rules.log_probability(cell, split)
+            log_rule = model.rules.log_probability(cell, split)
             if log_rule > -np.inf:
-                below = sum(log_subtrees(model, side, beta) for side in model.children(cell, split))
+                below = sum(log_subtrees(model, side, beta) for side in model.rules.children(cell, split))
                 terms.append(model.log_split(cell) + log_rule + below)
     return np.logaddexp.reduce(terms)
 
 
 def few_ways(model, cell):
     """Return True if a scan tries all splits of the cell, and they are few enough for plain code."""
-    rules = model._rules
+    rules = model.rules
     return all(rules.count_splits(cell, k) < 2 ** (_scan.FEW_CATEGORIES - 1) for k in range(len(cell.low)))
 
 
@@ -182,9 +182,9 @@ def log_w(model, cell, beta):
     """Log W summed plainly, which a table kept of the cell must equal: else it is stale."""
     total, here = 0.0, stats_and_score(model, cell)[1]
     for split in all_splits(model, cell):
-        log_rule = model._rules.log_probability(cell, split)
+        log_rule = model.rules.log_probability(cell, split)
         if log_rule > -np.inf:
-            gain = sum(stats_and_score(model, side)[1] for side in model.children(cell, split)) - here
+            gain = sum(stats_and_score(model, side)[1] for side in model.rules.children(cell, split)) - here
             total += np.exp(log_rule + beta * gain)
     return np.log(total)
 

@@ -157,8 +157,8 @@ def check_noisy_contents(model, chain):
         if here.splittable and few_ways(model, cell):
             total = 0.0
             for split in all_splits(model, cell):
-                log_rule = model._rules.log_probability(cell, split)
-                sides = [side.stats(3) for side in model.children(cell, split)] if log_rule > -np.inf else []
+                log_rule = model.rules.log_probability(cell, split)
+                sides = [side.stats(3) for side in model.rules.children(cell, split)] if log_rule > -np.inf else []
                 gain = sum(guess.log_score(side, model.target) for side in sides) - here.guess
                 total += np.exp(log_rule + gain) if sides else 0.0
             assert isclose(_scan.scan(chain.model, chain.packed, numbers[number]), np.log(total), rel_tol=1e-9)

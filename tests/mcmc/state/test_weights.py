@@ -10,7 +10,7 @@ from scipy.stats import beta
 
 from pactree_mcmc.mcmc.state import weights as compiled
 from pactree_mcmc.mcmc.state.records import N_INTERNAL
-from pactree_mcmc.model.split_prior.dirichlet_weights import N_CONCENTRATIONS
+from pactree_mcmc.model.split_prior.base import N_CONCENTRATIONS
 from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.balance import check_balance, moving
 from tests.mcmc.planting import BALANCED, BREACH, Bug, least_flow, plant

@@ -31,14 +31,14 @@ def densities(post):
 
 def test_threads_and_processes_draw_the_same():
     whole = learned()
-    for n in (1, 2):
-        with ThreadPoolExecutor(n) as pool:
-            assert_same(learned(executor=pool), whole)
+    with ThreadPoolExecutor(2) as pool:
+        assert_same(learned(executor=pool), whole)
     with ProcessPoolExecutor(1, mp_context=SPAWN) as pool:
         assert_same(learned(executor=pool), whole)
     assert whole.n_distinct_trees > 10
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("tune", [0, 10, 35])
 def test_the_chains_of_a_team_share_one_density_and_graph(tune):
     """Without tuning it is the first one."""
@@ -123,25 +123,18 @@ def test_a_team_lost_in_tuning_goes_on_with_the_other(tmp_path):
     assert len(post.course.evidences) == len(again.course.evidences) == 1
 
 
-def interrupted(timeout=None):
-    raise KeyboardInterrupt
-
-
-class Interrupted(ThreadPoolExecutor):
-    """Waiting for any task meets Ctrl-C."""
-
-    def submit(self, task, /, *args, **rest):
-        future = super().submit(task, *args, **rest)
-        future.result = interrupted
-        return future
-
-
 def test_interrupted_while_learning(monkeypatch):
-    """Threads at work stop after their block; what they tuned is lost."""
-    monkeypatch.setattr(_workers, "ThreadPoolExecutor", Interrupted)
+    """Threads at work stop after their block, not at the end of a round of minutes; what they tuned is lost."""
+    real, interruptions = _workers.wait, [KeyboardInterrupt]
+
+    def wait(*args, **rest):
+        if interruptions:
+            raise interruptions.pop()
+        return real(*args, **rest)
+
+    monkeypatch.setattr(_workers, "wait", wait)
     with pytest.raises(KeyboardInterrupt, match="before every chain had a draw; nothing to return"):
         learned(tune=10**7)
-    monkeypatch.undo()
     assert learned(draws=5).n_draws == 5
 
 
@@ -158,6 +151,7 @@ def test_interrupted_while_an_executor_learns(n_done, tmp_path):
 # teams
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     ("chains", "teams"),
     [(1, [[0]]), (2, [[0], [1]]), (3, [[0, 2], [1]]), (4, [[0, 2], [1, 3]]), (5, [[0, 2, 4], [1, 3]])],
@@ -186,12 +180,9 @@ def assert_team_unchanged(run):
     assert one.course.evidences[1].tolist() != other.course.evidences[1].tolist()
 
 
-def of_given_length(seeds):
-    return learned(chains=4, rng=seeds)
-
-
+@pytest.mark.slow
 def test_a_team_depends_on_no_chain_of_the_other():
-    assert_team_unchanged(of_given_length)
+    assert_team_unchanged(lambda seeds: learned(chains=4, rng=seeds))
 
 
 def test_a_team_of_a_default_run_depends_on_costs_of_the_other_alone(monkeypatch):
@@ -207,7 +198,7 @@ def test_the_probabilities_of_splits_add_up():
     X = np.array([[1.0, 1.0], [1.0, 1.0], [2.0, 1.0], [1.0, 1.0], [1.0, 2.0], [0.0, 1.0]])
     model = pt.TreeModel(X, [0, 1, 0, 1, 1, 0])
     truth = exact.solve(model).log_evidence
-    for seed in range(4):
+    for seed in range(2):
         post = pt.sample(model, 250, rng=seed, kernel="whole", steps=250, progress=False)
         for end in post.course.ends:
             graph = end.replicas[0].graph

@@ -60,17 +60,6 @@ def test_likelihoods_and_simulations_agree(sampled):
     assert np.array_equal(*(pt.simulate(post.model, rng=5)[1] for post in sampled))
 
 
-@pytest.mark.slow
-def test_tempering_evidence_and_the_default_kernel():
-    own, theirs = both()
-    truth = exact.solve(theirs)
-    tempered = pt.sample(own, draws=2000, tune=300, chains=2, rng=1, betas=5, progress=False)
-    assert tempered.log_evidence == pytest.approx(truth.log_evidence, abs=0.5)
-    post = pt.sample(own, draws=1500, tune=200, chains=2, rng=1, progress=False)
-    assert post.log_evidence is None or post.log_evidence == pytest.approx(truth.log_evidence, abs=0.2)
-    assert post.predict(X) == pytest.approx(truth.predict(X), abs=0.25)
-
-
 def test_progressive_mixture_is_that_of_the_same_formula():
     own, theirs = (exact.progressive_mixture(model) for model in both())
     assert own.stage_log_evidence == pytest.approx(theirs.stage_log_evidence, abs=1e-10)
@@ -350,9 +339,3 @@ def test_scores_without_weight_are_not_asked_for():
         X, COUNTS, leaf=leaf_of(lambda s, n: -1.0 / s[0] if s[0] != 0.0 else 0.0), sample_weight=weight
     )
     assert math.isfinite(exact.solve(model).log_evidence)
-
-
-@pytest.mark.parametrize("leaf", [own_poisson(), own_classes()], ids=["counts", "classes"])
-def test_checks_need_rows(leaf):
-    with pytest.raises(ValueError, match="y is one value"):
-        leaf.check(3)

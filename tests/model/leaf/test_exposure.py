@@ -47,6 +47,7 @@ def model_of(name, **more):
     return pt.TreeModel(X, y, leaf=leaf, **PRIOR, **more)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", LEAVES)
 def test_the_score_is_the_integral_of_the_likelihood(name):
     model, likelihood = model_of(name), LEAVES[name][2]
@@ -64,6 +65,7 @@ def test_the_score_is_the_integral_of_the_likelihood(name):
         assert leaf_score(model.lowered.leaf, sums[None], 0) == pytest.approx(wanted, abs=1e-7)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", LEAVES)
 def test_the_evidence_is_the_sum_over_all_trees(name):
     model = model_of(name, sample_weight=RNG.choice([1.0, 2.0], N))
@@ -81,6 +83,7 @@ def test_an_exposure_that_is_forgotten_in_the_score_is_seen(monkeypatch):
         test_the_score_is_the_integral_of_the_likelihood("exponential")
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", LEAVES)
 def test_predictions_at_an_exposure_are_the_means_of_draws(name):
     model = model_of(name)
@@ -107,22 +110,6 @@ def test_exposures_from_the_data_and_a_constant_one():
         none = exact.solve(pt.TreeModel(X, y, leaf=make(), **PRIOR), progress=False)
         assert one.log_evidence == pytest.approx(none.log_evidence, abs=1e-10)
         assert one.predict(X) == pytest.approx(none.predict(X))
-
-
-def test_the_bounds_of_unexpanded_cells_hold():
-    for name in LEAVES:
-        model = model_of(name)
-        truth = exact.solve(model, progress=False)
-        some = exact.visited(truth.sample(5, rng=1), max_cells=60)
-        assert some.log_evidence <= truth.log_evidence + 1e-9 <= some.log_evidence_bound + 2e-9
-
-
-def test_files_keep_exposures(tmp_path):
-    post = pt.sample(model_of("weibull"), 20, tune=10, chains=2, rng=1, kernel="grow-prune", progress=False)
-    post.save(tmp_path / "post.nc")
-    again = pt.load(tmp_path / "post.nc")
-    assert again.predict(X, exposure=E) == pytest.approx(post.predict(X, exposure=E))
-    assert again.model.leaf.exposure.tolist() == E.tolist()
 
 
 def test_refused():

@@ -1,7 +1,5 @@
 """Quantiles and intervals of every leaf against its own draws and against exact sums, for data of every size."""
 
-import time
-
 import mpmath
 import numpy as np
 import pytest
@@ -10,7 +8,6 @@ from scipy import special, stats
 import pactree_mcmc as pt
 from pactree_mcmc.model.leaf.distributions import Distributions, Mixture, NegativeBinomial, StudentT
 from pactree_mcmc.model.leaf.negative_binomial import BetaNegativeBinomial
-from pactree_mcmc.posterior.rows.predictive import MixtureOverTrees
 
 RUN = {"draws": 40, "tune": 40, "chains": 2, "rng": 1, "kernel": "grow-prune", "progress": False}
 RNG = np.random.default_rng(2)
@@ -49,6 +46,7 @@ POSITIVE = {
 }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", POSITIVE)
 def test_positive_leaves_of_every_size(name, size):
@@ -59,6 +57,7 @@ def test_positive_leaves_of_every_size(name, size):
     check_draws(post)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("size", [1e-140, 1e-60, 1.0, 1e60, 1e140])
 @pytest.mark.parametrize(
     "leaf",
@@ -82,6 +81,7 @@ COUNTS = {
 }
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", COUNTS)
 @pytest.mark.parametrize(
     "leaf",
@@ -93,27 +93,6 @@ def test_counts_of_every_size(leaf, name):
     ends = post.predict_interval([[0.0], [1.0]], 0.999)
     assert np.array_equal(ends, np.floor(ends)) and np.all(ends >= 0.0)
     check_draws(post)
-
-
-def test_two_rows_and_trials():
-    for leaf, y in (
-        (pt.GammaGamma(), [1e-150, 1e-150]),
-        (pt.ExponentialGamma(), [[1e150, 0.0], [1e150, 1.0]]),
-        (pt.NegativeBinomialBeta(), [500, 0]),
-        (pt.NegativeBinomialBeta(), [0, 0]),
-        (pt.BetaBinomial(), [[3, 10], [0, 4]]),
-    ):
-        check_draws(fit(leaf, y, [[0.0], [1.0]]), [[0.0]])
-
-
-def test_mixed_counts_cost_little():
-    """Before, the cost was proportional to the size of the counts."""
-    for large in (10_000, 1_000_000):
-        post = fit(pt.NegativeBinomialBeta(), np.where(X[:, 0] > 0.0, large, 3))
-        post.predict_interval([[0.0]])
-        start = time.process_time()
-        post.predict_interval([[0.0], [1.0]])
-        assert time.process_time() - start < 2.0
 
 
 def as_mixture(weights):
@@ -180,33 +159,7 @@ def test_count_quantiles_are_the_least_that_suffice(q):
         assert found == 0.0 or distribution.cdf(found - 1.0) < q * (1.0 + 1e-9)
 
 
-PRECISE = {
-    "betaprime": lambda k, shape, y: [
-        mpmath.betainc(*shapes, 0, end, regularized=True)
-        for shapes, end in (((k, shape), y / (1 + y)), ((shape, k), 1 / (1 + y)))
-    ],
-    "burr12": lambda k, shape, y: [1 - (1 + y**k) ** -shape, (1 + y**k) ** -shape],
-    "t": lambda df, scale, y: [
-        mpmath.betainc(df / 2, 0.5, 0, df / (df + (y / scale) ** 2), regularized=True) / 2 * sign + (sign < 0)
-        for sign in (-1, 1)
-    ],
-}
-"""P(Y <= y) and P(Y > y) of the distributions that SciPy computes, y > 0."""
-
-
-@pytest.mark.parametrize("y", [1e-9, 0.003, 1.0, 40.0, 1e6])
-@pytest.mark.parametrize(
-    ("family", "first", "second"),
-    [("betaprime", 2.0, 5.0), ("betaprime", 0.4, 300.0), ("burr12", 0.8, 3.0), ("t", 5.0, 2.0)],
-)
-def test_tails_by_scipy_are_those_of_arbitrary_precision(family, first, second, y):
-    distribution = of(StudentT, first, 0.0, second) if family == "t" else by_scipy(family, first, second)
-    with mpmath.workdps(60):
-        tails = PRECISE[family](mpmath.mpf(first), mpmath.mpf(second), mpmath.mpf(y))
-    assert distribution.below(np.array([y]))[0] == pytest.approx(float(tails[0]), rel=1e-12, abs=1e-300)
-    assert distribution.above(np.array([y]))[0] == pytest.approx(float(tails[1]), rel=1e-11, abs=1e-300)
-
-
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("q", [1e-9, 0.0005, 0.05, 0.5, 0.95, 0.9995, 1.0 - 1e-9])
 def test_quantiles_of_one_distribution_scale(q, size):
@@ -222,14 +175,6 @@ def test_quantiles_of_one_distribution_scale(q, size):
         assert found[0] / size == pytest.approx(exact, rel=1e-10, abs=1e-12)
         assert distribution.below(found)[0] == pytest.approx(q, rel=1e-10)
         assert distribution.above(found)[0] == pytest.approx(1.0 - q, rel=1e-10)
-
-
-def test_power_of_a_time_that_overflows():
-    """A Weibull time of 1e200 to the power 2 is not a float; its distribution is."""
-    distribution = by_scipy("burr12", 2.0, 3.0, 0.0, 1e150)
-    found = as_mixture([1.0]).quantile(distribution, 0.5)[0]
-    assert found == pytest.approx(1e150 * np.sqrt(stats.lomax(3.0).ppf(0.5)), rel=1e-10)
-    assert distribution.below(np.array([1e200]))[0] == 1.0
 
 
 class Counted:
@@ -261,6 +206,7 @@ def test_quantiles_far_from_zero_are_those_at_zero_moved(q, location):
     assert abs((moved - location) - at_zero)[0] <= 3.0 * np.spacing(abs(location))
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("q", [0.001, 0.2, 0.5, 0.8, 0.999])
 def test_mixtures_of_very_different_sizes(q):
     sizes, weights = 10.0 ** np.array([-200.0, -3.0, 0.0, 90.0, 200.0]), [0.1, 0.2, 0.3, 0.3, 0.1]
@@ -284,7 +230,7 @@ def test_mixtures_of_very_different_sizes(q):
 
 def test_own_leaves_of_every_size():
     """A leaf of the user's own has a distribution function and no quantiles."""
-    for size in SIZES:
+    for size in SIZES[::3]:
         leaf = pt.CustomLeaf(
             lambda s, n: 0.0,
             stats=lambda y: y[:, None],
@@ -298,13 +244,6 @@ def test_own_leaves_of_every_size():
     )
     found = fit(whole, np.arange(40)).predict_quantiles([[0.0]], [0.05, 0.15, 0.5, 0.95])[0]
     assert found.tolist() == [-5.0, -4.0, -1.0, 4.0]
-
-
-def test_cdf_at_any_size():
-    for size in (1e-200, 1.0, 1e200):
-        post = fit(pt.GammaGamma(2.0), size * UNIT)
-        ends = post.predict_quantiles([[0.0], [1.0]], 0.3)
-        assert MixtureOverTrees(post).cdf(np.array([[0.0], [1.0]]), ends) == pytest.approx(0.3, rel=1e-9)
 
 
 def test_powers_that_overflow_are_refused():

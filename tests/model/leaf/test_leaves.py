@@ -93,47 +93,6 @@ def test_weight_two_is_the_row_twice(name):
 ROWS = [0, 2, 3, 5, 8]
 
 
-def test_dirichlet_by_scipy():
-    """The ordered sequence has one multinomial coefficient less than the counts."""
-    for name in ("dirichlet", "dirichlet by class"):
-        model = model_of(name)
-        counts = stats_of(model, ROWS).astype(int)
-        alpha = np.broadcast_to(model.leaf.alpha, 3)
-        orders = math.lgamma(len(ROWS) + 1) - sum(math.lgamma(c + 1) for c in counts)
-        expected = stats.dirichlet_multinomial.logpmf(counts, alpha, len(ROWS)) - orders
-        assert score_of(model, ROWS) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("weight", [None, np.linspace(0.2, 2.5, N)])
-def test_dirichlet_by_quadrature(weight):
-    y = [0, 1, 1, 0, 1, 1, 0, 1, 1]
-    leaf = pt.DirichletMultinomial([0.7, 1.4])
-    model = pt.TreeModel(np.arange(float(N))[:, None], y, leaf=leaf, sample_weight=weight)
-    zeros, ones = stats_of(model, ROWS)
-    prior = stats.beta(1.4, 0.7)
-    expected, _ = integrate.quad(lambda t: t**ones * (1 - t) ** zeros * prior.pdf(t), 0, 1)
-    assert score_of(model, ROWS) == pytest.approx(math.log(expected))
-
-
-def test_laplace_by_hand():
-    """Rows 0, 3, 6 are S; theta comes from the rows of E in the cell."""
-    model = model_of("laplace")
-    y, S, E = model.target.values, [0, 3], [2, 5, 8]
-    theta = [(np.sum(y[E] == c) + 0.8) / (len(E) + 3 * 0.8) for c in range(3)]
-    assert score_of(model, ROWS) == pytest.approx(sum(math.log(theta[c]) for c in y[S]))
-    assert model.leaf.value(stats_of(model, ROWS)[None], model.target)[0] == pytest.approx(theta)
-
-
-@pytest.mark.parametrize(("name", "labelled", "tested"), [("loss", ROWS, ROWS), ("loss with E", [2, 5, 8], [0, 3])])
-def test_loss_by_hand(name, labelled, tested):
-    model = model_of(name)
-    y = model.target.values
-    label = np.argmax(np.bincount(y[labelled], minlength=3))
-    expected = -0.6 * np.sum(y[tested] != label) - 0.3 * math.sqrt(len(tested))
-    assert score_of(model, ROWS) == pytest.approx(expected)
-    assert model.leaf.value(stats_of(model, ROWS)[None], model.target)[0, label] == 1.0
-
-
 @pytest.mark.parametrize("name", REALS)
 def test_normal_leaves_by_scipy(name):
     """Given the parameters' prior, the rows of a cell are jointly normal or Student t."""
@@ -145,32 +104,6 @@ def test_normal_leaves_by_scipy(name):
     else:
         joint = stats.multivariate_normal(np.full(m, leaf.m0), leaf.sigma2 * shape)
     assert score_of(model, ROWS) == pytest.approx(joint.logpdf(y))
-
-
-def test_known_variance_by_quadrature():
-    """Weights are exponents of the likelihood."""
-    weight = np.linspace(0.2, 2.5, N)
-    model = model_of("known variance", weight=weight)
-    y, w = model.target.values[ROWS], weight[ROWS]
-    prior = stats.norm(0.3, math.sqrt(0.8 / 0.7))
-    low = score_of(model, ROWS)
-    expected, _ = integrate.quad(
-        lambda mu: math.exp(w @ stats.norm.logpdf(y, mu, math.sqrt(0.8)) - low) * prior.pdf(mu), -15, 15, points=[0, 1]
-    )
-    assert expected == pytest.approx(1.0)
-
-
-def test_normal_inverse_gamma_by_quadrature():
-    """The known-variance score integrated over the variance."""
-    weight = np.linspace(0.2, 2.5, N)
-    model = model_of("normal", weight=weight)
-    cell, prior, score = stats_of(model, ROWS), stats.invgamma(2.0, scale=1.5), score_of(model, ROWS)
-
-    def integrand(sigma2):
-        known = pt.NormalKnownVariance(sigma2, 0.3, 0.7)
-        return math.exp(known.log_score(cell, model.target) - score) * prior.pdf(sigma2)
-
-    assert integrate.quad(integrand, 0, 200, points=[0.5, 2, 10], limit=200)[0] == pytest.approx(1.0, abs=1e-4)
 
 
 @pytest.mark.tenth_a_day
@@ -211,12 +144,6 @@ def test_predictives_sum_to_one(name, rows):
         mean = [integrate.quad(lambda y: y * density(model, rows, 0, y), **line)[0]]
     assert total == pytest.approx(1.0, abs=1e-6)
     assert mean == pytest.approx(value, abs=1e-3)
-
-
-def test_frozen_laplace_predicts_the_rows_of_S_independently():
-    model = model_of("laplace")
-    parts = [math.log(density(model, ROWS, row, model.target.values[row])) for row in (0, 3)]
-    assert score_of(model, ROWS) == pytest.approx(sum(parts))
 
 
 def resolved(y, leaf, **more):

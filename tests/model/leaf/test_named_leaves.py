@@ -79,7 +79,6 @@ LEAVES = {name: parts[:2] for name, parts in ONE_PARAMETER.items()} | {
     ),
     "multivariate, from the data": (pt.MultivariateNormal(3), RNG.normal(size=(N, 3))),
 }
-SCALAR = [name for name in LEAVES if not name.startswith(("multi", "linear"))]
 
 
 def model_of(name, weight=None, **more):
@@ -155,15 +154,6 @@ def test_the_distribution_of_a_new_y_is_the_mean_over_the_parameter(name):
     assert variance == pytest.approx(square - first**2, rel=1e-5)
 
 
-def test_a_probability_is_the_mean_over_the_parameter():
-    model, rows = model_of("beta binomial"), [1, 2, 3]
-    stats_ = model.leaf.row_stats(model.target)[rows].sum(axis=0)[None]
-    whole = posterior_mean("beta binomial", lambda p: 1.0, rows)
-    assert model.leaf.value(stats_, model.target)[0, 0] == pytest.approx(
-        posterior_mean("beta binomial", lambda p: p, rows) / whole, rel=1e-8
-    )
-
-
 def linear_distribution(leaf, F, r):
     """The rows r given their basis F are jointly Student (Gelman et al. 2013, section 14.8)."""
     spread = np.eye(len(r)) + F @ np.diag([1.0 / leaf.k0] + [1.0 / leaf.k1] * (F.shape[1] - 1)) @ F.T
@@ -188,15 +178,6 @@ def test_linear_regression_is_a_joint_student_distribution():
     assert leaf.value(own[rows].sum(axis=0)[None], model.target, X[row : row + 1])[0, 0] == pytest.approx(
         distribution.parameters[1][0]
     )
-
-
-def test_without_slopes_it_is_the_normal_leaf():
-    """As k1 grows the slopes vanish."""
-    args = (0.3, 0.7, 2.0, 1.5)
-    flat = pt.TreeModel(X, REALS, leaf=pt.NormalLinear([0], 0.3, 0.7, 1e12, 2.0, 1.5))
-    plain = pt.TreeModel(X, REALS, leaf=pt.NormalInverseGamma(*args))
-    assert exact.solve(flat).log_evidence == pytest.approx(exact.solve(plain).log_evidence, abs=1e-8)
-    assert exact.solve(flat).predict(X) == pytest.approx(exact.solve(plain).predict(X), abs=1e-8)
 
 
 def test_multivariate_normal_rows_follow_each_other_as_student_distributions():
@@ -263,26 +244,6 @@ def test_both_engines_agree(name, tmp_path):
     else:
         with pytest.raises(ValueError, match="sample_predictive"):
             short.predict_interval(X)
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("name", ["exponential", "weibull", "gamma", "negative binomial", "linear"])
-def test_intervals_hold_what_they_say(name):
-    """New y of data simulated from the model lie in intervals as often as these say; the mean of many small tables."""
-    rng, inside, made = np.random.default_rng(11), 0, 0
-    whole = name == "negative binomial"
-    for _ in range(60):
-        model = model_of(name)
-        tree, y = pt.simulate(model, rng)
-        new = y[-1]
-        train = pt.TreeModel(X[:-1], y[:-1], leaf=LEAVES[name][0], tree_prior=pt.ChipmanPrior(max_depth=2))
-        ends = exact.solve(train).predict_interval(X[-1:], 0.8)[0]
-        value = float(np.atleast_1d(new)[0])
-        inside, made = inside + (ends[0] <= value <= ends[1]), made + 1
-        assert tree.n_nodes >= 1
-    least = stats.binom.ppf(1e-4, made, 0.8)
-    most = made if whole else stats.binom.ppf(1.0 - 1e-4, made, 0.8)
-    assert least <= inside <= most
 
 
 @pytest.mark.parametrize(

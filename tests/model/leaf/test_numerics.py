@@ -227,63 +227,6 @@ def test_evidence(case):
     assert_digits(exact.solve(model).log_evidence, log(true_evidence(model, 0, 5)))
 
 
-def test_a_thousand_features():
-    """Three rows, which a thousand features part in the three ways there are, each with its own multiplicity."""
-    table = np.random.default_rng(1).random((3, 1000))
-    model = pt.TreeModel(table, [0, 1, 1], leaf=pt.DirichletMultinomial(0.7))
-
-    def below(rows, depth):
-        score = exp(precise.dirichlet(precise.Cell([0 if i == 0 else 1 for i in rows], [1] * len(rows)), [0.7, 0.7]))
-        if len(rows) == 1:
-            return score
-        ways = {}
-        for column in table.T:
-            order = sorted(rows, key=lambda i: column[i])
-            for cut in range(1, len(rows)):
-                sides = frozenset((frozenset(order[:cut]), frozenset(order[cut:])))
-                ways[sides] = ways.get(sides, 0) + mpf(1) / (1000 * (len(rows) - 1))
-        split = mpf(0.95) / (1 + mpf(depth)) ** 2
-        inner = mpf(0)
-        for sides, fraction in ways.items():
-            one, other = sides
-            inner += fraction * below(sorted(one), depth + 1) * below(sorted(other), depth + 1)
-        return (1 - split) * score + split * inner
-
-    assert_digits(exact.solve(model).log_evidence, log(below([0, 1, 2], 0)))
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("leaf", [name for name in LEAVES if name != "shared" and name != "poisson with exposure"])
-def test_one_distinct_row(leaf):
-    y, mask = y_of(leaf), E if leaf == "laplace" else None
-    model = pt.TreeModel(np.full((N, 2), 3.0), y, leaf=LEAVES[leaf], estimation=mask)
-    assert_digits(exact.solve(model).log_evidence, true_score(model, cell_of(model, list(range(N)))))
-
-
-def comb(depth):
-    """The tree that cuts off the first row, then the next, down to ``depth``."""
-    feature, threshold, left, right = [], [], [], []
-    for d in range(depth):
-        feature += [0, -1]
-        threshold += [d + 0.5, 0.0]
-        left += [2 * d + 1, 0]
-        right += [2 * d + 2, 0]
-    return pt.Tree([*feature, -1], [*threshold, 0.0], [*left, 0], [*right, 0])
-
-
-@pytest.mark.parametrize("conditioned", [False, True])
-def test_prior_at_depth_60(conditioned):
-    n, rho = 62, mpf("0.375")
-    prior = pt.BranchingProcess(0.375, 60, conditioned=conditioned)
-    model = pt.TreeModel(np.arange(float(n))[:, None], np.arange(n) % 2, tree_prior=prior)
-    true, z = sum(log(rho) - log(n - 1 - depth) for depth in range(60)), 1 - rho
-    for _ in range(60):
-        z = (1 - rho) + rho * z * z
-    if conditioned:
-        true += 61 * log(1 - rho) - log(z)
-    assert_digits(model.log_prior(comb(60)), true)
-
-
 def test_evidence_at_depth_60():
     """Two rows that only the sixtieth midpoint parts."""
     split_prior = pt.DyadicCuts(30, cyclic=True, bounds=[(0.0, 1.0)] * 2)

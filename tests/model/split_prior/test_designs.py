@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-import exact
 import pactree_mcmc as pt
 from pactree_mcmc.tree.arrays import LEAF
 from tests.reference import pac_bayes as naive
@@ -176,14 +175,6 @@ def test_bounds_are_checked():
         pt.dyadic_tree([[0.0], [1.0]], 2, bounds=[[1, 1]])
 
 
-def test_a_tree_of_one_sample_weighs_another():
-    """Designs serve TreeModel as any fixed tree does."""
-    rng = np.random.default_rng(4)
-    X, y = rng.random((60, 2)), rng.integers(0, 2, size=60)
-    model = pt.TreeModel(X, y, split_prior=pt.dyadic_tree(X[:30], 4, y=y[:30], bounds=[[0, 1]] * 2))
-    assert np.isfinite(exact.solve(model).log_evidence)
-
-
 def fitted(seed, n=60):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 6, (n, 3)).astype(float)
@@ -217,9 +208,3 @@ def test_rho_out_of_range(rho):
     X, _, design = fitted(0)
     with pytest.raises(ValueError, match="out of range"):
         design.split_probabilities(X, rho)
-
-
-def test_a_table_of_other_width():
-    _, _, design = fitted(0)
-    with pytest.raises(ValueError, match="feature"):
-        design.split_probabilities(np.zeros((3, 1)))

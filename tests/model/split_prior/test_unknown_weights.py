@@ -1,7 +1,6 @@
 """Models whose feature weights are unknown: runs against exact answers over a grid of weights, priors, refusals."""
 
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -9,10 +8,8 @@ from scipy.stats import beta
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.files.store import write_parts
 from pactree_mcmc.model.plain import draw_prior, log_marginal_prior
 from pactree_mcmc.posterior.convergence import check_convergence
-from pactree_mcmc.posterior.draws import draws_of
 from pactree_mcmc.posterior.ess import autocorrelation_times
 
 RNG = np.random.default_rng(5)
@@ -94,7 +91,6 @@ DRAWN = pt.DirichletWeights(concentration=A)
 RUNS = [
     (2, "local", "local"),
     (3, "local", "local"),
-    (3, "grid", "cgm"),
     (2, "dyadic", "grow-prune"),
     (3, "local", "whole"),
     (3, "gaps", "local"),
@@ -115,43 +111,6 @@ def test_the_evidence_of_a_ladder():
     log_evidence = exact_answers(3, "local")[0]
     assert abs(post.log_evidence - log_evidence) < 4.0 * post.log_evidence_se + 2e-3
     assert post.log_evidence_se < 0.05
-
-
-PRIORS = {
-    "fixed": pt.DirichletWeights(concentration=0.3),
-    "drawn": "dirichlet",
-    "drawn small": pt.DirichletWeights(rho=0.4),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PRIORS)
-@pytest.mark.parametrize("conditioned", [False, True])
-def test_a_run_without_likelihood_draws_from_the_prior(name, conditioned):
-    """All rows weigh next to nothing: weights, concentration and trees are those drawn directly."""
-    prior = pt.BranchingProcess(0.4, max_depth=3, conditioned=conditioned)
-    model = model_of(
-        PRIORS[name], tree_prior=prior, sample_weight=np.full(N, 1e-300), leaf=pt.NormalKnownVariance(1.0, 0.0, 1.0)
-    )
-    post = sampled(model, 6000, kernel="cgm")
-    rng = np.random.default_rng(8)
-    trees = [draw_prior(model, rng).tree for _ in range(1500)]
-    asked = np.array([np.bincount(tree.feature[tree.feature >= 0], minlength=3) for tree in trees])
-    of_trees = [asked[:, 0] > 0, asked[:, 1] > 0, asked.sum(axis=1), (asked > 0).sum(axis=1)]
-    expected = np.array([np.mean(x) for x in of_trees])
-    error = np.array([np.std(x) for x in of_trees]) / len(trees) ** 0.5
-    counts = post.split_counts
-    found = [counts[..., 0] > 0, counts[..., 1] > 0, counts.sum(axis=-1), (counts > 0).sum(axis=-1)]
-    assert far(np.array(found, dtype=float), expected, error).max() < 4.5
-    if conditioned:
-        return
-    # the prior of a tree sums to one whatever the weights, so theirs is what it was
-    drawn = model.split_prior.drawn_weights
-    weights = np.exp([drawn.draw(rng, 3) for _ in range(4000)])
-    largest = weights.max(axis=1)
-    found = np.array([post.feature_weights[..., 0], post.feature_weights.max(axis=-1)])
-    error = np.array([weights[:, 0].std(), largest.std()]) / 4000**0.5
-    assert far(found, [1.0 / 3.0, largest.mean()], error).max() < 4.5
 
 
 @pytest.mark.slow
@@ -268,42 +227,6 @@ def test_a_file_keeps_the_weights(tmp_path):
     assert np.array_equal(more[0].weights_of_draw, more[1].weights_of_draw)
 
 
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize(
-    ("spoil", "said"),
-    [
-        (lambda w: w[..., :-1], "the feature weights has another shape"),
-        (lambda w: np.where(w == w.max(), np.nan, w), "a feature weight is not finite"),
-        (lambda w: -w, "a feature weight is negative"),
-        (lambda w: None, "the feature weights are of another prior"),
-    ],
-)
-def test_spoiled_weights_in_a_file_are_refused(spoil, said, tmp_path):
-    drawn = sampled(model_of("dirichlet"), 20)
-    drawn.weights_of_draw = spoil(drawn.weights_of_draw)
-    write_parts({"model": drawn.model.parts_in_file, "draws": draws_of(drawn), "course": None}, tmp_path / "run.nc")
-    with pytest.raises(ValueError, match=said):
-        pt.load(tmp_path / "run.nc")
-
-
-def test_workers_make_no_difference():
-    model = model_of("dirichlet")
-    with ThreadPoolExecutor(1) as pool:
-        one, other = sampled(model, 60, executor=pool), sampled(model, 60)
-    assert np.array_equal(one.weights_of_draw, other.weights_of_draw)
-
-
-@pytest.mark.slow
-def test_an_estimator_takes_the_prior():
-    found = pt.BayesianTreeRegressor(
-        split_prior=pt.LocalCuts(feature_weights="dirichlet"), n_estimators=200, random_state=1
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found.fit(TABLE, Y)
-    assert found.posterior_.feature_weights.shape[-1] == 3
-
-
 def continuous(weights, n=12, p=2, **rest):
     """A model in which every cell of two rows or more admits all features."""
     rng = np.random.default_rng(8)
@@ -347,19 +270,6 @@ def test_an_unknown_concentration_is_averaged():
     tree = draw_prior(model, np.random.default_rng(1)).tree
     each = [log_marginal_prior(continuous(pt.DirichletWeights(concentration=float(a)), p=3), tree) for a in values]
     assert log_marginal_prior(model, tree) == pytest.approx(np.logaddexp.reduce(each) - np.log(len(each)))
-
-
-@pytest.mark.slow
-def test_cells_with_one_feature_left_have_no_choice():
-    """Whatever the weights, their splits are the same; with some features left there is no closed form."""
-    model = model_of(pt.DirichletWeights(concentration=A), p=2)
-    trees = [draw_prior(model, np.random.default_rng(seed)).tree for seed in range(40)]
-    found = [log_marginal_prior(model, tree) for tree in trees]
-    assert not np.isnan(found).any()
-    for tree, log_prior in zip(trees[:5], found, strict=False):
-        assert log_prior == pytest.approx(mean_log_prior(model, tree, points(2, 150)), abs=1e-2)
-    wider = model_of(pt.DirichletWeights(concentration=A))
-    assert any(np.isnan(log_marginal_prior(wider, draw_prior(wider, np.random.default_rng(s)).tree)) for s in range(40))
 
 
 @pytest.mark.slow

@@ -9,12 +9,12 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.typing.typeof import typeof
 from numba.extending import intrinsic, models, overload_method, register_model
-from numba.np.random.generator_core import next_uint64
+from numba.np.random.generator_core import next_uint32, next_uint64
 
 from .blocks import load_fixed
 
 _NUMBA = typeof(np.random.default_rng(0))
-ZERO, TWO_TO_32 = np.uint64(0), np.uint64(1 << 32)
+ZERO, ONE, THIRTY_TWO, TWO_TO_32 = np.uint64(0), np.uint64(1), np.uint64(32), np.uint64(1 << 32)
 WORDS = "state_address", "state", "fnptr_next_uint64", "fnptr_next_uint32", "fnptr_next_double", "bit_generator"
 """Fields of numba's form of a generator, each of which is an address."""
 
@@ -81,16 +81,24 @@ def _upper_word(typing, x, y):  # type: ignore[no-untyped-def]
 def _integers(rng, low, high):  # type: ignore[no-untyped-def]
     """Draw as NumPy does (Lemire, Fast random integer generation in an interval, 2019, Algorithm 5).
 
-    Above 2^32, numba omits the step of rejection: near 2^62, some integers would be half as probable again as others.
+    The upper word of x n, with x of 32 or 64 random bits, is uniform below n if x is drawn again whenever the lower
+    word is below 2^32 mod n, or 2^64 mod n. numba's own function takes half a second to compile, and omits the
+    rejection above 2^32: near 2^62, some integers would be half as probable again as others.
     """
 
     def implementation(rng, low, high):  # type: ignore[no-untyped-def]
-        n = np.uint64(high - low)
+        n, bits = np.uint64(high - low), _as_numba(rng).bit_generator
+        if n <= ONE:
+            return low
         if n <= TWO_TO_32:
-            return _as_numba(rng).integers(low, high)
-        x = next_uint64(_as_numba(rng).bit_generator)
+            product = np.uint64(next_uint32(bits)) * n
+            # the second condition, a slow division, is needed for few products
+            while product % TWO_TO_32 < n and product % TWO_TO_32 < (TWO_TO_32 - n) % n:
+                product = np.uint64(next_uint32(bits)) * n
+            return low + np.int64(product >> THIRTY_TWO)
+        x = next_uint64(bits)
         while x * n < (ZERO - n) % n:
-            x = next_uint64(_as_numba(rng).bit_generator)
+            x = next_uint64(bits)
         return low + np.int64(_upper_word(x, n))
 
     return implementation

@@ -6,14 +6,39 @@ only typed and lowered. An *entry*, called from Python, links the parts it reach
 one.
 """
 
+import contextlib
 import gc
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar
 
 from numba.core.codegen import CodeLibrary, JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import register_pass
-from numba.core.typed_passes import NativeLowering
+from numba.core.compiler_machinery import PassManager, _pass_registry, register_pass
+from numba.core.typed_passes import (
+    IRLegalization,
+    NativeLowering,
+    NoPythonBackend,
+    NopythonTypeInference,
+    PreLowerStripPhis,
+)
+from numba.core.types import Function
+from numba.core.untyped_passes import FixupArgs, GenericRewrites, IRProcessing, ReconstructSSA, TranslateByteCode
+
+
+@contextlib.contextmanager
+def without_collection() -> Iterator[None]:
+    """Collect no garbage while the block runs, since the many objects of a compilation all stay alive."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        # together these make all objects old, so that the next collection of young ones visits none of numba's
+        gc.freeze()
+        gc.unfreeze()
+        gc.enable()
 
 
 class PartLibrary(JITCodeLibrary):
@@ -54,6 +79,16 @@ class EntryLibrary(JITCodeLibrary):
             _link(self._final_module, library)
         self._linking_libraries = []
         super().finalize()
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Do nothing, since the whole module is optimised."""
+
+    def _optimize_final_module(self) -> None:
+        """Optimise once. numba does it twice, to remove counts of references, which parts hardly have."""
+        manager = self._codegen._module_pass_manager()
+        # a pair since numba 0.62
+        passes, *builder = manager if isinstance(manager, tuple) else (manager,)
+        passes.run(self._final_module, *builder)
 
 
 class MembersLibrary(EntryLibrary):
@@ -120,28 +155,98 @@ class PartLowering(_Lowering):
         return True
 
 
+class _FewPasses(PassManager):
+    """Passes that run without the records and checks of numba's manager, which take as long as the passes."""
+
+    def run(self, state: Any) -> None:
+        for each, _ in self.passes:
+            _pass_registry.get(each).pass_inst.run_pass(state)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class TypeInference(NopythonTypeInference):
+    """numba's inference of types, with `_TypingContext`."""
+
+    _name = "type_inference"
+
+    def run_pass(self, state: Any) -> bool:
+        """Infer the types."""
+        context, state.typingctx = state.typingctx, _TypingContext(state.typingctx)
+        try:
+            return super().run_pass(state)
+        finally:
+            state.typingctx = context
+
+
+class _TypingContext:
+    """numba's typing context, except that a built-in function is resolved once for the same types.
+
+    numba tries the templates of all libraries, most of which do not fit, at every use of an operator.
+    """
+
+    signatures: ClassVar[dict[Any, Any]] = {}
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
+        """Return the signature of a call, or None if there is none."""
+        if kws or not isinstance(func, Function):
+            return self._context.resolve_function_type(func, args, kws)
+        key = func, tuple(args)
+        if key not in self.signatures:
+            signature = self._context.resolve_function_type(func, args, kws)
+            if signature is None:
+                return None
+            self.signatures[key] = signature
+        return self.signatures[key]
+
+
+LIBRARY = ("pactree_mcmc", "exact")
+"""Packages whose functions need no more than PASSES."""
+PASSES = (
+    TranslateByteCode,
+    FixupArgs,
+    IRProcessing,
+    GenericRewrites,
+    ReconstructSSA,
+    TypeInference,
+    PreLowerStripPhis,
+    IRLegalization,
+    NativeLowering,
+    NoPythonBackend,
+)
+"""numba's passes without those for closures, array expressions, constants and parallel loops."""
+
+
 class EntryCompiler(CompilerBase):
     """numba's compiler for functions that Python calls."""
 
     lowering: type[_Lowering] = EntryLowering
 
     def compile_extra(self, func: Any) -> Any:
-        """Compile without garbage collection, since the many objects of a compilation all stay alive."""
-        collects = gc.isenabled()
-        gc.disable()
-        try:
+        """Compile without garbage collection."""
+        with without_collection():
             return super().compile_extra(func)
-        finally:
-            if collects:
-                gc.enable()
 
     def define_pipelines(self) -> list[Any]:
-        """Return numba's passes with the lowering of this module."""
-        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.passes = [(self.lowering if each is NativeLowering else each, why) for each, why in passes.passes]
-        passes._finalized = False
-        passes.finalize()
-        return [passes]
+        """Return numba's passes with the lowering of this module, after few passes for functions of the library.
+
+        numba takes the second list if the first one fails.
+        """
+        managers = [DefaultPassBuilder.define_nopython_pipeline(self.state)]
+        if self.state.func_id.modname.partition(".")[0] in LIBRARY:
+            few = _FewPasses("few passes")
+            few.passes = [(each, each.__name__) for each in PASSES]
+            managers.insert(0, few)
+        for manager in managers:
+            manager.passes = [(self.lowering if each is NativeLowering else each, why) for each, why in manager.passes]
+            manager._finalized = False
+            manager.finalize()
+        return managers
 
 
 class PartCompiler(EntryCompiler):

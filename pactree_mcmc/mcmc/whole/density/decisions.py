@@ -129,13 +129,16 @@ def add_likelihood(
     choice: np.ndarray,
     gradient: np.ndarray,
     hessian: np.ndarray,
+    z: np.ndarray,
+    mean: np.ndarray,
 ) -> float:
     """Return minus the log likelihood of choosing split ``choice[i]`` among ``first[i]``, ..., ``last[i] - 1``.
 
-    Add its first and second derivatives by ``theta``, the weights of the terms, to ``gradient`` and ``hessian``.
+    With z_r = offset_r + theta . f_r for the terms f_r of split r, and p the probabilities in proportion to exp(z),
+    choice c adds ``log sum_r exp(z_r) - z_c`` to the sum, ``E_p[f] - f_c`` to ``gradient`` and the covariance
+    ``E_p[f f'] - E_p[f] E_p[f]'`` to ``hessian``. Write z and E_p[f] into the arguments of these names.
     """
     q, total = terms.shape[1], 0.0
-    z, mean = np.empty(np.max(last - first)), np.zeros(q)
     for i in range(len(first)):
         for r in range(first[i], last[i]):
             value = offset[r]
@@ -144,7 +147,8 @@ def add_likelihood(
             z[r - first[i]] = value
         largest, norm = exp_sum(z, last[i] - first[i])
         total -= z[choice[i] - first[i]] - largest - log(norm)
-        mean[:] = 0.0
+        for j in range(q):
+            mean[j] = 0.0
         for r in range(first[i], last[i]):
             weight = exp(z[r - first[i]] - largest) / norm
             for j in range(q):

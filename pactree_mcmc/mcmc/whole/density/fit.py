@@ -56,10 +56,18 @@ def _split_loss(theta: np.ndarray, gradient: np.ndarray, hessian: np.ndarray, x:
 
 
 def _choice_loss(
-    theta: np.ndarray, gradient: np.ndarray, hessian: np.ndarray, terms: np.ndarray, *choices: np.ndarray
+    theta: np.ndarray,
+    gradient: np.ndarray,
+    hessian: np.ndarray,
+    terms: np.ndarray,
+    offset: np.ndarray,
+    first: np.ndarray,
+    last: np.ndarray,
+    choice: np.ndarray,
 ) -> float:
     """Return minus the log likelihood of a conditional logit, and add its derivatives."""
-    return add_likelihood(theta, terms, *choices, gradient, hessian)
+    z = np.empty((last - first).max())
+    return add_likelihood(theta, terms, offset, first, last, choice, gradient, hessian, z, np.empty_like(theta))
 
 
 def _fit(

@@ -31,10 +31,10 @@ from ....model import Lowered
 from ...edits.carry_over import cell_bits
 from ...edits.replace_subtree import MOST_INTERNAL
 from ...state.lists import is_leaf
-from ...state.pieces import Graph, new_graph
 from ...state.random import flip
 from ...state.records import GROWING, N_LINKS, N_PIECES, NONE
 from ...state.splits import Split
+from ...state.stored import Graph, new_graph
 from ...state.terms import next_node, node_log_split, node_log_stop
 from ...state.tree import ChainState
 from .density import draw_split, evaluate_cell, log_split
@@ -116,6 +116,7 @@ def value_piece(graph: Any, at: int) -> None:
         total += exp(links[e].weight - largest)
         g += exp(links[e].g)
         e = np.int64(links[e].next)
+    # V = log sum_stored e^s - log G, with G = sum_stored g
     piece.value = largest + log(total) - log(min(g, 1.0)) if total > 0.0 and g > 0.0 else -inf
 
 
@@ -160,6 +161,7 @@ def _log_stored(graph: Any, at: int, e: int) -> float:
     """Return the log probability of a decision that piece ``at`` contains: its link ``e``, or stopping if -1."""
     piece, keep = graph.piece[at], keep_probability(graph)
     weight, log_g = (piece.stop, piece.g_stop) if e < 0 else (graph.link[e].weight, graph.link[e].g)
+    # P = keep g + (1 - keep) e^(s - V)
     return log_add(log(keep) + log_g, log(1.0 - keep) + weight - piece.value)
 
 
@@ -319,12 +321,12 @@ def with_capacity(graph: Graph, n_pieces: int, n_links: int) -> Graph:
     out.used[:] = graph.used
     m, n = (int(graph.used[i]) for i in (N_PIECES, N_LINKS))
     out.piece[:m], out.link[:n] = graph.piece[:m], graph.link[:n]
-    _fill_slots(pack(out), m)
+    fill_slots(pack(out), m)
     return out
 
 
 @jit
-def _fill_slots(graph: Any, n: int) -> None:
+def fill_slots(graph: Any, n: int) -> None:
     """Write the first ``n`` pieces into empty slots."""
     for i in range(n):
         graph.slot[-1 - place_of(graph, graph.piece[i].hash, np.int64(graph.piece[i].depth))] = i

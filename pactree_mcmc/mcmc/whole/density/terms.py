@@ -119,20 +119,21 @@ def split_terms_into(
     """Write the terms f of a split of ``n`` rows, ``n_left`` of them to the left, into ``out[:, at]``."""
     out[0, at] = gain
     out[1, at], out[2, at], out[3, at], out[4, at] = left.nats, right.nats, left.minority, right.minority
-    _combine(out[:, at : at + 1], logs, np.full(1, n_left), n)
+    _combine(out, at, logs, n_left, n, 2.0 * _log1p(logs, n + 1.0))
 
 
 @jit
-def _combine(out: np.ndarray, logs: np.ndarray, rows_left: np.ndarray, n: int) -> None:
-    """Compute the terms of splits from their gain and impurities, which are in ``out``, and the rows to the left."""
-    log_square = 2.0 * _log1p(logs, n + 1.0)
-    for at in range(out.shape[1]):
-        left, right, minority, other = out[1, at], out[2, at], out[3, at], out[4, at]
-        out[1, at] = left + right
-        out[2, at] = max(left, right)
-        out[3, at] = sqrt(left) + sqrt(right)
-        out[4, at] = _log1p(logs, minority) + _log1p(logs, other)
-        out[5, at] = _log1p(logs, float(rows_left[at])) + _log1p(logs, float(n - rows_left[at])) - log_square
+def _combine(out: np.ndarray, at: int, logs: np.ndarray, n_left: int, n: int, log_square: float) -> None:
+    """Compute the terms of a split from its impurities, which are in ``out``, and the rows to the left.
+
+    ``log_square`` is ``2 log(2 + n)``.
+    """
+    left, right, minority, other = out[1, at], out[2, at], out[3, at], out[4, at]
+    out[1, at] = left + right
+    out[2, at] = max(left, right)
+    out[3, at] = sqrt(left) + sqrt(right)
+    out[4, at] = _log1p(logs, minority) + _log1p(logs, other)
+    out[5, at] = _log1p(logs, float(n_left)) + _log1p(logs, float(n - n_left)) - log_square
 
 
 @jit
@@ -187,7 +188,9 @@ def evaluate_splits(model: Lowered, state: ChainState, node: int, k: int, n: int
         terms[0, i + 2] = beta * scan.gain[i]
     _impurities_into(terms[1, 2:end], terms[3, 2:end], model, logs, scan.left, n_splits)
     _impurities_into(terms[2, 2:end], terms[4, 2:end], model, logs, scan.right, n_splits)
-    _combine(terms[:, 2:end], logs, scan.rows_left[:], rows)
+    log_square = 2.0 * _log1p(logs, rows + 1.0)
+    for at in range(2, end):
+        _combine(terms, at, logs, scan.rows_left[at - 2], rows, log_square)
     # the `logit` of each entry, term by term, since this runs through the memory in order
     gains, logits = exponent[GAIN], exponent[LEARNED]
     for at in range(end):

@@ -14,7 +14,7 @@ from tests.mcmc.transitions import Stepper, new_chain
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
 
-FEW = ("mcmc.sums.split_sums", "mcmc.sums.ways")
+FEW = ("mcmc.sums.split_sums", "mcmc.whole.density.systematic")
 """Modules with the number of categories that count as few."""
 MOST_TOPS = 7
 """Number of tops, exclusive, in a density of arbitrary parameters. Numbers below `FEWEST_TOPS` are among them."""

@@ -83,6 +83,7 @@ def test_derivatives_are_finite_differences():
     def at(theta):
         gradient, hessian = np.zeros(len(theta)), np.zeros((len(theta), len(theta)))
         rest = (d.first[split], d.first[split + 1], d.choice[split], gradient, hessian)
+        rest = (*rest, np.empty(len(d.offset)), np.empty(N_WAY_TERMS))
         return add_likelihood(theta, d.split_terms, d.offset, *rest), gradient, hessian
 
     value, gradient, hessian = at(theta)

@@ -1,15 +1,15 @@
-"""Predictions of cells in words, for leaves that one number per output does not describe."""
+"""Text about cells: predictions that are not one number per output, and the error for scores that are not finite."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..table.columns import Columns
-from ..table.kinds import DATES
-from ..table.words import SHORT, figure, threshold_text, value_text
+from ..table.words import DATES, SHORT, figure, one_of, side_words, threshold_text, value_text
 from ..tree.export import value_lines
 
 if TYPE_CHECKING:
@@ -44,15 +44,14 @@ def words_of_cells(model: TreeModel, stats: np.ndarray) -> list[str] | None:
         return leaf.words(stats, model.target)
     regressors = model.target.regressors
     assert regressors is not None
-    names = [model.columns.names[k] for k in _places(model.columns, leaf.x_columns)]
+    places = model.columns.ordered_places("columns", leaf.x_columns)
+    names = [model.columns.names[k] for k in places]
     center, scale = regressors.mean(axis=0), regressors.std(axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)
     middle, slope, straight = _fitted(model, stats, center, scale)
     if not straight:
         return [f"depends on {', '.join(names)}"] * len(stats)
-    shown = [
-        _regressor(model.columns, k, regressors[:, j]) for j, k in enumerate(_places(model.columns, leaf.x_columns))
-    ]
+    shown = [_regressor(model.columns, k, regressors[:, j]) for j, k in enumerate(places)]
     at_origin = middle - np.einsum("mcd,c->md", slope, center - [one.origin for one in shown])
     spread = np.broadcast_to(model.target.values.reshape(model.n_rows, -1).std(axis=0), middle.shape[1:])
     outputs = ["y"] if middle.shape[1] == 1 else [f"y{i}" for i in range(middle.shape[1])]
@@ -76,10 +75,6 @@ def lines_of_cells(model: TreeModel, stats: np.ndarray, most: int | None = None)
     if not model.leaf.predicts:
         return [[] for _ in stats]
     return value_lines(np.asarray(model.leaf.value(stats, model.target)), model.classes_, most)
-
-
-def _places(columns: Columns, chosen: object) -> list[int]:
-    return columns.ordered_places("columns", chosen)  # type: ignore[arg-type]
 
 
 def _fitted(
@@ -131,3 +126,48 @@ def _rounded(x: float, error: float) -> str:
         return figure(x)
     digits = math.floor(math.log10(abs(x))) - math.floor(math.log10(max(2.0 * error, 1e-300))) + 1
     return figure(x, min(max(digits, 2), SHORT + 9))
+
+
+MOST_STATS = 12
+"""Largest number of statistics that an error lists."""
+
+
+class NotFinite(ValueError):
+    """A leaf score is NaN or infinite."""
+
+
+class Answer(NamedTuple):
+    """A split on the path to a cell, in codes, and the side of the cell."""
+
+    coordinate: int
+    cut: int
+    upper: int
+    categories: int
+    left: bool
+
+
+def not_finite(model: TreeModel, answers: Iterable[Answer], what: str, rows: int, stats: Any, score: Any) -> NotFinite:
+    """Return the error that ``what`` has a score which is not finite; ``answers`` lead to its cell."""
+    path = " and ".join(words(model, answer) for answer in answers)
+    numbers = [f"{v:.6g}" for v in np.asarray(stats)[:MOST_STATS].tolist()] + ["..."] * (len(stats) > MOST_STATS)
+    cell = f"{path}{'; ' if path else ''}{int(rows)} rows, statistics [{', '.join(numbers)}]"
+    return NotFinite(
+        f"the score of {what} is {float(score)}: {cell}, {model.leaf!r}. Give less extreme leaf parameters, y or "
+        "sample_weight."
+    )
+
+
+def words(model: TreeModel, answer: Answer) -> str:
+    """Return an answer as text, such as ``x0 > 2.5``."""
+    columns, c = model.columns, answer.coordinate
+    k = int(columns.source[c])
+    name = columns.names[k]
+    if columns.categories[k] is not None:
+        categories = one_of(columns.label_set(k, answer.categories))
+        return name + (categories if answer.left else " not" + categories)
+    scale, cut, upper = model.scales[c], np.array([answer.cut]), np.array([answer.upper])
+    threshold, (low, high) = float(scale.threshold(cut, upper)[0]), scale.between(cut, upper)[0].tolist()
+    missing = k in columns.twins and answer.left == (c < columns.n_features)
+    if np.isnan(threshold):
+        return f"{name} is {'missing' if missing else 'known'}"
+    return f"{name} {side_words(threshold, answer.left, columns.kind(k), low, high)}{' or missing' if missing else ''}"

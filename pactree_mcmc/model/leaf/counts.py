@@ -1,4 +1,4 @@
-"""Counts with a gamma prior on their rate, integrated out (formulas, section 3)."""
+"""Counts: events per exposure with a gamma prior on their rate, and successes among trials (formulas, section 3)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,62 @@ from typing import Any, Self
 import numpy as np
 from numpy.random import Generator
 
+from ...core.checks import read_numbers
+from ...core.compile.address import by_address
 from ...core.compile.jit import jit
 from ...core.special import gammaln
 from ...files.encoding import kept
 from ...table.words import count_text, figure, figures
 from . import codes
-from .base import Draws, refuse_rows
+from .base import Draws, Leaf, Target, check_positive, refuse_rows
 from .distributions import Distributions, NegativeBinomial, draw_poisson
-from .exposure import ExposedLeaf
-from .gamma import HALF_LOG_TWO_PI, divergence, scalar_divergence, scalar_stirling_rest, stirling_rest
-from .target import Target
+from .gamma import HALF_LOG_TWO_PI, divergence, log_gamma_ratio, scalar_divergence, scalar_stirling_rest, stirling_rest
+
+
+class ExposedLeaf(Leaf):
+    """Leaf models with an exposure e of each row, a known factor of its rate; log e is called its offset."""
+
+    exposure: Any
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.exposure is not None:
+            check_positive("exposure", self.exposure, entries=True)
+
+    def check_exposure(self, target: Target) -> None:
+        """Refuse exposures that are not one for each row."""
+        n = len(target.values)
+        if self.exposure is not None and np.shape(self.exposure) != (n,):
+            raise ValueError(f"exposure has shape {np.shape(self.exposure)}; y has {n} rows: one each.")
+
+    def exposures(self, target: Target) -> np.ndarray:
+        """Return the exposures (n,) of the training rows; ones if there are none."""
+        return np.ones(len(target.values)) if self.exposure is None else np.asarray(self.exposure, dtype=np.float64)
+
+    def at_exposure(self, values: np.ndarray, exposure: np.ndarray) -> np.ndarray:
+        """Return the means (n, 1) at exposures (n,), given those at exposure 1."""
+        return values * exposure[:, None]
+
+
+def predict_at_exposure(leaf: Leaf, values: np.ndarray, exposure: Any) -> np.ndarray:
+    """Return means (n, 1) at the exposure of each row, or refuse leaf models without exposure.
+
+    ``exposure`` is a number or an array (n,).
+    """
+    if not isinstance(leaf, ExposedLeaf):
+        raise ValueError(
+            f"{type(leaf).__name__} has no exposure; leave exposure= out. PoissonGamma, NegativeBinomialBeta, "
+            "ExponentialGamma and WeibullGamma have one."
+        )
+    check_positive("exposure", exposure, entries=True)
+    given = read_numbers("exposure", exposure)
+    if given.ndim and given.shape != (len(values),):
+        raise ValueError(f"exposure has shape {given.shape}; X has {len(values)} rows: give a number, or one each.")
+    return leaf.at_exposure(values, np.broadcast_to(given, len(values)))
 
 
 @kept
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PoissonGamma(ExposedLeaf):
     """Counts y with rate ``lambda ~ Gamma(shape, rate)`` times the exposure, integrated out.
 
@@ -78,7 +120,7 @@ class PoissonGamma(ExposedLeaf):
         ]
 
     def _reference(self, target: Target) -> float:
-        """A rate close to all counts, at which their densities are taken; 0 if counts are not close to each other.
+        """Return a rate close to all counts, for their densities; 0 if counts are not close to each other.
 
         Large counts have scores much smaller than the log factorials in them.
         """
@@ -116,6 +158,9 @@ class PoissonGamma(ExposedLeaf):
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         exposed, count, constant = sums
         shape, rate, reference = self.shape + count, self.rate + exposed, self._reference(target)
+        # let D(s, m) = s log(s / m) - s + m. A count y has at mean m the density exp(-D(y, m)) / sqrt(2 pi y) times the
+        # exponential of minus Stirling's rest. At a reference rate r close to all y / e the large terms s log s of the
+        # gamma functions cancel: score = constant + D(shape', rate' r) - D(shape, rate r) + rests - log(shape'/shape)/2
         if reference > 0.0:
             apart = divergence(shape, rate * reference) - divergence(self.shape, self.rate * reference)
             rest = stirling_rest(shape) - stirling_rest(self.shape)
@@ -162,3 +207,85 @@ def poisson_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
         gamma = scalar_stirling_rest(shape) - params[4] - 0.5 * log1p(stats[row, 1] / params[0])
         return stats[row, 2] + scalar_divergence(shape, rate * params[3]) + params[2] + gamma
     return params[2] + stats[row, 2] + lgamma(shape) - shape * log(rate)
+
+
+@by_address
+def beta_binomial_score(s: Any, n: int, params: Any) -> float:
+    """Return the score. ``s``: successes, failures, sum of the log binomial coefficients; ``params``: a, b."""
+    a, b = params[0], params[1]
+    each = lgamma(a + s[0]) - lgamma(a) + lgamma(b + s[1]) - lgamma(b)
+    return s[2] + each - (lgamma(a + b + s[0] + s[1]) - lgamma(a + b))
+
+
+@kept
+@dataclass(frozen=True, eq=False, repr=False)
+class BetaBinomial(Leaf):
+    """Successes among trials, with their probability ``p ~ Beta(a, b)`` integrated out.
+
+    y has two columns, (n, 2): successes, and trials. With S successes and F failures in a cell, and ``c`` the sum of
+    the logs of the binomial coefficients (Gelman et al. 2013, section 2.4)
+
+    ``score = c + log B(a + S, b + F) - log B(a, b)``, B the beta function.
+
+    Predicts the probability of a success. `sample_predictive` draws single trials, 0 or 1.
+
+    Parameters
+    ----------
+    a, b : float, default 1.0
+        Parameters of the beta prior, > 0: prior counts of successes and failures.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or y does not consist of counts with at most as many successes as trials.
+
+    Examples
+    --------
+    >>> import pactree_mcmc as pt
+    >>> leaf = pt.BetaBinomial(a=1.0, b=1.0)
+    >>> model = pt.TreeModel([[0.0], [1.0]], [[3, 10], [9, 10]], leaf=leaf)
+    >>> round(model.log_score(pt.Tree([-1], [0], [0], [0])), 4)
+    -7.6982
+    """
+
+    a: float = 1.0
+    b: float = 1.0
+    y_columns = 2
+    y_names = ("successes", "trials")
+    positive = score_parameters = ("a", "b")
+    compiled_score = staticmethod(beta_binomial_score)
+
+    def resolve(self, target: Target) -> Self:
+        successes, trials = target.values.T
+        bad = (successes < 0) | (successes > trials) | np.any(target.values != np.floor(target.values), axis=1)
+        refuse_rows(bad, "y", target.values, "give counts: successes, and at least as many trials.")
+        return self
+
+    def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
+        successes, trials = y.T
+        failures = trials - successes
+        return successes, failures, gammaln(trials + 1.0) - gammaln(successes + 1.0) - gammaln(failures + 1.0)
+
+    def plain_score(self, sums: np.ndarray, target: Target) -> float:
+        each = log_gamma_ratio(np.array([self.a, self.b]), sums[:2])
+        return float(sums[2] + each.sum() - log_gamma_ratio(np.float64(self.a + self.b), sums[:2].sum()))
+
+    def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
+        successes, failures = self.a + stats[:, 1], self.b + stats[:, 2]
+        return (successes / (successes + failures))[:, None]
+
+    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Distributions:
+        return Distributions("bernoulli", self.value(stats, target)[:, 0], is_whole=True)
+
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        return [Distributions("beta", self.a + stats[:, 1], self.b + stats[:, 2])]
+
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
+        return (rng.beta(self.a + stats[:, 1], self.b + stats[:, 2]),)
+
+    def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
+        trials = np.ones(len(parameters[0])) if rows is None else target.values[rows, 1]
+        return rng.binomial(trials.astype(np.int64), parameters[0]).astype(np.float64)
+
+    def draw_y(self, rng: Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: Any) -> np.ndarray:
+        return np.column_stack([self.draw(rng, stats, leaf, target, rows), target.values[rows, 1]])

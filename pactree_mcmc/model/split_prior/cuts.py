@@ -1,0 +1,384 @@
+"""Local, grid and dyadic cuts: between the points in the cell, from a fixed list, or at midpoints."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from ...core.checks import check_count, check_flag, in_words, read_numbers, settle
+from ...files.encoding import kept
+from ...table.coding import (
+    LARGEST,
+    AnyScale,
+    DyadicScale,
+    Scale,
+    given_scale,
+    local_scale,
+    nominal_scale,
+    quantile_scale,
+)
+from ...table.columns import Columns, learn_columns
+from ...table.reader import Table
+from ..cells import PlainCell, Split, bits
+from .base import CYCLIC, DYADIC, GRID, LOCAL, LOCAL_TRIVIAL, MAX_LEVELS, SplitPrior, check_weights
+
+
+@kept
+@dataclass(frozen=True, eq=False, repr=False)
+class LocalCuts(SplitPrior):
+    """Splits that separate the points in the cell in different ways, all equally likely (Blanchard 1999, section 5).
+
+    A feature is drawn by weight among those that can split the points in the cell, then one of its splits uniformly: a
+    cut midway between neighbouring values in the cell, or, for a nominal feature, one of the ``2^(m-1) - 1`` splits of
+    the m categories present. All rows of X count as points, those of E and those of weight zero too.
+
+    Parameters
+    ----------
+    trivial : bool, default False
+        True adds the two trivial splits, everything left and everything right: ``I + 1`` splits for I distinct values
+        (one for an empty cell), every feature always admissible. The tree prior then needs a ``max_depth``.
+    min_leaf : int, default 1
+        Rows of X that each side needs, >= 1; 1 when ``trivial``. Rows count one each, merged or not and whatever
+        they weigh, as for scikit-learn's ``min_samples_leaf`` and rpart's ``minbucket``: a row of weight 2 is one
+        row here, the row given twice is two, a row of weight 0 is one.
+    max_cuts : int or None, default None
+        Thin the candidate cuts of a feature to that many quantiles of the rows first, for large n; weights do not
+        count. None: every midpoint.
+    feature_weights : array of shape (p,), "dirichlet" or DirichletWeights, optional
+        Weights of the features, >= 0, not all 0; or their prior, if they are unknown and few features are to be
+        split on. Default: equal.
+
+    Examples
+    --------
+    >>> LocalCuts(min_leaf=5)
+    LocalCuts(trivial=False, min_leaf=5, max_cuts=None, feature_weights=None)
+    """
+
+    trivial: bool = False
+    min_leaf: int = 1
+    max_cuts: int | None = None
+    feature_weights: Any = None
+
+    def __post_init__(self) -> None:
+        check_count("min_leaf", self.min_leaf)
+        check_flag("trivial", self.trivial)
+        check_weights(self.feature_weights)
+        if self.max_cuts is not None:
+            check_count("max_cuts", self.max_cuts)
+        if self.trivial and self.min_leaf != 1:
+            raise ValueError(f"min_leaf={self.min_leaf} contradicts trivial=True, which allows empty cells; drop one.")
+
+    @property
+    def kind(self) -> int:  # type: ignore[override]
+        return LOCAL_TRIVIAL if self.trivial else LOCAL
+
+    @property
+    def needs_depth(self) -> bool:  # type: ignore[override]
+        return self.trivial
+
+    @property
+    def use_of_rows(self) -> str:
+        return (
+            "LocalCuts has the splits that separate the rows of a cell, counted ones too; give GridCuts.from_table "
+            "with rows of E, DyadicCuts with bounds, or a FixedTree grown on E"
+        )
+
+    def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
+        return [
+            nominal_scale(len(columns.categories[k]))
+            if columns.categories[k] is not None
+            else local_scale(columns.ordered_coordinate(table.column(k), c), self.max_cuts)
+            for c, k in enumerate(columns.source)
+        ]
+
+    def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
+        return 1 << 62 if self.trivial else n_units - 1
+
+    def fewest_splits(self, columns: Columns) -> int:
+        return 1 << 62 if self.trivial else 0
+
+    def _cuts(self, cell: PlainCell, feature: int) -> np.ndarray:
+        present, rows = cell.rows_by_code(feature)
+        below = np.cumsum(rows)[:-1]
+        return present[:-1][(below >= self.min_leaf) & (rows.sum() - below >= self.min_leaf)]
+
+    def _is_nominal(self, cell: PlainCell, feature: int) -> bool:
+        return bool(cell.high[feature] < 0)
+
+    def count_splits(self, cell: PlainCell, feature: int) -> int:
+        if self.trivial and len(cell.index) == 0:
+            return 1
+        if self._is_nominal(cell, feature):
+            return self._partitions(cell, feature) + 2 * self.trivial
+        return len(self._cuts(cell, feature)) + 2 * self.trivial
+
+    def _partitions(self, cell: PlainCell, feature: int) -> int:
+        """Count the partitions of the categories present with enough rows on both sides."""
+        _, rows = cell.rows_by_code(feature)
+        # a partition is the side without the first category: count these subsets by their number of rows, one category
+        # after another, and keep those that leave min_leaf rows on both sides
+        counts = Counter({0: 1})
+        for r in rows[1:].tolist():
+            counts.update({total + r: n_subsets for total, n_subsets in counts.items()})
+        least, most = self.min_leaf, int(rows.sum()) - self.min_leaf
+        return sum(n_subsets for total, n_subsets in counts.items() if least <= total <= most)
+
+    def admits(self, cell: PlainCell, split: Split) -> bool:
+        if self.trivial:
+            return True
+        left = int(cell.rows[cell.goes_left(split)].sum())
+        return min(left, cell.n_rows - left) >= self.min_leaf
+
+    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
+        nominal = self._is_nominal(cell, feature)
+        if self.trivial:
+            number = int(rng.integers(self.count_splits(cell, feature)))
+            if number < 2:
+                every = int(cell.units.codes[feature].max())
+                whole = Split(feature, every, (2 << every) - 1 if nominal else -1)
+                return whole if number == 0 else Split(feature, -1, 0 if nominal else -1)
+        if not nominal:
+            return Split(feature, int(rng.choice(self._cuts(cell, feature))), -1)
+        present = cell.rows_by_code(feature)[0]
+        while True:
+            left = [int(present[0])] + [int(c) for c in present[1:] if rng.random() < 0.5]
+            split = Split(feature, -1, sum(1 << c for c in left))
+            if len(left) < len(present) and (self.trivial or self.admits(cell, split)):
+                return split
+
+
+@kept
+@dataclass(frozen=True, eq=False, repr=False)
+class GridCuts(SplitPrior):
+    """Cuts from a fixed list per feature: any that lies strictly inside the cell's box, data or no data.
+
+    Nominal features: the box holds a set of categories, and every split of it is equally likely.
+
+    Parameters
+    ----------
+    cuts : int or sequence of p arrays
+        Increasing finite cut points of each feature (None or empty for a nominal one); or at most how many quantiles
+        of each feature, over the rows whatever they weigh, serve as cuts.
+    feature_weights : array of shape (p,), "dirichlet" or DirichletWeights, optional
+        Weights of the features, >= 0, not all 0; or their prior, if they are unknown and few features are to be
+        split on. Default: equal.
+
+    Raises
+    ------
+    ValueError
+        If the cuts of a feature are not finite and strictly increasing, or their number is not p.
+
+    Examples
+    --------
+    >>> GridCuts(16)
+    GridCuts(cuts=16, feature_weights=None)
+    """
+
+    cuts: Any
+    feature_weights: Any = None
+    kind = GRID
+
+    def __post_init__(self) -> None:
+        check_weights(self.feature_weights)
+        if isinstance(self.cuts, int | np.integer) and not isinstance(self.cuts, bool):
+            check_count("cuts", self.cuts)
+            return
+        if not isinstance(self.cuts, list | tuple | np.ndarray) or getattr(self.cuts, "ndim", 1) == 0:
+            raise ValueError(f"cuts={in_words(self.cuts)}; give an integer >= 1 or one increasing array a feature.")
+        for k, cuts in enumerate(self.cuts):
+            points = np.empty(0) if cuts is None else read_numbers(f"cuts of feature {k}", cuts)
+            if points.ndim != 1 or not np.isfinite(points).all():
+                what = in_words(cuts)
+                raise ValueError(f"cuts of feature {k} are not a one-dimensional array of finite numbers: {what}.")
+            if np.any(points[1:] <= points[:-1]):
+                what = "duplicate" if np.any(np.diff(np.sort(points)) == 0.0) else "unsorted"
+                listed = in_words(points.tolist())
+                raise ValueError(f"cuts of feature {k} are {what}: {listed}; give strictly increasing cuts.")
+
+    @classmethod
+    def from_table(
+        cls, X: Any, cuts: int, *, nominal: Any = None, missing: str = "error", feature_weights: Any = None
+    ) -> Self:
+        """Return GridCuts at quantiles of another table, such as the rows of E.
+
+        Parameters
+        ----------
+        X : table of shape (m, p)
+            With the columns of the model's X.
+        cuts : int
+            Largest number of quantiles of each feature, >= 1.
+        nominal, missing, feature_weights
+            As for TreeModel and GridCuts. With ``missing="branch"`` quantiles are those of the values that are known.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or a column cannot be used.
+
+        Examples
+        --------
+        >>> GridCuts.from_table([[0.0], [1.0], [4.0]], 2).cuts
+        [array([0.5, 2.5])]
+        """
+        check_count("cuts", cuts)
+        table = Table(X)
+        columns = learn_columns(table, nominal, missing)
+        # the second coordinate of a feature with missing values has the same cuts
+        scales = cls(cuts).scales(table, columns)[: columns.n_features]
+        pairs = zip(scales, columns.categories, strict=True)
+        return cls(
+            [scale.cuts if isinstance(scale, Scale) and c is None else None for scale, c in pairs], feature_weights
+        )
+
+    @property
+    def use_of_rows(self) -> str | None:
+        if not isinstance(self.cuts, int | np.integer):
+            return None
+        return (
+            f"GridCuts({self.cuts}) takes quantiles of all rows, counted ones too; give the cuts, or "
+            "GridCuts.from_table with rows of E"
+        )
+
+    def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
+        counted = isinstance(self.cuts, int | np.integer)
+        if not counted and len(self.cuts) != columns.n_features:
+            raise ValueError(f"cuts has {len(self.cuts)} entries; X has {columns.n_features} columns: one array each.")
+        out: list[AnyScale] = []
+        for c, k in enumerate(columns.source):
+            categories = columns.categories[k]
+            if categories is not None:
+                if not counted and self.cuts[k] is not None and len(self.cuts[k]):
+                    raise ValueError(f"column {columns.names[k]!r} is nominal; give None as its cuts.")
+                out.append(nominal_scale(len(categories)))
+                continue
+            x = columns.ordered_coordinate(table.column(k), c)
+            if not counted and self.cuts[k] is None:
+                raise ValueError(f"column {columns.names[k]!r} is ordered; give its cuts (an empty list: none).")
+            out.append(quantile_scale(x, int(self.cuts)) if counted else given_scale(self.cuts[k]))
+        return out
+
+    def count_splits(self, cell: PlainCell, feature: int) -> int:
+        if cell.high[feature] < 0:
+            return max((1 << (len(bits(cell.low[feature])) - 1)) - 1, 0) if cell.low[feature] else 0
+        low, high = cell.span(feature)
+        return high - low - 1
+
+    def admits(self, cell: PlainCell, split: Split) -> bool:
+        k = split.feature
+        if split.categories >= 0:
+            return 0 < split.categories & cell.low[k] < cell.low[k]
+        low, high = cell.span(k)
+        return low <= split.cut < high - 1
+
+    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
+        if cell.high[feature] >= 0:
+            low, high = cell.span(feature)
+            return Split(feature, int(rng.integers(low, high - 1)), -1)
+        present = bits(cell.low[feature])
+        pattern = int(rng.integers((1 << (len(present) - 1)) - 1))
+        left = [present[0]] + [c for j, c in enumerate(present[1:]) if pattern >> j & 1]
+        return Split(feature, -1, sum(1 << c for c in left))
+
+
+@kept
+@dataclass(frozen=True, eq=False, repr=False)
+class DyadicCuts(SplitPrior):
+    """The midpoint of the cell's box along a coordinate (Scott 2004; Nguyen and Kpotufe 2018).
+
+    Free: any coordinate split fewer than ``levels`` times on the way down, by weight. Cyclic: coordinate
+    ``depth mod p``. Values outside the bounds lie in the outermost cells. Ordered features only.
+
+    Parameters
+    ----------
+    levels : int
+        Splits of one coordinate on the way to a leaf, 1 to 31.
+    cyclic : bool, default False
+    bounds : array of shape (p, 2), optional
+        Lower and upper end of each feature. Default: the range of the data.
+    feature_weights : array of shape (p,), "dirichlet" or DirichletWeights, optional
+        Weights of the features when free, >= 0, not all 0; or their prior, if they are unknown and few features are to
+        be split on. Default: equal.
+
+    Examples
+    --------
+    >>> DyadicCuts(3, cyclic=True)
+    DyadicCuts(levels=3, cyclic=True, bounds=None, feature_weights=None)
+    """
+
+    levels: int
+    cyclic: bool = False
+    bounds: Any = None
+    feature_weights: Any = None
+
+    def __post_init__(self) -> None:
+        check_count("levels", self.levels)
+        check_flag("cyclic", self.cyclic)
+        check_weights(self.feature_weights)
+        if self.levels > MAX_LEVELS:
+            raise ValueError(f"levels={self.levels}: codes would overflow; give at most {MAX_LEVELS}.")
+        if self.bounds is not None:
+            bounds = read_numbers("bounds", self.bounds)
+            settle(self, "bounds", self.bounds if isinstance(self.bounds, list | tuple) else bounds)
+            if bounds.ndim != 2 or bounds.shape[1] != 2 or not np.isfinite(bounds).all():
+                raise ValueError(
+                    f"bounds has shape {bounds.shape}; give finite (lower, upper) for each feature: (p, 2)."
+                )
+            if np.any(bounds[:, 0] >= bounds[:, 1]):
+                k = int(np.argmax(bounds[:, 0] >= bounds[:, 1]))
+                raise ValueError(f"bounds of feature {k} are {bounds[k].tolist()}; give lower < upper.")
+            if np.any(bounds[:, 1] / 2.0 - bounds[:, 0] / 2.0 > LARGEST / 4.0):
+                raise ValueError("bounds are too wide: their difference overflows; rescale the feature.")
+        if self.cyclic and self.feature_weights is not None:
+            raise ValueError("feature_weights mean nothing when cyclic=True: depth chooses the coordinate.")
+
+    @property
+    def kind(self) -> int:  # type: ignore[override]
+        return CYCLIC if self.cyclic else DYADIC
+
+    @property
+    def use_of_rows(self) -> str | None:
+        if self.bounds is not None:
+            return None
+        return "DyadicCuts without bounds takes the range of all rows, counted ones too; give bounds"
+
+    def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
+        if self.bounds is not None and len(self.bounds) != columns.n_features:
+            raise ValueError(f"bounds has {len(self.bounds)} rows; X has {columns.n_features} columns: one each.")
+        out: list[AnyScale] = []
+        for c, k in enumerate(columns.source):
+            if columns.categories[k] is not None:
+                raise ValueError(f"column {columns.names[k]!r} is nominal; use LocalCuts or GridCuts.")
+            x = columns.ordered_coordinate(table.column(k), c)
+            x = x[np.isfinite(x)]
+            lower, upper = (float(end) for end in ((x.min(), x.max()) if self.bounds is None else self.bounds[k]))
+            if upper <= lower:
+                upper = lower + max(1.0, abs(lower))
+            if upper == np.inf:  # a constant column of numbers too large to be doubled
+                lower, upper = 0.0, lower
+            out.append(DyadicScale(lower, upper, int(self.levels)))
+        return out
+
+    def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
+        return int(self.levels) * len(n_codes)
+
+    def fewest_splits(self, columns: Columns) -> int:
+        weight = self.coordinate_weights(columns)
+        n_asked = np.count_nonzero(weight)
+        if len(weight) > columns.n_features or (self.cyclic and n_asked < len(weight)):
+            return 0
+        return int(self.levels) * int(n_asked)
+
+    def count_splits(self, cell: PlainCell, feature: int) -> int:
+        if self.cyclic and cell.columns.source[feature] != cell.depth % cell.columns.n_features:
+            return 0
+        low, high = cell.span(feature)
+        return int(high - low >= 2)
+
+    def admits(self, cell: PlainCell, split: Split) -> bool:
+        return split.cut == sum(cell.span(split.feature)) // 2 - 1
+
+    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
+        return Split(feature, sum(cell.span(feature)) // 2 - 1, -1)

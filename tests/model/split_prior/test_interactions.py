@@ -1,0 +1,111 @@
+"""Groups of features that may be split on together: both engines, against the enumeration of all allowed trees."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.model.split_prior.custom_splits import BoundSplits
+from pactree_mcmc.testing.plain import plain_package
+
+TABLE = pd.DataFrame(
+    [(0.0, 0.0, "a"), (0.0, 1.0, "b"), (1.0, 0.0, "a"), (2.0, 1.0, "b"), (3.0, 1.0, "b")], columns=["u", "v", "w"]
+)
+Y = [0, 1, 1, 0, 1]
+GROUPS = [["u", "v"], ["v", "w"]]
+GEOMETRIES = {
+    "local": pt.LocalCuts(),
+    "grid": pt.GridCuts([[0.5, 1.5], [0.5], None]),
+    "missing": pt.LocalCuts(),
+    "missing, grid": pt.GridCuts([[0.5], [0.5], None]),
+}
+GAPS = TABLE.mask(np.array([[0, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 0], [0, 0, 0]], dtype=bool))
+
+
+def model_of(of="local", groups=GROUPS, depth=3, **more):
+    splits = pt.CustomSplits(of=GEOMETRIES[of], interactions=groups, **more)
+    return table_model(of, splits, depth)
+
+
+def table_model(of, splits, depth):
+    table, missing = (GAPS, "branch") if "missing" in of else (TABLE, "error")
+    return pt.TreeModel(table, Y, split_prior=splits, tree_prior=pt.ChipmanPrior(max_depth=depth), missing=missing)
+
+
+def paths(tree, node=0, above=frozenset()):
+    """Sets of features on the paths from the root to the leaves."""
+    if tree.feature[node] < 0:
+        return {above}
+    above = above | {int(tree.feature[node])}
+    return paths(tree, tree.left[node], above) | paths(tree, tree.right[node], above)
+
+
+@pytest.mark.parametrize(("of", "depth"), [("local", 3), ("grid", 2), ("missing", 2), ("missing, grid", 2)])
+def test_the_exact_engine_sums_over_the_allowed_trees(of, depth):
+    model, free = model_of(of, depth=depth), table_model(of, GEOMETRIES[of], depth)
+    trees = pt.testing.check_balance("grow-prune", free, most_trees=5000).trees
+    allowed = [tree for tree in trees if all(path <= {0, 1} or path <= {1, 2} for path in paths(tree))]
+    assert len(allowed) < len(trees)
+    log_prior = np.array([model.log_prior(tree) for tree in trees])
+    assert np.isfinite(log_prior).sum() == len(allowed)
+    assert np.exp(log_prior).sum() == pytest.approx(1.0, abs=1e-12)
+    log_evidence = np.logaddexp.reduce([model.log_posterior(tree) for tree in allowed])
+    assert exact.solve(model).log_evidence == pytest.approx(log_evidence, abs=1e-10)
+
+
+@pytest.mark.tenth_a_day
+@pytest.mark.parametrize("of", GEOMETRIES)
+@pytest.mark.parametrize("step", ["grow-prune", "change", "swap", "rotate", "reshape", "collapsed"])
+def test_each_move_keeps_the_posterior(step, of):
+    report = pt.testing.check_balance(step, model_of(of, [["u", "w"], ["v"]], 2 if "missing" in of else 3))
+    assert report.imbalance < 1e-12
+    assert report.moving > 0.0 or (step, of) == ("reshape", "missing, grid")  # which has one cut a feature
+
+
+@pytest.mark.planted
+def test_sums_stored_without_the_open_groups_break_the_balance(monkeypatch):
+    splits, sums = (plain_package().module(f"mcmc.{name}") for name in ("state.splits", "sums.split_sums"))
+    right = splits.cell_of
+
+    def keyless(model, state, node):
+        state.node[node].open, is_open = -1, state.node[node].open
+        place = right(model, state, node)
+        state.node[node].open = is_open
+        return place
+
+    for module in (splits, sums):
+        monkeypatch.setattr(module, "cell_of", keyless)
+    with pytest.raises(pt.testing.BalanceError):
+        pt.testing.check_balance("collapsed", model_of(groups=[["u", "w"], ["v"]]))
+
+
+@pytest.mark.planted
+def test_a_plain_form_without_groups_is_seen(monkeypatch):
+    splits = pt.CustomSplits(of=pt.LocalCuts(), interactions=[[0, 1], [1, 2]])
+    assert pt.testing.check_split_prior(splits).max_difference < 1e-12
+    monkeypatch.setattr(BoundSplits, "_may_split_on", lambda self, cell, k: True)
+    with pytest.raises(pt.testing.SplitPriorError):
+        pt.testing.check_split_prior(splits)
+
+
+def test_weights_and_groups_together(tmp_path):
+    """Columns in no group are one more group; a file knows the groups; `restrict` keeps every draw."""
+    model = model_of(groups=[["u", "v"]], weight=lambda cut: 1.0 + cut.number, over="cell", name="mine")
+    assert "interactions=[['u', 'v']]" in repr(model.split_prior)
+    assert exact.solve(model).restrict(interactions=[["u", "v"]], draws=200).probability == 1.0
+    model.save(tmp_path / "model.nc")
+    again = pt.load(tmp_path / "model.nc", split_prior=model.split_prior)
+    assert again.split_prior.interactions == (("u", "v"),)
+    other = pt.CustomSplits(model.split_prior.weight, over="cell", name="mine")
+    with pytest.raises(ValueError, match="its interactions"):
+        pt.load(tmp_path / "model.nc", split_prior=other)
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [("uv", "lists of columns"), ([], "lists of columns"), ([["u", "x"]], "not a column"), ([[3]], "not a column")],
+)
+def test_wrong_groups_are_refused(groups, message):
+    with pytest.raises(ValueError, match=message):
+        model_of(groups=groups)
