@@ -114,7 +114,7 @@ class Pruned:
         return up[self.tree.apply(np.ascontiguousarray(X, dtype=np.float32))]
 
 
-@numba.njit
+@numba.njit(cache=True)
 def _weakest_links(left, right, parent, misfit):
     """``Pruned.price``: cut the weakest link of the tree that is left, again and again, up to the root."""
     n = len(left)
@@ -155,14 +155,14 @@ def _weakest_links(left, right, parent, misfit):
     return price
 
 
-@numba.njit
+@numba.njit(cache=True)
 def _add_below(parent, sums):
     """Add to each node what lies below it; children come after their parents."""
     for t in range(len(parent) - 1, 0, -1):
         sums[parent[t]] += sums[t]
 
 
-@numba.njit
+@numba.njit(cache=True)
 def _first_leaf(parent, is_leaf):
     """The highest leaf on the way from the root to each node, or the node itself."""
     up = np.arange(len(parent))

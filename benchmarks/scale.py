@@ -1,4 +1,4 @@
-"""Fit and predict at many rows x 20: seconds of the processor, peak memory, slope against rows, what dominates.
+"""Fit and predict at many rows x 20: seconds of the processor, peak memory, slope against rows.
 
 Each size of each method runs in a process of its own, whose data may take at most ``--most-memory`` GB, after a small
 fit that loads compiled code.
@@ -6,9 +6,7 @@ Run: python benchmarks/scale.py [--sizes 1e4 1e5 1e6] [--methods sampler counts 
 """
 
 import argparse
-import cProfile
 import json
-import pstats
 import resource
 import subprocess
 import sys
@@ -79,39 +77,17 @@ def present():
 
 
 def measure(method, n):
-    """Seconds, bytes a row beside the caller's arrays, and the functions that took most, of one fit."""
+    """Seconds, and bytes a row beside the caller's arrays, of one fit."""
     fit, small = METHODS[method], table(WARM_UP)
     fit(*small).predict_proba(small[0][:10])
     X, y = table(n)
-    before, profile, began = present(), cProfile.Profile(), time.process_time()
-    fitted = profile.runcall(fit, X, y)
+    before, began = present(), time.process_time()
+    fitted = fit(X, y)
     fitted_in, began = time.process_time() - began, time.process_time()
     m = min(n, PREDICTED)
     fitted.predict_proba(X[:m])
     predicted_in = time.process_time() - began
-    found = {"n": n, "fit": fitted_in, "predict": predicted_in / m, "bytes": (peak() - before) / n, "peak": peak()}
-    return found | {"most": dominant(profile), "visited": visited(fitted)}
-
-
-def dominant(profile, shown=3):
-    """The calls with most time of their own, in parts of the whole; what the main thread waits for are chains."""
-    stats = pstats.Stats(profile)
-    whole = max(stats.total_tt, 1e-9)
-    ranked = sorted(stats.stats.items(), key=lambda item: -item[1][2])[:shown]
-    return [f"{named(path, name)} {own[2] / whole:.0%}" for (path, _, name), own in ranked]
-
-
-def named(path, name):
-    """A function in few words."""
-    if "acquire" in name:
-        return "chains"
-    return name.strip("<>").removeprefix("built-in ") if path == "~" else f"{Path(path).name}:{name}"
-
-
-def visited(fitted):
-    """Steps of the chains, of a sampled posterior."""
-    course = getattr(fitted, "course", None)
-    return None if course is None else f"{course.steps} steps of {course.kernel.block} proposals"
+    return {"n": n, "fit": fitted_in, "predict": predicted_in / m, "bytes": (peak() - before) / n, "peak": peak()}
 
 
 def apart(method, n, most_memory):
@@ -139,9 +115,8 @@ def scale(args):
                 break
             found.append(one)
             words = f"fit {one['fit']:.2f} s, predict {1e6 * one['predict']:.2f} us a row, "
-            words += f"peak {one['peak'] / 1e9:.2f} GB, {one['bytes']:.0f} bytes a row beside X and y; "
-            words += ", ".join(one["most"])
-            print(f"  n={n:,}: {words}{'' if one['visited'] is None else '; ' + one['visited']}", flush=True)
+            words += f"peak {one['peak'] / 1e9:.2f} GB, {one['bytes']:.0f} bytes a row beside X and y"
+            print(f"  n={n:,}: {words}", flush=True)
         if len(found) > 1:
             sizes, seconds = ([one[name] for one in found] for name in ("n", "fit"))
             last = slope(sizes[-2:], seconds[-2:])

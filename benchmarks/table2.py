@@ -1,6 +1,6 @@
 """Table 2 of Nguyen and Kpotufe (2018) rerun: test errors of their rules over the error of pruning, on seven tables.
 
-Run: python benchmarks/table2.py DIRECTORY [speed] [spam eeg ...] [--draws 5] [--coordinate cycling]; DIRECTORY holds
+Run: python benchmarks/table2.py DIRECTORY [spam eeg ...] [--draws 5] [--coordinate cycling]; DIRECTORY holds
 the tables as gzipped CSV files, target last. Their protocol: 2,000 test rows and the training rows of their Table 1
 drawn at random, five times; scaling on all rows before the split; every parameter by 2-fold cross-validation.
 Their KD trees are on columns divided by their standard deviation, which tells only where the widest one is halved.
@@ -12,8 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from clock import timed
-from sklearn.tree import DecisionTreeClassifier
 from table2_rules import HSVoteClassifier, PrunedTreeClassifier
 
 from exact import PACBayesTreeClassifier
@@ -105,34 +103,16 @@ def compare(directory, base, names, draws, coordinate):
     print(f"  geometric mean     {'  '.join(means)}", flush=True)
 
 
-def speed(directory):
-    """Fit of given lambdas and cross-validation on the letters, over scikit-learn's tree in the same run."""
-    X, y = read(directory, ["letter_recognition"])
-    rival = timed(lambda: DecisionTreeClassifier(random_state=0).fit(X, y))[2]
-    print(f"letters, {len(X)} x {X.shape[1]}: DecisionTreeClassifier.fit {rival:.3f} s of processor time")
-    for base in PUBLISHED:
-        estimator = PACBayesTreeClassifier(base, lambda1=1.0, lambda2=0.5)
-        estimator.fit(X[:500], y[:500])
-        alone = timed(lambda estimator=estimator: estimator.fit(X, y))[2]
-        searched = PACBayesTreeClassifier(base, random_state=0)
-        whole = timed(lambda searched=searched: searched.fit(X, y), 2)[2]
-        print(f"  {base}: fit {alone:.3f} s, {alone / rival:.2f} of it; with search {whole:.2f} s, {whole / rival:.1f}")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory")
-    parser.add_argument("what", nargs="*", metavar="WHAT")
+    parser.add_argument("tables", nargs="*", help="default all")
     parser.add_argument("--base", choices=list(PUBLISHED))
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--coordinate", default="widest", choices=["cycling", "widest"])
     options = parser.parse_args()
-    names = [name for name in options.what if name != "speed"]
-    if "speed" in options.what or not options.what:
-        speed(options.directory)
-    if names or not options.what:
-        for base in [options.base] if options.base else PUBLISHED:
-            compare(options.directory, base, names or list(TABLES), options.draws, options.coordinate)
+    for base in [options.base] if options.base else PUBLISHED:
+        compare(options.directory, base, options.tables or list(TABLES), options.draws, options.coordinate)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -11,8 +11,9 @@ from pactree_mcmc.core.checks import Seed, check_count, read_numbers
 from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.posterior.base import Posterior
+from pactree_mcmc.posterior.reweighting import check_same_data
 from pactree_mcmc.posterior.sampled import SampledPosterior
-from pactree_mcmc.posterior.trees.divergence import as_divergence
+from pactree_mcmc.posterior.trees.cells import as_divergence
 from pactree_mcmc.tree.drawn import RootKey, ordered_key
 from pactree_mcmc.tree.tree import Tree
 
@@ -29,6 +30,8 @@ from .recursion.terms import by_slot, with_terms
 from .recursion.trees import DrawsIndependently, as_draws, grow, rank_trees
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pandas as pd
 
 
@@ -54,6 +57,9 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
     log_inside : ndarray of shape (n_slots,), float64
         Log sum over the trees below each slot, relative to the prior's constant; entry 0 is the root's.
     """
+
+    _solve: ClassVar[Callable[..., ExactPosterior]]
+    """The function `solve`, which imports this class; set where it is defined."""
 
     def __init__(self, model: TreeModel, graph: CellGraph, *, progress: bool = False) -> None:
         self.model, self.graph = model, graph
@@ -84,6 +90,27 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
     def map_log_joint(self) -> float:
         """Log prior plus log score of the most probable tree, nats."""
         return float(self._best.log_prior_of_tree[0] + self._best.log_score_of_tree[0])
+
+    def update(self, X: Any, y: Any, *, sample_weight: Any = None, rng: Seed = None, **options: Any) -> ExactPosterior:
+        """Return the exact posterior given the rows of the model and further ones, by `solve` with ``options``.
+
+        Examples
+        --------
+        >>> import exact
+        >>> truth = exact.solve(TreeModel([[0.0], [1.0]], [0, 1]))
+        >>> truth.update([[2.0], [3.0]], [1, 1]).model.n_rows
+        4
+        """
+        if type(self) is not ExactPosterior:
+            super().update(X, y)
+        return self._solve(self.model.with_rows(X, y, sample_weight=sample_weight), **options)
+
+    def reweight(self, model: TreeModel, *, least_ess: float = 100.0, rng: Seed = 0) -> ExactPosterior:
+        """Return the exact posterior of the same rows under another prior or leaf; no draws are weighted."""
+        if type(self) is not ExactPosterior:
+            super().reweight(model)
+        check_same_data(self.model, model)
+        return self._solve(model)
 
     def map_tree(self) -> Tree:
         """Return the most probable tree."""

@@ -67,15 +67,15 @@ from .model.split_prior.designs import Contexts, context_tree, contexts, dyadic_
 from .posterior.base import Posterior
 from .posterior.ess import ConvergenceWarning
 from .posterior.joining import posterior_from_trees
-from .posterior.restriction import Restriction
+from .posterior.reweighting import Restriction
 from .posterior.rows.attributions import Attributions
 from .posterior.rows.survival import Survival, SurvivalCalibration
 from .posterior.sampled import SampledPosterior
-from .posterior.trees.consensus import ConsensusTree, Representatives, typical_tree
+from .posterior.trees.consensus import ConsensusTree
 from .posterior.trees.credible_set import CredibleSet
 from .posterior.trees.distances import TreeDistances, TreeEss
-from .posterior.trees.modes import Mode, Modes
 from .posterior.trees.projection import Projection
+from .posterior.trees.representatives import Mode, Modes, Representatives, typical_tree
 from .posterior.trees.shapes import Shape, Shapes
 from .posterior.trees.support import SplitFrequencies, Support
 from .smc.progressive import ProgressiveSample, progressive_mixture

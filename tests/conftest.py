@@ -1,8 +1,7 @@
-"""Settings made before anything is imported; which cases run today; in which order files run; how long each took."""
+"""Settings made before anything is imported; which cases run today, and in which order files run."""
 
 import gc
 import os
-from collections import Counter
 from datetime import date
 from pathlib import Path
 
@@ -32,8 +31,7 @@ COMPILES_MOST = ("exact/recursion/test_enumeration.py", "posterior/test_converge
 
 
 def pytest_addoption(parser):
-    """``--times``: seconds by file at the end; ``--day``: whose cases run, of those marked ``tenth_a_day``."""
-    parser.addoption("--times", action="store_true", help="print the seconds of every folder and of the longest files")
+    """Add ``--day``: the day whose cases run, of those marked ``tenth_a_day``."""
     parser.addoption("--day", help="a number, whose last digit counts, or all; today if left out", type=_read_day)
 
 
@@ -98,24 +96,3 @@ def pytest_collection_modifyitems(config, items):
 def pytest_collection_finish():
     """What imports have made stays: a collection of garbage need not look through it again and again."""
     gc.freeze()
-
-
-def pytest_terminal_summary(terminalreporter, config):
-    """Seconds of all workers together, compiling included."""
-    if not config.getoption("--times"):
-        return
-    files, folders, numbers = Counter(), Counter(), Counter()
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            if not hasattr(report, "duration") or "::" not in getattr(report, "nodeid", ""):
-                continue
-            file = report.nodeid.partition("::")[0]
-            files[file] += report.duration
-            folders[file.rpartition("/")[0]] += report.duration
-            numbers[file.rpartition("/")[0]] += report.when == "call"
-    terminalreporter.section("seconds by folder, and number of tests")
-    for folder, seconds in folders.most_common():
-        terminalreporter.write_line(f"{seconds:8.1f} {numbers[folder]:6d}  {folder}")
-    terminalreporter.section("seconds of the longest files")
-    for file, seconds in files.most_common(40):
-        terminalreporter.write_line(f"{seconds:8.1f}  {file}")

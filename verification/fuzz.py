@@ -3,7 +3,7 @@
     python verification/fuzz.py                      100,000 calls of the public functions and methods
     python verification/fuzz.py --files 10000        10,000 changed copies of saved posteriors
     python verification/fuzz.py --replay 1234        one call again, with its traceback
-    python verification/fuzz.py --only TreeModel     calls of one name
+    python verification/fuzz.py --only TreeModel     calls of one function, class or method
 
 Call i is a function of the seed and i alone. The calls are made in a process of its own, where warnings are errors: one
 that crashes or hangs is reported and another process goes on behind it. The exit code is 1 if anything went wrong. With
@@ -37,7 +37,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--files", type=int, help="change saved files so often, instead of calling functions")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--start", type=int, default=0, help="number of the first call")
-    parser.add_argument("--only", help="one name, such as TreeModel or SampledPosterior.predict")
+    parser.add_argument("--only", help="one name, such as TreeModel, Posterior.predict or predict")
     parser.add_argument("--keep", action="store_true", help="write the counts to docs/verification")
     parser.add_argument("--replay", type=int, metavar="NUMBER", help="one call, with its traceback")
     parser.add_argument("--worker", choices=["calls", "files"], help=argparse.SUPPRESS)
@@ -100,34 +100,29 @@ def _replay(args: argparse.Namespace, folder: Path) -> int:
 
 
 def _fuzz(args: argparse.Namespace) -> int:
+    from fuzzing.calls import targets_called
     from fuzzing.workers import run
 
+    targets_called(args.only)  # an unknown name is refused here, and not by one worker after the other
     n, of = (args.calls, "calls") if args.files is None else (args.files, "files")
     command = [sys.executable, __file__, "--worker", of, "--seed", str(args.seed)]
     command += [] if args.only is None else ["--only", args.only]
-    began, kinds, wrong, slowest = time.perf_counter(), collections.Counter(), {}, []
-    memory: list[int] = []
-    spent: collections.Counter[str] = collections.Counter()
+    began, kinds, wrong, memory = time.perf_counter(), collections.Counter(), {}, []
     for done, report in enumerate(run(command, range(args.start, args.start + n)), 1):
         kinds[report.kind] += 1
-        slowest = sorted([*slowest, (report.seconds, report.number)])[-5:]
-        memory.append(report.resident)
-        spent[report.what.partition(":")[0]] += report.seconds
+        memory.append(report.resident >> 20)
         if report.kind not in ("answered", "refused"):
             wrong.setdefault(f"{report.kind}: {report.what}", []).append(report.number)
         if done % (5000 if args.files is None else 500) == 0:
             print(f"{done:>7} {dict(kinds)} {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
     for what, numbers in sorted(wrong.items()):
         print(f"{what}\n    {len(numbers)} times, --replay {' '.join(map(str, numbers[:SHOWN]))}")
-    print(f"{n} {of}, seed {args.seed}, {time.perf_counter() - began:.0f} s: {dict(kinds)}")
-    print("slowest: " + ", ".join(f"{number} {seconds:.1f} s" for seconds, number in reversed(slowest)))
-    print("most time: " + ", ".join(f"{name} {seconds:.0f} s" for name, seconds in spent.most_common(12)))
     half = memory[len(memory) // 2 :]
-    if len(memory) > 100:
-        print(f"memory of the worker: {half[0] >> 20} MB half way, {half[-1] >> 20} MB at the end")
+    print(f"{n} {of}, seed {args.seed}, {time.perf_counter() - began:.0f} s: {dict(kinds)}")
+    print(f"memory of the worker: {half[0]} MB half way, {half[-1]} MB at the end")
     if args.keep:
         summary = {"n": n, "seed": args.seed, "seconds": round(time.perf_counter() - began), "kinds": dict(kinds)}
-        summary |= {"wrong": sum(map(len, wrong.values())), "megabytes": [half[0] >> 20, half[-1] >> 20]}
+        summary |= {"wrong": sum(map(len, wrong.values())), "megabytes": [half[0], half[-1]]}
         (ROOT / "docs" / "verification" / f"fuzz_{of}.json").write_text(json.dumps(summary, indent=1) + "\n")
     return int(bool(wrong))
 

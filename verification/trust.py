@@ -37,7 +37,7 @@ FOLDERS = {
     "loading": "Damaged and forged files",
     "faces": "Estimators, plots, report, command line",
     "testing": "Checks for users' moves, leaves and split priors",
-    "whole": "Long runs, pinned draws, published values, faults, hostile input",
+    "whole": "Pinned draws, published values, invariances, faults, hostile input",
     "project": "Pages, imports, types, benchmarks",
 }
 """Subjects of the tests by folder. Other tests are examples of docstrings."""
@@ -46,7 +46,7 @@ FAULTS = {
     "Ctrl-C in tuning": ("tests.mcmc.run.test_interruption::test_nothing_drawn_is_raised",),
     "Ctrl-C in sampling": ("tests.mcmc.run.test_interruption::test_draws_so_far_are_returned",),
     "Ctrl-C between chains": ("tests.mcmc.run.test_interruption::test_finished_chains_of_an_executor_are_returned",),
-    "a signal from another process": ("tests.whole.test_faults::test_a_real_signal",),
+    "a signal from another process": ("tests.mcmc.run.test_signals::test_a_run_ends_at_once",),
     "memory limit reached": ("tests.whole.test_faults::test_no_memory",),
     "full disk while saving": ("tests.files.test_save::test_full_disk_keeps_the_old_file",),
     "disk that fills up under checkpoints": ("tests.whole.test_faults::test_a_disk_that_fills_up_under_a_run",),
@@ -57,10 +57,10 @@ FAULTS = {
     ),
     "truncated file": ("tests.loading.test_damage::test_truncated",),
     "altered or forged file": (
-        "tests.loading.test_damage::test_bytes_altered",
+        "tests.loading.test_damage::test_flipped_bytes_of_a_whole_file_are_refused",
         "tests.loading.test_damage::test_trees_that_lead_nowhere",
         "tests.loading.test_damage::test_description_that_makes_no_sense",
-        "tests.loading.test_changed_files::test_a_process_that_dies_of_a_file",
+        "tests.loading.test_damage::test_a_process_that_dies_of_a_file",
     ),
 }
 """Tests that show what survives each fault."""

@@ -1,7 +1,7 @@
 """Does every move of the default kernel earn its place, and would another? Kernels that differ by one move.
 
 Run: python benchmarks/mixing/ablation.py [--tables breast_w pima_diabetes ...] [--moves rotate change ...] [--seed 0]
-     [--seconds 8] [--repeats 3] [--kernel local] [--compile]
+     [--seconds 8] [--repeats 3] [--kernel local]
 
 Chains learn once, as the default does, with two stretches of 1,000 draws taken into the graph; from there every kernel
 runs for the same processor time with the same density, a few times, each with generators of its own. Of the quantities
@@ -11,15 +11,10 @@ with the weight below. Of the base the smallest and the largest are printed, whi
 R-hat exceeds 1.01 is marked by stars; effective draws mean little there.
 
 ``--kernel local`` does the same for the kernel of runs of fixed length. Its chains drop 1,000 draws first.
-
-``--compile`` prints instead what each move costs at the first call: processor seconds of a process that makes a small
-default run with an empty cache, with all moves of the base, at the start and at the end, and without each of them.
 """
 
 import argparse
 import statistics
-import sys
-import tempfile
 import time
 import warnings
 
@@ -27,12 +22,11 @@ import numpy as np
 import problems
 import settings
 import tables
-from cold_start import OURS, spent
 from real import model_of_table
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.snapshot import generator_state
-from pactree_mcmc.mcmc.kernel import STEPS, WEIGHTS, WHOLE, read_kernel
+from pactree_mcmc.mcmc.kernel import STEPS, WEIGHTS, read_kernel
 from pactree_mcmc.mcmc.run.task import Plan, run_chain
 from pactree_mcmc.mcmc.schedule import even_indices
 from pactree_mcmc.posterior.convergence import MOST_RHAT, _figures
@@ -43,20 +37,10 @@ ABSENT = 1e-12
 """Weight of a move that is never made: chains go on with the moves they learned with alone."""
 TABLES = ("breast_w", "pima_diabetes", "credit_a", "diabetes", "ionosphere", "breast_cancer_example")
 DRAWS, MOST_DRAWS, JUDGED = 1000, 200_000, 1500
-LEFT_OUT = (
-    "from pactree_mcmc.mcmc.kernel import WHOLE; WHOLE.pop({move!r}, None); pt.sample(model, 2, rng=0, progress=False)"
-)
 
 
 def main():
     args = _arguments()
-    if args.compile:
-        _print_compiling([move for move in args.moves if move in WHOLE])
-    else:
-        _print_ratios(args)
-
-
-def _print_ratios(args):
     print("| table | base | " + " | ".join(args.moves) + " |\n|" + " --- |" * (2 + len(args.moves)), flush=True)
     for name in args.tables:
         try:
@@ -84,15 +68,6 @@ def _print_ratios(args):
         least, most = min(base)[0] / middle, max(base)[0] / middle
         spread = f"{middle:.3g} a second, {least:.2f} to {most:.2f}{_mark(base)}"
         print(f"| {name} | {spread} | {' | '.join(cells)} |", flush=True)
-
-
-def _print_compiling(moves):
-    """The learned move is at the heart of the default run, which cannot do without it: its row is left out."""
-    print("| compiled without | CPU s of the first run |\n| --- | --- |", flush=True)
-    for move in ("", *(move for move in moves if move != "learned"), ""):
-        with tempfile.TemporaryDirectory() as cache:
-            seconds = spent(sys.executable, OURS.format(rows=200, call=LEFT_OUT.format(move=move)), cache)
-        print(f"| {move or 'nothing: the base'} | {seconds:.1f} |", flush=True)
 
 
 def _learned(model, seed, base, added):
@@ -140,7 +115,6 @@ def _arguments():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--compile", action="store_true", help="print the seconds that each move takes to compile")
     args = parser.parse_args()
     args.base = WEIGHTS[args.kernel]
     args.moves = args.moves or list(dict.fromkeys([*args.base, *ADDED]))

@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from measures import Check, effective, log_posterior, root_features, roots, total_variation, z_event, z_score
+from measures import Check, effective, log_posterior, roots, total_variation, z_event, z_score
 from problems import feature_distribution, model_of, root_pmf, truth_of
 from settings import CHIPMAN_CHAINS, CHIPMAN_PROPOSALS, LEVELS, LIMITS, LONGER, ONE_DIMENSION_PROPOSALS
 from timing import run_within
@@ -69,7 +69,7 @@ def maptree_medium(options):
     """Distribution of the root feature on the published test case."""
     limit = LIMITS["maptree_medium"].within(options.seconds)
     run = run_within(model_of("maptree_medium"), limit, rng=0, kernel=options.kernel)
-    root = root_features(run.post)
+    root = run.post.root_feature
     for feature, exact in MAPTREE_ROOT.items():
         fractions = (root == feature).mean(axis=1)
         what = f"|P(root f{feature}) - {exact}| of all chains (each has {_row(fractions)})"
@@ -81,7 +81,7 @@ def wu_tjelmeland_west(options):
     """Two trees with the same partition: every chain must visit the roots x1 and x3 alike."""
     limit = LIMITS["wu_tjelmeland_west"].within(options.seconds)
     run = run_within(model_of("wu_tjelmeland_west"), limit, rng=0, kernel=options.kernel)
-    root = root_features(run.post)
+    root = run.post.root_feature
     fraction = {name: (root == k).mean(axis=1) for k, name in ((0, "x1"), (1, "x2"), (2, "x3"), (-1, "no split"))}
     for name, fractions in fraction.items():
         yield f"root {name}, share in each chain: {_row(fractions)}"
@@ -101,7 +101,7 @@ def xor_twins(options):
     limit, truth = LIMITS["xor_twins"].within(options.seconds), truth_of("xor_twins")
     run = run_within(model_of("xor_twins"), limit, rng=0, kernel=options.kernel)
     by_chain = [_twin_scores(run.post, truth, c) for c in range(limit.chains)]
-    fractions = [(root_features(run.post) == k).mean() for k in range(3)]
+    fractions = [(run.post.root_feature == k).mean() for k in range(3)]
     yield f"root feature, all chains: {_row(fractions)}; exact {_row(feature_distribution(root_pmf('xor_twins'), 3))}"
     yield f"inclusion, all chains: {_row(run.post._feature_inclusion())}; exact {_row(truth._feature_inclusion())}"
     for what in by_chain[0]:
@@ -114,7 +114,7 @@ def _twin_scores(post, truth, chain):
     here = slice(chain, chain + 1)
     leaves, pmf = post.n_leaves[here], truth.n_leaves_pmf()
     floor = min(effective(leaves), effective(log_posterior(post)[here]))
-    root = root_features(post)[here]
+    root = post.root_feature[here]
     inclusion = post.split_counts[here] > 0
     sizes = np.arange(len(pmf))
     mean = pmf @ sizes

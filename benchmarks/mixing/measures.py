@@ -55,11 +55,6 @@ def roots(post):
     return Roots(keys, of_tree.reshape(-1)[post.tree_of_draw])
 
 
-def root_features(post):
-    """Feature of the root of each draw, (chains, draws); -1 for the tree of one leaf."""
-    return post.root_feature
-
-
 def total_variation(exact, sampled):
     """Half the sum of differences of two distributions given as dictionaries."""
     return 0.5 * sum(abs(exact.get(key, 0.0) - sampled.get(key, 0.0)) for key in exact.keys() | sampled.keys())

@@ -43,18 +43,8 @@ def west_on_a_grid():
     return pt.TreeModel(*tables.wu_tjelmeland_west(), split_prior=pt.GridCuts([cuts, cuts, cuts]))
 
 
-MAKERS = {
-    f.__name__: f
-    for f in (
-        chipman_1998,
-        one_dimension,
-        maptree_small,
-        maptree_medium,
-        xor_twins,
-        wu_tjelmeland_west,
-        west_on_a_grid,
-    )
-}
+MAKERS = (chipman_1998, one_dimension, maptree_small, maptree_medium, xor_twins, wu_tjelmeland_west, west_on_a_grid)
+MAKERS = {maker.__name__: maker for maker in MAKERS}
 WITH_EXACT_ANSWER = [name for name in MAKERS if name != "wu_tjelmeland_west"]
 
 

@@ -44,7 +44,7 @@ class Run(NamedTuple):
     @property
     def kind(self):
         """The kind of each quantity."""
-        return np.where(self.figures.group == "scalar", self.figures.names, self.figures.group)
+        return np.where(self.figures.group == "scalars", self.figures.names, self.figures.group)
 
     @property
     def asked(self):

@@ -4,8 +4,7 @@ Run: python benchmarks/mixing/run.py [problem ...] [--kernel default --kernel gr
 
 Without problems all run, the table last. `settings.py` holds limits, priors and draws. Tables that are files are
 looked for beside the checkout, in shared/data, or where PACTREE_DATA points. --seconds replaces every time limit,
-for a trial; --rows chooses the sizes of friedman. Compilation is excluded everywhere. Give a shared machine time:
-without `real` a quarter of an hour.
+for a trial. Compilation is excluded everywhere. Give a shared machine time: without `real` a quarter of an hour.
 
 `real` runs with the defaults, to the end that the run itself finds: the limit is judged, not set. --tables and --seeds
 choose what runs; with another kernel the length is given, so `real --kernel local` is the former default.
@@ -14,7 +13,6 @@ choose what runs; with another kernel the length is given, so `real --kernel loc
 import argparse
 
 import known_answers
-from friedman import friedman
 from kernel_table import kernel_table
 from measures import Check
 from problems import WITH_EXACT_ANSWER
@@ -30,7 +28,6 @@ PROBLEMS = {
     "wu_tjelmeland_west": known_answers.wu_tjelmeland_west,
     "xor_twins": known_answers.xor_twins,
     "real": real,
-    "friedman": friedman,
 }
 
 
@@ -53,7 +50,7 @@ def main():
 
 
 def _options(args, kernel):
-    return Options(kernel, args.seconds, tuple(args.rows), tuple(args.tables), args.seeds)
+    return Options(kernel, args.seconds, tuple(args.tables), args.seeds)
 
 
 def _run(name, options):
@@ -76,7 +73,6 @@ def _arguments():
     parser.add_argument("problem", nargs="*", help=f"of {', '.join(known)}; default all")
     parser.add_argument("--kernel", action="append", type=read_kernel, help="a name, or move=weight,move=weight")
     parser.add_argument("--seconds", type=float, help="time limit of every run, in place of those of settings.py")
-    parser.add_argument("--rows", nargs="+", type=int, default=[], help="sizes of friedman")
     parser.add_argument("--tables", nargs="+", default=[], choices=REAL_SECONDS, help="of real; default all")
     parser.add_argument("--seeds", type=int, default=REAL_SEEDS, help="runs of each table of real, from seed 0 on")
     parser.add_argument("--table", nargs="+", choices=WITH_EXACT_ANSWER, help="problems of table; default all")

@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-import pactree_mcmc as pt
-
 
 class Limit(NamedTuple):
     """Limits of a run."""
@@ -50,27 +48,3 @@ REAL_SEEDS = 3  # runs of each table
 GIVEN_LENGTH = {"tune": 1000, "draws": 1000, "proposals": 100}  # of kernels other than "default", in `real`
 
 KERNELS = ("local", "cgm", "grow-prune", "blanchard")  # of the table
-
-
-class Forest(NamedTuple):
-    """Length of a run for Friedman's function at one n."""
-
-    tune: int
-    draws: int
-    thin: int
-
-
-FRIEDMAN = {
-    1_000: Forest(tune=20, draws=60, thin=1),
-    10_000: Forest(tune=50, draws=50, thin=2),
-    100_000: Forest(tune=350, draws=25, thin=5),
-}
-FRIEDMAN_SEEDS = {1_000: 8, 10_000: 4, 100_000: 2}  # runs whose mean counts: one seed may be lucky
-FRIEDMAN_CHAINS = 4
-FRIEDMAN_CORES = 2
-FRIEDMAN_TEST_ROWS = 10_000
-FRIEDMAN_FLIPS = 0.1
-FRIEDMAN_CUTS = 127
-FRIEDMAN_PRIOR = pt.ChipmanPrior(0.95, 0.5)  # a smooth function needs many leaves
-FRIEDMAN_LEAF = pt.NormalSharedVariance()
-FRIEDMAN_CLASS_LEAF = pt.DirichletMultinomial(1.0)

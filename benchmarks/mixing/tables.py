@@ -11,7 +11,7 @@ from sklearn.model_selection import train_test_split
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "benchmarks"), str(ROOT / "examples")]
 from chipman_1998 import chipman_data  # noqa: E402, F401
-from data import DATA, four_levels, friedman, friedman_binary, stepped  # noqa: E402, F401
+from data import DATA, four_levels, friedman, stepped  # noqa: E402, F401
 
 
 class MissingTable(Exception):

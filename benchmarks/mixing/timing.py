@@ -36,7 +36,6 @@ class Options(NamedTuple):
 
     kernel: Any = "default"
     seconds: float | None = None
-    rows: tuple = ()
     tables: tuple = ()
     seeds: int = settings.REAL_SEEDS
 

@@ -15,7 +15,7 @@ from pactree_mcmc.core.checks import check_choice, check_count, check_number, re
 from pactree_mcmc.model.split_prior.base import MAX_LEVELS
 from pactree_mcmc.model.split_prior.designs import box_around, dyadic_tree, kd_tree
 from pactree_mcmc.model.tree_prior import DEPTH_CEILING
-from pactree_mcmc.posterior.trees.divergence import as_divergence
+from pactree_mcmc.posterior.trees.cells import as_divergence
 from pactree_mcmc.tree.tree import Tree
 
 from ..systems import pac_bayes

@@ -12,10 +12,9 @@ Inverses: binary_kl, kl_inverse, binomial_tail_inversion.
 
 import pactree_mcmc.core.names as _names
 
-from .bound import Bound
+from .bound import Bound, binary_kl, binomial_tail_inversion, holdout, holdout_gibbs, kl_inverse
 from .coded_trees import TreeBound, compression_tree_bound, occam_tree_bound
 from .compression_bounds import compression, compression_tail, dyadic_length, occam_continuous, occam_discrete
-from .inversions import binary_kl, binomial_tail_inversion, holdout, holdout_gibbs, kl_inverse
 from .occam_bounds import (
     RootFragment,
     compute_R,

@@ -18,9 +18,8 @@ from ..core.checks import check_choice, check_count, check_flag, in_words, read_
 from ..core.compile.jit import jit
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
-from .bound import Bound, check_delta, documented
+from .bound import Bound, check_delta, documented, log_choose
 from .compression_bounds import PARENTS, STRING, by_tail, dyadic_code, message_nats, zeta_nats
-from .inversions import log_choose
 from .occam_bounds import count_errors
 
 MOST_HALVINGS = 24
@@ -94,7 +93,8 @@ def compression_tree_bound(
 
     Examples
     --------
-    >>> tree = Tree([0, -1, -1], [49.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.arange(2))
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> tree = pt.Tree([0, -1, -1], [49.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=[0, 1])
     >>> x = np.arange(100.0)
     >>> bound = compression_tree_bound(tree, x[:, None], x > 49)
     >>> round(bound.value, 3), bound.rows.tolist(), bound.tree.threshold[0].item()
@@ -160,7 +160,8 @@ def occam_tree_bound(
 
     Examples
     --------
-    >>> tree = Tree([0, -1, -1], [49.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.arange(2))
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> tree = pt.Tree([0, -1, -1], [49.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=[0, 1])
     >>> x = np.arange(100.0)
     >>> bound = occam_tree_bound(tree, x[:, None], x > 49, ranges=[[0.0, 400.0]])
     >>> round(bound.value, 3), bound.tree.threshold[0].item()

@@ -16,8 +16,7 @@ import numpy as np
 from ..core.checks import MOST, check_count, check_number, in_words, read_array
 from ..core.compile.jit import jit
 from ..table.coding import LARGEST
-from .bound import Bound, check_delta, check_errors, documented
-from .inversions import binomial_tail_inversion, log_choose
+from .bound import Bound, binomial_tail_inversion, check_delta, check_errors, documented, log_choose
 
 STRING, NUMBER = PARENTS = ("string", "number")
 """Codes of a node's parent among k nodes: one of k + 1 strings, as in the paper; a number (its footnote 3)."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..core.checks import MOST, check_count, check_flag, check_type, differ, in_words, read_labels, read_numbers
 from ..core.compile.jit import jit
+from ..core.names import with_short_repr
 from ..table.labels import refuse_missing
 from ..table.reader import Table
 from ..tree.arrays import LEAF
@@ -74,7 +75,8 @@ def tree_bits(tree: Tree, split_bits: Any, n_classes: int = 2) -> np.ndarray:
 
     Examples
     --------
-    >>> tree_bits(Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0]), 4.0).tolist()
+    >>> import pactree_mcmc as pt
+    >>> tree_bits(pt.Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0]), 4.0).tolist()
     [9.0, 2.0, 2.0]
     """
     n_classes, split_bits = check_count("n_classes", n_classes), _read_split_bits(tree, split_bits)
@@ -101,7 +103,8 @@ def naive_occam(tree: Tree, X: Any, y: Any, *, split_bits: Any, n_classes: int =
 
     Examples
     --------
-    >>> tree = Tree([0, -1, -1], [49.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.arange(2))
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> tree = pt.Tree([0, -1, -1], [49.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=[0, 1])
     >>> x = np.arange(100.0)
     >>> round(naive_occam(tree, x[:, None], x > 49, split_bits=np.log2(10)).value, 4)
     0.2093
@@ -114,6 +117,7 @@ def naive_occam(tree: Tree, X: Any, y: Any, *, split_bits: Any, n_classes: int =
     return Bound("Occam, naive", counted.risk + penalty, delta, terms)
 
 
+@with_short_repr
 class RootFragment(NamedTuple):
     """The root fragment with the smallest penalty."""
 
@@ -157,7 +161,8 @@ def compute_R(tree: Tree, rows: Any, *, split_bits: Any, n_classes: int = 2, del
 
     Examples
     --------
-    >>> tree = Tree([0, -1, -1], [49.5, 0, 0], [1, 0, 0], [2, 0, 0])
+    >>> import pactree_mcmc as pt
+    >>> tree = pt.Tree([0, -1, -1], [49.5, 0, 0], [1, 0, 0], [2, 0, 0])
     >>> compute_R(tree, [1000, 900, 100], split_bits=4.0).leaves.tolist()
     [0]
     """
@@ -218,7 +223,8 @@ def root_fragment(tree: Tree, X: Any, y: Any, *, split_bits: Any, n_classes: int
 
     Examples
     --------
-    >>> tree = Tree([0, -1, -1], [49.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.arange(2))
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> tree = pt.Tree([0, -1, -1], [49.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=[0, 1])
     >>> x = np.arange(10_000.0) / 100
     >>> round(root_fragment(tree, x[:, None], x > 49.5, split_bits=np.log2(10)).value, 4)
     0.0763
@@ -324,7 +330,8 @@ def dyadic_tree_bound(
 
     Examples
     --------
-    >>> tree = Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.arange(2))
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> tree = pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=[0, 1])
     >>> x = (np.arange(10_000.0) + 0.5) / 10_000
     >>> round(dyadic_tree_bound(tree, x[:, None], x > 0.5).value, 4)
     0.107

@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 
 from ..core.checks import check_count, check_number
-from .bound import Bound, check_delta, check_fraction, check_kl, documented
-from .inversions import kl_inverse
+from .bound import Bound, check_delta, check_fraction, check_kl, documented, kl_inverse
 
 
 def log_confidence(n: int, delta: float) -> float:

@@ -15,11 +15,14 @@ from .checks import in_words
 
 MOST_SHOWN = 400
 """Largest number of characters of a representation."""
+MOST_LINES = 40
+"""Largest number of lines of a text that is printed."""
 MOST_OF_FIELD = 60
 """Largest number of characters of a field."""
 P = ParamSpec("P")
 R = TypeVar("R")
 Documented = TypeVar("Documented")
+K = TypeVar("K")
 
 
 def suggest_names(function: Callable[P, R]) -> Callable[P, R]:
@@ -100,6 +103,27 @@ def short_repr(value: Any) -> str:
     parts = [f"{name}={_short(part)}" for name, part in zip(value._fields, value, strict=True)]
     text = f"{type(value).__name__}({', '.join(parts)})"
     return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 4]}...)"
+
+
+def with_short_repr(kind: type[K]) -> type[K]:
+    """Return the class of NamedTuples with `short_repr` as its representation."""
+    type.__setattr__(kind, "__repr__", short_repr)
+    return kind
+
+
+def on_a_screen(text: str) -> str:
+    """Return a text, or its first lines and the number of the other ones if it does not fit on a screen.
+
+    Examples
+    --------
+    >>> on_a_screen(chr(10).join(map(str, range(100)))).splitlines()[-1]
+    '... 61 more lines; .format() returns all'
+    """
+    lines = text.splitlines()
+    if len(lines) <= MOST_LINES:
+        return text
+    shown = lines[: MOST_LINES - 1]
+    return "\n".join([*shown, f"... {len(lines) - len(shown)} more lines; .format() returns all"])
 
 
 def fields_repr(value: Any) -> str:

@@ -12,11 +12,11 @@ import numpy as np
 
 from .encoding import kept
 
-RESTED_ON = ("pactree-mcmc", "numpy", "numba", "scipy")
+PACKAGES = ("pactree-mcmc", "numpy", "numba", "scipy")
 """Packages whose releases are recorded, beside Python."""
-ALWAYS = ("draws", "chains", "rng", "kernel")
+ALWAYS_RECORDED = ("draws", "chains", "rng", "kernel")
 """Arguments that are recorded even if they have their default."""
-LEFT_OUT = ("model", "run", "executor", "progress", "checkpoint", "every", "moves", "leaf", "split_prior")
+NOT_RECORDED = ("model", "run", "executor", "progress", "checkpoint", "every", "moves", "leaf", "split_prior")
 """Arguments that are not recorded: draws do not depend on them, or the model or the kernel contains them."""
 POOL_SIZE = 4
 """Default pool size of a SeedSequence."""
@@ -61,23 +61,18 @@ class Call(NamedTuple):
 
 
 def call_of(function: Callable[..., Any], values: Mapping[str, Any]) -> Call:
-    """Return the record of a call of ``function`` with these arguments. Defaults are left out.
+    """Return the record of a call of `sample` or `resume` with all arguments by name. Defaults are left out.
 
-    Parameters
-    ----------
-    function : function
-        `sample` or `resume`.
-    values : mapping
-        All arguments by name. The value of ``rng`` is the one that `source_of` returns.
+    The value of ``rng`` is the one that `source_of` returns.
     """
     arguments, repeatable = {}, True
     for name, parameter in signature(function).parameters.items():
         value = values.get(name, parameter.default)
         is_default = isinstance(value, type(parameter.default)) and bool(np.all(value == parameter.default))
-        if name in LEFT_OUT or (is_default and name not in ALWAYS):
+        if name in NOT_RECORDED or (is_default and name not in ALWAYS_RECORDED):
             continue
-        arguments[name], says_all = as_python(value)
-        repeatable &= says_all
+        arguments[name], is_complete = as_python(value)
+        repeatable &= is_complete
     return Call(function.__name__, arguments, repeatable, versions())
 
 
@@ -110,16 +105,16 @@ def as_python(value: Any) -> tuple[str, bool]:
         return f"{{{text}}}", all(key[1] and part[1] for key, part in pairs)
     if isinstance(value, np.random.SeedSequence):
         size = "" if value.pool_size == POOL_SIZE else f", pool_size={value.pool_size}"
-        entropy, says_all = as_python(value.entropy)
+        entropy, is_complete = as_python(value.entropy)
         key = tuple(int(k) for k in value.spawn_key)
-        return f"np.random.SeedSequence({entropy}{f', spawn_key={key}' if key else ''}{size})", says_all
+        return f"np.random.SeedSequence({entropy}{f', spawn_key={key}' if key else ''}{size})", is_complete
     name = getattr(value, "name", None)
     return f"<{type(value).__name__}{f' {name}' if isinstance(name, str) else ''}>", False
 
 
 def versions() -> dict[str, str]:
-    """Return the release numbers of the packages in RESTED_ON and of Python."""
-    return {name: _version(name) for name in RESTED_ON} | {"python": ".".join(map(str, sys.version_info[:3]))}
+    """Return the release numbers of the packages in PACKAGES and of Python."""
+    return {name: _version(name) for name in PACKAGES} | {"python": ".".join(map(str, sys.version_info[:3]))}
 
 
 def _version(name: str) -> str:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterable
-from importlib import metadata
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -87,12 +87,8 @@ def as_path(path: Any) -> Path:
 def write_parts(parts: dict[str, Any], path: Any, groups: dict[str, Any] | None = None) -> None:
     """Write parts such as "model" and "draws" to a new file, beside groups of datasets for other programs.
 
-    Raises
-    ------
-    ValueError
-        If the path cannot be used, or a part contains a value that no file can contain.
-    OSError
-        If the file cannot be written. What was at ``path`` is then still there.
+    Raise a ValueError if the path cannot be used or a part contains a value that no file can contain, and an OSError if
+    the file cannot be written.
     """
     path = check_target(path)
     write(path, encoded(parts, path), groups or {})
@@ -110,16 +106,14 @@ def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
     """Write datasets by group and the content of this library, whole or not at all.
 
     The bytes go to a temporary file in the same folder first. It replaces ``path`` when they are safely on the disk.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written. What was at ``path`` is then still there.
+    After an OSError what was at ``path`` is still there.
     """
     import xarray as xr
 
     part = path.with_name(f".{path.name}.part")
-    own = xr.Dataset(_variables(content), attrs=_stamp(content))
+    arrays = content.arrays | {TEXT: np.frombuffer(content.text.encode(), dtype=np.uint8)}
+    attrs = {"format": FORMAT, "sha256": digest(content), "written_by": f"pactree-mcmc {version('pactree-mcmc')}"}
+    own = xr.Dataset({name: (_dimensions(array.shape), array) for name, array in arrays.items()}, attrs=attrs)
     try:
         _remove(part)
         with warnings.catch_warnings():
@@ -129,7 +123,10 @@ def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
             for name, dataset in datasets.items():
                 _put(part, path.suffix, name, dataset)
         if part.is_file():
-            _seal(part)
+            # HDF5 ignores bytes after its own
+            seal = SEAL + _file_digest(part, part.stat().st_size).encode()
+            with part.open("ab") as file:
+                file.write(seal)
         _replace(part, path)
     except Exception as error:
         with contextlib.suppress(OSError):
@@ -140,12 +137,6 @@ def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
             why = os.strerror(number) if number else str(error)
             raise OSError(f"{path} could not be written: {why}{remark}.") from error
         raise
-
-
-def _seal(part: Path) -> None:
-    """Append the digest of a whole file. HDF5 ignores bytes after its own."""
-    with part.open("ab") as file:
-        file.write(SEAL + _file_digest(part, part.stat().st_size).encode())
 
 
 def _file_digest(path: Path, size: int) -> str:
@@ -162,15 +153,10 @@ def _file_digest(path: Path, size: int) -> str:
 
 
 def check_seal(path: Path) -> None:
-    """Check that HDF5 can read a file without a crash, which bytes that HDF5 has not written may cause.
+    """Refuse a damaged file by a ValueError, since bytes that HDF5 has not written may crash it.
 
     A file with a digest must have the bytes that it belongs to. If there is no digest, another program has written to
     the file, or the file was truncated. Then a separate process reads the file first.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged.
     """
     body = path.stat().st_size - len(SEAL) - DIGEST
     with path.open("rb") as file:
@@ -213,24 +199,9 @@ def _reserve(part: Path, datasets: Iterable[Any]) -> None:
         _remove(part)
 
 
-def _variables(content: Encoded) -> dict[str, tuple]:
-    """Return dimensions and values of the variables that hold a content, by name."""
-    arrays = content.arrays | {TEXT: np.frombuffer(content.text.encode(), dtype=np.uint8)}
-    return {name: (_dimensions(array.shape), array) for name, array in arrays.items()}
-
-
 def _dimensions(shape: tuple[int, ...]) -> list[str]:
     """Return names of dimensions by their sizes, each once in an array, as xarray wants."""
     return [f"n{size}" + "_" * shape[:axis].count(size) for axis, size in enumerate(shape)]
-
-
-def _stamp(content: Encoded) -> dict[str, Any]:
-    """Return the attributes of the group of this library."""
-    return {
-        "format": FORMAT,
-        "sha256": digest(content),
-        "written_by": f"pactree-mcmc {metadata.version('pactree-mcmc')}",
-    }
 
 
 def digest(content: Encoded) -> str:
@@ -257,9 +228,9 @@ def _put(part: Path, suffix: str, group: str, dataset: Any) -> None:
 
 def _replace(part: Path, path: Path) -> None:
     """Flush ``part`` to the disk, then rename it to ``path``."""
-    files = [part] if part.is_file() else [file for file in part.rglob("*") if file.is_file()]
-    for file in files:
-        _flush(file)
+    for file in (part, *part.rglob("*")):
+        if file.is_file():
+            _flush(file)
     if part.is_dir() and path.exists():
         # no single operation replaces a folder
         old = path.with_name(f".{path.name}.old")
@@ -292,14 +263,7 @@ def _remove(path: Path) -> None:
 
 
 def read(path: Any) -> Encoded:
-    """Return the content of a file of this library.
-
-    Raises
-    ------
-    ValueError
-        If the file does not exist, another program has written it, it has another format, or its content does not have
-        the stored digest. The message says which.
-    """
+    """Return the content of a file of this library, whose format and digest are right. Otherwise raise a ValueError."""
     path = as_path(path)
     if not path.exists():
         raise ValueError(f"{path} does not exist; give the path of a file that save or a checkpoint has written.")
@@ -308,13 +272,13 @@ def read(path: Any) -> Encoded:
     if SUFFIXES[path.suffix.lower()] == "netCDF":
         check_seal(path)
     attrs, arrays = _contents(path)
-    version, stamp = attrs.get("format"), attrs.get("sha256")
-    if version is None or stamp is None or TEXT not in arrays:
+    written, stamp = attrs.get("format"), attrs.get("sha256")
+    if written is None or stamp is None or TEXT not in arrays:
         raise ValueError(f"the group {GROUP} of {path} is incomplete; the file was altered, write it anew.")
-    if not is_integer(version) or int(version) != FORMAT:
+    if not is_integer(written) or int(written) != FORMAT:
         raise ValueError(
-            f"{path} is of format {version}, by {attrs.get('written_by')}; this release reads format {FORMAT}: read it "
-            f"with the release that wrote it{', or a later one' if is_integer(version) and version > FORMAT else ''}."
+            f"{path} is of format {written}, by {attrs.get('written_by')}; this release reads format {FORMAT}: read it "
+            f"with the release that wrote it{', or a later one' if is_integer(written) and written > FORMAT else ''}."
         )
     text = arrays.pop(TEXT).tobytes().decode(errors="replace")
     content = Encoded(text, arrays)

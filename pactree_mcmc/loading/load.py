@@ -14,14 +14,11 @@ from ..files.store import AnyPath, read
 from ..mcmc.run.checkpoint import Unfinished
 from ..model import CustomLeaf, CustomSplits, TreeModel
 from ..model.leaf.custom import LeafOutline
-from ..model.model import ModelParts
 from ..model.split_prior.custom_splits import SplitsOutline
 from ..posterior.draws import Draws
 from ..posterior.joining import join_chains
 from ..posterior.sampled import SampledPosterior
-from .require import InvalidFile
-from .validate import check_draws
-from .validate_chains import check_course, check_run
+from .validate import InvalidFile, check_course, check_draws, check_run
 from .validate_model import check_outline, check_parts, check_splits_outline
 
 
@@ -87,48 +84,43 @@ def _model(
 ) -> TreeModel:
     """Return the model of a file."""
     content = _decoded(parts["model"], path)
-    if isinstance(getattr(content, "leaf", None), LeafOutline):
-        content = _with_leaf(content, leaf, path)
-    elif leaf is not None:
-        raise ValueError(f"{path} says all of its leaf model, {content.leaf!r}; leave leaf= out.")
-    if isinstance(getattr(content, "split_prior", None), SplitsOutline):
-        content = _with_splits(content, split_prior, path)
-    elif split_prior is not None:
-        raise ValueError(f"{path} says all of its split prior, {content.split_prior!r}; leave split_prior= out.")
+    content = _with_code(content, "leaf", leaf, path)
+    content = _with_code(content, "split_prior", split_prior, path)
     _apply(path, check_parts, content)
     return TreeModel.from_parts(content)
 
 
-def _with_leaf(content: ModelParts, leaf: Any, path: Any) -> ModelParts:
-    """Return the parts of a model with the given leaf, if the file was written with it."""
-    outline: Any = content.leaf
-    if leaf is None:
-        raise ValueError(
-            f"{path} was written with a leaf of one's own, {outline.name!r}, and a file holds no code: give the leaf, "
-            "as leaf=."
-        )
-    check_type("leaf", leaf, CustomLeaf, "the CustomLeaf that the file was written with")
-    _apply(path, check_outline, outline, content.target)
-    mismatch = _apply(path, leaf.mismatch, outline, content.target)
-    if mismatch is not None:
-        raise ValueError(f"{path} was written with another leaf than {leaf!r}: {mismatch}.")
-    return content._replace(leaf=leaf)
+OWN: dict[str, tuple[Any, Any, str]] = {
+    "leaf": (LeafOutline, CustomLeaf, "leaf"),
+    "split_prior": (SplitsOutline, CustomSplits, "split prior"),
+}
+"""Part of a model: class of its outline in a file, class of the part with the code of a user, name in messages."""
 
 
-def _with_splits(content: ModelParts, splits: Any, path: Any) -> ModelParts:
-    """Return the parts of a model with the given split prior, if the file was written with it."""
-    outline: Any = content.split_prior
-    if splits is None:
+def _with_code(content: Any, name: str, given: Any, path: Any) -> Any:
+    """Return the parts of a model with the user's leaf or split prior, if the file was written with it."""
+    outline_class, own_class, words = OWN[name]
+    outline = getattr(content, name, None)
+    if not isinstance(outline, outline_class):
+        if given is not None:
+            whole = "leaf model" if name == "leaf" else words
+            raise ValueError(f"{path} says all of its {whole}, {outline!r}; leave {name}= out.")
+        return content
+    if given is None:
         raise ValueError(
-            f"{path} was written with a split prior of one's own, {outline.name!r}, and a file holds no code: give the "
-            "split prior, as split_prior=."
+            f"{path} was written with a {words} of one's own, {outline.name!r}, and a file holds no code: give the "
+            f"{words}, as {name}=."
         )
-    check_type("split_prior", splits, CustomSplits, "the CustomSplits that the file was written with")
-    _apply(path, check_splits_outline, outline, content.scales, content.columns)
-    mismatch = _apply(path, splits.mismatch, outline, content.scales)
+    check_type(name, given, own_class, f"the {own_class.__name__} that the file was written with")
+    if name == "leaf":
+        _apply(path, check_outline, outline, content.target)
+        mismatch = _apply(path, given.mismatch, outline, content.target)
+    else:
+        _apply(path, check_splits_outline, outline, content.scales, content.columns)
+        mismatch = _apply(path, given.mismatch, outline, content.scales)
     if mismatch is not None:
-        raise ValueError(f"{path} was written with another split prior than {splits!r}: {mismatch}.")
-    return content._replace(split_prior=splits)
+        raise ValueError(f"{path} was written with another {words} than {given!r}: {mismatch}.")
+    return content._replace(**{name: given})
 
 
 def _run(parts: dict[str, Encoded], model: TreeModel, path: Any) -> Unfinished:
@@ -143,8 +135,8 @@ def _apply(path: Any, check: Callable[..., Any], *what: Any) -> Any:
         with np.errstate(all="ignore"):
             return check(*what)
     except Exception as error:
-        said = str(error) if isinstance(error, InvalidFile) else f"{type(error).__name__}: {error}"
-        raise ValueError(f"{path} cannot be used: {said}.") from error
+        message = str(error) if isinstance(error, InvalidFile) else f"{type(error).__name__}: {error}"
+        raise ValueError(f"{path} cannot be used: {message}.") from error
 
 
 def _parts(path: Any) -> dict[str, Encoded]:
@@ -168,12 +160,12 @@ def _decoded(encoded: Encoded, path: Any) -> Any:
 
 def _draws_so_far(model: TreeModel, run: Unfinished, path: Any) -> SampledPosterior:
     """Return the posterior of the draws that every chain of an unfinished run has."""
-    done = [0 if result is None else len(result.saved.tree_of_draw) for result in run.results]
-    least, planned = min(done), run.plans[0].draws
+    least = min(0 if result is None else result.n_draws for result in run.results)
     if least == 0:
         raise ValueError(f"{path} is a checkpoint from before every chain had a draw; pt.resume(path) goes on from it.")
     warn(
-        f"{path} is a checkpoint of a run on its way: {least} of {planned} draws a chain; pt.resume(path) finishes it."
+        f"{path} is a checkpoint of a run on its way: {least} of {run.plans[0].draws} draws a chain; "
+        "pt.resume(path) finishes it."
     )
     saved = [result.first_draws(least).saved for result in run.results if result is not None]
     post: SampledPosterior = join_chains(model, saved, run.plans[0].kernel.moves, run.seconds)

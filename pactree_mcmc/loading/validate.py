@@ -1,19 +1,32 @@
-"""Check of the saved draws of a file. Compiled code that answers questions relies on these shapes and ranges."""
+"""Check of the draws and chains of a file.
+
+Compiled code that answers questions relies on the shapes and ranges of draws. States from which only `resume` goes on
+are checked by type, dtype and shape. That their values are those that the library has written is ensured by the digest
+of the content, which `files.store.read` compares before.
+"""
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from ..files.calls import Call
+from ..mcmc.chain.snapshot import ARRAYS, Replica, Snapshot
+from ..mcmc.kernel import STEPS, Kernel
+from ..mcmc.run.checkpoint import Unfinished
+from ..mcmc.state.scratch import NAMES
+from ..mcmc.state.tree import ChainState, sizes_of
 from ..model import TreeModel
 from ..model.data import Units
+from ..posterior.draws import draws_of
+from ..posterior.joining import join_chains
 from ..table.labels import MAX_CATEGORIES
 from ..tree.arrays import LEAF, find_disorder
-from ..tree.coded import CodedTrees
-from .require import array_of, between, check_declared, require
+from ..tree.coded import CODED_NODE, CodedTrees
+from ..tree.drawn import Course, Saved
 
 FUNCTIONS = ("sample", "resume")
 """Functions whose calls a file may contain."""
@@ -21,6 +34,80 @@ SHIFT_LIMIT = 1 << MAX_CATEGORIES
 """Smallest integer that is not a set of categories."""
 ROUNDING = 1e-6
 """Largest rounding error of the sum over some rows, relative to the sum over all."""
+DECLARED = get_type_hints(ChainState, include_extras=True)
+"""Dtypes and axes of the arrays of a chain."""
+EVIDENCES = Annotated[np.ndarray, np.float64, "teams", 2] | None
+
+
+class InvalidFile(ValueError):
+    """Error for content of a file that this library cannot have written."""
+
+
+def require(holds: Any, what: str) -> None:
+    """Refuse a file with the message ``what`` unless the condition holds, in all entries if it is an array."""
+    if not np.all(holds):
+        raise InvalidFile(what)
+
+
+def array_of(array: Any, kind: str, shape: tuple, what: str) -> None:
+    """Refuse a value that is not an array of one of the kinds and of the shape. -1 stands for any length."""
+    good = isinstance(array, np.ndarray) and array.dtype.kind in kind and array.ndim == len(shape)
+    require(good and all(m in (-1, n) for m, n in zip(shape, array.shape, strict=True)), f"{what} has another shape")
+
+
+def between(values: np.ndarray, low: Any, high: Any, what: str) -> None:
+    """Refuse values outside of [low, high)."""
+    require((values >= low) & (values < high), f"{what} is out of range")
+
+
+Sizes = dict[str, int]
+"""Lengths of the axes that declarations name."""
+
+
+def check_declared(value: Any, hint: Any, what: str, sizes: Sizes | None = None) -> None:
+    """Refuse a value that has another type than the declaration ``hint``, or contains a part that has.
+
+    A NamedTuple is checked field by field. ``what`` is the name of the value in messages, ``sizes`` the lengths of
+    named axes. Any other axis must have one length in all arrays of the same NamedTuple, and enters ``sizes`` if
+    ``value`` is an array.
+    """
+    sizes = {} if sizes is None else sizes
+    if get_origin(hint) in (Union, UnionType):
+        hint = next((part for part in get_args(hint) if _has_class(value, part)), hint)
+    require(_has_class(value, hint), f"{what} is a {type(value).__name__}")
+    kind, parts = get_origin(hint), get_args(hint)
+    if kind is Annotated:
+        _check_array(value, parts[1], parts[2:], what, sizes)
+    elif kind is dict:
+        for key, entry in value.items():
+            check_declared(key, parts[0], f"a key of {what}", sizes)
+            check_declared(entry, parts[1], f"{what}[{key!r}]", sizes)
+    elif kind in (tuple, list):
+        of_each = parts[:1] * len(value) if kind is list or parts[-1] is Ellipsis else parts
+        require(len(of_each) == len(value), f"{what} has {len(value)} entries")
+        for i, (entry, part) in enumerate(zip(value, of_each, strict=True)):
+            check_declared(entry, part, f"{what}[{i}]", sizes)
+    elif hasattr(hint, "_fields"):
+        own = dict(sizes)
+        for name, field in get_type_hints(hint, include_extras=True).items():
+            check_declared(getattr(value, name), field, f"{what}.{name}", own)
+
+
+def _check_array(array: np.ndarray, dtype: Any, axes: tuple[int | str, ...], what: str, sizes: Sizes) -> None:
+    """Refuse an array of another dtype or shape. An axis is a length or a name, which may enter ``sizes``."""
+    require(array.dtype == dtype, f"{what} has dtype {array.dtype}")
+    require(array.ndim == len(axes), f"{what} has shape {array.shape}")
+    named = zip(axes, array.shape, strict=True)
+    shape = tuple(sizes.setdefault(axis, n) if isinstance(axis, str) else axis for axis, n in named)
+    require(array.shape == shape, f"{what} has shape {array.shape}, not {shape}")
+
+
+def _has_class(value: Any, hint: Any) -> bool:
+    """Return True if a value has exactly the class of a declaration, whatever the value contains."""
+    kind = get_origin(hint) or hint
+    if kind is Annotated or kind is np.ndarray:
+        return isinstance(value, np.ndarray)
+    return kind is Any or type(value) is (NoneType if kind is None else kind)
 
 
 def check_recorded_calls(calls: Any) -> None:
@@ -119,3 +206,92 @@ def _unit_stats(units: Units, n_stats: int) -> np.ndarray:
     out = np.zeros((units.n_units, n_stats))
     out[np.arange(units.n_units), units.label] = weight
     return out
+
+
+def check_course(course: Any, draws: Any, model: TreeModel) -> None:
+    """Refuse a course that does not belong to the draws."""
+    require(isinstance(course, Course), "the course is missing")
+    check_kernel(course.kernel)
+    require(course.kernel.moves == draws.moves, "the moves are not those of the kernel")
+    for name in ("thin", "steps"):
+        require(type(getattr(course, name)) is int and getattr(course, name) >= 1, f"{name} is out of range")
+    check_declared(course.ends, tuple[Snapshot, ...], "the states of the chains")
+    require(len(course.ends) == len(draws.tree_of_draw), "a chain has no state")
+    for end in course.ends:
+        check_end(end, model, course.kernel)
+    check_declared(course.evidences, EVIDENCES, "the evidences", {"teams": len(course.teams)})
+    if course.evidences is not None:
+        require(np.isfinite(course.evidences[:, 0]), "an evidence is not finite")
+        require(~(course.evidences[:, 1] < 0.0), "the error of an evidence is negative")
+
+
+def check_kernel(kernel: Any) -> None:
+    """Refuse a kernel that is not a mixture of moves whose names are known."""
+    check_declared(kernel, Kernel, "the kernel")
+    names = [*STEPS, *(move.name for move in kernel.own)]
+    require(len(set(names)) == len(names), "a move has the name of another")
+    require([name in names for name in kernel.names], "the kernel has a move that is unknown")
+    require(len(kernel.names) == len(kernel.weights) == len(kernel.given) > 0, "the kernel has no weights")
+
+
+def check_end(end: Snapshot, model: TreeModel, kernel: Kernel) -> None:
+    """Refuse the state of a chain, or of a ladder, that has other shapes or dtypes than this model and kernel give."""
+    levels, rungs = 1, end.rungs
+    if rungs is not None:
+        levels = len(rungs.betas)
+        require(len(rungs.tried) == levels - 1 and len(rungs.journey) == levels, "a ladder has other levels")
+    require(len(end.replicas) == levels, "a ladder has other levels")
+    for replica in end.replicas:
+        _check_replica(replica, model, kernel)
+
+
+def _check_replica(replica: Replica, model: TreeModel, kernel: Kernel) -> None:
+    """Refuse the state of one chain that has other shapes or dtypes."""
+    require(len(replica.state) == len(ARRAYS), "the state of a chain is incomplete")
+    lowered, scratch = model.lowered, kernel.scratch
+    n_nodes = len(replica.state[ARRAYS.index("node")])
+    sizes = sizes_of(lowered, n_nodes, len(kernel.moves), scratch) | {"params": len(lowered.leaf.params)}
+    own = {name: sizes[name] for name in ("features", "weights", "params")}
+    check_declared(replica, Replica, "the state of a chain", own)
+    for name, array in zip(ARRAYS, replica.state, strict=True):
+        hint = DECLARED[name]
+        if name in NAMES and name not in scratch:
+            # an array that no move of the kernel needs has one entry, see `records.new_group`
+            kind, dtype, *axes = get_args(hint)
+            hint = Annotated[(kind, dtype, *[1] * len(axes))]
+        check_declared(array, hint, f"{name} of a chain", sizes)
+    is_fixed = (replica.noise is None, replica.weights is None)
+    require(
+        is_fixed == (lowered.leaf.is_fixed, lowered.split_prior.is_fixed), "the state of a chain is of another model"
+    )
+
+
+def check_run(run: Any, model: TreeModel) -> Unfinished:
+    """Return an unfinished run with its model.
+
+    Refuse states of chains that have other shapes or dtypes, and draws that `check_draws` refuses.
+    """
+    require(isinstance(run, Unfinished), "the run is missing")
+    # a file contains the model once, and the plans without it
+    run = run._replace(plans=tuple(plan._replace(model=model) for plan in run.plans))
+    check_declared(run, Unfinished, "the run")
+    require(len(run.plans) == len(run.results) >= 1, "a chain has no plan")
+    require(np.isfinite([run.every, run.seconds]), "the time is not finite")
+    for plan, result in zip(run.plans, run.results, strict=True):
+        check_kernel(plan.kernel)
+        check_recorded_calls(plan.calls)
+        if result is not None:
+            _check_saved(result.saved, model, plan.kernel.moves)
+            if result.end is not None:
+                check_end(result.end, model, plan.kernel)
+    return run
+
+
+def _check_saved(saved: Saved, model: TreeModel, moves: tuple[str, ...]) -> None:
+    """Refuse draws of a chain that `check_draws` refuses, and trees and nodes that are in no draw."""
+    start = np.asarray(saved.tree)["start"]
+    require(saved.node.dtype == CODED_NODE and start[0] == 0 and start[-1] == len(saved.node), "the trees have no ends")
+    used = np.unique(saved.tree_of_draw)
+    require(np.array_equal(used, np.arange(len(start) - 1)), "a tree is in no draw")
+    if len(used) > 0:
+        check_draws(draws_of(join_chains(model, [saved], moves, 0.0)), model)

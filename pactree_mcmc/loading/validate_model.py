@@ -18,7 +18,10 @@ from ..table.columns import Columns
 from ..table.labels import MAX_CATEGORIES, labels_of
 from ..table.words import is_kind
 from ..tree.arrays import LEAF
-from .require import array_of, between, require
+from .validate import array_of, between, require
+
+OTHER_UNITS = "the units are not those of the rows"
+"""Message about units that are not the sums of their rows."""
 
 
 def check_parts(parts: ModelParts) -> None:
@@ -63,7 +66,7 @@ def check_parts(parts: ModelParts) -> None:
     require(len(parts.scales) == q, "there is a coordinate too many or too few")
     for k, scale in enumerate(parts.scales):
         _check_scale(scale, columns.categories[columns.source[k]])
-    _check_units(parts, q, len(target.values))
+    _check_units(parts, q)
     _check_bound(parts)
 
 
@@ -125,53 +128,36 @@ def _check_scale(scale: Any, categories: np.ndarray | None) -> None:
     require(len(scale.low) == len(scale.high) and len(scale.low) in (0, scale.n_codes), "a scale has other ends")
 
 
-def _check_units(parts: ModelParts, q: int, n_values: int) -> None:
-    """Refuse units with other shapes, dtypes or ranges than the model has."""
-    units, leaf = parts.units, parts.leaf
+def _check_units(parts: ModelParts, q: int) -> None:
+    """Refuse units that are not the sums of their rows, since their weights determine the length of score tables."""
+    units, of_row, target = parts.units, parts.unit_of_row, parts.target
     array_of(units.codes, "u", (q, -1), "codes")
     m = units.n_units
     require(m >= 1 and units.codes.flags.c_contiguous, "there are no units")
     for codes, scale in zip(units.codes, parts.scales, strict=True):
         between(codes, 0, scale.n_codes, "a code")
-    require(units.counts is leaf.is_classifier, "the statistics are of another leaf")
-    n_stats = int(leaf.n_stats(parts.target))
-    array_of(units.label, "u", (m if units.counts else 1,), "label")
-    require(units.label.dtype == np.uint16 and units.weight.dtype == np.float64, "a unit is of another type")
-    if units.counts:
-        between(units.label, 0, n_stats, "a label")
-    require(units.weight_all in (0, -1) and units.rows_all in (0, -1), "the units are marked otherwise")
-    array_of(units.weight, "f", (m if units.weight_all else 1,), "weight")
-    require(np.isfinite(units.weight) & (units.weight >= 0.0), "a weight is out of range")
-    array_of(units.rows, "i", (m if units.rows_all else 1,), "rows")
-    require(units.rows.dtype == np.int32, "rows is of another type")
-    between(units.rows, 1, parts.n_rows + 1, "a number of rows")
-    array_of(units.moments, "f", (2, 1) if units.counts else (n_stats - 1, m), "moments")
-    require(np.isfinite(units.moments), "a moment is not finite")
-    rows = int(units.rows.sum()) if units.rows_all else m
-    require(rows == parts.n_rows == n_values, "the units are not those of the rows")
-    of_row = parts.unit_of_row
     if of_row is None:
-        require(m == parts.n_rows, "the units are not those of the rows")
+        require(m == parts.n_rows, OTHER_UNITS)
     else:
         array_of(of_row, "i", (parts.n_rows,), "unit_of_row")
         between(of_row, 0, m, "a unit")
         present, first = np.unique(of_row, return_index=True)
         require(len(present) == m and np.all(first[1:] > first[:-1]), "the units are numbered otherwise")
-    _check_sums(parts)
-
-
-def _check_sums(parts: ModelParts) -> None:
-    """Refuse units that are not the sums of their rows, since their weights determine the length of score tables."""
-    units, target = parts.units, parts.target
-    again = summed_units(units.codes, parts.unit_of_row, parts.leaf, target)
-    for name in ("label", "weight", "weight_all", "rows", "rows_all"):
-        require(np.array_equal(getattr(units, name), getattr(again, name)), "the units are not those of the rows")
+    again = summed_units(units.codes, of_row, parts.leaf, target)
+    for name in Units._fields:
+        stored, computed = getattr(units, name), getattr(again, name)
+        require(type(stored) is type(computed) and np.shape(stored) == np.shape(computed), OTHER_UNITS)
+        require(np.asarray(stored).dtype == np.asarray(computed).dtype, OTHER_UNITS)
+        # sums of moments depend on the order of the rows
+        require(name == "moments" or np.array_equal(stored, computed), OTHER_UNITS)
     scale = 1e-6 * np.abs(again.moments).max(axis=1, keepdims=True)
-    require(np.abs(units.moments - again.moments) <= scale, "the units are not those of the rows")
-    if target.classes is None:
+    require(np.abs(units.moments - again.moments) <= scale, OTHER_UNITS)
+    if units.counts:
+        between(units.label, 0, int(parts.leaf.n_stats(target)), "a label")
+    else:
         counted = number_target(target.values, target.weight, target.estimation, parts.leaf.needs_variance)
-        stored, computed = (target.center, target.variance), (counted.center, counted.variance)
-        require(np.allclose(stored, computed, rtol=1e-6, atol=1e-6 * counted.variance**0.5), "y has another mean")
+        values, computed = (target.center, target.variance), (counted.center, counted.variance)
+        require(np.allclose(values, computed, rtol=1e-6, atol=1e-6 * counted.variance**0.5), "y has another mean")
 
 
 def _check_bound(parts: ModelParts) -> None:

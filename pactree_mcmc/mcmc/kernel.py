@@ -33,8 +33,6 @@ STEP_ROWS = 50.0
 """Cost of a proposal beside the rows that it visits, in rows."""
 FEWEST_PROPOSALS = 10
 """Smallest number of proposals between two draws, if the run finds the number itself."""
-
-
 STEPS = {
     move.name: move
     for move in (
@@ -149,10 +147,13 @@ class Kernel(NamedTuple):
         each = _rows_each(cost)
         given = np.array(self.given)
         others = np.array([name not in WORK_FRACTIONS for name in self.names])
+        # a step of weight w_k and cost c_k does the fraction w_k c_k / sum_j w_j c_j of the work. Steps with a fraction
+        # f_k of their own get w_k = f_k / c_k, the others w_k = r g_k / sum_j g_j c_j: given weights g, work r in all
         weights = np.array([WORK_FRACTIONS.get(name, 0.0) for name in self.names]) / each
         rest = 1.0 - sum(WORK_FRACTIONS.values())
         weights[others] = rest * given[others] / (given[others] * each[others]).sum()
         weights /= weights.sum()
+        # proposals of a block that visit so many rows, with a limit on its expected proposals of "learned"
         most = MOST_LEARNED / weights[self.names.index("learned")]
         block = int(min(max(rows / (weights * each).sum(), FEWEST_PROPOSALS), most))
         return self._replace(weights=tuple(weights.tolist()), block=block, adapts=True)
@@ -163,25 +164,18 @@ class Kernel(NamedTuple):
         return float((np.array(self.weights) * each).sum() * self.block)
 
     def proposals_of_block(self, block: int) -> list[int]:
-        """Return the proposals of each step in the block with the given number.
-
-        Over many blocks they follow the weights.
-        """
-        return _proposals_of_each(self.weights, block * self.block, self.block)
+        """Return the proposals of each step in the block with the given number."""
+        return self.next_proposals(block * self.block, self.block)
 
     def next_proposals(self, done: int, n: int) -> list[int]:
         """Return the proposals of each step among the next ``n``, after ``done`` ones."""
-        return _proposals_of_each(self.weights, done, n)
+        return (_first_proposals(self.weights, done + n) - _first_proposals(self.weights, done)).tolist()
 
 
 def _rows_each(cost: np.ndarray) -> np.ndarray:
     """Return the rows that a proposal of each step costs. A step that made none gets the largest of the others."""
     each = cost[1] / np.where(cost[0] > 0.0, cost[0], 1.0)
     return np.where(cost[0] > 0.0, each, each.max()) + STEP_ROWS
-
-
-def _proposals_of_each(weights: tuple[float, ...], done: int, n: int) -> list[int]:
-    return (_first_proposals(weights, done + n) - _first_proposals(weights, done)).tolist()
 
 
 @lru_cache(maxsize=4096)
@@ -219,7 +213,8 @@ def read_kernel(
         number = as_number(weight)
         parts = _parts(key, is_line, best)
         if number is None or not 0.0 <= number < np.inf:
-            raise ValueError(f"the weight of {_name(key)!r} is {in_words(weight)}; give a finite number >= 0.")
+            name = key.name if isinstance(key, Move) else key
+            raise ValueError(f"the weight of {name!r} is {in_words(weight)}; give a finite number >= 0.")
         if isinstance(key, Move) and number > 0.0:
             _check_names(key, weights, own)
             own.append(key)
@@ -228,9 +223,9 @@ def read_kernel(
     total = math.fsum(weights.values())
     if not 0.0 < total < np.inf:
         raise ValueError(f"the weights of the kernel add up to {total}; give at least one positive weight.")
-    given = {name: weight for name, weight in weights.items() if weight > 0.0}
-    used = tuple(weight / total for weight in given.values())
-    return Kernel(tuple(given), used, block, adapts, tuple(own), tuple(given.values()))
+    positive = {name: weight for name, weight in weights.items() if weight > 0.0}
+    fractions = tuple(weight / total for weight in positive.values())
+    return Kernel(tuple(positive), fractions, block, adapts, tuple(own), tuple(positive.values()))
 
 
 def check_even(kernel: Kernel, split_prior: Any) -> None:
@@ -241,10 +236,6 @@ def check_even(kernel: Kernel, split_prior: Any) -> None:
             f"the move {wrong[0]!r} needs splits of a feature that are equally likely, and {split_prior!r} weighs "
             'them; give kernel="local", or a mixture without "learned" and "subgraph".'
         )
-
-
-def _name(key: Any) -> Any:
-    return key.name if isinstance(key, Move) else key
 
 
 def _parts(key: Any, is_line: bool, best: str) -> dict[str, float]:
@@ -258,24 +249,27 @@ def _parts(key: Any, is_line: bool, best: str) -> dict[str, float]:
             return {key: 1.0}
         if key == "default" or key in WEIGHTS:
             return WEIGHTS[best if key == "default" else key]
-    raise ValueError(_unknown(key))
+    moves = f"the moves are {', '.join(STEPS)}, and pt.Move of your own"
+    if isinstance(key, str) and key in REMOVED:
+        raise ValueError(f"the move {key!r} was removed, since kernels mix as well without it; {moves}.")
+    raise ValueError(f"the move {in_words(key)} is unknown; {moves}.")
 
 
 def _check_names(move: Move, weights: Mapping[str, float], own: Iterable[Move]) -> None:
     """Refuse a user's move that has a name or a count of another move."""
     counted = {count for other in (*STEPS.values(), *own) for count in other.counts}
-    taken = {*STEPS, *WEIGHTS, "default", *weights}
-    twice = [word for word in (move.name,) if word in taken] + [count for count in move.counts if count in counted]
+    twice = [move.name] if move.name in {*STEPS, *WEIGHTS, "default", *weights} else []
+    twice += [count for count in move.counts if count in counted]
     if twice:
         raise ValueError(f"{move!r} has the name {twice[0]!r}, which another move of the library or kernel has.")
 
 
 def complete(kernel: Kernel, moves: Iterable[Move]) -> Kernel:
     """Return the kernel of a file with a user's moves in the places of their names."""
-    found = {move.name: move for move in moves}
+    by_name = {move.name: move for move in moves}
     own = []
     for known in kernel.own:
-        move = found.get(known.name, known)
+        move = by_name.get(known.name, known)
         if isinstance(move, AbsentMove):
             raise ValueError(
                 f"the kernel of this run has a move {move.name!r} that is not the library's, and files hold no code; "
@@ -288,10 +282,3 @@ def complete(kernel: Kernel, moves: Iterable[Move]) -> Kernel:
             warn(f"{move!r} has other code than the move of that name in this run; draws go on by the new one.")
         own.append(move)
     return kernel._replace(own=tuple(own))
-
-
-def _unknown(name: Any) -> str:
-    moves = f"the moves are {', '.join(STEPS)}, and pt.Move of your own"
-    if isinstance(name, str) and name in REMOVED:
-        return f"the move {name!r} was removed, since kernels mix as well without it; {moves}."
-    return f"the move {in_words(name)} is unknown; {moves}."

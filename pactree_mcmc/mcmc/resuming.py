@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -94,51 +94,45 @@ def resume(
     check_executor(executor)
     if not isinstance(moves, list | tuple) or not all(isinstance(move, Move) for move in moves):
         raise TypeError(f"moves is {in_words(moves)}; give a list of pt.Move.")
-    options = _Options(executor, progress, checkpoint, every, list(moves))
-    if isinstance(run, str | os.PathLike):
-        unfinished = load_unfinished(run, leaf, split_prior)
-        if unfinished is not None:
-            return _finish(run, unfinished, draws, options)
-        post = load(run, leaf=leaf, split_prior=split_prior)
-        if not isinstance(post, SampledPosterior):
-            raise ValueError(f"{run} holds a {type(post).__name__}; sample it: pt.sample(pt.load(path)).")
-        return post if draws is None else _continue(post, draws, options)
+    every, is_path = read_interval(every), isinstance(run, str | os.PathLike)
     for name, part in {"leaf": leaf, "split_prior": split_prior}.items():
-        if part is not None:
+        if part is not None and not is_path:
             raise ValueError(f"{name}= is for the path of a file; a posterior has its {name}.")
-    if not isinstance(run, SampledPosterior):
-        raise TypeError(f"run is a {type(run).__name__}; give a SampledPosterior, or the path of a file.")
-    return _continue(run, draws, options)
+    unfinished = load_unfinished(run, leaf, split_prior) if is_path else None
+    if unfinished is not None:
+        plans, seconds = _remaining_plans(run, unfinished, draws, moves), unfinished.seconds
+        results = [*unfinished.results]
+    else:
+        post = load(run, leaf=leaf, split_prior=split_prior) if isinstance(run, str | os.PathLike) else run
+        if not isinstance(post, SampledPosterior) and is_path:
+            raise ValueError(f"{run} holds a {type(post).__name__}; sample it: pt.sample(pt.load(path)).")
+        if not isinstance(post, SampledPosterior):
+            raise TypeError(f"run is a {type(run).__name__}; give a SampledPosterior, or the path of a file.")
+        if draws is None and is_path:
+            return post
+        plans, seconds = _further_plans(post, draws, moves), post.seconds
+        results = [_result(post, c) for c in range(post.n_chains)]
+    file = None
+    if checkpoint is not None:
+        file = Checkpoint(read_checkpoint_path(checkpoint), every, plans, seconds)
+        file.write(results)
+    elif unfinished is not None:
+        file = Checkpoint(check_target(run, only="netCDF"), unfinished.every, plans, seconds)
+    return run_plans(Work(plans, results, executor, progress, file), seconds)
 
 
-class _Options(NamedTuple):
-    """Arguments of `resume` for runs of all kinds."""
-
-    executor: Executor | None
-    progress: bool
-    checkpoint: Any
-    every: Any
-    moves: list[Move]
-
-
-def _finish(path: Any, run: Unfinished, draws: int | None, options: _Options) -> SampledPosterior:
-    """Finish the run of a checkpoint."""
-    plans = [plan._replace(kernel=complete(plan.kernel, options.moves)) for plan in run.plans]
+def _remaining_plans(path: Any, run: Unfinished, draws: int | None, moves: Sequence[Move]) -> list[Plan]:
+    """Return the plans of an unfinished run, with the user's moves in their kernels."""
     if draws is not None:
         raise ValueError(
-            f"{path} is a checkpoint of a run on its way to {plans[0].draws} draws; leave draws out, and resume what "
-            "is returned for more."
+            f"{path} is a checkpoint of a run on its way to {run.plans[0].draws} draws; leave draws out, and resume "
+            "what is returned for more."
         )
-    if options.checkpoint is None:
-        target, every = check_target(path, only="netCDF"), run.every
-    else:
-        target, every = read_checkpoint_path(options.checkpoint), read_interval(options.every)
-    file = Checkpoint(target, every, plans, run.seconds)
-    return run_plans(Work(plans, list(run.results), options.executor, options.progress, file), run.seconds)
+    return [plan._replace(kernel=complete(plan.kernel, moves)) for plan in run.plans]
 
 
-def _continue(post: SampledPosterior, draws: int | None, options: _Options) -> SampledPosterior:
-    """Make further draws."""
+def _further_plans(post: SampledPosterior, draws: int | None, moves: Sequence[Move]) -> list[Plan]:
+    """Return the plans of further draws, those of the posterior included."""
     if draws is None:
         raise ValueError("draws=None is out of range; give how many further draws a chain, an integer >= 1.")
     check_count("draws", draws)
@@ -148,21 +142,15 @@ def _continue(post: SampledPosterior, draws: int | None, options: _Options) -> S
             "the posterior holds independent draws, or those of chains interrupted at different draws; there is "
             "nothing to go on from. Give a run that was finished, or the path of its checkpoint."
         )
-    total, kernel = post.n_draws + int(draws), complete(course.kernel, options.moves)
+    total, kernel = post.n_draws + int(draws), complete(course.kernel, moves)
     # an adaptive run ends with the requested draws
     length = Length(total, total * course.thin) if course.kernel.adapts else None
     # a call is recorded only if those before are
     calls = (*post.calls, call_of(resume, {"draws": draws})) if post.calls else ()
-    plans = [
+    return [
         Plan(post.model, total, end.tuned, course.thin, kernel, end.generator, None, None, length, calls)
         for end in course.ends
     ]
-    results: list[Result | None] = [_result(post, c) for c in range(post.n_chains)]
-    file, every = None, read_interval(options.every)
-    if options.checkpoint is not None:
-        file = Checkpoint(read_checkpoint_path(options.checkpoint), every, plans, post.seconds)
-        file.write(results)
-    return run_plans(Work(plans, results, options.executor, options.progress, file), post.seconds)
 
 
 def _result(post: SampledPosterior, c: int) -> Result:

@@ -69,42 +69,36 @@ def sample(
         Number of draws kept per chain, >= 1.
     tune : int, optional
         Number of tuning steps, which are dropped, >= 0. Any of ``tune``, ``thin`` and ``proposals`` makes a run of
-        fixed length, with 1000 tuning steps by default. Without them the run is adaptive, see Notes.
+        fixed length, with 1000 tuning steps by default. Without them the run is adaptive (Notes).
     chains : int, default 4
         Number of chains, >= 1, each with a generator of its own.
     rng : int, SeedSequence, Generator, sequence of these, or None
-        Source of randomness. Chain c gets its c-th spawned child, so that draws do not depend on the number of workers,
-        nor, in runs of fixed length without a density, on the number of chains. A sequence has the source of each
-        chain, which is used as it is.
+        Source of randomness. Chain c gets its c-th spawned child, so that draws do not depend on the number of workers.
+        A sequence has the source of each chain, which is used as it is.
     kernel : {"default", "whole", "local", "cgm", "grow-prune", "blanchard"} or {move or kernel: weight}
         "default": "whole" in an adaptive run, unless it has a ladder, one ordered feature, or a table on which fitting
-        a density does not pay (rows times features, and ten for each distinct value, are more than 200,000) or does not
-        fit into ``work``; otherwise "local". "whole": whole trees and subtrees from a density that the chains fit in
-        tuning, and a few local moves. "local": many local moves. "cgm": grow, prune, change, swap (Chipman et al.
-        1998). "grow-prune": uniform choice of leaf or prunable node. "blanchard": the walk from the root of Blanchard
-        (1999), section 6. Moves: grow-prune, blanchard, collapsed, change, shift, swap, rotate, regrow-1, restructure,
-        reshape, regrow-line, learned, subgraph, and `Move` objects of your own, as in
-        ``{"default": 0.9, MyMove(): 0.1}``. Weights, >= 0 and not all 0, are fractions of the proposals. See
-        docs/kernels.md and docs/extending.md.
+        a density does not pay or does not fit into ``work`` (docs/default.md); otherwise "local". "whole": whole trees
+        and subtrees from a density that the chains fit in tuning, and a few local moves. "local": many local moves.
+        "cgm": grow, prune, change, swap (Chipman et al. 1998). "grow-prune": uniform choice of leaf or prunable node.
+        "blanchard": the walk from the root of Blanchard (1999), section 6. Moves by name (docs/kernels.md), and `Move`
+        objects of your own, as in ``{"default": 0.9, MyMove(): 0.1}``. Weights, >= 0 and not all 0, are fractions of
+        the proposals.
     thin : int, optional
         Number of steps between two draws, >= 1. Default 1 in a run of fixed length.
     proposals : int, optional
-        Number of proposals in a step, >= 1. Default 100 in a run of fixed length, 30 with "whole". Fewer give more
-        draws a second that are more alike, for small problems.
+        Number of proposals in a step, >= 1. Default 100 in a run of fixed length, 30 with "whole".
     steps : int, optional
         Largest number of steps of a chain after tuning in an adaptive run, >= ``draws``. The number of an earlier run,
         ``post.course.steps``, repeats that run.
     seconds : float, optional
-        Wall time after which an adaptive run ends, > 0. Less than 1 counts as 1. It includes tuning, but neither
-        compilation nor the last check of the draws, of about a second. Rounds of tuning end after .4 of the time, and
-        tuning after half of it. The rest is for draws: as many of every chain, at least one, and fewer than ``draws``
-        if there is no time for more. A warning lists what was left out. On an executor the clock starts with the first
-        task. A resumed checkpoint has all the time again.
+        Wall time after which an adaptive run ends, > 0. Less than 1 counts as 1. It includes tuning, which gets at most
+        half of it, but neither compilation nor the last check of the draws. If there is no time for more, a chain has
+        fewer than ``draws`` draws, at least one. A warning lists what was left out. On an executor the clock starts
+        with the first task. A resumed checkpoint has all the time again.
     work : float, optional
         Number of rows that an adaptive run visits at most, about, in all chains, tuning included, >= 1. Default 1e10,
-        one to six minutes of processor time, and up to 2e10 if chains fit a density to a table of more than 50,000
-        values, distinct rows times features (docs/default.md). With less work tuning is shorter and, with many rows,
-        steps have fewer proposals.
+        one to six minutes of processor time, and up to 2e10 if chains fit a density to a large table (docs/default.md).
+        With less work tuning is shorter and, with many rows, steps have fewer proposals.
     start : {"dispersed", "grown", "prior", "stump"}, Tree, or sequence of Trees, one a chain; default "dispersed"
         Start of the chains. "grown": trees drawn from the root down by the lookahead sum of each cell. "dispersed": the
         same, but the first four chains have different features at the root if there are as many, and below it the
@@ -118,13 +112,12 @@ def sample(
         task, on a Dask cluster once. A warning names chains whose worker died, which are left out. Default: threads,
         one per core.
     progress : bool, default True
-        Show a bar on the standard error if it is a terminal, else a line every 30 seconds: the steps of tuning of all
-        chains, then their draws, acceptance and leaves (on an executor the draws of finished tasks). Code that must be
-        compiled first is announced.
+        Show a bar on the standard error if it is a terminal, else a line every 30 seconds. Code that must be compiled
+        first is announced.
     checkpoint : path-like, optional
         New netCDF file (.nc) to which the run is written at the start and ``every`` so many seconds, each time whole or
         not at all. After a crash ``resume(checkpoint)`` finishes the run, with the draws of an uninterrupted one. At
-        the end it is the file that ``save`` writes. On an executor a chain is then several tasks, one after another.
+        the end it is the file that ``save`` writes.
     every : float, default 60.0
         Seconds between two checkpoints, > 0. Writing takes longer the more draws there are.
 
@@ -174,12 +167,13 @@ def sample(
     draws, chains = int(draws), int(chains)
     length = _read_length(draws, tune, thin, proposals, steps, seconds, work)
     is_line = betas is None and line_sums(model.lowered) > 0
-    names, best = _names_in(kernel), "local"
+    names = [name for name in (kernel if isinstance(kernel, Mapping) else [kernel]) if isinstance(name, str)]
+    best = "local"
     may_fit = betas is None and not is_line and model.split_prior.is_even
     if length is not None and "default" in names and may_fit:
         most = default_work(model) if work is None else length.work
         best = "whole" if tunes_within(most, model, chains) else "local"
-    is_whole = "whole" in [best if name == "default" else name for name in names]
+    is_whole = "whole" in names or (best == "whole" and "default" in names)
     if proposals is None:
         proposals = PROPOSALS_OF_WHOLE if is_whole else PROPOSALS_PER_DRAW
     adapts = length is not None and is_whole
@@ -268,22 +262,15 @@ def _ended_early(stop: Stop, post: SampledPosterior, plan: Plan) -> str:
     )
 
 
-def _names_in(kernel: Any) -> list[str]:
-    """Return the names in the argument ``kernel``, whatever its type."""
-    names = [kernel] if isinstance(kernel, str) else list(kernel) if isinstance(kernel, Mapping) else []
-    return [name for name in names if isinstance(name, str)]
-
-
 def _read_length(
     draws: int, tune: Any, thin: Any, proposals: Any, steps: Any, seconds: Any, work: Any
 ) -> Length | None:
     """Return the limits of an adaptive run, or None for a run of fixed length."""
-    fixed = {"tune": tune, "thin": thin, "proposals": proposals}
-    fixed = {name: value for name, value in fixed.items() if value is not None}
-    for name, value in fixed.items():
-        check_count(name, value, 0 if name == "tune" else 1)
-    adaptive = {"steps": steps, "seconds": seconds, "work": work}
-    adaptive = {name: value for name, value in adaptive.items() if value is not None}
+    given = {"tune": tune, "thin": thin, "proposals": proposals, "steps": steps, "seconds": seconds, "work": work}
+    fixed = [name for name in ("tune", "thin", "proposals") if given[name] is not None]
+    adaptive = [name for name in ("steps", "seconds", "work") if given[name] is not None]
+    for name in fixed:
+        check_count(name, given[name], 0 if name == "tune" else 1)
     if fixed and adaptive:
         raise ValueError(
             f"{', '.join(adaptive)} is for an adaptive run; leave out {', '.join(fixed)}, which fix the length."
@@ -298,9 +285,8 @@ def _read_length(
         check_number("work", work, "rows, >= 1", 1.0)
     if fixed:
         return None
-    most = 0 if steps is None else int(steps)
-    if seconds is not None and steps is None and work is None:
-        most = MOST
+    # 0: the number of steps follows from the work
+    most = int(steps) if steps is not None else MOST if seconds is not None and work is None else 0
     limit = None if seconds is None else float(seconds)
     return Length(draws, most, limit, work=WORK if work is None else float(work))
 

@@ -56,12 +56,8 @@ class State(Enum):
 class Schedule:
     """State of an adaptive run, and the transitions between its states.
 
-    Parameters
-    ----------
-    work : Work
-        Plans of the chains, and their first draws.
-    began : float
-        Time of ``time.perf_counter`` at which the run began.
+    ``work`` has the plans of the chains and their first draws. The run began at the time ``began`` of
+    ``time.perf_counter``.
     """
 
     def __init__(self, work: Work, began: float) -> None:
@@ -210,7 +206,8 @@ class Schedule:
 def judge_draws(plan: Plan, results: list[Result]) -> tuple[bool, np.ndarray | None]:
     """Return True if the draws satisfy the criterion, and the evidences of the teams if they were needed to know it."""
     saved = [result.saved for result in results]
-    # is quick, while large trees take seconds to be joined; by draw if feature weights are drawn, and then left out
+    # The log posterior is judged first, since large trees take seconds to be joined. If feature weights are drawn, the
+    # log prior of a tree differs from draw to draw, and this step is left out.
     if plan.model.split_prior.drawn_weights is None:
         log_posterior = [(one.tree.log_prior + one.tree.log_score)[one.tree_of_draw] for one in saved]
         if not agrees(np.array(log_posterior)):

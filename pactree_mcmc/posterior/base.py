@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ..core.checks import Seed
-from .restriction import Restriction, restriction_of
+from .reweighting import Restriction, restriction_of
 from .rows.answers import AnswersAboutRows
 from .trees.answers import AnswersAboutTrees
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ..files.store import AnyPath
+    from ..model import TreeModel
+
+NEW_MODEL = "compute the posterior of the new model, by pt.sample, exact.solve or a progressive mixture."
 
 
 class Posterior(AnswersAboutRows, AnswersAboutTrees):
@@ -26,9 +29,9 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
     """
 
     _write_report: ClassVar[Callable[..., Path]]
-    """Function that writes a posterior as an HTML page. It is of a higher layer, and set by `pactree_mcmc.__init__`."""
+    """Function of a higher layer that writes a posterior as an HTML page; `pactree_mcmc.__init__` sets it."""
     _small_html: ClassVar[Callable[..., str]]
-    """Function that returns a few lines of HTML for notebooks, set likewise."""
+    """Function that returns a few lines of HTML for notebooks; `pactree_mcmc.__init__` sets it."""
 
     def restrict(
         self,
@@ -44,13 +47,12 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
         Parameters
         ----------
         monotone : dict of column to 1 or -1, optional
-            Names or indices of columns of numbers in which the predictions of a tree increase (1) or decrease (-1): the
-            posterior mean of y in a leaf, or the probability of the second class, never changes in the other direction
-            if the column increases and all others stay. For one output, or two classes.
+            Columns of numbers in which the predictions of a tree never decrease (1) or never increase (-1) if all
+            others stay: the posterior mean of y in a leaf, or the probability of the second class. For one output, or
+            two classes.
         interactions : list of lists of columns, optional
             Groups of columns that may be split on together: the features on each path from the root to a leaf are all
-            in one of the groups. A column may be in several groups. All columns in no group
-            are one more group.
+            in one of the groups. A column may be in several groups. All columns in no group are one more group.
         min_ess : float, default 100
             Smallest effective number of draws that may remain, >= 1.
         draws : int, default 4000
@@ -73,21 +75,21 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
         Notes
         -----
         The draws that satisfy a constraint are draws of the posterior under the prior restricted to such trees. So the
-        result is exact up to Monte-Carlo error, and needs no other prior; the probability says how much the data and
-        the prior favour the constraint. The effective number is the number of draws kept, times the smaller of the
-        efficiencies of all draws for the constraint and for the log posterior. Convergence is judged by the posterior
-        of all draws; the log priors of the result are those without the constraint. Missing values of a column have no
-        order, and are not constrained. O(leaves² times the features of a tree) a distinct tree.
+        result is exact up to Monte-Carlo error; the probability says how much the data and the prior favour the
+        constraint. The effective number is the number of draws kept, times the smaller of the efficiencies of all draws
+        for the constraint and for the log posterior. The log priors of the result are those without the constraint.
+        Missing values of a column have no order, and are not constrained. O(leaves² * features of a tree) a distinct
+        tree.
 
         Examples
         --------
         >>> import exact, numpy as np, pactree_mcmc as pt
         >>> x = np.arange(30.0)
         >>> truth = exact.solve(pt.TreeModel(x[:, None], (x > 14) | (x % 6 == 1)))
-        >>> found = truth.restrict(monotone={"x0": 1})
-        >>> bool(0.0 < found.probability < 1.0)
+        >>> given = truth.restrict(monotone={"x0": 1})
+        >>> bool(0.0 < given.probability < 1.0)
         True
-        >>> bool(np.all(np.diff(found.posterior.predict_proba(x[:, None])[:, 1]) >= 0.0))
+        >>> bool(np.all(np.diff(given.posterior.predict_proba(x[:, None])[:, 1]) >= 0.0))
         True
         """
         if not self.sees_all_rows:
@@ -97,6 +99,32 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
             )
         post = self._draws_that_predict(draws, rng)
         return restriction_of(post, monotone, interactions, min_ess, independent=post is not self)
+
+    def update(self, X: Any, y: Any, *, sample_weight: Any = None, rng: Seed = None, **options: Any) -> Posterior:
+        """Return the posterior given the rows of the model and further ones, ``X`` and ``y``.
+
+        For draws this is a run that starts at the trees drawn, see `SampledPosterior.update`, with ``rng`` and further
+        arguments of `sample`; for `exact.solve` the sum over all trees again, with arguments of `exact.solve`.
+
+        Raises
+        ------
+        ValueError
+            If the rows do not fit the model, or the posterior is one of stages or of visited trees alone.
+        """
+        raise ValueError(f"a {type(self).__name__} cannot be updated: {NEW_MODEL}")
+
+    def reweight(self, model: TreeModel, *, least_ess: float = 100.0, rng: Seed = 0) -> Posterior:
+        """Return the posterior of the same rows under ``model``, with another prior or leaf.
+
+        For draws by importance weights, see `SampledPosterior.reweight`; for `exact.solve` by the sum over all trees.
+
+        Raises
+        ------
+        ValueError
+            If the model has other rows, y or columns, fewer than ``least_ess`` effective draws remain, or the posterior
+            is one of stages or of visited trees alone.
+        """
+        raise ValueError(f"a {type(self).__name__} cannot be reweighted: {NEW_MODEL}")
 
     @abstractmethod
     def summary(self) -> pd.DataFrame:
@@ -122,18 +150,13 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
         )
 
     def report(
-        self,
-        path: AnyPath,
-        *,
-        truth: Posterior | None = None,
-        title: str | None = None,
-        command: str | None = None,
+        self, path: AnyPath, *, truth: Posterior | None = None, title: str | None = None, command: str | None = None
     ) -> Path:
         """Write the posterior as one HTML page, to look at in any browser.
 
-        The verdict in words, the consensus tree with its support, all decision paths laid over each other, the most
-        probable trees to leaf through, a row to type in and its prediction, a map of the trees, the diagnostics of the
-        chains, the model and the run. One file that loads nothing and is readable without JavaScript.
+        It has the verdict in words, the consensus tree with its support, all decision paths laid over each other, the
+        most probable trees, a row to type in and its prediction, a map of the trees, the diagnostics of the chains, the
+        model and the run. The file loads nothing and is readable without JavaScript.
 
         Parameters
         ----------
@@ -145,7 +168,7 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
         title : str, optional
             Heading of the page.
         command : str, optional
-            The line that makes the page again, to be shown in it.
+            Command that makes the page again, to be shown in it.
 
         Returns
         -------
@@ -161,15 +184,14 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
 
         Notes
         -----
-        The same posterior makes the same bytes. A page of 4,000 draws takes some seconds and at most about 500 kB: of
-        very large trees fewer go into it, and it says how many.
+        The same posterior makes the same bytes. A page of 4,000 draws takes some seconds and at most about 500 kB; if
+        the trees are very large it has fewer of them, and says how many.
 
         Examples
         --------
         >>> import pathlib, tempfile, pactree_mcmc as pt
-        >>> stumps = [pt.Tree([0, -1, -1], [t, 0, 0], [1, 0, 0], [2, 0, 0]) for t in (4.5, 5.5)]
         >>> model = pt.TreeModel([[float(x)] for x in range(10)], [x > 5 for x in range(10)])
-        >>> post = pt.posterior_from_trees(model, stumps)
+        >>> post = pt.posterior_from_trees(model, [pt.Tree([0, -1, -1], [4.5, 0, 0], [1, 0, 0], [2, 0, 0])])
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     post.report(pathlib.Path(folder) / "page.html").stat().st_size < 100_000
         True

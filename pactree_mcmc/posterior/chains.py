@@ -32,7 +32,7 @@ class AnswersAboutChains(DrawnTrees):
     """Methods of `SampledPosterior` that compare, diagnose and reweight its draws."""
 
     _sample: ClassVar[Callable[..., Any]]
-    """The function `sample`. It is of a higher layer, and set by `pactree_mcmc.__init__`."""
+    """The function `sample` of a higher layer; `pactree_mcmc.__init__` sets it."""
     reweighting: Reweighting | None = None
     """Effective size and ratio of evidences, if `reweight` made the draws; else None."""
 
@@ -74,7 +74,7 @@ class AnswersAboutChains(DrawnTrees):
         evidences, under LeafPenalty of its unnormalised prior. The effective size is that of Kish, (sum of weights)^2 /
         sum of squared weights. It cannot show trees that are probable under the new prior and were never drawn:
         reweight from the vaguer prior to the narrower one, never to one that allows trees that the old one excludes.
-        The distinct trees are scored in plain Python, so that some thousands of them take some seconds.
+        Plain Python: some thousands of distinct trees take some seconds.
 
         Examples
         --------
@@ -109,9 +109,9 @@ class AnswersAboutChains(DrawnTrees):
 
         Notes
         -----
-        As in MrBayes, where values below .01 count as good whatever the number of draws (Ronquist et al. 2012).
+        As in MrBayes, in which values below .01 are good whatever the number of draws (Ronquist et al. 2012).
         ``expected`` is the mean standard deviation of frequencies that differ by their Monte-Carlo errors alone, given
-        the autocorrelation of each cell's indicator within chains. For a single chain its two halves are compared.
+        the autocorrelation of each cell's indicator. For a single chain its two halves are compared.
 
         Examples
         --------
@@ -177,7 +177,7 @@ class AnswersAboutChains(DrawnTrees):
         return diagnosis_of(self)
 
     def update(self, X: Any, y: Any, *, sample_weight: Any = None, rng: Seed = None, **options: Any) -> Self:
-        """Return the posterior given the rows of the model and further ones, by a run that starts at the trees at hand.
+        """Return the posterior given the rows of the model and further ones, by a run that starts at the trees drawn.
 
         Parameters
         ----------
@@ -205,10 +205,10 @@ class AnswersAboutChains(DrawnTrees):
 
         Notes
         -----
-        It is a run of `sample` on all rows, so it is exact in the limit whatever the start, and costs about as much as
-        a first run. The start saves the part of tuning that finds probable trees. Densities of whole trees are fitted
-        anew, since their cells are sets of rows. Chains that start at trees of one posterior do not start further apart
-        than it is wide: if the new rows change much, compare with ``start="dispersed"``.
+        It is a run of `sample` on all rows, exact in the limit whatever the start, and costs about as much as a first
+        run; the start saves the part of tuning that finds probable trees. Densities of whole trees are fitted anew,
+        since their cells are sets of rows. The chains start as far apart as the posterior is wide: if the new rows
+        change much, compare with ``start="dispersed"``.
 
         Examples
         --------

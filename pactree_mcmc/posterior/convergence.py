@@ -11,6 +11,7 @@ import numpy as np
 from ..core.checks import check_count
 from ..core.warn import warn
 from ..tree.coded import leaves_of_units
+from .draws import names_of_outputs
 from .ess import (
     FEWEST_PER_CHAIN,
     ConvergenceWarning,
@@ -81,33 +82,33 @@ def warn_if_unconverged(post: DrawnTrees, *, max_points: int = MOST_POINTS, leve
         warn("\n  ".join(lines), ConvergenceWarning)
 
 
-def short_diagnosis(post: DrawnTrees, max_points: int = MOST_POINTS, *, levels: int = 1) -> list[str]:
+def short_diagnosis(
+    post: DrawnTrees, max_points: int = MOST_POINTS, *, levels: int = 1, figures: Figures | None = None
+) -> list[str]:
     """Return the criteria of `check_convergence` that fail in at most five lines; an empty list if none fails.
 
     The lines are the verdict, the worst quantity of each kind, the evidences of the teams if these differ, the advice,
-    and where to read on.
+    and where to read on. ``figures`` are computed unless they are given.
     """
     if _are_too_few(post):
         return [_too_few(post)]
-    figures, differences = _figures(post, max_points), _disagreement(post)
-    if not (figures.failed.any() or differences):
-        return []
-    out = [HEADER]
-    if figures.failed.any():
-        out = [f"{HEADER} {_count_words(figures)}", f"Worst of each kind (R-hat, ESS): {_worst_words(figures)}."]
-    out += [f"{line[:1].upper()}{line[1:]}." for line in differences]
-    if figures.failed.any():
-        out.append(" ".join(_advice(post, figures, levels)))
-    return [*out, READ_ON]
+    figures = _figures(post, max_points) if figures is None else figures
+    differences = [f"{line[:1].upper()}{line[1:]}." for line in _disagreement(post)]
+    if not figures.failed.any():
+        return [HEADER, *differences, READ_ON] if differences else []
+    worst = [failed[0] for _, failed in figures.failed_by_group()]
+    listed = ", ".join(f"{figures.names[i]} ({', '.join(_shown(figures, i))})" for i in worst)
+    head = [f"{HEADER} {_count_words(figures)}", f"Worst of each kind (R-hat, ESS): {listed}."]
+    return [*head, *differences, " ".join(_advice(post, figures, levels)), READ_ON]
 
 
 def one_line(post: DrawnTrees) -> str:
     """Return the worst quantity that fails in a phrase, without advice; empty if none fails."""
     if _are_too_few(post):
         return _too_few(post).partition(";")[0]
-    figures, differences = _figures(post, MOST_POINTS), _disagreement(post)
+    figures = _figures(post, MOST_POINTS)
     if not figures.failed.any():
-        return differences[0] if differences else ""
+        return next(iter(_disagreement(post)), "")
     worst = int(np.argmax(figures.times_longer))
     name, (rhat, ess) = figures.names[worst], _shown(figures, worst)
     return f"{_count_words(figures)} Worst: {name}, R-hat {rhat} (at most {MOST_RHAT}), ESS {ess} ({LEAST_ESS:.0f})"
@@ -117,34 +118,25 @@ def diagnosis_of(post: DrawnTrees) -> pd.DataFrame:
     """Return the table of all quantities checked; see `SampledPosterior.diagnosis`."""
     import pandas as pd
 
-    lines = short_diagnosis(post)
     if _are_too_few(post):
         table = pd.DataFrame({"kind": [], "rhat": [], "ess": [], "fails": []}, index=pd.Index([], name="quantity"))
-    else:
-        figures = _figures(post, MOST_POINTS)
-        columns = {"kind": figures.group, "rhat": figures.rhat, "ess": figures.ess, "fails": figures.failed}
-        table = pd.DataFrame(columns, index=pd.Index(figures.names, name="quantity"))
-        worst_first = np.lexsort((-figures.times_longer, ~figures.failed))
-        table = table.iloc[worst_first].replace({"kind": {"scalar": "scalars"}})
-    table.attrs["warning"] = "\n".join(lines)
+        table.attrs["warning"] = _too_few(post)
+        return table
+    figures = _figures(post, MOST_POINTS)
+    columns = {"kind": figures.group, "rhat": figures.rhat, "ess": figures.ess, "fails": figures.failed}
+    table = pd.DataFrame(columns, index=pd.Index(figures.names, name="quantity"))
+    table = table.iloc[np.lexsort((-figures.times_longer, ~figures.failed))]
+    table.attrs["warning"] = "\n".join(short_diagnosis(post, figures=figures))
     return table
 
 
 def check_convergence(post: DrawnTrees, max_points: int = MOST_POINTS, *, levels: int = 1) -> list[str]:
     """Return the convergence criteria that the draws of chains fail, and advice, as the lines of a warning.
 
-    Checked are
-
-    * the log posterior, the number of leaves and the depth;
-    * the feature at the root and the features in the tree, each as an indicator, if in some chain its probability
-      exceeds 0.02 and in some it is below 0.98;
-    * the distances from up to 12 trees drawn, in cells that only one of the two trees has, if in some chain more than
-      0.02 of the draws are not at the commonest distance;
-    * the predictions at up to ``max_points`` distinct training rows: means, or for a classifier the probabilities of
-      the up to 3 classes that vary most at the row;
-    * if feature weights are drawn, their concentration and the weights of the features in the tree;
-    * if the chains tuned in two teams, their log evidences: a difference of more than four standard errors and 0.1 nats
-      fails.
+    Checked are the log posterior, the number of leaves and the depth; the feature at the root and the features in the
+    tree, as indicators, unless rare or nearly always 1 in all chains; the distances from up to 12 trees drawn; the
+    predictions at up to ``max_points`` distinct training rows, of a classifier the up to 3 probabilities that vary most
+    at the row; feature weights and their concentration if they are drawn; and the log evidences of two teams.
 
     R-hat must not exceed 1.01, and the bulk effective sample size must reach 400 (Vehtari et al. 2021). Of hundreds of
     predictions some exceed 1.01 by chance. Therefore an R-hat of a prediction between 1.01 and 1.03 fails only if the
@@ -155,23 +147,14 @@ def check_convergence(post: DrawnTrees, max_points: int = MOST_POINTS, *, levels
     The list is empty if no criterion fails, which proves nothing: chains that are all in the same wrong mode agree. It
     has one line if there are fewer than 100 draws in all, or than 4 a chain. ``levels`` is the number of levels of the
     run's ladder, for the advice. For 4 x 1000 independent draws a warning has a probability below one in a hundred.
-
-    Examples
-    --------
-    >>> import numpy as np, pactree_mcmc as pt
-    >>> stumps = [pt.Tree([0, -1, -1], [t, 0, 0], [1, 0, 0], [2, 0, 0]) for t in (4.5, 5.5)]
-    >>> model = pt.TreeModel([[float(x)] for x in range(10)], [x > 5 for x in range(10)])
-    >>> check_convergence(pt.posterior_from_trees(model, stumps, [[0, 1] * 20] * 2))
-    ['too few draws to judge convergence: 80 in all; give at least 400, better draws=1000.']
     """
     check_count("max_points", max_points)
     if _are_too_few(post):
         return [_too_few(post)]
     figures, differences = _figures(post, max_points), _disagreement(post)
-    if not (figures.failed.any() or differences):
-        return []
-    advice = _advice(post, figures, levels) if figures.failed.any() else []
-    return [HEADER, *_listed(figures), *differences, *advice]
+    if not figures.failed.any():
+        return [HEADER, *differences] if differences else []
+    return [HEADER, *_listed(figures), *differences, *_advice(post, figures, levels)]
 
 
 def _disagreement(post: DrawnTrees) -> list[str]:
@@ -205,7 +188,7 @@ class Quantities(NamedTuple):
 
     names: list[str]
     group: list[str]
-    """Group of each quantity: "scalar", or the plural with which a warning counts the group."""
+    """Group of each quantity, in the plural with which a warning counts it."""
     by_tree: np.ndarray
     """(quantities, n_distinct_trees)."""
 
@@ -234,6 +217,13 @@ class Figures(NamedTuple):
         """(quantities,) bool; a quantity fails if its R-hat or ESS is unknown."""
         return ~(((self.rhat <= MOST_RHAT) | self.by_chance) & (self.ess >= LEAST_ESS))
 
+    def failed_by_group(self) -> Iterator[tuple[str, list[int]]]:
+        """Yield each group in which quantities fail, with these, the worst first."""
+        for group in dict.fromkeys(self.group.tolist()):
+            failed = np.flatnonzero(self.failed & (self.group == group))
+            if len(failed):
+                yield group, failed[np.argsort(-self.times_longer[failed], kind="stable")].tolist()
+
     @property
     def times_longer(self) -> np.ndarray:
         """(quantities,) factor by which the run must be longer; R-hat - 1 falls as one over the draws."""
@@ -242,12 +232,12 @@ class Figures(NamedTuple):
 
 
 def _figures(post: DrawnTrees, max_points: int) -> Figures:
-    parts = [Quantities(list(SCALARS), ["scalar"] * len(SCALARS), _scalars(post)), feature_indicators(post)]
+    parts = [Quantities(list(SCALARS), ["scalars"] * len(SCALARS), _scalars(post)), feature_indicators(post)]
     parts += [tree_distances(post), _predictions(post, max_points)]
     by_tree = np.vstack([part.by_tree for part in parts])
     weights = feature_weights(post)
     by_draw = np.array([*weights.values()]).reshape(-1, *post.tree_of_draw.shape)
-    of_part = [rhat_and_ess_by_tree(by_tree, post.tree_of_draw), *(rhat_and_ess(trace[None]) for trace in by_draw)]
+    of_part = [rhat_and_ess_by_tree(by_tree, post.tree_of_draw), rhat_and_ess(by_draw)]
     rhat, ess = (np.concatenate(part) for part in zip(*of_part, strict=True))
     names, group = ([x for part in parts for x in getattr(part, field)] for field in ("names", "group"))
     names, groups = [*names, *weights], np.array([*group, *["feature weights"] * len(weights)])
@@ -356,6 +346,8 @@ def _predictions(post: DrawnTrees, max_points: int) -> Quantities:
         values[i] = value[:, checked].T
         for k in checked.tolist():
             label = f" P(y = {model.classes_[k]})" if model.classes_ is not None and n_classes > 2 else ""
+            if model.classes_ is None and value.shape[1] > 1:
+                label = f" of {names_of_outputs(model, value.shape[1])[k]}"
             names.append(f"prediction{label} at row {row}")
     by_tree = _rounded(values.reshape(-1, post.n_distinct_trees))
     return Quantities(names, [PREDICTIONS] * len(names), by_tree)
@@ -367,38 +359,25 @@ def _values_by_tree(post: DrawnTrees, rows: np.ndarray, units: np.ndarray) -> It
     for start in range(0, len(rows), FEWEST_POINTS):
         part = slice(start, start + FEWEST_POINTS)
         reached = leaves_of_units(post.coded_trees, model.units.codes, units[part])
-        if regressors is not None:
-            for row, nodes in zip(rows[part].tolist(), reached, strict=True):
+        for row, nodes in zip(rows[part].tolist(), reached, strict=True):
+            if regressors is None:
+                yield post.node_values[nodes]
+            else:
                 own = np.tile(regressors[row], (len(nodes), 1))
                 yield model.leaf.value(post.node_stats[nodes], model.target, own)
-            continue
-        # a leaf that several rows reach is evaluated once
-        is_reached = np.zeros(len(post.node_stats), dtype=bool)
-        is_reached[reached.ravel()] = True
-        number = np.cumsum(is_reached) - 1
-        of_leaf = model.leaf.value(post.node_stats[is_reached], model.target)
-        for nodes in reached:
-            yield of_leaf[number[nodes]]
 
 
 def _listed(figures: Figures) -> list[str]:
     """Return the lines of the quantities that fail: all scalars, and the worst ones of the other groups."""
     lines = []
-    for group in dict.fromkeys(figures.group.tolist()):
-        failed = np.flatnonzero(figures.failed & (figures.group == group))
-        if group == "scalar":
-            lines += [_line(figures, i) for i in failed.tolist()]
-            continue
-        worst = failed[np.argsort(-figures.times_longer[failed], kind="stable")]
-        lines += [_line(figures, i) for i in worst[:N_LISTED].tolist()]
-        if len(worst) > N_LISTED:
-            lines.append(f"and {len(worst) - N_LISTED} more of {(figures.group == group).sum()} {group}")
+    for group, failed in figures.failed_by_group():
+        listed = sorted(failed) if group == "scalars" else failed[:N_LISTED]
+        for i in listed:
+            rhat, ess = _shown(figures, i)
+            lines.append(f"{figures.names[i]}: R-hat {rhat}, ESS {ess}")
+        if len(failed) > len(listed):
+            lines.append(f"and {len(failed) - N_LISTED} more of {(figures.group == group).sum()} {group}")
     return lines
-
-
-def _line(figures: Figures, i: int) -> str:
-    rhat, ess = _shown(figures, i)
-    return f"{figures.names[i]}: R-hat {rhat}, ESS {ess}"
 
 
 def _shown(figures: Figures, i: int) -> tuple[str, str]:
@@ -410,17 +389,6 @@ def _shown(figures: Figures, i: int) -> tuple[str, str]:
 
 def _count_words(figures: Figures) -> str:
     return f"{figures.failed.sum()} of {len(figures.names)} quantities fail."
-
-
-def _worst_words(figures: Figures) -> str:
-    """Return the worst quantity that fails of each group, with its R-hat and ESS."""
-    out = []
-    for group in dict.fromkeys(figures.group.tolist()):
-        failed = np.flatnonzero(figures.failed & (figures.group == group))
-        if len(failed):
-            worst = int(failed[np.argmax(figures.times_longer[failed])])
-            out.append(f"{figures.names[worst]} ({', '.join(_shown(figures, worst))})")
-    return ", ".join(out)
 
 
 def _advice(post: DrawnTrees, figures: Figures, levels: int) -> list[str]:

@@ -10,16 +10,18 @@ import numpy as np
 from ..core.checks import check_count
 from ..files.calls import Call
 from ..files.encoding import kept
-from ..model.plain import log_marginal_prior
+from ..model.plain import coded_tree, log_marginal_prior
 from ..model.words import words_of_cells
 from ..tree.arrays import LEAF, TreeArrays, node_depths
-from ..tree.coded import CodedTrees, weight_of_nodes
+from ..tree.coded import CodedTrees, from_records, weight_of_nodes
 from ..tree.drawn import Course, in_data_units, values_between
 from ..tree.tree import Tree
 from .evidence import Tempering
 from .trees.cells import Cells, number_cells
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..model import TreeModel
 
 BY_TREE = {name: f"{name}_of_tree" for name in ("log_prior", "log_score")}
@@ -30,6 +32,13 @@ BY_TREE |= {"trees": "coded_trees", "stats": "node_stats"}
 def has_values_by_leaf(model: TreeModel) -> bool:
     """Return True if a leaf predicts the same for all rows in it."""
     return model.leaf.predicts and model.leaf.x_columns is None
+
+
+def names_of_outputs(model: TreeModel, n: int) -> list:
+    """Return the names of the ``n`` numbers of a prediction: the classes, or "y" or "y0", "y1" and so on."""
+    if model.classes_ is not None:
+        return model.classes_.tolist()
+    return ["y"] if n == 1 else [f"y{i}" for i in range(n)]
 
 
 def refuse_by_row(model: TreeModel) -> None:
@@ -58,10 +67,10 @@ class DrawnTrees:
         tree_of_draw: np.ndarray,
         log_prior: np.ndarray,
         log_score: np.ndarray,
-        proposed: np.ndarray,
-        accepted: np.ndarray,
-        moves: tuple[str, ...],
-        seconds: float,
+        proposed: np.ndarray | None = None,
+        accepted: np.ndarray | None = None,
+        moves: tuple[str, ...] = (),
+        seconds: float = 0.0,
         noise_variance: np.ndarray | None = None,
         tempering: Tempering | None = None,
         course: Course | None = None,
@@ -70,7 +79,10 @@ class DrawnTrees:
     ) -> None:
         self.model, self.coded_trees, self.node_stats, self.tree_of_draw = model, trees, stats, tree_of_draw
         self.log_prior_of_tree, self.log_score_of_tree = log_prior, log_score
-        self.proposed, self.accepted, self.moves, self.seconds = proposed, accepted, moves, seconds
+        none = np.zeros((*tree_of_draw.shape, 0), dtype=np.int64)
+        self.proposed: np.ndarray = none if proposed is None else proposed
+        self.accepted: np.ndarray = none if accepted is None else accepted
+        self.moves, self.seconds = moves, seconds
         self.noise_variance = np.full(tree_of_draw.shape, np.nan) if noise_variance is None else noise_variance
         self.tempering, self.course, self.calls = tempering, course, calls
         self.weights_of_draw = weights_of_draw
@@ -262,3 +274,10 @@ class Draws(NamedTuple):
 def draws_of(posterior: DrawnTrees) -> Draws:
     """Return the part of a posterior that files keep."""
     return Draws(**{name: getattr(posterior, BY_TREE.get(name, name)) for name in Draws._fields})
+
+
+def code_trees(model: TreeModel, trees: Sequence[Tree]) -> tuple[CodedTrees, np.ndarray]:
+    """Return trees in the codes of the model, and the statistics (n_nodes, s) of the rows in their nodes."""
+    coded = [coded_tree(model, tree, t) for t, tree in enumerate(trees)]
+    offset = np.cumsum([0, *(len(node) for node, _ in coded)])
+    return from_records(np.concatenate([node for node, _ in coded]), offset), np.concatenate([s for _, s in coded])

@@ -48,24 +48,10 @@ def rhat_and_ess(values: Any) -> tuple[np.ndarray, np.ndarray]:
     sequence. For one chain, for which ArviZ gives no R-hat, its halves are compared. O(quantities * N log N) for N
     draws in all.
 
-    Parameters
-    ----------
-    values : array-like of shape (quantities, chains, draws)
-        Numbers, or conditions.
-
-    Returns
-    -------
-    rhat : ndarray of shape (quantities,)
-        The larger of the R-hat of the ranks and of the ranks of the distance from the median; 1 for a constant,
-        infinite if all halves are constant and not all equal.
-    ess : ndarray of shape (quantities,)
-        In (0, draws * log10(draws)] counting all chains; the number of draws for a constant.
-        Both are NaN with fewer than 4 draws a chain or a value that is not finite.
-
-    Raises
-    ------
-    ValueError
-        If ``values`` does not have three dimensions.
+    ``values`` are numbers or conditions (quantities, chains, draws). R-hat is the larger one of the ranks and of the
+    ranks of the distance from the median; 1 for a constant, infinite if all halves are constant and not all equal. The
+    effective sample size counts all chains; it is the number of draws for a constant. Both are NaN with fewer than 4
+    draws a chain or a value that is not finite.
 
     Examples
     --------
@@ -113,11 +99,6 @@ def ess(values: Any) -> float:
     ------
     ValueError
         If ``values`` does not have two dimensions.
-
-    Examples
-    --------
-    >>> ess([[7, 7, 7, 7, 7], [7, 7, 7, 7, 7]])
-    10.0
     """
     return float(rhat_and_ess(_one_quantity(values))[1][0])
 
@@ -129,11 +110,6 @@ def rhat(values: Any) -> float:
     ------
     ValueError
         If ``values`` does not have two dimensions.
-
-    Examples
-    --------
-    >>> rhat([[7, 7, 7, 7, 7], [8, 8, 8, 8, 8]])
-    inf
     """
     values = _one_quantity(values)
     if values.shape[1] == 1 and values.size and np.ptp(values) > 0.0:
@@ -242,6 +218,7 @@ def ess_from(autocovariance: np.ndarray, between: np.ndarray, chains: int) -> np
     variance ``between`` (quantities,) of the means of chains.
     """
     n = autocovariance.shape[1]
+    # autocorrelation at lag t: 1 - (W - autocovariance_t) / V with V = (n - 1) W / n + B (Vehtari et al., equation 10)
     within = autocovariance[:, :1] * n / (n - 1.0)
     total = autocovariance[:, :1] + between[:, None]
     rho = 1.0 - (within - autocovariance) / total
@@ -252,6 +229,7 @@ def ess_from(autocovariance: np.ndarray, between: np.ndarray, chains: int) -> np
     pair = rho[:, : 2 * last + 1 : 2] + rho[:, 1 : 2 * last + 2 : 2]
     stop = np.where((pair <= 0.0).any(axis=1), np.argmax(pair <= 0.0, axis=1), last)
     before_stop = np.arange(last + 1) < stop[:, None]
+    # time = -1 + 2 (sum of the pairs before the stop) + the even lag of the stop, at least 1 / log10(draws)
     summed = np.where(before_stop, np.minimum.accumulate(pair, axis=1), 0.0).sum(axis=1)
     quantity = np.arange(len(rho))
     even = rho[quantity, 2 * stop]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.logsum import log_mean
+from ..core.names import with_short_repr
 from ..core.special import expit, fdtrc, stdtrit
 from ..core.warn import warn
 from ..files.encoding import kept
@@ -41,6 +42,7 @@ DIFFERENCE_ERRORS, SMALLEST_DIFFERENCE = 4.0, 0.1
 
 
 @kept
+@with_short_repr
 class Tempering(NamedTuple):
     """Diagnostics of the ladders of tempered chains, and the evidence."""
 
@@ -69,30 +71,14 @@ class PriorMass(NamedTuple):
     """Log prior of the stump, the tree of one leaf."""
 
     def log_from(self, stump_fraction: float) -> float | None:
-        """Return the log mass, given the fraction of stumps among draws of the prior; None without stumps.
-
-        Examples
-        --------
-        >>> round(PriorMass(None, math.log(0.5)).log_from(0.625), 4)
-        -0.2231
-        """
+        """Return the log mass, given the fraction of stumps among draws of the prior; None without stumps."""
         if self.log_mass is not None:
             return self.log_mass
         return self.log_stump - math.log(stump_fraction) if stump_fraction > 0.0 else None
 
 
 def prior_mass(model: TreeModel) -> PriorMass:
-    """Return the mass of the model's prior, as far as it is known without looking at cells.
-
-    Examples
-    --------
-    >>> import pactree_mcmc as pt
-    >>> prior_mass(pt.TreeModel([[0.0], [1.0]], [0, 1])).log_mass
-    0.0
-    >>> conditioned = pt.BranchingProcess(0.5, 3, conditioned=True)
-    >>> prior_mass(pt.TreeModel([[0.0], [1.0]], [0, 1], tree_prior=conditioned)).log_mass is None
-    True
-    """
+    """Return the mass of the model's prior, as far as it is known without looking at cells."""
     fewest = model.split_prior.fewest_splits(model.columns)
     log_stump = model.log_prior(Tree([LEAF], [0.0], [0], [0]))
     return PriorMass(model.tree_prior.log_mass(fewest, model.shape), log_stump)
@@ -102,12 +88,6 @@ def evidence_constant(model: TreeModel) -> float:
     """Return the difference, in nats, of the log evidence and the log of a sum over trees with the compiled weights.
 
     An unknown mass of the prior counts as one.
-
-    Examples
-    --------
-    >>> import pactree_mcmc as pt
-    >>> evidence_constant(pt.TreeModel([[0.0], [1.0]], [0, 1]))
-    0.0
     """
     return float(model.lowered.prior.log_constant) - (prior_mass(model).log_mass or 0.0)
 
@@ -156,6 +136,7 @@ def _ratio_and_gain(report: Any) -> tuple[float, np.ndarray, float]:
     total, gain, least = 0.0, np.zeros(len(report.scores)), 1.0
     for i, step in enumerate(-np.diff(report.betas)):
         high, low = step * report.scores[:, i], step * report.scores[:, i + 1]
+        # the ratio r solves sum expit(low - r) = sum expit(r - high); a draw changes it by its term over the slope
         ratio = log_ratio(high, low)
         up, down = expit(low - ratio), expit(ratio - high)
         total += ratio
@@ -208,13 +189,9 @@ def pooled_error(each: np.ndarray, within: float, n_blocks: int) -> float:
 
     Each estimate is the mean of ``n_blocks`` >= 1 blocks; with one block there must be two chains. ``within`` is the
     sum of squares of the blocks about the mean of their chain.
-
-    Examples
-    --------
-    >>> round(pooled_error(np.array([1.0, 3.0]), 0.0, 1), 2)  # the t quantile of one degree of freedom is 12.7
-    6.35
     """
     chains, n = len(each), len(each) * n_blocks
+    # analysis of variance: F = (between / (chains - 1)) / (within / (n - chains))
     between = n_blocks * float(((each - each.mean()) ** 2).sum())
     alone = chains > 1 and n_blocks == 1
     if chains > 1 and not alone and between > 0.0:
@@ -239,11 +216,6 @@ def log_ratio(high: np.ndarray, low: np.ndarray) -> float:
 
     ``high`` and ``low`` (n,) are the log densities of the first distribution relative to the second, at draws of the
     first and of the second.
-
-    Examples
-    --------
-    >>> log_ratio(np.array([1.0, 1.0]), np.array([1.0, 1.0]))
-    1.0
     """
     ends = min(high.min(), low.min()), max(high.max(), low.max())
     if ends[0] == ends[1]:
@@ -259,11 +231,6 @@ def combined_evidence(evidences: np.ndarray) -> tuple[float, float | None]:
     A random-effects mean (DerSimonian and Laird 1986): if the teams differ by more than their errors explain, the
     weights become more equal and the error covers the difference, |difference| / 2 for two teams far apart.
     ``evidences`` (teams, 2) has each log evidence, and its standard error or NaN.
-
-    Examples
-    --------
-    >>> combined_evidence(np.array([[-10.0, 0.01], [-11.0, 0.01]]))
-    (-10.5, 0.5)
     """
     values, errors = evidences.T
     if len(values) == 1:
@@ -274,6 +241,7 @@ def combined_evidence(evidences: np.ndarray) -> tuple[float, float | None]:
     errors = np.maximum(errors, LEAST_ERROR)
     weights = errors**-2.0
     mean = (weights * values).sum() / weights.sum()
+    # variance between teams: (Q - (k - 1)) / (sum w - sum w^2 / sum w) if Q, their weighted squares, exceeds k - 1
     excess = (weights * (values - mean) ** 2).sum() - (len(values) - 1)
     between = 0.0
     if excess > 0.0:

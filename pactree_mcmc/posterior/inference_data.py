@@ -16,9 +16,8 @@ from ..tree.coded import route_into
 from .convergence import feature_indicators, feature_weights, verdict
 from .draws import DrawnTrees
 from .ess import ess, rhat
-from .rows.credible import draw_predictions, output_names, refuse_no_expectation
 from .rows.left_out import log_densities, log_likelihoods
-from .rows.predictive import draw_new_y, refuse_loss
+from .rows.predictive import draw_new_y, draw_predictions, output_names, refuse_loss, refuse_no_expectation
 from .trees.distances import distances_from, draw_words, focal_draws, tree_ess_of
 from .trees.support import frequency_by_chain, most_probable_nodes, split_frequencies, words_of_node
 
@@ -188,7 +187,7 @@ def tree_traces(posterior: DrawnTrees) -> tuple[dict[str, np.ndarray], dict[str,
     }
     labels = {"focal": [draw_words(posterior, draw) for draw in draws.tolist()]}
     if chosen:
-        nodes = most_probable_nodes(posterior)[chosen].tolist()
+        nodes = most_probable_nodes(posterior, cells.of_node)[chosen].tolist()
         labels["cell"] = unique_labels([words_of_node(posterior, node) for node in nodes])
         traces["support"] = np.moveaxis(np.array(indicators, dtype=np.int8)[:, posterior.tree_of_draw], 0, -1)
     return traces, labels

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from ..core.checks import check_type, in_words, read_array
 from ..model import TreeModel
 from ..model.obstacles import unknown_weights
-from ..model.plain import coded_tree
 from ..tree.coded import CODED_NODE, CodedTrees, from_records, number_trees, whole
 from ..tree.drawn import Course, Saved
 from ..tree.tree import Tree
+from .draws import code_trees
 from .evidence import Tempering
 from .sampled import SampledPosterior
-
-Sampled = TypeVar("Sampled", bound=SampledPosterior)
 
 
 def join_chains(
@@ -27,22 +25,10 @@ def join_chains(
     seconds: float,
     tempering: Tempering | None = None,
     course: Course | None = None,
-) -> SampledPosterior:
-    """Return the draws of chains as a posterior that stores each distinct tree once."""
-    return join_as(SampledPosterior, model, chains, moves, seconds, tempering, course)
-
-
-def join_as(
-    kind: type[Sampled],
-    model: TreeModel,
-    chains: Sequence[Saved],
-    moves: tuple[str, ...],
-    seconds: float,
-    tempering: Tempering | None = None,
-    course: Course | None = None,
     *,
+    kind: type[SampledPosterior] = SampledPosterior,
     by_stats: bool = False,
-) -> Sampled:
+) -> Any:
     """Return the draws of chains as a posterior of the class ``kind``.
 
     Each distinct tree is stored once, or with ``by_stats`` once for each set of statistics.
@@ -81,11 +67,8 @@ def join_independent(
 ) -> SampledPosterior:
     """Return independent draws as one chain without moves, from trees and the statistics and weights of each."""
     number, first = number_trees(trees)
-    none = np.zeros((1, trees.n_trees, 0), dtype=np.int64)
     nodes = trees.nodes_of(first)
-    return SampledPosterior(
-        model, trees.take(first), stats[nodes], number[None], log_prior[first], log_score[first], none, none, (), 0.0
-    )
+    return SampledPosterior(model, trees.take(first), stats[nodes], number[None], log_prior[first], log_score[first])
 
 
 def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: Any = None) -> SampledPosterior:
@@ -138,24 +121,11 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
         raise ValueError(f"tree_of_draw is {in_words(tree_of_draw)}; give numbers of trees, shape (chains, draws).")
     if draws.size and (draws.min() < 0 or draws.max() >= len(trees)):
         raise ValueError(f"tree_of_draw names tree {draws.max()} of {len(trees)}; give numbers from 0 to one less.")
-    coded = [coded_tree(model, tree, t) for t, tree in enumerate(trees)]
-    offset = np.concatenate([[0], np.cumsum([len(node) for node, _ in coded])])
+    coded, stats = code_trees(model, trees)
     logs = np.array([(model.log_prior(tree), model.log_score(tree)) for tree in trees])
     if not np.isfinite(logs).all():
         t = int(np.argmin(np.isfinite(logs).all(axis=1)))
         raise ValueError(
             f"tree {t} has log prior {logs[t, 0]} and log score {logs[t, 1]}; give trees that the prior can draw."
         )
-    none = np.zeros((*draws.shape, 0), dtype=np.int64)
-    return SampledPosterior(
-        model,
-        from_records(np.concatenate([node for node, _ in coded]), offset),
-        np.concatenate([stats for _, stats in coded]),
-        draws.astype(np.int64),
-        logs[:, 0],
-        logs[:, 1],
-        none,
-        none,
-        (),
-        0.0,
-    )
+    return SampledPosterior(model, coded, stats, draws.astype(np.int64), logs[:, 0], logs[:, 1])

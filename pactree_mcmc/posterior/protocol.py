@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..core.checks import Seed, check_count, read_generator
+from ..core.names import with_texts
 from ..model.leaf.distributions import Mixture
 from .draws import DrawnTrees
 
@@ -22,6 +23,28 @@ if TYPE_CHECKING:
     from ..model import TreeModel
     from ..tree.drawn import RootKey
     from ..tree.tree import Tree
+
+_DRAWS = """\
+draws : int, default {}
+    Number of trees drawn from a posterior that does not consist of draws.
+rng : int, SeedSequence, Generator or None, default 0
+    Source of randomness for those draws."""
+
+documented = with_texts(
+    {
+        "X": "X : table of shape (n, p)\n    As the model's.",
+        "coverage": "coverage : float, default 0.9\n    Probability of each interval, in (0, 1); equal tails.",
+        "new_draws": """\
+draws : int, default 1000
+    Number of draws, >= 1.
+rng : int, SeedSequence, Generator or None
+    Source of randomness.""",
+        "draws_1000": _DRAWS.format(1000),
+        "draws_4000": _DRAWS.format(4000),
+        "raises": "Raises\n------\nValueError\n    If an argument is out of range or there are no draws.",
+    }
+)
+"""Decorator that puts these texts into the docstring of an answer."""
 
 
 class AnyPosterior(ABC):

@@ -20,8 +20,8 @@ from .draws import draws_of
 from .evidence import combined_evidence
 from .rows.attributions import shapley_values
 from .rows.predictive import BLOCK, mean_and_square_by_row, std_over_trees
+from .trees.cells import kl_of_draws
 from .trees.distances import TreeDistances, distances_between
-from .trees.divergence import kl_of_draws
 from .trees.support import check_drawn
 
 if TYPE_CHECKING:
@@ -40,8 +40,9 @@ class SampledPosterior(AnswersAboutChains, Posterior):
     tree_of_draw : ndarray of shape (chains, draws), int64
         Number of the distinct tree of each draw.
     log_prior_of_tree, log_score_of_tree : ndarray of shape (n_distinct_trees,)
-        Of each distinct tree, nats; ``log_prior`` and ``log_score`` have them by draw. If feature weights are drawn
-        ``log_prior`` is given those of the draw, and ``log_prior_of_tree`` its mean over the draws of the tree.
+        Log prior and log score of each distinct tree, nats; ``log_prior`` and ``log_score`` are those of each draw. If
+        feature weights are drawn, ``log_prior`` is given those of the draw, and ``log_prior_of_tree`` is its mean over
+        the draws of the tree.
     node_stats : ndarray of shape (nodes of all distinct trees, statistics)
         Additive statistics of the rows in each node.
     proposed, accepted : ndarray of shape (chains, draws, moves), int64
@@ -64,11 +65,11 @@ class SampledPosterior(AnswersAboutChains, Posterior):
 
     @property
     def log_evidence(self) -> float | None:
-        """Log evidence in nats: of a tempered run by its ladder, of one that learned whole trees by bridge sampling.
+        """Log evidence in nats, by the ladder of a tempered run or the bridge sampling of kernel "whole", else None.
 
-        None otherwise, and of runs without a ladder if feature weights are drawn: the learned density is one of trees,
-        not of weights. If the chains tuned in two teams it is the mean of the evidences by either team,
-        ``post.course.evidences``: see `docs/default.md`. The run estimates it; reading it computes nothing else.
+        It is None for kernel "whole" if feature weights are drawn, since the fitted density has trees and no weights.
+        If the chains tuned in two teams it is the mean of their evidences, ``post.course.evidences``: see
+        `docs/default.md`. The run estimates it; reading it computes nothing else.
         """
         return self._evidence[0]
 
@@ -76,8 +77,8 @@ class SampledPosterior(AnswersAboutChains, Posterior):
     def log_evidence_se(self) -> float | None:
         """Standard error of the log evidence; None if it was not estimated, or the draws are too few to estimate it.
 
-        Plus or minus two of it cover 95 %: it is multiplied by half the quantile of Student's t for the blocks of
-        draws, or chains, that it comes from. It covers the difference between the evidences of two teams.
+        Plus or minus two of it cover 95 %, as a quantile of Student's t is part of it. It covers the difference between
+        the evidences of two teams.
         """
         return self._evidence[1]
 
@@ -285,17 +286,15 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         Returns
         -------
         InferenceData (ArviZ 0.x) or DataTree (ArviZ 1.x)
-            ``posterior``: n_leaves, depth, log_prior, log_score (chain, draw), split_counts (chain, draw, feature);
-            noise_variance (chain, draw) under NormalSharedVariance; feature_weights (chain, draw, feature) and
-            concentration (chain, draw) under DirichletWeights, and log_prior given them; support (chain, draw, cell), 0
-            or 1, of up to 20 cells whose probability is nearest to one half; tree_distance (chain, draw, focal), the
-            number of cells in which the tree differs from each of up to 12 trees drawn; expectation (chain, draw, row),
-            or new_row for rows that were given, of classes with a dimension class, of several outputs with output.
-            ``sample_stats``: lp, the unnormalised log posterior in nats (chain, draw); acceptance_rate, in [0, 1], and
-            proposals (chain, draw, move), since the previous draw. Independent draws have neither.
-            ``observed_data``: y (row), labels as given. ``constant_data``: sample_weight, estimation (row), those
-            given. ``log_likelihood``: y (chain, draw, row) of the rows that enter the score: not those of weight zero,
-            nor under FrozenLaplace those of E. ``posterior_predictive``: y (chain, draw, row), of weight 1 and the
+            ``posterior``, by chain and draw: n_leaves, depth, log_prior, log_score; split_counts (feature);
+            noise_variance under NormalSharedVariance; feature_weights (feature) and concentration under
+            DirichletWeights; support (cell), 0 or 1, of up to 20 cells whose probability is nearest to one half;
+            tree_distance (focal), the number of cells in which the tree differs from each of up to 12 trees drawn;
+            expectation (row, or new_row for rows that were given; class or output).
+            ``sample_stats``: lp, the unnormalised log posterior in nats; of chains also acceptance_rate, in [0, 1], and
+            proposals (move), since the previous draw. ``observed_data``: y (row). ``constant_data``: sample_weight and
+            estimation (row), if given. ``log_likelihood``: y (row) of the rows that enter the score: not those of
+            weight zero, nor under FrozenLaplace those of E. ``posterior_predictive``: y (row), of weight 1 and the
             row's exposure. Labels that are not numbers appear here, and beside y in ``observed_data``, as class_number,
             their position among the sorted classes.
 
@@ -309,11 +308,11 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         -----
         The log likelihood is ``log p(y_i | y_-i, T)`` for the tree T of the draw, with parameters integrated out given
         the other rows. So ``1 / p(y_i | y_-i)`` is the mean over draws of ``1 / p(y_i | y_-i, T)``, which ``arviz.loo``
-        estimates. A row of weight w counts w times. These densities take few values, to which ``arviz.loo`` cannot fit
-        a tail. With True they are therefore multiplied by log-normal noise that leaves that mean as it is. The noise is
-        large if the weights of the draws are uneven or the row determines its leaf, so that ArviZ warns of these rows
-        and not of others. It makes ArviZ's ``p_loo`` too large. With fewer than 400 draws only ties are broken.
-        Cost O(distinct trees * (units * depth + n * statistics)).
+        estimates. These densities take few values, to which ``arviz.loo`` cannot fit a tail. With True they are
+        therefore multiplied by log-normal noise that leaves that mean as it is. The noise is large if the weights of
+        the draws are uneven or the row determines its leaf, so that ArviZ warns of these rows and not of others. It
+        makes ArviZ's ``p_loo`` too large. With fewer than 400 draws only ties are broken. Cost O(distinct trees *
+        (units * depth + n * statistics)).
 
         Examples
         --------
@@ -334,15 +333,14 @@ class SampledPosterior(AnswersAboutChains, Posterior):
     def save(self, path: AnyPath, *, log_likelihood: bool = False) -> None:
         """Write the posterior to one file: netCDF (.nc, .nc4, .netcdf), or a Zarr store (.zarr).
 
-        The file holds the groups of `to_arviz`, for ArviZ and xarray, and in a group ``pactree_mcmc`` the model with
-        its coded data, the trees, and where each chain stopped, so that `load` gives a posterior that predicts the same
-        to the last bit and that `resume` can continue. It is written beside ``path`` first and put in its place when it
-        is safely on the disk. No pickle: JSON text and arrays of numbers.
+        The file has the groups of `to_arviz`, for ArviZ and xarray, and in a group ``pactree_mcmc`` the model with its
+        coded data, the trees, and the end of each chain, so that `load` gives a posterior that predicts the same to the
+        last bit and that `resume` can continue. No pickle: JSON text and arrays of numbers.
 
         Parameters
         ----------
         path : path-like
-            A file is replaced.
+            A file is replaced, after the new one is safely on the disk.
         log_likelihood : bool, default False
             Add the log density of each row given all other rows to the groups for ArviZ.
 
@@ -358,8 +356,8 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         Notes
         -----
         Size: the coded data, 29 bytes and the statistics a node of the distinct trees, and the chains: 4 bytes a unit,
-        and with fractional statistics up to 16 MB of scores a chain and level. Zarr needs the package ``zarr``; a
-        folder is replaced by renaming twice, so a crash in between leaves the old one as ``.NAME.old``.
+        and with fractional statistics up to 16 MB of scores a chain and level. Zarr needs the package ``zarr``; a crash
+        while a folder is replaced leaves the old one as ``.NAME.old``.
 
         Examples
         --------
@@ -384,16 +382,14 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         Returns
         -------
         DataFrame
-            Rows n_leaves, depth, log_prior, log_score, lp (the sum of the last two, nats), then "root feature 'x'" and
-            "inclusion of feature 'x'", as indicators, of the features whose probability lies between 0.02 and 0.98,
-            then, if feature weights are drawn, "concentration" and "weight of feature 'x'", last "tree distance", the
-            number of cells in which two draws differ, with the tree effective sample size ``tree_ess().frechet`` and
-            the largest R-hat of the distances from focal trees. Columns mean, sd, ess_bulk, and rhat, which is infinite
-            if each chain is constant and not all are equal, and NaN for one chain.
-            ``attrs["acceptance"]`` is the accepted fraction of the proposals of each move, 0 if there were none.
-            ``attrs["verdict"]`` is the text of the convergence criteria that the draws fail, or that they fail none,
-            which proves nothing. ``attrs["asdsf"]`` and ``attrs["tree_ess"]`` are the results of these methods as
-            dicts.
+            Rows n_leaves, depth, log_prior, log_score, lp (the sum of the last two, nats); "root feature 'x'" and
+            "inclusion of feature 'x'", as indicators, of the features whose probability lies between 0.02 and 0.98;
+            if feature weights are drawn, "concentration" and "weight of feature 'x'"; "tree distance", the number of
+            cells in which two draws differ, with ``tree_ess().frechet`` and the largest R-hat of the distances from
+            focal trees. Columns mean, sd, ess_bulk, and rhat, which is infinite if each chain is constant and not all
+            are equal, and NaN for one chain. ``attrs`` has "acceptance", the accepted fraction of the proposals of each
+            move; "verdict", the text of the convergence criteria that fail, or that none fails, which proves nothing;
+            "asdsf" and "tree_ess", the results of these methods as dicts.
         """
         return inference_data.summary(self)
 

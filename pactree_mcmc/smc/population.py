@@ -24,6 +24,7 @@ from ..mcmc.chain.start import PRIOR_BLOCKS, draw_prior_tree, load_tree
 from ..mcmc.chain.stopped import cells_named
 from ..mcmc.edits.grow import attach_children, keep_growth
 from ..mcmc.kernel import Kernel
+from ..mcmc.run.task import first_draws
 from ..mcmc.state.lists import is_leaf
 from ..mcmc.state.noise import conditional_score
 from ..mcmc.state.random import flip
@@ -158,6 +159,12 @@ class StageResult(NamedTuple):
     """Fraction of stumps in the population at the first stage."""
     n_resampled: int
 
+    def first_draws(self, n_draws: int) -> StageResult:
+        """Return the first draws alone, those of an interrupted repetition."""
+        return self._replace(
+            saved=first_draws(self.saved, n_draws), stage=self.stage[:n_draws], best=None, log_evidence=np.empty(0)
+        )
+
 
 class Stages:
     """Chain or population that goes through the stages."""
@@ -165,11 +172,11 @@ class Stages:
     def __init__(self, plan: StagePlan) -> None:
         self.plan, self.rng = plan, np.random.default_rng(plan.seed)
         order = self.rng.permutation(plan.entering) if plan.shuffle else plan.entering
-        lowered, rows = _before_the_first(plan.model, order)
+        lowered, rows = model_before_examples(plan.model, order)
         self.rows = pack(rows)
         first = Chain(lowered, plan.kernel, self.rng)
         first.reserve(plan.draws)
-        self.chains = [first] + [twin(first) for _ in range(plan.particles - 1)]
+        self.chains = [first] + [shared_copy(first) for _ in range(plan.particles - 1)]
         self._draw_first_trees()
         self.model, self.saved, self.packed_saved = first.model, first.saved, first.packed_saved
         self.weight = np.full(len(self.chains), 1.0 / len(self.chains))
@@ -183,10 +190,10 @@ class Stages:
         for chain in self.chains:
             if not model.tree_prior.is_process:
                 if before is not None:
-                    receive(chain, before)
+                    copy_state(chain, before)
                 chain.proceed(PRIOR_BLOCKS if before is None else GAP_BLOCKS)
                 before = chain
-            elif _is_conditioned(model):
+            elif isinstance(model.tree_prior, BranchingProcess) and model.tree_prior.conditioned:
                 load_tree(model, chain, draw_prior_tree(model, self.rng))
             else:
                 node = grow_prior(chain.walk, np.int64(0))
@@ -204,18 +211,15 @@ class Stages:
 
     def run(self, stop: Event | None = None) -> StageResult:
         """Take the trees through all stages, or until ``stop`` is set."""
-        with cells_named(self.plan.model, self.chains):
-            return self._run(stop)
-
-    def _run(self, stop: Event | None) -> StageResult:
         plan, bounds = self.plan, self.plan.bounds
         widths = np.append(np.diff(bounds), 1)
+        # a draw in each of equally long parts of the stages 0, ..., T, at a uniform time of its part
         times = (np.arange(plan.draws) + self.rng.random(plan.draws)) * ((bounds[-1] + 1) / plan.draws)
         due = np.searchsorted(times, np.append(bounds, bounds[-1] + 1))
         finished = True
         for j, width in enumerate(widths.tolist()):
             if j > 0:
-                self._enter(int(bounds[j - 1]), int(bounds[j]), j)
+                self.enter(int(bounds[j - 1]), int(bounds[j]), j)
             here = (times[due[j] : due[j + 1]] - bounds[j]) / width
             self._save_while_moving(here, plan.steps * width) if plan.particles == 0 else self._save_some(len(here))
             self.stage += [int(bounds[j])] * len(here)
@@ -231,16 +235,20 @@ class Stages:
             self.n_resampled,
         )
 
-    def _enter(self, first: int, last: int, stage: int) -> None:
+    def enter(self, first: int, last: int, stage: int) -> None:
+        """Let examples enter all trees. Reweight, and if need be resample and move, a population."""
         gain = np.empty(len(self.chains))
         enter_all(self.walks, self.rows, first, last, stage, gain)
         if self.plan.particles == 0:
             return
+        # the weights w_i of the trees T_i sum to 1, so p(new rows | rows before) is about
+        # sum_i w_i p(new rows | rows before, T_i), where the log of the last factor is the gain of the score of T_i
         largest = gain.max()
         weight = self.weight * np.exp(gain - largest)
         total = weight.sum()
         self.evidence.append(self.evidence[-1] + largest + math.log(total))
         self.weight = weight / total
+        # effective sample size of the weights, (sum w)^2 / sum w^2 with sum w = 1
         uneven = 1.0 / (self.weight @ self.weight) < self.plan.threshold * len(self.chains)
         if uneven:
             self._resample()
@@ -260,12 +268,12 @@ class Stages:
 
     def _resample(self) -> None:
         """Resample systematically. Trees that stay keep their places."""
-        chosen = systematic(self.rng, self.weight, len(self.chains))
+        chosen = systematic_indices(self.rng, self.weight, len(self.chains))
         copies = np.bincount(chosen, minlength=len(self.chains))
         dropped = iter(np.flatnonzero(copies == 0).tolist())
         for i in np.flatnonzero(copies > 1).tolist():
             for _ in range(int(copies[i]) - 1):
-                receive(self.chains[next(dropped)], self.chains[i])
+                copy_state(self.chains[next(dropped)], self.chains[i])
         self.weight[:] = 1.0 / len(self.chains)
         self.n_resampled += 1
 
@@ -282,15 +290,17 @@ class Stages:
     def _save_some(self, n: int) -> None:
         """Save ``n`` trees drawn from the weighted population."""
         if n > 0:
-            for i in systematic(self.rng, self.weight, n).tolist():
+            for i in systematic_indices(self.rng, self.weight, n).tolist():
                 self._save(self.chains[i])
 
     def _save(self, chain: Chain) -> None:
+        """Save the present tree of a chain among the draws of all."""
         chain.saved, chain.packed_saved = self.saved, self.packed_saved
         chain.save(anew=True)
         self.saved, self.packed_saved = chain.saved, chain.packed_saved
 
     def _best(self) -> Saved:
+        """Return the present tree that is most probable."""
         values = [log_prior_of(self.model, chain.packed) + conditional_score(chain.packed) for chain in self.chains]
         chain = self.chains[int(np.argmax(values))]
         chain.reserve(1)
@@ -308,12 +318,14 @@ def moves_between(first: int, last: int) -> bool:
     return powers[1] > powers[0]
 
 
-def run_stages(plan: StagePlan) -> StageResult:
+def run_stages(plan: StagePlan, stop: Event | None = None) -> StageResult:
     """Run one chain or population; a plain function of plain data, for any executor."""
-    return Stages(plan).run()
+    stages = Stages(plan)
+    with cells_named(plan.model, stages.chains):
+        return stages.run(stop)
 
 
-def _before_the_first(model: TreeModel, order: np.ndarray) -> tuple[Lowered, Incoming]:
+def model_before_examples(model: TreeModel, order: np.ndarray) -> tuple[Lowered, Incoming]:
     """Return the model in which S has no weight, in arrays of its own, and the rows of S."""
     target, units = model.target, model.units
     weight, moments, label = target.weights, np.zeros((2, 1)), np.zeros(1, dtype=np.uint16)
@@ -335,11 +347,7 @@ def _before_the_first(model: TreeModel, order: np.ndarray) -> tuple[Lowered, Inc
     return model.lowered._replace(units=empty), Incoming(unit[order].astype(np.int64), own)
 
 
-def _is_conditioned(model: TreeModel) -> bool:
-    return isinstance(model.tree_prior, BranchingProcess) and model.tree_prior.conditioned
-
-
-def twin(chain: Chain) -> Chain:
+def shared_copy(chain: Chain) -> Chain:
     """Return a chain in the same state that shares the model, the stored values of cells and the scratch arrays."""
     other = copy.copy(chain)
     other.state = chain.state._replace(**{name: getattr(chain.state, name).copy() for name in OWN})
@@ -347,7 +355,7 @@ def twin(chain: Chain) -> Chain:
     return other
 
 
-def receive(chain: Chain, source: Chain) -> None:
+def copy_state(chain: Chain, source: Chain) -> None:
     """Bring a chain into the state of its twin."""
     if len(chain.state.node) == len(source.state.node):
         for name in OWN:
@@ -358,7 +366,7 @@ def receive(chain: Chain, source: Chain) -> None:
     chain._pack()
 
 
-def systematic(rng: np.random.Generator, probability: np.ndarray, n: int) -> np.ndarray:
+def systematic_indices(rng: np.random.Generator, probability: np.ndarray, n: int) -> np.ndarray:
     """Return ``n`` indices, each expected ``n * probability`` times, from one uniform number."""
     ends = np.cumsum(probability)
     places = (np.arange(n) + rng.random()) / n * ends[-1]

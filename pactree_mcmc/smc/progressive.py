@@ -21,10 +21,10 @@ from ..mcmc.sampling import chain_seeds, check_executor, check_reachable
 from ..model import TreeModel
 from ..model.obstacles import unknown_weights
 from ..posterior.evidence import pooled_error, prior_mass
-from ..posterior.joining import join_as
+from ..posterior.joining import join_chains
 from ..posterior.sampled import SampledPosterior
 from ..tree.tree import Tree
-from .population import StagePlan, StageResult, Stages, run_stages
+from .population import StagePlan, StageResult, run_stages
 
 ENGINES = ("smc", "mcmc")
 MOST_STAGES = 2000
@@ -49,19 +49,18 @@ def progressive_mixture(
     """Estimate the mean of the posteriors after 0, 1, ..., all test examples (Blanchard 1999, section 6).
 
     With a frozen leaf model the rows of E (``estimation=`` of the model) determine the leaves, and those of S enter one
-    by one; rows of weight zero add no stage. Other leaf models have no E: all rows enter in turn, and a stage predicts
-    with leaves estimated from the examples so far. `exact.progressive_mixture` does the same without Monte-Carlo error,
-    where it is tractable.
+    by one. Other leaf models have no E: all rows enter in turn, and a stage predicts with leaves estimated from the
+    examples so far. `exact.progressive_mixture` does the same without Monte-Carlo error, if it is tractable.
 
     Parameters
     ----------
     model : TreeModel
         Model with any split prior and tree prior, and a leaf model whose tree score is a sum over leaves.
     engine : {"smc", "mcmc"}, default "smc"
-        "smc": a population of trees is weighted by how well each predicts the example that enters; when the weights
-        have become too unequal it is resampled and moved (Chopin 2002), and moved whenever the examples have become
-        1.5 times as many. "mcmc": the method of the paper: a single tree, moved a fixed number of times after each
-        example; biased, because it never quite reaches equilibrium, see docs/progressive.md.
+        "smc": a population of trees, weighted by how well each predicts the example that enters, and resampled and
+        moved if the weights are too unequal (Chopin 2002). "mcmc": the method of the paper, a single tree that is moved
+        a fixed number of times after each example. It is biased, as it never quite reaches equilibrium
+        (docs/progressive.md).
     chains : int, default 8
         Number of independent repetitions, >= 2, whose spread is the Monte-Carlo error.
     draws : int, default 1000
@@ -74,9 +73,8 @@ def progressive_mixture(
     threshold : float, default 0.5
         Resample when the effective sample size is below this fraction of the particles, in (0, 1]; "smc" only.
     block : int, optional
-        Number of examples that enter at a time, >= 1. All stages within a block are approximated by the one before it,
-        with an error of the order of ``block`` over the number of examples. Default: 1 up to 2,000 examples, above
-        that such that there are 2,000 stages.
+        Number of examples that enter at a time, >= 1, with an error of the order of ``block`` over the number of
+        examples. Default: 1 up to 2,000 examples, above that such that there are 2,000 stages.
     shuffle : bool, default False
         True if the examples enter in a random order in each repetition (the symmetric version), False if they enter in
         the order of the data.
@@ -172,9 +170,10 @@ def rows_of_s(model: TreeModel) -> np.ndarray:
 
 
 def _in_threads(plans: list[StagePlan]) -> list[StageResult]:
+    """Run the repetitions on threads. If interrupted, return the draws that every repetition has, with a warning."""
     stop = Event()
     with ThreadPoolExecutor(min(len(plans), n_cores())) as pool:
-        futures = pending = [pool.submit(_run, plan, stop) for plan in plans]
+        futures = pending = [pool.submit(run_stages, plan, stop) for plan in plans]
         try:
             while pending:
                 # a wait without end may not hear Ctrl-C
@@ -190,18 +189,7 @@ def _in_threads(plans: list[StagePlan]) -> list[StageResult]:
         raise KeyboardInterrupt("interrupted before every repetition had a draw; nothing to return")
     reached = min(int(result.stage[least - 1]) for result in results)
     warn(f"interrupted: the mean is over the first {reached + 1} stages only.")
-    return [_shortened(result, least) for result in results]
-
-
-def _run(plan: StagePlan, stop: Event) -> StageResult:
-    return Stages(plan).run(stop)
-
-
-def _shortened(result: StageResult, draws: int) -> StageResult:
-    short = {name: getattr(result.saved, name)[:draws] for name in ("tree_of_draw", "noise", "moves", "weights")}
-    return result._replace(
-        saved=result.saved._replace(**short), stage=result.stage[:draws], best=None, log_evidence=np.empty(0)
-    )
+    return [result.first_draws(least) for result in results]
 
 
 class ProgressiveSample(SampledPosterior):
@@ -235,11 +223,11 @@ class ProgressiveSample(SampledPosterior):
         cls, model: TreeModel, results: list[StageResult], moves: tuple[str, ...], seconds: float
     ) -> ProgressiveSample:
         """Join the repetitions."""
-        post = join_as(cls, model, [r.saved for r in results], moves, seconds, by_stats=True)
+        post = join_chains(model, [r.saved for r in results], moves, seconds, kind=cls, by_stats=True)
         post.stage = np.array([result.stage for result in results])
         post.n_resampled = np.array([result.n_resampled for result in results])
         best = [result.best for result in results if result.best is not None]
-        post._best = join_as(SampledPosterior, model, best, moves, 0.0, by_stats=True) if best else None
+        post._best = join_chains(model, best, moves, 0.0, by_stats=True) if best else None
         by_stage = np.array([result.log_evidence for result in results])
         fractions = np.array([result.stump_fraction for result in results])
         post._log_evidence, post._log_evidence_se = _joined_evidence(model, by_stage, fractions)

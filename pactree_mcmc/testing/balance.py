@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from ..core.checks import check_count, check_number, in_words
 from ..core.warn import warn
@@ -14,9 +15,18 @@ from ..model import TreeModel
 from ..model.obstacles import unknown_weights
 from ..tree.export import to_text
 from ..tree.tree import Tree
-from .outcomes import StepError
 from .plain import plain_package
-from .spaces import MOST_TREES, Snapshot, Stepper, TooMany, Walked, new_chain, posterior_of, row_of_numbers
+from .spaces import (
+    MOST_TREES,
+    ReachedTrees,
+    Snapshot,
+    StepError,
+    Stepper,
+    TooMany,
+    new_chain,
+    posterior_of,
+    row_of_numbers,
+)
 
 MOST_BY_FAR = 20_000
 SLIVERS = 1e-15
@@ -77,10 +87,9 @@ def check_balance(
     Raises
     ------
     BalanceError
-        An AssertionError. If two trees exchange unequal flows: it names both, the flows, and which of the three terms
-        of the ratio disagrees with the model. Also if a prior or score ratio is wrong although flows agree, if a tree
-        is reached that the model does not have, if the arrays of the chain do not match the tree after a step, or if
-        the step returns no Proposal of this move or draws by ``rng`` what cannot be followed.
+        An AssertionError, if two trees exchange unequal flows, a prior or score ratio is wrong, a tree is reached that
+        the model does not have, the arrays of the chain do not match the tree after a step, or the step returns no
+        Proposal of this move or draws by ``rng`` what cannot be followed. It says which, and where.
     ValueError
         If the move is unknown, an argument is out of range, or the model has more trees than ``most_trees``.
     TypeError
@@ -120,13 +129,13 @@ def check_balance(
     check_count("most_trees", most_trees, 1, MOST_BY_FAR)
     check_number("beta", beta, "a power of the score, from 0 to 1", 0.0, 1.0)
     check_number("tolerance", tolerance, "a relative difference, > 0", 5e-324)
-    report = _Check(move, model, float(beta), int(most_trees), float(tolerance)).report()
+    report = _BalanceCheck(move, model, float(beta), int(most_trees), float(tolerance)).report()
     if isinstance(move, Move) and not (report.transition - np.diag(np.diag(report.transition))).any():
         warn(f"{report.move!r} leads from no tree of the model to another: nothing was checked; give another model.")
     return report
 
 
-class _Check:
+class _BalanceCheck:
     """Trees of a model, and the steps of a move from each."""
 
     def __init__(self, move: Move | str, model: TreeModel, beta: float, most: int, tolerance: float) -> None:
@@ -134,18 +143,18 @@ class _Check:
         self.stepper = Stepper(move)
         self.chain = new_chain(model, beta, only=move)
         try:
-            self.walked = Walked(model, Stepper("grow-prune"), self.chain, most)
+            self.reached = ReachedTrees(model, Stepper("grow-prune"), self.chain, most)
         except TooMany:
             raise ValueError(
                 f"the model has more than most_trees={most} trees; give fewer rows or features, or a smaller max_depth."
             ) from None
-        trees = self.walked.trees
+        trees = self.reached.trees
         self.log_prior = np.array([model.log_prior(tree) for tree in trees])
         by_leaves = model.prior_tables.by_leaves
         self.log_by_leaves = np.array([by_leaves[tree.n_leaves] if len(by_leaves) else 0.0 for tree in trees])
         self.log_score = np.array([model.log_score(tree) for tree in trees])
         self.distribution = posterior_of(model, trees, beta)
-        self.counts = [tuple(snapshot.arrays["count"][:5]) for snapshot in self.walked.snapshots]
+        self.counts = [tuple(snapshot.arrays["count"][:5]) for snapshot in self.reached.snapshots]
         self.proposals: dict[tuple[int, int], Any] = {}
         self.needs = STEPS[move] if isinstance(move, str) else move
         edits = plain_package().module("mcmc.edits.proposal")
@@ -153,8 +162,8 @@ class _Check:
 
     def report(self) -> BalanceReport:
         """Return the report, or raise a BalanceError."""
-        rows = [self._row(i, snapshot) for i, snapshot in enumerate(self.walked.snapshots)]
-        transition = np.array([row_of_numbers(row, self.walked.number) for row in rows])
+        rows = [self._row(i, snapshot) for i, snapshot in enumerate(self.reached.snapshots)]
+        transition = np.array([row_of_numbers(row, self.reached.number) for row in rows])
         for terms in self.proposals.items():
             self._check_terms(*terms)
         flow = self.distribution[:, None] * transition
@@ -167,16 +176,18 @@ class _Check:
             self.stepper.name,
             len(self.distribution),
             moving,
-            _is_connected(transition),
+            connected_components(transition > 0.0, connection="strong", return_labels=False) == 1,
             float(apart.max(initial=0.0)),
-            self.walked.trees,
+            self.reached.trees,
             self.distribution,
             transition,
         )
 
     def _row(self, i: int, snapshot: Snapshot) -> dict:
-        def seen(key: tuple) -> None:
-            j = self.walked.number.get(key)
+        """Return the distribution of the next tree from tree ``i``. Refuse invalid steps and arrays on the way."""
+
+        def check(key: tuple) -> None:
+            j = self.reached.number.get(key)
             if j is None:
                 raise BalanceError(
                     f"{self.stepper.name!r} leads from\n{self._text(i)}\nto a tree that the model does not have: {key}"
@@ -189,18 +200,19 @@ class _Check:
             self._check_arrays(i, j)
 
         try:
-            return self.stepper.row(self.chain, snapshot, seen)
+            return self.stepper.row(self.chain, snapshot, check)
         except StepError as error:
             raise BalanceError(
                 f"the step of {self.stepper.name!r} {error}. It was called in\n{self._text(i)}"
             ) from error
         except IndexError as error:
-            flags = {"replaces": "replace", "scans": "scan"}
-            said = ", ".join(f"{flag}=False" for flag, name in flags.items() if name not in self.needs.scratch)
-            if not said:
+            needs = {"replaces": "replace", "scans": "scan"}
+            flags = ", ".join(f"{flag}=False" for flag, name in needs.items() if name not in self.needs.scratch)
+            if not flags:
                 raise
             raise BalanceError(
-                f"{self.stepper.name!r} works on arrays that it said it does not need, by {said}, from\n{self._text(i)}"
+                f"{self.stepper.name!r} works on arrays that it said it does not need, by {flags}, from\n"
+                f"{self._text(i)}"
             ) from error
 
     def _check_arrays(self, i: int, j: int) -> None:
@@ -226,14 +238,15 @@ class _Check:
         )
 
     def _check_terms(self, pair: tuple[int, int], proposal: Any) -> None:
-        said = self._said(pair, proposal)
-        if said:
+        """Refuse a proposal from one tree to another whose prior or score ratio is not the model's."""
+        wrong = self._wrong_terms(pair, proposal)
+        if wrong:
             i, j = pair
             raise BalanceError(
-                f"{self.stepper.name!r} proposes to go from\n{self._text(i)}\nto\n{self._text(j)}\nwith {said}."
+                f"{self.stepper.name!r} proposes to go from\n{self._text(i)}\nto\n{self._text(j)}\nwith {wrong}."
             )
 
-    def _said(self, pair: tuple[int, int], proposal: Any) -> str:
+    def _wrong_terms(self, pair: tuple[int, int], proposal: Any) -> str:
         """Describe the terms of a proposal that differ from the model's. Return "" if all are right."""
         i, j = pair
         edits = plain_package().module("mcmc.edits.proposal")
@@ -251,6 +264,7 @@ class _Check:
         return " and ".join(wrong)
 
     def _refuse(self, flow: np.ndarray, apart: np.ndarray) -> None:
+        """Raise a BalanceError that describes the pair of trees with the largest relative difference of flows."""
         i, j = (int(k) for k in np.unravel_index(np.argmax(apart), apart.shape))
         i, j = (i, j) if flow[i, j] > flow[j, i] else (j, i)
         off = np.inf if flow[j, i] == 0.0 else float(np.log(flow[i, j] / flow[j, i]))
@@ -263,12 +277,5 @@ class _Check:
         )
 
     def _text(self, i: int) -> str:
-        return f"tree {i}, of posterior probability {self.distribution[i]:.6g}:\n{to_text(self.walked.trees[i])}"
-
-
-def _is_connected(transition: np.ndarray) -> bool:
-    """Return True if every tree is reached from every other."""
-    reached = np.eye(len(transition), dtype=bool) | (transition > 0.0)
-    for _ in range(int(np.ceil(np.log2(max(len(transition), 2))))):
-        reached = (reached.astype(float) @ reached.astype(float)) > 0.0
-    return bool(reached.all())
+        """Return the text of a tree, for messages."""
+        return f"tree {i}, of posterior probability {self.distribution[i]:.6g}:\n{to_text(self.reached.trees[i])}"

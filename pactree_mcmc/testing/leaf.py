@@ -43,13 +43,11 @@ def check_leaf(
 ) -> LeafReport:
     """Test a leaf model on random cells against its definition.
 
-    Checked are: statistics are sums over rows; the plain score, ``log_score``, agrees with the compiled one, is finite,
-    and is 0 in a cell without rows; the score of a tree is the sum over its leaves, unless ``separates`` is False;
-    predictions have the right shapes, and probabilities sum to 1; for a leaf with a likelihood, the predictive density
-    of a row is the difference it makes to the score; draws are finite. Of a `CustomLeaf` all that its method ``check``
-    tests is tested too, so that ``cdf`` is compared with the score; what it leaves out is skipped. Not compared with
-    the score are the means, the variances and the distribution of the draws; nor is it tested that the score is a
-    marginal likelihood.
+    Statistics must be sums over rows. The plain score must agree with the compiled one, be finite, and be 0 in a cell
+    without rows. The score of a tree must be the sum over its leaves, unless ``separates`` is False. Probabilities must
+    sum to 1, draws be finite, and the predictive density of a row be the difference it makes to the score. Of a
+    `CustomLeaf` all that its method ``check`` tests is tested too. Not compared with the score are the means, the
+    variances and the distribution of the draws.
 
     Parameters
     ----------
@@ -121,23 +119,25 @@ def check_leaf(
             leaf.check(y, cells=int(n_cells), rng=generator)
         except ValueError as error:
             raise LeafError(str(error)) from error
-    return _Check(model, int(n_cells), float(tolerance), generator).report()
+    return _LeafCheck(model, int(n_cells), float(tolerance), generator).report()
 
 
-class _Check:
+class _LeafCheck:
+    """Random cells of a model, and the checks of its leaf on them."""
+
     def __init__(self, model: TreeModel, n_cells: int, tolerance: float, rng: np.random.Generator) -> None:
         self.model, self.tolerance, self.rng = model, tolerance, rng
         self.leaf, self.target, self.rule = model.leaf, model.target, model.lowered.leaf
         # a variance that all leaves share is given for the plain score, as it is for the compiled one
         self.plain = self.leaf.given(float(self.rule.params[0])) if hasattr(self.leaf, "given") else self.leaf
         self.rows = self.leaf.row_stats(self.target)
-        self.names = [self._some_rows() for _ in range(n_cells)]
+        self.cells = [self._some_rows() for _ in range(n_cells)]
         self.max_difference = 0.0
 
     def report(self) -> LeafReport:
         """Return the report, or raise a LeafError."""
         self._check_rows()
-        stats = np.array([self._stats(rows) for rows in self.names])
+        stats = np.array([self.rows[rows].sum(axis=0) for rows in self.cells])
         for cell in stats:
             self._check_score(cell)
         empty = np.zeros(self.rows.shape[1])
@@ -154,14 +154,13 @@ class _Check:
         return LeafReport(self.leaf, len(stats) + 1, self.max_difference, tuple(offered))
 
     def _some_rows(self) -> np.ndarray:
+        """Return a random set of rows, a small one half of the time."""
         n = len(self.rows)
         size = int(self.rng.integers(1, n + 1)) if self.rng.random() < 0.5 else int(self.rng.integers(1, 4))
         return np.sort(self.rng.choice(n, size, replace=False))
 
-    def _stats(self, rows: np.ndarray) -> np.ndarray:
-        return self.rows[rows].sum(axis=0)
-
     def _check_rows(self) -> None:
+        """Refuse statistics of rows that do not add up to those of the root."""
         shape = (self.model.n_rows, self.leaf.n_stats(self.target))
         if self.rows.shape != shape:
             raise LeafError(f"row_stats has shape {self.rows.shape}; (rows, n_stats) is {shape}.")
@@ -178,6 +177,7 @@ class _Check:
         return float(self.plain.log_score(cell, self.target)), float(leaf_score(self.rule, cell[None].copy(), 0))
 
     def _check_score(self, cell: np.ndarray) -> None:
+        """Refuse a cell whose plain and compiled scores differ."""
         plain, compiled = self._scores(cell)
         if not np.isfinite(plain) or not np.isfinite(compiled):
             raise LeafError(
@@ -202,9 +202,11 @@ class _Check:
         return True
 
     def _gives(self, name: str) -> bool:
+        """Return True if a `CustomLeaf` has an optional function."""
         return isinstance(self.leaf, CustomLeaf) and self.leaf.gives(name)
 
     def _check_value(self, stats: np.ndarray) -> None:
+        """Refuse predictions of a wrong shape, and probabilities that do not sum to 1."""
         if not self.leaf.predicts:
             raise NotImplementedError
         value = np.asarray(self.leaf.value(stats, self.target))
@@ -216,9 +218,9 @@ class _Check:
                 raise LeafError(f"value, {value[0].tolist()}, is not a distribution over {classes} classes.")
 
     def _check_log_density(self, stats: np.ndarray) -> None:
+        """Refuse a predictive density of a row that is not the gain of the score by that row."""
         if not self.leaf.has_likelihood:
             raise NotImplementedError
-        y = self.target.values[self.rng.integers(0, len(self.rows), len(stats))]
         some = self.rng.integers(0, len(self.rows), len(stats))
         y, weights = self.target.values[some], np.asarray(self.target.weights)[some]
         density = np.asarray(self.leaf.log_density(stats, y, self.target, weights))
@@ -235,6 +237,7 @@ class _Check:
                 )
 
     def _check_draw(self, stats: np.ndarray) -> None:
+        """Refuse draws that are too few or not finite."""
         leaf = self.rng.integers(0, len(stats), 50)
         drawn = np.asarray(self.leaf.draw(self.rng, stats, leaf, self.target))
         if len(drawn) != 50:

@@ -21,6 +21,7 @@ LEFT_OUT = ("faces", "testing", "__main__")
 
 
 def _own_modules() -> list[str]:
+    """Return the names of the loaded modules of the package."""
     return [name for name in sys.modules if name.partition(".")[0] == PACKAGE]
 
 
@@ -47,14 +48,14 @@ def plain_package() -> SimpleNamespace:
     # both copies use the same numbers for functions that are called by address
     address = f"{PACKAGE}.core.compile.address"
     plain[address]._plain = compiled[address]._plain
-    mixed = quick(plain[f"{PACKAGE}.core.bits"].mixed)
+    mixed = table_of_results(plain[f"{PACKAGE}.core.bits"].mixed)
     for module in plain.values():
         if hasattr(module, "mixed"):
             module.mixed = mixed
     return SimpleNamespace(package=package, module=lambda name: plain[f"{PACKAGE}.{name}"])
 
 
-def quick(mixed: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def table_of_results(mixed: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return the same hash with a table of results, because NumPy's integers are slow and warn when they overflow."""
 
     @cache
@@ -62,10 +63,10 @@ def quick(mixed: Callable[[Any], Any]) -> Callable[[Any], Any]:
         with np.errstate(over="ignore"):
             return mixed(np.int64(x))
 
-    return lambda x: looked_up(wrapped(int(x)))
+    return lambda x: looked_up(as_signed(int(x)))
 
 
-def wrapped(x: int) -> int:
+def as_signed(x: int) -> int:
     """Return an integer modulo 2^64 as a signed one."""
     return (x + (1 << 63)) % (1 << 64) - (1 << 63)
 
@@ -97,12 +98,14 @@ class _Plain:
         return self.plain_forms[id(plain)]
 
     def _module(self, module: ModuleType) -> Any:
+        """Return the plain copy of a module of the package, or another module itself."""
         if module.__name__ == PACKAGE:
             return self.modules.package
         inside = module.__name__.partition(".")[0] == PACKAGE
         return self.modules.module(module.__name__.partition(".")[2]) if inside else module
 
     def _function(self, function: FunctionType) -> FunctionType:
+        """Return a copy of a function whose globals and cells are in plain form."""
         names, own = globals_of(function), dict(function.__globals__)
         copy = FunctionType(function.__code__, own, function.__name__, function.__defaults__, self._cells(function))
         # registered first, since the functions that it calls may call it

@@ -1,10 +1,14 @@
-"""The exact transition matrix of a move: its plain code run on every outcome of every random choice."""
+"""The exact transition matrix of a move: its plain code run on every outcome of every random choice.
+
+Random choices go through ``rng.random()`` and ``rng.integers(0, n)`` of a generator that returns prescribed outcomes. A
+step that is replayed with every possible sequence of outcomes, depth first, gives the distribution of its result.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +16,9 @@ from ..mcmc.moves.base import Move
 from ..mcmc.state.records import CHANGED
 from ..model import TreeModel
 from ..posterior.joining import join_chains
-from .outcomes import StepError, all_outcomes
 from .plain import Records, plain_function, plain_package, with_records
 
+ASK = "draw all chance by moves.pick, moves.flip, moves.flip_log or moves.pick_weighted"
 MOST_TREES = 500
 CELL_BYTES = 1 << 17
 """Memory of the stored values of about a thousand cells, so that some take the place of others."""
@@ -22,15 +26,99 @@ EXPECTED = (1.2, 0.6, 0.4)
 """Splits expected in the samples of a random subgraph: fewer than in a run, as every outcome is followed."""
 
 
-class Space(NamedTuple):
-    """All trees that a kernel reaches from the stump, and its transition matrix."""
+class StepError(ValueError):
+    """Error for a step that returns or draws what a step may not."""
 
-    keys: list
-    trees: list
-    transition: np.ndarray
-    """(m, m) probability of being at tree j after a step from tree i."""
-    after_pruning: dict
-    """Snapshot of the chain by tree number, when it last came there from a larger tree."""
+
+class Outcomes:
+    """Generator that follows prescribed outcomes, and takes the first one beyond them."""
+
+    def __init__(self, prescribed: Sequence[int]) -> None:
+        self.prescribed = prescribed
+        self.trail: list[tuple[int, int]] = []
+        self.probability = 1.0
+
+    def choose(self, probabilities: Sequence[float]) -> int:
+        """Return the number of the outcome among those with these probabilities."""
+        at = len(self.trail)
+        outcome = self.prescribed[at] if at < len(self.prescribed) else 0
+        self.trail.append((outcome, len(probabilities)))
+        self.probability *= probabilities[outcome]
+        return outcome
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise StepError(f"uses rng.{name}, whose outcomes cannot be followed; {ASK}")
+
+    def integers(self, low: int, high: int | None = None, *more: Any, **named: Any) -> int:
+        """Return each of low, ..., high - 1 with equal probability."""
+        if high is None or more or named:
+            raise StepError("calls rng.integers other than as rng.integers(low, high); use moves.pick(rng, n)")
+        assert high > low, f"[{low}, {high}) has no integer"
+        return int(low) + self.choose([1.0 / (high - low)] * int(high - low))
+
+    def random(self, *size: Any) -> Uniform:
+        """Return a uniform number of which only the results of comparisons are determined."""
+        if size:
+            raise StepError(f"calls rng.random with a size; {ASK}")
+        return Uniform(self, [0.0, 1.0], 1.0, 0.0)
+
+    def next_prescription(self) -> list[int] | None:
+        """Return the outcomes to prescribe next, in depth-first order, or None after the last."""
+        trail = list(self.trail)
+        while trail and trail[-1][0] + 1 == trail[-1][1]:
+            trail.pop()
+        return [outcome for outcome, _ in trail[:-1]] + [trail[-1][0] + 1] if trail else None
+
+
+class Uniform:
+    """Number ``scale * U + shift`` with U uniform in ``interval``, which all numbers that derive from U share."""
+
+    def __init__(self, outcomes: Outcomes, interval: list[float], scale: float, shift: float) -> None:
+        self.outcomes, self.interval, self.scale, self.shift = outcomes, interval, scale, shift
+
+    def __lt__(self, other: Any) -> bool:
+        low, high = self.interval
+        # scale U + shift < other if and only if U < threshold. Given that U is uniform in (low, high), this has the
+        # probability (threshold - low) / (high - low), and afterwards U is uniform on one side of the threshold
+        threshold = (float(other) - self.shift) / self.scale
+        if threshold <= low or threshold >= high:
+            return threshold >= high
+        below = (threshold - low) / (high - low)
+        if self.outcomes.choose([below, 1.0 - below]) == 0:
+            self.interval[1] = threshold
+            return True
+        self.interval[0] = threshold
+        return False
+
+    def __float__(self) -> float:
+        raise StepError(f"computes with rng.random(), which may only be compared; {ASK}")
+
+    __int__ = __float__
+
+    def __mul__(self, factor: Any) -> Uniform:
+        return Uniform(self.outcomes, self.interval, self.scale * float(factor), self.shift * float(factor))
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: Any) -> Uniform:
+        return Uniform(self.outcomes, self.interval, self.scale, self.shift + float(other))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Uniform:
+        return Uniform(self.outcomes, self.interval, self.scale, self.shift - float(other))
+
+
+def all_outcomes(run: Callable[[Outcomes], Any]) -> Iterator[tuple[float, Any]]:
+    """Yield pairs (probability, result of ``run(generator)``) over all outcomes of the generator."""
+    prescribed: list[int] | None = []
+    while prescribed is not None:
+        outcomes = Outcomes(prescribed)
+        result = run(outcomes)
+        yield outcomes.probability, result
+        prescribed = outcomes.next_prescription()
 
 
 class TooMany(ValueError):
@@ -38,7 +126,7 @@ class TooMany(ValueError):
 
 
 @contextmanager
-def changed(module: Any, **values: Any) -> Iterator[None]:
+def set_names(module: Any, **values: Any) -> Iterator[None]:
     """Set names of a module to other values while the block runs."""
     before = {name: getattr(module, name) for name in values}
     try:
@@ -61,7 +149,7 @@ def new_chain(model: Any, beta: float = 1.0, room: int = 64, only: Move | str | 
     kernel = kernels.read_kernel(dict.fromkeys(names, 1.0))
     if isinstance(only, Move):
         kernel = kernel._replace(names=(*kernel.names, only.name), weights=(0.5, 0.5), own=(only.record,))
-    with changed(stored, CELL_BYTES=CELL_BYTES), np.errstate(over="ignore"):
+    with set_names(stored, CELL_BYTES=CELL_BYTES), np.errstate(over="ignore"):
         chain = plain.module("mcmc.chain.chain").Chain(model.lowered, kernel, np.random.default_rng(0))
     while len(chain.state.node) < room:
         chain.enlarge()
@@ -138,7 +226,7 @@ class Stepper:
         """Return the column in which the move is counted."""
         return chain.kernel.firsts[chain.kernel.names.index(self.name)]
 
-    def asked(self, rng: Any, chain: Any) -> Any:
+    def checked_proposal(self, rng: Any, chain: Any) -> Any:
         """Return the proposal of the step. Raise a StepError if it is not a proposal of this move."""
         proposal = self.propose(rng, chain.model, chain.packed)
         if not isinstance(proposal, self.proposal_class):
@@ -148,40 +236,40 @@ class Stepper:
             )
         n_counts = len(chain.kernel.steps[chain.kernel.names.index(self.name)].counts)
         if not 0 <= proposal.which < n_counts:
-            said = "one number, which=0" if n_counts == 1 else "two numbers, which=0 and which=1"
+            counted = "one number, which=0" if n_counts == 1 else "two numbers, which=0 and which=1"
             raise StepError(
-                f"returned a proposal with which={proposal.which}, and the move counts {said}; "
+                f"returned a proposal with which={proposal.which}, and the move counts {counted}; "
                 "give pt.Move(..., counts=(first, second)) if it counts two"
             )
         return proposal
 
     def make(self, rng: Any, chain: Any) -> None:
         """Make one step of a chain."""
-        self.decide(rng, chain.model, chain.packed, self.first(chain), self.asked(rng, chain))
+        self.decide(rng, chain.model, chain.packed, self.first(chain), self.checked_proposal(rng, chain))
 
-    def row(self, chain: Any, snapshot: Snapshot, seen: Callable[..., Any]) -> dict:
+    def row(self, chain: Any, snapshot: Snapshot, visit: Callable[..., Any]) -> dict:
         """Return the distribution of the next tree, {key: probability}.
 
-        Call ``seen(key)`` at each outcome, when the chain is at the next tree and ``self.proposal`` is the proposal.
+        Call ``visit(key)`` at each outcome, when the chain is at the next tree and ``self.proposal`` is the proposal.
         """
         first = self.first(chain)
 
         def run(rng: Any) -> tuple:
             snapshot.restore(chain.state)
-            self.proposal = self.asked(rng, chain)
+            self.proposal = self.checked_proposal(rng, chain)
             self.decide(rng, chain.model, chain.packed, first, self.proposal)
             key = tree_key(chain.state)
-            seen(key)
+            visit(key)
             return key
 
         row: dict = {}
-        with changed(self.subgraph, EXPECTED=EXPECTED), np.errstate(over="ignore"):
+        with set_names(self.subgraph, EXPECTED=EXPECTED), np.errstate(over="ignore"):
             for probability, key in all_outcomes(run):
                 row[key] = row.get(key, 0.0) + probability
         return row
 
 
-class Walked:
+class ReachedTrees:
     """Trees that a move reaches from the stump: keys, snapshots and trees by number, and rows of its matrix."""
 
     def __init__(self, model: Any, walker: Stepper, chain: Any, most: int = MOST_TREES) -> None:
@@ -196,6 +284,7 @@ class Walked:
         self.trees = saved_trees(model, chain)
 
     def _see(self, key: tuple) -> None:
+        """Number and save the present tree if it is new. Keep the state if it was reached from a larger tree."""
         if key not in self.number:
             if len(self.keys) == self.most:
                 raise TooMany(f"there are more than {self.most} trees")

@@ -13,9 +13,8 @@ from ..model import ChipmanPrior, TreeModel
 from ..model.cells import PlainCell, Split
 from ..model.split_prior.base import SplitPrior
 from ..model.split_prior.geometry import has_one_way, parts_rows, told
-from .outcomes import all_outcomes
 from .plain import plain_package
-from .spaces import new_chain
+from .spaces import all_outcomes, new_chain
 
 MOST_CATEGORIES = 8
 """Largest number of categories of a nominal column, all parts of which are tried."""
@@ -43,11 +42,10 @@ def check_split_prior(
 ) -> SplitPriorReport:
     """Test a split prior on random cells against its definition.
 
-    Checked in every cell on random paths down from the root: the probabilities of all its splits sum to 1;
-    ``count_splits`` is their number for each feature, and ``mass`` sums their weights; every split divides the rows of
-    the cell between two children, with the boxes that follow from the split; the compiled code draws these splits with
-    these probabilities, reports them in ``log_rule``, and makes these children. Each draw is followed through every
-    outcome of every random choice.
+    In every cell on random paths down from the root, the probabilities of all splits must sum to 1, ``count_splits``
+    must be their number for each feature, and ``mass`` the sum of their weights. The compiled code must draw these
+    splits with these probabilities, report them in ``log_rule``, and make the right children. Each draw is followed
+    through every outcome of every random choice.
 
     Parameters
     ----------
@@ -103,13 +101,15 @@ def check_split_prior(
         if not is_default:
             raise
         raise ValueError(f"{error} The default X of check_split_prior has {X.shape[1]} columns; pass X=.") from error
-    check = _Check(model)
+    check = _SplitPriorCheck(model)
     for _ in range(int(n_walks)):
         check.walk(generator)
     return SplitPriorReport(split_prior, check.n_cells, check.n_splits, check.max_difference)
 
 
-class _Check:
+class _SplitPriorCheck:
+    """Paths down from the root of a model, and the checks of its split prior in their cells."""
+
     def __init__(self, model: TreeModel) -> None:
         self.model, self.rules, self.parts_rows = model, model.rules, told(parts_rows, model.split_prior)
         self.columns = model.columns.is_nominal[model.columns.source]
@@ -169,23 +169,28 @@ class _Check:
         return self._check_draws(chain, cell, node, plainly)
 
     def _check_draws(self, chain: Any, cell: PlainCell, node: int, plainly: dict[Hashable, float]) -> list:
+        """Return the splits that compiled code draws. Refuse others than the plain ones, or other probabilities."""
         drawn: dict[Hashable, tuple[float, Any]] = {}
-        for probability, way in all_outcomes(lambda rng: self.splits.draw_split(rng, chain.model, chain.packed, node)):
-            split = Split(int(way.feature), int(way.cut), int(way.categories))
+        for probability, result in all_outcomes(
+            lambda rng: self.splits.draw_split(rng, chain.model, chain.packed, node)
+        ):
+            split = Split(int(result.feature), int(result.cut), int(result.categories))
             key = self._key(cell, split)
             self._require(
                 key in plainly, cell, f"a split that compiled code draws and the prior does not know, {split}"
             )
-            drawn[key] = (drawn.get(key, (0.0, None))[0] + probability, way)
+            drawn[key] = (drawn.get(key, (0.0, None))[0] + probability, result)
             right = plainly[key]
             self._require(
-                abs(way.log_rule - right) < 1e-9, cell, f"log_rule {way.log_rule!r} of {split}, and log R is {right!r}"
+                abs(result.log_rule - right) < 1e-9,
+                cell,
+                f"log_rule {result.log_rule!r} of {split}, and log R is {right!r}",
             )
         for key, log_p in plainly.items():
             p = drawn.get(key, (0.0, None))[0]
             good = abs(p - math.exp(log_p)) < 1e-9
             self._require(good, cell, f"a split {key} drawn with probability {p!r}, and R is {math.exp(log_p)!r}")
-        return [way for _, way in drawn.values()]
+        return [result for _, result in drawn.values()]
 
     def _check_node(self, chain: Any, cell: PlainCell, node: int) -> None:
         """Check that compiled code and the prior agree on the possibility of a split."""
@@ -194,12 +199,14 @@ class _Check:
         self._require(splits == can, cell, f"splittable {splits} compiled, and {can} plainly")
 
     def _check_parts(self, cell: PlainCell, split: Split) -> None:
+        """Refuse a split whose children do not have the rows of the cell between them."""
         left, right = self.rules.children(cell, split)
         together = np.sort(np.concatenate([left.index, right.index]))
         good = np.array_equal(together, np.sort(cell.index)) and left.depth == right.depth == cell.depth + 1
         self._require(good, cell, f"children of {split} that do not hold its rows between them")
 
     def _check_child(self, chain: Any, cell: PlainCell, split: Any, child: int, side: PlainCell) -> None:
+        """Refuse a child of compiled code with other rows or another box than the plain child."""
         here = chain.state.node[child]
         rows = np.sort(chain.state.order[here.start : here.stop])
         good = np.array_equal(rows, np.sort(side.index)) and here.rows == side.n_rows and here.depth == side.depth
@@ -232,6 +239,7 @@ class _Check:
         return split.feature, split.cut
 
     def _require(self, holds: bool, cell: PlainCell, what: str) -> None:
+        """Raise a SplitPriorError that names the cell, unless the condition holds."""
         if not holds:
             boxes = list(zip(cell.low.tolist(), cell.high.tolist(), strict=True))
             raise SplitPriorError(

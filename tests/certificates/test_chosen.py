@@ -87,14 +87,6 @@ def test_the_rows_choose():
     assert risk(c.predict) < risk(post.predict)
 
 
-def test_draws_and_reproducibility(post):
-    X, y = rows(np.random.default_rng(5), 100)
-    drawn = pt.posterior_from_trees(post.model, post.draw_trees(40, 1))
-    one, other = (drawn.holdout_certificate(X, y, choose=True) for _ in range(2))
-    assert one.bounds == other.bounds
-    assert one.bounds["as fitted"].raw == drawn.holdout_certificate(X, y).vote.raw
-
-
 def failures(samples, delta, n=60):
     """Return the fractions of samples in which any of the bounds fails, and in which the chosen one does."""
     any_fails = chosen_fails = 0

@@ -151,16 +151,3 @@ def _nodes_met(tree, x):
         if tree.feature[i] != LEAF and (int(tree.left[i]) in met or int(tree.right[i]) in met):
             met.add(i)
     return met
-
-
-def test_fresh_rows(world):
-    """One fixed tree: its bounds fail nearly as often as they may."""
-    _, _, wrong, distribution, counts = world
-    true = np.einsum("tpc,pc->t", wrong, distribution)
-    t = int(np.argmin(np.abs(true - 0.3)))
-    errors = np.einsum("pc,spc->s", wrong[t], counts).astype(int)
-    tail = np.mean([pc.holdout(int(e), N, DELTA).raw < true[t] for e in errors])
-    chernoff = np.mean([pc.holdout_gibbs(e / N, N, DELTA).raw < true[t] for e in errors])
-    assert 0.2 * DELTA < tail <= DELTA
-    assert chernoff <= tail
-    assert np.mean(errors / N < true[t]) > 2.0 * DELTA

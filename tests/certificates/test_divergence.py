@@ -9,7 +9,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from exact import answers
-from pactree_mcmc.posterior.trees.divergence import as_divergence, same_trees
+from pactree_mcmc.posterior.trees.cells import as_divergence, same_trees
 from pactree_mcmc.tree.arrays import LEAF
 
 FAST = {"kernel": "grow-prune", "chains": 2, "rng": 1}

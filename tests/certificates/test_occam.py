@@ -250,12 +250,9 @@ EMPTY = Tree([0, -1, -1], [50.0, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0
     [
         (lambda: pc.naive_occam(UNLABELLED, X, Y, split_bits=1.0), "the tree predicts no classes"),
         (lambda: pc.naive_occam(STUMP, X, Y[:4], split_bits=1.0), r"X has 10 rows and y has shape \(4,\)"),
-        (lambda: pc.naive_occam(STUMP, X, Y, split_bits=1.0, delta=1.0), "delta=1.0 is out of range"),
         (lambda: pc.naive_occam(EMPTY, X, Y, split_bits=-1.0), "split_bits has a negative"),
-        (lambda: pc.naive_occam(EMPTY, X, Y, split_bits=[1.0, 2.0]), r"split_bits has shape \(2,\)"),
         (lambda: pc.root_fragment(EMPTY, X, Y, split_bits=1.0), "node 2 holds no row"),
         (lambda: pc.compute_R(EMPTY, [10, 5, 4], split_bits=1.0), "adding up"),
-        (lambda: pc.dyadic_tree_bound(EMPTY, X, Y, delta=-0.1), "delta=-0.1 is out of range"),
     ],
 )
 def test_refused(call, message):

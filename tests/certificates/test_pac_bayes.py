@@ -108,21 +108,11 @@ def test_constant_of_the_confidence():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: pc.pac_bayes_lambda(0.1, 1.0, 100, 0.05, 2.0),
-            r"lam=2.0 is out of range; give 0 < lam < 2",
-        ),
-        (lambda: pc.pac_bayes_lambda(0.1, 1.0, 100, 0.05, 0.0), r"lam=0.0 is out of range"),
+        (lambda: pc.pac_bayes_lambda(0.1, 1.0, 100, 0.05, 2.0), r"lam=2.0 is out of range; give 0 < lam < 2"),
         (lambda: pc.pac_bayes_kl(0.1, 1.0, 100, 1.0), r"delta=1.0 is out of range; give 1e-300 <= delta < 1"),
-        (lambda: pc.pac_bayes_kl(0.1, 1.0, 100, 0.0), r"delta=0.0 is out of range"),
-        (lambda: pc.pac_bayes_kl(1.1, 1.0, 100), r"risk=1.1 is out of range; give the mean of losses in \[0, 1\]"),
-        (lambda: pc.pac_bayes_kl(0.1, -1.0, 100), r"kl=-1.0 is out of range"),
         (lambda: pc.pac_bayes_kl(0.1, math.nan, 100), r"kl=nan is out of range"),
         (lambda: pc.pac_bayes_kl(0.1, 1.0, 0), r"n=0 is out of range; give an integer >= 1"),
-        (lambda: pc.vote_tandem(-0.1, 1.0, 10), r"tandem=-0.1 is out of range"),
         (lambda: pc.c_bound(0.2, 0.3), r"tandem=0.3 is out of range; with risk=0.2"),
-        (lambda: pc.vote_disagreement(0.2, 1.3, 1.0, 10), r"disagreement=1.3 is out of range"),
-        (lambda: pc.optimal_lambda(0.2, 1.0, 10, 2.0), r"delta=2.0 is out of range"),
     ],
 )
 def test_refused(call, message):

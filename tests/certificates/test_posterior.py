@@ -9,8 +9,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc import certificates as pc
-from pactree_mcmc.posterior.rows.certificate import losses, refuse_if_seen
-from pactree_mcmc.tree.arrays import leaf_values
+from pactree_mcmc.posterior.rows.certificate import check_prior_of_certificate, losses
 from tests.problems.drawn import random_problem
 from tests.reference.enumeration import Reference, leaf_of
 from tests.reference.leaf_scores import predictive, sample
@@ -82,32 +81,6 @@ def solved():
     return exact.solve(step_model())
 
 
-@pytest.mark.slow
-def test_exact_equals_forty_thousand_draws(solved):
-    draws = solved.sample(40_000, rng=1)
-    certificate = solved.certificate(0.05)
-    X, y, E = steps()
-    values = leaf_values(draws.distinct_trees, draws.node_values, X[~E])  # one row of draws.distinct_trees a tree
-    label = (y[~E] == "b").astype(int)
-    wrong = 1.0 - values[:, np.arange(len(label)), label]
-    tree = draws.tree_of_draw[0]
-    by_draw = wrong.mean(axis=1)[tree]
-    pairs = np.array([wrong[a] @ wrong[b] for a, b in tree.reshape(-1, 2)[:5_000]]) / len(label)
-    log_ratio = draws.log_score_of_tree[tree] - solved.log_evidence
-    for exactly, estimates in [
-        (certificate.risk, by_draw),
-        (certificate.tandem_loss, pairs),
-        (certificate.kl, log_ratio),
-    ]:
-        error = estimates.std() / math.sqrt(len(estimates))
-        assert 0.0 < error < 0.05 * max(exactly, 0.1)
-        assert abs(estimates.mean() - exactly) < 5.0 * error
-    sampled = draws.certificate(0.05)
-    assert sampled.risk == pytest.approx(certificate.risk, abs=0.01)
-    assert sampled.kl >= certificate.kl - 0.05
-    assert sampled.vote.value == pytest.approx(certificate.vote.value, abs=0.05)
-
-
 def test_draws_are_a_finite_posterior(solved):
     draws = solved.sample(50, rng=2)
     X, y, E = steps()
@@ -131,16 +104,6 @@ def test_parts_of_a_certificate(solved):
     assert c.vote.raw == min(c.factor_two.raw, c.tandem.raw, c.cantelli.raw)
     assert "KL" in str(c) and "0.9:" in str(c)
     assert solved.certificate(0.01).vote.raw > c.vote.raw
-
-
-def test_sampled_chains():
-    X, y, E = steps()
-    post = pt.sample(step_model(), 300, tune=100, chains=2, rng=1, kernel="grow-prune")
-    c = post.certificate(0.05)
-    assert 0.1 < c.vote.value < 0.6
-    wrong = post.predict(X[~E]) != y[~E]
-    assert wrong.mean() <= 2.0 * c.risk + 1e-12
-    assert wrong.mean() <= c.vote.value
 
 
 @pytest.mark.tenth_a_day
@@ -192,10 +155,7 @@ def test_nominal_features_and_cuts_of_another_table():
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        (
-            {"leaf": pt.DirichletMultinomial(), "estimation": None},
-            "DirichletMultinomial learns leaf values",
-        ),
+        ({"leaf": pt.DirichletMultinomial(), "estimation": None}, "DirichletMultinomial learns leaf values"),
         ({"leaf": pt.PacBayesLoss(1.0), "estimation": None}, "PacBayesLoss learns leaf values from every row"),
         ({"split_prior": pt.LocalCuts()}, "LocalCuts has the splits that separate the rows"),
         ({"split_prior": pt.GridCuts(4)}, r"GridCuts\(4\) takes quantiles of all rows"),
@@ -208,7 +168,7 @@ def test_nominal_features_and_cuts_of_another_table():
 def test_refused_with_the_reason(changes, reason):
     model = step_model(**changes)
     with pytest.raises(ValueError, match=f"no certificate: .*{reason}.* or use holdout_certificate") as refusal:
-        refuse_if_seen(model)
+        check_prior_of_certificate(model)
     assert (
         str(refusal.value)
         == f"no certificate: {model.certificate_obstacle()}, or use holdout_certificate on held-out rows."
@@ -222,12 +182,12 @@ def test_refused_for_want_of_categories_or_one_price():
     y, leaf = np.arange(60) % 3 == 0, pt.PacBayesLoss(1.0)
     model = pt.TreeModel(frame, y, split_prior=pt.GridCuts([None]), leaf=leaf, estimation=E)
     with pytest.raises(ValueError, match="category 'rare' of column 'c' occurs only in counted rows"):
-        refuse_if_seen(model)
+        check_prior_of_certificate(model)
     X, y, E = steps()
     prior = pt.LeafPenalty(1.0, empty_cost=0.0)
     model = pt.TreeModel(X, y, tree_prior=prior, split_prior=CUTS, leaf=leaf, estimation=E)
     with pytest.raises(ValueError, match="give LeafPenalty one cost"):
-        refuse_if_seen(model)
+        check_prior_of_certificate(model)
 
 
 def test_a_class_of_counted_rows_alone_is_refused_where_it_moves_the_leaves():

@@ -1,15 +1,16 @@
-"""Bounds on the vote by pairs of trees, written out; descents of weights; and that they cover."""
+"""Bounds on the vote, written out; descents of weights; the smallest weight that outvotes; and that they cover."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import minimize_scalar
 
 from pactree_mcmc import certificates as pc
+from pactree_mcmc.certificates import vote_bounds
 from pactree_mcmc.certificates.bound import Bound
-from pactree_mcmc.certificates.vote_bounds import MUS, _wealth
-from pactree_mcmc.certificates.vote_weights import descend_weights, gibbs_weights, weigh
+from pactree_mcmc.certificates.vote_bounds import MUS, descend_weights, gibbs_weights, least_half, weigh
 
 PROBLEMS = [
     (0.3, 0.1, 5.0, 10_000),
@@ -39,18 +40,6 @@ def test_split_kl_written_out(given):
     assert bound.raw <= 4 * both * 1.01
 
 
-def test_the_split_is_the_variable():
-    """The value that each of the three outcomes has, from its part above the smallest."""
-    for mu in (-0.7, -0.1, 0.0, 0.2, 0.45):
-        z = {0: mu**2, 1: -mu * (1 - mu), 2: (1 - mu) ** 2}
-        for wrong, value in z.items():
-            both, any_one, alike = wrong == 2, wrong >= 1, wrong != 1
-            if mu >= 0:
-                assert -mu * (1 - mu) + mu * alike + (1 - 2 * mu) * both == pytest.approx(value)
-            else:
-                assert mu**2 - mu * any_one + (1 - mu) * both == pytest.approx(value)
-
-
 @pytest.mark.parametrize("given", PROBLEMS)
 def test_coin_betting_written_out(given):
     risk, tandem, kl, n = given
@@ -65,21 +54,6 @@ def test_coin_betting_written_out(given):
     assert wealth == pytest.approx(price, abs=2e-4)
     assert bound.raw == pytest.approx(m / (0.5 - mu) ** 2)
     assert pc.vote_coin_betting(*given, delta=0.1, mus=[mu]).raw < bound.raw
-
-
-def test_wealth_is_the_least_divergence_of_a_distribution_with_that_mean():
-    """So it is convex in the distribution and the mean together (for outcomes within the range of z)."""
-    p, z, m = np.array([0.7, 0.2, 0.1]), np.array([0.04, -0.16, 0.64]), 0.25
-
-    def divergence(free):
-        q = np.array([*free, 1 - sum(free)])
-        return float((p * np.log(p / np.clip(q, 1e-12, 1))).sum()) + 1e4 * (q @ z - m) ** 2 + 1e4 * min(q.min(), 0) ** 2
-
-    least = min(
-        minimize(divergence, start, method="Nelder-Mead", options={"maxiter": 4000, "fatol": 1e-12}).fun
-        for start in ([0.5, 0.2], [0.3, 0.3])
-    )
-    assert _wealth(p, z, m) == pytest.approx(least, rel=0.05)
 
 
 def errors(seed, n_trees=30, n=200):
@@ -168,3 +142,61 @@ def test_weights_that_are_not_paid_for_are_caught():
 def test_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def sums_listed(weights):
+    """Return the smallest sum of some weights that is at least half of all, by listing."""
+    sums = [sum(part) for size in range(len(weights) + 1) for part in itertools.combinations(weights, size)]
+    return min(total for total in sums if total >= 0.5 - 1e-12)
+
+
+@pytest.mark.parametrize(
+    "weights", [[1.0], [0.9, 0.1], [0.5, 0.5], [0.4, 0.35, 0.25], [0.3, 0.3, 0.3, 0.1], [0.45, 0.45, 0.1]]
+)
+def test_the_smallest_sum_is_that_listed(weights):
+    assert least_half(np.array(weights)) == pytest.approx(sums_listed(weights), abs=1e-11)
+
+
+def test_many_small_weights_give_a_lower_bound(monkeypatch):
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr(vote_bounds, "LISTED", 4)
+    found = []
+    for _ in range(200):
+        weights = rng.dirichlet(np.full(9, 0.3))
+        found.append((least_half(weights), sums_listed(weights)))
+    ours, least = np.array(found).T
+    assert (ours <= least + 1e-11).all() and (ours >= 0.5).all() and (ours > 0.6).any()
+
+
+def wrong_votes(least):
+    """Return the largest excess of the risk of a vote over R(Q) / least(weights), on random votes of three classes."""
+    rng, worst = np.random.default_rng(1), -np.inf
+    for _ in range(300):
+        weights = rng.dirichlet(np.full(4, 0.5))
+        votes, label = rng.integers(0, 3, (4, 8)), rng.integers(0, 3, 8)
+        mass = np.array([[weights[votes[:, i] == c].sum() for c in range(3)] for i in range(8)])
+        own = mass[np.arange(8), label]
+        others = np.where(np.arange(3) == label[:, None], -1.0, mass).max(axis=1)
+        risk = float(weights @ (votes != label).mean(axis=1))
+        worst = max(worst, float((others >= own).mean()) - risk / least(weights))
+    return worst
+
+
+def test_no_vote_errs_more_often():
+    """planted: a sum that is too large fails."""
+    assert wrong_votes(least_half) <= 1e-12
+    assert wrong_votes(lambda weights: 1.0) > 0.05
+
+
+def test_the_bound_is_the_first_divided_by_the_sum():
+    gibbs = pc.pac_bayes_kl(0.1, 3.0, 400, 0.1)
+    bound = pc.vote_partition(0.1, 3.0, 400, [8, 1, 1], 0.1)
+    assert bound.raw == pytest.approx(gibbs.raw / 0.8) and bound.delta == 0.1
+    even = pc.vote_partition(0.1, 3.0, 400, np.ones(1000), 0.1)
+    assert even.raw == pytest.approx(pc.vote_factor_two(0.1, 3.0, 400, 0.1).raw)
+
+
+@pytest.mark.parametrize("weights", [[], [0.0, 0.0], [-1.0, 2.0], [[0.5], [0.5]], [np.nan, 1.0]])
+def test_bad_weights_are_refused(weights):
+    with pytest.raises(ValueError, match="weights"):
+        pc.vote_partition(0.1, 3.0, 400, weights)

@@ -155,13 +155,6 @@ def test_every_part_of_a_model(what, tmp_path):
     assert exact.solve(again).log_evidence == exact.solve(model).log_evidence
 
 
-@pytest.mark.parametrize("leaf", [pt.PoissonGamma(1.0, 2.0), pt.NormalKnownVariance(0.5, 0.0, 1.0)])
-def test_leaves_of_numbers(leaf, tmp_path):
-    model = pt.TreeModel(X, np.round(Y**2), leaf=leaf)
-    model.save(tmp_path / "model.nc")
-    assert exact.solve(pt.load(tmp_path / "model.nc")).log_evidence == exact.solve(model).log_evidence
-
-
 def test_parts_are_all_there_is():
     """An attribute that a model gets one day must go into the file, or follow from what is there."""
     made = pt.TreeModel(X, Y)

@@ -80,14 +80,6 @@ def test_what_a_line_cannot_say():
     assert not drawn(other).calls[0].repeatable
 
 
-def test_seconds_become_steps():
-    options = {"chains": 2, "rng": 4, "kernel": "grow-prune", "progress": False}
-    post = pt.sample(MODEL, 20, seconds=0.05, **options)
-    assert f"steps={post.course.steps}" in post.calls[0].line
-    assert "seconds" not in post.calls[0].line
-    assert same(again(post), post)
-
-
 @pytest.mark.slow
 def test_files_keep_the_calls(tmp_path):
     post = pt.resume(drawn(3), 10, progress=False)

@@ -1,14 +1,15 @@
 """The library's steps by name, and the chains and spaces that its tests follow them on."""
 
+from typing import NamedTuple
+
 import numpy as np
 
-from pactree_mcmc.testing.outcomes import all_outcomes
 from pactree_mcmc.testing.plain import plain_package
 from pactree_mcmc.testing.spaces import (
+    ReachedTrees,
     Snapshot,
-    Space,
     Stepper,
-    Walked,
+    all_outcomes,
     imbalance,
     new_chain,
     posterior_of,
@@ -56,6 +57,17 @@ MOVES = {
 }
 """Those of the steps that need grow and prune beside them."""
 STEPS = KERNELS | MOVES
+
+
+class Space(NamedTuple):
+    """All trees that a kernel reaches from the stump, and its transition matrix."""
+
+    keys: list
+    trees: list
+    transition: np.ndarray
+    """(m, m) probability of being at tree j after a step from tree i."""
+    after_pruning: dict
+    """Snapshot of the chain by tree number, when it last came there from a larger tree."""
 
 
 def new_ladder(model, betas, adapts=False):
@@ -111,9 +123,9 @@ def explore(model, kernel, beta=1.0, walker=None, chain=None):
     """
     walker = walker or (kernel if kernel in KERNELS else "grow-prune")
     chain = chain or new_chain(model, beta)
-    walked = Walked(model, Stepper(walker), chain)
-    rows = walked.rows
+    reached = ReachedTrees(model, Stepper(walker), chain)
+    rows = reached.rows
     if kernel != walker:
-        rows = [transition_row(chain, snapshot, kernel, walked.number.__getitem__) for snapshot in walked.snapshots]
-    transition = np.array([row_of_numbers(row, walked.number) for row in rows])
-    return Space(walked.keys, walked.trees, transition, walked.after_pruning)
+        rows = [transition_row(chain, snapshot, kernel, reached.number.__getitem__) for snapshot in reached.snapshots]
+    transition = np.array([row_of_numbers(row, reached.number) for row in rows])
+    return Space(reached.keys, reached.trees, transition, reached.after_pruning)

@@ -120,8 +120,5 @@ def independent(truth, chains=4, draws=1000, seed=0):
 
 def in_chains(post, tree_of_draw):
     """Return a posterior of the same trees with other draws."""
-    none = np.zeros((*tree_of_draw.shape, 0), dtype=np.int64)
-    return pt.SampledPosterior(
-        *(post.model, post.coded_trees, post.node_stats, tree_of_draw, post.log_prior_of_tree),
-        *(post.log_score_of_tree, none, none, (), 0.0),
-    )
+    by_tree = post.log_prior_of_tree, post.log_score_of_tree
+    return pt.SampledPosterior(post.model, post.coded_trees, post.node_stats, tree_of_draw, *by_tree)

@@ -1,4 +1,4 @@
-"""Shapley values of trees against the sum over all subsets of features, and their means and intervals over draws."""
+"""Shapley values against the sum over all subsets; interactions by listing all trees and by arithmetic."""
 
 import math
 from itertools import combinations
@@ -10,6 +10,8 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.posterior.rows import attributions
+
+from .spaces import MODELS, all_trees
 
 
 def problem(regression=False):
@@ -127,7 +129,9 @@ def test_contributions_add_up_to_the_prediction(regression):
 
 
 def means_of_trees(post):
-    return attributions.Valued(post.distinct_trees, post.node_values, attributions.fractions_of_rows(post)).means()
+    return attributions.TreesWithValues(
+        post.distinct_trees, post.node_values, attributions.fractions_of_rows(post)
+    ).means()
 
 
 def test_means_and_intervals_are_those_of_the_draws(monkeypatch):
@@ -146,7 +150,7 @@ def test_means_and_intervals_are_those_of_the_draws(monkeypatch):
     np.testing.assert_allclose(found.importance, size.mean(axis=0), atol=1e-12)
     interval = [found.importance_lower, found.importance_upper]
     np.testing.assert_allclose(interval, np.quantile(size, [0.1, 0.9], axis=0), atol=1e-12)
-    for one, other in zip(found, whole):
+    for one, other in zip(found[:-2], whole):
         np.testing.assert_allclose(one, other, atol=1e-12)
 
 
@@ -156,7 +160,7 @@ def test_intervals_are_over_trees_and_leaf_parameters():
     post, rng = pt.posterior_from_trees(model, TREES), np.random.default_rng(5)
     row, alpha = model.columns.numbers(X.iloc[:1])[0], model.leaf.alpha
     drawn = []
-    for i in range(900):
+    for i in range(600):
         tree = post.distinct_tree(i % 3)
         start = int(post.distinct_trees.offset[i % 3])
         counts = post.node_stats[start : start + len(tree.feature)]
@@ -175,14 +179,6 @@ def tree_columns(tree):
     return tree.feature, tree.threshold, tree.left, tree.right, tree.categories, tree.default_left
 
 
-def test_an_exact_posterior_has_them_of_its_draws():
-    X = np.array([[i % 4, i // 4] for i in range(16)], dtype=float)
-    truth = exact.solve(pt.TreeModel(X, X[:, 0] > 1))
-    found = truth.shap(X[:3], draws=200, rng=1)
-    post = truth.sample(200, rng=1)
-    np.testing.assert_allclose(found.base + found.mean.sum(axis=1), post.predict_proba(X[:3]), atol=1e-12)
-
-
 def test_what_cannot_be_asked_is_refused():
     X, model = problem()
     post = pt.posterior_from_trees(model, TREES)
@@ -197,6 +193,20 @@ def test_what_cannot_be_asked_is_refused():
         pt.posterior_from_trees(linear, TREES[:1]).shap(X[["a"]].to_numpy())
 
 
+def test_importance_by_name():
+    X, model = problem()
+    found = pt.posterior_from_trees(model, TREES).shap(X.iloc[:9])
+    table = found.table()
+    assert set(table["feature"]) == set(X.columns) and table["output"].tolist()[:3] == ["u", "v", "w"]
+    mean = table.groupby("feature", sort=False)["importance"].mean()
+    assert mean.is_monotonic_decreasing and table["feature"].iloc[-1] == "idle"
+    a = table[table["feature"] == "a"]
+    assert (
+        pytest.approx(np.array([found.importance[0], found.importance_lower[0], found.importance_upper[0]]))
+        == a[["importance", "lower", "upper"]].to_numpy().T
+    )
+
+
 @pytest.mark.planted
 def test_a_wrong_fraction_of_rows_would_be_noticed(monkeypatch):
     X, model = problem()
@@ -206,3 +216,70 @@ def test_a_wrong_fraction_of_rows_would_be_noticed(monkeypatch):
     row = X.iloc[:1]
     wanted = by_subsets(post.distinct_tree(2), model.columns.numbers(row)[0], 4)
     assert np.abs(post.shap_by_draw(row)[0, 2, 0] - wanted).max() > 0.01
+
+
+def pairs_below(tree, node=0, above=()):
+    """The pairs of features of which one is split on below the other."""
+    k = int(tree.feature[node])
+    if k < 0:
+        return set()
+    here = {frozenset((j, k)) for j in above if j != k}
+    left, right = int(tree.left[node]), int(tree.right[node])
+    return here | pairs_below(tree, left, (*above, k)) | pairs_below(tree, right, (*above, k))
+
+
+@pytest.mark.parametrize("name", ["local, regression", "dyadic"])
+def test_probabilities_are_those_of_all_trees_listed(name):
+    model = MODELS[name]
+    _, trees, probability = all_trees(model)
+    expected = np.zeros((model.n_features, model.n_features))
+    for tree, p in zip(trees, probability, strict=True):
+        for j, k in map(sorted, pairs_below(tree)):
+            expected[j, k] += p
+            expected[k, j] += p
+    found = attributions.pair_probabilities(exact.solve(model).sample(1500, rng=1))
+    assert np.allclose(found, expected, atol=0.06)
+
+
+def grid():
+    a, b, c = (x.ravel().astype(float) for x in np.meshgrid(*[np.arange(4)] * 3))
+    return np.column_stack([a, b, c])
+
+
+def posterior_of(y, X=None):
+    X = grid() if X is None else X
+    leaf = pt.NormalKnownVariance(0.01, m0=0.0, k0=0.01)
+    return pt.sample(pt.TreeModel(X, y, leaf=leaf), 300, tune=300, chains=2, rng=1, kernel="local", progress=False)
+
+
+def test_a_product_has_the_strength_of_its_interaction():
+    """Two signs multiplied: no effect alone, all of the joint effect is interaction, of standard deviation one."""
+    X = grid()
+    y = np.where(X[:, 0] > 1, 1.0, -1.0) * np.where(X[:, 1] > 1, 1.0, -1.0)
+    found = posterior_of(y).interactions()
+    first = found.iloc[0]
+    assert {first["feature"], first["other"]} == {"x0", "x1"} and first["probability"] == pytest.approx(1.0)
+    assert first["strength"] == pytest.approx(1.0, abs=0.1) and first["H"] == pytest.approx(1.0, abs=0.05)
+    assert first["lower"] <= first["strength"] <= first["upper"]
+
+
+def test_a_sum_has_almost_none():
+    X = grid()
+    found = posterior_of(np.where(X[:, 0] > 1, 1.0, 0.0) + np.where(X[:, 1] > 1, 1.0, 0.0)).interactions()
+    first = found.iloc[0]
+    assert first["probability"] > 0.9 and first["strength"] < 0.05 and first["H"] < 0.1
+
+
+def test_classes_and_a_posterior_of_one_tree():
+    X = grid()
+    post = pt.posterior_from_trees(pt.TreeModel(X, X[:, 0] > 1), [pt.Tree([-1], [0], [0], [0])])
+    assert len(post.interactions()) == 0
+    tree = pt.Tree([0, 1, -1, -1, -1], [1.5, 1.5, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])
+    found = pt.posterior_from_trees(pt.TreeModel(X, X[:, 0] > 1), [tree]).interactions()
+    assert found["probability"].tolist() == [1.0] and found["strength"].iloc[0] > 0.0
+
+
+@pytest.mark.parametrize("wrong", [{"min_probability": 2.0}, {"most": 0}, {"coverage": 0.0}])
+def test_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        exact.solve(MODELS["local, regression"]).interactions(**wrong)

@@ -6,7 +6,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.rows import attributions, credible
+from pactree_mcmc.posterior.rows import attributions, predictive
 from tests.posterior.test_credible import LEAVES, PRIOR, X, own_leaf
 
 N = len(X)
@@ -47,46 +47,49 @@ def inside_of_partial_dependence(truth, post, value):
 def inside_of_shap(truth, post, value):
     """Fraction of Shapley values inside their intervals. Many are zero, and zero is the end of many intervals."""
     found = truth.shap(X[:10], draws=400)
-    parts = attributions.Valued(post.distinct_trees, value, attributions.fractions_of_rows(post))
+    parts = attributions.TreesWithValues(post.distinct_trees, value, attributions.fractions_of_rows(post))
     actual = parts.shapley_values(X[:10])[0]
     return np.mean((found.lower - 1e-12 <= actual) & (actual <= found.upper + 1e-12))
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", ["normal", "classes"])
 def test_the_band_of_partial_dependence_covers(name):
-    inside = [inside_of_partial_dependence(*table) for table in tables(name, 60, 1)]
-    assert abs(np.mean(inside) - 0.9) < 0.02 + 3.0 * np.std(inside) / np.sqrt(60), np.mean(inside)
+    inside = [inside_of_partial_dependence(*table) for table in tables(name, 25, 1)]
+    assert abs(np.mean(inside) - 0.9) < 0.02 + 3.0 * np.std(inside) / np.sqrt(25), np.mean(inside)
 
 
 def test_shapley_intervals_cover():
-    inside = [inside_of_shap(*table) for table in tables("normal", 60, 1)]
-    assert np.mean(inside) > 0.88 - 3.0 * np.std(inside) / np.sqrt(60), np.mean(inside)
+    inside = [inside_of_shap(*table) for table in tables("normal", 30, 1)]
+    assert np.mean(inside) > 0.88 - 3.0 * np.std(inside) / np.sqrt(30), np.mean(inside)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.planted
 @pytest.mark.parametrize("inside", [inside_of_partial_dependence, inside_of_shap])
 def test_bands_over_trees_alone_are_too_narrow(inside, monkeypatch):
     """Planted: leaf values as predicted, so that the uncertainty of the mean of a leaf is missing."""
     monkeypatch.setattr(pt.NormalInverseGamma, "has_expectation", False)
-    fractions = [inside(*table) for table in tables("normal", 20, 1)]
+    fractions = [inside(*table) for table in tables("normal", 12, 1)]
     assert np.mean(fractions) < 0.8
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", ["normal", "classes", "regression", "several outputs", "times"])
 def test_the_same_draws_by_node_and_by_row(name):
     """Draws of the values of nodes, looked up at rows, have the quantiles of the closed forms."""
     leaf, y = LEAVES[name]
     post = exact.solve(pt.TreeModel(X, y, leaf=leaf, **PRIOR)).sample(300, rng=1)
-    numbers = credible.spaced_draws(post, 3000)
-    drawn = credible.draw_predictions(post, numbers, X[:3], np.random.default_rng(1))
+    numbers = predictive.spaced_draws(post, 3000)
+    drawn = predictive.draw_predictions(post, numbers, X[:3], np.random.default_rng(1))
     ends = post.credible_interval(X[:3], 0.8).reshape(3, -1, 2)
     assert np.allclose((drawn[..., None] > ends).mean(axis=0), [0.9, 0.1], atol=0.03)
 
 
 def test_draws_are_taken_evenly():
     post = exact.solve(pt.TreeModel(X, LEAVES["classes"][1], **PRIOR)).sample(50, rng=1)
-    assert credible.spaced_draws(post, 50).tolist() == post.tree_of_draw.ravel().tolist()
-    assert credible.spaced_draws(post, 100).tolist() == np.repeat(post.tree_of_draw.ravel(), 2).tolist()
+    assert predictive.spaced_draws(post, 50).tolist() == post.tree_of_draw.ravel().tolist()
+    assert predictive.spaced_draws(post, 100).tolist() == np.repeat(post.tree_of_draw.ravel(), 2).tolist()
 
 
 BY_ROW = pt.CustomLeaf(
@@ -101,7 +104,7 @@ BY_ROW = pt.CustomLeaf(
 def test_leaves_without_expectation_keep_their_predictions(leaf):
     y = LEAVES["classes"][1] if isinstance(leaf, pt.PacBayesLoss) else np.linspace(-1.0, 1.0, N)
     post = exact.solve(pt.TreeModel(X, y, leaf=leaf, **PRIOR)).sample(40, rng=1)
-    drawn = credible.draw_predictions(post, post.tree_of_draw[0], X[:5], np.random.default_rng(0))
+    drawn = predictive.draw_predictions(post, post.tree_of_draw[0], X[:5], np.random.default_rng(0))
     np.testing.assert_allclose(drawn, post.values_by_draw(X[:5])[0])
     band = pt.plots.plot_partial_dependence(post, 0, X=X[:5], n_trees=40).patches[0].get_data()
     assert np.all(np.asarray(band.baseline) <= band.values)

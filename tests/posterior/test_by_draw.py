@@ -73,9 +73,3 @@ def test_every_public_array_by_distinct_tree_says_so(post):
         if isinstance(value, np.ndarray) and value.ndim:
             assert lengths.get(len(value), "") in name, name
     assert {"trees", "tree", "n_trees", "weight", "stats"}.isdisjoint(public)
-
-
-def test_an_exact_posterior_has_no_such_array():
-    truth = exact.solve(MODEL)
-    arrays = [n for n in dir(truth) if not n.startswith("_") and isinstance(getattr(truth, n), np.ndarray)]
-    assert arrays == ["cell_values", "log_inside"]  # by cell, and by cell and depth

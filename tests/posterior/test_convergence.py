@@ -11,16 +11,9 @@ import pactree_mcmc as pt
 from pactree_mcmc.files.calls import call_of
 from pactree_mcmc.mcmc.kernel import LOCAL, read_kernel
 from pactree_mcmc.posterior import convergence
-from pactree_mcmc.posterior.convergence import (
-    ConvergenceWarning,
-    _predictions,
-    check_convergence,
-    warn_if_unconverged,
-)
-from pactree_mcmc.posterior.ess import ess, rhat, rhat_and_ess
-from pactree_mcmc.posterior.rows.left_out import leaf_of_units
+from pactree_mcmc.posterior.convergence import ConvergenceWarning, check_convergence, warn_if_unconverged
+from pactree_mcmc.posterior.ess import rhat, rhat_and_ess
 from pactree_mcmc.posterior.trees.cells import distinct_rows, training_points
-from pactree_mcmc.tree.arrays import leaves_reached
 from pactree_mcmc.tree.drawn import Course
 
 pd = pytest.importorskip("pandas")
@@ -73,23 +66,6 @@ def warned(post, **options):
     assert len(caught) <= 1
     assert all(w.category is ConvergenceWarning for w in caught)
     return str(caught[0].message) if caught else None
-
-
-@pytest.mark.parametrize("kind", ["two classes", "three classes", "regression"])
-def test_independent_draws_are_fine(kind):
-    post = by_hand(model_of(kind), TREES, independent())
-    assert check_convergence(post) == []
-    assert warned(post) is None
-
-
-@pytest.mark.slow
-def test_a_run_that_converges_is_fine():
-    x = np.array([0, 0, 0, 1, 1, 1, 0, 1])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        post = pt.sample(pt.TreeModel(x[:, None], [0, 0, 1, 1, 1, 0, 0, 1]), 1000, tune=100, rng=1, progress=False)
-    assert post.n_distinct_trees == 2
-    assert warned(post) is None
 
 
 @pytest.mark.planted
@@ -160,40 +136,10 @@ def test_a_run_that_is_nearly_long_enough_is_to_be_resumed(least, is_near, monke
         assert 0.0 <= asked - 1000.0 * (times - 1.0) <= 100.0
 
 
-def test_figures_in_the_text_are_those_of_the_draws():
-    model, draws = model_of("two classes"), independent(n_trees=3)
-    draws[2] += 3
-    post = by_hand(model, TREES, draws)
-    lines = check_convergence(post)
-    leaves = np.array([tree.n_leaves for tree in TREES])[draws]
-    assert figures_of(lines[2]) == ("number of leaves", *approximately(leaves))
-    predicted = np.array([tree_values(model, tree) for tree in TREES]).round(12)
-    predictions = [line for line in lines if line.startswith("prediction at row ")]
-    assert len(predictions) == 3
-    for line in predictions:
-        row = int(line.split(":")[0].removeprefix("prediction at row "))
-        assert figures_of(line)[1:] == approximately(predicted[draws, row])
-    worst = max(rhat(predicted[draws, row]) for row in range(N))
-    assert figures_of(predictions[0])[1] == pytest.approx(worst, abs=0.01)
-
-
 def figures_of(line):
     """Name, R-hat and ESS in a line of a warning."""
     name, of_chains, size = re.fullmatch(r"(.*): R-hat ([0-9.]+), ESS ([0-9]+)", line).groups()
     return name, float(of_chains), int(size)
-
-
-def approximately(values):
-    return pytest.approx(rhat(values), abs=0.01), pytest.approx(ess(values), abs=1.0)
-
-
-def tree_values(model, tree):
-    """Return the predictions of the first class, by row."""
-    out = np.empty(N)
-    for number, cell, _ in model.visit(tree):
-        if tree.feature[number] < 0:
-            out[cell.index] = model.leaf.value(cell.stats(model.target.n_classes)[None], model.target)[0, 0]
-    return out
 
 
 @pytest.mark.planted
@@ -253,24 +199,6 @@ def test_a_default_run_is_not_advised_to_become_one(of_too_many_rows):
     assert "try more chains=, or betas=8" in text or "as many steps (steps=" in text
 
 
-@pytest.mark.planted
-def test_a_default_run_taken_for_one_of_given_length_is_noticed(of_too_many_rows, monkeypatch):
-    monkeypatch.setattr(convergence, "_is_adaptive", lambda post: post.course.kernel.adapts)
-    with pytest.raises(AssertionError):
-        test_a_default_run_is_not_advised_to_become_one(of_too_many_rows)
-
-
-def test_constant_quantities_are_fine():
-    model = model_of("two classes")
-    assert warned(by_hand(model, TREES[:1], np.zeros((4, 200), dtype=np.int64))) is None
-    # only predictions move
-    post = by_hand(model, TREES, independent(n_trees=2) + 1)
-    post.log_prior_of_tree[:], post.log_score_of_tree[:] = 0.0, 0.0
-    assert warned(post) is None
-    post.tree_of_draw[0] = 1
-    assert all(name not in warned(post) for name in ("log posterior", "number of leaves"))
-
-
 def test_rounding_errors_are_no_difference():
     post = by_hand(model_of("regression"), [cut_at(9.5)] * 4, np.repeat([[0], [1], [2], [3]], 500, axis=1))
     post.node_stats = post.node_stats * (1.0 + 1e-15 * np.arange(len(post.node_stats)))[:, None]
@@ -279,25 +207,11 @@ def test_rounding_errors_are_no_difference():
     assert warned(post) is None
 
 
-def test_small_differences_of_predictions_far_from_zero_count():
-    x = np.arange(float(N))
-    model = pt.TreeModel(x[:, None], 1e9 + np.sin(x / 9.0))
-    draws = independent(n_trees=2)
-    draws[1] += 2
-    assert "prediction at row" in warned(by_hand(model, TREES[:4], draws))
-
-
 @pytest.mark.tenth_a_day
 @pytest.mark.parametrize(("shape", "total"), [((4, 20), 80), ((1, 99), 99), ((2, 1), 2), ((40, 3), 120)])
 def test_too_few_draws_to_judge(shape, total):
     text = warned(by_hand(model_of("regression"), TREES, independent(*shape)))
     assert text == f"too few draws to judge convergence: {total} in all; give at least 400, better draws=1000."
-
-
-def test_fewer_draws_than_the_wanted_ess():
-    text = listed(by_hand(model_of("regression"), TREES, independent(4, 50)))
-    assert text.endswith("With 200 draws in all the ESS cannot be expected to reach 400.")
-    assert "times as many draws (draws=" in text
 
 
 def test_one_chain():
@@ -325,13 +239,6 @@ def test_slow_chains_get_the_factor_by_which_to_lengthen():
     assert rhat_and_ess(longer.n_leaves[None])[1][0] > 300.0
 
 
-def test_very_slow_chains_are_not_advised_to_continue():
-    walk = np.cumsum(np.random.default_rng(5).choice([-1, 1], (4, 2000)), axis=1) // 12 % len(TREES)
-    lines = check_convergence(by_hand(model_of("regression"), TREES, np.repeat(walk[:, :200], 10, axis=1)))
-    assert any(line.startswith(("The chains move slowly, ", "The chains are in different")) for line in lines)
-    assert not any(line.startswith("Try about") for line in lines)
-
-
 def test_a_trend_common_to_all_chains_asks_for_tuning():
     early, late = independent(n_trees=2, draws=500), independent(n_trees=2, draws=500) + 2
     text = warned(by_hand(model_of("two classes"), TREES, np.concatenate([early, late], axis=1)))
@@ -345,81 +252,6 @@ def test_the_warning_names_the_line_of_the_caller():
         warn_if_unconverged(post)
     assert caught[0].filename == __file__
     assert linecache.getline(__file__, caught[0].lineno).strip() == "warn_if_unconverged(post)"
-
-
-def test_max_points():
-    post = by_hand(model_of("two classes"), TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1))
-    assert any("more of 5 predictions" in line for line in check_convergence(post, 5))
-    assert any("more of 60 predictions" in line for line in check_convergence(post))
-    assert any("more of 60 predictions" in line for line in check_convergence(post, 1000))
-    counts = [int(re.search("([0-9]+) quantities fail", warned(post, max_points=n)).group(1)) for n in (5, 1000)]
-    assert counts[1] - counts[0] == 55
-    with pytest.raises(ValueError, match="max_points=0 is out of range"):
-        check_convergence(post, 0)
-
-
-def test_few_of_many_classes_are_checked():
-    x = np.arange(float(N))
-    model = pt.TreeModel(np.column_stack([x, x % 2]), np.append((x[:-3] % 5), [7, 8, 9]).astype(int))
-    text = listed(by_hand(model, TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1)))
-    assert "of 180 predictions" in text
-    # at row 0 the trees differ most in what they say of these
-    at_row = by_hand(model, TREES, [[0, 1, 2, 3]]).values_by_draw(np.column_stack([x, x % 2])[:1])[0, :, 0]
-    most = sorted(model.classes_[np.argsort(-at_row.std(axis=0), kind="stable")[:3]].tolist())
-    found = _predictions(by_hand(model, TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1)), 50).names
-    assert [name for name in found if name.endswith("at row 0")] == [f"prediction P(y = {k}) at row 0" for k in most]
-
-
-def test_one_class_is_fine():
-    x = np.arange(float(N))
-    post = by_hand(pt.TreeModel(np.column_stack([x, x % 2]), np.zeros(N, dtype=int)), TREES, independent())
-    assert warned(post) is None
-
-
-def tables():
-    """Return X, y and further arguments of a model for splits of every kind."""
-    rng = np.random.default_rng(3)
-    half = pd.DataFrame(
-        {
-            "size": rng.integers(0, 6, 40).astype(float),
-            "weight": rng.normal(size=40),
-            "colour": pd.Categorical(rng.choice(["red", "green", "blue", "black"], 40)),
-        }
-    )
-    X = pd.concat([half, half], ignore_index=True)
-    y, ordered, many = rng.normal(size=80), X[["size", "weight"]], np.arange(300.0)[:, None]
-    return {
-        "local": (X, y, {}),
-        "classes": (X, X["size"].to_numpy() > 2, {}),
-        "binned": (X, y, {"split_prior": pt.LocalCuts(max_cuts=3)}),
-        "trivial": (ordered, y, {"split_prior": pt.LocalCuts(trivial=True)}),
-        "grid": (X, y, {"split_prior": pt.GridCuts(4)}),
-        "dyadic": (ordered, y, {"split_prior": pt.DyadicCuts(3)}),
-        "two bytes a code": (many, np.sin(many[:, 0] / 30.0), {}),
-    }
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("kind", tables())
-def test_points_are_routed_as_their_rows(kind):
-    X, y, options = tables()[kind]
-    model = pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.95, 0.3, max_depth=5), **options)
-    rng = np.random.default_rng(0)
-    post = pt.posterior_from_trees(model, [pt.simulate(model, rng)[0] for _ in range(30)])
-    rows, numbers = training_points(model, 20)
-    reached = leaves_reached(post.distinct_trees, numbers)
-    assert len(rows) > 10
-    assert rows.tolist() == sorted(set(rows.tolist()))
-    for t, leaf in leaf_of_units(post, range(30)):
-        of_row = leaf if model.unit_of_row is None else leaf[model.unit_of_row]
-        np.testing.assert_array_equal(reached[:, t], of_row[rows])
-
-
-def test_points_with_equal_features_are_taken_once():
-    x = np.repeat([0.0, 1.0, 2.0], 20)
-    rows, numbers = training_points(pt.TreeModel(x[:, None], np.arange(N) % 2), 50)
-    assert rows.tolist() == [0, 20, 40]
-    assert numbers.tolist() == [[0.0], [1.0], [2.0]]
 
 
 def block(row, cut):
@@ -446,30 +278,6 @@ def test_a_disagreement_about_three_rows_is_seen(n):
     assert not {f"prediction at row {row}" for row in few.tolist()} & judged
 
 
-@pytest.mark.parametrize("n", [2, 499, 500, 501, 2000])
-def test_distinct_rows_are_chosen_evenly(n):
-    """The first of equal rows counts; if there are too many, they are chosen at even steps."""
-    order = np.random.default_rng(0).permutation(n)
-    x = np.append(order, order[: n // 2]).astype(float)
-    rows, units = distinct_rows(pt.TreeModel(np.column_stack([x, 0.0 * x]), np.arange(len(x)) % 2), 500)
-    assert len(rows) == min(n, 500) == len(np.unique(units))
-    assert rows[0] == 0 and rows[-1] == n - 1
-    assert np.ptp(np.diff(rows)) <= 1
-
-
-def few_rows(model):
-    """Return fifty rows and their units, evenly spaced, though more are distinct."""
-    rows = np.unique(np.linspace(0, model.n_rows - 1, 50).astype(int))
-    return rows, rows if model.unit_of_row is None else model.unit_of_row[rows]
-
-
-@pytest.mark.planted
-def test_a_row_left_out_is_noticed(monkeypatch):
-    monkeypatch.setattr(convergence, "distinct_rows", lambda model, most: few_rows(model))
-    with pytest.raises(AssertionError):
-        test_a_disagreement_about_three_rows_is_seen(300)
-
-
 def test_rows_that_the_leaf_distinguishes_are_distinct():
     """Binned columns have equal codes where the regression in the leaf has other values."""
     x = np.arange(40.0)
@@ -479,6 +287,15 @@ def test_rows_that_the_leaf_distinguishes_are_distinct():
     leaf = pt.NormalLinear([1])
     assert len(distinct_rows(plain, 500)[0]) < 10
     assert distinct_rows(pt.TreeModel(X, np.sin(x), split_prior=rule, leaf=leaf), 500)[0].tolist() == list(range(40))
+
+
+def test_predictions_of_several_outputs_have_their_names():
+    x = np.arange(float(N))
+    model = pt.TreeModel(x[:, None], np.column_stack([0.0 * x, np.sin(x / 9.0)]), leaf=pt.MultivariateNormal(2))
+    post = by_hand(model, [STUMP, *TREES[1:4]], np.repeat([[0], [1], [2], [3]], 500, axis=1))
+    names = post.diagnosis.query("kind == 'predictions'").index
+    assert len(names) == N and names.str.startswith("prediction of y1 at row ").all()
+    assert set(post.project(2).table()["output"]) == {"y0", "y1"}
 
 
 def test_a_log_posterior_that_is_not_finite_fails_without_an_error():

@@ -82,9 +82,10 @@ def coverage_of(name, tables, seed):
     return np.mean(inside), np.std(inside) / np.sqrt(tables)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", LEAVES)
 def test_coverage(name):
-    fraction, error = coverage_of(name, 60, 1)
+    fraction, error = coverage_of(name, 40, 1)
     assert abs(fraction - 0.9) < 0.02 + 3.0 * error, (fraction, error)
 
 
@@ -95,10 +96,11 @@ def test_intervals_over_trees_alone_are_too_narrow(monkeypatch):
     monkeypatch.setattr(leaf, "expectation", lambda self, stats, tree, target: [Point(self.value(stats, target)[:, 0])])
     from pactree_mcmc.model.leaf.distributions import Constant as Point
 
-    fraction, error = coverage_of("normal", 30, 1)
+    fraction, error = coverage_of("normal", 15, 1)
     assert fraction < 0.8 - 3.0 * error
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", LEAVES)
 def test_draws_have_the_same_distribution(name):
     leaf, y = LEAVES[name]

@@ -5,9 +5,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.trees import credible_set as module
 
-from .spaces import MODELS, all_trees, in_chains, independent, table
+from .spaces import MODELS, all_trees, independent, table
 
 NAMES = ("local, nominal", "local, missing", "grid, empty cells", "local, trivial", "dyadic", "fixed")
 
@@ -46,22 +45,6 @@ def test_set_of_draws_comes_near_it(name):
     assert found.log_odds == pytest.approx(found.log_posterior - found.log_posterior[0])
     assert np.all(np.diff(found.log_posterior) <= 0.0) and found.weight.sum() >= 0.8
     assert found.tree(0) == next(iter(found)) and "trees drawn" in repr(found)
-
-
-@pytest.mark.slow
-@pytest.mark.planted
-def test_draws_of_something_else_would_be_seen():
-    """Draws that are of the right trees, but too often of some: levels move."""
-    truth, trees, probability = all_trees(MODELS["grid, empty cells"])
-    post = independent(truth)
-    skewed = np.sort(post.tree_of_draw.ravel())[: post.tree_of_draw.size // 2].reshape(4, -1)
-    found = in_chains(post, np.hstack([skewed, post.tree_of_draw[:, :500]])).credible_set(0.8)
-    log_joint = truth.best_trees(len(trees)).log_joint
-    gap = [
-        abs(found.level(tree) - level_by_hand(log_joint, probability, value))
-        for tree, value in zip(trees[:40], log_joint, strict=False)
-    ]
-    assert max(gap) > 0.06
 
 
 def test_trees_that_were_never_drawn_have_a_level():
@@ -114,36 +97,3 @@ def test_what_cannot_be_asked():
     post.sees_all_rows = False
     with pytest.raises(ValueError, match="stages"):
         post.credible_set()
-
-
-def test_where_too_few_trees_hold_the_mass_it_is_made_from_draws():
-    truth = exact.solve(MODELS["local, regression"])
-    assert not truth.credible_set(0.99, draws=5).exact
-    assert truth.credible_set(0.01, draws=50).exact
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("name", NAMES)
-def test_trees_within_are_all_that_are_near(name):
-    truth, trees, _ = all_trees(MODELS[name])
-    log_joint = truth.best_trees(len(trees)).log_joint
-    for epsilon in (0.0, 1.0, 2.5, 1e6):
-        near = log_joint >= log_joint[0] - epsilon
-        found = truth.trees_within(epsilon)
-        assert found.complete and len(found.trees) == near.sum()
-        assert found.log_joint == pytest.approx(log_joint[near])
-        assert {tree.format() for tree in found.trees} == {trees[i].format() for i in np.flatnonzero(near)}
-    few = truth.trees_within(1e6, most=3)
-    assert (len(few.trees), few.complete) == (min(3, len(trees)), len(trees) <= 3)
-
-
-@pytest.mark.parametrize("wrong", [-1.0, np.inf, "near", None])
-def test_no_such_neighbourhood(wrong):
-    with pytest.raises(ValueError, match="epsilon"):
-        exact.solve(MODELS["dyadic"]).trees_within(wrong)
-
-
-def test_ties_are_ties_whatever_the_rounding():
-    falling, above = np.array([-1.0, -2.0 + 1e-15, -2.0]), np.array([0.0, 0.5, 0.75, 1.0])
-    assert module.fraction_above(falling, above, -2.0) == module.fraction_above(falling, above, -2.0 + 1e-15) == 0.5
-    assert module.fraction_above(falling, above, -3.0) == 1.0 and module.fraction_above(falling, above, 0.0) == 0.0

@@ -59,24 +59,6 @@ def test_where_they_come_from(post):
     assert np.array_equal(found.matrix, post.tree_distances().matrix[np.ix_([29, 3, 15, 3], [29, 3, 15, 3])])
 
 
-def test_the_root_of_the_number_of_cells_is_euclidean(post):
-    square = post.tree_distances().matrix
-    centre = np.eye(len(square)) - 1.0 / len(square)
-    assert np.linalg.eigvalsh(-centre @ square @ centre / 2.0).min() > -1e-9
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_triangle(post, kind):
-    d = post.tree_distances(kind=kind).matrix
-    assert np.all(d[:, :, None] <= d[:, None, :] + d.T[None, :, :] + 1e-7)
-
-
-def test_many_draws_are_thinned():
-    post = independent(exact.solve(MODELS["dyadic"]), draws=1000)
-    found = post.tree_distances()
-    assert found.matrix.shape == (400, 400) and set(found.chain) == {0, 1, 2, 3}
-
-
 def test_leaves_that_look_at_the_row():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 2))
@@ -86,14 +68,3 @@ def test_leaves_that_look_at_the_row():
     values = post.values_by_draw(X)[0, :, :, 0]
     expected = np.sqrt(((values[:, None] - values) ** 2).mean(axis=2))
     assert post.tree_distances(kind="predictions").matrix == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize("draws", [[30], [-1], [0.5], [], [[1]], "all", 3])
-def test_draws_that_are_not_there(post, draws):
-    with pytest.raises(ValueError, match="draws"):
-        post.tree_distances(draws)
-
-
-def test_unknown_kind(post):
-    with pytest.raises(ValueError, match="kind"):
-        post.tree_distances(kind="leaves")

@@ -84,20 +84,6 @@ def test_figures_of_odd_input():
         assert np.isnan([rhat(few[0]), ess(few[0])]).all()
 
 
-def test_only_the_middle_draw_differs():
-    values = np.zeros((1, 2, 9))
-    values[0, 1, 4] = 1.0
-    assert [float(v[0]) for v in rhat_and_ess(values)] == [1.0, 18.0]
-
-
-def test_figures_want_quantities_chains_and_draws():
-    with pytest.raises(ValueError, match=r"shape \(4, 50\); give \(quantities, chains, draws\)"):
-        rhat_and_ess(np.ones((4, 50)))
-    for function in (ess, rhat):
-        with pytest.raises(ValueError, match=r"shape \(5,\); give \(chains, draws\)"):
-            function(np.arange(5))
-
-
 def quantities(rng, n, rho, shift=0.0):
     """Autocorrelated normal quantities (n, 4 * 1000) by draw, in four chains, one of which is shifted in the first."""
     values = rng.normal(size=(n, 4, 1000))
@@ -132,12 +118,6 @@ def test_chance_does_not_explain_chains_that_differ(shift):
         rhat, ess = rhat_and_ess(values[:1].reshape(-1, 4, 1000))
         is_explained = explained_by_chance(values, draws, np.array([0]), convergence.FALSE_ALARMS)[0]
         assert rhat[0] > convergence.MOST_RHAT and not (is_explained and ess[0] >= convergence.LEAST_ESS)
-
-
-def test_chains_that_stand_still_apart_are_not_chance():
-    still = np.repeat([0.0, 1.0, 1.0, 1.0], 100)[None]
-    draws = np.arange(400).reshape(4, 100)
-    assert not explained_by_chance(still, draws, np.array([0]), 0.01)[0]
 
 
 def test_what_is_apart_and_what_drifts():

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 from scipy.special import ndtr
-from scipy.stats import t
 
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.tempering import LadderReport
 from pactree_mcmc.posterior import evidence
-from pactree_mcmc.posterior.evidence import PriorMass, gather, log_ratio, pooled_error, prior_mass
+from pactree_mcmc.posterior.evidence import PriorMass, gather, log_ratio, prior_mass
 
 
 def normals(rng, n, shift=1.5, scale=0.7):
@@ -98,30 +97,6 @@ def test_two_errors_hold_where_stumps_tell_the_mass():
     assert stated == 1.0
 
 
-def test_errors_are_no_wider_than_they_need_be():
-    """Independent draws: the error is that of 400 draws at all levels together."""
-    rng = np.random.default_rng(5)
-    found = [gather([ladder(rng, 400)], ONE) for _ in range(60)]
-    spread = np.std([one.log_evidence for one in found])
-    assert np.mean([one.log_evidence_se for one in found]) == pytest.approx(spread, rel=0.4)
-
-
-def test_chains_that_disagree_raise_the_error():
-    rng = np.random.default_rng(3)
-    one, other, third = (ladder(rng, 400) for _ in range(3))
-    apart = other._replace(scores=other.scores + 3.0)
-    error = gather([one, apart], ONE).log_evidence_se
-    assert error > 20.0 * gather([one, other], ONE).log_evidence_se
-    assert error > 2.5 * gather([one, apart, third], ONE).log_evidence_se  # of two chains, t has one degree of freedom
-
-
-def test_the_error_of_chains_alone_is_that_of_students_t():
-    each = np.array([0.0, 0.3, -0.4])
-    assert 2.0 * pooled_error(each, 0.0, 1) == pytest.approx(4.302653 * each.std(ddof=1) / math.sqrt(3.0), rel=1e-6)
-    within = 99.0 * 34.0 * each.var(ddof=1)  # 34 blocks a chain, which explain the distances
-    assert 2.0 * pooled_error(each, within, 34) < 0.5 * 2.0 * pooled_error(each, 0.0, 1)
-
-
 def test_no_evidence_where_the_ladder_ends_early_or_the_stump_is_not_met():
     short = ladder(np.random.default_rng(4), 50)._replace(betas=np.array([1.0, 0.5, 0.2, 0.1]))
     assert gather([short], ONE).log_evidence is None
@@ -194,6 +169,7 @@ REFUSED = {("conditioned, no limit", "trivial"), ("conditioned by depth", "fixed
 POSSIBLE = [(p, q) for p in PRIORS for q in SPLIT_PRIORS if (p, q) not in REFUSED]
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(("prior", "split_prior"), POSSIBLE)
 def test_the_mass_of_a_prior(prior, split_prior):
     """The mass known without looking at cells is the sum over all trees; the fraction of stumps gives the rest."""
@@ -233,17 +209,3 @@ def test_tempered_and_progressive_evidence_hold_the_mass_of_the_prior(prior, spl
     assert abs(mixture.log_evidence - truth) < 2.5 * mixture.log_evidence_se < 0.4
     stages = exact.progressive_mixture(model).stage_log_evidence[0]
     assert mixture.stage_log_evidence.mean(axis=0) == pytest.approx(stages, abs=0.15)
-
-
-def test_blocks_that_share_draws_do_not_understate():
-    """Blocks of twice the autocorrelation time show three quarters of the variance of a mean; the rest is added."""
-    rng, time, n = np.random.default_rng(6), 20.0, 4000
-    phi = (time - 1.0) / (time + 1.0)
-    said = []
-    for _ in range(200):
-        noise = rng.standard_normal((n, 1))
-        noise[1:] *= math.sqrt(1.0 - phi**2)
-        gain = lfilter([1.0], [1.0, -phi], noise, axis=0)
-        error = evidence._error(gain.mean(axis=0), gain.T, 1.0, gain[None], None)
-        said.append((2.0 * error / t.isf(0.025, 99)) ** 2)
-    assert np.mean(said) == pytest.approx(time / n, rel=0.08)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.posterior import convergence
-from pactree_mcmc.posterior.convergence import check_convergence, feature_indicators
+from pactree_mcmc.posterior.convergence import feature_indicators
 from tests.posterior.test_convergence import by_hand
 
 N = 40
@@ -77,39 +76,3 @@ def test_roots_are_checked_alike(counts, is_checked):
     other = pt.Tree([1, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])
     names = checked(of_counts(*counts, often=other, rare=root_cut()))
     assert len(names) == (4 if is_checked else 0)
-
-
-@pytest.mark.parametrize(("n", "is_checked"), [(10, False), (11, True)])
-def test_the_fraction_does_not_depend_on_the_number_of_trees(n, is_checked):
-    """10 of 500 draws are 0.02, not more, however many trees they are; 490 are 0.98, not less."""
-    rng, stump, root = np.random.default_rng(0), 17, "root feature 'x0'"
-    post = by_hand(MODEL, [*ALWAYS[:stump], STUMP, *ALWAYS[stump:]], [np.arange(500) % 36] * 2)
-    cuts = np.flatnonzero(np.arange(36) != stump)
-    for k in rng.integers(1, 11, 50):
-        cut = rng.choice(cuts, k)
-        for with_cut, other in ((n, stump), (500 - n, cuts[0])):
-            drawn = np.concatenate([rng.choice(cut, with_cut), np.full(500 - with_cut, stump)])
-            post.tree_of_draw = np.stack([drawn, np.full(500, other)])
-            assert (root in checked(post)) == is_checked
-
-
-def test_a_feature_of_one_chain_alone_speaks_against_the_draws():
-    assert any("feature" in said for said in map(str, check_convergence(of_counts(50, 0, 0, 0))))
-
-
-@pytest.mark.planted
-def test_features_checked_by_all_chains_together_are_noticed(monkeypatch):
-    """Planted: frequencies over all chains together, in which those of one chain vanish."""
-
-    class Pooled:
-        @staticmethod
-        def bincount(chain, minlength):
-            return np.bincount(pooled.tree_of_draw.ravel(), minlength=minlength) / len(pooled.tree_of_draw)
-
-        def __getattr__(self, name):
-            return getattr(np, name)
-
-    pooled = of_counts(50, 0, 0, 0)
-    assert INCLUDED in checked(pooled)
-    monkeypatch.setattr(convergence, "np", Pooled())
-    assert INCLUDED not in checked(pooled)

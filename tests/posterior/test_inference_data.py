@@ -1,6 +1,5 @@
 """The ArviZ face: every number in it is recomputed plainly, under whichever major of ArviZ is installed."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -63,16 +62,6 @@ def group_names(data):
     return {name.strip("/") for name in groups} - {""}
 
 
-def test_container_is_the_one_of_the_installed_arviz(data):
-    az = load_arviz()
-    expected = "InferenceData" if az.__version__.startswith("0.") else "DataTree"
-    assert type(data).__name__ == expected
-
-
-def test_groups(data):
-    assert group_names(data) == {"posterior", "sample_stats", "observed_data", "constant_data", "log_likelihood"}
-
-
 def test_variables_dims_and_dtypes(data):
     expected = {
         "posterior": {name: (("chain", "draw"), "f" if name.startswith("log") else "i") for name in SCALARS}
@@ -109,21 +98,6 @@ def test_posterior_values(sampled, data):
     for name in (*SCALARS, "split_counts"):
         np.testing.assert_array_equal(data["posterior"][name].values, getattr(sampled, name))
     np.testing.assert_array_equal(data["sample_stats"]["lp"].values, sampled.log_prior + sampled.log_score)
-
-
-def test_acceptance_and_proposals(sampled, data):
-    stats = data["sample_stats"]
-    np.testing.assert_array_equal(stats["proposals"].values, sampled.proposed)
-    np.testing.assert_allclose(stats["acceptance_rate"].values * sampled.proposed, sampled.accepted)
-    assert sampled.proposed.sum() > 0
-
-
-def test_acceptance_rate_is_zero_where_nothing_was_proposed():
-    model = pt.TreeModel(table(), labels(table()))
-    proposed = np.array([[[4, 0], [0, 2]]])
-    post = by_hand(model, prior_trees(model, 1), [[0, 0]], moves=("grow", "prune"), proposed=proposed)
-    rate = to_arviz(post)["sample_stats"]["acceptance_rate"].values
-    assert rate.tolist() == [[[0.5, 0.0], [0.0, 0.5]]]
 
 
 def test_independent_draws_know_no_moves():
@@ -196,14 +170,6 @@ def test_posterior_predictive_of_other_rows(monkeypatch):
         check_replicates(post, 3600)
 
 
-@pytest.mark.planted
-def test_posterior_predictive_at_exposure_one(monkeypatch):
-    right = pt.PoissonGamma.draw
-    monkeypatch.setattr(pt.PoissonGamma, "draw", lambda *given: right(*given[:5]))
-    with pytest.raises(AssertionError):
-        test_posterior_predictive_has_the_exposure_of_the_rows()
-
-
 def test_posterior_predictive_has_the_exposure_of_the_rows():
     exposure = np.array([1.0, 100.0])
     leaf = pt.PoissonGamma(1.0, 1.0, exposure=exposure)
@@ -240,28 +206,6 @@ def test_observed_and_replicated_labels(kind):
     assert set(np.unique(drawn)) <= set(values) and set(np.unique(observed)) == set(values)
 
 
-@pytest.mark.tenth_a_day
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", ["number", "count", "label"])
-def test_arviz_plots_the_replicates(kind):
-    """``plot_ppc`` of version 0, ``plot_ppc_dist`` of version 1."""
-    X, rng = table(), np.random.default_rng(0)
-    y = {"number": rng.normal(size=40), "count": rng.poisson(3.0, 40), "label": labels(X)}[kind]
-    leaf = {"number": pt.NormalInverseGamma(), "count": pt.PoissonGamma(), "label": None}[kind]
-    model = pt.TreeModel(X, y, leaf=leaf)
-    post = by_hand(model, prior_trees(model), np.tile(np.arange(6), (2, 5)))
-    data, az = to_arviz(post, posterior_predictive=True), load_arviz()
-    plot = az.plot_ppc if az.__version__.startswith("0.") else az.plot_ppc_dist
-    assert plot(data, var_names=["class_number" if kind == "label" else "y"]) is not None
-    plt.close("all")
-
-
-def test_fewer_draws_than_chains_is_no_mistake():
-    model = pt.TreeModel(table(), labels(table()))
-    data = to_arviz(by_hand(model, prior_trees(model), [[0], [1], [2], [3]]), log_likelihood=True)
-    assert data["log_likelihood"]["y"].shape == (4, 1, 40)
-
-
 @pytest.mark.parametrize("max_cuts", [None, 3])
 def test_log_likelihood_of_counts_from_the_callers_table(max_cuts):
     X = table(60, seed=5)
@@ -287,11 +231,6 @@ def test_a_loss_has_no_log_likelihood():
     with pytest.raises(ValueError, match="PacBayesLoss is a loss, not a likelihood"):
         to_arviz(post, log_likelihood=True)
     assert "log_likelihood" not in group_names(to_arviz(post))
-
-
-def test_the_method_of_a_posterior_is_this_function(sampled, data):
-    assert sampled.to_arviz(log_likelihood=True)["log_likelihood"].equals(data["log_likelihood"])
-    pd.testing.assert_frame_equal(sampled.summary(), summary(sampled))
 
 
 def test_arviz_reads_it(data):

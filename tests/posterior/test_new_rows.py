@@ -6,7 +6,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.rows import decisions
+from pactree_mcmc.posterior.rows import new_rows
 
 RNG = np.random.default_rng(0)
 N = 40
@@ -53,22 +53,9 @@ def test_costs_by_name_in_any_order(posteriors):
 @pytest.mark.planted
 def test_costs_read_the_wrong_way_round_are_seen(posteriors, monkeypatch):
     """Planted: rows of the costs taken as decisions, columns as classes."""
-    read = decisions.read_costs
-    monkeypatch.setattr(decisions, "read_costs", lambda costs, classes: read(costs, classes).T)
+    read = new_rows.read_costs
+    monkeypatch.setattr(new_rows, "read_costs", lambda costs, classes: read(costs, classes).T)
     assert posteriors[0].predict(X, costs=COSTS).tolist() != by_hand(posteriors[0], X, COSTS.tolist())
-
-
-def test_the_expected_cost_over_simulated_labels_is_least(posteriors):
-    post = posteriors[0]
-    drawn = post.sample_predictive(X, 4000, rng=1)
-    place = {label: i for i, label in enumerate(post.model.classes_.tolist())}
-    number = np.vectorize(place.get)(drawn)
-    cost = {
-        name: COSTS[number, np.vectorize(place.get)(chosen)].mean()
-        for name, chosen in (("costs", post.predict(X, costs=COSTS)), ("without", post.predict(X)))
-    }
-    others = [COSTS[number, j].mean() for j in range(3)]
-    assert cost["costs"] < min(cost["without"], *others)
 
 
 def test_the_classifier_and_truth_values():
@@ -128,17 +115,6 @@ def test_missing_values_that_training_has_are_not_novel():
     assert named(post.novelty(NEW)) == [entry for entry in WANTED if "missing" not in entry[2]]
 
 
-@pytest.mark.parametrize("splits", [pt.LocalCuts(max_cuts=2), pt.GridCuts([[1.5], [1.5]]), pt.DyadicCuts(2)])
-def test_ranges_do_not_depend_on_the_splits(splits):
-    numbers = RNG.random((30, 2))
-    ends = numbers.min(axis=0), numbers.max(axis=0)
-    post = exact.solve(pt.TreeModel(numbers, numbers[:, 0] > 0.5, split_prior=splits, **PRIOR), progress=False)
-    assert post.novelty(np.array(ends)).empty
-    table = post.novelty(np.array([ends[0] - 1e-9, ends[1] + 1e-9]))
-    assert table["row"].tolist() == [0, 0, 1, 1]
-    assert table["feature"].tolist() == ["x0", "x1"] * 2
-
-
 def test_dates_and_many_categories():
     many = [f"town {i}" for i in range(100)]
     table = pd.DataFrame({"day": pd.date_range("2020-01-01", periods=200), "town": many * 2})
@@ -151,11 +127,6 @@ def test_dates_and_many_categories():
         "below the smallest training value, 2020-01-01",
         "category not in the training rows",
     ]
-
-
-def test_a_saved_posterior_has_the_ranges(posteriors, tmp_path):
-    posteriors[1].save(tmp_path / "post.nc")
-    assert named(pt.load(tmp_path / "post.nc").novelty(NEW)) == WANTED
 
 
 def test_refused_tables(posteriors):

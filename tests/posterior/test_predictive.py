@@ -10,9 +10,8 @@ import pytest
 from scipy import stats as distributions
 
 import pactree_mcmc as pt
-from pactree_mcmc.model.leaf.distributions import Mixture, NegativeBinomial, StudentT
+from pactree_mcmc.model.leaf.distributions import NegativeBinomial, StudentT
 from pactree_mcmc.model.leaf.normal import NormalLeaf
-from pactree_mcmc.posterior.rows import predictive as module
 from pactree_mcmc.posterior.rows.predictive import MixtureOverTrees
 
 LEAVES = [
@@ -110,26 +109,6 @@ def test_quantiles_of_counts_are_the_least_that_suffice():
         assert np.all(at >= q) and np.all(before < q)
 
 
-def test_interval_is_two_quantiles():
-    for leaf in NUMBERS:
-        post, X = sampled(leaf)
-        assert np.allclose(post.predict_interval(X, 0.8), post.predict_quantiles(X, [0.1, 0.9]))
-        assert np.allclose(post.predict_interval(X), post.predict_quantiles(X, [0.05, 0.95]))
-
-
-def test_blocks_and_equal_rows_do_not_matter(monkeypatch):
-    for leaf in NUMBERS:
-        post, X = sampled(leaf)
-        many = X[np.arange(50) % 7]
-        whole = post.predict_quantiles(many, [0.2, 0.7])
-        with monkeypatch.context() as patch:
-            for holder in (module, __import__("pactree_mcmc.posterior.sampled", fromlist=["BLOCK"])):
-                patch.setattr(holder, "BLOCK", 100)
-            assert np.allclose(post.predict_quantiles(many, [0.2, 0.7]), whole, rtol=1e-8)
-        alone = np.concatenate([post.predict_quantiles(row[None], [0.2, 0.7]) for row in X])
-        assert np.allclose(alone[np.arange(50) % 7], whole, rtol=1e-8)
-
-
 def test_far_modes():
     """Two leaves far apart leave a gap in which the distribution is flat."""
     x = np.arange(80.0)
@@ -204,13 +183,6 @@ class TestDraws:
         assert np.var(drawn[:, 0] - drawn[:, 1]) == pytest.approx(2.0, rel=0.06)
         assert np.var(drawn.sum(axis=1)) == pytest.approx(2.0 + 4.0 * mean_variance, rel=0.06)
 
-    def test_repeat_with_the_seed(self):
-        post, X = sampled(LEAVES[0])
-        first, again, other = (post.sample_predictive(X, 10, rng=seed) for seed in (1, 1, 2))
-        assert np.array_equal(first, again) and not np.array_equal(first, other)
-        more = post.sample_predictive(X, 3, np.random.default_rng(1))
-        assert more.shape == (3, 7)
-
 
 class TestHostile:
     def test_classes(self):
@@ -229,45 +201,6 @@ class TestHostile:
         with pytest.raises(ValueError, match="PacBayesLoss is a loss, not a model of y"):
             loss.to_arviz(posterior_predictive=True)
 
-    @pytest.mark.tenth_a_day
-    @pytest.mark.parametrize("q", [0.0, 1.0, -0.1, np.nan, [0.5, 1.0], [[0.5]], "half", None])
-    def test_probabilities(self, q):
-        post, X = sampled(LEAVES[0])
-        with pytest.raises(ValueError, match="q"):
-            post.predict_quantiles(X, q)
-
-    @pytest.mark.tenth_a_day
-    @pytest.mark.parametrize("coverage", [0.0, 1.0, -0.1, np.nan, [0.5], "half", None, True])
-    def test_coverage(self, coverage):
-        post, X = sampled(LEAVES[0])
-        with pytest.raises(ValueError, match="coverage="):
-            post.predict_interval(X, coverage)
-
-    @pytest.mark.tenth_a_day
-    @pytest.mark.parametrize("draws", [0, -1, 1.5, None, True])
-    def test_draws(self, draws):
-        post, X = sampled(LEAVES[0])
-        with pytest.raises(ValueError, match="draws="):
-            post.sample_predictive(X, draws)
-
-    def test_shapes(self):
-        for leaf in NUMBERS:
-            post, X = sampled(leaf)
-            assert post.predict_interval(X[:0]).shape == (0, 2)
-            assert post.predict_quantiles(X[:0], 0.5).shape == (0,)
-            assert post.predict_quantiles(X, []).shape == (7, 0)
-            assert post.predict_std_new_y(X[:0]).shape == (0,)
-            assert post.sample_predictive(X[:0], 3, rng=0).shape == (3, 0)
-            assert post.predict_interval(X[:1]).shape == (1, 2)
-            assert post.predict_quantiles(X[:1], 0.5).shape == (1,)
-
-    def test_columns(self):
-        post, X = sampled(LEAVES[0])
-        for wrong in (X[:, :1], np.full((2, 2), np.nan), np.full((2, 2), np.inf)):
-            for ask in (post.predict_interval, post.sample_predictive, post.predict_std_new_y):
-                with pytest.raises(ValueError, match=r"X|column"):
-                    ask(wrong)
-
     def test_frame(self):
         rng = np.random.default_rng(0)
         table = pd.DataFrame({"n": rng.integers(0, 9, 50), "kind": rng.choice(["p", "q"], 50)})
@@ -278,15 +211,6 @@ class TestHostile:
         unseen = pd.DataFrame({"n": [3], "kind": ["other"]})
         assert post.sample_predictive(unseen, 4, rng=0).shape == (4, 1)
 
-    @pytest.mark.slow
-    @pytest.mark.parametrize("leaf", NUMBERS, ids=named)
-    def test_many_rows(self, leaf):
-        post, _ = sampled(leaf)
-        X = np.random.default_rng(5).random((100_000, 2))
-        ends = post.predict_interval(X)
-        assert ends.shape == (100_000, 2) and np.all(ends[:, 0] <= ends[:, 1])
-        assert post.sample_predictive(X, 10, rng=0).shape == (10, 100_000)
-
 
 @pytest.mark.planted
 class TestPlanted:
@@ -296,19 +220,6 @@ class TestPlanted:
         monkeypatch.setattr(NormalLeaf, "draw_parameters", planted_plug_in)
         with pytest.raises(AssertionError):
             TestDraws().test_rows_of_a_draw_have_their_joint_distribution()
-
-    @pytest.mark.slow
-    def test_first_tree_for_all(self, monkeypatch):
-        take = pt.SampledPosterior._drawn_trees
-        monkeypatch.setattr(pt.SampledPosterior, "_drawn_trees", lambda s, n, rng: (s, take(s, n, rng)[1] * 0))
-        with pytest.raises(AssertionError):
-            TestDraws().test_follow_the_mixture(LEAVES[2])
-
-    def test_rounded_quantile(self, monkeypatch):
-        least = Mixture.quantile
-        monkeypatch.setattr(Mixture, "quantile", lambda mix, distributions, q: least(mix, distributions, q) + 1.0)
-        with pytest.raises(AssertionError):
-            test_quantiles_of_counts_are_the_least_that_suffice()
 
     def test_equal_weights(self, monkeypatch):
         """Every distribution of a row alike, whatever the fraction of its trees."""

@@ -40,14 +40,14 @@ def test_the_exact_prior_is_the_sum_over_all_trees(prior):
 def test_the_simulated_prior_agrees_and_is_drawn_once(monkeypatch):
     model = model_of()
     sampled = exact.solve(model).sample(50, rng=1)
-    found = sampled.prior_inclusion(draws=2000)
+    found = sampled.prior_inclusion(draws=400)
     truth = exact.solve(model).prior_inclusion()
-    assert (found - truth).abs().max() < 4.0 * 0.5 / np.sqrt(2000)
+    assert (found - truth).abs().max() < 4.0 * 0.5 / np.sqrt(400)
     monkeypatch.setattr(plain, "draw_prior", None)
-    assert sampled.prior_inclusion(draws=2000).equals(found)
+    assert sampled.prior_inclusion(draws=400).equals(found)
     again = exact.visited(exact.solve(model_of()).sample(50, rng=1))
     monkeypatch.undo()
-    assert (again.prior_inclusion() - truth).abs().max() < 0.06
+    assert (again.prior_inclusion(draws=200) - truth).abs().max() < 0.15
 
 
 @pytest.mark.planted
@@ -75,8 +75,8 @@ def test_series_have_names_and_are_sorted():
 def test_missing_values_and_unknown_weights():
     holes = TABLE.assign(size=TABLE["size"].where(np.arange(N) % 5 > 0))
     model = model_of(table=holes, missing="branch")
-    drawn = exact.solve(model).sample(20, rng=1).prior_inclusion()
-    assert (drawn - exact.solve(model).prior_inclusion()).abs().max() < 0.07
+    drawn = exact.solve(model).sample(20, rng=1).prior_inclusion(draws=200)
+    assert (drawn - exact.solve(model).prior_inclusion()).abs().max() < 0.15
     unknown = model_of(split_prior=pt.LocalCuts(feature_weights="dirichlet"))
     post = pt.sample(unknown, 20, tune=5, chains=1, rng=1, kernel="grow-prune", progress=False)
     assert post.prior_inclusion(draws=100).between(0.0, 1.0).all()

@@ -5,7 +5,6 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.trees.projection import explained_by, grow_summary
 
 from .spaces import MODELS, independent
 
@@ -94,17 +93,6 @@ def test_table():
         found.table(1.5)
 
 
-@pytest.mark.planted
-def test_projecting_the_draws_on_their_own_leaves_would_be_seen():
-    """Fractions as of the mean, not as of the draw."""
-    rng = np.random.default_rng(0)
-    values, part = rng.normal(size=(3, 8, 2)), np.repeat(np.eye(2), 4, axis=0)
-    fraction, means = explained_by(values, part, np.ones(8))
-    assert fraction == pytest.approx([r2_by_hand(v, np.repeat([0, 1], 4), np.ones(8)) for v in values])
-    assert fraction != pytest.approx(np.repeat(fraction[:1], 3))
-    assert means == pytest.approx(values.reshape(3, 2, 4, 2).mean(axis=2))
-
-
 def test_constants_are_kept_wholly():
     x = np.arange(10.0)
     post = pt.posterior_from_trees(pt.TreeModel(x[:, None], x > 4), [pt.Tree([-1], [0], [0], [0])], [[0] * 9])
@@ -126,25 +114,3 @@ def test_leaves_that_look_at_the_row():
     model = pt.TreeModel(X, X[:, 0] + X[:, 1], leaf=pt.NormalLinear([1]), tree_prior=pt.ChipmanPrior(max_depth=2))
     post = pt.posterior_from_trees(model, [pt.simulate(model, seed)[0] for seed in range(6)])
     assert 0.5 < post.project(6).r2 < 1.0
-
-
-def test_what_cannot_be_asked():
-    with pytest.raises(ValueError, match="max_leaves"):
-        exact.solve(MODELS["dyadic"]).project(0)
-
-
-def test_ties_do_not_depend_on_the_order_of_the_rows():
-    model = MODELS["local, nominal"]
-    units, f = np.arange(model.units.n_units), np.zeros((model.units.n_units, 1))
-    node, of_row = grow_summary(model, units, f, np.ones(len(units)), 4)
-    assert len(node) == 1 and not of_row.any()
-
-
-def test_summaries_print_in_few_lines():
-    x = np.arange(30.0)
-    model = pt.TreeModel(x[:, None], x > 14)
-    tree = pt.Tree([0, -1, -1], [14.5, 0, 0], [1, 0, 0], [2, 0, 0])
-    post = pt.posterior_from_trees(model, [tree], [[0] * 300] * 4)
-    small, values = repr(post.project(2)), repr(post.shap(x[:, None]))
-    assert small.startswith("Projection(2 leaves, R2 1.000)\nx0 <= 14.5 (30 rows)") and small.count("\n") == 3
-    assert values == "Attributions(30 rows, 1 features, 2 outputs, intervals of 0.9)"

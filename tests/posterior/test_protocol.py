@@ -43,6 +43,14 @@ POSTERIORS = {
 }
 
 
+def fits_on_a_screen(answer):
+    """Return True if an object of the library prints at most a screen, and says what it is."""
+    if not type(answer).__module__.startswith(("pactree_mcmc", "exact")) or isinstance(answer, pt.Tree):
+        return True
+    short = all(len(text.splitlines()) <= 42 and len(text) <= 4000 for text in (repr(answer), str(answer)))
+    return short and type(answer).__name__ in repr(answer)
+
+
 def ask(post, question):
     """Return the answer of a posterior to one question."""
     method = getattr(post, question)
@@ -56,7 +64,10 @@ def posteriors(request):
     return request.param, [POSTERIORS[request.param](model) for model in (MODEL, LABELS, TIMES)]
 
 
-@pytest.mark.parametrize("question", sorted({*QUESTIONS} - {"save", "report", "certificate", "predict_proba"}))
+ASKED_ELSEWHERE = {"save", "report", "certificate", "predict_proba", "update", "reweight"}
+
+
+@pytest.mark.parametrize("question", sorted({*QUESTIONS} - ASKED_ELSEWHERE))
 def test_every_question_has_an_answer(posteriors, question):
     kind, (regression, classification, times) = posteriors
     post = {"holdout_certificate": classification}.get(question, times if "survival" in question else regression)
@@ -64,7 +75,8 @@ def test_every_question_has_an_answer(posteriors, question):
         with pytest.raises(ValueError, match="stage"):
             ask(post, question)
     else:
-        assert ask(post, question) is not None
+        answer = ask(post, question)
+        assert answer is not None and fits_on_a_screen(answer)
 
 
 def test_the_depth_of_a_mixture_is_that_of_its_draws():

@@ -10,7 +10,7 @@ from pactree_mcmc.posterior.ess import rhat_and_ess
 from pactree_mcmc.posterior.trees.cells import Cells, number_cells
 from tests.problems.trees import mask_of
 
-from .spaces import MODELS, all_trees, in_chains, independent, keyed, probabilities, table
+from .spaces import MODELS, all_trees, in_chains, independent, keyed, probabilities
 
 pd = pytest.importorskip("pandas")
 
@@ -174,25 +174,6 @@ def test_table_beside_another():
         post.support().table(beside=3)
 
 
-@pytest.mark.planted
-def test_a_wrong_sampler_is_seen_beside_the_exact():
-    truth = exact.solve(MODELS["grid, nominal"])
-    post = independent(truth)
-    heavy = np.where(
-        post.root_feature_of_tree[post.tree_of_draw] == 0, post.tree_of_draw, post.tree_of_draw[::-1, ::-1]
-    )
-    table = in_chains(post, heavy).support().table(beside=truth.support(0.0))
-    assert table["z"].abs().max() > 6
-
-
-@pytest.mark.slow
-def test_independent_draws_differ_between_chains_as_expected():
-    for name in ("local, nominal", "grid, nominal", "dyadic"):
-        found = [independent(exact.solve(MODELS[name]), seed=seed).asdsf(0.0) for seed in range(25)]
-        ratio = np.mean([each.asdsf for each in found]) / np.mean([each.expected for each in found])
-        assert 0.9 < ratio < 1.1, name
-
-
 def test_the_expected_difference_counts_effective_draws():
     """With each draw repeated nine times the frequencies differ by three times as much."""
     post = independent(exact.solve(MODELS["grid, nominal"]), draws=300)
@@ -230,11 +211,3 @@ def test_what_cannot_be_asked():
     short = in_chains(post, post.tree_of_draw[:, :2])
     assert np.isnan(short.support().rhat).all() and np.isnan(short.asdsf().expected)
     assert isinstance(short.cells, Cells)
-
-
-def test_mixtures_answer_by_draws():
-    X, y = table(8)
-    mixture = exact.progressive_mixture(pt.TreeModel(X, y, tree_prior=pt.BranchingProcess(max_depth=2)), rng=1)
-    assert mixture.support(draws=50).by_chain.shape[1] == 1
-    with pytest.raises(ValueError, match="stages"):
-        mixture.credible_set()

@@ -27,14 +27,6 @@ def test_independent_draws_are_worth_as_many_as_they_are(name, chains):
     assert found.rhat < 1.01
 
 
-@pytest.mark.parametrize("times", [2, 8])
-def test_draws_said_over_count_once(times):
-    post = independent(exact.solve(MODELS["grid, nominal"]), draws=500)
-    found = in_chains(post, np.repeat(post.tree_of_draw, times, axis=1)).tree_ess()
-    assert found.frechet == pytest.approx(2000, rel=0.12)
-    assert found.pseudo_median == pytest.approx(2000, rel=0.12)
-
-
 def sticky(post, stay, seed=0):
     """Chains that stay where they are with a probability."""
     rng = np.random.default_rng(seed)
@@ -43,14 +35,6 @@ def sticky(post, stay, seed=0):
         still = rng.random(len(draws)) < stay
         draws[still, t] = draws[still, t - 1]
     return in_chains(post, draws)
-
-
-@pytest.mark.parametrize("stay", [0.5, 0.9])
-def test_sticky_chains(stay):
-    """The autocorrelation at lag t is stay^t."""
-    post = sticky(independent(exact.solve(MODELS["grid, nominal"]), draws=4000), stay)
-    found = post.tree_ess()
-    assert found.frechet == pytest.approx(16000 * (1 - stay) / (1 + stay), rel=0.15)
 
 
 @pytest.mark.tenth_a_day
@@ -134,11 +118,3 @@ def test_too_few_draws():
     found = post.tree_ess()
     assert np.isnan([found.frechet, found.pseudo_min, found.pseudo_median, found.rhat]).all()
     assert found.mean_distance > 0.0
-
-
-@pytest.mark.parametrize("name", ["local, nominal", "dyadic"])
-def test_independent_draws_pass_the_check(name):
-    truth, failed = exact.solve(MODELS[name]), 0
-    for seed in range(25):
-        failed += bool(check_convergence(independent(truth, seed=100 + seed)))
-    assert failed <= 1

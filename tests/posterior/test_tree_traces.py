@@ -6,7 +6,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.posterior.convergence import tree_distances
-from pactree_mcmc.posterior.inference_data import load_arviz, tree_traces, unique_labels
+from pactree_mcmc.posterior.inference_data import load_arviz, tree_traces
 
 from .spaces import MODELS, independent, parts
 
@@ -61,10 +61,6 @@ def test_one_tree_has_no_uncertain_cells():
     assert list(tree_traces(post)[0]) == ["tree_distance"]
     assert "support" not in post.to_arviz()["posterior"]
     assert tree_distances(post).names == []
-
-
-def test_equal_labels_get_numbers():
-    assert unique_labels(["a", "b", "a", "a"]) == ["a", "b", "a (2)", "a (3)"]
 
 
 def test_what_is_nearly_always_as_far_is_not_judged():

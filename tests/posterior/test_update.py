@@ -99,6 +99,22 @@ def test_chains_start_at_the_trees_at_hand():
     assert only._starts(strict, 2) == "dispersed"
 
 
+def test_exact_posteriors_are_solved_again():
+    y, parts = CHOICES["classes"]
+    old, new = (model_of(rows, y, **parts) for rows in (slice(OLD), slice(None)))
+    truth, joined = exact.solve(new), exact.solve(old).update(FRAME[OLD:], y[OLD:], progress=False)
+    assert joined.log_evidence == pytest.approx(truth.log_evidence, abs=1e-9)
+    other = model_of(slice(None), y, leaf=pt.DirichletMultinomial(2.0))
+    assert truth.reweight(other).log_evidence == pytest.approx(exact.solve(other).log_evidence)
+    with pytest.raises(ValueError, match="the model differs in y from that of the posterior"):
+        truth.reweight(old)
+    for post in (exact.visited(truth.sample(20, rng=1)), exact.progressive_mixture(new)):
+        with pytest.raises(ValueError, match=r"cannot be updated: compute the posterior of the new model"):
+            post.update(FRAME[:1], y[:1])
+        with pytest.raises(ValueError, match=r"cannot be reweighted"):
+            post.reweight(other)
+
+
 @pytest.mark.planted
 def test_codes_of_new_rows_in_another_order_are_noticed(monkeypatch):
     """Planted: the codes of the new rows are joined in reverse order, so that they belong to the y of other rows."""

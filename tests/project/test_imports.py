@@ -52,21 +52,20 @@ def test_the_scan_itself(source, package, expected):
     assert imported_modules(source, package) == expected
 
 
-@pytest.mark.parametrize("path", sources("pactree_mcmc"), ids=lambda path: str(path.relative_to(ROOT)))
-def test_the_sampler_knows_nothing_of_the_exact_engine(path):
-    if path not in FACES_OVER_BOTH:
-        assert [name for name in imports_of(path) if within(name, "exact")] == []
+def test_the_sampler_knows_nothing_of_the_exact_engine():
+    others = set(sources("pactree_mcmc")) - set(FACES_OVER_BOTH)
+    assert [path for path in others if any(within(name, "exact") for name in imports_of(path))] == []
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if m not in (*TABLES_OF_CONTENTS, "pactree_mcmc.__main__")])
-def test_no_import_runs_back_up(module):
-    layers = EXACT_LAYERS if within(module, "exact") else LAYERS
-    own = layer_of(module, layers) if module != "pactree_mcmc.mcmc" else 0
-    for name in arrows(module):
-        if name in TABLES_OF_CONTENTS:
-            assert within(module, "pactree_mcmc.faces") or module == "exact.design_counts", name
-        elif within(name, layers[0].partition(".")[0]):
-            assert layer_of(name, layers) <= own, name
+def test_no_import_runs_back_up():
+    for module in set(MODULES) - {*TABLES_OF_CONTENTS, "pactree_mcmc.__main__"}:
+        layers = EXACT_LAYERS if within(module, "exact") else LAYERS
+        own = layer_of(module, layers) if module != "pactree_mcmc.mcmc" else 0
+        for name in arrows(module):
+            if name in TABLES_OF_CONTENTS:
+                assert within(module, "pactree_mcmc.faces") or module == "exact.design_counts", (module, name)
+            elif within(name, layers[0].partition(".")[0]):
+                assert layer_of(name, layers) <= own, (module, name)
 
 
 def test_no_circle_of_imports():
@@ -98,17 +97,11 @@ def test_no_folder_is_a_drawer():
         assert len(files) <= 12 or package.name in ("moves", "leaf"), package
 
 
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("path", sources("exact"), ids=lambda path: str(path.relative_to(ROOT)))
-def test_the_exact_engine_knows_nothing_of_the_sampler(path):
-    """Neither the modules of the samplers nor the names that the package takes from there."""
-    assert sampling_imports(path) == []
-
-
-@pytest.mark.parametrize("module", [m for m in MODULES if within(m, "exact") and m not in TABLES_OF_CONTENTS])
-def test_the_exact_engine_does_not_reach_the_sampler(module):
-    """Not by way of other modules either, such as `pactree_mcmc.loading`."""
-    assert sampler_modules(module) == []
+def test_the_exact_engine_does_not_reach_the_sampler():
+    """Not by names that the package takes from the samplers, nor by way of modules such as `pactree_mcmc.loading`."""
+    assert {path: sampling_imports(path) for path in sources("exact") if sampling_imports(path)} == {}
+    own = [module for module in MODULES if within(module, "exact") and module not in TABLES_OF_CONTENTS]
+    assert {module: sampler_modules(module) for module in own if sampler_modules(module)} == {}
 
 
 def test_exact_loads_one_face_over_both_engines():

@@ -2,14 +2,11 @@
 
 import inspect
 import re
-from pathlib import Path
-
-import pytest
 
 import exact
 import pactree_mcmc as pt
+from tests import ROOT
 
-ROOT = Path(__file__).parents[2]
 PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     *(ROOT / name for name in ("README.md", "SECURITY.md", "benchmarks/README.md")),
@@ -73,12 +70,11 @@ def _is_ours(held):
     return (getattr(held, "__module__", None) or "").startswith(("pactree_mcmc", "exact"))
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if page.name not in WRITTEN_BY_PROGRAMS], ids=lambda p: str(p.relative_to(ROOT))
-)
-def test_pages_use_the_words_of_the_field(page):
-    prose = re.sub(r"(?s)```.*?```", " ", page.read_text(encoding="utf-8"))
-    assert list(objections(prose)) == []
+def test_pages_use_the_words_of_the_field():
+    for page in PAGES:
+        if page.name not in WRITTEN_BY_PROGRAMS:
+            prose = re.sub(r"(?s)```.*?```", " ", page.read_text(encoding="utf-8"))
+            assert list(objections(prose)) == [], page.name
 
 
 def test_docstrings_use_the_words_of_the_field():

@@ -185,7 +185,7 @@ def test_moments_of_a_regression_enter():
 @pytest.mark.planted
 def test_weights_that_stay_behind_are_noticed(monkeypatch):
     """Planted bug: examples enter the trees, but new nodes do not count them."""
-    before_the_first, enter_all, kept = _stages._before_the_first, _stages.enter_all, []
+    before_the_first, enter_all, kept = _stages.model_before_examples, _stages.enter_all, []
 
     def keep_weights(model, order):
         lowered, rows = before_the_first(model, order)
@@ -197,7 +197,7 @@ def test_weights_that_stay_behind_are_noticed(monkeypatch):
         for weight, first in kept:
             weight[:] = first
 
-    monkeypatch.setattr(_stages, "_before_the_first", keep_weights)
+    monkeypatch.setattr(_stages, "model_before_examples", keep_weights)
     monkeypatch.setattr(_stages, "enter_all", forgetful)
     model = frozen()
     sampled = pt.progressive_mixture(model, **FAST, rng=2)
@@ -210,7 +210,7 @@ def test_weights_that_stay_behind_are_noticed(monkeypatch):
 
 def test_both_scores_of_a_node_follow_its_rows(monkeypatch):
     """Moves that keep tables propose by ``guess``, which is the score itself where no variance is shared."""
-    enter, met = _stages.Stages._enter, []
+    enter, met = _stages.Stages.enter, []
 
     def enter_and_look(self, first, last, stage):
         enter(self, first, last, stage)
@@ -221,7 +221,7 @@ def test_both_scores_of_a_node_follow_its_rows(monkeypatch):
                 met.append((float(here.guess), float(here.score)))
                 node = np.int64(next_node(chain.packed, node, np.int64(0)))
 
-    monkeypatch.setattr(_stages.Stages, "_enter", enter_and_look)
+    monkeypatch.setattr(_stages.Stages, "enter", enter_and_look)
     pt.progressive_mixture(frozen(), kernel="grow-prune", chains=2, particles=5, draws=10, rng=0)
     guess, score = np.array(met).T
     assert np.ptp(score) > 1.0
@@ -254,7 +254,7 @@ def test_same_seed_same_draws_whatever_the_workers(monkeypatch):
 
 
 def test_interrupted_runs_keep_the_stages_done(monkeypatch):
-    enter, run, both = _stages.Stages._enter, _stages.Stages.run, threading.Barrier(2)
+    enter, run, both = _stages.Stages.enter, _stages.Stages.run, threading.Barrier(2)
 
     def run_noting_stop(self, stop=None):
         self.noted = stop
@@ -269,7 +269,7 @@ def test_interrupted_runs_keep_the_stages_done(monkeypatch):
 
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     monkeypatch.setattr(_stages.Stages, "run", run_noting_stop)
-    monkeypatch.setattr(_stages.Stages, "_enter", enter_and_interrupt)
+    monkeypatch.setattr(_stages.Stages, "enter", enter_and_interrupt)
     # a shell that runs the tests in the background lets them ignore the signal
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

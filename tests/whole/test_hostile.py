@@ -22,7 +22,7 @@ from fuzzing.hostile import Anything, Integer, Odd, OddEqual, OddNumber, _deep
 from fuzzing.targets import TARGETS
 from fuzzing.world import World
 
-CALLS = 400
+CALLS = 150
 SLOW = ("BayesianTree", "sample", "resume", "progressive_mixture", "to_arviz", "save", "load", "Classifier", "simulate")
 """Targets that compile, or import, more than the rest of the suite does in this process."""
 

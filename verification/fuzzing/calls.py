@@ -47,12 +47,18 @@ class Outcome(NamedTuple):
     """The answer's type, or the error and where it was raised."""
 
 
+def targets_called(only: str | None) -> list[Target]:
+    """Return all targets, or those with a name such as "TreeModel", "Posterior.predict" or "predict"."""
+    targets = [t for t in TARGETS if only is None or t.name == only or t.name.endswith(f".{only}")]
+    if not targets:
+        raise SystemExit(f"no target is called {only!r}; there are: {', '.join(t.name for t in TARGETS)}")
+    return targets
+
+
 def call_of(seed: int, number: int, only: str | None = None) -> Call:
     """Call ``number``: a function of the seed and the number alone."""
     rng = random.Random(f"{seed} {number}")
-    targets = [t for t in TARGETS if only is None or t.name == only]
-    if not targets:
-        raise SystemExit(f"no target is called {only!r}; there are: {', '.join(t.name for t in TARGETS)}")
+    targets = targets_called(only)
     target = rng.choices(targets, [t.weight for t in targets])[0]
     fraction = rng.choice([0.0, 0.15, 0.3, 0.3, 0.6])
     chosen: dict[str, tuple[str, int]] = {}

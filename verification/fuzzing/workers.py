@@ -25,19 +25,18 @@ class Report(NamedTuple):
     number: int
     kind: str
     what: str
-    seconds: float
     resident: int
     """Bytes of memory of the worker after it."""
 
 
-def run(command: list[str], numbers: Iterator[int] | range, hang: float = HANG) -> Iterator[Report]:
+def run(command: list[str], numbers: Iterator[int] | range) -> Iterator[Report]:
     """Have the tasks done by one worker after another; a worker takes numbers on its input, one a line."""
     left = iter(numbers)
     number = next(left, None)
     while number is not None:
         with _Worker(command) as worker:
             while number is not None:
-                report = worker.do(number, hang)
+                report = worker.do(number)
                 yield report
                 number = next(left, None)
                 if report.kind in ("crash", "hang"):
@@ -67,17 +66,15 @@ class _Worker:
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             pipe.close()
 
-    def do(self, number: int, hang: float) -> Report:
+    def do(self, number: int) -> Report:
         """One task."""
-        began = time.perf_counter()
         self.process.stdin.write(f"{number}\n".encode())
-        line = self._line(hang)
-        seconds = time.perf_counter() - began
+        line = self._line(HANG)
         if line is not None:
-            return Report(number, *json.loads(line), seconds, 0)._replace(resident=_memory(self.process.pid)[1])
+            return Report(number, *json.loads(line), _memory(self.process.pid)[1])
         if self.process.poll() is None:
-            return Report(number, "hang", f"no answer in {hang:g} s", seconds, 0)
-        return Report(number, "crash", f"exit {self.process.returncode}: {self._errors()[-600:]}", seconds, 0)
+            return Report(number, "hang", f"no answer in {HANG:g} s", 0)
+        return Report(number, "crash", f"exit {self.process.returncode}: {self._errors()[-600:]}", 0)
 
     def _line(self, wait: float) -> bytes | None:
         end = time.perf_counter() + wait

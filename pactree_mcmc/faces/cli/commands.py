@@ -20,7 +20,7 @@ import pandas as pd
 import pactree_mcmc as pt
 
 from ...core.extras import require
-from ...posterior.rows.credible import refuse_no_expectation
+from ...posterior.rows.predictive import refuse_no_expectation
 from ...table.columns import for_each_column
 from ..report import check_page_path, words
 from .arguments import TREE_PRIORS, UsageError, with_options

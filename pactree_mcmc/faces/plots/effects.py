@@ -10,7 +10,7 @@ import numpy as np
 from ...core.checks import Seed, central_fractions, check_count, read_generator
 from ...posterior.base import Posterior
 from ...posterior.rows.attributions import Attributions, attributions_of
-from ...posterior.rows.credible import draw_predictions, spaced_draws
+from ...posterior.rows.predictive import draw_predictions, spaced_draws
 from ...table.words import NUMBER, figure, figures, label_words, value_text
 from . import style
 from .surfaces import Axis, axis_of, draw_surface, feature_pair, name_categories, plane_of

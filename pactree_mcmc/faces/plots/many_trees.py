@@ -14,7 +14,7 @@ from ...posterior.sampled import SampledPosterior, draws_from
 from ...posterior.trees.cells import rows_looked_at
 from ...posterior.trees.consensus import ConsensusTree
 from ...posterior.trees.distances import KINDS, TreeDistances, classical_scaling, row_counts, spaced
-from ...posterior.trees.modes import Mode, Modes
+from ...posterior.trees.representatives import Mode, Modes
 from ...table.words import count_text
 from ...tree.arrays import LEAF
 from ...tree.coded import leaves_of_units

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...posterior.draws import has_values_by_leaf
 from ...posterior.rows.attributions import attributions_of
-from ...posterior.rows.credible import output_names
+from ...posterior.rows.predictive import output_names
 from ..plots.style import rows_to_average
 from .words import LONGEST_NAME, UNKNOWN, cut
 

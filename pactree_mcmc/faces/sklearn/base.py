@@ -37,8 +37,7 @@ from ...model.leaf.base import Leaf
 from ...posterior.draws import has_values_by_leaf
 from ...posterior.ess import ConvergenceWarning
 from ...posterior.rows.attributions import importance_of
-from ...posterior.rows.credible import credible_interval, draw_expectations
-from ...posterior.rows.predictive import sample_new_y
+from ...posterior.rows.predictive import credible_interval, draw_expectations, sample_new_y
 from ...posterior.sampled import SampledPosterior, fractions
 from ...posterior.trees.cells import training_points
 from ...table.labels import refuse_missing

@@ -5,12 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import ExitStack
-from threading import Lock
-from typing import Any, Self
+from typing import Self
 
 from ...core.compile.cache import CodeCache, watching
-from ..kernel import Kernel
-from .entries import entries
 
 SECONDS = 30.0
 """Seconds between two lines if there is no terminal."""
@@ -19,11 +16,10 @@ SECONDS = 30.0
 class Progress:
     """Progress bar, or lines, while its block runs, which announces code that must be compiled first.
 
-    ``total`` is the number of draws of all chains, and ``tune`` that of the steps of tuning before them. ``grown`` is
-    True if chains start from grown trees.
+    ``total`` is the number of draws of all chains, and ``tune`` that of the steps of tuning before them.
     """
 
-    def __init__(self, total: int, shown: bool, kernel: Kernel, grown: bool, *, tune: int = 0) -> None:
+    def __init__(self, total: int, shown: bool, *, tune: int = 0) -> None:
         from tqdm.auto import tqdm
 
         terminal = sys.stderr.isatty()
@@ -36,9 +32,7 @@ class Progress:
             mininterval=0.2,
         )
         self.began = self.last_line = time.monotonic()
-        self.entries = entries(kernel, grown)
-        self.n_compiled, self.n_to_compile = 0, 0
-        self.compiling, self._lock, self._watching = "", Lock(), ExitStack()
+        self.n_compiled, self.compiling, self._watching = 0, "", ExitStack()
 
     def __enter__(self) -> Self:
         if self.shown:
@@ -69,28 +63,11 @@ class Progress:
             parts = [self.compiling, f"{what}{n} of {total} {unit} after {now - self.began:.0f} s", text]
             print(", ".join(part for part in parts if part), file=sys.stderr, flush=True)
 
-    def _compile(self, cache: CodeCache) -> None:
+    def _compile(self, _: CodeCache) -> None:
         """Announce that a function is about to be compiled."""
-        with self._lock:
-            if self.n_compiled == 0:
-                self.n_to_compile = n_missing(self.entries, cache)
-            self.n_compiled += 1
-            self.n_to_compile = max(self.n_to_compile, self.n_compiled)
-            self.compiling = f"compiling {self.n_compiled} of {self.n_to_compile}"
-            if not self.bar.disable:
-                self.bar.set_description_str(self.compiling)
-            elif self.n_compiled == 1:
-                print(f"{self.compiling}, once; later runs find it on disk", file=sys.stderr, flush=True)
-
-
-def n_missing(functions: list[Any], first: CodeCache) -> int:
-    """Return how many of the ``functions`` are still to be compiled if the code of ``first`` is missing.
-
-    These are the functions without any code in memory or on disk. If ``first`` has code on disk, that is for another
-    kind of table, and the functions called after it have none for this kind either.
-    """
-    functions = [function for function in functions if not function.overloads]
-    caches = [getattr(function, "_cache", None) for function in functions]
-    if first in caches and first.has_code:
-        return len(caches) - caches.index(first)
-    return sum(1 for cache in caches if cache is not None and not cache.has_code)
+        self.n_compiled += 1
+        self.compiling = f"compiling function {self.n_compiled}"
+        if not self.bar.disable:
+            self.bar.set_description_str(self.compiling)
+        elif self.n_compiled == 1:
+            print("compiling, once; later runs find the code on disk", file=sys.stderr, flush=True)

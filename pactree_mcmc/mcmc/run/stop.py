@@ -135,6 +135,7 @@ class Pace:
         piece, took, self.looked = self.piece, now - self.looked, now
         self.piece = 1
         if piece > 0:
+            # by the speed of the last piece this many steps take half of the time that remains
             half = (limit.until - now) / 2.0 * piece / max(took, 1e-9)
             self.piece = int(min(max(half, 1.0), GROWTH * piece))
         self.goal = min(most + self.piece, self.tune if most < self.tune else self.total)

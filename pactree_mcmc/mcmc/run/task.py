@@ -102,14 +102,20 @@ class Result(NamedTuple):
         """Return the first draws alone."""
         if n_draws == self.n_draws:
             return self
-        short = {name: getattr(self.saved, name)[:n_draws] for name in ("tree_of_draw", "noise", "moves", "weights")}
-        return Result(self.saved._replace(**short), self._ladder_of(slice(n_draws)), None)
+        return Result(first_draws(self.saved, n_draws), self._ladder_of(slice(n_draws)), None)
 
     def _ladder_of(self, indices: np.ndarray | slice) -> Any:
         """Return the report of the ladder for some draws."""
         if self.ladder is None:
             return None
         return self.ladder._replace(scores=self.ladder.scores[indices], is_stump=self.ladder.is_stump[indices])
+
+
+def first_draws(saved: Saved, n_draws: int) -> Saved:
+    """Return the first draws of a chain, with all of its trees."""
+    return saved._replace(
+        **{name: getattr(saved, name)[:n_draws] for name in ("tree_of_draw", "noise", "moves", "weights")}
+    )
 
 
 class Run:

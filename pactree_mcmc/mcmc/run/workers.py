@@ -19,7 +19,6 @@ from ...core.warn import warn
 from ...model.words import NotFinite
 from ..chain.draw_store import new_saved, trimmed
 from ..chain.snapshot import Snapshot
-from ..chain.start import may_grow
 from ..kernel import STEP_ROWS
 from .checkpoint import Checkpoint
 from .progress import Progress
@@ -144,7 +143,7 @@ def tuning_pool(work: Work, steps: int) -> Iterator[tuple[Pool, Progress]]:
     """Start the clock of a run, and give the pool of its tuning and the display of so many steps of all chains."""
     first = work.plans[0]
     try:
-        with Progress(0, work.progress, first.kernel, may_grow(first.start), tune=steps) as progress:
+        with Progress(0, work.progress, tune=steps) as progress:
             if work.executor is None:
                 # compile in the main thread, which an interruption ends at once: a pool would wait for its threads
                 Run(first)
@@ -176,6 +175,7 @@ def fit_steps(work: Work) -> Work:
     if not measured or first.length is None:
         return work
     rows, length, kernel = chains * np.mean([rows for _, rows in measured.values()]), first.length, first.kernel
+    # the first draws, tuning included, get at most a part of the work: otherwise a step has fewer proposals
     part = min(1.0, PILOT_FRACTION * length.work / (rows * (first.tune + length.draws)))
     block = max(int(part * kernel.block), 1)
     steps = length.work / (rows * block / kernel.block) - first.tune
@@ -209,6 +209,7 @@ class _InThread:
 
     @property
     def steps(self) -> int:
+        """Number of steps made, tuning included."""
         return self.run.tuned + self.run.n_saved + (0 if self.before is None else self.before.n_draws)
 
     @property
@@ -216,18 +217,24 @@ class _InThread:
         return self.run.result.behind(self.before)
 
     def next_task(self, goal: int) -> tuple | None:
+        """Return a function and its arguments that lead towards ``goal`` steps, or None if no step is missing."""
         block = min(self.run.block, goal - self.steps)
         return (self.run.advance, block) if block > 0 and not self.is_finished else None
 
     def store(self, run: Run) -> None:
+        """Take the result of a task."""
         self.is_finished = run.is_finished
 
     def skip_tuning(self) -> None:
+        """Leave out the remaining steps of tuning."""
         self.run.tuned = self.run.plan.tune
 
 
 class _OnExecutor:
-    """A chain whose tasks run elsewhere: one task, or with a checkpoint one for each interval of ``seconds``."""
+    """A chain whose tasks run elsewhere: one task, or with a checkpoint one for each interval of ``seconds``.
+
+    Its methods are those of `_InThread`.
+    """
 
     def __init__(self, plan: Plan, before: Result | None, seconds: float) -> None:
         self.plan, self.result, self.seconds = plan, before, seconds
@@ -269,7 +276,7 @@ class _Drawing:
         if work.executor is None:
             tune = len(work.plans) * first.tune - sum(result.end.tuned for result in work.drawn)
         n_draws = sum(plan.draws for plan in work.plans) - self.n_before
-        self.progress = Progress(n_draws, work.progress, first.kernel, first.start == "grown", tune=tune)
+        self.progress = Progress(n_draws, work.progress, tune=tune)
 
     def run(self) -> Work:
         """Make the draws, until the chains are finished, lost, interrupted or out of time."""

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from ...core.checks import Seed, check_flag
+from ..protocol import documented
 from . import certificate as certificates
-from . import credible, predictive
-from .attributions import Attributions, attributions_of
-from .interactions import interactions_of
+from . import predictive
+from .attributions import Attributions, attributions_of, interactions_of
 from .new_rows import AnswersAboutNewRows
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ class AnswersAboutRows(AnswersAboutNewRows):
     If the posterior does not consist of draws and an answer needs some, ``draws`` trees are drawn with ``rng``.
     """
 
+    @documented
     def predict_quantiles(self, X: Any, q: Any) -> np.ndarray:
         """Return quantiles of a new y, for regressions and counts.
 
         Parameters
         ----------
-        X : table of shape (n, p)
-            As the model's.
+        {X}
         q : float or array-like of shape (m,)
             Probabilities in (0, 1).
 
@@ -46,10 +46,8 @@ class AnswersAboutRows(AnswersAboutNewRows):
         Notes
         -----
         The distribution of a new y is a mixture over trees of the predictive distribution of the leaf that the row
-        reaches, for a row of weight 1: Student's t, normal if the variance is known, negative binomial for counts. The
-        quantile of this mixture is computed without random draws, to about twelve digits, and exactly for counts. The
-        cost of a row is the number of leaves that may contain it, times 10 to 40 steps, and at most 140. Rows in the
-        same leaves are computed once, with 2^19 leaf distributions in memory at a time.
+        reaches, for a row of weight 1. Its quantile is computed without random draws, to about twelve digits, and
+        exactly for counts. The cost of a row is the number of leaves that may contain it, times 10 to 40 steps.
 
         Examples
         --------
@@ -62,32 +60,30 @@ class AnswersAboutRows(AnswersAboutNewRows):
         """
         return predictive.MixtureOverTrees(self).quantiles(self.model.columns.numbers(X), q)
 
+    @documented
     def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
         """Return the ends (n, 2) of the central interval that contains a new y with probability ``coverage``.
 
         Parameters
         ----------
-        X : table of shape (n, p)
-            As the model's.
-        coverage : float, default 0.9
-            In (0, 1); the rest is divided equally between both sides. For counts the probability is at least this.
+        {X}
+        {coverage}
 
         Raises
         ------
         ValueError
-            As for `predict_quantiles`, two of which are the ends; distribution and cost are the same.
+            As for `predict_quantiles`, two of which are the ends. For counts the probability is at least ``coverage``.
         """
         return predictive.MixtureOverTrees(self).interval(self.model.columns.numbers(X), coverage)
 
+    @documented
     def credible_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
         """Return credible intervals of E(y | x), or of P(y | x): over trees and leaf parameters.
 
         Parameters
         ----------
-        X : table of shape (n, p)
-            As the model's.
-        coverage : float, default 0.9
-            Posterior probability of each interval, in (0, 1); equal tails.
+        {X}
+        {coverage}
 
         Returns
         -------
@@ -109,9 +105,8 @@ class AnswersAboutRows(AnswersAboutNewRows):
         -----
         Given the tree, the parameters of a leaf have a posterior in closed form: Student's t for a mean, beta for a
         class probability, gamma for a rate (formulas, section 3). The interval is that of its mixture over trees,
-        computed without random draws; the cost is that of `predict_quantiles`, for each class or output. The class
-        probabilities of `FrozenLaplace` are fixed given the tree, so their intervals are over trees alone. The interval
-        of a `CustomLeaf` is that of 2,000 draws.
+        computed as in `predict_quantiles`, for each class or output. The class probabilities of `FrozenLaplace` are
+        fixed given the tree, so their intervals are over trees alone. That of a `CustomLeaf` comes from 2,000 draws.
 
         Examples
         --------
@@ -121,19 +116,16 @@ class AnswersAboutRows(AnswersAboutNewRows):
         >>> post.credible_interval([[5.0]]).round(1).tolist()
         [[[0.9, 1.0], [0.0, 0.1]]]
         """
-        return credible.credible_interval(self, self.model.columns.numbers(X), coverage)
+        return predictive.credible_interval(self, self.model.columns.numbers(X), coverage)
 
+    @documented
     def draw_expectations(self, X: Any, draws: int = 1000, rng: Seed = None) -> np.ndarray:
         """Draw E(y | x), or P(y | x), from its posterior over trees and leaf parameters.
 
         Parameters
         ----------
-        X : table of shape (n, p)
-            As the model's.
-        draws : int, default 1000
-            At least 1.
-        rng : int, SeedSequence, Generator or None
-            Source of randomness.
+        {X}
+        {new_draws}
 
         Returns
         -------
@@ -161,16 +153,11 @@ class AnswersAboutRows(AnswersAboutNewRows):
         >>> float((drawn[:, 1] - drawn[:, 0]).mean().round(1))
         1.0
         """
-        return credible.draw_expectations(self, self.model.columns.numbers(X), draws, rng)
+        return predictive.draw_expectations(self, self.model.columns.numbers(X), draws, rng)
 
+    @documented
     def interactions(
-        self,
-        min_probability: float = 0.05,
-        *,
-        most: int = 20,
-        coverage: float = 0.9,
-        draws: int = 1000,
-        rng: Seed = 0,
+        self, min_probability: float = 0.05, *, most: int = 20, coverage: float = 0.9, draws: int = 1000, rng: Seed = 0
     ) -> pd.DataFrame:
         """Return the pairs of features that interact: how probably, and how strongly.
 
@@ -180,8 +167,7 @@ class AnswersAboutRows(AnswersAboutNewRows):
             Smallest probability that is listed, in [0, 1].
         most : int, default 20
             Largest number of pairs that are listed, the most probable ones.
-        coverage : float, default 0.9
-            Probability of the intervals, in (0, 1); equal tails.
+        {coverage}
         draws : int, default 1000
             Number of trees drawn from a posterior that does not consist of draws.
         rng : int, SeedSequence, Generator or None, default 0
@@ -197,10 +183,7 @@ class AnswersAboutRows(AnswersAboutNewRows):
             effect of both features, in [0, 1] up to sampling error. Leaves that use columns of the row have no
             strengths.
 
-        Raises
-        ------
-        ValueError
-            If an argument is out of range or there are no draws.
+        {raises}
 
         Notes
         -----
@@ -220,8 +203,7 @@ class AnswersAboutRows(AnswersAboutNewRows):
         return interactions_of(self, min_probability, most, coverage, draws, rng)
 
     def predict_std_new_y(self, X: Any) -> np.ndarray:
-        """Return the standard deviation (n,) of a new y, noise included: of the mixture that `predict_quantiles`
-        describes.
+        """Return the standard deviation (n,) of a new y, noise included, in the mixture of `predict_quantiles`.
 
         Infinite if the predictive distribution of a leaf has no variance, as can happen with ``a0`` of at most 1 and
         few rows in the leaf. `predict_std_over_trees` is the part due to disagreement between trees.
@@ -233,45 +215,36 @@ class AnswersAboutRows(AnswersAboutNewRows):
         """
         return np.sqrt(predictive.MixtureOverTrees(self).mean_and_variance(self.model.columns.numbers(X))[1])
 
+    @documented
     def predict_std_over_trees(self, X: Any) -> np.ndarray:
         """Return the standard deviation, over trees, of the prediction of a tree: how much the trees disagree.
 
-        It includes neither the noise nor the uncertainty of the mean of a leaf; for the standard deviation of a new y
-        see `predict_std_new_y`. Over the trees drawn, or for an exact posterior over all trees.
+        It includes neither the noise nor the uncertainty of the mean of a leaf; see `predict_std_new_y`.
 
         Parameters
         ----------
-        X : table of shape (n, p)
-            As the model's.
+        {X}
 
         Returns
         -------
         ndarray of shape (n,), or (n, K) for class probabilities
-            Of the leaf's predictive mean, or of its class probabilities; accurate to about 1e-8 of their range.
+            Accurate to about 1e-8 of the range of the predictions; the cost is that of `predict`.
 
         Raises
         ------
         ValueError
             If X does not fit the model's columns, or the posterior is an exact progressive mixture.
-
-        Notes
-        -----
-        A row is in exactly one leaf, so the square of its value is again a mean over leaves: the cost is that of
-        `predict`.
         """
         return self._std_over_trees(self.model.columns.numbers(X))
 
+    @documented
     def sample_predictive(self, X: Any, draws: int = 1000, rng: Seed = None) -> np.ndarray:
         """Draw a new y for each row from the posterior predictive distribution.
 
         Parameters
         ----------
-        X : table of shape (n, p)
-            As the model's.
-        draws : int, default 1000
-            At least 1.
-        rng : int, SeedSequence, Generator or None
-            Source of randomness.
+        {X}
+        {new_draws}
 
         Returns
         -------
@@ -285,10 +258,9 @@ class AnswersAboutRows(AnswersAboutNewRows):
 
         Notes
         -----
-        Each draw takes a tree (one of the sampled draws, with replacement; for an exact posterior a new tree), draws
-        the parameters of its leaves given their rows, then a y for each row given these. So the rows of a draw are
-        drawn jointly, as is needed for sums over rows, and each row by itself has the mixture distribution that
-        `predict_quantiles` describes. Cost O(draws * n * depth); memory O(n) in addition to the result.
+        Each draw takes a tree and the parameters of its leaves, as in `draw_expectations`, then draws a y for each row
+        given these. So the rows of a draw are drawn jointly, as is needed for sums over rows, and each row by itself
+        has the distribution that `predict_quantiles` describes. Cost O(draws * n * depth).
 
         Examples
         --------
@@ -300,15 +272,14 @@ class AnswersAboutRows(AnswersAboutNewRows):
         """
         return predictive.sample_new_y(self, self.model.columns.numbers(X), draws, rng)
 
+    @documented
     def shap(self, X: Any, coverage: float = 0.9, *, draws: int = 1000, rng: Seed = 0) -> Attributions:
         """Return Shapley values: the contribution of each feature to each prediction, with its uncertainty.
 
         Parameters
         ----------
-        X : table of shape (n, p)
-            As the model's.
-        coverage : float, default 0.9
-            Posterior probability of the intervals, in (0, 1); equal tails.
+        {X}
+        {coverage}
         draws : int, default 1000
             Number of draws of a tree and its leaf parameters behind the intervals and the importance, and number of
             trees behind the means if the posterior does not consist of draws.
@@ -318,9 +289,9 @@ class AnswersAboutRows(AnswersAboutNewRows):
         Returns
         -------
         Attributions
-            ``mean``, ``lower``, ``upper`` (n, p, d), of class probabilities (d of them, in the order of
-            ``model.classes_``) or of means of y; ``base`` (d,), to which the means of the features add up to the
-            prediction; ``importance`` (p, d), the mean absolute contribution, with its interval.
+            ``mean``, ``lower``, ``upper`` (n, p, d), of class probabilities (in the order of ``model.classes_``) or of
+            means of y; ``base`` (d,), which the means add up to the prediction; ``importance`` (p, d), the mean
+            absolute contribution, with its interval. ``.table()`` has the importance by name.
 
         Raises
         ------
@@ -331,11 +302,11 @@ class AnswersAboutRows(AnswersAboutNewRows):
         Notes
         -----
         Exact Shapley values of every tree drawn, for the path-dependent value function of TreeSHAP (Lundberg et al.
-        2020): a split on an omitted feature sends a row to both sides, in the proportions of the training rows
-        (``Tree.rows``, with their weights) in the two children, one half each below an empty node. The means are those
-        of the predictions, over all draws. Intervals and importance are over trees and leaf parameters: of ``draws``
-        evenly spaced trees, each with leaf parameters drawn given its rows; of a leaf without draws of E(y), such as
-        PacBayesLoss, over trees alone. O(nodes * depth²) for a tree and a row, some 100,000 of these a second.
+        2020): a split on an omitted feature sends a row to both sides, in the proportions of the training rows (with
+        their weights) in the two children, one half each below an empty node. The means are those of the predictions,
+        over all draws. Intervals and importance are over ``draws`` evenly spaced trees, each with leaf parameters drawn
+        given its rows; of a leaf without draws of E(y), such as PacBayesLoss, over trees alone. O(nodes * depth²) for a
+        tree and a row, some 100,000 of these a second.
 
         Examples
         --------
@@ -374,13 +345,10 @@ class AnswersAboutRows(AnswersAboutNewRows):
 
         Notes
         -----
-        Risk, divergence and tandem loss are exact: for an exact posterior over all its trees, for draws over the
-        distinct trees drawn, weighted by their frequencies; so the bounds hold whether or not the chains converged.
-
-        A constant ``sample_weight`` of the counted rows is a power of their likelihood, or a factor of lambda: it
-        changes the posterior, which is closer to the prior below 1, but each row still counts once.
-
-        Cost: that of predicting the counted rows. Formula sheet, section 9.
+        Risk, divergence and tandem loss are exact, for draws of the distinct trees weighted by their frequencies. So
+        the bounds hold whether or not the chains converged. A constant ``sample_weight`` of the counted rows is a power
+        of their likelihood: it changes the posterior, but each row still counts once. Cost: that of predicting the
+        counted rows. Formula sheet, section 9.
 
         Examples
         --------
@@ -414,8 +382,7 @@ class AnswersAboutRows(AnswersAboutNewRows):
 
         For any classification model. The posterior must not depend on these rows, which cannot be checked. With
         ``choose`` the rows are counted and choose as well: among the posterior as fitted, each tree of a sample of it,
-        and votes of these trees with weights that make a bound small. The posterior is the prior of the PAC-Bayes
-        bounds, so the better it was fitted to other rows, the smaller is the divergence in the bounds.
+        and votes of these trees with weights that make a bound small. The posterior is the prior of these bounds.
 
         Parameters
         ----------
@@ -443,9 +410,9 @@ class AnswersAboutRows(AnswersAboutNewRows):
 
         Notes
         -----
-        Cost: that of ``predict_proba``; with ``choose`` some hundred passes over trees times rows. Binomial tail
-        inversion for ``predict`` (Langford 2005), Chernoff's bound for a drawn tree; half of delta each. With
-        ``choose`` half of delta is for ``predict`` and a twelfth for each of six alternatives.
+        Binomial tail inversion for ``predict`` (Langford 2005), Chernoff's bound for a drawn tree; half of delta each.
+        With ``choose`` half of delta is for ``predict`` and a twelfth for each of six alternatives. Cost: that of
+        ``predict_proba``; with ``choose`` some hundred passes over trees times rows.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Shapley values of trees: the contribution of each feature to a prediction, exactly, draw by draw.
+"""Contributions of features to predictions: Shapley values of trees, exactly, and interactions of pairs of features.
 
 A tree with the features S alone is evaluated as in path-dependent TreeSHAP (Lundberg et al., *From local explanations
 to global understanding with explainable AI for trees*, Nature Machine Intelligence 2 (2020)): a split on a feature of S
@@ -15,6 +15,14 @@ Science 18 (1972)) the Shapley value of feature j is
 
 a polynomial of degree d - 1 in t, which ceil(d / 2) Gauss-Legendre nodes integrate without error. All factors are in
 [0, 1], so nothing is divided and nothing cancels.
+
+The strength of an interaction is that of Friedman and Popescu (*Predictive learning via rule ensembles*, Annals of
+Applied Statistics 2 (2008), section 8.1). With the partial dependences F_j, F_k and F_jk of a tree, each with mean zero
+over the rows,
+
+    I_jk = F_jk - F_j - F_k,        strength = sd(I_jk),        H = sd(I_jk) / sd(F_jk),
+
+in the units of y or of a probability. A tree that never splits on one of the two below the other has I_jk = 0.
 """
 
 from __future__ import annotations
@@ -23,19 +31,26 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ...core.checks import Seed, central_fractions, check_count, read_generator
+from ...core.checks import Seed, central_fractions, check_count, check_number, read_generator
 from ...core.compile.jit import jit
-from ...tree.arrays import LEAF, TreeArrays, node_depths, number_goes_left
-from ..draws import refuse_by_row
+from ...tree.arrays import LEAF, TreeArrays, leaf_values, node_depths, number_goes_left, walk
+from ..draws import has_values_by_leaf, names_of_outputs, refuse_by_row
+from ..trees.cells import training_points
 from ..trees.support import check_drawn
-from .credible import draw_values, spaced_draws
+from .predictive import draw_values, spaced_draws
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ..draws import DrawnTrees
     from ..protocol import AnyPosterior
 
 AT_ONCE = 1 << 24
 """Number of Shapley values in memory at a time."""
+N_POINTS = 40
+"""Number of training rows at which partial dependences are evaluated, and over which they average."""
+N_TREES = 200
+"""Number of draws of trees and leaf parameters for which strengths are computed."""
 
 
 class Attributions(NamedTuple):
@@ -66,6 +81,26 @@ class Attributions(NamedTuple):
     """(p, d) upper end."""
     coverage: float
     """Coverage of the intervals, in (0, 1)."""
+    features: list[str]
+    """(p,) names of the features."""
+    outputs: list
+    """(d,) names of the predictions: the classes, or those of the outputs."""
+
+    def table(self) -> pd.DataFrame:
+        """Return the importance of the features, one line for each feature and output, the most important one first.
+
+        Returns
+        -------
+        DataFrame
+            Columns feature, output (the class, or the name of the output), importance, lower, upper.
+        """
+        import pandas as pd
+
+        columns = {"importance": self.importance, "lower": self.importance_lower, "upper": self.importance_upper}
+        order = np.argsort(-self.importance.mean(axis=1), kind="stable")
+        lines = {name: values[order].ravel() for name, values in columns.items()}
+        names = [(self.features[k], output) for k in order.tolist() for output in self.outputs]
+        return pd.DataFrame(names, columns=["feature", "output"]).assign(**lines)
 
     def __repr__(self) -> str:
         n, p, d = self.mean.shape
@@ -76,7 +111,7 @@ def attributions_of(posterior: AnyPosterior, X: np.ndarray, coverage: float, dra
     """Return Shapley values for rows of numbers; see `Posterior.shap`."""
     ends, n, coverage = central_fractions(coverage), len(X), float(coverage)
     post, drawn = drawn_trees(posterior, draws, rng)
-    distinct = Valued(post.distinct_trees, post.node_values, fractions_of_rows(post))
+    distinct = TreesWithValues(post.distinct_trees, post.node_values, fractions_of_rows(post))
     (p, d), n_trees = (post.model.n_features, drawn.value.shape[1]), len(drawn.trees.offset) - 1
     mean, lower, upper = np.zeros((n, p, d)), np.zeros((n, p, d)), np.zeros((n, p, d))
     size = np.zeros((n_trees, p, d))
@@ -90,9 +125,9 @@ def attributions_of(posterior: AnyPosterior, X: np.ndarray, coverage: float, dra
     base_lower, base_upper = np.quantile(drawn.means(), ends, axis=0)
     size_lower, size_upper = np.quantile(size, ends, axis=0)
     base, importance = post.weight_of_tree @ distinct.means(), size.mean(axis=0)
-    return Attributions(
-        mean, lower, upper, base, base_lower, base_upper, importance, size_lower, size_upper, float(coverage)
-    )
+    names = list(post.model.columns.names), names_of_outputs(post.model, d)
+    intervals = base, base_lower, base_upper, importance, size_lower, size_upper
+    return Attributions(mean, lower, upper, *intervals, coverage, *names)
 
 
 def importance_of(posterior: AnyPosterior, X: np.ndarray, draws: int, rng: Seed) -> np.ndarray:
@@ -100,7 +135,7 @@ def importance_of(posterior: AnyPosterior, X: np.ndarray, draws: int, rng: Seed)
     return np.abs(drawn_trees(posterior, draws, rng)[1].shapley_values(X)).mean(axis=(0, 1))
 
 
-class Valued(NamedTuple):
+class TreesWithValues(NamedTuple):
     """Trees end to end with the predictions of their leaves."""
 
     trees: TreeArrays
@@ -125,19 +160,19 @@ class Valued(NamedTuple):
         return np.add.reduceat(part, self.trees.offset[:-1])
 
 
-def drawn_trees(posterior: AnyPosterior, draws: int, rng: Seed) -> tuple[DrawnTrees, Valued]:
+def drawn_trees(posterior: AnyPosterior, draws: int, rng: Seed) -> tuple[DrawnTrees, TreesWithValues]:
     """Return a posterior as draws, and a tree of each of ``draws`` of them with leaf values drawn given its rows."""
     rng = read_generator(rng)
     post = posterior._draws_that_predict(check_count("draws", draws), rng)
     check_drawn(post)
     refuse_by_row(post.model)
     values = draw_values(post, spaced_draws(post, draws), rng)
-    return post, Valued(values.trees, values.value, fractions_of_rows(post)[values.node])
+    return post, TreesWithValues(values.trees, values.value, fractions_of_rows(post)[values.node])
 
 
 def shapley_values(post: DrawnTrees, X: np.ndarray) -> np.ndarray:
     """Return Shapley values (n_trees, n, p, d) of the predictions for rows of numbers (n, p), by distinct tree."""
-    return Valued(post.distinct_trees, post.node_values, fractions_of_rows(post)).shapley_values(X)
+    return TreesWithValues(post.distinct_trees, post.node_values, fractions_of_rows(post)).shapley_values(X)
 
 
 def gauss_legendre(most: int) -> tuple[np.ndarray, np.ndarray]:
@@ -273,3 +308,77 @@ def _integrate(
         for a in range(n - 1, -1, -1):
             integral[a] += before[a] * behind
             behind *= t * met[a] + (1.0 - t) * absent[a]
+
+
+def interactions_of(
+    posterior: AnyPosterior, min_probability: float, most: int, coverage: float, draws: int, rng: Seed
+) -> pd.DataFrame:
+    """Return the pairs of features that trees split on together; see `Posterior.interactions`."""
+    import pandas as pd
+
+    min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
+    most = check_count("most", most)
+    fractions = central_fractions(coverage)
+    rng = read_generator(rng)
+    post = posterior._draws_that_predict(draws, rng)
+    probability = pair_probabilities(post)
+    first, second = np.triu_indices(len(probability), 1)
+    order = np.argsort(-probability[first, second], kind="stable")
+    order = order[probability[first, second][order] > max(min_probability, 0.0)][:most]
+    pairs = np.column_stack([first, second])[order]
+    names = np.array(post.model.columns.names, dtype=object)
+    table = {
+        "feature": names[pairs[:, 0]],
+        "other": names[pairs[:, 1]],
+        "probability": probability[pairs[:, 0], pairs[:, 1]],
+    }
+    if has_values_by_leaf(post.model):
+        strength, h = _strengths(post, pairs, rng)
+        ends = np.quantile(strength, fractions, axis=1)
+        table |= {"strength": strength.mean(axis=1), "lower": ends[0], "upper": ends[1], "H": h.mean(axis=1)}
+    return pd.DataFrame(table)
+
+
+def pair_probabilities(post: DrawnTrees) -> np.ndarray:
+    """Return the probability (p, p) that a tree splits on one of two features below the other; 0 on the diagonal."""
+    feature, out = post.distinct_trees.feature.tolist(), np.zeros((post.model.n_features, post.model.n_features))
+
+    def below(node: int, above: frozenset[int], left: int, right: int) -> list[tuple[int, frozenset[int]]]:
+        reached = above | {feature[node]}
+        return [(left, reached), (right, reached)]
+
+    for t, weight in enumerate(post.weight_of_tree.tolist()):
+        visited = walk(post.distinct_trees, t, frozenset(), below)
+        pairs = {frozenset((j, k)) for _, k, above in visited if k != LEAF for j in above if j != k}
+        for j, k in pairs:
+            out[j, k] += weight
+    return np.minimum(out + out.T, 1.0)
+
+
+def _strengths(post: DrawnTrees, pairs: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return strength and H (m, draws) of the interaction of ``pairs`` (m, 2), for draws of trees and leaf values."""
+    drawn = draw_values(post, spaced_draws(post, N_TREES), rng)
+    value, points = drawn.value, training_points(post.model, N_POINTS)[1]
+
+    def dependence(features: list[int]) -> np.ndarray:
+        """Return the centred partial dependence (draws, points, d) on some features."""
+        X = np.repeat(points[None], len(points), axis=0)
+        X[:, :, features] = points[:, None, features]
+        found = leaf_values(drawn.trees, value, X.reshape(-1, X.shape[2]))
+        mean = found.reshape(N_TREES, len(points), len(points), -1).mean(axis=2)
+        return mean - mean.mean(axis=1, keepdims=True)
+
+    alone = {k: dependence([k]) for k in np.unique(pairs).tolist()}
+    strength, h = np.empty((len(pairs), N_TREES)), np.empty((len(pairs), N_TREES))
+    for i, (j, k) in enumerate(pairs.tolist()):
+        both = dependence([j, k])
+        rest, whole = (_sd(part) for part in (both - alone[j] - alone[k], both))
+        # sums of the same leaf values in another order differ in the last digits
+        strength[i] = np.where(rest > 1e-12 * np.maximum(whole, np.abs(value).max()), rest, 0.0)
+        h[i] = np.divide(strength[i], whole, out=np.zeros(N_TREES), where=whole > 0.0)
+    return strength, h
+
+
+def _sd(component: np.ndarray) -> np.ndarray:
+    """Return the standard deviation (draws,) over points, the root mean square over outputs, of centred components."""
+    return np.sqrt((component**2).mean(axis=(1, 2)))

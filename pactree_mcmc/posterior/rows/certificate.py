@@ -27,13 +27,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...certificates import vote_bounds
-from ...certificates.bound import Bound, check_delta
-from ...certificates.inversions import binomial_tail_inversion, holdout, holdout_gibbs
+from ...certificates.bound import Bound, binomial_tail_inversion, check_delta, holdout, holdout_gibbs
 from ...certificates.pac_bayes_bounds import pac_bayes_kl, pac_bayes_lambda, vote_cantelli, vote_factor_two, vote_tandem
-from ...certificates.vote_weights import Weighed, descend_weights, gibbs_weights, weigh
+from ...certificates.vote_bounds import WeightedTrees, descend_weights, gibbs_weights, weigh
 from ...core.checks import Seed, check_count, differ, read_labels
 from ...tree.tree import Tree
-from .decisions import decide
+from .new_rows import decide
 
 if TYPE_CHECKING:
     from ...model import TreeModel
@@ -82,6 +81,9 @@ class Certificate:
         """The smallest bound on the risk of ``predict``, which is valid since all hold simultaneously."""
         return min((self.factor_two, self.tandem, self.cantelli), key=lambda bound: bound.raw)
 
+    def __repr__(self) -> str:
+        return f"Certificate({self.n} rows, vote at most {self.vote.value:.4f}, delta={self.delta:g})"
+
     def __str__(self) -> str:
         head = f"{self.n} counted rows, risk {self.risk:.4f}, tandem loss {self.tandem_loss:.4f}, KL {self.kl:.3f} nats"
         bounds = (self.gibbs, self.relaxed, self.factor_two, self.tandem, self.cantelli)
@@ -100,7 +102,7 @@ class Losses(NamedTuple):
 def certify(post: AnyPosterior, delta: float) -> Certificate:
     """Return the certificate of a posterior; see `Posterior.certificate`."""
     delta = check_delta(delta)
-    refuse_if_seen(post.model)
+    check_prior_of_certificate(post.model)
     n, risk, tandem = losses(post)
     kl = post.kl_to_prior()
     half = delta / 2.0
@@ -130,7 +132,7 @@ def losses(post: AnyPosterior) -> Losses:
     return Losses(n, float(rows @ loss / n), float(rows @ loss**2 / n))
 
 
-def refuse_if_seen(model: TreeModel) -> None:
+def check_prior_of_certificate(model: TreeModel) -> None:
     """Refuse a model whose prior over classifiers may depend on the rows that would be counted.
 
     Raises
@@ -163,6 +165,9 @@ class HoldoutCertificate:
     delta: float
     gibbs: Bound
     vote: Bound
+
+    def __repr__(self) -> str:
+        return f"HoldoutCertificate({self.n} rows, vote at most {self.vote.value:.4f}, delta={self.delta:g})"
 
     def __str__(self) -> str:
         return f"{self.n} held-out rows, {self.errors} errors of the vote\n{self.vote}\n{self.gibbs}"
@@ -262,6 +267,9 @@ class ChosenCertificate:
             votes[np.arange(len(numbers)), _labels_of(self.trees[t], numbers)] += weight[t]
         return classes[np.argmax(votes, axis=1)]
 
+    def __repr__(self) -> str:
+        return f"ChosenCertificate({self.n} rows, {self.chosen!r}, {self.vote.value:.4f}, delta={self.delta:g})"
+
     def __str__(self) -> str:
         head = f"{self.n} counted rows, {len(self.trees)} trees; all with probability {1.0 - self.delta:g}:"
         lines = [
@@ -322,7 +330,7 @@ def _one_tree(wrong: np.ndarray, prior: np.ndarray, delta: float) -> tuple[Bound
     return Bound("one tree, binomial tail", best, delta, terms | {"-log prior": -math.log(prior[at])}), at
 
 
-def _votes(wrong: np.ndarray, prior: np.ndarray, part: dict[str, float]) -> dict[str, tuple[Bound, Weighed]]:
+def _votes(wrong: np.ndarray, prior: np.ndarray, part: dict[str, float]) -> dict[str, tuple[Bound, WeightedTrees]]:
     """Return the bounds on weighted votes, each at the weights that make it small."""
     n = wrong.shape[1]
     formula: dict[str, Callable[[float, float, float], Bound]] = {

@@ -14,13 +14,13 @@ from ...tree.coded import route_into
 if TYPE_CHECKING:
     from ..draws import DrawnTrees
 
-PARTS = 2.0
+SPREAD_WEIGHT = 2.0
 """Weight of the spread of a row's weights in the noise.
 
 Measured on four clean tables of 400 rows. At 2 az.loo names 0 to 5 rows, all with an effective sample size below a
 quarter of the draws. At 1 it names 14 rows of one table, most with an effective sample size near the number of draws.
 """
-LEAST_VARIANCE, OF_TIES = 1e-4, 1e-22
+LEAST_VARIANCE, TIE_VARIANCE = 1e-4, 1e-22
 """Least log variance of the noise, and that with few draws: ArviZ 1 refuses a tail with a single value."""
 FEWEST_DRAWS = 400
 """Number of draws below which effective sample sizes and Pareto shapes are unreliable, so that only ties are broken.
@@ -86,6 +86,7 @@ def leave_one_out(posterior: DrawnTrees) -> LeaveOneOut:
     The density of a row given all others is the harmonic mean over draws of its density given all others and the tree.
     """
     trees, count = np.unique(posterior.tree_of_draw.ravel(), return_counts=True)
+    # 1 / p(y_i | y_-i) is the mean over draws of 1 / p(y_i | y_-i, T)
     log_weight = -_densities_by_tree(posterior, trees)[0]
     largest = log_weight.max(axis=0)
     weight = np.exp(log_weight - largest)
@@ -105,8 +106,8 @@ def smooth_into(density: np.ndarray, influence: np.ndarray) -> None:
 
     * the log influence of the row on its leaf. So the noise is that of the likelihood given leaf parameters drawn with
       the tree, whose mean and whose reciprocal's mean have this product;
-    * ``PARTS log(S / ESS)`` with the effective sample size ESS of the S weights of the row. So weights of several times
-      the mean do not stand out if they are rare enough to leave ESS near S, and do if they are not.
+    * ``SPREAD_WEIGHT log(S / ESS)`` with the effective sample size ESS of the S weights of the row. So weights of
+      several times the mean do not stand out if they are rare enough to leave ESS near S, and do if they are not.
 
     The noise is a permutation of normal quantiles, the same in every call. At the end all weights of a row are
     multiplied by one number, so that their mean, the leave-one-out density, is unchanged.
@@ -118,9 +119,9 @@ def smooth_into(density: np.ndarray, influence: np.ndarray) -> None:
         log_weight = -density[:, i]
         log_mean = logsumexp(log_weight)
         log_ratio = np.log(draws) + logsumexp(2.0 * log_weight) - 2.0 * log_mean
-        variance = np.maximum(influence[:, i], 0.0) + max(PARTS * log_ratio, LEAST_VARIANCE)
+        variance = np.maximum(influence[:, i], 0.0) + max(SPREAD_WEIGHT * log_ratio, LEAST_VARIANCE)
         if draws < FEWEST_DRAWS:
-            variance[:] = OF_TIES
+            variance[:] = TIE_VARIANCE
         log_weight += np.sqrt(variance) * rng.permutation(scores) - variance / 2.0
         density[:, i] = logsumexp(log_weight) - log_mean - log_weight
 

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.checks import in_words, read_numbers
 from ...model.leaf.counts import predict_at_exposure
-from ..protocol import AnyPosterior
+from ...table.labels import nominal_labels
+from ...table.reader import Table
+from ...table.words import value_text
+from ..protocol import AnyPosterior, documented
 from . import survival as survivals
-from .decisions import decide, refuse_costs
-from .novelty import novelty_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from ...model import TreeModel
+    from ...table.columns import Columns
+
+UNSEEN, MISSING = "category not in the training rows", "missing, but never in the training rows"
 
 
 class AnswersAboutNewRows(AnyPosterior):
@@ -42,13 +50,13 @@ class AnswersAboutNewRows(AnyPosterior):
             raise ValueError(f"{type(self.model.leaf).__name__} is a regression; use predict.")
         return self._values(self.model.columns.numbers(X))
 
+    @documented
     def predict(self, X: Any, *, costs: Any = None, exposure: Any = None) -> np.ndarray:
         """Return labels, or the predictive means of a regression.
 
         Parameters
         ----------
-        X : table of shape (n, p)
-            As the model's.
+        {X}
         costs : array of shape (K, K), or DataFrame, optional
             Entry i, j is the cost of deciding class j if the class is i. An array is in the order of
             ``model.classes_``; the index of a frame has the classes, and its columns the decisions, in any order.
@@ -59,8 +67,8 @@ class AnswersAboutNewRows(AnyPosterior):
         Returns
         -------
         ndarray of shape (n,); (n, d) for the means of several outputs
-            Labels of least expected cost; without ``costs`` the most probable ones, or under OrderedClasses the median
-            ones. Of equal ones the first.
+            Labels of least expected cost, of equal ones the first; without ``costs`` the most probable ones, or under
+            OrderedClasses the median ones.
 
         Raises
         ------
@@ -100,7 +108,7 @@ class AnswersAboutNewRows(AnyPosterior):
         DataFrame
             One line for each such value, sorted by row: ``row``, its number in X; ``feature``; ``value``; ``reason``:
             below the smallest or above the largest training value, a category that is not in the training rows, or
-            missing although the feature has no missing value in them. Empty if there is none.
+            missing although the feature has no missing value in them. Empty if there are no such values.
 
         Raises
         ------
@@ -109,10 +117,9 @@ class AnswersAboutNewRows(AnyPosterior):
 
         Notes
         -----
-        A tree is constant beyond its outermost thresholds, so it predicts a value out of range as the nearest one that
-        it knows. An unseen category, and a missing value of a feature without missing values, follows the branch with
-        more training rows. The ranges are those of all training rows, also of rows with weight 0. Features are looked
-        at one by one: a combination of values that no training row has is not reported. O(n p).
+        A tree predicts a value out of range as the nearest training value. An unseen category, and a missing value of a
+        feature without missing values, follows the branch with more training rows. Features are checked one by one:
+        a combination of values that no training row has is not reported. O(n p).
 
         Examples
         --------
@@ -127,17 +134,17 @@ class AnswersAboutNewRows(AnyPosterior):
         """
         return novelty_of(self.model, X)
 
+    @documented
     def survival(self, X: Any, times: Any, coverage: float = 0.9) -> survivals.Survival:
         """Return survival functions P(time > t | x), with credible bands over trees and leaf parameters.
 
         Parameters
         ----------
-        X : table of shape (n, p)
-            As the model's.
+        {X}
         times : array-like of shape (m,), or float
             Times t >= 0.
         coverage : float, default 0.9
-            Probability of the band of a row, in (0, 1).
+            Probability, in (0, 1), that the whole curve of a row is in its band.
 
         Returns
         -------
@@ -159,9 +166,8 @@ class AnswersAboutNewRows(AnyPosterior):
         Notes
         -----
         Given tree and rate lambda, ``S(t) = exp(-lambda t^k)``, so the mean over lambda is ``(1 + t^k / rate)^-shape``
-        in each leaf, and the quantiles of S(t) are those of lambda. No random numbers are drawn. The curve of a row is
-        in its band at all times with probability ``coverage``: all bands of a row come from the same two quantiles. The
-        cost is that of `predict_interval`, and that of `predict` for each time.
+        in each leaf, and the quantiles of S(t) are those of lambda, the same for all t. No random numbers are drawn.
+        The cost is that of `predict_interval`, and that of `predict` for each time.
 
         Examples
         --------
@@ -174,31 +180,26 @@ class AnswersAboutNewRows(AnyPosterior):
         """
         return survivals.survival_of(self, X, times, coverage)
 
+    @documented
     def median_survival(self, X: Any, coverage: float = 0.9) -> pd.DataFrame:
         """Return the median time to the event, with its credible interval.
 
         Parameters
         ----------
-        X : table of shape (n, p)
-            As the model's.
-        coverage : float, default 0.9
-            Probability of each interval, in (0, 1); equal tails.
+        {X}
+        {coverage}
 
         Returns
         -------
         DataFrame
-            One line for each row: ``median``, the time that a new row survives with probability one half; ``lower`` and
-            ``upper``, the interval of the median time over trees and leaf parameters.
+            One line for each row: ``median``, the time that a new row survives with probability one half, as of
+            ``predict_quantiles(X, 0.5)``; ``lower`` and ``upper``, the interval of the median time over trees and leaf
+            parameters, ``(log 2 / lambda)^(1 / k)`` given tree and rate lambda.
 
         Raises
         ------
         ValueError
             As for `survival`.
-
-        Notes
-        -----
-        ``median`` is ``predict_quantiles(X, 0.5)``. Given tree and rate lambda the median time is ``(log 2 /
-        lambda)^(1 / k)``, so its interval is that of lambda.
 
         Examples
         --------
@@ -259,3 +260,95 @@ class AnswersAboutNewRows(AnyPosterior):
         [[20, 15]]
         """
         return survivals.survival_calibration_of(self, X, y, groups, times, coverage)
+
+
+def decide(model: TreeModel, probabilities: np.ndarray, costs: Any = None) -> np.ndarray:
+    """Return the labels (n,) of least expected cost, given class probabilities (n, K).
+
+    ``costs`` are as of `Posterior.predict`. Of several labels with the same expected cost the first is taken. Without
+    costs the leaf chooses: the most probable class, or the median of ordered ones.
+    """
+    classes = model.classes_
+    assert classes is not None
+    if costs is None:
+        return classes[model.leaf.choose(probabilities, model.target)]
+    return classes[np.argmin(probabilities @ read_costs(costs, classes), axis=1)]
+
+
+def read_costs(costs: Any, classes: np.ndarray) -> np.ndarray:
+    """Return costs (K, K) in the order of the classes: entry i, j is the cost of deciding j if the class is i."""
+    labels = classes.tolist()
+    if hasattr(costs, "index") and hasattr(costs, "columns"):
+        for axis, what in ((costs.index, "index"), (costs.columns, "columns")):
+            if len(axis) != len(labels) or set(axis) != set(labels):
+                raise ValueError(
+                    f"the {what} of costs is {in_words(list(axis))}; give the classes, each once: {in_words(labels)}."
+                )
+        # .loc would take labels True and False for a mask
+        rows, columns = ([list(axis).index(label) for label in labels] for axis in (costs.index, costs.columns))
+        costs = costs.to_numpy()[np.ix_(rows, columns)]
+    matrix = read_numbers("costs", costs)
+    if matrix.shape != (len(labels), len(labels)):
+        raise ValueError(
+            f"costs has shape {matrix.shape}; give shape ({len(labels)}, {len(labels)}): row i, column j has the cost "
+            f"of deciding class j if the class is i, classes in the order {in_words(labels)}."
+        )
+    if not np.isfinite(matrix).all():
+        raise ValueError("costs has an entry that is not finite; give finite numbers.")
+    return matrix
+
+
+def refuse_costs(leaf: Any, costs: Any) -> None:
+    """Refuse costs of classes for a regression."""
+    if costs is not None:
+        raise ValueError(
+            f"costs={in_words(costs)} is given, but {type(leaf).__name__} is a regression; costs are of decisions "
+            "between classes: leave them out."
+        )
+
+
+def novelty_of(model: TreeModel, X: Any) -> pd.DataFrame:
+    """Return the values of rows that the training rows do not have; see `Posterior.novelty`."""
+    import pandas as pd
+
+    columns, table = model.columns, Table(X)
+    if columns.ranges is None:
+        raise ValueError(
+            "the file of this model is of an earlier release, which did not store the ranges of the columns; build the "
+            "model again from its table."
+        )
+    # values that are missing are to be reported, also by a model that does not predict them
+    numbers = replace(columns, branches=True).numbers(table.array if table.frame is None else table.frame)
+    places = columns.places_in(table)
+    lines = []
+    for k, name in enumerate(columns.names):
+        raw = table.column(places[k])
+        if columns.is_nominal[k]:
+            reasons = _unseen(name, raw, numbers[:, k])
+        else:
+            reasons = _outside(columns, k, columns.ranges[k], numbers[:, k])
+        if reasons:
+            values = list(raw)
+            lines += [(row, name, values[row], reason) for row, reason in reasons]
+    lines.sort(key=lambda line: line[0])
+    return pd.DataFrame(lines, columns=["row", "feature", "value", "reason"]).astype({"row": np.int64})
+
+
+def _unseen(name: str, raw: Any, codes: np.ndarray) -> list[tuple[int, str]]:
+    """Return the rows with an unknown category, and the reasons."""
+    rows = np.flatnonzero(codes < 0.0).tolist()
+    if not rows:
+        return []
+    labels = nominal_labels(raw, name, may_lack=True, is_new=True)
+    return [(row, MISSING if labels[row] is None else UNSEEN) for row in rows]
+
+
+def _outside(columns: Columns, k: int, ends: np.ndarray, values: np.ndarray) -> list[tuple[int, str]]:
+    """Return the rows outside the training range of an ordered column, and the reasons."""
+    (low, high), kind = ends.tolist(), columns.kind(k)
+    reasons = [
+        (values < low, f"below the smallest training value, {value_text(low, kind)}"),
+        (values > high, f"above the largest training value, {value_text(high, kind)}"),
+        (np.isnan(values) & (k not in columns.twins), MISSING),
+    ]
+    return [(row, reason) for where, reason in reasons for row in np.flatnonzero(where).tolist()]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...core.checks import central_fractions, check_count, is_integer, read_numbers, refuse_other_rows
+from ...core.names import with_short_repr
 from ...model.data import read_y
 from ...model.leaf.positive import SurvivalLeaf
 from ...table.words import figure
@@ -32,6 +33,7 @@ GRID = 101
 """Number of times at which curves are drawn."""
 
 
+@with_short_repr
 class Survival(NamedTuple):
     """Survival functions of rows: P(time > t | x), with credible bands."""
 
@@ -55,6 +57,7 @@ class Survival(NamedTuple):
         return pd.DataFrame({"row": np.repeat(np.arange(n), m), "time": np.tile(self.times, n), **columns})
 
 
+@with_short_repr
 class SurvivalCalibration(NamedTuple):
     """Kaplan-Meier curves of groups of rows beside the survival functions of the model."""
 
@@ -117,6 +120,7 @@ class SurvivalCalibration(NamedTuple):
         return pd.DataFrame(lines)
 
 
+@with_short_repr
 class KaplanMeier(NamedTuple):
     """The product-limit estimate of a survival function (Kaplan and Meier 1958)."""
 

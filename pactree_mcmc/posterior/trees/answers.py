@@ -9,11 +9,11 @@ import numpy as np
 from ...core.checks import Seed, check_count
 from ...model.plain import simulated_inclusion
 from ...tree.drawn import key_words
-from ..protocol import AnyPosterior
-from .consensus import ConsensusTree, Representatives, consensus_of, representatives_of
+from ..protocol import AnyPosterior, documented
+from .consensus import ConsensusTree, consensus_of
 from .credible_set import CredibleSet, check_mass, credible_set_of
-from .modes import Modes, modes_of
 from .projection import Projection, projection_of
+from .representatives import Modes, Representatives, modes_of, representatives_of
 from .shapes import Shapes, shapes_of
 from .support import Support, support_of_draws
 
@@ -33,7 +33,7 @@ class AnswersAboutTrees(AnyPosterior):
         Returns
         -------
         Series
-            Probabilities by name of the feature, the largest first. `prior_inclusion` is what to read them against.
+            Probabilities by name of the feature, the largest first; compare them with `prior_inclusion`.
 
         Examples
         --------
@@ -42,7 +42,7 @@ class AnswersAboutTrees(AnyPosterior):
         >>> truth.feature_inclusion().round(2).to_dict()
         {'size': 0.97, 'same': 0.0}
         """
-        return self._by_feature(self._feature_inclusion())
+        return _sorted_series(list(self.model.columns.names), self._feature_inclusion())
 
     def prior_inclusion(self, *, draws: int = 1000, rng: Seed = 0) -> pd.Series:
         """Return the prior probability that a tree splits on each feature at least once.
@@ -50,27 +50,24 @@ class AnswersAboutTrees(AnyPosterior):
         Parameters
         ----------
         draws : int, default 1000
-            Number of trees drawn from the prior, if the sum over all trees is not at hand.
+            Number of trees drawn from the prior, if the posterior is not exact.
         rng : int, SeedSequence, Generator or None, default 0
             Source of randomness for those draws.
 
         Returns
         -------
         Series
-            Probabilities by name of the feature, in the order of `feature_inclusion`, so that both stand side by side
-            in a DataFrame. Exact for a posterior of `exact.solve`; otherwise with a standard error of at most .016 for
-            1000 draws.
+            Probabilities by name of the feature, in the order of `feature_inclusion`. Exact for a posterior of
+            `exact.solve`; otherwise with a standard error of at most .016 for 1000 draws.
 
         Raises
         ------
         ValueError
-            If the prior is a LeafPenalty, whose trees are not drawn one by one, and the posterior is not exact; or if
-            ``draws`` is out of range.
+            If the prior is a LeafPenalty and the posterior is not exact, or ``draws`` is out of range.
 
         Notes
         -----
-        The prior depends on X alone. The draws are made once for a model and a seed, and stored with the model: plain
-        Python, some milliseconds a tree.
+        The draws are made once for a model and a seed, and stored with the model: some milliseconds a tree.
 
         Examples
         --------
@@ -79,19 +76,12 @@ class AnswersAboutTrees(AnyPosterior):
         >>> exact.solve(model).prior_inclusion().round(2).to_dict()
         {'size': 0.95, 'same': 0.0}
         """
-        prior = self._by_feature(self._prior_inclusion(check_count("draws", draws), rng))
-        return prior.reindex(self.feature_inclusion().index)
+        prior = self._prior_inclusion(check_count("draws", draws), rng)
+        return _sorted_series(list(self.model.columns.names), prior).reindex(self.feature_inclusion().index)
 
     def _prior_inclusion(self, draws: int, rng: Seed) -> np.ndarray:
         """Return the prior probability (p,) that a tree splits on each feature, simulated."""
         return simulated_inclusion(self.model, draws, rng)
-
-    def _by_feature(self, values: np.ndarray) -> pd.Series:
-        """Return probabilities (p,) as a Series by feature, the largest first."""
-        import pandas as pd
-
-        found = pd.Series(values, index=list(self.model.columns.names), name="probability")
-        return found.sort_values(ascending=False, kind="stable")
 
     def root_split_pmf(self) -> pd.Series:
         """Return the distribution of the split at the root.
@@ -109,14 +99,10 @@ class AnswersAboutTrees(AnyPosterior):
         >>> truth.root_split_pmf().round(2).to_dict()
         {'size <= 1.5': 0.5, 'size <= 0.5': 0.24, 'size <= 2.5': 0.24, 'none': 0.03}
         """
-        import pandas as pd
-
         pmf = self._root_split_pmf()
-        words = [key_words(self.model, key) for key in pmf]
-        return pd.Series(list(pmf.values()), index=words, name="probability").sort_values(
-            ascending=False, kind="stable"
-        )
+        return _sorted_series([key_words(self.model, key) for key in pmf], np.array([*pmf.values()]))
 
+    @documented
     def support(self, min_probability: float = 0.05, *, draws: int = 1000, rng: Seed = 0) -> Support:
         """Return the cells and splits of the trees, with their probabilities and Monte-Carlo errors.
 
@@ -128,39 +114,28 @@ class AnswersAboutTrees(AnyPosterior):
         ----------
         min_probability : float, default 0.05
             Smallest probability that is listed, in [0, 1]. With 0 all that occur in draws are listed.
-        draws : int, default 1000
-            Number of trees drawn from a posterior without draws or exact probabilities of cells, such as an exact
-            progressive mixture.
-        rng : int, SeedSequence, Generator or None, default 0
-            Source of randomness for those draws.
+        {draws_1000}
 
         Returns
         -------
         Support
-            Arrays by cell and split; ``.table()`` is the DataFrame. For an exact posterior the probabilities are exact;
-            with fewer than 4 draws a chain R-hat, effective sample size and error are NaN.
+            Arrays by cell and split; ``.table()`` is a DataFrame, ``.series()`` the probabilities by name. Exact for an
+            exact posterior; with fewer than 4 draws a chain R-hat, effective sample size and error are NaN.
 
-        Raises
-        ------
-        ValueError
-            If an argument is out of range or there are no draws.
+        {raises}
 
         Notes
         -----
-        R-hat, effective sample size and Monte-Carlo error are those of the indicator of the cell (formulas,
-        section 12.5). The words describe the path in the most probable tree that has the cell; for an exact posterior
-        they are built from the most probable split that leads to each cell on the path.
-        If there are more than 2,000 distinct rows, 2,000 of them are used, evenly spaced: cells that differ only in
-        other rows count as one, and cells without any of these rows are not counted; ``Support.n_rows`` and
-        ``table().attrs["rows"]`` have the number used.
-        O(rows * depth) a distinct tree, and O(draws * log(draws)) a cell.
+        R-hat, effective sample size and error are those of the indicator of the cell (formulas, section 12.5). The
+        words are those of the path in the most probable tree with the cell, or for an exact posterior of the most
+        probable splits that lead to it. Of more than 2,000 distinct rows 2,000 are used, evenly spaced: cells that
+        differ only in other rows count as one. O(rows * depth) a distinct tree, O(draws * log(draws)) a cell.
 
         Examples
         --------
         >>> import numpy as np, pactree_mcmc as pt
         >>> x = np.arange(30.0)
-        >>> model = pt.TreeModel(x[:, None], x > 14)
-        >>> post = pt.sample(model, 500, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
+        >>> post = pt.sample(pt.TreeModel(x[:, None], x > 14), 500, tune=50, chains=2, rng=1, kernel="grow-prune")
         >>> print(post.support(0.5).table()[["kind", "words", "rows"]].to_string(index=False))
          kind                words  rows
          cell           x0 <= 14.5  15.0
@@ -169,6 +144,7 @@ class AnswersAboutTrees(AnyPosterior):
         """
         return support_of_draws(self._as_draws(draws, rng), min_probability)
 
+    @documented
     def consensus_tree(
         self, min_support: float = 0.5, *, join_cuts: bool = True, draws: int = 1000, rng: Seed = 0
     ) -> ConsensusTree:
@@ -177,41 +153,31 @@ class AnswersAboutTrees(AnyPosterior):
         Parameters
         ----------
         min_support : float, default 0.5
-            Cells are kept whose probability exceeds this, in [0.5, 1]. At 1 only the cells that all trees have are
-            kept.
+            Cells are kept whose probability exceeds this, in [0.5, 1]; at 1, those that all trees have.
         join_cuts : bool, default True
-            Join cells that trees reach by the same sides of the same features, whatever the cuts. Such a cell has an
-            interval in brackets for each cut that varies, with probability 0.9 among the trees that have it. With False
-            only cells with exactly the same training rows are the same.
-        draws : int, default 1000
-            Number of trees drawn from a posterior that does not consist of draws. The support of an exact posterior is
-            exact for cells that are not joined; its draws give the words.
-        rng : int, SeedSequence, Generator or None, default 0
-            Source of randomness for those draws.
+            Join cells that trees reach by the same sides of the same features, whatever the cuts, and give each cut
+            that varies an interval, with probability 0.9 among these trees. With False only cells with exactly the same
+            training rows are the same.
+        {draws_1000}
 
         Returns
         -------
         ConsensusTree
-            ``.format()`` prints it.
+            ``print`` shows it. The support is exact for an exact posterior and cells that are not joined.
 
-        Raises
-        ------
-        ValueError
-            If an argument is out of range or there are no draws.
+        {raises}
 
         Notes
         -----
         Two cells that are each in more than half of the trees are both in some tree, so they are nested or disjoint.
-        If cuts are joined, conditions and predictions are those of the most probable tree that has the cell, and rows
-        are the mean.
-        The cost is that of `support`.
+        Conditions and predictions of joined cells are those of the most probable tree that has the cell, and rows are
+        the mean. The cost is that of `support`.
 
         Examples
         --------
         >>> import numpy as np, pactree_mcmc as pt
         >>> x = np.arange(30.0)
-        >>> model = pt.TreeModel(x[:, None], x > 14)
-        >>> post = pt.sample(model, 500, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
+        >>> post = pt.sample(pt.TreeModel(x[:, None], x > 14), 500, tune=50, chains=2, rng=1, kernel="grow-prune")
         >>> post.consensus_tree().words
         ['all rows', 'x0 <= 14.5', 'x0 > 14.5']
         """
@@ -244,19 +210,16 @@ class AnswersAboutTrees(AnyPosterior):
 
         Notes
         -----
-        If feature weights are unknown they are integrated out, in closed form (a Dirichlet-multinomial probability
-        of the features split on) if every cell that is split admits all features, or only one.
-
-        Trees are ordered by their log posteriors, which are exact for any tree; only the posterior probability of all
-        trees above a given one is estimated from draws, with the Monte-Carlo error of a fraction. Under `LeafPenalty`
-        log posteriors are known up to a constant, which does not change the order.
+        Trees are ordered by their log posteriors, which are exact for any tree, under `LeafPenalty` up to a constant.
+        Only the posterior probability of all trees above a given one is estimated from draws, with the Monte-Carlo
+        error of a fraction. Unknown feature weights are integrated out in closed form, a Dirichlet-multinomial
+        probability of the features split on, if every cell that is split admits all features, or only one.
 
         Examples
         --------
         >>> import numpy as np, pactree_mcmc as pt
         >>> x = np.arange(30.0)
-        >>> model = pt.TreeModel(x[:, None], x > 14)
-        >>> post = pt.sample(model, 500, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
+        >>> post = pt.sample(pt.TreeModel(x[:, None], x > 14), 500, tune=50, chains=2, rng=1, kernel="grow-prune")
         >>> likely = post.credible_set(0.9)
         >>> post.map_tree() in likely, pt.Tree([-1], [0], [0], [0]) in likely
         (True, False)
@@ -270,6 +233,7 @@ class AnswersAboutTrees(AnyPosterior):
         post = self._as_draws(draws, rng)
         return credible_set_of(post, post.weight_of_tree, mass)
 
+    @documented
     def shapes(self, most: int = 10, coverage: float = 0.9, *, draws: int = 4000, rng: Seed = 0) -> Shapes:
         """Return the trees grouped by the features of their splits alone, with intervals of their cuts and leaves.
 
@@ -277,51 +241,40 @@ class AnswersAboutTrees(AnyPosterior):
         ----------
         most : int, default 10
             Largest number of shapes that are described, the most probable ones.
-        coverage : float, default 0.9
-            Probability of the intervals, in (0, 1); equal tails.
-        draws : int, default 4000
-            Number of trees drawn from a posterior that does not consist of draws.
-        rng : int, SeedSequence, Generator or None, default 0
-            Source of randomness for those draws.
+        {coverage}
+        {draws_4000}
 
         Returns
         -------
         Shapes
             ``.shapes[0]`` is the most probable one; ``.table()`` has the probabilities, ``print`` shows the first.
 
-        Raises
-        ------
-        ValueError
-            If an argument is out of range or there are no draws.
+        {raises}
 
         Notes
         -----
         Two trees have the same shape if the same features are split at the same places, whatever the thresholds and
-        the sets of categories. So the posterior of a thousand distinct trees is often that of a few shapes. The
-        interval of a cut is that of the thresholds of the shape's trees. The interval of a leaf is that of the
-        expectation of y, or of a class probability, over the shape's trees and the leaf parameters, as of
-        `credible_interval`. O(nodes of the distinct trees), in plain Python.
+        the sets of categories. So the posterior of a thousand distinct trees is often that of a few shapes. Intervals
+        of cuts are over the trees of the shape, those of leaves, as of `credible_interval`, over these trees and the
+        leaf parameters. O(nodes of the distinct trees), in plain Python.
 
         Examples
         --------
         >>> import numpy as np, pactree_mcmc as pt
         >>> x = np.arange(30.0)
-        >>> model = pt.TreeModel(x[:, None], x > 14)
-        >>> post = pt.sample(model, 500, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
+        >>> post = pt.sample(pt.TreeModel(x[:, None], x > 14), 500, tune=50, chains=2, rng=1, kernel="grow-prune")
         >>> post.shapes().shapes[0].splits["feature"].tolist()
         ['x0']
         """
         return shapes_of(self._draws_that_predict(draws, rng), most, coverage)
 
+    @documented
     def representatives(self, *, draws: int = 4000, rng: Seed = 0) -> Representatives:
         """Return trees that can represent the posterior in a paper, and how much of it each represents.
 
         Parameters
         ----------
-        draws : int, default 4000
-            Number of trees drawn from a posterior that does not consist of draws.
-        rng : int, SeedSequence, Generator or None, default 0
-            Source of randomness for those draws.
+        {draws_4000}
 
         Returns
         -------
@@ -329,10 +282,7 @@ class AnswersAboutTrees(AnyPosterior):
             The most probable shape, the consensus tree, the most probable tree and the projection; ``print`` shows how
             much each represents, and the recommended one.
 
-        Raises
-        ------
-        ValueError
-            If there are no draws.
+        {raises}
 
         Notes
         -----
@@ -348,30 +298,24 @@ class AnswersAboutTrees(AnyPosterior):
         """
         return representatives_of(self, draws, rng)
 
+    @documented
     def modes(self, distance: str = "cells", *, most: int = 8, draws: int = 1000, rng: Seed = 0) -> Modes:
         """Return clusters of the trees: their probability, in all and by chain, a typical tree, and how they differ.
 
         Parameters
         ----------
         distance : {"cells", "partitions", "predictions"}, default "cells"
-            As of `SampledPosterior.tree_distances`.
+            As of `SampledPosterior.tree_distances`; "predictions" only if the leaf predicts.
         most : int, default 8
             Largest number of clusters, 1 to 50.
-        draws : int, default 1000
-            Number of trees drawn from a posterior that does not consist of draws.
-        rng : int, SeedSequence, Generator or None, default 0
-            Source of randomness for those draws.
+        {draws_1000}
 
         Returns
         -------
         Modes
-            The largest first; a single one if the trees do not form clusters. ``.format()`` prints them.
+            The largest first; a single one if the trees do not form clusters. ``print`` shows them.
 
-        Raises
-        ------
-        ValueError
-            If an argument is out of range, there are no draws, or the leaf predicts nothing and ``distance`` is
-            "predictions".
+        {raises}
 
         Notes
         -----
@@ -395,6 +339,7 @@ class AnswersAboutTrees(AnyPosterior):
         as_draws = self._draws_that_predict if distance == "predictions" else self._as_draws
         return modes_of(as_draws(draws, rng), distance, most)
 
+    @documented
     def project(self, max_leaves: int = 4, *, draws: int = 1000, rng: Seed = 0) -> Projection:
         """Return a small tree whose predictions are close to the posterior mean, and how much of it the tree explains.
 
@@ -402,11 +347,7 @@ class AnswersAboutTrees(AnyPosterior):
         ----------
         max_leaves : int, default 4
             Largest number of leaves of the small tree, >= 1.
-        draws : int, default 1000
-            Number of trees drawn from a posterior that does not consist of draws, for the posterior of R² and of the
-            leaves.
-        rng : int, SeedSequence, Generator or None, default 0
-            Source of randomness for those draws.
+        {draws_1000}
 
         Returns
         -------
@@ -421,21 +362,27 @@ class AnswersAboutTrees(AnyPosterior):
 
         Notes
         -----
-        The tree is grown by least squares on the posterior mean at the training rows, best split first, with the
-        model's own cuts; its prior probability may be zero. At the root the best splits on up to 8 features are tried.
-        The predictions of each draw are then projected on its leaves, so that the variation of R² and of the leaves is
-        that of the posterior (Woody, Carvalho, Murray 2021, sections 2 and 3). For classification all class
-        probabilities are projected together. If there are more than 2,000 distinct rows, 2,000 of them are used, evenly
-        spaced. O(rows * distinct trees * (depth + leaves)).
+        The tree is grown by least squares on the posterior mean at up to 2,000 distinct training rows, best split
+        first, with the model's own cuts; its prior probability may be zero. At the root the best splits on up to 8
+        features are tried. The predictions of each draw, for a classification all class probabilities, are then
+        projected on its leaves, so that the variation of R² and of the leaves is that of the posterior (Woody,
+        Carvalho, Murray 2021, sections 2 and 3). O(rows * distinct trees * (depth + leaves)).
 
         Examples
         --------
         >>> import numpy as np, pactree_mcmc as pt
         >>> x = np.arange(60.0)
         >>> model = pt.TreeModel(x[:, None], np.where(x < 20, 0.0, np.where(x < 40, 3.0, 4.0)) + 0.1 * np.sin(x))
-        >>> post = pt.sample(model, 500, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
-        >>> small = post.project(2)
+        >>> small = pt.sample(model, 500, tune=50, chains=2, rng=1, kernel="grow-prune").project(2)
         >>> print(small.tree.split(0), round(small.r2, 2))
         x0 <= 19.5 0.94
         """
         return projection_of(self._draws_that_predict(draws, rng), max_leaves, self._mean_at)
+
+
+def _sorted_series(names: list[str], probability: np.ndarray) -> pd.Series:
+    """Return probabilities by name, the largest first."""
+    import pandas as pd
+
+    series = pd.Series(probability, index=names, name="probability")
+    return series.sort_values(ascending=False, kind="stable")

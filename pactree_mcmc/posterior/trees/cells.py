@@ -1,4 +1,4 @@
-"""The cells and splits of drawn trees, by number (formulas, section 12.5), and rows at which trees are compared.
+"""The cells and splits of drawn trees, by number (formulas, section 12.5), trees that are equal, and their divergence.
 
 A cell is the set of training rows of a node; a split is the unordered partition of a cell in two. So a nominal split
 with its sides exchanged is the same split, and so is one with another threshold, or another feature, that divides the
@@ -12,16 +12,21 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...core.compile.jit import jit
+from ...core.names import with_short_repr
+from ...model.obstacles import unknown_constant
+from ...model.split_prior.geometry import follows_design, parts_rows, told
 from ...tree.arrays import LEAF
 from ...tree.coded import CodedTrees
 
 if TYPE_CHECKING:
     from ...model import TreeModel
+    from ..draws import DrawnTrees
 
 MAX_ROWS = 2000
 """Largest number of distinct rows by which cells are distinguished."""
 
 
+@with_short_repr
 class Cells(NamedTuple):
     """The distinct cells and splits of the distinct trees of a posterior, numbered by first occurrence."""
 
@@ -85,6 +90,7 @@ def number_cells(model: TreeModel, trees: CodedTrees, max_rows: int = MAX_ROWS) 
     O(rows * depth) a tree.
     """
     units, key = rows_looked_at(model, max_rows)
+    # Zobrist hashing: the word of a set of rows is the exclusive or of their random words, so words of children combine
     word = hash_nodes(trees, model.units.codes, units, key)
     of_node, first = number_words(word)
     tree_of_node = np.repeat(np.arange(trees.n_trees), np.diff(trees.offset))
@@ -220,3 +226,103 @@ def number_words(word: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             n += 1
         number[i] = table[at]
     return number, first[:n].copy()
+
+
+def kl_of_draws(post: DrawnTrees) -> float:
+    """Return the divergence from the prior of the distribution of the draws; see `SampledPosterior.kl_to_prior`."""
+    reason = unknown_constant(post.model)
+    if reason is not None:
+        raise ValueError(f"the divergence from the prior is unknown: {reason}.")
+    number = same_trees(post.model, post.coded_trees)
+    first, which = np.unique(number, return_index=True, return_inverse=True)[1:]
+    weight = np.bincount(which, weights=post.weight_of_tree)
+    drawn = weight > 0.0
+    weight, log_prior = weight[drawn], post.log_prior_of_tree[first[drawn]]
+    return as_divergence(float(weight @ (np.log(weight) - log_prior)), float(weight @ np.abs(log_prior)))
+
+
+def as_divergence(difference: float, size: float) -> float:
+    """Return a divergence computed as a difference of terms of order ``size``, without the negative rounding of zero.
+
+    Raises
+    ------
+    RuntimeError
+        If it is negative beyond rounding, which no divergence is.
+    """
+    if not difference >= -1e-9 * max(1.0, size):
+        raise RuntimeError(
+            f"the divergence from the prior came out as {difference} nats, but divergences are not negative: unless "
+            "the tree prior is your own and its probabilities add up to more than 1, this is an error in pactree_mcmc; "
+            "please report it."
+        )
+    return max(difference, 0.0)
+
+
+def same_trees(model: TreeModel, trees: CodedTrees) -> np.ndarray:
+    """Return the number (n_trees,) int64 of the distinct tree equal to each tree, by first occurrence.
+
+    Under local cuts two splits of a cell are equal if they are on the same feature and divide its rows in the same way;
+    otherwise if they have the same cut, or the same set of categories. The two sides of a nominal split may be
+    exchanged.
+    """
+    first, n = np.repeat(trees.offset[:-1], np.diff(trees.offset)), len(trees.feature)
+    split, is_turned = _number_splits(model, trees, first)
+    sides = np.column_stack([np.arange(1, n + 1), first + trees.right])
+    sides[is_turned] = sides[is_turned, ::-1]
+    levels, here = [], trees.offset[:-1]
+    while len(here):
+        levels.append(here[trees.feature[here] != LEAF])
+        here = sides[levels[-1]].ravel()
+    # equal subtrees of equal trees begin at the same depth: number those of each depth, from the deepest to the roots
+    number = np.zeros(n, dtype=np.int64)
+    for here in reversed(levels):
+        below = number[sides[here]]
+        number[here] = 1 + number_words(_pairs(split[here], below[:, 0] * n + below[:, 1]))[0]
+    roots = number[trees.offset[:-1]]
+    return number_words(_pairs(roots, np.zeros_like(roots)))[0]
+
+
+def _pairs(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return pairs (m, 2) of numbers >= 0 as words of which none is zero."""
+    return np.column_stack([one, other]).astype(np.uint64) + np.uint64(1)
+
+
+def _number_splits(model: TreeModel, trees: CodedTrees, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return equal numbers (n_nodes,) for equal splits of a cell, and the splits (n_nodes,) whose sides are exchanged.
+
+    ``first`` (n_nodes,) is the root of the tree of each node.
+    """
+    is_inner = trees.feature != LEAF
+    is_nominal = is_inner & model.columns.is_nominal[model.columns.source][trees.feature]
+    if told(parts_rows, model.split_prior):
+        # the rows of the sides determine a split of a cell; an empty side has number -1
+        units, key = rows_looked_at(model, model.units.n_units)
+        cell = number_words(hash_nodes(trees, model.units.codes, units, key))[0]
+        left, right = cell[np.arange(len(cell)) + is_inner], cell[first + trees.right]
+        is_turned = is_nominal & (left >= 0) & (right >= 0) & (left > right)
+        low, high = np.where(is_turned, right, left), np.where(is_turned, left, right)
+        partition = (low + 1) * (len(cell) + 1) + high + 1
+    else:
+        box = _categories_in_box(model, trees, first)
+        partition = trees.categories & box
+        turns = not told(follows_design, model.split_prior)
+        lowest_right = (partition != 0) & (partition != box) & (partition & (box & -box) == 0)
+        is_turned = is_nominal & turns & lowest_right
+        partition = np.where(is_nominal, np.where(is_turned, box & ~partition, partition), trees.cut)
+    return number_words(_pairs(trees.feature + 1, partition))[0], is_turned
+
+
+def _categories_in_box(model: TreeModel, trees: CodedTrees, first: np.ndarray) -> np.ndarray:
+    """Return the bits (n_nodes,) of the categories in the box of each node, of the feature that it splits on."""
+    whole = np.array([(1 << min(n, 63)) - 1 for n in model.n_codes.tolist()], dtype=np.int64)
+    box, out = [whole] * len(first), np.zeros(len(first), dtype=np.int64)
+    # parents have smaller numbers than their children
+    for node in np.flatnonzero(trees.feature != LEAF).tolist():
+        k, mask = int(trees.feature[node]), trees.categories[node]
+        left = right = box[node]
+        out[node] = left[k]
+        if mask >= 0:
+            left, right = left.copy(), right.copy()
+            left[k], right[k] = left[k] & mask, right[k] & ~mask
+        box[node + 1], box[int(first[node] + trees.right[node])] = left, right
+    return out

@@ -1,46 +1,39 @@
-"""One tree for many: the consensus tree of the cells that most trees have, the typical tree, and a choice of both."""
+"""The consensus tree: the cells that most trees have, nested in one another.
+
+The exact cell of a node is its set of training rows. If trees agree on the features but not on the cuts, no exact cell
+may be in half of the trees. So cells that differ in the places of cuts alone are joined into groups. The *signature* of
+a node is, for each feature, the sequence of sides that the path from the root takes; for a nominal feature it is the
+set of categories that remains. Two nodes of one tree never have the same signature, because their paths diverge at a
+split, and the sequences of that feature differ from there on. So, as with exact cells, two groups that are each in more
+than half of the trees are both in some tree, and are nested or disjoint there.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...core.bits import codes_go_left
-from ...core.checks import Seed, check_choice, check_count, check_flag, check_number, check_type
-from ...core.names import short_repr
+from ...core.checks import check_flag, check_number
+from ...core.names import on_a_screen, with_short_repr
 from ...model.words import lines_of_cells
 from ...table.words import count_text
-from ...tree.arrays import leaf_values
+from ...tree.arrays import walk
 from ...tree.export import MOST_CLASSES
-from ...tree.tree import Tree, stack_trees
-from ..draws import DrawnTrees, has_values_by_leaf
-from ..protocol import AnyPosterior
-from .cells import rows_looked_at, training_points
-from .distances import KINDS, distances_between
-from .joined import ancestors_of_groups, exact_groups, join_cells
+from ..draws import has_values_by_leaf
 from .paths import ALL_ROWS, Condition, conditions_in_words, path_to
-from .projection import Projection, projection_of
-from .shapes import Shape, cut_text, shapes_of, weighted_quantiles
-from .support import check_drawn
+from .shapes import weighted_quantiles
+from .support import most_probable_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from ..draws import DrawnTrees
+    from .paths import Cuts
 
-    from ...table.columns import Columns
-
-    Cuts = dict[tuple[int, bool], tuple[float, float]]
-
-MAJORITY = 0.5
-"""Probability from which the most probable shape is recommended: then no other shape is as probable."""
 CERTAIN = 1e-9
 """Largest rounding error of a probability of 1."""
-N_ROWS = 200
-"""Largest number of training rows at which predictions are compared."""
-AT_ONCE = 256
-"""Number of trees whose predictions are in memory at a time."""
 
 
+@with_short_repr
 class ConsensusTree(NamedTuple):
     """The cells that more than half of the trees have, each below the smallest one that contains it.
 
@@ -106,7 +99,7 @@ class ConsensusTree(NamedTuple):
         return f"{self.words[node]} ({', '.join(facts)}) {', '.join(self.said[node])}".rstrip()
 
     def __str__(self) -> str:
-        return self.format()
+        return on_a_screen(self.format())
 
 
 def consensus_of(
@@ -122,35 +115,33 @@ def consensus_of(
     needed = min(min_support, 1.0 - CERTAIN)
     groups = join_cells(post, probability, needed) if join_cuts else exact_groups(post, probability)
     chosen = np.union1d([0], np.flatnonzero(groups.probability > needed)).astype(np.int64)
-    nodes = _most_probable_nodes(post, groups.of_node, chosen)
-    units = rows_looked_at(post.model)[0]
-    inside = np.array([rows_of_node(post, node, units) for node in nodes.tolist()])
+    nodes = most_probable_nodes(post, groups.of_node)[chosen]
     parent = _parents(ancestors_of_groups(post, groups.of_node, chosen))
-    pairs = [_nodes_of_both(post, groups.of_node, *chosen[[parent[i], i]].tolist()) for i in range(1, len(chosen))]
-    paths = [_path(post, some, int(nodes[i])) for i, some in enumerate(pairs, 1)]
-    above = _conditions_above(parent, paths)
-    joined = groups.is_joined[chosen]
-    cuts = [_cut_intervals(post, some) if joined[[parent[i], i]].any() else {} for i, some in enumerate(pairs, 1)]
-    columns = post.model.columns
-    words = [ALL_ROWS, *(_words(columns, paths[i], above[i + 1], cuts[i]) for i in range(len(paths)))]
-    order = _preorder(parent, _places(parent, [[], *paths], inside, post.model.units.codes[:, units]))
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
+    pairs: list[list[tuple[int, int]]] = [[]]
+    paths: list[list[Condition]] = [[]]
+    for i in range(1, len(chosen)):
+        pairs.append(_nodes_of_both(post, groups.of_node, *chosen[[parent[i], i]].tolist()))
+        paths.append(_path(post, pairs[i], int(nodes[i])))
+    order = _preorder(parent, _places(parent, paths))
+    up = np.where(parent[order] < 0, -1, np.argsort(order)[parent[order]])
+    words, rows, depth = [ALL_ROWS], post.node_rows[nodes[order]], np.zeros(len(order), dtype=np.int64)
+    # the conditions from the root to each node, parents first
+    conditions: list[list[Condition]] = [[]]
+    for place, (i, above) in enumerate(zip(order[1:].tolist(), up[1:].tolist(), strict=True), 1):
+        is_joined = groups.is_joined[chosen[[parent[i], i]]]
+        cuts = _cut_intervals(post, pairs[i]) if is_joined.any() else {}
+        words.append(conditions_in_words(post.model.columns, paths[i], conditions[above], cuts))
+        conditions.append(conditions[above] + paths[i])
+        depth[place] = depth[above] + 1
+        if is_joined[1] and pairs[i]:
+            rows[place] = _mean_rows(post, pairs[i])
+    in_children = np.bincount(up[1:], weights=rows[1:], minlength=len(order))
     model, stats = post.model, post.node_stats[nodes[order]]
-    rows = post.node_rows[nodes]
-    for i, some in enumerate(pairs, 1):
-        rows[i] = _mean_rows(post, some) if joined[i] and some else rows[i]
-    rows = rows[order]
-    up = np.where(parent[order] < 0, -1, rank[parent[order]])
-    depth, below = np.zeros(len(order), dtype=np.int64), np.zeros(len(order))
-    for i in range(1, len(order)):
-        depth[i] = depth[up[i]] + 1
-        below[up[i]] += rows[i]
     return ConsensusTree(
-        [words[i] for i in order],
+        words,
         np.concatenate([[1.0], groups.probability[chosen[order[1:]]]]),
         rows,
-        np.where(below > 0.0, np.maximum(rows - below, 0.0), 0.0),
+        np.where(in_children > 0.0, np.maximum(rows - in_children, 0.0), 0.0),
         up,
         depth,
         np.asarray(model.leaf.value(stats, model.target)) if has_values_by_leaf(model) else None,
@@ -167,24 +158,6 @@ def _mean_rows(post: DrawnTrees, pairs: list[tuple[int, int]]) -> float:
     return float(np.rint(np.average(post.node_rows[node], weights=weight if weight.any() else None)))
 
 
-def _most_probable_nodes(post: DrawnTrees, of_node: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Return the node (m,), counted over all trees, of each group in the most probable tree that has it."""
-    log_posterior = (post.log_prior_of_tree + post.log_score_of_tree)[post.cells.tree_of_node]
-    order = np.argsort(-log_posterior, kind="stable")
-    present, first = np.unique(of_node[order], return_index=True)
-    return order[first[np.searchsorted(present, chosen)]]
-
-
-def rows_of_node(post: DrawnTrees, node: int, units: np.ndarray) -> np.ndarray:
-    """Return which of the distinct rows ``units`` (m,) pass a node, counted over all trees: (m,) bool."""
-    trees, codes = post.coded_trees, post.model.units.codes
-    inside = np.ones(len(units), dtype=np.bool_)
-    for above, condition in path_to(post.distinct_trees, None, int(post.cells.tree_of_node[node]), node):
-        values, cut, categories = codes[trees.feature[above], units], trees.cut[above], int(trees.categories[above])
-        inside &= codes_go_left(values, cut, categories) == condition.left
-    return inside
-
-
 def _parents(is_above: np.ndarray) -> np.ndarray:
     """Return the lowest group above each group, given which (m, m) are above; -1 for that of all rows."""
     n_above, parent = is_above.sum(axis=1), np.full(len(is_above), -1)
@@ -193,18 +166,6 @@ def _parents(is_above: np.ndarray) -> np.ndarray:
         candidates = [j for j in np.flatnonzero(is_above[i]).tolist() if n_above[j] < n_above[i]]
         parent[i] = max(candidates, key=lambda j: n_above[j], default=0)
     return parent
-
-
-def _conditions_above(parent: np.ndarray, paths: list[list[Condition]]) -> list[list[Condition]]:
-    """Return the conditions from the root to the parent of each node; ``paths`` lead from the parent to the node."""
-    out: list[list[Condition]] = []
-    for i in range(len(parent)):
-        out.append([])
-        node = int(parent[i])
-        while node > 0:
-            out[-1] += paths[node - 1]
-            node = int(parent[node])
-    return out
 
 
 def _path(post: DrawnTrees, pairs: list[tuple[int, int]], alone: int) -> list[Condition]:
@@ -250,38 +211,11 @@ def _cut_intervals(post: DrawnTrees, pairs: list[tuple[int, int]]) -> Cuts:
     return out
 
 
-def _words(columns: Columns, path: list[Condition], above: list[Condition], cuts: Cuts) -> str:
-    """Return the conditions of a path as text, each cut with its interval."""
-    texts = []
-    for k in dict.fromkeys(condition.feature for condition in path):
-        of_feature = [condition for condition in path if condition.feature == k]
-        if (k, False) in cuts or (k, True) in cuts:
-            texts += _cuts_in_words(columns, k, of_feature, cuts)
-        else:
-            texts.append(conditions_in_words(columns, of_feature, above))
-    return ", ".join(texts)
+def _places(parent: np.ndarray, paths: list[list[Condition]]) -> np.ndarray:
+    """Return sort keys (m,) of the children of a node: those whose first condition is a left side come first.
 
-
-def _cuts_in_words(columns: Columns, k: int, conditions: list[Condition], cuts: Cuts) -> list[str]:
-    """Return the lower and the upper bound of feature ``k`` as texts, with the intervals that they have."""
-    missing = " or missing" if k in columns.twins and all(c.missing_left == c.left for c in conditions) else ""
-    texts = []
-    for left, tightest in ((False, max), (True, min)):
-        thresholds = [c.threshold for c in conditions if c.left == left and np.isfinite(c.threshold)]
-        if not thresholds:
-            continue
-        text = f"{columns.names[k]} {'<=' if left else '>'} {cut_text(columns, k, tightest(thresholds))}"
-        if (k, left) in cuts:
-            text += f" [{', '.join(cut_text(columns, k, end) for end in cuts[k, left])}]"
-        texts.append(text + missing)
-    return texts
-
-
-def _places(parent: np.ndarray, paths: list[list[Condition]], inside: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Return sort keys (m,) of the children of a node: those whose first condition holds come before the others.
-
-    Three or more are ordered by the mean code (p, rows) of their rows along one feature: the feature with thresholds in
-    the conditions of most of them, if two have one in common.
+    Three or more are ordered by their lower bounds of one feature: the feature with thresholds in the conditions of
+    most of them, if two have one in common.
     """
     place = np.array([0.0, *(float(not path[0].left) for path in paths[1:])])
     for node in range(len(parent)):
@@ -291,7 +225,8 @@ def _places(parent: np.ndarray, paths: list[list[Condition]], inside: np.ndarray
             continue
         count = np.bincount(features)
         if count.max() >= 2:
-            place[children] = [codes[count.argmax(), inside[i]].mean() for i in children]
+            lower = [[c.threshold for c in paths[i] if c.feature == count.argmax() and not c.left] for i in children]
+            place[children] = [np.nanmax([-np.inf, *thresholds]) for thresholds in lower]
     return place
 
 
@@ -306,137 +241,93 @@ def _preorder(parent: np.ndarray, place: np.ndarray) -> np.ndarray:
     return np.array(order)
 
 
-def typical_tree(posterior: AnyPosterior, n_draws: int = 1000, rng: Seed = 0, *, distance: str = "predictions") -> Tree:
-    """Return the tree of the posterior that is closest to all others.
+class Groups(NamedTuple):
+    """Groups of nodes of the distinct trees of a posterior: exact cells, or cells joined by their signatures."""
 
-    A central tree, whereas the most probable tree is the mode. By predictions it is the tree whose predictions are
-    closest to those of the posterior, in mean square over up to 200 training rows; among the trees drawn it is also the
-    one with the smallest mean squared distance to all draws. By cells it is the tree that differs from a draw in the
-    fewest cells on average, by partitions the one whose leaves divide the training rows most nearly as those of a draw
-    do.
+    of_node: np.ndarray
+    """(n_nodes,) int64: the group of each node of ``coded_trees``, -1 if it has none; group 0 is all rows."""
+    probability: np.ndarray
+    """(n_groups,) probability that a tree has a node of the group."""
+    is_joined: np.ndarray
+    """(n_groups,) True if the group has several exact cells."""
 
-    Parameters
-    ----------
-    posterior : Posterior
-        For a sampled one, all trees drawn are candidates.
-    n_draws : int, default 1000
-        Number of candidates drawn from an exact posterior.
-    rng : int, SeedSequence, Generator or None
-        Source of randomness for those draws.
-    distance : {"predictions", "cells", "partitions"}, default "predictions"
-        As of `SampledPosterior.tree_distances`.
 
-    Returns
-    -------
-    Tree
+def exact_groups(post: DrawnTrees, probability: np.ndarray) -> Groups:
+    """Return the exact cells as groups."""
+    return Groups(post.cells.of_node, probability, np.zeros(len(probability), dtype=np.bool_))
 
-    Raises
-    ------
-    ValueError
-        If a sampled posterior has no draws, or an argument is out of range.
 
-    Notes
-    -----
-    Cost: predictions of 200 rows by every candidate; their cells; for partitions, the distances of 400 draws, evenly
-    spaced, which are then the candidates.
+def join_cells(post: DrawnTrees, probability: np.ndarray, least: float) -> Groups:
+    """Return groups by signature if these are in more than ``least`` of the trees, and otherwise exact cells.
 
-    Examples
-    --------
-    >>> import exact, pactree_mcmc as pt
-    >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(30)], [x >= 15 for x in range(30)]))
-    >>> typical_tree(truth).n_leaves, typical_tree(truth, distance="cells").n_leaves
-    (2, 2)
+    ``probability`` (n_cells,) is that of exact cells. An exact cell in more than ``least`` of the trees keeps a group
+    of its own if less than three quarters of its weight are in groups by signature, because then trees reach the same
+    rows by different paths.
     """
-    check_type("posterior", posterior, AnyPosterior, "a posterior over trees")
-    if check_choice("distance", distance, KINDS) != "predictions":
-        return middle_tree(posterior._as_draws(n_draws, rng), distance)
-    tree: Callable[[int], Tree]
-    if isinstance(posterior, DrawnTrees):
-        check_drawn(posterior)
-        stacked, value, tree = posterior.distinct_trees, posterior.node_values, posterior.distinct_tree
-    else:
-        drawn = posterior.draw_trees(check_count("n_draws", n_draws), rng)
-        stacked, value, tree = stack_trees(drawn), np.concatenate([t.value for t in drawn]), drawn.__getitem__
-    X = training_points(posterior.model, N_ROWS)[1]
-    mean, distances = posterior._values(X), []
-    for first in range(0, len(stacked.offset) - 1, AT_ONCE):
-        some = stacked._replace(offset=stacked.offset[first : first + AT_ONCE + 1])
-        distances.append(((leaf_values(some, value, X) - mean) ** 2).sum(axis=(1, 2)))
-    return tree(int(np.argmin(np.concatenate(distances))))
+    cells, has_rows = post.cells, post.cells.of_node >= 0
+    number, weight = _number_signatures(post), post.weight_of_tree[cells.tree_of_node] * has_rows
+    mass = np.bincount(number, weights=weight)
+    of_pair = np.unique(np.column_stack([number, cells.of_node])[has_rows], axis=0)
+    is_joined = (mass > least) & (np.bincount(of_pair[:, 0], minlength=len(mass)) > 1)
+    in_joined = np.bincount(cells.of_node[has_rows], weights=(weight * is_joined[number])[has_rows])
+    own = (probability > least) & (in_joined < 0.75 * probability)
+    own[0] = True
+    group = np.where(has_rows & is_joined[number] & ~own[cells.of_node], cells.n_cells + number, cells.of_node)
+    used, of_node = np.unique(np.append(np.arange(-1, cells.n_cells), group), return_inverse=True)
+    of_node = of_node[cells.n_cells + 1 :] - 1
+    n_groups = len(used) - 1
+    # a tree with several nodes of a group counts once
+    once = np.unique(np.column_stack([cells.tree_of_node, of_node])[of_node >= cells.n_cells], axis=0)
+    of_joined = np.bincount(once[:, 1], weights=post.weight_of_tree[once[:, 0]], minlength=n_groups)[cells.n_cells :]
+    every = np.concatenate([np.where(own, probability, 0.0), of_joined])
+    return Groups(of_node, every, np.arange(n_groups) >= cells.n_cells)
 
 
-def middle_tree(post: DrawnTrees, distance: str) -> Tree:
-    """Return the tree whose mean distance from all draws, by "cells" or "partitions", is least."""
-    check_drawn(post)
-    if distance == "cells":
-        # of the sum over cells only those that the tree has depend on it
-        cells, p = post.cells, post.cells.frequencies(post.weight_of_tree)
-        summed = np.concatenate([[0.0], np.cumsum(1.0 - 2.0 * p[cells.member])])
-        from_all = summed[cells.offset[1:]] - summed[cells.offset[:-1]]
-        return post.distinct_tree(int(np.argmin(np.where(post.weight_of_tree > 0.0, from_all, np.inf))))
-    distances = distances_between(post, None, distance)
-    return post.distinct_tree(int(distances.tree[np.argmin(distances.matrix.sum(axis=1))]))
+def _number_signatures(post: DrawnTrees) -> np.ndarray:
+    """Return the number of the signature of each node, (n_nodes,) int64; that of all rows is 0."""
+    trees, columns = post.distinct_trees, post.model.columns
+    feature, categories, is_missing = trees.feature.tolist(), trees.categories.tolist(), np.isnan(trees.threshold)
+    every = {k: (1 << len(labels)) - 1 for k, labels in enumerate(columns.categories) if labels is not None}
 
-
-class Representatives(NamedTuple):
-    """Four trees that can represent a posterior in a paper."""
-
-    def __repr__(self) -> str:
-        return short_repr(self)
-
-    shape: Shape
-    """The most probable shape: the features of its splits, with intervals of cuts and leaves."""
-    consensus: ConsensusTree
-    """The cells that more than half of the trees have."""
-    best: Tree
-    """The most probable tree."""
-    best_probability: float
-    """Posterior probability of the most probable tree; for draws, the fraction of them that have it."""
-    projection: Projection | None
-    """The tree of as many leaves as the shape whose predictions are closest to the posterior mean, or None if the
-    prediction of a leaf depends on the row."""
-
-    @property
-    def recommended(self) -> str:
-        """Name of the field to print: "shape" if it has most of the posterior probability, otherwise "consensus"."""
-        return "shape" if self.shape.probability >= MAJORITY else "consensus"
-
-    def format(self) -> str:
-        """Return how much of the posterior each tree represents as text, and then the recommended tree."""
-        support = self.consensus.support[1:]
-        cells = f"support {support.min():.2f} to {support.max():.2f}" if len(support) else "no cell but all rows"
-        lines = [
-            f"most probable shape   {self.shape.probability:.3f} of the posterior, {self.shape.tree.n_leaves} leaves",
-            f"consensus tree        cells in more than half of the trees, {cells}",
-            f"most probable tree    {self.best_probability:.3g} of the posterior, {self.best.n_leaves} leaves",
-        ]
-        if self.projection is not None:
-            tree, r2 = self.projection.tree, self.projection.r2
-            lines.append(f"projection            {r2:.2f} of the variance of the predictions, {tree.n_leaves} leaves")
-        if self.recommended == "shape":
-            reason = "most trees have the same shape, so print it with its intervals"
+    def below(node: int, sides: dict[int, Any], left: int, right: int) -> list[tuple[int, dict[int, Any]]]:
+        k = feature[node]
+        if categories[node] >= 0:
+            remaining = sides.get(k, every[k])
+            low, high = remaining & categories[node], remaining & ~categories[node]
         else:
-            reason = "no shape has half of the probability, so print what most trees have in common"
-        chosen = self.shape if self.recommended == "shape" else self.consensus
-        return "\n".join([*lines, f"{reason}:", chosen.format()])
+            names = ("known", "missing") if is_missing[node] else ("<=", ">")
+            low, high = ((*sides.get(k, ()), name) for name in names)
+        return [(left, sides | {k: low}), (right, sides | {k: high})]
 
-    def __str__(self) -> str:
-        return self.format()
+    seen: dict[tuple, int] = {(): 0}
+    number = np.zeros(len(feature), dtype=np.int64)
+    for t in range(post.n_distinct_trees):
+        for node, _, sides in walk(trees, t, {}, below):
+            number[node] = seen.setdefault(tuple(sorted(sides.items())), len(seen))
+    return number
 
 
-def representatives_of(post: AnyPosterior, draws: int, rng: Seed) -> Representatives:
-    """Return trees that represent a posterior; see `Posterior.representatives`."""
-    drawn = post._draws_that_predict(draws, rng)
-    shape = shapes_of(drawn, 1, 0.9).shapes[0]
-    best = post.map_tree()
-    log_joint, log_evidence = getattr(post, "map_log_joint", None), post.log_evidence
-    if drawn is post or log_joint is None or log_evidence is None:
-        t = int(np.argmax(drawn.log_prior_of_tree + drawn.log_score_of_tree))
-        probability = float(drawn.weight_of_tree[t])
-    else:
-        probability = float(np.exp(log_joint - log_evidence))
-    projection = None
-    if has_values_by_leaf(post.model):
-        projection = projection_of(drawn, max(shape.tree.n_leaves, 2), post._mean_at)
-    consensus = consensus_of(drawn, post._cell_probability(drawn), MAJORITY)
-    return Representatives(shape, consensus, best, probability, projection)
+def ancestors_of_groups(post: DrawnTrees, of_node: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Return whether group j is above group i in most of the trees that have both, (m, m) bool.
+
+    ``chosen`` (m,) are numbers of groups; the first is all rows.
+    """
+    place = np.full(int(of_node.max()) + 2, -1)
+    place[chosen] = np.arange(len(chosen))
+    at, weight = place[of_node].tolist(), post.weight_of_tree
+    above, both = np.zeros((len(chosen), len(chosen))), np.zeros((len(chosen), len(chosen)))
+
+    def below(node: int, ancestors: frozenset[int], left: int, right: int) -> list[tuple[int, frozenset[int]]]:
+        reached = ancestors if at[node] < 0 else ancestors | {at[node]}
+        return [(left, reached), (right, reached)]
+
+    for t in range(post.n_distinct_trees):
+        present: set[int] = set()
+        for node, _, ancestors in walk(post.distinct_trees, t, frozenset(), below):
+            i = at[node]
+            if i >= 0 and i not in ancestors:
+                present.add(i)
+                above[i, list(ancestors)] += weight[t]
+        some = list(present)
+        both[np.ix_(some, some)] += weight[t]
+    return above > both / 2.0

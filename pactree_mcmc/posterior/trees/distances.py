@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.checks import check_choice, in_words, read_array
 from ...core.compile.jit import jit
-from ...core.names import short_repr
+from ...core.names import with_short_repr
 from ...tree.coded import leaves_of_units
 from ..ess import FEWEST_PER_CHAIN, ess_from, rhat_and_ess_by_tree, split_chains
 from .cells import MAX_ROWS, rows_looked_at
@@ -31,11 +31,9 @@ N_FOCAL = 100
 """Number of focal trees of the pseudo effective sample size."""
 
 
+@with_short_repr
 class TreeDistances(NamedTuple):
     """Distances between the trees of some draws."""
-
-    def __repr__(self) -> str:
-        return short_repr(self)
 
     matrix: np.ndarray
     """(m, m) float64, symmetric, zeros on the diagonal."""
@@ -299,6 +297,7 @@ def vector_autocovariances(
             shared = 0.0
             for s in range(n - lag):
                 shared += in_common(offset, member, halves[c, s], halves[c, s + lag])
+            # sum over s of (v_s - m)(v_(s + lag) - m), for the vector v_s of a draw and their mean m, term by term
             summed += shared - upto[c, n - lag] - (upto[c, n] - upto[c, lag]) + (n - lag) * square[c]
         out[lag] = summed / n / chains
         if lag == 0:

@@ -9,10 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ...table.columns import Columns
-from ...table.words import one_of, side_words
+from ...table.words import figure, one_of, side_words, value_text
 from ...tree.arrays import LEAF, TreeArrays
 
 ALL_ROWS = "all rows"
+Cuts = dict[tuple[int, bool], tuple[float, float]]
+"""Intervals of thresholds by feature and side, True for the left one."""
 
 
 class Condition(NamedTuple):
@@ -55,19 +57,28 @@ def condition_of(trees: TreeArrays, between: np.ndarray | None, node: int, left:
     return Condition(k, threshold, int(trees.categories[node]), bool(trees.default_left[node]), left, low, high)
 
 
-def conditions_in_words(columns: Columns, conditions: Iterable[Condition], above: Sequence[Condition] = ()) -> str:
+def conditions_in_words(
+    columns: Columns, conditions: Iterable[Condition], above: Sequence[Condition] = (), cuts: Cuts | None = None
+) -> str:
     """Return the conditions together, one of each feature and side, features in the order of the path.
 
-    Of a nominal feature only the categories that the conditions ``above`` admit are named.
+    Of a nominal feature only the categories that the conditions ``above`` admit are named. ``cuts`` are intervals of
+    thresholds, which are shown in brackets.
     """
     by_feature: dict[int, list[Condition]] = {}
     for condition in conditions:
         by_feature.setdefault(condition.feature, []).append(condition)
-    words = [columns.names[k] + text for k, own in by_feature.items() for text in _as_texts(columns, k, own, above)]
+    words = [
+        columns.names[k] + text
+        for k, own in by_feature.items()
+        for text in _as_texts(columns, k, own, above, cuts or {})
+    ]
     return ", ".join(words) if words else ALL_ROWS
 
 
-def _as_texts(columns: Columns, k: int, conditions: list[Condition], above: Sequence[Condition]) -> list[str]:
+def _as_texts(
+    columns: Columns, k: int, conditions: list[Condition], above: Sequence[Condition], cuts: Cuts
+) -> list[str]:
     """Return the conditions on feature ``k`` together as texts, to be put behind its name."""
     if columns.categories[k] is not None:
         return [_categories_as_text(columns, k, conditions, above)]
@@ -77,10 +88,20 @@ def _as_texts(columns: Columns, k: int, conditions: list[Condition], above: Sequ
         return [" is missing"]
     finite = [c for c in conditions if math.isfinite(c.threshold)]
     lower, upper = (sorted((c for c in finite if c.left == left), key=lambda c: c.threshold) for left in (False, True))
-    bounds = lower[-1:] + upper[:1]
-    texts = [f" {side_words(c.threshold, c.left, columns.kind(k), c.low, c.high)}" for c in bounds]
+    texts = []
+    for c in lower[-1:] + upper[:1]:
+        if (k, c.left) in cuts:
+            cut, low, high = (cut_text(columns, k, number) for number in (c.threshold, *cuts[k, c.left]))
+            texts.append(f" {'<=' if c.left else '>'} {cut} [{low}, {high}]")
+        else:
+            texts.append(f" {side_words(c.threshold, c.left, columns.kind(k), c.low, c.high)}")
     texts = texts or [" is known"] * bool(of_missing)
     return [text + " or missing" * lacks for text in texts]
+
+
+def cut_text(columns: Columns, k: int, cut: float) -> str:
+    """Return a cut of an ordered feature as short text."""
+    return figure(cut, 4) if columns.kind(k).is_plain else value_text(cut, columns.kind(k))
 
 
 def _categories_as_text(columns: Columns, k: int, conditions: list[Condition], above: Sequence[Condition]) -> str:

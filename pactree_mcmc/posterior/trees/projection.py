@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...core.checks import central_fractions, check_count
+from ...core.names import on_a_screen
 from ...model.split_prior.base import LOCAL, LOCAL_TRIVIAL
 from ...tree.arrays import LEAF
 from ...tree.coded import CODED_NODE, from_records, weight_of_nodes
 from ...tree.drawn import in_data_units, values_between
 from ...tree.tree import Tree
+from ..draws import names_of_outputs
 from .cells import rows_looked_at
 from .distances import row_counts, values_at
 from .paths import conditions_in_words, path_to
@@ -54,6 +56,8 @@ class Projection(NamedTuple):
     """(chains, draws, L, d): mean of each draw's predictions over the rows of each leaf."""
     words: list[str]
     """(L,) the conditions that lead to each leaf."""
+    outputs: list
+    """(d,) names of the predictions: the classes, or those of the outputs."""
 
     def table(self, coverage: float = 0.9) -> pd.DataFrame:
         """Return the leaves with their values and intervals of posterior probability ``coverage``, as a DataFrame.
@@ -66,7 +70,7 @@ class Projection(NamedTuple):
         Returns
         -------
         DataFrame
-            Columns words, rows, output (the class, or the number of the output), value, lower, upper.
+            Columns words, rows, output (the class, or the name of the output), value, lower, upper.
 
         Raises
         ------
@@ -81,12 +85,11 @@ class Projection(NamedTuple):
         assert self.tree.value is not None
         assert self.tree.rows is not None
         n, d = lower.shape
-        labels = range(d) if self.tree.classes is None else self.tree.classes.tolist()
         return pd.DataFrame(
             {
                 "words": np.repeat(np.array(self.words, dtype=object), d),
                 "rows": np.repeat(self.tree.rows[self.leaf], d),
-                "output": [*labels] * n,
+                "output": self.outputs * n,
                 "value": self.tree.value[self.leaf].ravel(),
                 "lower": lower.ravel(),
                 "upper": upper.ravel(),
@@ -94,7 +97,7 @@ class Projection(NamedTuple):
         )
 
     def __repr__(self) -> str:
-        return f"Projection({self.tree.n_leaves} leaves, R2 {self.r2:.3f})\n{self.tree.format()}"
+        return on_a_screen(f"Projection({self.tree.n_leaves} leaves, R2 {self.r2:.3f})\n{self.tree.format()}")
 
 
 def projection_of(post: DrawnTrees, max_leaves: int, mean: Any) -> Projection:
@@ -121,7 +124,9 @@ def projection_of(post: DrawnTrees, max_leaves: int, mean: Any) -> Projection:
     draws = post.tree_of_draw
     paths = [[c for _, c in path_to(tree.arrays, tree.between, 0, int(i))] for i in leaf]
     words = [conditions_in_words(model.columns, path) for path in paths]
-    return Projection(tree, float(explained_by(f[None], part, weight)[0][0]), r2[draws], leaf, values[draws], words)
+    explained = float(explained_by(f[None], part, weight)[0][0])
+    names = names_of_outputs(model, f.shape[1])
+    return Projection(tree, explained, r2[draws], leaf, values[draws], words, names)
 
 
 def _mean_of(post: DrawnTrees, units: np.ndarray) -> np.ndarray:
@@ -138,6 +143,7 @@ def explained_by(values: np.ndarray, part: np.ndarray, weight: np.ndarray) -> tu
 
     ``part`` (m, L) has the weight of the row in its leaf, ``weight`` (m,) that of all. A constant is explained wholly.
     """
+    # R2 = sum over leaves of w_leaf mean_leaf^2 / sum over rows of w f^2, for f less its mean
     in_leaf = part.sum(axis=0)
     centred = values - np.tensordot(values, weight, (1, 0))[:, None] / weight.sum()
     means = np.einsum("kmd,ml->kld", centred, part, optimize=True) / in_leaf[:, None]
@@ -233,6 +239,7 @@ def _splits(model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarr
         if nominal[c]:
             # in the order of the means of f, along the direction in which they vary most
             order = np.argsort(_along_main_axis(sums / size[:, None], size), kind="stable")
+        # the sums s of both sides are opposite, so the sum of squares falls by |s|^2 / w_left + |s|^2 / w_right
         left_size, left_sum = np.cumsum(size[order])[:-1], np.cumsum(sums[order], axis=0)[:-1]
         gain = (left_sum**2).sum(axis=1) * (1.0 / left_size + 1.0 / (size.sum() - left_size))
         i = int(np.argmax(gain))

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...core.checks import central_fractions, check_count
-from ...core.names import short_repr
-from ...table.columns import Columns
-from ...table.words import figure, figures, one_of, value_text
-from ...tree.arrays import LEAF, walk
-from ..rows.credible import credible_interval_of_nodes, output_names
+from ...core.names import on_a_screen, with_short_repr
+from ...table.words import figure, figures, one_of
+from ...tree.arrays import LEAF, node_depths, walk
+from ..rows.predictive import credible_interval_of_nodes, output_names
+from .paths import cut_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..draws import DrawnTrees
 
 
+@with_short_repr
 class Shape(NamedTuple):
     """All trees that split on the same features at the same places."""
 
@@ -62,14 +63,12 @@ class Shape(NamedTuple):
         return "\n".join(lines)
 
     def __str__(self) -> str:
-        return self.format()
+        return on_a_screen(self.format())
 
 
+@with_short_repr
 class Shapes(NamedTuple):
     """The most probable shapes of the trees of a posterior, the most probable first."""
-
-    def __repr__(self) -> str:
-        return short_repr(self)
 
     shapes: list[Shape]
     of_draw: np.ndarray
@@ -110,7 +109,7 @@ class Shapes(NamedTuple):
         return "\n".join(lines)
 
     def __str__(self) -> str:
-        return self.format()
+        return on_a_screen(self.format())
 
 
 class ShapeNumbers(NamedTuple):
@@ -200,7 +199,7 @@ def _splits(
 
     trees, columns = post.distinct_trees, post.model.columns
     feature = trees.feature[nodes[0]]
-    depth = _depths(feature)
+    depth = node_depths(trees)[nodes[0]].tolist()
     lines = []
     for j in np.flatnonzero(feature != LEAF).tolist():
         k = int(feature[j])
@@ -264,22 +263,6 @@ def weighted_quantiles(values: np.ndarray, weight: np.ndarray, coverage: float) 
     places = np.searchsorted(below, below[-1] * np.insert(central_fractions(coverage), 1, 0.5))
     lower, middle, upper = values[order[np.minimum(places, len(values) - 1)]].tolist()
     return lower, middle, upper
-
-
-def _depths(feature: np.ndarray) -> list[int]:
-    """Return the depth of each node of a tree in preorder."""
-    out, todo = [], [0]
-    for k in feature.tolist():
-        depth = todo.pop()
-        out.append(depth)
-        if k != LEAF:
-            todo += [depth + 1, depth + 1]
-    return out
-
-
-def cut_text(columns: Columns, k: int, cut: float) -> str:
-    """Return a cut of an ordered feature as short text."""
-    return figure(cut, 4) if columns.kind(k).is_plain else value_text(cut, columns.kind(k))
 
 
 def _leaf_text(leaf: pd.DataFrame, is_binary: bool) -> str:

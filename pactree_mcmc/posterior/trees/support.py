@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...core.checks import check_number, check_type
-from ...core.names import short_repr
 from ..ess import FEWEST_PER_CHAIN, autocorrelation_times, rhat_and_ess_by_tree
 from .paths import condition_of, conditions_in_words, path_to
 
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
     from ..draws import DrawnTrees
 
 CELL, SPLIT = "cell", "split"
+N_SHOWN = 12
+"""Number of the most probable cells and splits that are printed."""
 
 
 class Support(NamedTuple):
@@ -26,9 +27,6 @@ class Support(NamedTuple):
     A cell is the set of training rows of a node; that of all rows, which every tree has, is not listed. A split is the
     partition of a cell in two, whichever feature and threshold make it.
     """
-
-    def __repr__(self) -> str:
-        return short_repr(self)
 
     kind: np.ndarray
     """(m,) "cell" or "split"."""
@@ -54,6 +52,28 @@ class Support(NamedTuple):
     """Number of distinct rows by which cells are distinguished."""
     all_rows: int
     """Number of distinct rows of the model."""
+
+    def __repr__(self) -> str:
+        n_cells = int((self.kind == CELL).sum())
+        head = f"Support({n_cells} cells, {len(self.kind) - n_cells} splits; .table() has all)"
+        lines = self.table().sort_values("probability", ascending=False, kind="stable").head(N_SHOWN)
+        return f"{head}\n{lines[['kind', 'words', 'rows', 'probability', 'mcse']].to_string(max_colwidth=60)}"
+
+    def series(self) -> pd.Series:
+        """Return the probabilities by kind and words, the largest first.
+
+        Examples
+        --------
+        >>> import exact, pactree_mcmc as pt
+        >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(30)], [x >= 15 for x in range(30)]))
+        >>> round(float(truth.support(0.5).series()["cell", "x0 > 14.5"]), 2)
+        0.81
+        """
+        import pandas as pd
+
+        index = pd.MultiIndex.from_arrays([self.kind, self.words], names=["kind", "words"])
+        probability = pd.Series(self.probability, index, name="probability")
+        return probability.sort_values(ascending=False, kind="stable")
 
     def table(self, beside: Support | None = None) -> pd.DataFrame:
         """Return the numbers as a DataFrame, one line for each cell or split.
@@ -112,7 +132,7 @@ def support_of_draws(post: DrawnTrees, min_probability: float) -> Support:
     for splits in (False, True):
         frequency = frequency_by_chain(post, splits=splits)
         which = likely(frequency.mean(axis=0), min_probability, 0 if splits else 1)
-        nodes.append(most_probable_nodes(post, splits=splits)[which])
+        nodes.append(most_probable_nodes(post, cells.split_of_node if splits else cells.of_node)[which])
         by_tree.append(cells.holders(which, splits=splits))
         by_chain.append(frequency[:, which])
         key += (
@@ -161,16 +181,18 @@ def split_keys(sides: np.ndarray) -> list[tuple[int, ...]]:
     return [(*min(one, other), *max(one, other)) for one, other in sides.tolist()]
 
 
-def most_probable_nodes(post: DrawnTrees, *, splits: bool = False) -> np.ndarray:
-    """Return the node (n_cells,), counted over all trees, of each cell (or split) in the most probable tree with it."""
-    cells = post.cells
-    of_node, n = (cells.split_of_node, cells.n_splits) if splits else (cells.of_node, cells.n_cells)
+def most_probable_nodes(post: DrawnTrees, of_node: np.ndarray) -> np.ndarray:
+    """Return the node, counted over all trees, of each group in the most probable tree that has it, or -1 if none has.
+
+    ``of_node`` (n_nodes,) is the group of each node, such as its cell or its split; -1 if it is in none.
+    """
     log_posterior = post.log_prior_of_tree + post.log_score_of_tree
-    order = np.argsort(-log_posterior[cells.tree_of_node], kind="stable")
+    order = np.argsort(-log_posterior[post.cells.tree_of_node], kind="stable")
     order = order[of_node[order] >= 0]
     present, first = np.unique(of_node[order], return_index=True)
-    assert len(present) == n
-    return order[first]
+    out = np.full(int(of_node.max(initial=-1)) + 1, -1)
+    out[present] = order[first]
+    return out
 
 
 def words_of_node(post: DrawnTrees, node: int, *, split: bool = False) -> str:

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from pactree_mcmc.mcmc import kernel as _kernels
 from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.kernel import STEP_ROWS, STEPS, WEIGHTS, Kernel, read_kernel
 from tests.problems.runs import MODELS
@@ -120,22 +119,22 @@ def test_a_step_that_made_no_proposals_is_as_dear_as_the_dearest():
     assert kernel.rows_per_block(cost) == pytest.approx(10 * (0.8 * 100.0 + 0.2 * 5.0 + STEP_ROWS))
 
 
-def rounded(weights, done, n):
+def rounded(kernel, done, n):
     """Ends of the steps' parts rounded each by itself, as blocks were once shared out."""
-    before, after = (np.round(np.cumsum(weights) * made).astype(int) for made in (done, done + n))
+    before, after = (np.round(np.cumsum(kernel.weights) * made).astype(int) for made in (done, done + n))
     return np.diff(after - before, prepend=0).tolist()
 
 
-def made_anew(weights, done, n, right=_kernels._proposals_of_each):
+def made_anew(kernel, done, n, right=Kernel.next_proposals):
     """Every block begins the order afresh."""
-    return right(weights, 0, n)
+    return right(kernel, 0, n)
 
 
 @pytest.mark.slow
 @pytest.mark.planted
 @pytest.mark.parametrize("wrong", [rounded, made_anew])
 def test_wrong_shares_are_noticed(wrong, monkeypatch):
-    monkeypatch.setattr(_kernels, "_proposals_of_each", wrong)
+    monkeypatch.setattr(Kernel, "next_proposals", wrong)
     with pytest.raises(AssertionError):
         test_blocks_are_cut_from_one_order("whole")
     with pytest.raises(AssertionError):

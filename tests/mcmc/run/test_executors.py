@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -47,11 +47,6 @@ def processes():
 
 
 SPAWN = multiprocessing.get_context("spawn")
-
-
-def test_threads_of_the_caller():
-    with ThreadPoolExecutor(3) as pool:
-        assert_same(draw(executor=pool), draw())
 
 
 @pytest.mark.slow

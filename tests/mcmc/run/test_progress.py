@@ -1,7 +1,6 @@
 """What is said on the standard error while chains run, and while their code is compiled."""
 
 import io
-import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,13 +8,10 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.core.compile.cache import CodeCache
+from pactree_mcmc.core.compile.cache import CodeCache, announce
 from pactree_mcmc.faces.sklearn import base as _estimator_base
-from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.run import progress as _progress
-from pactree_mcmc.mcmc.run.entries import entries
-from pactree_mcmc.mcmc.run.progress import Progress, n_missing
-from tests.programs import run
+from pactree_mcmc.mcmc.run.progress import Progress
 
 X = np.arange(40.0)[:, None]
 MODEL = pt.TreeModel(X, X[:, 0] > 19)
@@ -85,77 +81,13 @@ def test_estimators_are_silent_unless_told(stream, monkeypatch):
         pt.BayesianTreeRegressor(verbose=-1).fit(X, X[:, 0])
 
 
-class Absent(CodeCache):
-    """A cache that holds nothing, or only code for other types."""
-
-    def __init__(self, function, other_types=False):
-        super().__init__(function)
-        self.other_types = other_types
-
-    @property
-    def has_code(self):
-        return self.other_types
-
-    _files = None
-
-
-def miss(function):
-    """What numba asks of the cache before it compiles."""
-    function._cache.load_overload(None, None)
-
-
-@pytest.fixture
-def kernel(monkeypatch):
-    """The kernel "grow-prune", its first and last functions not compiled yet."""
-    made = read_kernel("grow-prune")
-    functions = entries(made, False)
-    if not hasattr(functions[0], "_cache"):
-        pytest.skip("nothing is compiled")
-    for function in functions:
-        cache = Absent(function.py_func)
-        cache.__class__ = Absent if function in (functions[0], *functions[-2:]) else Known
-        monkeypatch.setattr(function, "_cache", cache)
-        monkeypatch.setattr(function, "overloads", {})
-    return made
-
-
-class Known(Absent):
-    """A cache that holds the code asked for."""
-
-    @property
-    def has_code(self):
-        return True
-
-
-def test_compiling_is_told_once_where_there_is_no_terminal(kernel, stream):
-    stream = stream()
-    functions = entries(kernel, False)
-    with Progress(10, True, kernel, False) as progress:
-        for function in (functions[0], *functions[-2:]):
-            miss(function)
-        compiling = progress.compiling
-    assert compiling == "compiling 3 of 3"
+def test_compiling_is_announced_once_unless_there_is_a_terminal(stream):
+    stream, cache = stream(), CodeCache(test_lines_where_there_is_no_terminal)
+    with Progress(10, True) as progress:
+        announce(cache)
+        announce(cache)
+        assert progress.compiling == "compiling function 2"
     if stream.terminal:
-        assert all(f"compiling {i} of 3" in stream.getvalue() for i in (1, 2, 3))
+        assert all(f"compiling function {i}" in stream.getvalue() for i in (1, 2))
     else:
-        assert stream.getvalue() == "compiling 1 of 3, once; later runs find it on disk\n"
-
-
-def test_code_for_another_kind_of_table_counts_as_missing(kernel):
-    functions = entries(kernel, False)
-    assert n_missing(functions, functions[0]._cache) == 3
-    functions[0]._cache.other_types = True
-    assert n_missing(functions, functions[0]._cache) == len(functions)
-    assert n_missing(functions, functions[1]._cache) == len(functions) - 1
-
-
-@pytest.mark.slow
-def test_entries_are_those_a_run_compiles(tmp_path):
-    """In a process with an empty cache, what is announced is what is compiled."""
-    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
-    done = run("compiled_from_nothing", env=env)
-    seen = done.stdout.split()
-    expected = [function.__qualname__ for function in entries(read_kernel("grow-prune"), False)]
-    # that of the root's line is called when the room of a chain is computed
-    assert set(expected) <= set(seen) <= {*expected, "line_levels"}
-    assert done.stderr.splitlines()[0] == f"compiling 1 of {len(expected)}, once; later runs find it on disk"
+        assert stream.getvalue() == "compiling, once; later runs find the code on disk\n"

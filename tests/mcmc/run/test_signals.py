@@ -21,12 +21,12 @@ AT = {
     "warning": (200, "returned 30 draws of 4 chains"),
     "resuming": (200, "returned "),
 }
-WAIT, AGAIN, MOST = 1.0, 5.0, 4.0
+WAIT, AGAIN, MOST = 0.3, 5.0, 4.0
 """Seconds from the moment to the signal, to another one if nothing comes of it, and to the end of the run."""
 
 
 def interrupted(moment, rows):
-    """What a run says that SIGINT meets a second after it has come to a moment, and the seconds to its end."""
+    """What a run says that SIGINT meets a moment after it has come to a moment, and the seconds to its end."""
     # the standard error would fill its pipe
     process = subprocess.Popen(
         command("interrupted_at", moment, rows), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

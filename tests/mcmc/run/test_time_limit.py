@@ -48,11 +48,11 @@ def timed(model, seconds, draws=1000, **rest):
 def test_tuning_counts(large, rest):
     """Ends in time, with equally many draws a chain that can be gone on with, and says what is missing."""
     draws = 20_000
-    post, seconds, said = timed(large, 2.0, draws, **rest)
-    assert seconds < 2.0 + SLACK
+    post, seconds, said = timed(large, 1.0, draws, **rest)
+    assert seconds < 1.0 + SLACK
     assert 1 <= post.n_draws < draws and post.n_chains == rest.get("chains", 4)
     assert len(post.course.ends) == post.n_chains and post.course.steps == post.n_draws
-    (cut,) = [line for line in said if line.startswith("seconds=2 ended the run early")]
+    (cut,) = [line for line in said if line.startswith("seconds=1 ended the run early")]
     assert f"{draws - post.n_draws} of {draws} draws of each chain" in cut
     assert f"pt.resume(post, {draws - post.n_draws})" in cut
     assert ("tuning from round" in cut) == (post.tempering is None and bool(post.course.kernel.is_guided))
@@ -66,22 +66,24 @@ def test_an_executor_ends_in_time(large, pool):
     """One worker for four chains, each of which would take all the time."""
     made = ThreadPoolExecutor(1) if pool == "threads" else ProcessPoolExecutor(1, mp_context=SPAWN)
     with made as executor:
-        # so that no time is taken to begin
-        timed(pt.TreeModel(*table(60)), 5.0, 4, executor=executor)
-        post, seconds, said = timed(large, 3.0, 20_000, executor=executor)
-    assert seconds < 6.0 + SLACK
+        if pool == "processes":
+            # so that no time is taken to begin
+            timed(pt.TreeModel(*table(60)), 5.0, 4, executor=executor)
+        post, seconds, said = timed(large, 1.0, 20_000, executor=executor)
+    assert seconds < 4.0 + SLACK
     assert 1 <= post.n_draws < 20_000 and len(post.course.ends) == 4
-    assert any("seconds=3 ended the run early" in line for line in said)
+    assert any("seconds=1 ended the run early" in line for line in said)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
     ("name", "rest"), [("classes", {}), ("classes", {"betas": 3}), ("numbers", {"kernel": "local"})]
 )
 def test_a_run_that_is_not_cut_is_the_run_without_a_clock(name, rest):
-    whole = pt.sample(MODELS[name], 200, chains=2, rng=4, progress=False, **rest)
+    whole = pt.sample(MODELS[name], 50, chains=2, rng=4, progress=False, **rest)
     for executor in (None, ThreadPoolExecutor(2)):
         post = pt.sample(
-            MODELS[name], 200, chains=2, rng=4, progress=False, seconds=1e6, steps=200, executor=executor, **rest
+            MODELS[name], 50, chains=2, rng=4, progress=False, seconds=1e6, steps=50, executor=executor, **rest
         )
         assert_same(post, whole)
 

@@ -82,10 +82,8 @@ def test_optimal_lambda_minimises(risk, kl):
     ("call", "message"),
     [
         (lambda: kl_inverse(1.2, 0.1), r"p=1.2 is out of range; give 0 <= p <= 1"),
-        (lambda: kl_inverse([0.1, math.nan], 0.1), r"p=nan is out of range"),
         (lambda: kl_inverse(0.2, -0.1), r"complexity=-0.1 is out of range"),
         (lambda: binomial_tail_inversion(3, 2, -1.0), r"errors=3 is out of range; there are n=2 rows"),
-        (lambda: binomial_tail_inversion(1.5, 2, -1.0), r"errors=1.5 is out of range; give an integer >= 0"),
         (lambda: binomial_tail_inversion(1, 2, 0.1), r"log_delta=0.1 is out of range"),
     ],
 )

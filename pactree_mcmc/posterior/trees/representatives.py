@@ -1,0 +1,333 @@
+"""Trees that represent a posterior: the medoids of its clusters, the typical tree, and a choice for a paper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ...core.checks import Seed, check_choice, check_count, check_type
+from ...core.names import on_a_screen, with_short_repr
+from ...table.words import count_text
+from ...tree.arrays import leaf_values
+from ...tree.tree import Tree, stack_trees
+from ..draws import DrawnTrees, has_values_by_leaf
+from ..protocol import AnyPosterior
+from .cells import training_points
+from .consensus import ConsensusTree, consensus_of
+from .distances import KINDS, MOST_DRAWS, between_trees, distances_between, spaced
+from .projection import Projection, projection_of
+from .shapes import Shape, shapes_of
+from .support import check_drawn, most_probable_nodes, words_of_node
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LEAST_SILHOUETTE = 0.25
+"""Smallest mean silhouette of clusters (Kaufman and Rousseeuw 1990, table 2.4)."""
+MORE, LEAST_FRACTION = 0.05, 0.05
+"""Smallest increase of the silhouette by further clusters, and smallest fraction of the draws in a cluster."""
+APART = 0.25
+"""Smallest difference in frequency, between a cluster and the others, that is reported."""
+N_REPORTED = 3
+"""Number of splits by which a cluster is described."""
+ROUNDS = 100
+"""Largest number of updates of the medoids; a few suffice."""
+MAJORITY = 0.5
+"""Probability from which the most probable shape is recommended: then no other shape is as probable."""
+N_ROWS = 200
+"""Largest number of training rows at which predictions are compared."""
+AT_ONCE = 256
+"""Number of trees whose predictions are in memory at a time."""
+
+
+@with_short_repr
+class Mode(NamedTuple):
+    """A cluster of trees."""
+
+    mass: float
+    """Fraction of all draws."""
+    by_chain: np.ndarray
+    """(chains,) fraction of the draws of each chain."""
+    tree: Tree
+    """The tree of the cluster with the smallest mean distance to the others."""
+    differs: list[str]
+    """Root features and splits that its trees have more or less often than all others, the largest difference first."""
+    trees: np.ndarray
+    """Numbers of its distinct trees."""
+
+
+@with_short_repr
+class Modes(NamedTuple):
+    """Clusters of the trees of a posterior, the largest first; a single one if the trees do not form clusters."""
+
+    modes: list[Mode]
+    of_draw: np.ndarray
+    """(chains, draws) int64: the mode of each draw."""
+    silhouette: float
+    """Mean silhouette of the draws used, in [-1, 1]: 1 if clusters are far apart, about 0 if not; 0 with one mode."""
+    kind: str
+    """Name of the distance."""
+
+    def format(self) -> str:
+        """Return the modes as text, one after the other."""
+        out = []
+        for i, mode in enumerate(self.modes):
+            chains = ", ".join(f"{fraction:.2f}" for fraction in mode.by_chain)
+            out.append(f"mode {i}: {mode.mass:.3f} of the draws (by chain: {chains})")
+            out += [f"  {line}" for line in (*mode.differs, *mode.tree.format().splitlines())]
+        return "\n".join(out)
+
+    def __str__(self) -> str:
+        return on_a_screen(self.format())
+
+
+def modes_of(post: DrawnTrees, kind: str, most: int) -> Modes:
+    """Return clusters of the trees drawn; see `Posterior.modes`."""
+    kind, most = check_choice("distance", kind, KINDS), check_count("most", most, 1, 50)
+    tree = post.tree_of_draw.ravel()[spaced(post.tree_of_draw.size, MOST_DRAWS)]
+    distinct, which = np.unique(tree, return_inverse=True)
+    distance = between_trees(post, distinct, distinct, kind)[which[:, None], which]
+    centres, silhouette = cluster(distance, most)
+    middle = tree[centres]
+    nearest = np.argmin(between_trees(post, np.arange(post.n_distinct_trees), middle, kind), axis=1)
+    mass = np.bincount(nearest, weights=post.weight_of_tree, minlength=len(centres))
+    order = np.argsort(-mass, kind="stable")
+    rank = np.argsort(order)
+    of_draw = rank[nearest][post.tree_of_draw]
+    modes = [
+        Mode(
+            float(mass[old]),
+            (of_draw == new).mean(axis=1),
+            post.distinct_tree(int(middle[old])),
+            differences(post, nearest == old) if len(order) > 1 else [],
+            np.flatnonzero(nearest == old),
+        )
+        for new, old in enumerate(order.tolist())
+    ]
+    return Modes(modes, of_draw, silhouette, kind)
+
+
+def cluster(distance: np.ndarray, most: int) -> tuple[np.ndarray, float]:
+    """Return medoids (k,) of at most ``most`` clusters by ``distance`` (m, m), and their mean silhouette.
+
+    More clusters are chosen if their mean silhouette is 0.25 or more, is larger by 0.05 than with fewer, and each has
+    5 % of the places; else one.
+    """
+    best, score = medoids(distance, 1), 0.0
+    for k in range(2, min(most, len(distance)) + 1):
+        centres = medoids(distance, k)
+        if len(np.unique(distance[centres], axis=0)) < k:
+            break
+        nearest = np.argmin(distance[:, centres], axis=1)
+        if np.bincount(nearest, minlength=k).min() < LEAST_FRACTION * len(distance):
+            continue
+        silhouette = _silhouette(distance, nearest, k)
+        if silhouette >= max(score + MORE, LEAST_SILHOUETTE):
+            best, score = centres, silhouette
+    return best, score
+
+
+def medoids(distance: np.ndarray, k: int) -> np.ndarray:
+    """Return places (k,) that make the sum of the distances to the nearest one small, a local minimum.
+
+    First the place that lowers the sum most is added, k times (the first phase of partitioning around medoids). Then
+    medoids and clusters are computed in turn until they stay the same.
+    """
+    chosen = [int(np.argmin(distance.sum(axis=0)))]
+    for _ in range(1, k):
+        gain = np.maximum(distance[:, chosen].min(axis=1)[:, None] - distance, 0.0).sum(axis=0)
+        chosen.append(int(np.argmax(gain)))
+    centres = np.array(chosen)
+    for _ in range(ROUNDS):
+        nearest = np.argmin(distance[:, centres], axis=1)
+        moved = centres.copy()
+        for j in range(k):
+            members = np.flatnonzero(nearest == j)
+            if len(members):
+                moved[j] = members[np.argmin(distance[np.ix_(members, members)].sum(axis=0))]
+        if np.array_equal(moved, centres):
+            break
+        centres = moved
+    return centres
+
+
+def _silhouette(distance: np.ndarray, nearest: np.ndarray, k: int) -> float:
+    """Return the mean silhouette; that of a place alone in its cluster is 0."""
+    belongs = np.eye(k)[nearest]
+    size = belongs.sum(axis=0)
+    sums = distance @ belongs
+    each = np.arange(len(distance))
+    own = sums[each, nearest] / np.maximum(size[nearest] - 1.0, 1.0)
+    means = sums / size
+    means[each, nearest] = np.inf
+    other = means.min(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        out = (other - own) / np.maximum(other, own)
+    out[(size[nearest] == 1) | ~np.isfinite(out)] = 0.0
+    return float(out.mean())
+
+
+def differences(post: DrawnTrees, inside: np.ndarray) -> list[str]:
+    """Return what the distinct trees ``inside`` (bool) have more or less often than the others, as lines of text.
+
+    The feature that they have at the root a quarter more often, if any, and the three splits that differ most.
+    """
+    weight = post.weight_of_tree
+    groups = np.array([np.where(inside, weight, 0.0), np.where(inside, 0.0, weight)])
+    groups /= np.maximum(groups.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    out, names = [], post.model.columns.names
+    root = post.root_feature_of_tree
+    at_root = np.array([np.bincount(root + 1, weights=group, minlength=len(names) + 1) for group in groups])
+    k = int(np.argmax(at_root[0] - at_root[1]))
+    if at_root[0, k] - at_root[1, k] >= APART:
+        root_words = "no split" if k == 0 else f"root feature {names[k - 1]!r}"
+        out.append(_frequency_words(root_words, at_root[:, k]))
+    fraction = post.cells.frequencies(groups, splits=True)
+    if fraction.shape[1]:
+        gap = np.abs(fraction[0] - fraction[1])
+        nodes = most_probable_nodes(post, post.cells.split_of_node)
+        rows = post.node_rows[nodes]
+        for i in np.lexsort((-rows, -np.round(gap, 6)))[:N_REPORTED].tolist():
+            if gap[i] >= APART:
+                words = f"{words_of_node(post, int(nodes[i]), split=True)} ({count_text(float(rows[i]))})"
+                out.append(_frequency_words(words, fraction[:, i]))
+    return out
+
+
+def _frequency_words(name: str, fraction: np.ndarray) -> str:
+    return f"{name}: in {fraction[0]:.2f} of its trees, in {fraction[1]:.2f} of the others"
+
+
+def typical_tree(posterior: AnyPosterior, n_draws: int = 1000, rng: Seed = 0, *, distance: str = "predictions") -> Tree:
+    """Return the tree of the posterior that is closest to all others.
+
+    A central tree, whereas the most probable tree is the mode. By predictions it is the tree whose predictions are
+    closest to those of the posterior, in mean square over up to 200 training rows; among the trees drawn it is also the
+    one with the smallest mean squared distance to all draws. By cells it is the tree that differs from a draw in the
+    fewest cells on average, by partitions the one whose leaves divide the training rows most nearly as those of a draw
+    do.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        For a sampled one, all trees drawn are candidates.
+    n_draws : int, default 1000
+        Number of candidates drawn from an exact posterior.
+    rng : int, SeedSequence, Generator or None
+        Source of randomness for those draws.
+    distance : {"predictions", "cells", "partitions"}, default "predictions"
+        As of `SampledPosterior.tree_distances`.
+
+    Returns
+    -------
+    Tree
+
+    Raises
+    ------
+    ValueError
+        If a sampled posterior has no draws, or an argument is out of range.
+
+    Notes
+    -----
+    Cost: predictions of 200 rows by every candidate; their cells; for partitions, the distances of 400 draws, evenly
+    spaced, which are then the candidates.
+
+    Examples
+    --------
+    >>> import exact, pactree_mcmc as pt
+    >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(30)], [x >= 15 for x in range(30)]))
+    >>> typical_tree(truth).n_leaves, typical_tree(truth, distance="cells").n_leaves
+    (2, 2)
+    """
+    check_type("posterior", posterior, AnyPosterior, "a posterior over trees")
+    if check_choice("distance", distance, KINDS) != "predictions":
+        return middle_tree(posterior._as_draws(n_draws, rng), distance)
+    tree: Callable[[int], Tree]
+    if isinstance(posterior, DrawnTrees):
+        check_drawn(posterior)
+        stacked, value, tree = posterior.distinct_trees, posterior.node_values, posterior.distinct_tree
+    else:
+        drawn = posterior.draw_trees(check_count("n_draws", n_draws), rng)
+        stacked, value, tree = stack_trees(drawn), np.concatenate([t.value for t in drawn]), drawn.__getitem__
+    X = training_points(posterior.model, N_ROWS)[1]
+    mean, distances = posterior._values(X), []
+    for first in range(0, len(stacked.offset) - 1, AT_ONCE):
+        some = stacked._replace(offset=stacked.offset[first : first + AT_ONCE + 1])
+        distances.append(((leaf_values(some, value, X) - mean) ** 2).sum(axis=(1, 2)))
+    return tree(int(np.argmin(np.concatenate(distances))))
+
+
+def middle_tree(post: DrawnTrees, distance: str) -> Tree:
+    """Return the tree whose mean distance from all draws, by "cells" or "partitions", is least."""
+    check_drawn(post)
+    if distance == "cells":
+        # the mean distance of a tree is sum p over all cells plus the sum of 1 - 2 p over the cells that it has
+        cells, p = post.cells, post.cells.frequencies(post.weight_of_tree)
+        summed = np.concatenate([[0.0], np.cumsum(1.0 - 2.0 * p[cells.member])])
+        from_all = summed[cells.offset[1:]] - summed[cells.offset[:-1]]
+        return post.distinct_tree(int(np.argmin(np.where(post.weight_of_tree > 0.0, from_all, np.inf))))
+    distances = distances_between(post, None, distance)
+    return post.distinct_tree(int(distances.tree[np.argmin(distances.matrix.sum(axis=1))]))
+
+
+@with_short_repr
+class Representatives(NamedTuple):
+    """Four trees that can represent a posterior in a paper."""
+
+    shape: Shape
+    """The most probable shape: the features of its splits, with intervals of cuts and leaves."""
+    consensus: ConsensusTree
+    """The cells that more than half of the trees have."""
+    best: Tree
+    """The most probable tree."""
+    best_probability: float
+    """Posterior probability of the most probable tree; for draws, the fraction of them that have it."""
+    projection: Projection | None
+    """The tree of as many leaves as the shape whose predictions are closest to the posterior mean, or None if the
+    prediction of a leaf depends on the row."""
+
+    @property
+    def recommended(self) -> str:
+        """Name of the field to print: "shape" if it has most of the posterior probability, otherwise "consensus"."""
+        return "shape" if self.shape.probability >= MAJORITY else "consensus"
+
+    def format(self) -> str:
+        """Return how much of the posterior each tree represents as text, and then the recommended tree."""
+        support = self.consensus.support[1:]
+        cells = f"support {support.min():.2f} to {support.max():.2f}" if len(support) else "no cell but all rows"
+        lines = [
+            f"most probable shape   {self.shape.probability:.3f} of the posterior, {self.shape.tree.n_leaves} leaves",
+            f"consensus tree        cells in more than half of the trees, {cells}",
+            f"most probable tree    {self.best_probability:.3g} of the posterior, {self.best.n_leaves} leaves",
+        ]
+        if self.projection is not None:
+            tree, r2 = self.projection.tree, self.projection.r2
+            lines.append(f"projection            {r2:.2f} of the variance of the predictions, {tree.n_leaves} leaves")
+        if self.recommended == "shape":
+            reason = "most trees have the same shape, so print it with its intervals"
+        else:
+            reason = "no shape has half of the probability, so print what most trees have in common"
+        chosen = self.shape if self.recommended == "shape" else self.consensus
+        return "\n".join([*lines, f"{reason}:", chosen.format()])
+
+    def __str__(self) -> str:
+        return on_a_screen(self.format())
+
+
+def representatives_of(post: AnyPosterior, draws: int, rng: Seed) -> Representatives:
+    """Return trees that represent a posterior; see `Posterior.representatives`."""
+    drawn = post._draws_that_predict(draws, rng)
+    shape = shapes_of(drawn, 1, 0.9).shapes[0]
+    best = post.map_tree()
+    log_joint, log_evidence = getattr(post, "map_log_joint", None), post.log_evidence
+    if drawn is post or log_joint is None or log_evidence is None:
+        t = int(np.argmax(drawn.log_prior_of_tree + drawn.log_score_of_tree))
+        probability = float(drawn.weight_of_tree[t])
+    else:
+        probability = float(np.exp(log_joint - log_evidence))
+    projection = None
+    if has_values_by_leaf(post.model):
+        projection = projection_of(drawn, max(shape.tree.n_leaves, 2), post._mean_at)
+    consensus = consensus_of(drawn, post._cell_probability(drawn), MAJORITY)
+    return Representatives(shape, consensus, best, probability, projection)
