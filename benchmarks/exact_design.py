@@ -157,12 +157,9 @@ def predict(n):
     new = np.random.default_rng(1).random((n, FEATURES))
     split_prior, prior, _ = design("cyclic", X)
     truth = run(X, y, split_prior, prior)[1]
-    codes = np.array(
-        [s.encode(np.ascontiguousarray(x)) for s, x in zip(truth.model.scales, new.T, strict=True)], dtype=np.uint8
-    )
-    truth._paths.of_codes(codes[:, :10])
+    truth.predict_proba(new[:10])
     rows = {
-        "cyclic, depth 20, codes to probabilities": lambda: truth._paths.of_codes(codes),
+        "cyclic, depth 20, numbers to probabilities": lambda: truth._paths(new),
         "cyclic, depth 20, predict_proba": lambda: truth.predict_proba(new),
     }
     tree = run(X, y, pt.kd_tree(X, 20), pt.BranchingProcess(0.5, 20))[1]

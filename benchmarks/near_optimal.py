@@ -43,7 +43,7 @@ def by_sum(model, penalty):
     log_stop = exact.by_slot(found, -errors - penalty)
     graph = exact.with_terms(found, log_stop=log_stop, log_split=0.0, log_rule=0.0)
     best = exact.answers.best_sums(graph)
-    values, _ = exact.recursion.k_best.rank_trees(graph, best, 20_000)
+    values, _ = exact.recursion.trees.rank_trees(graph, best, 20_000)
     return -values[values >= 1.1 * values[0] - 1e-9]
 
 
@@ -60,19 +60,19 @@ def measure(size, with_sum):
     X, y = problem(n, p)
     penalty = 0.01 * n
     model = pt.TreeModel(X, y, tree_prior=pt.LeafPenalty(1.0, max_depth=depth))
-    best, best_seconds, _ = timed(lambda: exact.best_trees(model, 1, penalty=penalty), 2)
+    best, _, best_seconds = timed(lambda: exact.best_trees(model, 1, penalty=penalty), 2)
     objective = -best.log_joint[0]
-    near, seconds, _ = timed(lambda: exact.trees_within(model, 0.1 * objective, penalty=penalty), 2)
+    near, _, seconds = timed(lambda: exact.trees_within(model, 0.1 * objective, penalty=penalty), 2)
     x = near.importance(X, y)
     needed = ", ".join(str(k) for k in np.flatnonzero(x[:, 0] > 0.0))
     row = f"| {n}, {p}, {depth} | {objective:g} | {len(near.trees):,}{'' if near.complete else ' or more'} "
     row += f"| {best_seconds:.2f} | {seconds:.2f} | {near.ambiguity(X):.2f}, {needed or 'none'} "
     if with_sum:
-        expected, sum_seconds, _ = timed(lambda: by_sum(model, penalty), 1)
+        expected, _, sum_seconds = timed(lambda: by_sum(model, penalty), 1)
         row += "| too large " if expected is None else f"| {len(expected):,}, {sum_seconds:.1f} "
         assert expected is None or np.allclose(np.sort(expected), np.sort(-near.log_joint))
     if importlib.util.find_spec("pystreed"):
-        other, other_seconds, _ = timed(lambda: streed(X, y, penalty, depth), 2)
+        other, _, other_seconds = timed(lambda: streed(X, y, penalty, depth), 2)
         row += f"| {other:g}, {other_seconds:.2f} "
     print(row + "|", flush=True)
 

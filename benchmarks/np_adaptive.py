@@ -19,9 +19,9 @@ from functools import partial
 import numpy as np
 
 import exact
-from exact.systems.dyadic.trees import dyadic_problem, grown_tree
-from exact.systems.neyman_pearson.tolerances import srm_tolerance
-from exact.systems.neyman_pearson.trees import Point, follow_multipliers
+from exact.systems.dyadic_bounds import srm_tolerance
+from exact.systems.dyadic_trees import dyadic_problem, grown_tree
+from exact.systems.neyman_pearson import Point, follow_multipliers
 
 FIRST, LEVELS = 250, 9
 DELTA = 0.05

@@ -24,7 +24,7 @@ from table2_rules import HSVoteClassifier, PrunedTreeClassifier
 
 from exact import PACBayesTreeClassifier
 from exact.estimators import voting
-from exact.systems.pac_bayes.base_tree import NodeVotes, weigh
+from exact.systems.pac_bayes import NodeVotes, weigh
 
 CROWD = ["crowdsourced_mapping_train"], [2, 0, 1, 5, 3, 4]
 """The training sizes of Table 1 are those of the training file alone; the order of the classes in the authors' code."""

@@ -15,7 +15,7 @@ from exact.estimators.base import Rows
 from exact.estimators.voting import VotingTree, check_optional_factor, check_penalty
 from exact.graph.cells import CellGraph
 from exact.recursion.terms import with_terms
-from exact.systems.pac_bayes.base_tree import BaseTree, NodeVotes, Weights, spatial_penalty, weigh
+from exact.systems.pac_bayes import BaseTree, NodeVotes, Weights, spatial_penalty, weigh
 
 
 def size_terms(base: BaseTree, alpha: float) -> np.ndarray:

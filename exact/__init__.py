@@ -39,16 +39,28 @@ from .near_optimal.trees import best_trees, trees_within
 from .posterior import BestTrees, ExactPosterior
 from .predicting import CellProbabilities
 from .recursion.terms import by_slot, with_terms
-from .solving import solve
-from .systems.compression.forward import ForwardTree, forward_tree
-from .systems.compression.root_fragments import RootFragmentTree, minimise_root_fragment
-from .systems.context_trees.weighting import ContextTreeWeighting, TreeSource, context_tree_weighting
-from .systems.dyadic.bounds import OracleInequality, dyadic_fragment_bound, dyadic_oracle
-from .systems.dyadic.penalties import AdditivePenalty, RootFragments, SizePenalty, SpatiallyAdaptive, SquareRoot
-from .systems.dyadic.trees import PenalisedTree, minimise_risk
-from .systems.neyman_pearson.tolerances import vc_failure, vc_failure_iid, vc_tolerance
-from .systems.neyman_pearson.trees import Guarantee, NeymanPearsonTree, neyman_pearson_tree
-from .systems.pac_bayes.bounds import AdaptiveRate, adaptive_rate, oracle_bound, vote_excess_bound
+from .solving import VisitedPosterior, solve, visited
+from .systems.context_trees import ContextTreeWeighting, TreeSource, context_tree_weighting
+from .systems.dyadic_bounds import (
+    OracleInequality,
+    dyadic_fragment_bound,
+    dyadic_oracle,
+    vc_failure,
+    vc_failure_iid,
+    vc_tolerance,
+)
+from .systems.dyadic_trees import (
+    AdditivePenalty,
+    PenalisedTree,
+    RootFragments,
+    SizePenalty,
+    SpatiallyAdaptive,
+    SquareRoot,
+    minimise_risk,
+)
+from .systems.forward import ForwardTree, forward_tree
+from .systems.neyman_pearson import Guarantee, NeymanPearsonTree, neyman_pearson_tree
+from .systems.pac_bayes import AdaptiveRate, adaptive_rate, oracle_bound, vote_excess_bound
 from .systems.progressive.global_splitting import count_global_splittings, solve_global_splitting
 from .systems.progressive.kl_bounds import (
     KLBound,
@@ -67,16 +79,19 @@ from .systems.progressive.local_rules import (
     local_rule_log_probability,
 )
 from .systems.progressive.mixture import ProgressiveMixture, progressive_mixture
-from .systems.pruning.prunings import PruningFamily, Prunings
-from .systems.pruning.size_penalties import dominates
+from .systems.pruning import PruningFamily, Prunings, dominates
+from .systems.root_fragments import RootFragmentTree, minimise_root_fragment
 from .timbertrek import to_timbertrek
-from .visited import VisitedPosterior, visited
 
 if TYPE_CHECKING:
     from pactree_mcmc.faces.data_dependent import DataDependentMixture, data_dependent_mixture
 
-    from .estimators.dyadic_trees import DyadicTreeClassifier, NeymanPearsonTreeClassifier, RootFragmentClassifier
-    from .estimators.progressive import ProgressiveMixtureClassifier
+    from .estimators.trees import (
+        DyadicTreeClassifier,
+        NeymanPearsonTreeClassifier,
+        ProgressiveMixtureClassifier,
+        RootFragmentClassifier,
+    )
     from .estimators.voting import PACBayesTheoryClassifier, PACBayesTreeClassifier
 
 __all__ = [
@@ -165,12 +180,12 @@ _names.suggest_names_in(globals())
 
 _LATE = dict.fromkeys(("PACBayesTreeClassifier", "PACBayesTheoryClassifier"), "exact.estimators.voting")
 _LATE |= dict.fromkeys(
-    ("DyadicTreeClassifier", "NeymanPearsonTreeClassifier", "RootFragmentClassifier"), "exact.estimators.dyadic_trees"
+    ("DyadicTreeClassifier", "NeymanPearsonTreeClassifier", "RootFragmentClassifier"), "exact.estimators.trees"
 )
-_LATE |= {"ProgressiveMixtureClassifier": "exact.estimators.progressive"}
+_LATE |= {"ProgressiveMixtureClassifier": "exact.estimators.trees"}
 _LATE |= dict.fromkeys(("data_dependent_mixture", "DataDependentMixture"), "pactree_mcmc.faces.data_dependent")
-"""Modules that are loaded when they are asked for. The estimators need scikit-learn, which takes a second to import;
-the last one uses the sampler as well as this package."""
+"""Modules that are imported on first use. The estimators need scikit-learn, which takes a second to import; the last
+one uses the sampler as well as this package."""
 
 
 if not TYPE_CHECKING:  # or a misspelt name would be Any to type checkers

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pactree_mcmc.core.checks import check_count, check_type, read_array, read_numbers
 
-from .graph.cells import CellGraph, pack_graph
+from .graph.cells import CellGraph
 from .graph.progress import Bar
 from .limits.intractable import Intractable, refuse_bytes
+from .recursion.hulls import Fragments, Hull
 from .recursion.inside_outside import Occurrences, inside, outside
-from .recursion.terms import LOSS, by_slot, counting_terms, likely_part, with_terms
-from .semirings.algebras import (
+from .recursion.semirings import (
     Best,
     BestBySize,
     DepthDistribution,
@@ -24,7 +25,7 @@ from .semirings.algebras import (
     Residue,
     SizeDistribution,
 )
-from .semirings.hulls import Hull
+from .recursion.terms import LOSS, counting_terms, likely_part, with_terms
 
 COLUMN_BYTES = 1 << 28
 """Memory for the columns of functions computed at a time."""
@@ -37,12 +38,12 @@ def log_sums(graph: CellGraph, bar: Bar | None = None) -> np.ndarray:
     """Return the log sum over the trees below each slot, (n_slots,); entry 0 is the sum over all trees."""
     most = int(np.diff(graph.first_edge).max(initial=0))
     # zeros: a split that no tree uses may lead to a cell that is not summed yet
-    return inside(pack_graph(graph), LogSum(np.zeros(graph.n_slots), np.empty(most + 1)), bar).value
+    return inside(graph, LogSum(np.zeros(graph.n_slots), np.empty(most + 1)), bar).value
 
 
 def best_sums(graph: CellGraph) -> np.ndarray:
     """Return the log weight of the best tree below each slot, (n_slots,)."""
-    return inside(pack_graph(graph), Best(np.zeros(graph.n_slots))).value
+    return inside(graph, Best(np.zeros(graph.n_slots))).value
 
 
 def log_sum(graph: CellGraph) -> float:
@@ -64,26 +65,25 @@ def occurrences(graph: CellGraph, log_inside: np.ndarray | None = None) -> Occur
         log_inside = read_numbers("log_inside", log_inside)
         if log_inside.shape != (graph.n_slots,) or np.isnan(log_inside).any():
             raise ValueError(f"log_inside has shape {log_inside.shape}; give ({graph.n_slots},), as log_sums makes it.")
-    return outside(pack_graph(graph), log_sums(graph) if log_inside is None else log_inside, graph.n_edges)
+    return outside(graph, log_sums(graph) if log_inside is None else log_inside)
 
 
 def count_trees(graph: CellGraph) -> int:
     """Return the exact number of trees of positive weight.
 
-    The trees are counted modulo as many primes just below 2^31 as the logarithm of their number, in floating point,
-    requires; the residues are combined by the Chinese remainder theorem. Time: a pass over the graph for every 9
-    digits.
+    The trees are counted modulo several primes just below 2^31, and the residues combined by the Chinese remainder
+    theorem: a pass over the graph for every 9 digits.
     """
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     counting = counting_terms(graph)
-    packed, log_count = pack_graph(counting), log_sums(counting)[0]
+    log_count = log_sums(counting)[0]
     if log_count == -np.inf:
         return 0
     count, modulus, prime = 0, 1, LARGEST_PRIME + 1
     # one prime more than necessary covers the rounding of log_count
     while math.log(modulus) < log_count + 20.0:
         prime = _prime_below(prime)
-        residue = inside(packed, Residue(np.empty(graph.n_slots, dtype=np.uint64), np.uint64(prime))).value[0]  # type: ignore[arg-type]
+        residue = inside(counting, Residue(np.empty(graph.n_slots, dtype=np.uint64), np.uint64(prime))).value[0]  # type: ignore[arg-type]
         step = (int(residue) - count) * pow(modulus, -1, prime) % prime
         count, modulus = count + modulus * step, modulus * prime
     return count
@@ -101,15 +101,15 @@ def _prime_below(n: int) -> int:
 def size_distribution(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> np.ndarray:
     """Return the distribution of the number of leaves, entry m is P(m leaves), to within 2e-14.
 
-    Polynomials over the probable part of the graph, with tails truncated where they do not matter at the root.
+    Polynomials over the probable part of the graph, with tails truncated if they do not matter at the root.
     """
     part, slots = likely_part(graph, occurs)
-    packed, n, spare = pack_graph(part), part.n_slots, _spare(occurs.slot[slots])
+    n, spare = part.n_slots, _spare(occurs.slot[slots])
     longest = int(most_leaves(part)[0])
     room = 24 * n + longest
     while True:
         distribution = inside(
-            packed,
+            part,
             SizeDistribution(
                 start=np.zeros(n, dtype=np.int64),
                 length=np.zeros(n, dtype=np.int64),
@@ -134,10 +134,10 @@ def depth_distribution(graph: CellGraph, log_inside: np.ndarray, deepest: int) -
 
     Time and memory: those of the evidence times the depths that matter.
     """
-    packed, depths = pack_graph(graph), min(FIRST_DEPTHS, deepest + 1)
+    depths = min(FIRST_DEPTHS, deepest + 1)
     while True:
         refuse_bytes(8 * graph.n_slots * depths, "the distribution of the depth")
-        at_most = inside(packed, DepthDistribution(np.empty((graph.n_slots, depths)), log_inside)).value[0]
+        at_most = inside(graph, DepthDistribution(np.empty((graph.n_slots, depths)), log_inside)).value[0]
         if depths == deepest + 1 or at_most[-1] > 1.0 - 10.0 * LOSS:
             distribution = np.diff(at_most, prepend=0.0)
             return distribution[: 1 + int(np.flatnonzero(distribution > 0.0)[-1])]
@@ -152,7 +152,7 @@ def mean_products(
     The product is 0 if the tree splits on the feature ``banned[j]`` of ``p``, -1 for none.
     """
     part, slots = likely_part(graph, occurs)
-    packed, log_values, spare = pack_graph(part), log_inside[slots], _spare(occurs.slot[slots])
+    log_values, spare = log_inside[slots], _spare(occurs.slot[slots])
     at_once = max(1, COLUMN_BYTES // (8 * part.n_slots))
     out = []
     for first in range(0, len(worth), at_once):
@@ -161,7 +161,7 @@ def mean_products(
         banned_by[banned[some][banned[some] >= 0]] = np.flatnonzero(banned[some] >= 0)
         value = np.empty((part.n_slots, len(worth[some])))
         products = Products(value, worth[some], banned_by, part.feature, log_values, spare)
-        out.append(inside(packed, products).value[0].copy())
+        out.append(inside(part, products).value[0].copy())
     return np.concatenate(out)
 
 
@@ -184,14 +184,14 @@ def mean_and_variance(
     graph: CellGraph, log_inside: np.ndarray, of_leaf: np.ndarray, of_split: np.ndarray
 ) -> MeanAndVariance:
     """Return moments of sums of ``of_leaf`` (n_cells, m) over leaves and ``of_split`` (n_edges or 0, m) over splits."""
-    packed, m = pack_graph(graph), of_leaf.shape[1]
+    m = of_leaf.shape[1]
     at_once = max(1, COLUMN_BYTES // (16 * graph.n_slots))
     means, variances = [], []
     for first in range(0, m, at_once):
         columns = slice(first, first + at_once)
         leaf, split = (np.ascontiguousarray(a[:, columns]) for a in (of_leaf, of_split))
         empty = np.empty((graph.n_slots, leaf.shape[1]))
-        moments = inside(packed, Moments(empty, np.empty_like(empty), leaf, split, log_inside))
+        moments = inside(graph, Moments(empty, np.empty_like(empty), leaf, split, log_inside))
         means.append(moments.mean[0].copy())
         variances.append(moments.variance[0].copy())
     return MeanAndVariance(np.concatenate(means), np.concatenate(variances))
@@ -228,16 +228,37 @@ def hull_by_size(graph: CellGraph) -> Hull:
     ([1.0, 3.0], [-2.0, 0.0])
     """
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
-    packed, n = pack_graph(graph), graph.n_slots
+    n = graph.n_slots
     longest, room = max(1, int(most_leaves(graph)[0])), 4 * n
     while True:
         if room > MAX_COEFFICIENTS:
             raise Intractable(room, MAX_COEFFICIENTS, "corners of hulls")
         corners = (np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.empty(room), np.empty(room))
-        hull = inside(packed, Hull(*corners, np.empty((3, 2, longest + 1)), np.zeros(1, dtype=np.int64)))
+        hull = inside(graph, Hull(*corners, np.empty((3, 2, longest + 1)), np.zeros(1, dtype=np.int64)))
         if hull.used[0] <= room:
             return hull
         room = 2 * int(hull.used[0])
+
+
+def best_fragments(graph: CellGraph, hull: Hull, penalty: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Fragments:
+    """Return the best tree and root fragment below each slot.
+
+    ``penalty(slot, leaves)`` is the cost of a fragment that ends at a slot, with a tree of so many leaves below. It is
+    concave in the number of leaves. So the best tree there is a vertex of the hull of (leaves, weight). Above, weights
+    and costs add over the leaves of the fragment.
+    """
+    ends = np.flatnonzero(hull.length)
+    n_vertices = hull.length[ends]
+    slot, first = np.repeat(ends, n_vertices), np.cumsum(n_vertices) - n_vertices
+    vertex = np.arange(len(slot)) - np.repeat(first, n_vertices)
+    at = hull.start[slot] + vertex
+    value = hull.weight[at] - penalty(slot, hull.leaves[at])
+    stop, corner = np.full(graph.n_slots, -np.inf), np.zeros(graph.n_slots, dtype=np.int64)
+    stop[ends] = np.maximum.reduceat(value, first)
+    # written from the last vertex to the first, so that the one with the fewest leaves remains
+    best = np.flatnonzero(value == stop[slot])[::-1]
+    corner[slot[best]] = vertex[best]
+    return Fragments(hull, best_sums(with_terms(graph, log_stop=stop)), stop, corner)
 
 
 def best_by_size(
@@ -262,11 +283,6 @@ def best_by_size(
     max_count : int, optional
         Largest count kept. Default: the largest possible.
 
-    Returns
-    -------
-    BestBySize
-        The coefficients of the root come first; ``grow_trees`` returns the tree of any of them.
-
     Raises
     ------
     ValueError
@@ -286,9 +302,7 @@ def best_by_size(
         check_count("max_count", max_count, 0)
     possible = np.where(graph.log_stop > -np.inf, 1.0, -np.inf)
     most = most_leaves(graph)
-    depth = by_slot(graph, graph.depth - graph.first_slot[:-1]) + np.arange(graph.n_slots) if graph.layered else None
-    depth = graph.depth if depth is None else depth
-    wide = np.clip(np.minimum(most, max_leaves - depth), 0, None).astype(np.int64)
+    wide = np.clip(np.minimum(most, max_leaves - graph.slot_depth()), 0, None).astype(np.int64)
     if counts is None or gain is None:
         counts, gain = np.zeros((graph.n_slots, 1), dtype=np.int64), np.zeros((graph.n_slots, 1))
         tall = np.ones(graph.n_slots, dtype=np.int64)
@@ -300,7 +314,7 @@ def best_by_size(
     if n_coefficients > MAX_COEFFICIENTS:
         raise Intractable(n_coefficients, MAX_COEFFICIENTS, "coefficients (a smaller max_leaves needs fewer)")
     start = np.concatenate([[0], np.cumsum(wide * tall)])
-    return inside(pack_graph(graph), BestBySize(start, wide, tall, np.empty(n_coefficients), counts, gain))
+    return inside(graph, BestBySize(start, wide, tall, np.empty(n_coefficients), counts, gain))
 
 
 def _read_options(graph: CellGraph, counts: Any, gain: Any) -> tuple[np.ndarray | None, np.ndarray | None]:

@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LEAST_PROBABILITY = 0.001
-N_POINTS = 8
-N_ROOTS = 12
+"""Probability below which an event is left out."""
+N_POINTS, N_ROOTS = 8, 12
+"""Numbers of rows whose predictions are compared, and of root splits."""
+MOST_LINES = 24
+"""Largest number of quantities in the printed table, as many as fit a screen."""
 
 
 class Row(NamedTuple):
@@ -30,12 +33,9 @@ class Row(NamedTuple):
 
     quantity: str
     exact: float
-    sampled: float
-    """NaN if the run did not estimate it."""
-    mc_error: float
-    """Monte-Carlo standard error of ``sampled``."""
-    z: float
-    """(sampled - exact) / mc_error."""
+    sampled: float  # NaN if the run did not estimate it
+    mc_error: float  # Monte-Carlo standard error of ``sampled``
+    z: float  # (sampled - exact) / mc_error
 
 
 class Comparison:
@@ -84,14 +84,19 @@ class Comparison:
         return ax
 
     def __str__(self) -> str:
-        width = max(len(row.quantity) for row in self.rows)
+        by_size = sorted((abs(row.z) for row in self.rows[1:] if not math.isnan(row.z)), reverse=True)
+        least = 0.0 if len(self.rows) <= MOST_LINES else by_size[MOST_LINES - 2]
+        shown = [row for row in self.rows if math.isnan(row.z) or abs(row.z) >= least]
+        width = max(len(row.quantity) for row in shown)
         lines = [f"{'quantity':<{width}}  {'exact':>12} {'sampled':>12} {'mc error':>10} {'z':>7}"]
-        for row in self.rows:
+        for row in shown:
             cells = [
                 "-" if math.isnan(v) else figure(v) if f is None else format(v, f)
                 for v, f in zip(row[1:], (None, None, ".2g", ".2f"), strict=True)
             ]
             lines.append(f"{row.quantity:<{width}}  {cells[0]:>12} {cells[1]:>12} {cells[2]:>10} {cells[3]:>7}")
+        if len(shown) < len(self.rows):
+            lines.append(f"... and {len(self.rows) - len(shown)} with |z| below {least:.2f}; to_frame() has all")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -157,8 +162,8 @@ def _instead(truth: Any, sampled: Any) -> str:
     sampled_ones = [isinstance(one, SampledPosterior) for one in (truth, sampled)]
     if all(sampled_ones):
         return (
-            ": both are Monte Carlo, so neither shows the other's error. Give exact.solve(model) first where it is "
-            "tractable; else run more chains and read R-hat in summary(), which compares them"
+            ": both are Monte Carlo, so neither shows the other's error. Give exact.solve(model) first if it is "
+            "tractable; otherwise run more chains and read R-hat in summary(), which compares them"
         )
     if all(exact_ones):
         return ": both are exact, and .sample(draws, rng) of one gives draws to compare"
@@ -189,20 +194,14 @@ def _rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any) -> Iterator[
 
 def _predictions(truth: ExactPosterior, sampled: SampledPosterior, X: Any, cap: float) -> Iterator[Row]:
     model = sampled.model
-    table = training_rows(model, N_POINTS) if X is None else model.columns.numbers(X)
+    spread = np.linspace(0, model.units.n_units - 1, min(N_POINTS, model.units.n_units)).astype(int)
+    table = model.unit_numbers(np.unique(spread)) if X is None else model.columns.numbers(X)
     exact, by_draw = truth._values(table), sampled._values_by_draw(table)
     std = truth._std_over_trees(table).reshape(exact.shape)
     for i in range(len(table)):
         for j in range(max(exact.shape[1] - 1, 1)):
             name = "mean" if model.classes_ is None else f"P(y = {model.classes_[j]})"
             yield _row(f"predictive {name}, row {i}", exact[i, j], by_draw[:, :, i, j], std[i, j] ** 2, cap)
-
-
-def training_rows(model: Any, n: int) -> np.ndarray:
-    """Return up to ``n`` distinct training rows as numbers, evenly spaced; each value is one with the same code."""
-    units = model.units
-    chosen = np.unique(np.linspace(0, units.n_units - 1, min(n, units.n_units)).astype(int))
-    return model.unit_numbers(chosen)
 
 
 def _event(quantity: str, probability: float, hit: np.ndarray, cap: float) -> Row:

@@ -23,8 +23,8 @@ LEAST_PENDING = 1 << 16
 class DesignCounts:
     """The statistics of the finest cells of a design that does not depend on the data, for streams and many workers.
 
-    Statistics are additive: counts updated in pieces, in any order, or merged from workers, equal those of all rows at
-    once, and so does the posterior; exactly if weights are integers and y is a class, otherwise up to rounding.
+    Counts updated in pieces, in any order, or merged from workers, equal those of all rows at once, and so does the
+    posterior; exactly if weights are integers and y is a class, otherwise up to rounding.
 
     Parameters
     ----------
@@ -39,8 +39,6 @@ class DesignCounts:
 
     Raises
     ------
-    TypeError
-        If ``split_prior`` is not a split prior.
     ValueError
         If the split prior depends on the data.
 
@@ -90,11 +88,6 @@ class DesignCounts:
         estimation : bool array of shape (n,), optional
             Rows of E; give it in every piece, or in none.
 
-        Returns
-        -------
-        DesignCounts
-            Itself.
-
         Raises
         ------
         ValueError
@@ -119,18 +112,12 @@ class DesignCounts:
 
     @property
     def n_cells(self) -> int:
-        """Number of non-empty finest cells, one for each class or, for numbers, two where y varies."""
+        """Number of non-empty finest cells, one for each class or, for numbers, two if y varies."""
         self._merge()
         return sum(len(piece[0]) for piece in self._pieces)
 
     def model(self, **model_parts: Any) -> TreeModel:
-        """Return the model of all rows added; ``tree_prior``, ``leaf`` and other arguments as for `TreeModel`.
-
-        Raises
-        ------
-        ValueError
-            If fewer than two rows were added, or the leaf needs more than counts, or than mean and variance.
-        """
+        """Return the model of all rows added; ``tree_prior``, ``leaf`` and other arguments as for `TreeModel`."""
         if isinstance(model_parts.get("leaf"), parts.PoissonGamma):
             raise ValueError("PoissonGamma needs each count y; DesignCounts keeps their mean and variance only.")
         if self.n_rows < 2:
@@ -152,6 +139,9 @@ class DesignCounts:
         if self._pieces:
             self._merge()
         return vars(self)
+
+    def __repr__(self) -> str:
+        return f"DesignCounts({self.split_prior!r}, {self.n_rows} rows)"
 
     def _design(self) -> list:
         """Return what identifies the design."""

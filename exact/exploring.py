@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.checks import Seed, check_count, check_number, read_array, read_generator
+from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.posterior.trees.answers import AnswersAboutTrees
 from pactree_mcmc.posterior.trees.credible_set import CredibleSet, check_mass, credible_set_of
 from pactree_mcmc.posterior.trees.paths import Condition, conditions_in_words
@@ -19,8 +20,8 @@ from pactree_mcmc.tree.tree import Tree
 
 from .graph.boxes import unpack_cuts
 from .graph.cells import CellGraph
-from .recursion.k_best import rank_trees
-from .recursion.row_sets import RowSets, Ways, path_probabilities, row_sets
+from .recursion.row_sets import CellPaths, RowSets, path_probabilities, row_sets
+from .recursion.trees import rank_trees
 
 if TYPE_CHECKING:
     from pactree_mcmc.posterior.draws import DrawnTrees
@@ -39,6 +40,9 @@ class TreesWithin(NamedTuple):
     complete: bool
     """True if all are listed, False if there are more than ``most``, or the search was cut off."""
 
+    def __repr__(self) -> str:
+        return short_repr(self)
+
     def ambiguity(self, X: Any) -> float:
         """Return the fraction of rows for which some tree predicts another class than the best tree.
 
@@ -46,11 +50,6 @@ class TreesWithin(NamedTuple):
         ----------
         X : table of shape (n, p)
             New rows, or those of training.
-
-        Raises
-        ------
-        ValueError
-            If the trees do not predict classes.
 
         Notes
         -----
@@ -71,9 +70,8 @@ class TreesWithin(NamedTuple):
     def importance(self, X: Any, y: Any, *, rng: Seed = 0) -> np.ndarray:
         """Return the smallest and the largest importance of each feature in the trees, (p, 2).
 
-        The importance of a feature in a tree is the increase of the error rate if its column is permuted, 0 if the tree
-        does not split on it. A feature with a smallest importance above 0 is needed by all trees, one with a largest
-        importance of 0 by none.
+        The importance of a feature in a tree is the increase of the error rate if its column is permuted. A feature
+        with a smallest importance above 0 is needed by all trees, one with a largest importance of 0 by none.
 
         Parameters
         ----------
@@ -128,14 +126,10 @@ class TreesWithin(NamedTuple):
 class PartsOfTrees(NamedTuple):
     """Posterior probabilities of the sets of rows of nodes, and of the partitions of these sets."""
 
-    of_cell: np.ndarray
-    """(n_sets,): that some node has these rows."""
-    of_split: np.ndarray
-    """(n_splits,): that some node is split so."""
-    sides: np.ndarray
-    """(n_splits, 2): the two sets of each split, the lower number first."""
-    edge: np.ndarray
-    """(n_splits,): the most probable edge of the graph that makes this partition."""
+    of_cell: np.ndarray  # (n_sets,): that some node has these rows
+    of_split: np.ndarray  # (n_splits,): that some node is split so
+    sides: np.ndarray  # (n_splits, 2): the two sets of each split, the lower number first
+    edge: np.ndarray  # (n_splits,): the most probable edge of the graph that makes this partition
 
 
 class ExploresGraph(AnswersAboutTrees):
@@ -150,7 +144,7 @@ class ExploresGraph(AnswersAboutTrees):
         def _occurrences(self) -> Occurrences: ...
 
         @cached_property
-        def _ways(self) -> Ways: ...
+        def _cell_paths(self) -> CellPaths: ...
 
         @cached_property
         def _best_inside(self) -> np.ndarray: ...
@@ -161,32 +155,14 @@ class ExploresGraph(AnswersAboutTrees):
     def support(self, min_probability: float = 0.05, *, draws: int = 1000, rng: Seed = 0) -> Support:
         """Return the cells and splits of the trees, with their exact probabilities.
 
-        As `Posterior.support`, so that it can be compared with draws:
-        ``draws.support().table(beside=truth.support(0.0))``. There is no Monte-Carlo error, and no chain.
-
-        Parameters
-        ----------
-        min_probability : float, default 0.05
-            Smallest probability that is listed, in [0, 1].
-        draws, rng
-            Not used, as nothing is drawn.
-
-        Returns
-        -------
-        Support
-
-        Raises
-        ------
-        ValueError
-            If ``min_probability`` is out of range.
+        As `Posterior.support`, without Monte-Carlo errors; ``draws`` and ``rng`` are not used. To compare:
+        ``draws.support().table(beside=truth.support(0.0))``.
 
         Notes
         -----
-        Nodes of a tree with the same rows lie on one path, so the probability of a set of rows is that of its topmost
-        node: a sum over the splits that lead to it from another set (formulas, sections 6 and 12.5). So it is also
-        exact under split priors on boxes, for which several cells can have the same rows. The words are built from the
-        most probable split that leads to each cell on the path. Time: that of the evidence, and once the rows of all
-        cells.
+        Nodes of a tree with the same rows are on one path, so the probability of a set of rows is that of its topmost
+        node: a sum over the splits that lead to it from another set (formulas, sections 6 and 12.5). The words are
+        those of the most probable path to each cell. Time: that of the evidence, and once the rows of all cells.
 
         Examples
         --------
@@ -225,13 +201,7 @@ class ExploresGraph(AnswersAboutTrees):
         )
 
     def credible_set(self, mass: float = 0.95, *, draws: int = 1000, rng: Seed = 0) -> CredibleSet:
-        """As `Posterior.credible_set`, from the ``draws`` most probable trees if they have the mass, else from draws.
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range.
-        """
+        """Return `Posterior.credible_set`, from the most probable trees if ``draws`` of them have the mass."""
         check_count("draws", draws)
         mass = check_mass(mass)
         values, ranked = rank_trees(self.graph, self._best_inside, draws)
@@ -248,19 +218,9 @@ class ExploresGraph(AnswersAboutTrees):
         Parameters
         ----------
         epsilon : float
-            Nats, >= 0.
+            Largest difference from the best log posterior, >= 0, nats.
         most : int, default 10,000
-            Largest number of trees listed; if there are more, the most probable ones.
-
-        Returns
-        -------
-        TreesWithin
-            ``complete`` says whether all are listed.
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range.
+            Largest number of trees listed, the most probable ones.
 
         Notes
         -----
@@ -283,20 +243,10 @@ class ExploresGraph(AnswersAboutTrees):
         return TreesWithin(trees, log_joint, len(values) <= most)
 
     def path_probabilities(self, post: SampledPosterior, cell: np.ndarray, parent: np.ndarray) -> np.ndarray:
-        """Exact probabilities (m,) of decision paths that draws have: of cells one after the other from the root.
+        """Return the exact probabilities (m,) of decision paths of draws, sequences of cells from the root on.
 
-        Parameters
-        ----------
-        post : SampledPosterior
-            Draws of the same model.
-        cell : ndarray of shape (m,), int64
-            The last cell of each path, a number of ``post.cells``.
-        parent : ndarray of shape (m,), int64
-            The path that each one prolongs, a number below its own; -1 of the first, which is the root alone.
-
-        Notes
-        -----
-        Cost: the splits of the cells on the paths.
+        ``cell`` (m,) is the last cell of each path, a number of ``post.cells``, and ``parent`` (m,) the path that each
+        one prolongs, a number below its own; -1 of the first, which is the root alone.
         """
         place = {tuple(key): i for i, key in enumerate(self._row_sets.key.tolist())}
         last = np.array([place.get(tuple(key), -1) for key in post.cells.key[cell].tolist()], dtype=np.int64)
@@ -318,7 +268,7 @@ class ExploresGraph(AnswersAboutTrees):
 
     @cached_property
     def _row_sets(self) -> RowSets:
-        return row_sets(self.model, self.graph, self._ways)
+        return row_sets(self.model, self.graph, self._cell_paths)
 
     @cached_property
     def _parts_of_trees(self) -> PartsOfTrees:
@@ -346,7 +296,7 @@ class ExploresGraph(AnswersAboutTrees):
 
     def _conditions_above(self, cell: int) -> list[Condition]:
         """Return the conditions on the most probable path to a cell, from the root on."""
-        ways, conditions = self._ways, []
+        ways, conditions = self._cell_paths, []
         while ways.edge[cell] >= 0:
             edge = int(ways.edge[cell])
             conditions.append(self._condition(edge, int(ways.side[cell]) == 0))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.checks import Seed, check_count, read_numbers
+from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.reweighting import check_same_data
@@ -19,15 +20,14 @@ from pactree_mcmc.tree.tree import Tree
 from . import answers
 from .exploring import ExploresGraph
 from .graph.boxes import unpack_cuts
-from .graph.cells import CellGraph, by_feature, pack_graph
+from .graph.cells import CellGraph, by_feature
 from .graph.progress import stage
 from .predicting import CellProbabilities, PredictsFromGraph
-from .recursion.draws import DrawsIndependently, as_draws, grow
 from .recursion.inside_outside import Occurrences
-from .recursion.k_best import rank_trees
-from .recursion.row_sets import Ways, likeliest_tree
+from .recursion.row_sets import CellPaths, likeliest_paths
+from .recursion.semirings import Best, BestBySize, LogSum
 from .recursion.terms import by_slot, with_terms
-from .semirings.algebras import Best, BestBySize, LogSum
+from .recursion.trees import DrawsIndependently, as_draws, grow, rank_trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +41,9 @@ class BestTrees(NamedTuple):
     trees: list[Tree]
     log_joint: np.ndarray
     """(k,): log prior plus log score of each, nats."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
@@ -60,7 +63,6 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
 
     def __init__(self, model: TreeModel, graph: CellGraph, *, progress: bool = False) -> None:
         self.model, self.graph = model, graph
-        self._packed = pack_graph(graph)
         with stage(progress, "summing", graph.n_cells, "cells") as bar:
             self.log_inside = answers.log_sums(graph, bar)
 
@@ -115,26 +117,12 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return self._best.distinct_tree(0)
 
     def best_trees(self, k: int) -> BestTrees:
-        """Return the ``k`` most probable trees, best first, or fewer if there are not as many.
-
-        Parameters
-        ----------
-        k : int
-            At least 1.
-
-        Returns
-        -------
-        BestTrees
-
-        Raises
-        ------
-        ValueError
-            If ``k`` is not positive.
+        """Return the ``k`` >= 1 most probable trees, best first, or fewer if there are not as many.
 
         Notes
         -----
-        One pass of the (max, +) recursion, then time O(k times leaves times log k), with memory only for the cells of
-        these trees (Huang and Chiang 2005, algorithm 3).
+        One pass of the (max, +) recursion, then time O(k leaves log k), with memory only for the cells of these trees
+        (Huang and Chiang 2005, algorithm 3).
         """
         check_count("k", k)
         values, ranked = rank_trees(self.graph, self._best_inside, k)
@@ -145,11 +133,6 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
     def best_log_joint_by_size(self, max_leaves: int) -> np.ndarray:
         """Return the log joint probability of the best tree of each size, nats.
 
-        Parameters
-        ----------
-        max_leaves : int
-            Largest size, >= 1.
-
         Returns
         -------
         ndarray of shape (max_leaves + 1,)
@@ -157,8 +140,6 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
 
         Raises
         ------
-        ValueError
-            If ``max_leaves`` is not positive.
         Intractable
             If more than 2^28 numbers would be needed: one for each cell and each size that it can have.
 
@@ -247,11 +228,6 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         of_split : array of shape (n_edges,) or (n_edges, m), optional
             Value that each split of ``graph`` adds. Default: 0.
 
-        Returns
-        -------
-        MeanAndVariance
-            Two floats, or two arrays (m,).
-
         Raises
         ------
         ValueError
@@ -259,8 +235,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
 
         Notes
         -----
-        One upward pass: given the split, subtrees are independent, so means and variances add, and a cell is the
-        mixture over its splits. Time O(m) times the evidence's.
+        One upward pass, O(m) times that of the evidence (`exact.recursion.semirings.Moments`).
 
         Examples
         --------
@@ -298,8 +273,8 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return answers.occurrences(self.graph, self.log_inside)
 
     @cached_property
-    def _ways(self) -> Ways:
-        return likeliest_tree(self.graph, self._occurrences.split)
+    def _cell_paths(self) -> CellPaths:
+        return likeliest_paths(self.graph, self._occurrences.split)
 
     def _root_split_pmf(self) -> dict[RootKey, float]:
         """Return the distribution of the root split, as a dictionary of probabilities.
@@ -347,32 +322,28 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         """Return the Kullback-Leibler divergence from the prior over trees, nats.
 
         It is the posterior mean of the score minus the log of the prior mean of the likelihood. The prior is divided by
-        its mass, the same sum with zero scores, which is not one under LeafPenalty, nor under a conditioned process if
-        cells may have no admissible split.
-        """
-        log_mass = answers.log_sum(self.prior_graph)
-        gain, log_ratio = float(self.cell_probabilities().leaf @ self.graph.score), float(self.log_inside[0] - log_mass)
-        return as_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
-
-    def split_probabilities(self) -> np.ndarray:
-        """Expected number of times that each split of ``graph`` occurs in a tree of the posterior, (n_edges,)."""
-        return self._occurrences.split.copy()
-
-    def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior:
-        """Return independent draws as a SampledPosterior of one chain.
-
-        Parameters
-        ----------
-        draws : int, default 1000
-            Number of draws, >= 1.
-        rng : int, SeedSequence, Generator or None
-            Source of randomness.
+        its mass, the same sum with scores of zero: it is not one under LeafPenalty, nor under a conditioned process if
+        cells may lack admissible splits.
 
         Raises
         ------
         ValueError
-            If ``draws`` is not positive.
+            Of a part of the trees (`visited`), if the mass of the prior is unknown.
         """
+        gain = float(self.cell_probabilities().leaf @ self.graph.score)
+        log_ratio = float(self.log_inside[0]) - self._log_prior_mass()
+        return as_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
+
+    def _log_prior_mass(self) -> float:
+        """Return the log mass of the prior over the trees that are summed over, without the prior's constant."""
+        return answers.log_sum(self.prior_graph)
+
+    def split_probabilities(self) -> np.ndarray:
+        """Return the expected number of times (n_edges,) that each split of ``graph`` occurs in a tree."""
+        return self._occurrences.split.copy()
+
+    def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior:
+        """Return ``draws`` >= 1 independent draws as a SampledPosterior of one chain."""
         wanted = np.zeros(check_count("draws", draws), dtype=np.int64)
         return self._grown(LogSum(self.log_inside, np.empty(0)), wanted, rng)
 

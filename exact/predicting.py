@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.model.leaf.distributions import Mixture
-from pactree_mcmc.model.split_prior.geometry import parts_rows, takes_turns, told
+from pactree_mcmc.model.split_prior.geometry import parts_rows, told
 from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.draws import refuse_by_row
 from pactree_mcmc.posterior.rows.predictive import BLOCK, ROUNDING, mean_and_square_by_row, std_over_trees
 from pactree_mcmc.table.coding import DyadicScale, Scale
 
-from .graph.cells import WithPackedGraph
-from .recursion.flow import Ends, Router, average_rows, ends_of_rows
-from .recursion.paths import DyadicPaths, TreePaths, is_fixed_design, sum_paths
-from .recursion.row_sets import Members, Ways, add_cells_into, rows_of_cells
+from .graph.cells import CellGraph
+from .recursion.new_rows import Ends, Paths, Router, average_rows, ends_of_rows, is_fixed_design
+from .recursion.row_sets import CellPaths, Members, rows_of_cells
 
 
 class CellProbabilities(NamedTuple):
@@ -36,27 +36,28 @@ class CellProbabilities(NamedTuple):
     split: np.ndarray
     """(n_cells,): split."""
 
+    def __repr__(self) -> str:
+        return short_repr(self)
 
-class Placed(NamedTuple):
+
+class CodedRows(NamedTuple):
     """New rows by coordinate."""
 
-    x: np.ndarray
-    """(n, q) float64 numbers."""
-    codes: np.ndarray
-    """(n, q) int64; -1 for a category that is unknown."""
-    settled: np.ndarray
-    """(n,) bool: True for a row that all paths to a cell send there, or none does."""
+    x: np.ndarray  # (n, q) float64 numbers
+    codes: np.ndarray  # (n, q) int64; -1 for a category that is unknown
+    settled: np.ndarray  # (n,) bool: True for a row that all paths to a cell send there, or none does
 
 
-class PredictsFromGraph(WithPackedGraph, Posterior):
+class PredictsFromGraph(Posterior):
     """Base of `ExactPosterior`: its predictions, which need only the sums and probabilities of the cells."""
 
+    graph: CellGraph
     log_inside: np.ndarray
 
     if TYPE_CHECKING:
 
         @cached_property
-        def _ways(self) -> Ways: ...
+        def _cell_paths(self) -> CellPaths: ...
 
     @abstractmethod
     def cell_probabilities(self) -> CellProbabilities:
@@ -80,14 +81,9 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
         return Router(local, low, high, offset, model.n_codes, model.columns.is_nominal[model.columns.source])
 
     @cached_property
-    def _paths(self) -> DyadicPaths | TreePaths:
+    def _paths(self) -> Paths:
         """Function that predicts, on a fixed design."""
-        return self._paths_to(self.cell_values)
-
-    def _paths_to(self, by_cell: np.ndarray) -> DyadicPaths | TreePaths:
-        kind = DyadicPaths if told(takes_turns, self.model.split_prior) else TreePaths
-        leaf, split = self.cell_probabilities()
-        return kind(self.model, self.graph, sum_paths(self.graph, leaf, split, by_cell))
+        return Paths(self.model, self.graph, *self.cell_probabilities(), self.cell_values)
 
     @property
     def _stats_by_place(self) -> np.ndarray:
@@ -101,19 +97,19 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
     def _averages(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
         by_cell = np.ascontiguousarray(by_place)
         if is_fixed_design(self.model):
-            return self._paths_to(by_cell)(X)
-        x, codes, settled = self._placed(X)
+            return Paths(self.model, self.graph, *self.cell_probabilities(), by_cell)(X)
+        x, codes, settled = self._code_rows(X)
         out = np.empty((len(X), by_cell.shape[1]))
-        distinct, of_row = np.unique(codes[settled][:, self._asked], axis=0, return_inverse=True)
+        distinct, of_row = np.unique(codes[settled][:, self._split_coordinates], axis=0, return_inverse=True)
         out[settled] = self._averages_by_cells(distinct, by_cell)[of_row.reshape(-1)]
         others = ~settled
         if others.any():
-            how = self._packed, self.log_inside, self._router
+            how = self.graph, self.log_inside, self._router
             out[others] = average_rows(*how, x[others], codes[others], by_cell)
         return out
 
     @cached_property
-    def _asked(self) -> np.ndarray:
+    def _split_coordinates(self) -> np.ndarray:
         """Coordinates that the splits of the graph use."""
         return np.unique(self.graph.feature)
 
@@ -122,7 +118,10 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
         leaf = self.cell_probabilities().leaf
         out, total = np.zeros((len(codes), by_cell.shape[1])), np.zeros(len(codes))
         for members in self._members(codes):
-            add_cells_into(out, total, *members, leaf, by_cell)
+            cell = np.repeat(members.cell, np.diff(members.first))
+            total += np.bincount(members.row, leaf[cell], len(codes))
+            for j in range(out.shape[1]):
+                out[:, j] += np.bincount(members.row, leaf[cell] * by_cell[cell, j], len(codes))
         empty = self._empty_cell
         if empty is not None:
             out += (1.0 - total).clip(0.0)[:, None] * by_cell[empty]
@@ -131,8 +130,8 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
     def _members(self, codes: np.ndarray) -> Iterator[Members]:
         """Yield the settled rows with these codes in each cell that has training rows."""
         whole = np.zeros((len(self._router.nominal), len(codes)), dtype=np.int64)
-        whole[self._asked] = codes.T
-        return rows_of_cells(self.graph, self._ways, whole, self._router.nominal)
+        whole[self._split_coordinates] = codes.T
+        return rows_of_cells(self.graph, self._cell_paths, whole, self._router.nominal)
 
     @cached_property
     def _empty_cell(self) -> int | None:
@@ -140,7 +139,7 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
         empty = (self.graph.rows == 0) & (not self._router.local)
         return int(np.argmax(empty)) if empty.any() else None
 
-    def _placed(self, X: np.ndarray) -> Placed:
+    def _code_rows(self, X: np.ndarray) -> CodedRows:
         """Return rows of numbers (n, p) by coordinate, with their codes."""
         X = self.model.columns.in_coordinates(X)
         codes, is_settled = np.zeros(X.shape, dtype=np.int64), np.ones(X.shape, dtype=np.bool_)
@@ -154,17 +153,17 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
                 codes[:, c], is_settled[:, c] = self._local_codes(c, scale, x)
             else:
                 codes[:, c], is_settled[:, c] = np.searchsorted(scale.cuts, x), ~np.isnan(x)
-        settled: np.ndarray = np.all(is_settled[:, self._asked], axis=1)
-        if self._router.local and len(self._asked) > 1:
-            settled &= is_among(codes[:, self._asked], self.model.units.codes[self._asked].T)
-        return Placed(X, codes, settled)
+        settled: np.ndarray = np.all(is_settled[:, self._split_coordinates], axis=1)
+        if self._router.local and len(self._split_coordinates) > 1:
+            settled &= is_among(codes[:, self._split_coordinates], self.model.units.codes[self._split_coordinates].T)
+        return CodedRows(X, codes, settled)
 
     def _local_codes(self, c: int, scale: Scale, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return codes of numbers under local cuts, and True for those within the training values of the code.
 
         If there is one coordinate, its cuts lie between neighbouring codes, and each number has a code.
         """
-        if len(self._asked) == 1:
+        if len(self._split_coordinates) == 1:
             lower = np.arange(scale.n_codes - 1)
             return np.searchsorted(scale.threshold(lower, lower + 1), x), ~np.isnan(x)
         code = np.searchsorted(scale.high, x).clip(max=scale.n_codes - 1)
@@ -175,12 +174,12 @@ class PredictsFromGraph(WithPackedGraph, Posterior):
         return np.arange(self.graph.n_cells)
 
     def _mixtures(self, X: np.ndarray) -> Iterator[tuple[np.ndarray, Mixture]]:
-        x, codes, is_settled = self._placed(X)
+        x, codes, is_settled = self._code_rows(X)
         settled, others = np.flatnonzero(is_settled), np.flatnonzero(~is_settled)
-        for some in self._blocks(codes[settled][:, self._asked]):
-            ends = self._ends_by_cells(codes[settled[some]][:, self._asked])
+        for some in self._blocks(codes[settled][:, self._split_coordinates]):
+            ends = self._ends_by_cells(codes[settled[some]][:, self._split_coordinates])
             yield settled[some], as_mixture(ends, len(settled[some]))
-        how = self._packed, self.log_inside, self._router
+        how = self.graph, self.log_inside, self._router
         for first, ends in ends_of_rows(*how, x[others], codes[others]):
             n = int(ends.row.max()) + 1
             yield others[first : first + n], as_mixture(ends, n)

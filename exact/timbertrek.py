@@ -41,7 +41,7 @@ def to_timbertrek(model: TreeModel, trees: Sequence[Tree]) -> dict[str, Any]:
     TypeError
         If ``trees`` holds something else.
     ValueError
-        If the model has not two classes, no tree has a split, or a tree splits where the model's coding has no cut.
+        If the model does not have two classes, no tree has a split, or a tree has a split that the model lacks.
 
     Notes
     -----

@@ -35,8 +35,8 @@ LAYERS += ("exact", "pactree_mcmc.faces")
 EXACT_LAYERS = tuple(
     f"exact.{name}"
     for name in (
-        *("limits.intractable", "limits.sizes", "graph", "semirings", "recursion", "answers", "exploring"),
-        *("predicting", "posterior", "visited", "timbertrek", "limits.ceilings", "limits.anytime", "solving"),
+        *("limits.intractable", "limits.sizes", "graph", "recursion", "answers", "exploring"),
+        *("predicting", "posterior", "timbertrek", "limits.ceilings", "solving"),
         *("near_optimal", "compare", "design_counts", "systems", "estimators"),
     )
 )

@@ -129,14 +129,10 @@ class ClassifierOfTree(ExactClassifier):
 class Rows(NamedTuple):
     """Checked rows, sorted, so that random choices depend neither on their order nor on how repeated rows are given."""
 
-    X: np.ndarray
-    """(n, p) float64: each row as often as its weight says."""
-    label: np.ndarray
-    """(n,) int64: number of the class of each row."""
-    classes: np.ndarray
-    """(K,): sorted labels."""
-    place: np.ndarray
-    """(n,) int64: index of each row among the rows that the caller passed."""
+    X: np.ndarray  # (n, p) float64: each row as often as its weight says
+    label: np.ndarray  # (n,) int64: number of the class of each row
+    classes: np.ndarray  # (K,): sorted labels
+    place: np.ndarray  # (n,) int64: index of each row among the rows that the caller passed
 
     @property
     def are_repeated(self) -> bool:

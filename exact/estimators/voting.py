@@ -18,10 +18,9 @@ from pactree_mcmc.model.tree_prior import DEPTH_CEILING
 from pactree_mcmc.posterior.trees.cells import as_divergence
 from pactree_mcmc.tree.tree import Tree
 
-from ..systems.pac_bayes import base_tree as subtrees
-from ..systems.pac_bayes.base_tree import BaseTree, NodeVotes, Weights, base_tree, weigh
-from ..systems.pac_bayes.bounds import check_lambda
-from ..systems.pruning.size_penalties import LARGEST_PENALTY
+from ..systems import pac_bayes
+from ..systems.pac_bayes import BaseTree, NodeVotes, Weights, base_tree, check_lambda, weigh
+from ..systems.pruning import LARGEST_PENALTY
 from .base import ClassifierOfTree, Rows, documented, read_rows, set_parameters
 
 LOG_GRID = np.geomspace(2.0**-8, 2.0**6, 10)
@@ -33,10 +32,8 @@ class Fold(NamedTuple):
 
     base: BaseTree
     votes: NodeVotes
-    reached: np.ndarray
-    """Number, among leaves, of the leaf of T0 that each held-out row reaches."""
-    label: np.ndarray
-    """Class of each held-out row."""
+    reached: np.ndarray  # Number, among leaves, of the leaf of T0 that each held-out row reaches
+    label: np.ndarray  # Class of each held-out row
 
 
 class VotingTree(ClassifierOfTree):
@@ -53,8 +50,7 @@ class VotingTree(ClassifierOfTree):
     n_counted_: int
     cv_errors_: dict[str, np.ndarray]
 
-    _searched: tuple[str, ...] = ()
-    """Parameters that cross-validation chooses if they are None, one after another."""
+    _searched: tuple[str, ...] = ()  # Parameters that cross-validation chooses if they are None, one after another
 
     def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
         raise NotImplementedError
@@ -77,15 +73,6 @@ class VotingTree(ClassifierOfTree):
             Class labels.
         sample_weight : array-like of shape (n,), optional
             Whole numbers >= 0: how often each row is there.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If the input or a parameter cannot be used.
         """
         self._check_tree()
         self._check()
@@ -122,7 +109,7 @@ class VotingTree(ClassifierOfTree):
     def _vote(self, base: BaseTree, weights: Weights, votes: NodeVotes) -> np.ndarray:
         """Return the votes (n_leaves, K) for a row whose path ends in each leaf of T0."""
         abstains = base.dummy & base.dummies_abstain
-        return subtrees.votes_down(base.graph.depth, base.tree.left, weights.log_leaf, *votes, abstains)
+        return pac_bayes.votes_down(base.graph.depth, base.tree.left, weights.log_leaf, *votes, abstains)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the fractions of the votes, (n, K); columns follow ``classes_``. Cost O(depth) per row."""
@@ -154,7 +141,7 @@ class VotingTree(ClassifierOfTree):
         return dyadic_tree(X, int(depth), y=label, bounds=bounds).tree
 
     def _counts(self, tree: Tree, X: np.ndarray, label: np.ndarray) -> np.ndarray:
-        return subtrees.count_rows(tree, X, label, len(self.classes_))
+        return pac_bayes.count_rows(tree, X, label, len(self.classes_))
 
     def _labelled(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> BaseTree:
         """Grow the base tree of some rows, which label its nodes and weigh its subtrees."""
@@ -241,12 +228,10 @@ class PACBayesTreeClassifier(VotingTree):
 
     Notes
     -----
-    A subtree has weight ``exp(-lambda1 * errors - sum over leaves with data (lambda2 * penalty + 1))``. All rows are
-    used to grow T0, to label it and to weigh its subtrees, so that no bound applies; for bounds see
-    `PACBayesTheoryClassifier`. A child of T0 without rows is a dummy in the paper's terms, a leaf with phi = 0. The
-    paper adds dummies to compute the weights of the nodes of T0, and gives them no label: a new row that reaches one is
-    classified by the nodes of T0 above it, and the dummy abstains. If none of these ever is a leaf, because their
-    weights are 0, the dummy votes like its parent.
+    A subtree has weight ``exp(-lambda1 * errors - sum over leaves with data (lambda2 * penalty + 1))``. All rows grow
+    T0, label it and weigh its subtrees, so that no bound applies; for bounds see `PACBayesTheoryClassifier`. A child of
+    T0 without rows is a dummy in the paper's terms, a leaf with phi = 0. A new row that reaches one is classified by
+    the nodes above it; the dummy votes like its parent only if all of these have weight 0.
 
     With T0 of m nodes: O(n depth) to grow it, O(m K) for a pair of lambdas, 80 of them for cross-validation on two
     trees of half the rows; O(depth) per prediction.
@@ -286,14 +271,14 @@ class PACBayesTreeClassifier(VotingTree):
             check_optional_factor(name, getattr(self, name))
 
     def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
-        return weigh(base.graph, subtrees.practical_terms(base, **chosen, penalty=self.penalty))
+        return weigh(base.graph, pac_bayes.practical_terms(base, **chosen, penalty=self.penalty))
 
     @property
     def kl_(self) -> float:
         """Divergence of the posterior over subtrees from the prior, nats."""
         check_is_fitted(self)
-        terms = subtrees.practical_terms(self._base, self.lambda1_, self.lambda2_, self.penalty)
-        return self._divergence(terms, subtrees.practical_terms(self._base, 0.0, 0.0))
+        terms = pac_bayes.practical_terms(self._base, self.lambda1_, self.lambda2_, self.penalty)
+        return self._divergence(terms, pac_bayes.practical_terms(self._base, 0.0, 0.0))
 
 
 @documented
@@ -383,12 +368,12 @@ class PACBayesTheoryClassifier(VotingTree):
         )
         self.counted_rows_ = np.sort(rows.place[counted])
         self.prior_depth_ = int(base.graph.depth.max()) if self.prior_depth is None else int(self.prior_depth)
-        terms = subtrees.theoretical_terms(base, self.lam, self.delta, self.prior_depth_)
+        terms = pac_bayes.theoretical_terms(base, self.lam, self.delta, self.prior_depth_)
         self._set_fitted(base, weigh(base.graph, terms))
 
     @property
     def kl_(self) -> float:
         """Divergence of the posterior over subtrees from the prior, nats."""
         check_is_fitted(self)
-        terms = subtrees.theoretical_terms(self._base, self.lam, self.delta, self.prior_depth_)
-        return self._divergence(terms, subtrees.prior_terms(self._base, self.prior_depth_))
+        terms = pac_bayes.theoretical_terms(self._base, self.lam, self.delta, self.prior_depth_)
+        return self._divergence(terms, pac_bayes.prior_terms(self._base, self.prior_depth_))

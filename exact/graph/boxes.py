@@ -1,4 +1,4 @@
-"""Splits as numbers, the boxes of cells, and the points that lie in them: what the builder of the graph computes with.
+"""Splits as numbers, the boxes of cells and the points in them.
 
 A split of an ordered feature is one integer, of the largest code going left (the cut) and the next code that occurs;
 one of a nominal feature is the bits of the categories going left. Only the functions here know how they are packed.
@@ -62,7 +62,7 @@ def is_relative(rule: Any, rows: int) -> bool:
 
 
 @jit
-def relative(model: Any, work: Any, k: int, split: int) -> int:
+def relative_split(model: Any, work: Any, k: int, split: int) -> int:
     """Return a split of an empty cell, counted from the low end of the box in the scratch."""
     box = work.scratch.box
     if not model.split_prior.feature[k].nominal:
@@ -140,7 +140,7 @@ def find_members(model: Any, work: Any, cell: int) -> int:
     if cells.rows[cell] == 0:
         return 0
     best, begin, end = 0, 0, len(points.rows)
-    asked, n_asked = np.empty(len(feature), dtype=np.int64), 0
+    asked, n_asked = work.scratch.asked, 0
     for k in range(len(feature)):
         if feature[k].nominal or box[k, 0] > 0 or box[k, 1] < feature[k].n_codes:
             asked[n_asked] = k
@@ -187,7 +187,7 @@ def box_hash(model: Any, work: Any, empty: bool) -> tuple[np.uint64, np.uint64]:
         a = width(model, work, k) if empty else box[k, 0]
         b = 0 if empty else box[k, 1]
         if not empty and feature[k].twin < k:
-            # missing values lie in the lowest code of one coordinate and in the highest of the other
+            # missing values have the lowest code of one coordinate and in the highest of the other
             a = np.int64(box[feature[k].twin, 0] == 0 and box[k, 1] == feature[k].n_codes)
             b = 0
         elif not empty and feature[k].twin > k:

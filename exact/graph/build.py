@@ -1,9 +1,9 @@
-"""Breadth-first construction of the graph of cells, compiled: where the exact engine tells split priors apart.
+"""Breadth-first construction of the graph of cells, compiled, for all split priors.
 
-A cell is known by a 128-bit hash of what its future depends on: the set of its points (local cuts), or its box
-(grid); an empty box only by the numbers of codes it spans, since all such futures are alike unless cuts are weighed.
-If weights depend on the depth it is part of the hash, and so are the groups of features that may still interact.
-The rows of a cell are found again from the splits that first led to it: nothing but numbers is stored per cell.
+The trees below a cell depend only on the set of its points (local cuts), or on its box (grid). A 128-bit hash of this
+set or box identifies the cell. Of an empty box only the numbers of codes matter, unless cuts are weighed. The depth is
+part of the hash if weights depend on it, and so are the groups of features that may still interact. The rows of a cell
+are found again from the splits that first led to it, so that only numbers are stored for a cell.
 """
 
 from math import log
@@ -39,7 +39,7 @@ from .boxes import (
     mix,
     narrow_box,
     pack_cut,
-    relative,
+    relative_split,
     sends_left,
     span,
     widest_box,
@@ -196,7 +196,11 @@ def bound_n_splits(model: Any, work: Any, n_members: int, cell: int) -> int:
 
 @jit
 def expand(model: Any, work: Any, cell: int, n_members: int) -> None:
-    """Add the splits of a cell, and the cells they lead to."""
+    """Add the splits of a cell, and the cells they lead to, with ``log R(split | cell)``.
+
+    R of a split on feature k is ``w_k / sum of w_j over the features j with a split  *  1 / number of splits on k``,
+    or, with weights of splits, their fraction in place of the last factor (formulas, section 2).
+    """
     rule, count = model.split_prior, work.scratch.count
     first, total = count[N_EDGES], 0.0
     for k in range(len(rule.feature)):
@@ -341,12 +345,12 @@ def _list_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None
     # without weights the array is not used
     weighed = _cut_to_weigh(model, work, cell, k, n, first, last) if is_weighted(rule) else scratch.suffix
     taken, number = 0, 0
-    for way in range(first, last):
-        cut, upper = way - 1, way
+    for place in range(first, last):
+        cut, upper = place - 1, place
         if parts_rows(rule):
-            cut = scratch.codes[way - 1] if way > 0 else -1
-            upper = scratch.codes[way] if way < n else n_codes
-            if way == n:
+            cut = scratch.codes[place - 1] if place > 0 else -1
+            upper = scratch.codes[place] if place < n else n_codes
+            if place == n:
                 cut = n_codes - 1
         while taken < n and scratch.codes[taken] <= cut:
             move_to_left(work, scratch.codes[taken])
@@ -371,14 +375,14 @@ def _cut_to_weigh(model: Any, work: Any, cell: int, k: int, n: int, first: int, 
     """Return the part that the weights of the cuts of an ordered feature have in common."""
     rule, scratch, depth = model.split_prior, work.scratch, np.int64(work.cells.depth[cell])
     low, high = span(model, work, k)
-    ways = last - first
+    n_cuts = last - first
     if parts_rows(rule):
-        ways, below = 0, 0
+        n_cuts, below = 0, 0
         low, high = scratch.codes[0], scratch.codes[n - 1] + 1
         for j in range(n - 1):
             below += scratch.rows[scratch.slot[scratch.codes[j]]]
-            ways += min(below, work.cells.rows[cell] - below) >= least_rows(rule)
-    out = new_cut(rule, k, float(ways), depth)
+            n_cuts += min(below, work.cells.rows[cell] - below) >= least_rows(rule)
+    out = new_cut(rule, k, float(n_cuts), depth)
     set_ends(rule, out, k, low, high - 1)
     return out
 
@@ -392,16 +396,18 @@ def _list_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) -
     for j in range(n):
         present |= np.int64(1) << scratch.codes[j]
     parted = scratch.box[k, 0] if parts_box(rule) else present
-    ways = (np.int64(1) << max(n_bits(parted) - 1, 0)) - 1
+    n_partitions = (np.int64(1) << max(n_bits(parted) - 1, 0)) - 1
     trivial = 0
     if has_empty_sides(rule):
         trivial = 2 if n > 0 else 1
-    weight = weight_of_part(rule, k, float(ways), np.int64(work.cells.depth[cell])) if is_weighted(rule) else 1.0
-    for way in range(-trivial, ways if weight > 0.0 else 0):
-        if way < 0:
-            split = everything if way == -trivial else np.int64(0)
+    weight = (
+        weight_of_part(rule, k, float(n_partitions), np.int64(work.cells.depth[cell])) if is_weighted(rule) else 1.0
+    )
+    for number in range(-trivial, n_partitions if weight > 0.0 else 0):
+        if number < 0:
+            split = everything if number == -trivial else np.int64(0)
         else:
-            split = spread_bits(parted, 1 + 2 * way)
+            split = spread_bits(parted, 1 + 2 * number)
         clear_sides(work)
         for j in range(n):
             add_code_to_side(work, LEFT if sends_left(split, scratch.codes[j], True) else RIGHT, scratch.codes[j])
@@ -425,7 +431,7 @@ def _add_edge(model: Any, work: Any, cell: int, k: int, split: int, weight: floa
         edges.right[e] = _child(model, work, cell, k, split, RIGHT)
     edges.feature[e], edges.log_rule[e] = k, weight
     if is_relative(model.split_prior, work.cells.rows[cell]):
-        split = relative(model, work, k, split)
+        split = relative_split(model, work, k, split)
     edges.split[e] = split
     count[N_EDGES] += 1
 

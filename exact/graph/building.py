@@ -14,12 +14,11 @@ from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.split_prior.geometry import follows_design, halves_box, parts_rows, told
 
+from ..graph import build as _builder
 from ..limits.intractable import Intractable, Limit, check_cells
 from ..limits.sizes import SizeEstimate, estimate_size, least_cells, settings_that_fit
-from . import build as _builder
 from .cells import CellGraph, is_layered, with_slots
-from .dyadic import build_dyadic
-from .fixed import build_fixed
+from .designs import build_dyadic, build_fixed
 from .progress import Bar, next_size, stage
 from .work import Work, distinct_points, longer_cells, longer_edges, new_cells, new_edges, new_scratch
 
@@ -34,6 +33,15 @@ def refuse_drawn_weights(model: TreeModel) -> None:
             f"trees share the feature weights that are unknown under {model.split_prior.drawn_weights}, so that no sum "
             "goes cell by cell; give feature_weights= as numbers, sample, or, of two or three features, add "
             "exp(log_evidence) over weights on a grid, each with its density."
+        )
+
+
+def refuse_shared_leaves(model: TreeModel) -> None:
+    """Refuse a leaf model whose score is not a sum over leaves, because leaves share a parameter."""
+    if not model.leaf.separates:
+        raise ValueError(
+            f"the score of {type(model.leaf).__name__} is not a sum over leaves; the exact engine cannot use it: "
+            "give what the leaves share (NormalKnownVariance(sigma2, m0, k0)), or sample."
         )
 
 
@@ -93,10 +101,10 @@ def _build(model: TreeModel, limit: Limit, progress: bool) -> CellGraph:
     building.limit = limit
     with stage(progress, "building", None if building.size is None else int(building.size.cells), "cells") as bar:
         building.build_all(bar)
-    columns = building.columns()[0]
+    parts, _ = building.parts()
     # free the builder's arrays before the slots are made
     del building
-    return with_slots(model, columns)
+    return with_slots(model, parts)
 
 
 class Building:
@@ -137,8 +145,10 @@ class Building:
         """Remove all splits, but not the cells, and start a round."""
         self._scratch.count[[_builder.NEXT, _builder.N_EDGES, _builder.N_WANTED]] = 0
 
-    def run(self, step: Callable[[Any, Any], int]) -> None:
-        """Call a compiled step until it finishes, and extend the arrays if it needs more room.
+    def run(self, step: Callable[..., int], *arguments: Any) -> None:
+        """Call a compiled step with the model, the arrays and more arguments until it finishes.
+
+        Extend the arrays if it needs more room.
 
         Raises
         ------
@@ -147,7 +157,7 @@ class Building:
         """
         status = _builder.PAUSED
         while status != _builder.FINISHED:
-            status = step(self._lowered, self._work())
+            status = step(self._lowered, self._work(), *arguments)
             if status == _builder.TOO_MANY_SPLITS:
                 most = _builder.MAX_NOMINAL_SPLITS
                 raise Intractable(most, most >> 1, "splits in one cell, on a nominal feature with over 20 categories")
@@ -180,37 +190,41 @@ class Building:
             keep_graph(self.model, self)
             raise
 
-    def apply(self, function: Callable[[Any, Any], None]) -> None:
-        """Call a compiled function with the model and the arrays."""
-        function(self._lowered, self._work())
+    def apply(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Call a compiled function with the model, the arrays and more arguments."""
+        function(self._lowered, self._work(), *arguments)
 
     def _work(self) -> Any:
         return pack(Work(self.points, self._cells, self._edges, self._scratch))
 
-    def columns(self) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
-        """Return the columns of a graph with the cells that trees can reach, parents before children.
+    def parts(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Return the arrays that `with_slots` takes, for the cells that trees can reach, parents before children.
 
-        The second array (n_cells,) is True for cells that the prior can split, the third holds the number in these
-        arrays of each cell of the graph.
+        The second result holds the number in the builder's arrays of each cell of the graph.
         """
         n, cells, edges = self.n_cells, self._cells, self._edges
         limit = int(self.model.prior_tables.depth_limit)
         order = np.argsort(-cells.size[:n], kind="stable")
-        depth = find_shallowest(order, cells.start, cells.stop, edges.left, edges.right, limit)
+        depth, deepest = np.full(n, limit + 1, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        find_depths_into(depth, deepest, order, cells.start, cells.stop, edges.left, edges.right, limit)
         order = order[depth[order] <= limit]
         rank = np.full(n, _builder.UNKNOWN, dtype=np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
         is_splittable = cells.is_splittable[order] & (depth[order] < limit)
         size = np.where(is_splittable, cells.stop[order] - cells.start[order], 0)
-        out = {"first_edge": np.concatenate([[0], np.cumsum(size)])}
+        first_edge = np.concatenate([[0], np.cumsum(size)])
+        # place in the builder's arrays of each split of the graph
+        kind = np.int32 if len(edges.left) < 1 << 31 else np.int64
+        place = np.repeat((cells.start[order] - first_edge[:-1]).astype(kind), size)
+        place += np.arange(len(place), dtype=kind)
+        out = {}
         for name, column in edges._asdict().items():
-            moved = np.empty(out["first_edge"][-1], dtype=column.dtype)
-            move_blocks(moved, column, cells.start[order], size)
+            moved = column[place]
             out[name] = rank[moved] if name in ("left", "right") else moved
-        for name in ("rows", "stats", "score"):
-            out[name] = getattr(cells, name)[order]
-        out |= {"design": np.zeros(len(order), dtype=np.int32), "depth": depth[order]}
-        return out, is_splittable, order
+        del place, moved
+        out |= {name: getattr(cells, name)[order] for name in ("rows", "stats", "score")}
+        out |= {"first_edge": first_edge, "design": np.zeros(len(order), dtype=np.int32)}
+        return out | {"depth": depth[order], "deepest": deepest[order], "is_splittable": is_splittable}, order
 
 
 _kept: list[tuple[TreeModel, Building | CellGraph]] = []
@@ -229,28 +243,30 @@ def _take_kept(model: TreeModel) -> Building | CellGraph | None:
 
 
 @jit
-def move_blocks(out: np.ndarray, column: np.ndarray, start: np.ndarray, size: np.ndarray) -> None:
-    """Copy the block of ``column`` of each cell, with this start and size, into ``out``, one after another."""
-    at = 0
-    for cell in range(len(start)):
-        for e in range(start[cell], start[cell] + size[cell]):
-            out[at] = column[e]
-            at += 1
+def find_depths_into(
+    depth: np.ndarray,
+    deepest: np.ndarray,
+    order: np.ndarray,
+    start: np.ndarray,
+    stop: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    limit: int,
+) -> None:
+    """Write the smallest and the largest depth (n_cells,) at which a tree of at most ``limit`` levels has each cell.
 
-
-@jit
-def find_shallowest(
-    order: np.ndarray, start: np.ndarray, stop: np.ndarray, left: np.ndarray, right: np.ndarray, limit: int
-) -> np.ndarray:
-    """Return the smallest depth (n_cells,) at which a tree can have each cell, ``limit + 1`` if none can.
-
-    ``order`` holds the cells, parents before children.
+    ``depth`` starts as ``limit + 1``, which remains if no tree has the cell, and ``deepest`` as 0. ``order`` holds the
+    cells, parents before children. A cell that a split leads to itself occurs at all depths below its smallest one.
     """
-    depth = np.full(len(order), limit + 1, dtype=np.int64)
     depth[0] = 0
     for cell in order:
-        if depth[cell] < limit:
-            for e in range(start[cell], stop[cell]):
-                depth[left[e]] = min(depth[left[e]], depth[cell] + 1)
-                depth[right[e]] = min(depth[right[e]], depth[cell] + 1)
-    return depth
+        if depth[cell] >= limit:
+            continue
+        for e in range(start[cell], stop[cell]):
+            if left[e] == cell or right[e] == cell:
+                deepest[cell] = limit
+        below = min(deepest[cell] + 1, limit)
+        for e in range(start[cell], stop[cell]):
+            for child in (np.int64(left[e]), np.int64(right[e])):
+                depth[child] = min(depth[child], depth[cell] + 1)
+                deepest[child] = max(deepest[child], below)

@@ -55,9 +55,9 @@ class CellGraph(NamedTuple):
     first_slot: np.ndarray
     """(n_cells + 1,) int64: slot first_slot[c] + j is cell c at depth depth[c] + j."""
     log_stop: np.ndarray
-    """(n_slots,) float64: prior factor of a leaf there, times its score; log."""
+    """(n_slots,) float64: log of the prior factor of a leaf there times its score."""
     log_split: np.ndarray
-    """(n_slots,) float64: prior factor of a split there; -inf where none is possible; log."""
+    """(n_slots,) float64: log prior factor of a split there, -inf if none is possible."""
     layered: bool
     """True if a cell has a slot for each of its depths."""
 
@@ -67,37 +67,32 @@ class CellGraph(NamedTuple):
         Raises
         ------
         ValueError
-            Names the first invariant that is violated, and where.
+            If an invariant is violated; names the first one and its place.
         """
         n, m = len(self.rows), len(self.left)
         for size, columns in ((n, CELL_COLUMNS), (m, EDGE_COLUMNS), (self.n_slots, SLOT_COLUMNS)):
             for name in columns:
                 if len(getattr(self, name)) != size:
                     raise ValueError(f"{name} has {len(getattr(self, name))} entries; this graph needs {size}.")
-        columns = self.first_edge, self.first_slot, self.left, self.right, self.log_rule
-        if is_in_order(n, self.n_slots, *columns, self.layered):
-            return
         for name, column, size in (("first_edge", self.first_edge, m), ("first_slot", self.first_slot, self.n_slots)):
             if len(column) != n + 1 or column[0] != 0 or column[-1] != size or np.any(np.diff(column) < 0):
-                raise ValueError(f"{name} must rise from 0 to {size} in {n + 1} entries, one a cell and the end.")
-        parent = np.repeat(np.arange(n), np.diff(self.first_edge))
-        for name, child in (("left", self.left), ("right", self.right)):
-            if len(child) != m or np.any((child < 0) | (child >= n)):
-                raise ValueError(f"{name} must hold {m} numbers of cells, 0 to {n - 1}.")
-            # only a cell that has a slot for each depth may lead to itself, one level deeper
-            early = (child < parent if self.layered else child <= parent) & (self.log_rule > -np.inf)
-            if early.any():
-                e = int(np.argmax(early))
-                raise ValueError(
-                    f"edge {e} leads from cell {parent[e]} to cell {child[e]}: the graph is not in topological order; "
-                    "number parents before children."
-                )
+                raise ValueError(f"{name} must rise from 0 to {size} in {n + 1} entries, for each cell and the end.")
         if np.any(np.diff(self.first_slot) < 1) or (not self.layered and self.n_slots != n):
             raise ValueError("every cell needs a slot, and just one unless the graph is layered.")
+        cell, e = first_wrong_edge(self.first_edge, self.left, self.right, self.log_rule, self.layered)
+        if cell >= 0:
+            raise ValueError(
+                f"edge {e} leads from cell {cell} to cells {self.left[e]} and {self.right[e]} of {n}: the graph is not "
+                "in topological order; number parents before children."
+            )
 
     def slots_at(self, cells: Any, depth: int) -> Any:
         """Return the slots of cells at one depth."""
         return self.first_slot[cells] + depth - self.depth[cells] if self.layered else cells
+
+    def slot_depth(self) -> np.ndarray:
+        """Return the depth (n_slots,) of each slot; the smallest depth of its cell unless the graph is layered."""
+        return _depths(self.first_slot, self.depth)
 
     @property
     def n_cells(self) -> int:
@@ -116,46 +111,22 @@ class CellGraph(NamedTuple):
 
 
 @jit
-def is_in_order(
-    n: int,
-    n_slots: int,
-    edge: np.ndarray,
-    slot: np.ndarray,
-    left: np.ndarray,
-    right: np.ndarray,
-    log_rule: np.ndarray,
-    layered: bool,
-) -> bool:
-    """Return True if edges and slots are in the order of cells, and edges of positive weight lead to later cells."""
-    if len(edge) != n + 1 or len(slot) != n + 1 or edge[0] != 0 or slot[0] != 0:
-        return False
-    if edge[n] != len(left) or slot[n] != n_slots or (not layered and n_slots != n):
-        return False
-    for c in range(n):
-        earliest = c if layered else c + 1
-        if edge[c] > edge[c + 1] or slot[c] >= slot[c + 1]:
-            return False
-        for e in range(edge[c], edge[c + 1]):
+def first_wrong_edge(
+    first_edge: np.ndarray, left: np.ndarray, right: np.ndarray, log_rule: np.ndarray, layered: bool
+) -> tuple[int, int]:
+    """Return the cell and the number of the first edge that leads to no cell, or back if its weight is positive.
+
+    Only a cell that has a slot for each depth may lead to itself, one level deeper. Return -1, -1 if all edges are
+    right.
+    """
+    n = len(first_edge) - 1
+    for cell in range(n):
+        earliest = cell if layered else cell + 1
+        for e in range(first_edge[cell], first_edge[cell + 1]):
             lowest = min(left[e], right[e])
             if lowest < 0 or max(left[e], right[e]) >= n or (lowest < earliest and log_rule[e] > -np.inf):
-                return False
-    return True
-
-
-class WithPackedGraph:
-    """Base of classes that also keep their ``graph`` packed as a pointer, ``_packed``, which is made again after
-    unpickling.
-    """
-
-    graph: CellGraph
-    _packed: Any
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_packed"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._packed = pack_graph(self.graph)
+                return cell, e
+    return -1, -1
 
 
 def pack_graph(graph: CellGraph) -> Any:
@@ -185,25 +156,21 @@ def by_feature(model: TreeModel, graph: CellGraph) -> CellGraph:
     return graph._replace(feature=feature.astype(graph.feature.dtype))
 
 
-def with_slots(model: TreeModel, parts: dict[str, np.ndarray], splittable: np.ndarray | None = None) -> CellGraph:
-    """Add the slots of the cells, with their prior factors, to the columns of a graph.
+def with_slots(model: TreeModel, parts: dict[str, np.ndarray]) -> CellGraph:
+    """Return the graph with these columns of cells and splits, with a slot for each depth at which a cell occurs.
 
-    ``splittable`` (n_cells,) is True for cells that the prior can split, if the graph does not hold all their splits.
+    ``parts`` may also contain ``deepest`` (n_cells,), the largest depth of each cell, and ``is_splittable``, True for
+    cells that the prior can split, if the graph does not hold all their splits.
     """
     refuse_not_finite(model, parts)
     prior, rows, depth = model.prior_tables, parts["rows"], parts["depth"]
-    if splittable is None:
-        splittable = np.diff(parts["first_edge"]) > 0
-    one_depth, layered = has_one_depth(model), is_layered(model)
-    n_layers = np.ones(len(rows), dtype=np.int64)
-    if layered:
-        deepest = depth.copy()
-        find_deepest(deepest, parts["first_edge"], parts["left"], parts["right"], prior.depth_limit)
-        n_layers += deepest - depth
+    splittable = parts.pop("is_splittable", np.diff(parts["first_edge"]) > 0)
+    deepest, layered = parts.pop("deepest", depth), is_layered(model)
+    n_layers = deepest - depth + 1 if layered else np.ones(len(rows), dtype=np.int64)
     first_slot = np.concatenate([[0], np.cumsum(n_layers)])
     if prior.by_node:
         index = parts["design"].astype(np.int64)
-    elif layered or one_depth:
+    elif layered or has_one_depth(model):
         index = _depths(first_slot, depth)
     else:
         index = np.zeros(len(rows), dtype=np.int64)
@@ -226,11 +193,6 @@ def is_layered(model: TreeModel) -> bool:
     return not has_one_depth(model) and not is_flat(model)
 
 
-def slot_depths(model: TreeModel, graph: CellGraph) -> np.ndarray:
-    """Return the depth (n_slots,) of each slot for the tree prior, 0 if the prior is the same at all depths."""
-    return np.zeros(graph.n_slots, dtype=np.int64) if is_flat(model) else _depths(graph.first_slot, graph.depth)
-
-
 def _depths(first_slot: np.ndarray, depth: np.ndarray) -> np.ndarray:
     """Return the depth of each slot of cells whose first is at ``depth`` (n_cells,)."""
     return np.arange(first_slot[-1]) - np.repeat(first_slot[:-1] - depth, np.diff(first_slot))
@@ -244,19 +206,6 @@ def is_flat(model: TreeModel) -> bool:
     inner = prior.table[: prior.depth_limit]
     alike = [len(np.unique(inner[name])) <= 1 for name in ("log_split", "log_stop")]
     return all(alike) and len(np.unique(prior.table.log_forced)) <= 1
-
-
-@jit
-def find_deepest(deepest: np.ndarray, first_edge: np.ndarray, left: np.ndarray, right: np.ndarray, limit: int) -> None:
-    """Raise ``deepest``, given as the smallest depth of each cell, to the largest at which it occurs."""
-    for cell in range(len(deepest)):
-        for e in range(first_edge[cell], first_edge[cell + 1]):
-            if left[e] == cell or right[e] == cell:
-                deepest[cell] = limit
-        below = min(deepest[cell] + 1, limit)
-        for e in range(first_edge[cell], first_edge[cell + 1]):
-            deepest[left[e]] = max(deepest[left[e]], below)
-            deepest[right[e]] = max(deepest[right[e]], below)
 
 
 def refuse_not_finite(model: TreeModel, parts: dict[str, np.ndarray]) -> None:

@@ -42,31 +42,20 @@ FEATURE, SPLIT, BITS, EDGE = range(4)
 """Columns of ``wanted`` in the scratch of the builder."""
 
 
-class Passing(NamedTuple):
+class TreeNodes(NamedTuple):
     """The nodes of all trees, as they are sent down the cells."""
 
-    feature: np.ndarray
-    """(n_nodes,) int64, LEAF in a leaf."""
-    split: np.ndarray
-    """(n_nodes,) int64: packed cut, or categories going left."""
-    parent: np.ndarray
-    """(n_nodes,) int64: node, counted over all trees; NONE for a root."""
-    left: np.ndarray
-    """(n_nodes,) int64: left child, likewise."""
-    right: np.ndarray
-    """(n_nodes,) int64."""
-    next_node: np.ndarray
-    """(n_nodes,) int64: another node that is the same cell."""
-    want: np.ndarray
-    """(n_nodes,) int64: number of the node's split among the wanted splits of its cell."""
-    first_node: np.ndarray
-    """(most cells,) int64: a node that is this cell, NONE if no tree passes."""
-    next_cell: np.ndarray
-    """(most cells,) int64: another cell of the same size."""
-    of_size: np.ndarray
-    """(largest size + 1,) int64: a cell of each size that is still to be processed."""
-    size: np.ndarray
-    """(1,) int64: size of the cells that are processed now."""
+    feature: np.ndarray  # (n_nodes,) int64, LEAF in a leaf
+    split: np.ndarray  # (n_nodes,) int64: packed cut, or categories going left
+    parent: np.ndarray  # (n_nodes,) int64: node, counted over all trees; NONE for a root
+    left: np.ndarray  # (n_nodes,) int64: left child, likewise
+    right: np.ndarray  # (n_nodes,) int64
+    next_node: np.ndarray  # (n_nodes,) int64: another node that is the same cell
+    want: np.ndarray  # (n_nodes,) int64: number of the node's split among the wanted splits of its cell
+    first_node: np.ndarray  # (most cells,) int64: a node that is this cell, NONE if no tree passes
+    next_cell: np.ndarray  # (most cells,) int64: another cell of the same size
+    of_size: np.ndarray  # (largest size + 1,) int64: a cell of each size that is still to be processed
+    size: np.ndarray  # (1,) int64: size of the cells that are processed now
 
 
 def build_visited(model: TreeModel, trees: CodedTrees, grow: int, limit: Limit) -> CellGraph:
@@ -75,19 +64,17 @@ def build_visited(model: TreeModel, trees: CodedTrees, grow: int, limit: Limit) 
     ``grow`` 1 adds every split of these cells whose children are both among them, 2 every split of these cells, with
     new children as leaves.
     """
-    passing = _passing_of(model, trees)
-    building = Building(model, limit, len(passing.feature) + 1)
-    packed = pack(passing)
-    building.run(lambda lowered, work: follow(lowered, work, packed))
+    nodes = _tree_nodes(model, trees)
+    building = Building(model, limit, len(nodes.feature) + 1)
+    building.run(send_trees_down, pack(nodes))
     if grow > 0:
-        which, mode = np.arange(building.n_cells), FIND if grow == 1 else ADD
         building.forget_splits()
-        building.run(lambda lowered, work: expand_some(lowered, work, which, np.iinfo(np.int64).max, mode))
-    columns, is_splittable, _ = building.columns()
-    return with_slots(model, columns, is_splittable)
+        no_limit, mode = np.iinfo(np.int64).max, FIND if grow == 1 else ADD
+        building.run(expand_some, np.arange(building.n_cells), no_limit, mode)
+    return with_slots(model, building.parts()[0])
 
 
-def _passing_of(model: TreeModel, trees: CodedTrees) -> Passing:
+def _tree_nodes(model: TreeModel, trees: CodedTrees) -> TreeNodes:
     offset, n_nodes = trees.offset, np.diff(trees.offset)
     first = np.repeat(offset[:-1], n_nodes)
     inner, number = trees.feature != LEAF, np.arange(len(trees.feature))
@@ -96,7 +83,7 @@ def _passing_of(model: TreeModel, trees: CodedTrees) -> Passing:
     parent[left[inner]] = parent[right[inner]] = number[inner]
     # a cell is a node of some tree; the root is a cell without any
     most_cells, largest = len(number) + 1, max(model.n_rows, int(model.n_codes.sum()))
-    return Passing(
+    return TreeNodes(
         feature=trees.feature.astype(np.int64),
         split=np.where(trees.categories >= 0, trees.categories, pack_cuts(trees.cut, trees.upper)),
         parent=parent,
@@ -112,72 +99,72 @@ def _passing_of(model: TreeModel, trees: CodedTrees) -> Passing:
 
 
 @jit
-def follow(model: Any, work: Any, passing: Any) -> int:
+def send_trees_down(model: Any, work: Any, nodes: Any) -> int:
     """Send the trees down the cells until all are at their leaves, or an array is full."""
-    count, cells, of_size = work.scratch.count, work.cells, passing.of_size
+    count, cells, of_size = work.scratch.count, work.cells, nodes.of_size
     if count[N_CELLS] == 0:
         count[MODE] = ADD
         add_root(model, work)
         of_size[cells.size[0]] = 0
-        for node in range(len(passing.parent)):
-            if passing.parent[node] == NONE:
-                _pass_on(passing, np.int64(node), np.int64(0))
-    while passing.size[0] >= 0:
-        cell = of_size[passing.size[0]]
+        for node in range(len(nodes.parent)):
+            if nodes.parent[node] == NONE:
+                _enter_cell(nodes, np.int64(node), np.int64(0))
+    while nodes.size[0] >= 0:
+        cell = of_size[nodes.size[0]]
         if cell == NONE:
-            passing.size[0] -= 1
+            nodes.size[0] -= 1
             continue
         n_members = find_members(model, work, cell)
         status = room(work, bound_n_splits(model, work, n_members, cell))
         if status != FINISHED:
             return status
-        of_size[passing.size[0]] = passing.next_cell[cell]
-        _want_splits(model, work, passing, cell, n_members)
+        of_size[nodes.size[0]] = nodes.next_cell[cell]
+        _write_wanted(model, work, nodes, cell, n_members)
         n_known = count[N_CELLS]
         list_known_splits(model, work, cell, n_members, ADD_WANTED)
         for new in range(n_known, count[N_CELLS]):
-            passing.next_cell[new] = of_size[cells.size[new]]
+            nodes.next_cell[new] = of_size[cells.size[new]]
             of_size[cells.size[new]] = new
-        _go_down(work, passing, cell)
+        _move_to_children(work, nodes, cell)
     return FINISHED
 
 
 @jit
-def _pass_on(passing: Any, node: int, cell: int) -> None:
-    passing.next_node[node] = passing.first_node[cell]
-    passing.first_node[cell] = node
+def _enter_cell(nodes: Any, node: int, cell: int) -> None:
+    nodes.next_node[node] = nodes.first_node[cell]
+    nodes.first_node[cell] = node
 
 
 @jit
-def _want_splits(model: Any, work: Any, passing: Any, cell: int, n_members: int) -> None:
+def _write_wanted(model: Any, work: Any, nodes: Any, cell: int, n_members: int) -> None:
     """Write the splits of the trees in a cell into ``wanted``, each once, and their numbers there to the nodes."""
     wanted, n = work.scratch.wanted, np.int64(0)
-    node = passing.first_node[cell]
+    node = nodes.first_node[cell]
     while node != NONE:
-        k = passing.feature[node]
+        k = nodes.feature[node]
         if k != LEAF:
-            split, bits = _in_cell(model, work, passing, cell, node, n_members)
+            split, bits = _split_in_cell(model, work, nodes, cell, node, n_members)
             at = np.int64(0)
             while at < n and (wanted[at, FEATURE] != k or wanted[at, SPLIT] != split):
                 at += 1
             if at == n:
                 wanted[n, FEATURE], wanted[n, SPLIT], wanted[n, BITS], wanted[n, EDGE] = k, split, bits, NONE
                 n += 1
-            passing.want[node] = at
+            nodes.want[node] = at
             if parts_rows(model.split_prior):
                 n_left = _n_left(model, work, k, split, n_members)
                 if n_left == n_members:
-                    _pass_here(passing, node, passing.left[node])
+                    _stay_in_cell(nodes, node, nodes.left[node])
                 if n_left == 0:
-                    _pass_here(passing, node, passing.right[node])
-        node = passing.next_node[node]
+                    _stay_in_cell(nodes, node, nodes.right[node])
+        node = nodes.next_node[node]
     work.scratch.count[N_WANTED] = n
 
 
 @jit
-def _pass_here(passing: Any, node: int, child: int) -> None:
+def _stay_in_cell(nodes: Any, node: int, child: int) -> None:
     """Add the child of a node to the nodes of its cell, if all rows go to this child."""
-    passing.next_node[child], passing.next_node[node] = passing.next_node[node], child
+    nodes.next_node[child], nodes.next_node[node] = nodes.next_node[node], child
 
 
 @jit
@@ -190,18 +177,18 @@ def _n_left(model: Any, work: Any, k: int, split: int, n_members: int) -> int:
 
 
 @jit
-def _in_cell(model: Any, work: Any, passing: Any, cell: int, node: int, n_members: int) -> tuple[int, int]:
+def _split_in_cell(model: Any, work: Any, nodes: Any, cell: int, node: int, n_members: int) -> tuple[int, int]:
     """Return the split of a node as the cell lists it, and the bits that identify it. The sides of a nominal split may
     be exchanged.
     """
-    rule, box, k = model.split_prior, work.scratch.box, passing.feature[node]
-    split, rows, local = passing.split[node], work.cells.rows[cell], parts_rows(rule)
+    rule, box, k = model.split_prior, work.scratch.box, nodes.feature[node]
+    split, rows, local = nodes.split[node], work.cells.rows[cell], parts_rows(rule)
     if rows == 0 and local:
         return np.int64(0), np.int64(0)
     if not rule.feature[k].nominal:
         cut = cut_of(split)
         if is_relative(rule, rows):
-            cut += span(model, work, k)[0] - _box_above(rule, passing, node, k)
+            cut += span(model, work, k)[0] - _box_of_node(rule, nodes, node, k)
         elif local:
             n_left = _n_left(model, work, k, split, n_members)
             cut = np.int64(-1) if n_left == 0 else rule.feature[k].n_codes - 1 if n_left == n_members else cut
@@ -212,40 +199,40 @@ def _in_cell(model: Any, work: Any, passing: Any, cell: int, node: int, n_member
         for j in range(n_members):
             present |= np.int64(1) << work.points.codes[k, work.scratch.members[j]]
     elif is_relative(rule, rows):
-        split = moved_bits(split, _box_above(rule, passing, node, k), present)
+        split = moved_bits(split, _box_of_node(rule, nodes, node, k), present)
     split &= present
     if split != 0 and split != present and split & (present & -present) == 0:
-        passing.left[node], passing.right[node] = passing.right[node], passing.left[node]
+        nodes.left[node], nodes.right[node] = nodes.right[node], nodes.left[node]
         split = present & ~split
     return split, present
 
 
 @jit
-def _box_above(rule: Any, passing: Any, node: int, k: int) -> int:
+def _box_of_node(rule: Any, nodes: Any, node: int, k: int) -> int:
     """Return the first code of an ordered coordinate, or the categories of a nominal one, in the box of a node."""
     nominal, twin = rule.feature[k].nominal, rule.feature[k].twin
     box, here = all_bits(rule.feature[k].n_codes) if nominal else np.int64(0), node
-    while passing.parent[here] != NONE:
-        up = passing.parent[here]
-        if passing.feature[up] == k or passing.feature[up] == twin:
+    while nodes.parent[here] != NONE:
+        up = nodes.parent[here]
+        if nodes.feature[up] == k or nodes.feature[up] == twin:
             if nominal:
-                box &= passing.split[up] if here == up + 1 else ~passing.split[up]
-            elif passing.right[up] == here:
-                box = max(box, cut_of(passing.split[up]) + 1)
+                box &= nodes.split[up] if here == up + 1 else ~nodes.split[up]
+            elif nodes.right[up] == here:
+                box = max(box, cut_of(nodes.split[up]) + 1)
         here = up
     return box
 
 
 @jit
-def _go_down(work: Any, passing: Any, cell: int) -> None:
+def _move_to_children(work: Any, nodes: Any, cell: int) -> None:
     """Send the trees in a cell to its children, by the splits just listed."""
-    node = passing.first_node[cell]
+    node = nodes.first_node[cell]
     while node != NONE:
-        e = work.scratch.wanted[passing.want[node], EDGE] if passing.feature[node] != LEAF else NONE
+        e = work.scratch.wanted[nodes.want[node], EDGE] if nodes.feature[node] != LEAF else NONE
         if e != NONE:
             left, right = np.int64(work.edges.left[e]), np.int64(work.edges.right[e])
             if left != cell:
-                _pass_on(passing, passing.left[node], left)
+                _enter_cell(nodes, nodes.left[node], left)
             if right != cell:
-                _pass_on(passing, passing.right[node], right)
-        node = passing.next_node[node]
+                _enter_cell(nodes, nodes.right[node], right)
+        node = nodes.next_node[node]

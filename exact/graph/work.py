@@ -1,4 +1,4 @@
-"""The arrays the builder of the graph works on, and the sums over the points of a cell that it keeps in them.
+"""The arrays of the builder of the graph, and the sums over the points of a cell in them.
 
 The points are summed by code of one feature; the codes of either side of a split add up to the sums of a child.
 """
@@ -21,95 +21,63 @@ LEFT, RIGHT = range(2)
 class Points(NamedTuple):
     """Distinct rows of codes."""
 
-    codes: np.ndarray
-    """(p, P) int64."""
-    stats: np.ndarray
-    """(P, n_stats) float64."""
-    rows: np.ndarray
-    """(P,) int64 training rows."""
-    key: np.ndarray
-    """(2, P) uint64 random keys; the hash of a set is the exclusive or of its points' keys."""
-    order: np.ndarray
-    """(p, P) int64: the points sorted by each feature."""
+    codes: np.ndarray  # (p, P) int64
+    stats: np.ndarray  # (P, n_stats) float64
+    rows: np.ndarray  # (P,) int64 training rows
+    key: np.ndarray  # (2, P) uint64 random keys; the hash of a set is the exclusive or of its points' keys
+    order: np.ndarray  # (p, P) int64: the points sorted by each feature
 
 
 class Cells(NamedTuple):
     """Cells in order of discovery, so by the smallest depth at which they occur."""
 
-    hash: np.ndarray
-    """(cap, 2) uint64."""
-    origin: np.ndarray
-    """(4, cap) int64: the cell, feature, split and side that first led here."""
-    rows: np.ndarray
-    """(cap,) int64 training rows."""
-    size: np.ndarray
-    """(cap,) int64: rows or codes spanned; falls along every edge but those from a cell to itself."""
-    depth: np.ndarray
-    """(cap,) int32: smallest depth."""
-    open: np.ndarray
-    """(cap,) int64: bits of the groups that contain all features split on above, -1 in the root."""
-    start: np.ndarray
-    """(cap,) int64: first split of the cell."""
-    stop: np.ndarray
-    """(cap,) int64: end of its splits."""
-    is_splittable: np.ndarray
-    """(cap,) bool: True if the cell has a split, be it listed or not."""
-    stats: np.ndarray
-    """(cap, n_stats) float64."""
-    score: np.ndarray
-    """(cap,) float64."""
-    table: np.ndarray
-    """(2^b,) int32: hash table of cells, -1 where free."""
+    hash: np.ndarray  # (cap, 2) uint64
+    origin: np.ndarray  # (4, cap) int64: the cell, feature, split and side that first led here
+    rows: np.ndarray  # (cap,) int64 training rows
+    size: np.ndarray  # (cap,) int64: rows or codes spanned; falls along every edge but those from a cell to itself
+    depth: np.ndarray  # (cap,) int32: smallest depth
+    open: np.ndarray  # (cap,) int64: bits of the groups that contain all features split on above, -1 in the root
+    start: np.ndarray  # (cap,) int64: first split of the cell
+    stop: np.ndarray  # (cap,) int64: end of its splits
+    is_splittable: np.ndarray  # (cap,) bool: True if the cell has a split, be it listed or not
+    stats: np.ndarray  # (cap, n_stats) float64
+    score: np.ndarray  # (cap,) float64
+    table: np.ndarray  # (2^b,) int32: hash table of cells, -1 for a free place
 
 
 class Edges(NamedTuple):
     """Splits of the cells, one cell's after another's."""
 
-    left: np.ndarray
-    """(cap,) int32."""
-    right: np.ndarray
-    """(cap,) int32."""
-    feature: np.ndarray
-    """(cap,) int32."""
+    left: np.ndarray  # (cap,) int32
+    right: np.ndarray  # (cap,) int32
+    feature: np.ndarray  # (cap,) int32
+    # (cap,) int64: cut and next code, as `boxes.pack_cut` packs them, or the bits of the categories going left
     split: np.ndarray
-    """(cap,) int64: cut and next code, as `boxes.pack_cut` packs them, or the bits of the categories going left."""
-    log_rule: np.ndarray
-    """(cap,) float64: log R(split | cell)."""
+    log_rule: np.ndarray  # (cap,) float64: log R(split | cell)
 
 
 class Scratch(NamedTuple):
     """Working memory of the builder."""
 
-    count: np.ndarray
-    """(5,) int64: cells, edges, next cell to expand, what is added, wanted splits."""
-    box: np.ndarray
-    """(p, 2) int64: of the cell being expanded: low and high code, or categories and 0."""
-    members: np.ndarray
-    """(P,) int64: points of the cell being expanded."""
-    codes: np.ndarray
-    """(C,) int64: codes of one feature in the cell, ascending."""
-    slot: np.ndarray
-    """(C,) int64: place of a code in ``codes``, -1 elsewhere."""
-    rows: np.ndarray
-    """(C,) int64: rows of each code."""
-    key: np.ndarray
-    """(2, C) uint64: hash of the points of each code."""
-    stats: np.ndarray
-    """(C, n_stats) float64."""
-    suffix: np.ndarray
-    """(C + 1, n_stats) float64: sums from each code on."""
-    side_stats: np.ndarray
-    """(2, n_stats) float64: of the two children of a split."""
-    side_rows: np.ndarray
-    """(2,) int64."""
-    side_key: np.ndarray
-    """(2, 2) uint64: hash of the points of each child, (side, word)."""
+    count: np.ndarray  # (5,) int64: cells, edges, next cell to expand, what is added, wanted splits
+    box: np.ndarray  # (p, 2) int64: of the cell being expanded: low and high code, or categories and 0
+    members: np.ndarray  # (P,) int64: points of the cell being expanded
+    asked: np.ndarray  # (p,) int64: coordinates in which the box of the cell is not the whole range
+    codes: np.ndarray  # (C,) int64: codes of one feature in the cell, ascending
+    slot: np.ndarray  # (C,) int64: place of a code in ``codes``, -1 elsewhere
+    rows: np.ndarray  # (C,) int64: rows of each code
+    key: np.ndarray  # (2, C) uint64: hash of the points of each code
+    stats: np.ndarray  # (C, n_stats) float64
+    suffix: np.ndarray  # (C + 1, n_stats) float64: sums from each code on
+    side_stats: np.ndarray  # (2, n_stats) float64: of the two children of a split
+    side_rows: np.ndarray  # (2,) int64
+    side_key: np.ndarray  # (2, 2) uint64: hash of the points of each child, (side, word)
+    # (w, 4) int64: feature, split, the bits that identify it, and edge, of the splits of a cell that are wanted
     wanted: np.ndarray
-    """(w, 4) int64: feature, split, the bits that tell, and edge, of the splits of a cell that are wanted."""
 
 
 class Work(NamedTuple):
-    """All the builder works on."""
+    """All arrays of the builder."""
 
     points: Points
     cells: Cells
@@ -118,7 +86,7 @@ class Work(NamedTuple):
 
 
 def distinct_points(model: TreeModel) -> Points:
-    """The model's units merged further: labels do not matter here."""
+    """Return the distinct rows of codes of a model, its units merged further, since labels do not matter here."""
     units, leaf = model.units, model.lowered.leaf
     codes, where = np.unique(units.codes, axis=1, return_inverse=True)
     where = where.reshape(-1)
@@ -139,7 +107,7 @@ def distinct_points(model: TreeModel) -> Points:
 
 
 def new_scratch(model: TreeModel, points: Points, n_wanted: int) -> Scratch:
-    """Working memory of a builder."""
+    """Return the working memory of a builder."""
     p, n_points = points.codes.shape
     n_stats = points.stats.shape[1]
     widest = int(model.n_codes.max())
@@ -148,6 +116,7 @@ def new_scratch(model: TreeModel, points: Points, n_wanted: int) -> Scratch:
         count=np.zeros(5, dtype=np.int64),
         box=np.zeros((p, 2), dtype=np.int64),
         members=np.empty(n_points, dtype=np.int64),
+        asked=np.empty(p, dtype=np.int64),
         codes=np.empty(widest, dtype=np.int64),
         slot=np.full(widest, -1, dtype=np.int64),
         rows=np.empty(widest, dtype=np.int64),
@@ -162,7 +131,7 @@ def new_scratch(model: TreeModel, points: Points, n_wanted: int) -> Scratch:
 
 
 def new_cells(cap: int, n_stats: int) -> Cells:
-    """Room for ``cap`` cells."""
+    """Return arrays for ``cap`` cells."""
     return Cells(
         hash=np.zeros((cap, 2), dtype=np.uint64),
         origin=np.zeros((4, cap), dtype=np.int64),
@@ -201,7 +170,7 @@ def refill(table: np.ndarray, hashes: np.ndarray, n: int) -> None:
 
 
 def new_edges(cap: int) -> Edges:
-    """Room for ``cap`` splits."""
+    """Return arrays for ``cap`` splits."""
     ids = [np.empty(cap, dtype=np.int32) for _ in range(3)]
     return Edges(*ids, np.empty(cap, dtype=np.int64), np.empty(cap))
 
@@ -213,7 +182,7 @@ def longer_edges(edges: Edges) -> Edges:
 
 @jit
 def clear_sides(work: Any) -> None:
-    """Sets the sums of both sides to zero."""
+    """Set the sums of both sides to zero."""
     scratch = work.scratch
     for side in range(2):
         scratch.side_rows[side] = 0
@@ -225,7 +194,7 @@ def clear_sides(work: Any) -> None:
 
 @jit
 def add_to_side(work: Any, side: int, i: int) -> None:
-    """Adds point ``i`` to one side."""
+    """Add point ``i`` to one side."""
     points, scratch = work.points, work.scratch
     scratch.side_rows[side] += points.rows[i]
     for word in range(2):
@@ -236,7 +205,7 @@ def add_to_side(work: Any, side: int, i: int) -> None:
 
 @jit
 def tabulate(work: Any, n_members: int, k: int) -> int:
-    """Sums the cell's points by code of feature ``k``, codes ascending, and returns the number of codes."""
+    """Sum the points of the cell by code of feature ``k``, codes ascending, and return the number of codes."""
     # local names keep the arrays in registers: the loop below is most of the builder's time
     points, scratch = work.points, work.scratch
     codes, point_rows, point_key, point_stats = points.codes, points.rows, points.key, points.stats
@@ -265,14 +234,14 @@ def tabulate(work: Any, n_members: int, k: int) -> int:
 
 @jit
 def forget_codes(work: Any, n: int) -> None:
-    """Empties the slots of the ``n`` codes that `tabulate` found."""
+    """Empty the slots of the ``n`` codes that `tabulate` found."""
     for j in range(n):
         work.scratch.slot[work.scratch.codes[j]] = -1
 
 
 @jit
 def add_code_to_side(work: Any, side: int, code: int) -> None:
-    """Adds all points of one code to a side."""
+    """Add all points of one code to a side."""
     scratch = work.scratch
     s = scratch.slot[code]
     scratch.side_rows[side] += scratch.rows[s]
@@ -284,20 +253,21 @@ def add_code_to_side(work: Any, side: int, code: int) -> None:
 
 @jit
 def sum_from_right(work: Any, n: int) -> None:
-    """Puts all codes on the right, and sums (not subtracts) the statistics from each code on into ``suffix``."""
+    """Put all codes on the right, and sum the statistics from each code on into ``suffix``."""
     scratch = work.scratch
     clear_sides(work)
     for j in range(n):
         add_code_to_side(work, RIGHT, scratch.codes[j])
     for a in range(scratch.suffix.shape[1]):
         scratch.suffix[n, a] = 0.0
+        # sums, not differences of the total: these would lose digits
         for j in range(n - 1, -1, -1):
             scratch.suffix[j, a] = scratch.suffix[j + 1, a] + scratch.stats[scratch.slot[scratch.codes[j]], a]
 
 
 @jit
 def move_to_left(work: Any, code: int) -> None:
-    """Takes the rows and the hash of a code from the right to the left, and adds its statistics there."""
+    """Move the rows and the hash of a code from the right to the left, and add its statistics there."""
     scratch, s = work.scratch, work.scratch.slot[code]
     add_code_to_side(work, LEFT, code)
     scratch.side_rows[RIGHT] -= scratch.rows[s]

@@ -1,9 +1,12 @@
 """Upper bounds of the sum over all trees below a cell, from its rows alone: for cells that are not expanded.
 
 A tree of m leaves below a cell has at most the score of the best partition of its rows into m parts, whatever the
-splits are, and the trees of m leaves have at most the mass that the tree prior would give them if every cell could be
-split. Where some cannot, its mass goes to smaller trees, whose best score is no larger: so the sum over m of mass times
-best score is an upper bound.
+splits are. So for a cell that is split
+
+    sum over trees T of prior(T) * score(T)  <=  sum over m of mass(m) * max over partitions into m parts of the score,
+
+with mass(m) the prior mass of the trees of m leaves if every cell could be split. If some cells cannot be split, their
+mass goes to smaller trees, whose best score is not larger.
 """
 
 from __future__ import annotations
@@ -43,13 +46,12 @@ MOST_ROWS = 2000
 class Ceiling(NamedTuple):
     """Upper bounds for a model."""
 
-    values: np.ndarray
-    """(P, r): contribution of each distinct point to the sums of its cell."""
+    values: np.ndarray  # (P, r): contribution of each distinct point to the sums of its cell
+    # From the sums (n, r) of cells: the largest scores (n, m) of partitions into 2, 3, ... parts, those into more parts
+    # in the last column; they do not decrease along a row
     best_scores: Callable[[np.ndarray], np.ndarray]
-    """From the sums (n, r) of cells: the largest scores (n, m) of partitions into 2, 3, ... parts, those into more
-    parts in the last column; they do not decrease along a row."""
+    # (depths, m) log prior mass of the trees with so many leaves below a cell that is split at a depth
     log_mass: np.ndarray
-    """(depths, m) log prior mass of the trees with so many leaves below a cell that is split at a depth."""
 
     def log_most(self, sums: np.ndarray, depth: np.ndarray) -> np.ndarray:
         """Return log upper bounds (n,) of the sums over trees that split cells with ``sums`` at a ``depth`` (n,)."""
@@ -174,7 +176,7 @@ def leaf_masses(model: TreeModel, n_columns: int) -> np.ndarray:
 
     The last column is for trees with more leaves. It is the mass if every cell could be split.
 
-    Raised where it is less than the factor of a cell that cannot: then it dominates that of any cell.
+    The mass of one leaf is raised to the prior factor of a cell that cannot be split, so that it bounds both cases.
     """
     prior = model.prior_tables
     table, limit = prior.table, prior.depth_limit

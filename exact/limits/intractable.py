@@ -24,10 +24,8 @@ class Intractable(ValueError):
 
     Attributes
     ----------
-    needed : int
-        Number of cells needed, or a lower bound on it.
-    allowed : int
-        The ``max_cells`` given, or the number that fits into memory.
+    needed, allowed : int
+        Number of cells needed, or a lower bound on it; ``max_cells``, or the number that fits into memory.
     estimate : str or None
         Estimated cells, memory and processor time, in words; None if they were not estimated.
     fits : dict of str to int

@@ -5,9 +5,12 @@ bounds give the settings that would be tractable.
 
 A cell is the set of rows in a box. With the box shrunk until each of its sides holds a row of the cell there is one box
 for each cell. Sides are drawn one coordinate after the other, among the values of the rows that are left; a box counts
-if the rows that are left at the end touch all of its sides. It then counts as often as there were choices, which makes
-the mean an unbiased estimate of the number of cells (Knuth 1975 counts the nodes of a tree in this way). For the last
-coordinate all choices are counted instead of drawing one.
+if the rows that are left at the end touch all of its sides. With n_k values of coordinate k left when its sides are
+drawn, a box is drawn with probability ``product of 2 / (n_k (n_k + 1))``. So
+
+    number of cells  =  E( [the rows touch all sides] * product over k of n_k (n_k + 1) / 2 )
+
+(Knuth 1975 counts the nodes of a tree in this way). For the last coordinate all choices are counted.
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ LARGEST_ERROR = 0.5
 CELL_BYTES, STAT_BYTES, SPLIT_BYTES = 240, 18, 90
 """Memory of a cell, of each of its statistics and of a split while the graph is built.
 
-The arrays have spare room and are copied once. `tests/exact/graph/test_bounds.py` compares with measured peaks.
+The arrays have spare room and are copied once. `tests/exact/limits/test_sizes.py` compares with measured peaks.
 """
 KEPT_CELL_BYTES, KEPT_STAT_BYTES, KEPT_SPLIT_BYTES, SLOT_BYTES = 60, 8, 28, 34
 """Memory of a cell, a statistic, a split and a (cell, depth) pair when the graph is finished and summed over."""
@@ -61,12 +64,9 @@ class SizeEstimate(NamedTuple):
     """Estimated size of a graph of cells."""
 
     cells: float
-    least_cells: float
-    """Three standard errors below."""
-    error: float
-    """Standard error of ``cells`` relative to it."""
-    n_bytes: float
-    """Largest memory while the graph is built and summed over."""
+    least_cells: float  # Three standard errors below
+    error: float  # Standard error of ``cells`` relative to it
+    n_bytes: float  # Largest memory while the graph is built and summed over
     seconds: float
 
     def in_words(self, at_least: bool = False) -> str:
@@ -74,17 +74,6 @@ class SizeEstimate(NamedTuple):
         error = f" (standard error {100.0 * self.error:.0f}%)" if self.error >= 0.005 else ""
         about = "at least about" if at_least else "about"
         return f"{about} {self.cells:.2g} cells{error}, {as_bytes(self.n_bytes)}, {as_time(self.seconds)}"
-
-
-class Terms(NamedTuple):
-    """Sums over the cells of a graph, each as estimated from every box drawn, (n_samples,)."""
-
-    cells: np.ndarray
-    members: np.ndarray
-    splits: np.ndarray
-    slots: np.ndarray
-    terms: np.ndarray
-    """Splits times depths."""
 
 
 def estimate_size(model: TreeModel, codes: np.ndarray, limit: Limit, layered: bool) -> SizeEstimate | None:
@@ -135,9 +124,10 @@ def refuse(estimate: SizeEstimate, limit: Limit, at_least: bool) -> None:
         raise Intractable(int(min(least, 1e300)), limit.n_bytes, "bytes", estimate=estimate.in_words(at_least))
 
 
-def _summary(terms: Terms, model: TreeModel) -> SizeEstimate:
-    cells, members, splits, slots, each = (float(np.mean(values)) for values in terms)
-    deviation = float(np.std(terms.cells, ddof=1)) / math.sqrt(len(terms.cells))
+def _summary(terms: np.ndarray, model: TreeModel) -> SizeEstimate:
+    """Return the estimate from the terms (n_samples, 5) of random boxes."""
+    cells, members, splits, slots, each = terms.mean(axis=0).tolist()
+    deviation = float(np.std(terms[:, 0], ddof=1)) / math.sqrt(len(terms))
     q, n_stats = len(model.scales), model.lowered.leaf.n_stats
     built = (CELL_BYTES + STAT_BYTES * n_stats) * cells + SPLIT_BYTES * splits
     kept = (KEPT_CELL_BYTES + KEPT_STAT_BYTES * n_stats) * cells + KEPT_SPLIT_BYTES * splits + SLOT_BYTES * slots
@@ -163,9 +153,9 @@ class Boxes:
         self.limit = int(model.prior_tables.depth_limit)
         self.layered, self.trivial = layered, told(has_empty_sides, model.split_prior)
 
-    def draw(self, n_samples: int) -> Terms:
-        """Return the terms of ``n_samples`` boxes."""
-        return Terms(*np.array([self._one() for _ in range(n_samples)]).T)
+    def draw(self, n_samples: int) -> np.ndarray:
+        """Return the terms (n_samples, 5) of random boxes: cells, their rows, splits, slots, splits times depths."""
+        return np.array([self._one() for _ in range(n_samples)])
 
     def _one(self) -> tuple[float, ...]:
         """Return the terms of one random box, times the number of choices."""
@@ -304,12 +294,9 @@ def least_cells(model: TreeModel, codes: np.ndarray) -> int:
 class Side(NamedTuple):
     """Numbers of ranges and of splits of one coordinate."""
 
-    ranges: list[int]
-    """Number of ranges that take at least 0, 1, ... splits."""
-    n_splits: int
-    """Number of splits of the whole range."""
-    n_all_splits: int
-    """Number of splits, summed over all ranges."""
+    ranges: list[int]  # Number of ranges that take at least 0, 1, ... splits
+    n_splits: int  # Number of splits of the whole range
+    n_all_splits: int  # Number of splits, summed over all ranges
 
 
 def settings_that_fit(model: TreeModel, limit: Limit) -> dict[str, int]:
@@ -401,10 +388,5 @@ def _side(model: TreeModel, c: int, n_codes: int) -> Side:
 
 
 def _product(a: list[int], b: list[int], depth: int) -> list[int]:
-    """Return the coefficients of the product of two polynomials, up to ``depth``."""
-    out = [0] * min(len(a) + len(b) - 1, depth + 1)
-    for i, x in enumerate(a):
-        for j, y in enumerate(b):
-            if i + j < len(out):
-                out[i + j] += x * y
-    return out
+    """Return the coefficients of the product of two polynomials, integers of any size, up to ``depth``."""
+    return np.convolve(np.array(a, dtype=object), np.array(b, dtype=object))[: depth + 1].tolist()

@@ -17,57 +17,67 @@ import numpy as np
 
 from pactree_mcmc.core.bits import all_bits, n_bits, spread_bits
 from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.model.leaf.codes import LeafRule
 from pactree_mcmc.model.leaf.compiled import leaf_score
 
 from ..graph.boxes import mix, pack_cut
-from .problem import N_SUMS, ROWS, SURE_ERRORS
 
 PROBES = 4
 """Places of the table in which a cell is looked for."""
 EVALUATED, ALLOWED = range(2)
 LEFT, RIGHT = range(2)
+N_SUMS = 2
+ROWS, SURE_ERRORS = range(N_SUMS)
+"""Columns of the sums of a cell: rows, and errors that no tree avoids because points are equal."""
+
+
+class Problem(NamedTuple):
+    """A model, or the number of errors with a penalty per leaf, as compiled code takes it."""
+
+    # (m, W) uint64: the points with codes up to each one of an ordered coordinate, with each one of a nominal one
+    below: np.ndarray
+    first_code: np.ndarray  # (q + 1,) int64: place in ``below`` of the first code of each coordinate
+    nominal: np.ndarray  # (q,) bool
+    log_weight: np.ndarray  # (q,) float64: log of the weight of the coordinate, -inf if it is never split
+    planes: np.ndarray  # (n_planes, W) uint64: the digits of the statistics, then of the rows, then of the sure errors
+    first_plane: np.ndarray  # (n_stats + N_SUMS + 1,) int64
+    log_stop: np.ndarray  # (D + 1,) float64: prior factor of a leaf that could be split, by depth
+    log_forced: np.ndarray  # (D + 1,) float64: that of a leaf that could not be split
+    log_split: np.ndarray  # (D + 1,) float64: that of a split
+    # (K, n + 1) float64: score of a leaf with rows of one class only, by their number; (0, 0) for losses
+    log_alone: np.ndarray
+    leaf: LeafRule
+    error_loss: float  # Loss of an error, for the bound; 0 unless the score of a leaf is minus a loss
+    with_rule: bool  # True if splits have the factor log R
+    min_leaf: int
+    most_splits: int  # Largest number of splits of a cell
 
 
 class Memo(NamedTuple):
     """Cells that were evaluated. New ones overwrite old ones if the table is full."""
 
-    key: np.ndarray
-    """(m, 2) uint64: hash of the points, the depth and the depth limit; m is a power of two."""
-    value: np.ndarray
-    """(m,) float64."""
-    need: np.ndarray
-    """(m,) float64: value that was needed; smaller values are upper bounds."""
-    count: np.ndarray
-    """(2,) int64: cells evaluated, and the largest number allowed."""
+    key: np.ndarray  # (m, 2) uint64: hash of the points, the depth and the depth limit; m is a power of two
+    value: np.ndarray  # (m,) float64
+    need: np.ndarray  # (m,) float64: value that was needed; smaller values are upper bounds
+    count: np.ndarray  # (2,) int64: cells evaluated, and the largest number allowed
 
 
 class Path(NamedTuple):
     """The cells from the root to the current one, and their splits, at depth d from row d times ``most_splits`` on."""
 
-    bits: np.ndarray
-    """(D + 1, W) uint64: points of the cell at each depth."""
-    stats: np.ndarray
-    """(D + 1, n_stats) float64."""
-    sums: np.ndarray
-    """(D + 1, N_SUMS) int64."""
-    n_splits: np.ndarray
-    """(D + 1,) int64: number of splits of each cell."""
+    bits: np.ndarray  # (D + 1, W) uint64: points of the cell at each depth
+    stats: np.ndarray  # (D + 1, n_stats) float64
+    sums: np.ndarray  # (D + 1, N_SUMS) int64
+    n_splits: np.ndarray  # (D + 1,) int64: number of splits of each cell
+    # (D + 1,) float64: largest prior factor of a tree that is split at each depth, under the depth limit
     log_most: np.ndarray
-    """(D + 1,) float64: largest prior factor of a tree that is split at each depth, under the depth limit."""
-    feature: np.ndarray
-    """(R,) int64: coordinate of each split."""
-    split: np.ndarray
-    """(R,) int64: packed cut, or categories going left."""
-    left: np.ndarray
-    """(R + 1, W) uint64: points going left."""
-    log_rule: np.ndarray
-    """(R,) float64: log R(split | cell)."""
-    side_stats: np.ndarray
-    """(2 R, n_stats) float64: those of the left side of a split, then those of the right one."""
-    side_sums: np.ndarray
-    """(2 R, N_SUMS) int64."""
-    side_value: np.ndarray
-    """(2 R,) float64: value of the best tree on each side, or an upper bound."""
+    feature: np.ndarray  # (R,) int64: coordinate of each split
+    split: np.ndarray  # (R,) int64: packed cut, or categories going left
+    left: np.ndarray  # (R + 1, W) uint64: points going left
+    log_rule: np.ndarray  # (R,) float64: log R(split | cell)
+    side_stats: np.ndarray  # (2 R, n_stats) float64: those of the left side of a split, then those of the right one
+    side_sums: np.ndarray  # (2 R, N_SUMS) int64
+    side_value: np.ndarray  # (2 R,) float64: value of the best tree on each side, or an upper bound
 
 
 @jit

@@ -1,27 +1,325 @@
-"""exact.best_trees and exact.trees_within: the trees near the best one, in order."""
+"""exact.best_trees and exact.trees_within: a model in the form of the search, and the graph of its best trees.
+
+A cell is a set of points, W words of bits. The number of its rows, the weights of its classes and the errors that no
+tree can avoid are sums over points of whole numbers. Each binary digit of these numbers is a *plane*, the set of the
+points whose number has this digit, so that a sum is a sum of counts of common bits, which processors count at once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pactree_mcmc.core.checks import check_count, check_number, check_type
-from pactree_mcmc.model import TreeModel
+from pactree_mcmc.core.compile.pack import pack
+from pactree_mcmc.model import DirichletMultinomial, PacBayesLoss, TreeModel
+from pactree_mcmc.model.split_prior.geometry import has_empty_sides, is_weighted, parts_rows, told
 from pactree_mcmc.tree.tree import Tree
 
 from ..answers import best_sums
 from ..exploring import TreesWithin
-from ..graph.building import build_graph, refuse_drawn_weights, refuse_leaf_counts
+from ..graph.building import build_graph, refuse_drawn_weights, refuse_leaf_counts, refuse_shared_leaves
 from ..graph.cells import CellGraph
+from ..graph.designs import cell_scores
+from ..graph.work import distinct_points
 from ..limits.intractable import check_cells
 from ..posterior import BestTrees
-from ..recursion.draws import as_draws, grow
-from ..recursion.k_best import rank_trees
 from ..recursion.terms import by_slot, with_terms
-from .near_graph import NearGraph, Search
-from .problem import new_problem
+from ..recursion.trees import as_draws, grow, rank_trees
+from .search import ALLOWED, EVALUATED, N_SUMS, ROWS, Memo, Path, Problem, best_value, list_splits, scores_into
+
+MOST_BYTES = 1 << 28
+"""Largest memory of the sets of points by code, and of the splits of the cells on a path."""
+MOST_CATEGORIES = 12
+"""Categories of a feature from which on its partitions are too many to be listed in every cell."""
+MOST_WEIGHT = 1 << 20
+"""Largest sum of the weights, of which scores are tabulated."""
+
+
+@dataclass
+class Cell:
+    """A cell at one depth, with the splits that trees near the best one have."""
+
+    bits: np.ndarray  # (W,) uint64
+    stats: np.ndarray  # (n_stats,) float64
+    sums: np.ndarray  # (N_SUMS,) int64
+    need: float = -np.inf  # Smallest value of a tree below the cell that is part of a tree near the best one
+    depth: int = 0
+    can_split: bool = False
+    edges: tuple[np.ndarray, ...] = ()  # Left and right child, coordinate, split and log R of each split
+
+
+def has_bounds(model: TreeModel) -> bool:
+    """Return True if the cells of a model are sets of rows, and its scores have a bound from counts of classes."""
+    rule = model.lowered.split_prior
+    is_listed = ~rule.feature.nominal | (rule.feature.n_codes <= MOST_CATEGORIES) | (rule.feature.weight <= 0.0)
+    return bool(
+        told(parts_rows, rule)
+        and not told(has_empty_sides, rule)
+        and not told(is_weighted, rule)
+        and rule.n_open == 1
+        and type(model.leaf) in (DirichletMultinomial, PacBayesLoss)
+        and is_listed.all()
+    )
+
+
+def new_problem(model: TreeModel, penalty: float | None) -> tuple[Problem, Cell] | None:
+    """Return a model in the form of the search and the cell of all rows, or None without bounds, or too much memory.
+
+    With a ``penalty`` the objective is the number of errors plus the penalty per leaf, in place of the log posterior.
+    """
+    if not has_bounds(model):
+        return None
+    points, rule, limit = distinct_points(model), model.lowered.split_prior, int(model.prior_tables.depth_limit)
+    counted = points.stats[:, -model.target.n_classes :]
+    columns = np.column_stack([points.stats, points.rows, counted.sum(axis=1) - counted.max(axis=1)])
+    n_codes = np.where(rule.feature.weight > 0.0, rule.feature.n_codes, 0).astype(np.int64)
+    n_splits = np.where(rule.feature.nominal, 1 << np.minimum(n_codes, MOST_CATEGORIES), n_codes)
+    n_words, most_splits = -(-len(points.rows) // 64), max(int(n_splits.sum()), 1)
+    n_bytes = 8 * max(n_words * int(n_codes.sum()), (limit + 2) * most_splits * (2 * columns.shape[1] + n_words + 6))
+    if n_bytes > MOST_BYTES or np.any(columns != np.rint(columns)) or columns.sum() > MOST_WEIGHT:
+        return None
+    sets = [
+        points.codes[c] == code if rule.feature.nominal[c] else points.codes[c] <= code
+        for c in range(len(n_codes))
+        for code in range(n_codes[c])
+    ]
+    whole = columns.astype(np.int64)
+    digits = [[(column >> b) & 1 == 1 for b in range(int(column.max()).bit_length())] for column in whole.T]
+    with np.errstate(divide="ignore"):
+        log_weight = np.log(rule.feature.weight)
+    problem = Problem(
+        below=_as_words(sets, len(points.rows)),
+        first_code=np.concatenate([[0], np.cumsum(n_codes)]),
+        nominal=np.array(rule.feature.nominal),
+        log_weight=log_weight,
+        planes=_as_words([plane for each in digits for plane in each], len(points.rows)),
+        first_plane=np.cumsum([0, *(len(each) for each in digits)]),
+        min_leaf=int(rule.min_leaf),
+        most_splits=most_splits,
+        with_rule=penalty is None,
+        **_scores(model, penalty, limit, int(counted.sum())),
+    )
+    total = columns.sum(axis=0)
+    everything = _as_words([np.ones(len(points.rows), dtype=np.bool_)], len(points.rows))[0]
+    return problem, Cell(everything, total[:-N_SUMS], total[-N_SUMS:].astype(np.int64))
+
+
+def _scores(model: TreeModel, penalty: float | None, limit: int, n: int) -> dict[str, Any]:
+    """Return the fields of a problem of ``n`` rows that hold prior factors, scores and bounds."""
+    alone = np.zeros((0, 0))
+    if penalty is not None:
+        stop, split = np.full(limit + 1, -penalty), np.zeros(limit + 1)
+        leaf = PacBayesLoss(1.0).rule(model.target)
+        factors = {"log_stop": stop, "log_forced": stop, "log_split": split}
+        return factors | {"log_alone": alone, "leaf": leaf, "error_loss": 1.0}
+    names, error_loss = ("log_stop", "log_forced", "log_split"), 0.0
+    factors = {name: np.array(model.prior_tables.table[name][: limit + 1], dtype=np.float64) for name in names}
+    if isinstance(model.leaf, PacBayesLoss):
+        error_loss = float(model.leaf.lambda1)
+    else:
+        alone = np.empty((model.target.n_classes, n + 1))
+        for c in range(len(alone)):
+            stats = np.zeros(alone.T.shape)
+            stats[:, c] = np.arange(n + 1)
+            alone[c] = cell_scores(pack(model.lowered), stats)
+    return factors | {"log_alone": alone, "leaf": model.lowered.leaf, "error_loss": error_loss}
+
+
+def _as_words(sets: list[np.ndarray], n: int) -> np.ndarray:
+    """Return sets of ``n`` points, m times (n,) bool, as bits (m, W) uint64."""
+    padded = np.zeros((len(sets), 64 * -(-n // 64)), dtype=np.bool_)
+    if sets:
+        padded[:, :n] = sets
+    return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
+
+
+STEP = 1 << 18
+"""Number of cells after which the search looks for Ctrl-C first, about a second."""
+LARGEST_GRAPH = 1 << 20
+"""Largest number of cells of the graph, a kilobyte each."""
+LARGEST_TABLE = 1 << 22
+"""Largest number of cells whose values are kept, 32 bytes each."""
+MARGIN = 1e-9
+"""Difference of values, relative to the largest, that may be due to rounding."""
+
+
+class NearGraph(NamedTuple):
+    """A graph that contains the trees within some distance of the best one."""
+
+    graph: CellGraph
+    best: np.ndarray  # (n_slots,) value of the best tree below each slot
+    has_all: bool  # True if it contains all trees of the model
+    is_complete: bool  # True if it contains all trees within the distance
+
+
+class Search:
+    """Search for the trees of a problem that are near the best one."""
+
+    def __init__(self, problem: Problem, root: Cell, max_cells: int) -> None:
+        self.problem, self.root = problem, root
+        self.max_cells = self.most_evaluated = max_cells
+        self.depth = len(problem.log_stop) - 1
+        n_stats, n_rows = len(root.stats), (self.depth + 1) * problem.most_splits
+        self.path = Path(
+            bits=np.zeros((self.depth + 1, len(root.bits)), dtype=np.uint64),
+            stats=np.zeros((self.depth + 1, n_stats)),
+            sums=np.zeros((self.depth + 1, N_SUMS), dtype=np.int64),
+            feature=np.zeros(n_rows, dtype=np.int64),
+            split=np.zeros(n_rows, dtype=np.int64),
+            left=np.zeros((n_rows + 1, len(root.bits)), dtype=np.uint64),
+            log_rule=np.zeros(n_rows),
+            side_stats=np.zeros((2 * n_rows, n_stats)),
+            side_sums=np.zeros((2 * n_rows, N_SUMS), dtype=np.int64),
+            n_splits=np.zeros(self.depth + 1, dtype=np.int64),
+            side_value=np.zeros(2 * n_rows),
+            log_most=np.zeros(self.depth + 1),
+        )
+        size = max(4, min(1 << (max_cells - 1).bit_length(), LARGEST_TABLE))
+        self.memo = Memo(np.zeros((size, 2), dtype=np.uint64), np.zeros(size), np.zeros(size), np.zeros(2, np.int64))
+        self._packed = pack(problem), pack(self.memo), pack(self.path)
+        score = np.empty(1)
+        scores_into(score, self._packed[0], root.stats[None])
+        self.margin = MARGIN * (1.0 + abs(float(score[0])))
+
+    @property
+    def is_exhausted(self) -> bool:
+        """True if the search was cut off because it had evaluated too many cells."""
+        return bool(self.memo.count[EVALUATED] >= self.most_evaluated)
+
+    def near(self, epsilon: float) -> NearGraph:
+        """Return the graph of the trees at most ``epsilon`` worse than the best one."""
+        limit, best = self._optimum()
+        # the values of most cells are in the table by now
+        self.most_evaluated = int(self.memo.count[EVALUATED]) + self.max_cells
+        graph, has_all, is_whole = self._graph(limit, best - epsilon - self.margin)
+        is_complete = is_whole and limit == self.depth
+        return NearGraph(graph, best_sums(graph), has_all and is_complete, is_complete)
+
+    def _optimum(self) -> tuple[int, float]:
+        """Return the largest depth limit under which the value of the best tree was found, and this value.
+
+        The best tree under a small limit gives the search under the next one a value that is needed.
+        """
+        self.most_evaluated = int(self.memo.count[EVALUATED]) + self.max_cells
+        done, best, limit = 0, -np.inf, min(1, self.depth)
+        while True:
+            self._start(limit)
+            value = self._evaluate(0, limit, best - self.margin, True)
+            if self.is_exhausted:
+                return done, best
+            done, best = limit, value
+            if limit == self.depth:
+                return done, best
+            limit = min(2 * limit, self.depth)
+
+    def _start(self, limit: int) -> None:
+        """Set the prior factors under a depth limit, and let the path begin at the root."""
+        problem, most = self.problem, self.path.log_most
+        stop = np.maximum(problem.log_stop, problem.log_forced)
+        most[limit:] = -np.inf
+        for depth in range(limit - 1, -1, -1):
+            most[depth] = problem.log_split[depth] + 2.0 * max(stop[depth + 1], most[depth + 1])
+        self._set_cell(self.root)
+
+    def _set_cell(self, cell: Cell) -> None:
+        path, depth = self.path, cell.depth
+        path.bits[depth], path.stats[depth], path.sums[depth] = cell.bits, cell.stats, cell.sums
+
+    def _evaluate(self, depth: int, limit: int, need: float, only: bool) -> float:
+        """Call `best_value` again and again until it has evaluated all cells it needs, or too many."""
+        count, step = self.memo.count, STEP
+        while True:
+            count[ALLOWED] = min(count[EVALUATED] + step, self.most_evaluated)
+            value = best_value(*self._packed, depth, limit, need, self.margin, only)
+            if count[EVALUATED] < count[ALLOWED] or self.is_exhausted:
+                return value
+            # cells whose values were overwritten are evaluated again, so that steps of one size might never suffice
+            step *= 2
+
+    def _graph(self, limit: int, need: float) -> tuple[CellGraph, bool, bool]:
+        """Return the graph of the trees with values of at least ``need``, and two booleans.
+
+        The first is True if the graph has all trees, the second if it was not cut off.
+
+        A split belongs to such a tree if the best values of its sides add up to what its cell needs, and a side needs
+        what the cell needs without the split and the best value of the other side. Cells come in order of depth, so
+        that all parents of a cell are known when its splits are chosen.
+        """
+        self._start(limit)
+        cells, has_all = [replace(self.root, need=need)], limit == self.depth
+        number_of: dict[tuple[int, bytes], int] = {}
+        is_whole = True
+        for cell in cells:
+            is_whole = is_whole and not self.is_exhausted and len(cells) < LARGEST_GRAPH
+            rows, are_all = self._near_splits(cell, limit if is_whole else cell.depth)
+            has_all = has_all and are_all
+            sides = (2 * rows[:, None] + [0, 1]).reshape(-1)
+            others = (2 * rows[:, None] + [1, 0]).reshape(-1)
+            path, children = self.path, np.empty(len(sides), dtype=np.int32)
+            bits = np.stack([path.left[rows], cell.bits & ~path.left[rows]], axis=1).reshape(-1, len(cell.bits))
+            needs = cell.need - np.repeat(self._terms(cell.depth, rows), 2) - path.side_value[others]
+            for j, side in enumerate(sides):
+                child = number_of.setdefault((cell.depth + 1, bits[j].tobytes()), len(cells))
+                if child == len(cells):
+                    below = path.side_stats[side].copy(), path.side_sums[side].copy()
+                    cells.append(Cell(bits[j], *below, float(needs[j]), cell.depth + 1))
+                cells[child].need = min(cells[child].need, float(needs[j]))
+                children[j] = child
+            columns = path.feature[rows].astype(np.int32), path.split[rows], path.log_rule[rows]
+            cell.edges = children[0::2], children[1::2], *columns
+        return self._as_graph(cells), has_all, is_whole
+
+    def _near_splits(self, cell: Cell, limit: int) -> tuple[np.ndarray, bool]:
+        """Return the rows in ``path`` of the splits that trees near the best one have, and True if these are all."""
+        self._set_cell(cell)
+        if cell.depth == limit:
+            # whether the cell can be split determines the prior factor of the leaf, unless the prior ends here
+            cell.can_split = cell.depth < self.depth and list_splits(self._packed[0], self._packed[2], cell.depth) > 0
+            return np.zeros(0, dtype=np.int64), True
+        self._evaluate(cell.depth, limit, cell.need, False)
+        n_splits = int(self.path.n_splits[cell.depth])
+        cell.can_split = n_splits > 0
+        rows = cell.depth * self.problem.most_splits + np.arange(n_splits)
+        value = self._terms(cell.depth, rows) + self.path.side_value[2 * rows] + self.path.side_value[2 * rows + 1]
+        is_possible = value > -np.inf
+        is_near = is_possible & (value >= cell.need)
+        return rows[is_near], bool(np.all(is_near == is_possible))
+
+    def _terms(self, depth: int, rows: np.ndarray) -> np.ndarray:
+        """Return the log prior factors of splits."""
+        return self.problem.log_split[depth] + self.path.log_rule[rows]
+
+    def _as_graph(self, cells: list[Cell]) -> CellGraph:
+        """Return cells and their splits as a graph with one slot a cell."""
+        problem, depth = self.problem, np.array([cell.depth for cell in cells])
+        stats, score = np.array([cell.stats for cell in cells]), np.empty(len(cells))
+        scores_into(score, self._packed[0], stats)
+        can_split = np.array([cell.can_split for cell in cells])
+        left, right, feature, split, log_rule = (
+            np.concatenate(column) for column in zip(*(cell.edges for cell in cells), strict=True)
+        )
+        return CellGraph(
+            first_edge=np.cumsum([0, *(len(cell.edges[0]) for cell in cells)]),
+            left=left,
+            right=right,
+            feature=feature,
+            split=split,
+            log_rule=log_rule,
+            rows=np.array([cell.sums[ROWS] for cell in cells]),
+            stats=stats,
+            score=score,
+            design=np.zeros(len(cells), dtype=np.int32),
+            depth=depth,
+            first_slot=np.arange(len(cells) + 1),
+            log_stop=np.where(can_split, problem.log_stop[depth], problem.log_forced[depth]) + score,
+            log_split=np.where(can_split, problem.log_split[depth], -np.inf),
+            layered=False,
+        )
+
 
 FIRST_EPSILON = 1.0
 """First distance from the best tree within which the ``k`` best are sought; then twice as far, and so on."""
@@ -47,11 +345,6 @@ def best_trees(model: TreeModel, k: int, *, penalty: float | None = None, max_ce
     -------
     BestTrees
         Fewer than ``k`` trees if there are not as many. With ``penalty`` its ``log_joint`` is minus the objective.
-
-    Raises
-    ------
-    Intractable, ValueError, TypeError
-        As for `trees_within`.
 
     Examples
     --------
@@ -109,19 +402,14 @@ def trees_within(
     ------
     Intractable
         If there is no bound and the sum over all trees needs too many cells or too much memory.
-    ValueError
-        If an argument is out of range, or ``penalty`` is given for a model without classes.
-    TypeError
-        If ``model`` is not a TreeModel.
 
     Notes
     -----
     A depth-first search evaluates cells for the value that is needed, and gives up splits by upper bounds (Lin et al.
     2020, TreeFARMS of Xin et al. 2022). There are bounds for `DirichletMultinomial` and `PacBayesLoss` leaves and for
     ``penalty``, under `LocalCuts` without a weight function, with whole weights and at most 12 categories a feature.
-    Otherwise the result comes from the sum over all trees, as in `ExactPosterior.trees_within`. Time: cells evaluated,
-    times splits, times rows / 64. The cells that are evaluated lie one split above the depth limit, so that the sum
-    needs as many times more as a cell has splits.
+    Otherwise the result comes from the graph of all cells, as in `ExactPosterior.trees_within`. Time: cells evaluated,
+    times splits, times rows / 64.
 
     Examples
     --------
@@ -145,8 +433,7 @@ def _check(model: TreeModel, penalty: float | None) -> float | None:
     check_type("model", model, TreeModel, "a TreeModel")
     refuse_drawn_weights(model)
     refuse_leaf_counts(model)
-    if not model.leaf.separates:
-        raise ValueError(f"the score of {type(model.leaf).__name__} is not a sum over leaves, as the search needs.")
+    refuse_shared_leaves(model)
     if penalty is None:
         return None
     if model.classes_ is None:

@@ -1,4 +1,4 @@
-"""The recursions on a graph of cells, each written once: inside, outside, expectations, trees from the top down."""
+"""The recursions on a graph of cells, each written once: inside, outside, and trees from the root down."""
 
 from typing import Any, NamedTuple
 
@@ -6,31 +6,29 @@ import numpy as np
 
 from pactree_mcmc.core.bits import all_bits, spread_bits
 from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.tree.arrays import LEAF
 
 from ..graph.boxes import cut_of, is_relative, pack_cut
-from ..graph.cells import slot_below
+from ..graph.cells import CellGraph, pack_graph, slot_below
 from ..graph.progress import Bar, in_pieces
-from ..semirings.algebras import add_split, choose, leaf, store
-from ..semirings.exponential import exp_down
+from .semirings import add_split, choose, exp_down, leaf, store
 
 
-def inside(graph: Any, semiring: Any, bar: Bar | None = None) -> Any:
-    """Compute the sum over all trees below each slot: ``stop + split * sum_e rule_e * left_e * right_e``, in the
-    semiring.
+def inside(graph: CellGraph, semiring: Any, bar: Bar | None = None) -> Any:
+    """Compute the sum over all trees below each slot, and return the semiring with its arrays filled.
 
-    Fills the arrays of ``semiring``, with a value for each slot (entry 0 is the root), and returns it. Time O(edges
-    times depths) semiring operations.
+    The sum over the trees below slot s is, in the semiring (formulas, section 6),
+
+        inside_s  =  stop_s  +  sum over splits e of  split_s * R_e * inside_left(s, e) * inside_right(s, e) .
+
+    A tree below s is a leaf, or a split with a tree below each of its two sides, which are chosen independently. So the
+    sum over all pairs of subtrees is the product of the two sums. Entry 0 is the root. Time O(edges times depths)
+    semiring operations.
     """
-    n = count_cells(graph)
-    in_pieces(n, lambda first, last: inside_cells(graph, semiring, n - last, n - first), bar)
+    packed, n = pack_graph(graph), graph.n_cells
+    in_pieces(n, lambda first, last: inside_cells(packed, semiring, n - last, n - first), bar)
     return semiring
-
-
-@jit
-def count_cells(graph: Any) -> int:
-    """Return the number of cells."""
-    return len(graph.first_edge) - 1
 
 
 @jit
@@ -55,23 +53,27 @@ def inside_cells(graph: Any, semiring: Any, first: int, last: int) -> None:
 
 
 class Occurrences(NamedTuple):
-    """Expected numbers of occurrences in a tree of the posterior: outside times inside over the inside value of the
-    root.
+    """Expected numbers of occurrences in a tree of the posterior; for a cell with rows, probabilities."""
 
-    A cell with rows occurs at most once, so for it these are probabilities.
+    def __repr__(self) -> str:
+        return short_repr(self)
+
+    slot: np.ndarray  # (n_slots,) float64; times ``exp(log_stop - inside)``: as a leaf
+    split: np.ndarray  # (n_edges,) float64: that the cell is split by this split, whatever its depth
+
+
+def outside(graph: CellGraph, log_inside: np.ndarray) -> Occurrences:
+    """Return the expected occurrences of slots and splits, from the root down. Takes as long as `inside`.
+
+    With occurs_root = 1, a split e at slot s occurs
+
+        occurs_s * split_s * R_e * inside_left * inside_right / inside_s
+
+    times, and each of its two children occurs as often in addition. The terms of a slot and its stop add up to one.
     """
-
-    slot: np.ndarray
-    """(n_slots,) float64; times ``exp(log_stop - inside)``: as a leaf."""
-    split: np.ndarray
-    """(n_edges,) float64: that the cell is split by this split, whatever its depth."""
-
-
-def outside(graph: Any, log_inside: np.ndarray, n_edges: int) -> Occurrences:
-    """Return the expected occurrences of slots and splits, from the root down. Takes as long as `inside`."""
-    out = Occurrences(np.zeros(len(log_inside)), np.zeros(n_edges))
+    packed, out = pack_graph(graph), Occurrences(np.zeros(len(log_inside)), np.zeros(graph.n_edges))
     out.slot[0] = 1.0
-    in_pieces(count_cells(graph), lambda first, last: outside_cells(graph, log_inside, *out, first, last))
+    in_pieces(graph.n_cells, lambda first, last: outside_cells(packed, log_inside, *out, first, last))
     return out
 
 
@@ -99,26 +101,23 @@ def outside_cells(
                 occurs[right] += part
 
 
-class Grown(NamedTuple):
-    """Trees from the top down, nodes in preorder, end to end."""
+class GrownTrees(NamedTuple):
+    """Trees grown from the root down, their nodes in preorder, one tree after another."""
 
+    # (n_nodes, 7) int64: columns CELL, FEATURE, SPLIT, RIGHT (counted from the tree's start), PARENT, IS_LEFT, WANTED
+    # (of the slot's trees, as the semiring counts them)
     nodes: np.ndarray
-    """(n_nodes, 7) int64: columns CELL, FEATURE, SPLIT, RIGHT (counted from the tree's start), PARENT, IS_LEFT,
-    WANTED (of the slot's trees, as the semiring counts them)."""
-    offset: np.ndarray
-    """(n_trees + 1,) int64."""
-    log_prior: np.ndarray
-    """(n_trees,) float64, without the constant."""
-    log_score: np.ndarray
-    """(n_trees,) float64."""
+    offset: np.ndarray  # (n_trees + 1,) int64
+    log_prior: np.ndarray  # (n_trees,) float64, without the constant
+    log_score: np.ndarray  # (n_trees,) float64
 
 
 CELL, FEATURE, SPLIT, RIGHT, PARENT, IS_LEFT, WANTED = range(7)
 
 
 @jit
-def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, wanted: np.ndarray, model: Any) -> Grown:
-    """Trees from the root down, one for each entry of ``wanted`` (n_trees,) int64, as the semiring chooses.
+def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, wanted: np.ndarray, model: Any) -> GrownTrees:
+    """Return trees grown from the root down as the semiring chooses, one for each entry of ``wanted`` (n_trees,).
 
     `LogSum`: independent draws; `Best`: the best tree; `BestBySize`: of the root's coefficient ``wanted``; `Hull`: of
     that corner; `Ranked`: of that rank. Time a tree: the splits of its cells.
@@ -137,9 +136,9 @@ def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, wanted: np.n
             n_todo -= 1
             cell, depth, parent, is_left = todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3]
             if n == len(nodes):
-                nodes = _doubled(nodes)
+                nodes = _double_rows(nodes)
             if n_todo + 2 > len(todo):
-                todo = _doubled(todo)
+                todo = _double_rows(todo)
             nodes[n, CELL], nodes[n, FEATURE], nodes[n, SPLIT], nodes[n, RIGHT] = cell, LEAF, 0, 0
             nodes[n, PARENT], nodes[n, IS_LEFT], nodes[n, WANTED] = parent, is_left, todo[n_todo, 4]
             if parent >= 0 and is_left == 0:
@@ -153,13 +152,13 @@ def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, wanted: np.n
                 log_prior[t] += graph.log_split[slot] + graph.log_rule[e]
                 nodes[n, FEATURE], nodes[n, SPLIT] = graph.feature[e], graph.split[e]
                 if graph.rows[cell] == 0:
-                    nodes[n, SPLIT] = _anchored(model, nodes, base, n)
+                    nodes[n, SPLIT] = _absolute_split(model, nodes, base, n)
                 _put(todo, n_todo, graph.right[e], depth + 1, n - base, 0, on_right)
                 _put(todo, n_todo + 1, graph.left[e], depth + 1, n - base, 1, on_left)
                 n_todo += 2
             n += 1
         offset[t + 1] = n
-    return Grown(nodes[:n].copy(), offset, log_prior, log_score)
+    return GrownTrees(nodes[:n].copy(), offset, log_prior, log_score)
 
 
 @jit
@@ -168,7 +167,7 @@ def _put(todo: np.ndarray, at: int, cell: int, depth: int, parent: int, is_left:
 
 
 @jit
-def _doubled(a: np.ndarray) -> np.ndarray:
+def _double_rows(a: np.ndarray) -> np.ndarray:
     out = np.empty((2 * a.shape[0], a.shape[1]), dtype=a.dtype)
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
@@ -177,8 +176,8 @@ def _doubled(a: np.ndarray) -> np.ndarray:
 
 
 @jit
-def _anchored(model: Any, nodes: np.ndarray, base: int, n: int) -> int:
-    """A split of an empty cell, given relative to the box, for the box it has on the way here."""
+def _absolute_split(model: Any, nodes: np.ndarray, base: int, n: int) -> int:
+    """Return the split of an empty cell, which the graph stores relative to the box, for the box of this node."""
     k, split = nodes[n, FEATURE], nodes[n, SPLIT]
     if not is_relative(model.split_prior, 0):
         return split

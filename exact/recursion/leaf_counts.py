@@ -1,8 +1,12 @@
-"""The graph whose cells also know how many leaves lie below, for priors on the number of leaves.
+"""The graph of pairs of a cell and a number of leaves below it, for priors on the number of leaves.
 
-A cell with a number of leaves m is split by the splits of the cell, for each way of dividing m between the two sides.
-Only the root has trees of every number of leaves, and its splits take the prior factor of the number. So the sum over
-the trees of this graph, and all that follows from it, is that of the prior on the number of leaves.
+A pair of a cell and m leaves is split by the splits of the cell, for each division of m = k + (m - k) between the two
+sides:
+
+    inside_(s, m)  =  sum over splits e and k of  split_s * R_e * inside_(left, k) * inside_(right, m - k) .
+
+Only the root has trees of every number of leaves. Its splits take the prior factor f(m) of the number, so that the sum
+over the trees of this graph is ``sum over m of f(m) inside_(root, m)``, that of the prior on the number of leaves.
 """
 
 from __future__ import annotations
@@ -44,14 +48,17 @@ def with_leaf_counts(graph: CellGraph, by_leaves: np.ndarray, limit: Limit) -> C
     -----
     Time O(splits times the square of the largest number of leaves). Only pairs that some tree has become cells.
     """
-    refuse_bytes(4 * graph.n_slots * len(by_leaves), "numbers of leaves of cells")
-    number = np.full((graph.n_slots, len(by_leaves)), ABSENT, dtype=np.int32)
+    width = len(by_leaves)
+    refuse_bytes(4 * graph.n_slots * width, "numbers of leaves of cells")
+    mark = np.full((graph.n_slots, width), ABSENT, dtype=np.int8)
     packed = pack_graph(graph)
-    find_possible(packed, number)
-    n_edges = find_needed(packed, number)
-    needed = number == NEEDED
-    needed[0] = False
-    n_cells = 1 + int(needed.sum())
+    find_possible(packed, mark)
+    n_edges = list_edges(packed, mark, *np.empty((5, 0), dtype=np.int64))
+    mark[0] = ABSENT
+    mark[0, 0] = NEEDED
+    needed = mark.reshape(-1) == NEEDED
+    pairs, number = np.flatnonzero(needed), np.cumsum(needed, dtype=np.int32) - np.int32(1)
+    n_cells = len(pairs)
     if n_cells > limit.cells or n_edges > EDGES_PER_CELL * limit.cells:
         raise Intractable(
             *((n_cells, limit.cells) if n_cells > limit.cells else (n_edges, EDGES_PER_CELL * limit.cells)),
@@ -59,24 +66,20 @@ def with_leaf_counts(graph: CellGraph, by_leaves: np.ndarray, limit: Limit) -> C
             advice="Give a prior with fewer leaves (a smaller max_leaves, a shorter pmf), fewer or coarser splits "
             "(max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as memory goes, or sample.",
         )
-    slot, leaves = np.nonzero(needed)
-    number[:] = ABSENT
-    number[slot, leaves] = 1 + np.arange(len(slot))
-    number[0] = 0
-    slot, leaves = np.append(0, slot), np.append(0, leaves)
-    first_edge, log_rule = np.zeros(n_cells + 1, dtype=np.int64), np.empty(n_edges)
-    left, right, edge = (np.empty(n_edges, dtype=kind) for kind in (np.int32, np.int32, np.int64))
-    write_edges(packed, (first_edge, left, right, edge, log_rule), slot, leaves, number, by_leaves)
+    owner, left, right, edge, total = np.empty((5, n_edges), dtype=np.int64)
+    list_edges(packed, mark, owner, left, right, edge, total)
+    slot, leaves = np.divmod(pairs, width)
     cell = np.searchsorted(graph.first_slot, slot, side="right") - 1
+    first_edge = np.searchsorted(owner, np.append(pairs, graph.n_slots * width))
     log_stop = np.where(leaves <= 1, graph.log_stop[slot], -np.inf)
     log_stop[0] += by_leaves[1]
     return graph._replace(
         first_edge=first_edge,
-        left=left,
-        right=right,
+        left=number[left],
+        right=number[right],
         feature=graph.feature[edge],
         split=graph.split[edge],
-        log_rule=log_rule,
+        log_rule=graph.log_rule[edge] + np.where(owner == 0, by_leaves[total], 0.0),
         rows=graph.rows[cell],
         stats=graph.stats[cell],
         score=graph.score[cell],
@@ -90,13 +93,13 @@ def with_leaf_counts(graph: CellGraph, by_leaves: np.ndarray, limit: Limit) -> C
 
 
 @jit
-def find_possible(graph: Any, number: np.ndarray) -> None:
+def find_possible(graph: Any, mark: np.ndarray) -> None:
     """Mark the numbers of leaves (n_slots, most + 1) that the trees below each slot can have as POSSIBLE."""
-    most, first_edge, first_slot, log_rule = number.shape[1] - 1, graph.first_edge, graph.first_slot, graph.log_rule
+    most, first_edge, first_slot, log_rule = mark.shape[1] - 1, graph.first_edge, graph.first_slot, graph.log_rule
     for cell in range(len(first_edge) - 2, -1, -1):
         for slot in range(first_slot[cell + 1] - 1, first_slot[cell] - 1, -1):
             if graph.log_stop[slot] > -np.inf:
-                number[slot, 1] = POSSIBLE
+                mark[slot, 1] = POSSIBLE
             if graph.log_split[slot] == -np.inf:
                 continue
             below = graph.depth[cell] + slot - first_slot[cell] + 1
@@ -105,67 +108,51 @@ def find_possible(graph: Any, number: np.ndarray) -> None:
                     continue
                 one, two = children(graph, e, below)
                 for m in range(1, most):
-                    if number[one, m] != ABSENT:
+                    if mark[one, m] != ABSENT:
                         for k in range(1, most - m + 1):
-                            if number[two, k] != ABSENT:
-                                number[slot, m + k] = POSSIBLE
+                            if mark[two, k] != ABSENT:
+                                mark[slot, m + k] = POSSIBLE
 
 
 @jit
-def find_needed(graph: Any, number: np.ndarray) -> int:
+def list_edges(
+    graph: Any,
+    mark: np.ndarray,
+    owner: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    edge: np.ndarray,
+    total: np.ndarray,
+) -> int:
     """Mark the pairs of a slot and a number of leaves that trees of the whole graph have as NEEDED.
 
-    Return the number of their splits.
+    Return the number of their splits, and write as many as there is room for: the pair that is split, the pairs on
+    both sides, the split and the number of leaves. A pair is the number ``slot * width + leaves``. The root is the one
+    pair 0, with all numbers of leaves. Pairs are written in ascending order.
     """
-    n_edges, most = 0, number.shape[1] - 1
-    first_edge, first_slot, log_rule = graph.first_edge, graph.first_slot, graph.log_rule
-    for m in range(1, most + 1):
-        if number[0, m] != ABSENT:
-            number[0, m] = NEEDED
+    n, most = 0, mark.shape[1] - 1
+    first_edge, first_slot = graph.first_edge, graph.first_slot
     for cell in range(len(first_edge) - 1):
         for slot in range(first_slot[cell], first_slot[cell + 1]):
+            if graph.log_split[slot] == -np.inf:
+                continue
             below = graph.depth[cell] + slot - first_slot[cell] + 1
-            for m in range(2, most + 1):
-                if number[slot, m] != NEEDED:
+            # one pass over the numbers of leaves, but for the root, whose splits come first
+            for outer in range(2, 3 if slot == 0 else most + 1):
+                if slot > 0 and mark[slot, outer] != NEEDED:
                     continue
+                pair = slot * (most + 1) + outer if slot > 0 else 0
                 for e in range(first_edge[cell], first_edge[cell + 1]):
-                    if log_rule[e] == -np.inf:
+                    if graph.log_rule[e] == -np.inf:
                         continue
                     one, two = children(graph, e, below)
-                    for k in range(1, m):
-                        if number[one, k] != ABSENT and number[two, m - k] != ABSENT:
-                            number[one, k] = number[two, m - k] = NEEDED
-                            n_edges += 1
-    return n_edges
-
-
-@jit
-def write_edges(
-    graph: Any,
-    out: tuple[np.ndarray, ...],
-    slots: np.ndarray,
-    leaves: np.ndarray,
-    number: np.ndarray,
-    by_leaves: np.ndarray,
-) -> None:
-    """Write the splits of the new cells, which are pairs of ``slots`` and ``leaves`` (n_cells,)."""
-    new_first, new_left, new_right, edge, new_rule = out
-    first_edge, first_slot, log_rule, n, cell = graph.first_edge, graph.first_slot, graph.log_rule, 0, 0
-    for i in range(len(slots)):
-        slot = slots[i]
-        while first_slot[cell + 1] <= slot:
-            cell += 1
-        # the root has trees of all numbers of leaves
-        least, most = (np.int64(2), np.int64(len(by_leaves) - 1)) if i == 0 else (leaves[i], leaves[i])
-        below = graph.depth[cell] + slot - first_slot[cell] + 1
-        for e in range(first_edge[cell], first_edge[cell + 1]):
-            if log_rule[e] == -np.inf or graph.log_split[slot] == -np.inf:
-                continue
-            one, two = children(graph, e, below)
-            for m in range(least, most + 1):
-                for k in range(1, m):
-                    if number[one, k] != ABSENT and number[two, m - k] != ABSENT:
-                        new_left[n], new_right[n], edge[n] = number[one, k], number[two, m - k], e
-                        new_rule[n] = log_rule[e] + (by_leaves[m] if i == 0 else 0.0)
-                        n += 1
-        new_first[i + 1] = n
+                    for m in range(outer, most + 1 if slot == 0 else outer + 1):
+                        for k in range(1, m):
+                            if mark[one, k] == ABSENT or mark[two, m - k] == ABSENT:
+                                continue
+                            mark[one, k] = mark[two, m - k] = NEEDED
+                            if n < len(owner):
+                                owner[n], edge[n], total[n] = pair, e, m
+                                left[n], right[n] = one * (most + 1) + k, two * (most + 1) + m - k
+                            n += 1
+    return n

@@ -24,55 +24,43 @@ MEMBERS_AT_ONCE = 1 << 20
 """Pairs of a cell and a row that are listed at a time, at least: some 10 MB, found in some 10 ms."""
 
 
-class Ways(NamedTuple):
+class CellPaths(NamedTuple):
     """One path from the root to each cell: the splits of a tree over the cells."""
 
-    edge: np.ndarray
-    """(n_cells,) int64: the most probable split that leads to each cell from another; -1 of the root."""
-    side: np.ndarray
-    """(n_cells,) int64: 0 if the cell is on the left side of the split, else 1."""
-    children: np.ndarray
-    """(n_cells - 1,) int64: the cells below each cell in this tree, one cell's after another's."""
-    first_child: np.ndarray
-    """(n_cells + 1,) int64: the first of them of each cell in ``children``."""
+    edge: np.ndarray  # (n_cells,) int64: the most probable split that leads to each cell from another; -1 of the root
+    side: np.ndarray  # (n_cells,) int64: 0 if the cell is on the left side of the split, else 1
+    children: np.ndarray  # (n_cells - 1,) int64: the cells below each cell in this tree, one cell's after another's
+    first_child: np.ndarray  # (n_cells + 1,) int64: the first of them of each cell in ``children``
 
 
 class RowSets(NamedTuple):
     """The distinct sets of training rows of the cells of a graph."""
 
-    of_cell: np.ndarray
-    """(n_cells,) int64: the set of each cell; -1 of one without rows."""
-    key: np.ndarray
-    """(n_sets, 2) uint64: hash of the set, the same as that of draws; see `number_cells`."""
-    first: np.ndarray
-    """(n_sets,) int64: the first cell of each set."""
-    n_rows: int
-    """Distinct rows looked at."""
-    all_rows: int
-    """Distinct rows of the model."""
+    of_cell: np.ndarray  # (n_cells,) int64: the set of each cell; -1 of one without rows
+    key: np.ndarray  # (n_sets, 2) uint64: hash of the set, the same as that of draws; see `number_cells`
+    first: np.ndarray  # (n_sets,) int64: the first cell of each set
+    n_rows: int  # Distinct rows looked at
+    all_rows: int  # Distinct rows of the model
 
 
 class Members(NamedTuple):
     """Rows of some cells."""
 
-    cell: np.ndarray
-    """(m,) int64: the cells, each with at least one row."""
-    first: np.ndarray
-    """(m + 1,) int64: the rows of cell j are ``row[first[j]]`` to ``row[first[j + 1] - 1]``."""
-    row: np.ndarray
-    """Numbers of rows, int64."""
+    cell: np.ndarray  # (m,) int64: the cells, each with at least one row
+    first: np.ndarray  # (m + 1,) int64: the rows of cell j are ``row[first[j]]`` to ``row[first[j + 1] - 1]``
+    row: np.ndarray  # Numbers of rows, int64
 
 
-def likeliest_tree(graph: CellGraph, probability: np.ndarray) -> Ways:
+def likeliest_paths(graph: CellGraph, probability: np.ndarray) -> CellPaths:
     """Return the most probable path to each cell, by the ``probability`` (n_edges,) of the splits."""
     parent = np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
-    edge, side = likeliest_ways(parent, graph.left, graph.right, probability, graph.n_cells)
+    edge, side = likeliest_edges(parent, graph.left, graph.right, probability, graph.n_cells)
     above = np.where(edge < 0, -1, parent[edge] if len(parent) else -1)
     children = 1 + np.argsort(above[1:], kind="stable")
-    return Ways(edge, side, children, np.searchsorted(above[children], np.arange(graph.n_cells + 1)))
+    return CellPaths(edge, side, children, np.searchsorted(above[children], np.arange(graph.n_cells + 1)))
 
 
-def row_sets(model: TreeModel, graph: CellGraph, ways: Ways) -> RowSets:
+def row_sets(model: TreeModel, graph: CellGraph, ways: CellPaths) -> RowSets:
     """Return the sets of training rows of the cells. Time: the rows of the parents of all cells."""
     units, key = rows_looked_at(model)
     word = np.zeros((graph.n_cells, 2), dtype=np.uint64)
@@ -84,24 +72,11 @@ def row_sets(model: TreeModel, graph: CellGraph, ways: Ways) -> RowSets:
     return RowSets(of_cell, word[first], first, len(units), model.units.n_units)
 
 
-def rows_of_cells(graph: CellGraph, ways: Ways, codes: np.ndarray, nominal: np.ndarray) -> Iterator[Members]:
-    """Yield the rows that the path to each cell sends there.
+def rows_of_cells(graph: CellGraph, ways: CellPaths, codes: np.ndarray, nominal: np.ndarray) -> Iterator[Members]:
+    """Yield the rows with ``codes`` (q, n) that the path to each cell sends there, some cells at a time.
 
-    Parameters
-    ----------
-    graph : CellGraph
-        Cells and splits.
-    ways : Ways
-        One path to each cell.
-    codes : ndarray of shape (q, n), int64
-        Codes of the rows by coordinate.
-    nominal : ndarray of shape (q,), bool
-        True for coordinates of nominal features.
-
-    Yields
-    ------
-    Members
-        Of each cell that has training rows and gets one of the n rows, once; some cells at a time.
+    ``nominal`` (q,) is True for coordinates of nominal features. Each cell that has training rows and gets one of the n
+    rows occurs once.
     """
     n = codes.shape[1]
     if n == 0:
@@ -121,7 +96,7 @@ def rows_of_cells(graph: CellGraph, ways: Ways, codes: np.ndarray, nominal: np.n
 
 
 @jit
-def likeliest_ways(
+def likeliest_edges(
     parent: np.ndarray, left: np.ndarray, right: np.ndarray, probability: np.ndarray, n_cells: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the most probable edge (n_cells,) into each cell from another one, -1 without, and its side (n_cells,)."""
@@ -129,7 +104,7 @@ def likeliest_ways(
     for e in range(len(parent)):
         for s in range(2):
             child = np.int64(left[e] if s == LEFT else right[e])
-            # what is never asked may lead back
+            # a split of weight 0 may lead back
             if child > parent[e] and (way[child] < 0 or probability[e] > probability[way[child]]):
                 way[child], side[child] = e, s
     return way, side
@@ -155,10 +130,10 @@ def walk_down(
 ) -> int:
     """Write the rows of the next cells into ``cell_out``, ``first_out`` and ``row_out``, and return their number.
 
-    One order of the rows is partitioned anew for each child, from the cell's own range, and its descendants are dealt
-    with before the next: ranges keep their rows, whatever the order in them. The stack holds, for each cell on the way
-    to the current one, its number, its range and the next child. The walk stops if an array is full, and goes on at
-    the next call. It has ended when ``level[0]`` is -1.
+    The rows are one permutation, in which every cell on the path has a range. For each child the range of the cell is
+    partitioned, and the descendants of the child come before the next child. So ranges keep their rows, in any order.
+    The stack holds the number, the range and the next child of each cell on the path. The walk stops if an array is
+    full, and continues at the next call, until ``level[0]`` is -1.
     """
     at_level, m, n_written = level[0], 0, 0
     while at_level >= 0:
@@ -195,52 +170,18 @@ def walk_down(
     return m
 
 
-@jit
-def add_cells_into(
-    out: np.ndarray,
-    found: np.ndarray,
-    cell: np.ndarray,
-    first: np.ndarray,
-    row: np.ndarray,
-    leaf: np.ndarray,
-    value: np.ndarray,
-) -> None:
-    """Add ``leaf * value`` of the cells, as `Members` lists them, to the sums ``out`` (n, d) of their rows, and
-    ``leaf`` to ``found`` (n,).
-    """
-    for j in range(len(cell)):
-        here = leaf[cell[j]]
-        if here > 0.0:
-            for at in range(first[j], first[j + 1]):
-                found[row[at]] += here
-                for k in range(value.shape[1]):
-                    out[row[at], k] += here * value[cell[j], k]
-
-
 def path_probabilities(
     graph: CellGraph, log_inside: np.ndarray, set_of_cell: np.ndarray, parent: np.ndarray, last: np.ndarray
 ) -> np.ndarray:
     """Return the probability (m,) that a tree of the posterior has each of some paths.
 
-    A path is a sequence of sets of rows, one after the other from the root of the tree.
+    A path is a sequence of sets of rows from the root of the tree on. ``set_of_cell`` (n_cells,) is the set of each
+    cell, -1 without rows. ``parent`` (m,) is the path that each one prolongs, a number below its own, -1 of the first,
+    which is the root alone. ``last`` (m,) is the set at its end, -1 if the graph does not have this set.
 
-    Parameters
-    ----------
-    graph : CellGraph
-        Cells and splits.
-    log_inside : ndarray of shape (n_slots,)
-        Log sum over the trees below each slot.
-    set_of_cell : ndarray of shape (n_cells,), int64
-        The set of rows of each cell; -1 of one without rows.
-    parent : ndarray of shape (m,), int64
-        The path that each one prolongs, a number below its own; -1 of the first, which is the root alone.
-    last : ndarray of shape (m,), int64
-        The set of rows at its end; -1 if the graph has no such set.
-
-    Notes
-    -----
-    Given the cell at the end of a path what lies beside it is independent, so a path costs the splits of the cells that
-    its sets of rows are. A split that parts no rows leads on to the same set.
+    Given the cell at the end of a path, the rest of the tree is independent of what is below the cell. So the
+    probability of a longer path is the sum over the cells at its end of the probability of the cell times that of its
+    splits that lead to the next set. A split that parts no rows leads on to the same set.
     """
     at: list[dict[Place, float]] = [{} for _ in parent]
     at[0] = {(0, int(graph.depth[0])): 1.0}

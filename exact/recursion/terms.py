@@ -31,10 +31,6 @@ def with_terms(graph: CellGraph, *, log_stop: Any = None, log_split: Any = None,
     log_rule : array of shape (n_edges,) or float, optional
         Log weight of each split.
 
-    Returns
-    -------
-    CellGraph
-
     Raises
     ------
     ValueError
@@ -71,13 +67,7 @@ def _as_term(name: str, values: Any, length: int) -> np.ndarray:
 
 
 def by_slot(graph: CellGraph, by_cell: Any) -> np.ndarray:
-    """Return values by cell (n_cells, ...), repeated for each slot of the cell, (n_slots, ...).
-
-    Raises
-    ------
-    ValueError
-        If there is not one value for each cell.
-    """
+    """Return values by cell (n_cells, ...), repeated for each slot of the cell, (n_slots, ...)."""
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     values = read_array("by_cell", by_cell)
     if values.ndim == 0 or len(values) != graph.n_cells:
@@ -96,16 +86,14 @@ class LikelyPart(NamedTuple):
     """A graph without the cells and splits that hardly any tree of the posterior has."""
 
     graph: CellGraph
-    slots: np.ndarray
-    """(n_slots of the whole graph,) bool: the slots in this part."""
+    slots: np.ndarray  # (n_slots of the whole graph,) bool: the slots in this part
 
 
 def likely_part(graph: CellGraph, occurrences: Occurrences, loss: float = LOSS) -> LikelyPart:
-    """Return the graph without the rarest splits, together expected ``loss`` times in a tree, and cells used only by
-    these.
+    """Return the graph without the rarest splits, together expected ``loss`` times in a tree, and their cells.
 
-    So the mean of a function with values in [0, 1], taken over this part with the inside values of the whole, is too
-    small by at most ``loss``.
+    ``P(a tree has one of these splits) <= sum of their expected numbers <= loss``. So the mean of a function with
+    values in [0, 1], taken over this part with the inside values of the whole, is too small by at most ``loss``.
     """
     asked = occurrences.split
     _, exponent = np.frexp(asked)

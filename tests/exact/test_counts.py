@@ -1,6 +1,5 @@
 """Counts fed in pieces or merged from workers give the posterior of all rows at once."""
 
-import importlib
 import pickle
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from exact import design_counts
-from tests import ROOT
 
 DESIGNS = {
     "cyclic": pt.DyadicCuts(3, cyclic=True, bounds=[[0.0, 1.0]] * 2),
@@ -148,21 +146,3 @@ def test_rows_do_not_travel():
     assert there.n_rows == here.n_rows == 10_000
     assert there.solve().log_evidence == here.solve().log_evidence
     assert pickle.loads(pickle.dumps(exact.DesignCounts(DESIGNS["free"]))).n_rows == 0
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # dask.dataframe by itself, with pandas 3.1
-def test_dask_partitions_count_like_one_batch(tmp_path):
-    for name in ("dask.distributed", "dask.dataframe", "pyarrow"):
-        pytest.importorskip(name, reason=f"{name} is not installed")
-    distributed, path = importlib.import_module("dask.distributed"), tmp_path / "rows.parquet"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "examples"))
-        example = importlib.import_module("many_rows_dask")
-    example.write_file(path, 2300, row_group=200)
-    with distributed.Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None) as client:
-        counts = example.counted_by(client, path, at_once=3)
-    assert counts.n_rows == 2300
-    truth, batch = counts.solve(tree_prior=example.PRIOR), example.posterior_at_once(path)
-    assert truth.log_evidence == batch.log_evidence
-    assert truth.map_tree() == batch.map_tree()

@@ -7,7 +7,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from exact import predicting
-from exact.recursion.flow import ROWS_AT_ONCE, average_rows, row_goes_left
+from exact.recursion.new_rows import ROWS_AT_ONCE, row_goes_left
 
 RNG = np.random.default_rng(4)
 X = np.column_stack([RNG.integers(0, 5, 40), RNG.integers(0, 4, 40), RNG.normal(size=40).round(1)]).astype(float)
@@ -59,7 +59,7 @@ def new_rows(name, n=90):
 
 def by_hand(truth, numbers):
     """Each row down the graph, the masses of the cells it may be in by depth, from the definition."""
-    graph, placed = truth.graph, truth._placed(numbers)
+    graph, placed = truth.graph, truth._code_rows(numbers)
     left_of, out = row_goes_left.py_func, np.zeros((len(numbers), truth.cell_values.shape[1]))
     for i in range(len(numbers)):
         mass = {(0, 0): 1.0}
@@ -83,6 +83,7 @@ def by_hand(truth, numbers):
     return out
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", PRIORS)
 def test_many_rows_are_each_predicted_as_by_hand(name):
     truth, rows = solved(name), new_rows(name)
@@ -92,18 +93,10 @@ def test_many_rows_are_each_predicted_as_by_hand(name):
     assert expected.sum(axis=1) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("name", PRIORS)
-def test_sending_all_rows_down_gives_the_same(name):
-    truth = solved(name)
-    placed = truth._placed(truth.model.columns.numbers(new_rows(name)))
-    found = average_rows(truth._packed, truth.log_inside, truth._router, placed.x, placed.codes, truth.cell_values)
-    assert truth.predict_proba(new_rows(name)) == pytest.approx(found, rel=1e-11)
-
-
 def test_which_rows_are_settled():
     def settled(name):
         truth = solved(name)
-        return truth._placed(truth.model.columns.numbers(new_rows(name))).settled
+        return truth._code_rows(truth.model.columns.numbers(new_rows(name))).settled
 
     assert settled("local")[:40].all() and not settled("local").all()
     assert settled("one column").all() and settled("one column asked").all()
@@ -123,18 +116,19 @@ def test_training_rows_take_one_pass(monkeypatch):
 @pytest.mark.planted
 def test_rows_that_are_no_training_rows_follow_the_splits(monkeypatch):
     truth, rows = solved("local"), new_rows("local")
-    right, expected = truth._placed, by_hand(truth, rows)
-    monkeypatch.setattr(truth, "_placed", lambda x: right(x)._replace(settled=np.ones(len(x), dtype=bool)))
+    right, expected = truth._code_rows, by_hand(truth, rows)
+    monkeypatch.setattr(truth, "_code_rows", lambda x: right(x)._replace(settled=np.ones(len(x), dtype=bool)))
     assert np.abs(truth.predict_proba(rows) - expected).max() > 1e-3
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize("block", [1 << 19, 50])
 @pytest.mark.parametrize("name", ["local", "grid", "missing, grid"])
 def test_distributions_of_many_rows_are_those_of_each(name, block, monkeypatch):
     truth, rows = solved(name, X[:, 0] + X[:, 2]), new_rows(name)
-    one_by_one = [exact.solve(truth.model).predict_quantiles(rows[i : i + 1], [0.1, 0.5])[0] for i in range(0, 90, 6)]
+    one_by_one = [exact.solve(truth.model).predict_quantiles(rows[i : i + 1], [0.1, 0.5])[0] for i in range(0, 90, 18)]
     monkeypatch.setattr(predicting, "BLOCK", block)
-    assert truth.predict_quantiles(rows, [0.1, 0.5])[::6] == pytest.approx(np.array(one_by_one), rel=1e-8, abs=1e-8)
+    assert truth.predict_quantiles(rows, [0.1, 0.5])[::18] == pytest.approx(np.array(one_by_one), rel=1e-8, abs=1e-8)
     single = np.array([truth.predict_std_new_y(rows[i : i + 1])[0] for i in range(0, 90, 6)])
     assert truth.predict_std_new_y(rows)[::6] == pytest.approx(single, rel=1e-8)
 
@@ -148,7 +142,7 @@ def test_leaves_that_look_at_the_row():
 
 
 def test_rows_in_small_blocks_if_memory_is_short(monkeypatch):
-    from exact.recursion import flow
+    from exact.recursion import new_rows as flow
 
     truth, rows = solved("local"), new_rows("local")
     expected = truth.predict_proba(rows)

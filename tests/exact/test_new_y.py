@@ -11,7 +11,6 @@ from scipy import stats
 
 import exact
 import pactree_mcmc as pt
-from exact import predicting
 from exact.posterior import ExactPosterior
 from pactree_mcmc.posterior.rows.predictive import MixtureOverTrees
 from tests.problems.drawn import random_problem
@@ -129,15 +128,6 @@ def regression(n=24):
     return pt.TreeModel(X, X[:, 0] + rng.normal(size=n), tree_prior=pt.ChipmanPrior(0.9, 0.5, max_depth=3)), X
 
 
-def test_blocks_do_not_matter(monkeypatch):
-    model, X = regression()
-    truth = exact.solve(model)
-    whole = truth.predict_interval(X)
-    assert np.allclose(np.concatenate([truth.predict_interval(row[None]) for row in X]), whole)
-    monkeypatch.setattr(predicting, "BLOCK", 7)
-    assert np.allclose(truth.predict_interval(X), whole)
-
-
 def test_draws_repeat_with_the_seed_and_have_labels():
     X = np.arange(20.0)[:, None]
     truth = exact.solve(pt.TreeModel(X, np.where(X[:, 0] > 9, "b", "a")))
@@ -184,19 +174,6 @@ def test_progressive_mixture():
     assert np.all(np.abs(found - p) < 5.0 * np.sqrt(p * (1.0 - p) / 4000))
     with pytest.raises(ValueError, match="of a cell differs between stages"):
         exact.progressive_mixture(frozen, orders=2, resplit=True, rng=1).sample_predictive(X)
-
-
-@pytest.mark.slow
-def test_many_rows():
-    rng = np.random.default_rng(2)
-    X = rng.random((100_000, 2))
-    model = pt.TreeModel(
-        X, X[:, 0] + rng.normal(size=len(X)), split_prior=pt.DyadicCuts(3), tree_prior=pt.BranchingProcess(0.5, 4)
-    )
-    truth = exact.solve(model)
-    ends = truth.predict_interval(X)
-    assert ends.shape == (100_000, 2) and np.all(ends[:, 0] < ends[:, 1])
-    assert truth.sample_predictive(X, 5, rng=0).shape == (5, 100_000)
 
 
 @pytest.mark.planted

@@ -17,48 +17,6 @@ def truth(**options):
     return exact.solve(pt.TreeModel(X, Y, tree_prior=pt.ChipmanPrior(max_depth=2), **options))
 
 
-def test_every_tree_and_every_path_is_there():
-    post = truth(nominal=[1])
-    trees = post.trees_within(6.0).trees
-    found = json.loads(json.dumps(exact.to_timbertrek(post.model, trees)))
-    assert set(found) == {"trie", "featureMap", "treeMap"}
-    trees = [tree for tree in trees if tree.n_leaves > 1]
-    assert len(found["treeMap"]) == len(trees) > 3
-    for number, tree in enumerate(trees, start=1):
-        root, objective, accuracy = found["treeMap"][str(number)]
-        assert accuracy == pytest.approx((tree.predict(X) == Y).mean(), abs=1e-5)
-        assert objective == pytest.approx(1.0 - accuracy)
-        leaf, paths = tree.apply(X), []
-
-        def walk(shown, node, ids, tree=tree, leaf=leaf, paths=paths):
-            name, n, correct = shown["f"]
-            if tree.feature[node] < 0:
-                here = leaf == node
-                label = {"+": "yes", "-": "no"}[name]
-                assert (n, correct) == (here.sum(), (Y[here] == label).sum()) and "c" not in shown
-                paths.append(ids)
-                return
-            assert correct == -1 and len(shown["c"]) == 2
-            words = found["featureMap"][name]
-            assert f"{words[0]} {words[1]}" == tree.split(node)
-            for child, below in zip(shown["c"], (tree.left[node], tree.right[node]), strict=True):
-                walk(child, int(below), (*ids, name))
-
-        walk(root, 0, ())
-        assert root["f"][1] == len(X)
-        assert paths_of(found["trie"], number) == sorted(set(paths))
-
-
-def paths_of(trie, number, ids=()):
-    out = []
-    for child in trie["c"]:
-        if child["f"] == "_":
-            out += [ids] * (child["t"] == number)
-        else:
-            out += paths_of(child, number, (*ids, child["f"]))
-    return sorted(out)
-
-
 def test_what_is_refused():
     post = truth()
     with pytest.raises(ValueError, match="has a split"):

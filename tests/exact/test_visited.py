@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 
 import exact
 import pactree_mcmc as pt
-from exact.recursion.paths import is_fixed_design
+from exact.recursion.new_rows import is_fixed_design
 from pactree_mcmc.model.split_prior.geometry import parts_rows, told
 from tests.problems.drawn import random_problem
 
@@ -111,34 +111,6 @@ def test_never_more_than_the_evidence(block):
         check_bounds(truth, [exact.visited(draws, grow) for grow in (0, 1, 2)])
 
 
-@pytest.mark.planted
-def test_splits_that_were_not_drawn_forgotten():
-    """As if R were a distribution over the drawn splits alone: the sum exceeds the evidence."""
-    rng, caught = np.random.default_rng(3), 0
-    for _ in range(30):
-        model, truth = problem_of(rng, "local", False)
-        level = exact.visited(truth.sample(5, rng))
-        graph = level.graph
-        parent = np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
-        mass = np.bincount(parent, weights=np.exp(graph.log_rule), minlength=graph.n_cells)[parent]
-        wrong = graph._replace(log_rule=graph.log_rule - np.log(mass))
-        caught += exact.VisitedPosterior(model, wrong).log_evidence > truth.log_evidence + 1e-9
-    assert caught >= 3
-
-
-@pytest.mark.planted
-def test_leaves_whose_splits_were_not_drawn_taken_for_forced():
-    rng, caught = np.random.default_rng(4), 0
-    for _ in range(20):
-        model, truth = problem_of(rng, "local", False)
-        graph = exact.visited(truth.sample(5, rng)).graph
-        bare = np.repeat(np.diff(graph.first_edge) == 0, np.diff(graph.first_slot))
-        stop = np.where(bare, exact.by_slot(graph, graph.score), graph.log_stop)
-        wrong = exact.with_terms(graph, log_stop=stop)
-        caught += exact.VisitedPosterior(model, wrong).log_evidence > truth.log_evidence + 1e-9
-    assert caught >= 2
-
-
 def beside_a_single_leaf(model):
     """The graph of all splits of the root, and the sum over trees of at most two leaves from their definition."""
     truth = exact.solve(model)
@@ -163,17 +135,6 @@ def test_which_new_cells_the_prior_can_split(name):
     )
     graph, expected = beside_a_single_leaf(model)
     assert exact.VisitedPosterior(model, graph).log_evidence == pytest.approx(expected, abs=1e-9)
-
-
-@pytest.mark.planted
-def test_cells_of_rows_that_are_alike_taken_for_splittable():
-    model = pt.TreeModel([[0.0], [0.0], [1.0], [2.0], [2.0]], [0, 1, 1, 0, 0])
-    graph, expected = beside_a_single_leaf(model)
-    one_point = (graph.rows == 2) & (graph.stats == 1.0).all(axis=1)
-    assert one_point.any()
-    stop = graph.log_stop + np.where(exact.by_slot(graph, one_point), np.log(0.5), 0.0)
-    wrong = exact.VisitedPosterior(model, exact.with_terms(graph, log_stop=stop))
-    assert wrong.log_evidence != pytest.approx(expected, abs=1e-9)
 
 
 def test_what_a_posterior_of_pieces_answers():

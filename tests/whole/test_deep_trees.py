@@ -7,7 +7,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.systems.compression import forward
+from exact.systems import forward
 from exact.systems.progressive.global_splitting import SplittingCounts
 
 DEPTH = 1_000

@@ -24,7 +24,7 @@ from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
 from ...answers import count_trees, log_sums
-from ...graph.building import build_graph, refuse_leaf_counts
+from ...graph.building import build_graph, refuse_leaf_counts, refuse_shared_leaves
 from ...graph.cells import CellGraph
 from ...limits.intractable import Intractable, check_cells
 from ...posterior import ExactPosterior
@@ -40,14 +40,10 @@ further down it follows a quarter of them."""
 class _Structures(NamedTuple):
     """Labelled structures by number. The subtrees of a root are structures too. Number 0 is a leaf."""
 
-    feature: np.ndarray
-    """(n,) int64: feature at the root, -1 for a leaf."""
-    left: np.ndarray
-    """(n,) int64: number of the left subtree."""
-    right: np.ndarray
-    """(n,) int64: number of the right subtree."""
-    depth: np.ndarray
-    """(n,) int64: depth of the deepest leaf."""
+    feature: np.ndarray  # (n,) int64: feature at the root, -1 for a leaf
+    left: np.ndarray  # (n,) int64: number of the left subtree
+    right: np.ndarray  # (n,) int64: number of the right subtree
+    depth: np.ndarray  # (n,) int64: depth of the deepest leaf
 
 
 def count_global_splittings(X: Any, structure: Tree, *, max_cells: int = 1_000_000) -> int:
@@ -67,15 +63,9 @@ def count_global_splittings(X: Any, structure: Tree, *, max_cells: int = 1_000_0
     int
         Exact; ``C(I + m, m)`` with one feature of I distinct values and m splits, whatever the shape.
 
-    Raises
-    ------
-    Intractable
-        If there are more pairs.
-    ValueError
-        If the structure splits on a feature that X lacks.
-
     Examples
     --------
+    >>> from pactree_mcmc import Tree
     >>> chain = Tree([0, 0, -1, -1, -1], [0.0] * 5, [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])
     >>> count_global_splittings([[1.0], [2.0], [5.0]], chain)
     10
@@ -119,15 +109,13 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
 
     Raises
     ------
-    ValueError
-        If the split prior is not ``LocalCuts(trivial=True)``, or the tree score is not a sum over leaves.
     Intractable
         If there are too many pairs; with p features there are 2, p + 1, p (p + 1)^2 + 1, ... structures of depth at
         most 0, 1, 2, ...
 
     Examples
     --------
-    >>> from pactree_mcmc import BranchingProcess, LocalCuts
+    >>> from pactree_mcmc import BranchingProcess, LocalCuts, TreeModel
     >>> prior, splits = BranchingProcess(0.5, max_depth=2), LocalCuts(trivial=True)
     >>> truth = solve_global_splitting(TreeModel([[1.0], [2.0]], [0, 1], tree_prior=prior, split_prior=splits))
     >>> truth.n_leaves_pmf().round(3).tolist()
@@ -135,8 +123,7 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
     """
     check_global(model)
     check_cells(max_cells)
-    if not model.leaf.separates:
-        raise ValueError(f"the score of {type(model.leaf).__name__} is not a sum over leaves; give another leaf.")
+    refuse_shared_leaves(model)
     return ExactPosterior(model, splitting_graph(model, max_cells))
 
 
@@ -200,14 +187,10 @@ def _all_structures(p: int, depth: int) -> _Structures:
 class _PairSplits(NamedTuple):
     """The splits of some pairs of a structure and a cell."""
 
-    pair: np.ndarray
-    """(m,) int64: number of the pair."""
-    edge: np.ndarray
-    """(m,) int64: the split of the base graph."""
-    left: np.ndarray
-    """(m,) int64: key of the left child, ``structure * n_cells + cell``."""
-    right: np.ndarray
-    """(m,) int64: key of the right child."""
+    pair: np.ndarray  # (m,) int64: number of the pair
+    edge: np.ndarray  # (m,) int64: the split of the base graph
+    left: np.ndarray  # (m,) int64: key of the left child, ``structure * n_cells + cell``
+    right: np.ndarray  # (m,) int64: key of the right child
 
 
 def _splits_of(base: CellGraph, structures: _Structures, key: np.ndarray) -> _PairSplits:

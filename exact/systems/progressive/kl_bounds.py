@@ -20,10 +20,10 @@ from ...answers import best_sums
 from ...graph.building import build_graph
 from ...graph.cells import CellGraph, pack_graph
 from ...limits.intractable import check_cells
-from ...recursion.draws import as_draws, grow
 from ...recursion.inside_outside import CELL, FEATURE
+from ...recursion.semirings import Best
 from ...recursion.terms import by_slot, with_terms
-from ...semirings.algebras import Best
+from ...recursion.trees import as_draws, grow
 from .global_splitting import check_global, count_splittings, splitting_graph
 from .stages import route
 
@@ -59,9 +59,9 @@ class KLBound(NamedTuple):
 def kl_bound(model: TreeModel, tree: Tree, *, splits: str = "corollary", max_cells: int = 1_000_000) -> KLBound:
     """Bound how much worse the progressive mixture is, on average, than a tree with its best leaf probabilities.
 
-    For exchangeable data, in expectation over the sample and a new row: the Kullback-Leibler divergence of the mixture
-    from the true distribution is at most that of ``tree`` with any fixed leaf probabilities plus ``total``; so it is at
-    most the smallest such sum over all trees. Here ``L - 1`` rows are in S and ``N - L`` in E.
+    For exchangeable data, in expectation over the sample and a new row, the divergence of the mixture from the true
+    distribution is at most that of ``tree`` with any fixed leaf probabilities plus ``total``. Here ``L - 1`` rows are
+    in S and ``N - L`` in E.
 
     Parameters
     ----------
@@ -70,30 +70,25 @@ def kl_bound(model: TreeModel, tree: Tree, *, splits: str = "corollary", max_cel
     tree : Tree
         A tree of positive prior.
     splits : {"corollary", "counted", "global"}, default "corollary"
-        The term for thresholds that depend on the rows. "corollary": that of Corollary 2. "counted": what its proof
-        bounds, ``-log omega / L``, with omega the probability of this tree's splits given their features, at these
-        rows; smaller, and also for `CustomSplits`, where it is ``- sum log R(split) / L``. "global": the ``log |Delta|
-        / L`` of Theorem 3, with the number of splittings of the tree's structure at these rows
-        (``LocalCuts(trivial=True)``).
+        The term for thresholds that depend on the rows. "corollary": that of Corollary 2. "counted": the smaller
+        ``-log omega / L`` that its proof bounds, with omega the probability of this tree's splits given their features,
+        also for `CustomSplits`. "global": ``log |Delta| / L`` of Theorem 3, with the number of splittings of the tree's
+        structure (``LocalCuts(trivial=True)``).
     max_cells : int, default 1,000,000
         As for `count_global_splittings`, for "global".
 
     Raises
     ------
     ValueError
-        If the model's leaf, weights or prior are not those of the theorem, the tree cannot occur, or ``splits`` is
-        unknown or does not fit the model.
-    TypeError
-        If an argument has the wrong type.
+        If the leaf, the weights, the prior or ``splits`` are not those of the theorem, or the tree cannot occur.
     Intractable
         If the splittings are too many to count.
 
     Notes
     -----
-    Grids, dyadic and fixed designs must not depend on the rows of S. Local cuts depend on all of X: the corollary holds
-    for splits that count the new row among the points, which differs from the model by one point. It is stated for
-    ordered features, which have at most N + 1 splits in a cell; with nominal ones the numbers of splits themselves are
-    in the ``-log omega = sum over splits of log(number of splits)`` of the proof. Time O(n p) per level of the tree.
+    Grids, dyadic and fixed designs must not depend on the rows of S. With local cuts, the corollary holds for splits
+    that count the new row among the points. It is stated for ordered features, which have at most N + 1 splits in a
+    cell; for a tree with a nominal split the term is that of "counted". Time O(n p) per level of the tree.
     Blanchard (1999), The "progressive mixture" estimator for regression trees, Annales de l'I.H.P. 35(6).
 
     Examples
@@ -174,9 +169,8 @@ def vc_kl_bound(
 ) -> KLBound:
     """Return the bound of Theorem 3 and Corollary 2 for a tree whose splits are from classes of finite VC dimension.
 
-    The remark after Theorem 3 as a number. Points are divided by such a class in at most ``S = sum over i <= D of
-    C(N, i)`` ways (Sauer), so that ``log |Delta| <= (n_leaves - 1) log S``; for the cuts of one feature, D = 1, ``S = N
-    + 1``.
+    Such a class divides N points in at most ``S = sum over i <= D of C(N, i)`` different forms (Sauer), so that ``log
+    |Delta| <= (n_leaves - 1) log S``. Cuts of one feature have D = 1 and ``S = N + 1``.
 
     Parameters
     ----------
@@ -190,15 +184,6 @@ def vc_kl_bound(
         Log prior of the tree's shape and of the class of each split, <= 0.
     n_classes : int, default 2
         K >= 2.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-
-    Notes
-    -----
-    Blanchard (1999), The "progressive mixture" estimator for regression trees, Annales de l'I.H.P. 35(6).
 
     Examples
     --------
@@ -240,9 +225,8 @@ def minimax_lower_bound(n: int, *, alpha: float | None = None, beta: float | Non
     """Return the lower bound of Theorem 4 at a sample size: no estimator is better for all trees on [0, 1].
 
     Truths with probability ``beta`` of class 1 in one of J intervals of length 1/J and ``alpha`` elsewhere cannot be
-    distinguished if ``n / J`` is small compared with ``log J``: by Fano's lemma the risk is at least ``(1 - (n S / J +
-    log 2) / log(J - 1)) h^2 / (2 J)``, with S the symmetrised divergence and ``h^2`` the squared Hellinger distance of
-    the two; J is chosen such that this is largest.
+    distinguished from few rows. By Fano's lemma the risk is at least ``(1 - (n S / J + log 2) / log(J - 1)) h^2 /
+    (2 J)``, with S the symmetrised divergence and ``h^2`` the squared Hellinger distance, at the best J.
 
     Parameters
     ----------
@@ -251,20 +235,10 @@ def minimax_lower_bound(n: int, *, alpha: float | None = None, beta: float | Non
     alpha, beta : float, optional
         Different probabilities in (0, 1). Default: the best of a grid.
 
-    Returns
-    -------
-    MinimaxBound
-        ``value`` is 0 for an n at which the lemma says nothing.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, or only one probability is given.
-
     Notes
     -----
-    The paper's Hellinger distance lacks the part of class 0, which is added here. ``constant = h^2 / (16 S)``, at most
-    1/64. O(grid).
+    The ``value`` is 0 for an n at which the lemma says nothing. The paper's Hellinger distance lacks the part of class
+    0, which is added here. ``constant = h^2 / (16 S)``, at most 1/64.
 
     Examples
     --------
@@ -334,8 +308,8 @@ def kl_infimum(model: TreeModel, truth: Any, *, splits: str = "corollary", max_c
     Raises
     ------
     ValueError
-        As for `kl_bound`; if ``truth`` does not hold probabilities for each row; or with "corollary" under local cuts
-        if a feature is nominal, whose term is that of "counted".
+        As for `kl_bound`; if ``truth`` does not hold probabilities of each row; or if a feature is nominal under local
+        cuts with "corollary".
     Intractable
         If there are more cells.
 
@@ -343,7 +317,6 @@ def kl_infimum(model: TreeModel, truth: Any, *, splits: str = "corollary", max_c
     -----
     The divergence of a leaf with its best probabilities, those of its mean row, adds over leaves, and so does every
     term of the bound: one pass of `best_log_weight`, time and memory as for `solve`, plus the rows of all cells.
-    Blanchard (1999), The "progressive mixture" estimator for regression trees, Annales de l'I.H.P. 35(6).
 
     Examples
     --------

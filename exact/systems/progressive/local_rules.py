@@ -47,9 +47,8 @@ def check_local_rule(
     """Check condition (*) of Theorem 5: two splits are as probable in one order as in the other.
 
     ``R(f2 | T and f1 at s1) R(f1 | T at s1) = R(f1 | T and f2 at s2) R(f2 | T at s2)`` for all trees T of positive
-    probability, leaves s1 and s2 and splits. If it holds the rule defines a prior over labelled trees
-    (`local_rule_log_probability`), whatever the order of construction; a rule that depends on the ancestors of a leaf
-    alone satisfies it.
+    probability, leaves s1 and s2 and splits. If it holds, the rule defines a prior over labelled trees, whatever the
+    order of construction. A rule that depends on the ancestors of a leaf alone satisfies it.
 
     Parameters
     ----------
@@ -68,16 +67,13 @@ def check_local_rule(
     Raises
     ------
     ValueError
-        If an argument is out of range, or the rule fails or does not return probabilities.
-    TypeError
-        If the rule is not a function.
+        If the rule fails or does not return probabilities.
     Intractable
         If there are more trees.
 
     Notes
     -----
     By enumeration of all ``1 + q (1 + q ...)^2`` labelled trees for q splits.
-    Blanchard (1999), The "progressive mixture" estimator for regression trees, Annales de l'I.H.P. 35(6).
 
     Examples
     --------
@@ -127,13 +123,6 @@ def local_rule_log_probability(rule: LocalRule, splits: dict[str, int]) -> float
     float
         Nats; -inf if the rule excludes a split.
 
-    Raises
-    ------
-    ValueError
-        If a path lacks the one above it, or the rule fails or does not return probabilities.
-    TypeError
-        If the rule is not a function, or ``splits`` not a dict of strings.
-
     Examples
     --------
     >>> round(local_rule_log_probability(lambda splits, leaf: [0.25, 0.75], {"": 0, "1": 1}), 4)
@@ -170,19 +159,12 @@ def local_rule(model: TreeModel) -> ModelRule:
     ----------
     model : TreeModel
         With `LocalCuts` without ``trivial``, `GridCuts`, `DyadicCuts`, or `CustomSplits` over the first two, and
-        ordered columns.
-
-    Raises
-    ------
-    ValueError
-        If a column is nominal, or the splits are those of a fixed tree or trivial ones.
-    TypeError
-        If the model is not a TreeModel.
+        ordered columns without missing values.
 
     Notes
     -----
-    R of a cell depends on the ancestors alone, so condition (*) holds; with ``CustomSplits`` this is how a rule of
-    one's own becomes a prior of both engines. O(n p) for each split of a leaf: for small tables.
+    R of a cell depends on the ancestors alone, so condition (*) holds. O(n p) for each split of a leaf: for small
+    tables.
 
     Examples
     --------

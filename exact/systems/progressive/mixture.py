@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -17,16 +18,15 @@ from pactree_mcmc.tree.tree import Tree
 
 from ...answers import depth_distribution, mean_products, occurrences, size_distribution
 from ...graph.boxes import unpack_cuts
-from ...graph.building import build_graph
-from ...graph.cells import CellGraph, WithPackedGraph, by_feature, pack_graph, refuse_not_finite
+from ...graph.building import build_graph, refuse_shared_leaves
+from ...graph.cells import CellGraph, by_feature, pack_graph, refuse_not_finite
 from ...limits.intractable import Intractable, check_cells
 from ...posterior import ExactPosterior, summary_table
-from ...predicting import CellProbabilities, Placed
-from ...recursion.draws import DrawsIndependently, as_draws
-from ...recursion.flow import Router, average_rows
-from ...recursion.inside_outside import CELL, PARENT, RIGHT, Grown, Occurrences, grow_trees
-from ...recursion.paths import is_fixed_design
-from ...semirings.algebras import LogSum
+from ...predicting import CellProbabilities, CodedRows
+from ...recursion.inside_outside import CELL, PARENT, RIGHT, GrownTrees, Occurrences, grow_trees
+from ...recursion.new_rows import Router, average_rows, is_fixed_design
+from ...recursion.semirings import LogSum
+from ...recursion.trees import DrawsIndependently, as_draws
 from .global_splitting import check_global, splitting_graph
 from .stages import Examples, Stages, root_pmf, route, sum_stages, unroll
 
@@ -40,10 +40,8 @@ VALUES_AT_ONCE = 1 << 20
 class Order(NamedTuple):
     """One order in which the test examples enter."""
 
-    estimation: np.ndarray | None
-    """(n,) bool: the rows of E; None if leaves are not frozen."""
-    staged: np.ndarray
-    """Rows of S, one for each stage, in their order."""
+    estimation: np.ndarray | None  # (n,) bool: the rows of E; None if leaves are not frozen
+    staged: np.ndarray  # Rows of S, one for each stage, in their order
 
 
 def progressive_mixture(
@@ -66,15 +64,13 @@ def progressive_mixture(
     model : TreeModel
         With any tree prior and split prior, and a leaf model whose tree score is a sum over leaves.
     orders : int, default 1
-        Number of orders of S to average, >= 1: a single one is the order of the data, several are random (the symmetric
-        version).
+        Number of orders of S to average, >= 1: a single one is the order of the data, several are random.
     resplit : bool, default False
-        Whether to divide the sample randomly into E and S for each order, of the same sizes as in the model: with many
-        orders this is the mean over all orderings of the sample.
+        If True, divide the sample randomly into E and S for each order, of the same sizes as in the model.
     global_splitting : bool, default False
-        Whether the product of local choices of the model, which must have ``LocalCuts(trivial=True)``, is replaced by
-        the global splitting prior, as for `solve_global_splitting`: the estimator of equation 9, with the rows of the
-        model as the points that are divided (`data_dependent_mixture` counts the new row among them).
+        If True, replace the product of local choices of the model, which must have ``LocalCuts(trivial=True)``, by the
+        global splitting prior (`solve_global_splitting`): the estimator of equation 9, with the rows of the model as
+        the points that are divided (`data_dependent_mixture` counts the new row among them).
     rng : int, SeedSequence, Generator or None
         Source of randomness for the orders.
     max_cells : int, default 20,000,000
@@ -85,10 +81,8 @@ def progressive_mixture(
     Intractable
         If more cells or copies are needed.
     ValueError
-        If an argument is out of range, the tree score is not a sum over leaves, no row is left in S, or ``resplit`` is
-        True without an E, or ``global_splitting`` is True and the splits of the model are not those of that prior.
-    TypeError
-        If the model is not a TreeModel.
+        If the tree score is not a sum over leaves, no row is left in S, or ``resplit`` or ``global_splitting`` does not
+        fit the model.
 
     Notes
     -----
@@ -116,11 +110,7 @@ def progressive_mixture(
             f"{model.leaf!r} {'looks at columns of X' if model.leaf.predicts else 'has no predict='}, and the mean "
             "over stages keeps what cells predict: use pt.progressive_mixture(model)."
         )
-    if not model.leaf.separates:
-        raise ValueError(
-            f"the score of {type(model.leaf).__name__} is not a sum over leaves; the exact engine cannot use it: "
-            "give what the leaves share (NormalKnownVariance(sigma2, m0, k0))."
-        )
+    refuse_shared_leaves(model)
     drawn_orders = _draw_orders(model.target, model.leaf.uses_estimation, int(orders), resplit, rng)
     build = splitting_graph if global_splitting else build_graph
     return ProgressiveMixture(model, build(model, int(max_cells)), drawn_orders, int(max_cells))
@@ -146,16 +136,13 @@ def _draw_orders(target: Target, uses_estimation: bool, orders: int, resplit: bo
     return out
 
 
-class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
+class ProgressiveMixture(DrawsIndependently):
     """The mean over stages of exact posteriors, returned by `progressive_mixture`.
 
     All results are exact means over stages and orders except `map_tree` and `log_evidence`, which are those of the last
-    stage. Cell probabilities are available directly, and so are predictions for rows that lie in a cell by all paths to
-    it or by none. On fixed designs, grids and dyadic cuts, or if all local cuts are on one feature, these are all rows
-    except those with a category or a missing value that the column did not have. Under other local cuts they are the
-    rows that are equal to a training row. `n_leaves_pmf`, `feature_inclusion`, draws and the predictions of other rows
-    go through the stages again, order by order; rows that all splits send the same way are followed once, in time
-    proportional to the copies of cells they reach and their splits.
+    stage. `n_leaves_pmf`, `feature_inclusion`, draws and the predictions of rows that some paths to a cell send there
+    and others do not go through the stages again, order by order. Under local cuts on several features these are the
+    rows that are not equal to a training row, otherwise those with an unknown category or a missing value.
 
     Attributes
     ----------
@@ -171,7 +158,6 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
 
     def __init__(self, model: TreeModel, graph: CellGraph, orders: list[Order], max_cells: int) -> None:
         self.model, self.graph, self._orders, self._max_cells = model, graph, orders, max_cells
-        self._packed = pack_graph(graph)
         self._last: tuple[int, Any] = (-1, None)
         leaf, by_edge, value = np.zeros(graph.n_cells), np.zeros(graph.n_edges), None
         evidence, roots = [], []
@@ -204,11 +190,11 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
         examples = _in_order(self.model, self._orders[number])
         columns = self.model.columns
         nominal = columns.is_nominal[columns.source]
-        routed = route(self._packed, examples.codes, nominal, examples.n_before)
+        routed = route(pack_graph(self.graph), examples.codes, nominal, examples.n_before)
         needed = int(routed.n_staged.sum()) + self.graph.n_cells
         if needed > self._max_cells:
             raise Intractable(needed, self._max_cells, "copies of cells, one for each of their examples")
-        stages = unroll(self.graph, self._packed, pack(self.model.lowered), routed, examples)
+        stages = unroll(self.graph, pack(self.model.lowered), routed, examples)
         refuse_not_finite(self.model, stages.graph._asdict())
         log_inside = sum_stages(stages)
         self._last = number, (stages, log_inside, occurrences(stages.graph, log_inside))
@@ -237,33 +223,30 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
     def _values(self, X: np.ndarray) -> np.ndarray:
         if is_fixed_design(self.model):
             return self._marginals._values(X)
-        strays = ~self._marginals._placed(X).settled
+        by_stage = ~self._marginals._code_rows(X).settled
         out = np.empty((len(X), self._marginals.cell_values.shape[1]))
-        out[~strays] = self._marginals._values(X[~strays])
-        if strays.any():
-            out[strays] = self._values_by_stage(X[strays])
+        out[~by_stage] = self._marginals._values(X[~by_stage])
+        if by_stage.any():
+            out[by_stage] = self._values_by_stage(X[by_stage])
         return out
 
-    @property
-    def _tree_of_place(self) -> Any:
+    def _refuse_distribution(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse what needs the predictive distribution of a cell."""
         raise ValueError(
             "the predictive distribution of a cell differs between stages, and the mean over stages keeps only the "
             "means: use pt.progressive_mixture(model), whose draws keep the distribution of their stage, or "
             "exact.solve(model)."
         )
 
-    def _mixtures(self, X: np.ndarray) -> Any:
-        return self._tree_of_place
-
-    def _averages(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
-        return self._tree_of_place
-
-    def _std_over_trees(self, X: np.ndarray) -> np.ndarray:
-        return self._tree_of_place
+    _mixtures = _averages = _std_over_trees = _refuse_distribution
 
     @property
-    def _stats_by_place(self) -> np.ndarray:
-        return self._tree_of_place
+    def _tree_of_place(self) -> NoReturn:
+        self._refuse_distribution()
+
+    @property
+    def _stats_by_place(self) -> NoReturn:
+        self._refuse_distribution()
 
     def kl_to_prior(self) -> float:
         raise ValueError(
@@ -282,24 +265,24 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
             np.any(order.estimation != self.model.target.estimation) for order in self._orders
         )
         if not frozen:
-            self._tree_of_place  # noqa: B018
+            self._refuse_distribution()
         draws = self.sample(n, rng)
         return draws, draws.tree_of_draw[0]
 
     def _values_by_stage(self, X: np.ndarray) -> np.ndarray:
         """Return the mean values (n, d) that rows of numbers reach, from the unrolled stages of each order."""
         marginals = self._marginals
-        placed = marginals._placed(X)
-        intervals = _intervals(self.model, self.graph, marginals._router, placed)
-        _, first, route = np.unique(intervals, axis=0, return_index=True, return_inverse=True)
+        coded = marginals._code_rows(X)
+        intervals = _intervals(self.model, self.graph, marginals._router, coded)
+        _, first, of_row = np.unique(intervals, axis=0, return_index=True, return_inverse=True)
         # the stage is a split on an additional last feature, which sends every row to the left
-        x, codes = (np.column_stack([table[first], np.zeros(len(first), table.dtype)]) for table in placed[:2])
+        x, codes = (np.column_stack([table[first], np.zeros(len(first), table.dtype)]) for table in coded[:2])
         router, out = _with_stage(marginals._router), np.zeros((len(first), marginals.cell_values.shape[1]))
         for number in range(len(self._orders)):
             stages, log_inside, _ = self._summed(number)
             value = np.ascontiguousarray(self.model.leaf.value(stages.graph.stats, self.model.target))
-            out += average_rows(pack_graph(stages.graph), log_inside, router, x, codes, value)
-        return out[route.reshape(-1)] / len(self._orders)
+            out += average_rows(stages.graph, log_inside, router, x, codes, value)
+        return out[of_row.reshape(-1)] / len(self._orders)
 
     def _root_split_pmf(self) -> dict[RootKey, float]:
         """Return the distribution of the root split, the mean over the stages."""
@@ -313,30 +296,31 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
     def n_leaves_pmf(self) -> np.ndarray:
         """Return the distribution of the number of leaves, the mean over the stages; entry m is P(m leaves)."""
         # the empty leaf beside the stage counts as one more
-        by_order = []
-        for i in range(len(self._orders)):
-            stages, log_inside, occurs = self._summed(i)
-            by_order.append(size_distribution(stages.graph, log_inside, occurs)[1:])
-        return _mean_of_pmfs(by_order)
+        return self._mean_over_orders(lambda *sums: size_distribution(*sums)[1:])
 
     def depth_pmf(self) -> np.ndarray:
         """Return the distribution of the depth, the mean over the stages; entry d is P(the depth is d)."""
         # the split that chooses the stage counts as one more level
-        deepest, by_order = int(self.model.prior_tables.depth_limit) + 1, []
-        for i in range(len(self._orders)):
-            stages, log_inside, _ = self._summed(i)
-            by_order.append(depth_distribution(stages.graph, log_inside, deepest)[1:])
-        return _mean_of_pmfs(by_order)
+        deepest = int(self.model.prior_tables.depth_limit) + 1
+        return self._mean_over_orders(lambda graph, log_inside, _: depth_distribution(graph, log_inside, deepest)[1:])
 
     def _feature_inclusion(self) -> np.ndarray:
         """Return the probability (p,) that a tree splits on each feature at least once, the mean over the stages."""
-        p, never = self.model.n_features, []
-        for i in range(len(self._orders)):
-            stages, log_inside, occurs = self._summed(i)
-            never.append(
-                mean_products(by_feature(self.model, stages.graph), log_inside, occurs, np.ones(p), np.arange(p), p + 1)
-            )
-        return 1.0 - np.mean(never, axis=0).clip(0.0, 1.0)
+        p = self.model.n_features
+
+        def never(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> np.ndarray:
+            return mean_products(by_feature(self.model, graph), log_inside, occurs, np.ones(p), np.arange(p), p + 1)
+
+        return 1.0 - self._mean_over_orders(never).clip(0.0, 1.0)
+
+    def _mean_over_orders(self, answer: Callable[[CellGraph, np.ndarray, Occurrences], np.ndarray]) -> np.ndarray:
+        """Return the mean over the orders of an answer to their sums, with zeros at the end of shorter ones."""
+        found = []
+        for number in range(len(self._orders)):
+            stages, log_inside, occurs = self._summed(number)
+            found.append(answer(stages.graph, log_inside, occurs))
+        longest = max(len(each) for each in found)
+        return np.mean([np.pad(each, (0, longest - len(each))) for each in found], axis=0)
 
     def map_tree(self) -> Tree:
         """Return the most probable tree at the last stage, given all of the model's S."""
@@ -346,11 +330,6 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
         """Return independent draws, each from a stage drawn uniformly, as a SampledPosterior of one chain.
 
         Scores and leaf values of the draws are those of the whole data; with frozen leaves values are the stage's too.
-
-        Raises
-        ------
-        ValueError
-            If ``draws`` is not positive.
         """
         check_count("draws", draws)
         generator = read_generator(rng)
@@ -358,7 +337,7 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
         grown = [self._grow(number, int(n), generator) for number, n in enumerate(counts) if n > 0]
         ends = np.cumsum([0] + [len(g.nodes) for g in grown])
         offset = [g.offset[:-1] + end for g, end in zip(grown, ends[:-1], strict=True)]
-        joined = Grown(
+        joined = GrownTrees(
             np.concatenate([g.nodes for g in grown]),
             np.concatenate([*offset, ends[-1:]]),
             np.concatenate([g.log_prior for g in grown]),
@@ -366,7 +345,7 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
         )
         return as_draws(self.model, self.graph, joined)
 
-    def _grow(self, number: int, draws: int, rng: np.random.Generator) -> Grown:
+    def _grow(self, number: int, draws: int, rng: np.random.Generator) -> GrownTrees:
         """Draw trees from one order, without the root that chooses a stage and the empty leaf beside it."""
         stages, log_inside, _ = self._summed(number)
         semiring = LogSum(log_inside, np.empty(0))
@@ -383,7 +362,7 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
         offset = grown.offset - 2 * np.arange(draws + 1)
         is_leaf = nodes[:, RIGHT] == 0
         score = np.add.reduceat(np.where(is_leaf, self.graph.score[nodes[:, CELL]], 0.0), offset[:-1])
-        return Grown(nodes, offset, grown.log_prior - stages.graph.log_rule[chosen], score)
+        return GrownTrees(nodes, offset, grown.log_prior - stages.graph.log_rule[chosen], score)
 
     def summary(self) -> pd.DataFrame:
         """Return a DataFrame of log_evidence, n_leaves, leaves of the most probable tree, cells and splits."""
@@ -394,14 +373,6 @@ class ProgressiveMixture(WithPackedGraph, DrawsIndependently):
             f"ProgressiveMixture({self.stage_log_evidence.shape[1]} stages, {len(self._orders)} orders, "
             f"{self.graph.n_cells} cells, {self.graph.n_edges} splits)"
         )
-
-
-def _mean_of_pmfs(pmfs: list[np.ndarray]) -> np.ndarray:
-    """Return the mean of distributions of different lengths."""
-    out = np.zeros(max(len(pmf) for pmf in pmfs))
-    for pmf in pmfs:
-        out[: len(pmf)] += pmf / len(pmfs)
-    return out
 
 
 def _in_order(model: TreeModel, order: Order) -> Examples:
@@ -422,7 +393,7 @@ def _in_order(model: TreeModel, order: Order) -> Examples:
     return Examples(codes, own, len(rows) - len(order.staged))
 
 
-def _intervals(model: TreeModel, graph: CellGraph, router: Router, placed: Placed) -> np.ndarray:
+def _intervals(model: TreeModel, graph: CellGraph, router: Router, placed: CodedRows) -> np.ndarray:
     """Return numbers (n, q) that two rows share only if all splits of the graph send them the same way."""
     out = np.zeros(placed.x.shape, dtype=np.int64)
     for c in np.unique(graph.feature):

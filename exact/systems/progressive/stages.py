@@ -1,10 +1,14 @@
 """The graph of cells unrolled in time: one copy of a cell for every number of its test examples that have been seen.
 
-The stages of a progressive mixture are the roots of one graph. Copy ``j`` of a cell, with its first ``j`` examples, is
-split into the copies of its children that have seen the same examples, so that nodes of a design through which no new
-example passes are shared by all the stages in between (formulas, section 5: the blocks of a node). The parent of
-the copies of the root is a cell that chooses a stage uniformly; its other child is an empty leaf. So any recursion over
-a graph of cells averages over the stages.
+The prediction of a progressive mixture is ``1 / L * sum over M = 0, ..., L - 1 of Q^(M)``, with Q^(M) the posterior
+given the first M examples (formulas, section 5). All these posteriors are sums over one graph. Copy ``j`` of a cell,
+with its first ``j`` examples, is split into the copies of its children that have seen the same examples:
+
+    inside_(A, j)  =  stop_(A, j)  +  sum over splits e of  split_A * R_e * inside_(left, i) * inside_(right, j - i) ,
+
+where i of the first j examples of A go to the left. A copy is shared by all stages between two examples that pass
+through the cell. The parent of the copies of the root is a cell that chooses a stage uniformly; its other child is an
+empty leaf. So any recursion over a graph of cells averages over the stages.
 """
 
 from __future__ import annotations
@@ -19,41 +23,33 @@ from pactree_mcmc.model.leaf.compiled import leaf_score
 
 from ...answers import log_sums
 from ...graph.boxes import sends_left
-from ...graph.cells import CellGraph
+from ...graph.cells import CellGraph, pack_graph
 
 
 class Examples(NamedTuple):
     """All rows in the order in which they are seen, those seen before the first stage in front."""
 
-    codes: np.ndarray
-    """(p, n) unsigned: codes of the features."""
-    own: UnitStats
-    """Statistics that each row adds to its cell."""
-    n_before: int
-    """Number of rows seen before the first stage."""
+    codes: np.ndarray  # (p, n) unsigned: codes of the features
+    own: UnitStats  # Statistics that each row adds to its cell
+    n_before: int  # Number of rows seen before the first stage
 
 
 class Routed(NamedTuple):
     """The examples that pass through each cell."""
 
-    first: np.ndarray
-    """(n_cells + 1,) int64: cell c has entries first[c] to first[c + 1] - 1 of ``place``."""
-    place: np.ndarray
-    """Places of the examples of each cell in the order, ascending."""
-    n_staged: np.ndarray
-    """(n_cells,) int64: how many of a cell's examples, the last ones, are seen one at a time."""
+    first: np.ndarray  # (n_cells + 1,) int64: cell c has entries first[c] to first[c + 1] - 1 of ``place``
+    place: np.ndarray  # Places of the examples of each cell in the order, ascending
+    n_staged: np.ndarray  # (n_cells,) int64: how many of a cell's examples, the last ones, are seen one at a time
 
 
 class Stages(NamedTuple):
     """The unrolled graph, and the cells and splits of the graph that its own are copies of."""
 
+    # Cell 0 chooses the stage by splits on an additional last feature, cell 1 + j is the root at stage j; the last cell
+    # is the empty leaf
     graph: CellGraph
-    """Cell 0 chooses the stage by splits on an additional last feature, cell 1 + j is the root at stage j; the
-    last cell is the empty leaf."""
-    cell: np.ndarray
-    """(n_cells,) int64: the cell of the graph that was unrolled; -1 for the first and the last."""
-    edge: np.ndarray
-    """(n_edges,) int64: the split of the graph that was unrolled; -1 for those of the first cell."""
+    cell: np.ndarray  # (n_cells,) int64: the cell of the graph that was unrolled; -1 for the first and the last
+    edge: np.ndarray  # (n_edges,) int64: the split of the graph that was unrolled; -1 for those of the first cell
     n_stages: int
 
     @property
@@ -142,7 +138,7 @@ def link_stages(graph: Any, routed: Routed, copy: np.ndarray, first: np.ndarray,
                     seen_b += 1
 
 
-def unroll(graph: CellGraph, packed: Any, model: Any, routed: Routed, rows: Examples) -> Stages:
+def unroll(graph: CellGraph, model: Any, routed: Routed, rows: Examples) -> Stages:
     """Unroll a graph over the stages; memory as of a graph with ``sum(n_staged + 1)`` cells."""
     n_copies = routed.n_staged + 1
     copy = 1 + np.concatenate([[0], np.cumsum(n_copies)])
@@ -155,7 +151,7 @@ def unroll(graph: CellGraph, packed: Any, model: Any, routed: Routed, rows: Exam
     edge[:n_stages] = -1
     left, right = np.empty(len(edge), graph.left.dtype), np.empty(len(edge), graph.right.dtype)
     left[:n_stages], right[:n_stages] = np.arange(1, n_stages + 1), n - 1
-    link_stages(packed, routed, copy, first_edge, left, right)
+    link_stages(pack_graph(graph), routed, copy, first_edge, left, right)
     stats, score = np.zeros((n, graph.stats.shape[1])), np.zeros(n)
     score_stages(model, routed, rows, stats, score)
     n_layers = np.diff(graph.first_slot)[like]

@@ -75,44 +75,6 @@ def test_rho_by_node_skips_joint_nodes():
     assert evidence[0] == evidence[1]
 
 
-def _weighted_contexts(symbols, depth, m, rho, alpha):
-    """Evidence of context-tree weighting by its own recursion over contexts, in logs."""
-
-    def estimate(counts):
-        total, log = m * alpha, 0.0
-        for n in counts:
-            log += math.lgamma(n + alpha) - math.lgamma(alpha)
-        return log + math.lgamma(total) - math.lgamma(total + sum(counts))
-
-    def weigh(context):
-        counts = [0] * m
-        for i in range(depth, len(symbols)):
-            if tuple(symbols[i - 1 - r] for r in range(len(context))) == context:
-                counts[symbols[i]] += 1
-        if len(context) == depth:
-            return estimate(counts)
-        split = sum(weigh((*context, s)) for s in range(m))
-        return np.logaddexp(math.log(1 - rho) + estimate(counts), math.log(rho) + split)
-
-    return weigh(())
-
-
-@pytest.mark.parametrize(("depth", "m"), [(1, 2), (3, 2), (2, 3), (2, 4)])
-def test_a_context_tree_is_context_tree_weighting(depth, m):
-    rng = np.random.default_rng([depth, m])
-    symbols = rng.integers(0, m, size=40).tolist()
-    table = pt.contexts(symbols, depth, m)
-    model = pt.TreeModel(
-        table.X,
-        table.y,
-        split_prior=pt.context_tree(depth, m),
-        tree_prior=pt.BranchingProcess(0.4, max_depth=None),
-        leaf=pt.DirichletMultinomial(0.5),
-    )
-    expected = _weighted_contexts(symbols, depth, m, 0.4, 0.5)
-    assert exact.solve(model).log_evidence == pytest.approx(expected, rel=1e-12)
-
-
 def test_chains_refuse_joint_nodes():
     model = pt.TreeModel([[0], [1], [2]], [0, 1, 1], split_prior=pt.context_tree(1, 3))
     with pytest.raises(ValueError, match=r"joint nodes.*exact\.solve"):

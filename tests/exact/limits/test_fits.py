@@ -7,9 +7,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.limits import sizes
 from exact.limits.intractable import Limit
-from exact.limits.sizes import MOST_CODES, bound, settings_that_fit
+from exact.limits.sizes import settings_that_fit
 
 RNG = np.random.default_rng(0)
 X = RNG.integers(0, 6, (12, 2)).astype(float)
@@ -40,17 +39,6 @@ def model_of(name, **options):
     if name == "fixed":
         given["split_prior"] = pt.kd_tree(X, 3)
     return pt.TreeModel(GAPS if "missing" in given else X, Y, **given)
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize("name", [name for name in PROBLEMS if name != "fixed"])
-def test_bounds_hold(name):
-    for depth in (1, 2, 3, None):
-        model = model_of(name, tree_prior=pt.ChipmanPrior(max_depth=depth) if depth or name != "trivial" else LIMITED)
-        graph = exact.build_graph(model)
-        cells, edges = bound(model, MOST_CODES, int(model.prior_tables.depth_limit))
-        assert graph.n_cells <= cells
-        assert graph.n_edges <= edges
 
 
 def changed(name, setting, value):
@@ -86,19 +74,6 @@ def test_what_is_said_to_fit_does(name):
                 assert exact.solve(changed(name, setting, value), max_cells=allowed).graph.n_cells <= allowed
         seen |= set(error.fits)
     assert "max_depth" in seen
-
-
-@pytest.mark.planted
-def test_a_bound_that_forgets_an_interval_is_seen(monkeypatch):
-    whole = sizes._side
-
-    def short(model, c, n_codes):
-        side = whole(model, c, n_codes)
-        return side._replace(ranges=side.ranges[:2])
-
-    monkeypatch.setattr(sizes, "_side", short)
-    with pytest.raises(AssertionError):
-        test_bounds_hold("grid")
 
 
 def test_large_problems_are_answered_at_once():

@@ -168,22 +168,3 @@ def test_what_was_built_before_ctrl_c_is_used_again(monkeypatch, name, after):
             exact.solve(model)
     exact.solve(other)
     assert building._kept == []
-
-
-def test_the_builder_stops_between_cells():
-    model = pt.TreeModel(*table(60, 3, 5))
-    graph, statuses = building.Building(model, Limit(10_000)), []
-    graph.apply(lambda lowered, work: statuses.append(building._builder.build(lowered, work, 1)))
-    assert statuses == [building._builder.PAUSED]
-    assert graph.n_done == 1
-
-
-def test_pieces_take_about_as_long_as_they_should():
-    ranges = []
-    progress.in_pieces(10_000, lambda first, last: ranges.append((first, last)), size=7)
-    assert ranges[0] == (0, 7)
-    assert [a for a, _ in ranges[1:]] == [b for _, b in ranges[:-1]]
-    assert ranges[-1][1] == 10_000
-    assert progress.next_size(1000, 10 * progress.PIECE) == 100
-    assert progress.next_size(1000, 0.0) == progress.GROWTH * 1000
-    assert progress.next_size(1, 100.0) == 1

@@ -5,7 +5,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.recursion.flow import average_rows
+from exact.recursion.new_rows import average_rows
 
 
 def _by_flow(truth, X):
@@ -14,7 +14,7 @@ def _by_flow(truth, X):
         if truth.model.columns.categories[k] is None:
             of = scale.encode if hasattr(scale, "encode") else lambda x, s=scale: np.searchsorted(s.cuts, x)
             codes[:, k] = of(X[:, k])
-    return average_rows(truth._packed, truth.log_inside, truth._router, X, codes, truth.cell_values)
+    return average_rows(truth.graph, truth.log_inside, truth._router, X, codes, truth.cell_values)
 
 
 def _problem(seed, kind):
@@ -40,12 +40,11 @@ def test_paths_equal_the_flow(kind, seed):
     assert found.sum(axis=1) == pytest.approx(1.0)
 
 
-def test_paths_longer_than_the_table_walk_on():
+def test_long_paths():
     rng = np.random.default_rng(2)
     X, y = rng.random((300, 2)), rng.integers(0, 2, 300)
     model = pt.TreeModel(X, y, split_prior=pt.DyadicCuts(12, cyclic=True), tree_prior=pt.BranchingProcess(0.9, 24))
     truth = exact.solve(model)
-    assert truth._paths.n_levels < 24
     new = np.concatenate([X, rng.random((300, 2))])
     assert truth.predict_proba(new) == pytest.approx(_by_flow(truth, new), rel=1e-12)
 

@@ -69,7 +69,7 @@ def test_never_seen_contexts_predict_uniformly():
 
 
 def test_any_order_and_the_batch_evidence():
-    sequence = markov(20_000, 3, np.random.default_rng(0))[0]
+    sequence = np.random.default_rng(0).integers(0, 2, 5_000)
     ctw = exact.context_tree_weighting(sequence, 6, 2)
     rows = np.arange(6, len(sequence))
     contexts = sequence[rows[:, None] - np.arange(1, 7)]
@@ -102,37 +102,6 @@ def test_equals_the_exact_engine_on_a_context_tree(m):
     assert ctw.predict_proba(X[:9]) == pytest.approx(truth.predict_proba(X[:9]), abs=1e-12)
     assert ctw.best_source().log_probability == pytest.approx(truth.map_log_joint - truth.log_evidence, abs=1e-9)
     ctw.graph()[0].check()
-
-
-def markov(n, order, rng):
-    """A binary Markov sequence and its entropy rate in bits."""
-    p = rng.uniform(0.05, 0.95, (2,) * order)
-    s = rng.integers(2, size=n)
-    u = rng.random(n)
-    for i in range(order, n):
-        s[i] = u[i] < p[tuple(s[i - order : i][::-1])]
-    states = 2**order
-    P = np.zeros((states, states))
-    for state in range(states):
-        recent = tuple(state >> j & 1 for j in range(order))
-        for a in range(2):
-            P[state, (state << 1 | a) % states] += p[recent] if a else 1 - p[recent]
-    values, vectors = np.linalg.eig(P.T)
-    distribution = np.real(vectors[:, np.argmax(np.real(values))])
-    distribution /= distribution.sum()
-    bits = -np.array([sum(q * math.log2(q) for q in row if q > 0) for row in P])
-    return s, float(distribution @ bits)
-
-
-@pytest.mark.slow
-def test_a_markov_source_of_order_three():
-    sequence, entropy_rate = markov(100_000, 3, np.random.default_rng(1))
-    ctw = exact.context_tree_weighting(sequence, 8, 2)
-    assert ctw.n_seen == 100_000 - 8
-    assert abs(ctw.code_length / ctw.n_seen - entropy_rate) < 0.01
-    assert ctw.depth_pmf().argmax() == 3
-    assert len(ctw.best_source().contexts) == 8
-    assert exact.context_tree_weighting(sequence, 2, 2).code_length / ctw.n_seen - entropy_rate > 0.01
 
 
 def test_pieces_of_a_sequence_are_one_sequence():

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 import exact
-import pactree_mcmc as pt
-from exact.systems.dyadic import penalties
-from exact.systems.neyman_pearson import trees as neyman_pearson
+from exact.systems import dyadic_trees as penalties
+from exact.systems import neyman_pearson
 from tests.exact.systems.test_risk_minimisation import boxes, fitted, random_problem
-from tests.reference.dyadic_trees import adaptive_penalty, counts_of, depth_of, halves, rows_in
+from tests.reference.dyadic_trees import counts_of, depth_of, halves, rows_in
 
 LN2 = math.log(2)
 
@@ -46,21 +45,6 @@ def test_the_oracle_inequality_is_the_smallest_over_all_trees(seed):
     assert found.excess + bayes == pytest.approx(parts(boxes(found.tree, p))[0], abs=1e-10)
     assert found.value == pytest.approx(best - bayes + math.sqrt(math.log(n) / (2 * n)))
     assert found.expected == pytest.approx(found.value + 4 / n)
-
-
-def test_the_oracle_inequality_bounds_simulated_excess():
-    grid = (np.arange(512.0)[:, None] + 0.5) / 512
-    eta = np.where(grid < 0.25, 0.95, 0.05)
-    eta = np.hstack([eta, 1 - eta])
-    bound = exact.dyadic_oracle(grid, eta, n=20_000, levels=4, bounds=[[0, 1]])
-    rng, excess = np.random.default_rng(0), []
-    for _ in range(5):
-        x = rng.random((20_000, 1))
-        y = rng.random(20_000) >= np.where(x[:, 0] < 0.25, 0.95, 0.05)
-        tree = exact.minimise_risk(x, y, levels=4, bounds=[[0, 1]]).tree
-        called = tree.predict(grid).astype(int)
-        excess.append(np.mean(1 - eta[np.arange(512), called]) - 0.05)
-    assert max(excess) <= bound.value < 0.5
 
 
 def all_with_fragments(codes, y, k, levels, cyclic, end, box=None):
@@ -110,19 +94,6 @@ def test_a_code_without_the_tree_below_is_noticed(monkeypatch):
     best = min(e / len(y) + 0.05 * phi for e, _, phi in everything)
     found = fitted(codes, y, levels, cyclic, penalty=exact.RootFragments(0.1), strength=0.05)[1]
     assert abs(found.objective - best) > 1e-6
-
-
-def test_a_fragment_is_worth_a_bit_a_leaf_at_most():
-    """Never above the penalty of all leaves with the further bit; far below it for a tree that follows noise."""
-    codes, y, k, levels, cyclic, _ = random_problem(4)
-    X, found = fitted(codes, y, levels, cyclic, penalty=0.0)
-    whole = pt.certificates.dyadic_tree_bound(found.tree, X, y, n_classes=k, cyclic=cyclic)
-    fragment = exact.dyadic_fragment_bound(found.tree, X, y, n_classes=k, cyclic=cyclic)
-    assert fragment.terms["leaves of the fragment"] < found.tree.n_leaves
-    assert fragment.raw < whole.raw
-    assert whole.terms["penalty"] == pytest.approx(
-        adaptive_penalty(codes.tolist(), y, k, levels, boxes(found.tree, codes.shape[1]), 0.025, cyclic)
-    )
 
 
 def smallest(fails, low, high):

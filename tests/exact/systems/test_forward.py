@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import exact
-from exact.systems.compression import forward
+from exact.systems import forward
 from pactree_mcmc import certificates as pc
 
 
@@ -70,14 +70,6 @@ def test_the_path_is_that_of_a_plain_search(criterion, seed):
     again = pc.compression_tree_bound(grown.tree, X, y)
     assert again.raw == grown.bound.raw
     assert grown.bound.raw <= grown.path.min() + 1e-12
-
-
-def test_patience():
-    X, y = problem(3, n=200, noise=0.05)
-    at_once, later = (exact.forward_tree(X, y, patience=patience) for patience in (0, 50))
-    assert np.all(np.diff(at_once.path[:-1]) < 0)
-    assert later.path.min() <= at_once.path.min()
-    assert len(later.path) > len(at_once.path)
 
 
 def test_lists_and_ranges():

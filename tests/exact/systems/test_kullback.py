@@ -57,19 +57,6 @@ def nominal_model(columns, n=60, **split_prior):
     )  # fmt: skip
 
 
-def test_terms_of_corollary_two_with_a_nominal_feature():
-    """Twenty categories are parted in 2^19 - 1 ways, more than the N + 1 of an ordered feature."""
-    split = pt.Tree([0, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], [0b101, -1, -1])
-    model = nominal_model([1])
-    bound = exact.kl_bound(model, split)
-    assert bound.prior == pytest.approx(math.log(8) / 31)
-    assert bound.splits == pytest.approx(math.log(2**19 - 1) / 31)
-    assert bound.prior + bound.splits == pytest.approx(-model.log_prior(split) / 31)
-    assert round(bound.prior + bound.splits, 3) == 0.492 > round((math.log(8) + 2 * math.log(62)) / 31, 3) == 0.333
-    trivial = nominal_model([1], trivial=True)
-    assert exact.kl_bound(trivial, split).splits == pytest.approx(math.log(2**19 + 1) / 31)
-
-
 def test_the_ways_of_a_nominal_split_are_those_of_its_cell():
     """Four categories at the root, two of them and five of the numbers below: ways 7, 1 and 29."""
     tree = pt.Tree(
@@ -82,23 +69,6 @@ def test_the_ways_of_a_nominal_split_are_those_of_its_cell():
     assert bound.prior == pytest.approx(-math.log(0.5**7 * 0.5**3) / 31)
     ordered = pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])
     assert exact.kl_bound(model, ordered).splits == pytest.approx(2 * math.log(62) / 31)
-
-
-def test_the_mean_risk_on_fresh_data_obeys_corollary_one():
-    rng = np.random.default_rng(1)
-    X = rng.random((2_000, 2))
-    p = truth_at(X)
-    risk, risk_of_prior, bounds = [], [], []
-    for _ in range(20):
-        model = dyadic_model(rng)
-        q = exact.progressive_mixture(model).predict_proba(X)
-        risk.append((p * np.log(p / q)).sum(axis=1).mean())
-        bounds.append(exact.kl_bound(model, TRUTH).total)
-        risk_of_prior.append((p * np.log(2 * p)).sum(axis=1).mean())
-    assert np.ptp(bounds) == 0.0
-    spread = np.std(risk) / math.sqrt(len(risk))
-    assert np.mean(risk) + 3 * spread <= bounds[0]
-    assert np.mean(risk_of_prior) > bounds[0]  # an estimator that learns nothing does not obey it
 
 
 @pytest.mark.parametrize(
@@ -215,31 +185,6 @@ def test_the_lower_bound_of_theorem_four():
         exact.minimax_lower_bound(10, alpha=0.5, beta=0.5)
 
 
-@pytest.mark.slow
-def test_no_estimator_beats_the_lower_bound():
-    """The mean risk of the mixture over the truths of the proof, whose worst is no smaller."""
-    n, alpha, beta = 40, 0.1, 0.9
-    bound = exact.minimax_lower_bound(n, alpha=alpha, beta=beta)
-    rng, risks = np.random.default_rng(0), []
-    grid = (np.arange(200)[:, None] + 0.5) / 200
-    for _ in range(5):
-        low = rng.integers(bound.n_intervals) / bound.n_intervals
-
-        def truth(x, low=low):
-            return np.where((x >= low) & (x < low + 1 / bound.n_intervals), beta, alpha)
-
-        x = rng.random((n, 1))
-        y = (rng.random(n) < truth(x[:, 0])).astype(int)
-        y[:2] = [0, 1]
-        model = pt.TreeModel(
-            x, y, tree_prior=pt.BranchingProcess(0.4, 3), split_prior=pt.LocalCuts(), leaf=pt.FrozenLaplace(),
-            estimation=0.5,
-        )  # fmt: skip
-        q, p = exact.progressive_mixture(model).predict_proba(grid)[:, 1], truth(grid[:, 0])
-        risks.append(np.mean(p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))))
-    assert np.mean(risks) > bound.value
-
-
 SPACES = {
     "dyadic": (pt.DyadicCuts(2, bounds=[[0, 1]] * 2), pt.BranchingProcess(0.4, 2), "corollary"),
     "grid": (pt.GridCuts([[0.3, 0.6], [0.5]]), pt.ChipmanPrior(0.9, 1.0), "corollary"),
@@ -309,15 +254,6 @@ def test_the_pass_without_the_corollary_is_noticed(name, monkeypatch):
         kl_bounds, "_with_corollary", lambda model, graph: graph._replace(log_stop=graph.log_stop + 8.0)
     )
     assert exact.kl_infimum(model, truth, splits=kind).total > smallest(name) + 1e-6
-
-
-def test_labels_in_place_of_the_truth():
-    model, X, _, _ = problem("grid")
-    labels = np.eye(2)[np.arange(8) % 2]
-    found = exact.kl_infimum(model, labels)
-    leaf = found.tree.apply(X)
-    loss = [np.log(np.mean(labels[leaf == leaf[i]], axis=0)[i % 2]) for i in range(8)]
-    assert found.divergence == pytest.approx(-np.mean(loss))
 
 
 def test_bad_input_of_the_infimum():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import exact
-import exact.systems.neyman_pearson.trees as module
-from exact.systems.neyman_pearson.tolerances import log_class_size
+import exact.systems.neyman_pearson as module
+from exact.systems.dyadic_bounds import log_class_size
 from tests.exact.systems.test_risk_minimisation import random_problem
 from tests.reference.dyadic_trees import catalan, erm_tolerance, labelled, srm_tolerance
 
@@ -68,19 +68,6 @@ def test_the_best_within_the_limit(seed, method, monkeypatch):
     assert found.guarantee.false_alarm.terms["alpha + tolerance"] == pytest.approx(alpha + e0)
     assert found.guarantee.miss.raw == pytest.approx(found.miss + e1 / 2)
     assert found.guarantee.excess[leaves - 1] == pytest.approx(e1)
-
-
-def test_sizes_left_out_could_not_win(monkeypatch):
-    """With and without the bound on how many leaves can matter."""
-    rng = np.random.default_rng(4)
-    X = rng.random((150, 3))
-    y = (X[:, 0] + X[:, 1] + 0.3 * rng.normal(size=150) > 1).astype(int)
-    how = {"alpha": 0.1, "tolerance": 0.1, "strength": 0.05, "levels": 3, "cyclic": True}
-    found = exact.neyman_pearson_tree(X, y, **how)
-    monkeypatch.setattr(module, "FIRST_SIZES", 120)
-    whole = exact.neyman_pearson_tree(X, y, **how)
-    assert 3 < found.n_leaves < 120
-    assert (found.objective, found.false_alarm, found.n_leaves) == (whole.objective, whole.false_alarm, whole.n_leaves)
 
 
 @pytest.mark.planted

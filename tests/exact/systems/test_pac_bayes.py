@@ -1,6 +1,5 @@
 """The PAC-Bayes tree and its baselines: weights, risks and votes equal those of all subtrees, one by one."""
 
-import importlib
 import math
 
 import numpy as np
@@ -9,10 +8,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import exact
 import pactree_mcmc as pt
-from benchmarks.table2_rules import HSVoteClassifier, PrunedTreeClassifier
 from exact import PACBayesTheoryClassifier, PACBayesTreeClassifier
 from exact.estimators.voting import LOG_GRID
-from tests import ROOT
 from tests.reference import pac_bayes as naive
 
 CLOSE = {"rel": 1e-9, "abs": 1e-12}
@@ -158,60 +155,6 @@ def test_theory_equals_all_subtrees(base, block):
     assert sum(checked) >= 5
 
 
-def check_pruning(base, penalty, rng, X, y, max_depth, root):
-    price, n = rng.exponential(0.7), len(y)
-
-    def cost(tree):
-        total = sum(n_errors(a, y) for a in tree) / n
-        held = [a for a in tree if a.rows]
-        if penalty == "size":
-            return total + price * len(held) / n
-        return total + price * sum(math.sqrt(max(len(a.rows) / n, a.depth / n) * a.depth / n) for a in held)
-
-    fitted = PrunedTreeClassifier(base, penalty=penalty, alpha=price, max_depth=max_depth).fit(X, y)
-    chosen = [a for a in root.walk() if fitted.weights_[a.number] > 0.5]
-    assert any({id(a) for a in chosen} == {id(a) for a in tree} for tree in naive.subtrees(root))
-    assert cost(chosen) == pytest.approx(min(map(cost, naive.subtrees(root))))
-    assert fitted.gibbs_risk_ == pytest.approx(sum(n_errors(a, y) for a in chosen) / n)
-    for x in rng.random((20, X.shape[1])):
-        leaf = next(a for a in root.path(x) if any(a is b for b in chosen))
-        assert fitted.predict([x]) == [naive.majority(leaf, y, 3)]
-
-
-@pytest.mark.tenth_a_day
-@each_base
-@pytest.mark.parametrize("penalty", ["size", "spatial"])
-@each_block
-def test_pruning_is_the_cheapest_subtree(base, penalty, block):
-    for case in problems(base, block):
-        check_pruning(base, penalty, *case)
-
-
-def check_hs_vote(base, rng, X, y, max_depth, root):
-    eta = rng.exponential(1.0)
-
-    def fraction(a):
-        return np.mean(y[a.rows]) if a.rows else fraction(a.parent)
-
-    def log_weight(tree):
-        n_halved = sum(bool(a.children) for a in tree) + len(tree) - 1
-        return -math.log(2.0) * n_halved - eta * sum(abs(y[i] - fraction(a)) for a in tree for i in a.rows)
-
-    rule = naive.Rule(root, log_weight)
-    fitted = HSVoteClassifier(base, eta=eta, max_depth=max_depth).fit(X, y)
-    assert fitted.weights_ == pytest.approx(rule.weights(), **CLOSE)
-    points = rng.random((20, X.shape[1]))
-    check_votes(rule, fitted, points, lambda a: np.array([1.0 - fraction(a), fraction(a)]))
-
-
-@pytest.mark.tenth_a_day
-@each_base
-@each_block
-def test_hs_vote_equals_all_subtrees(base, block):
-    for case in problems(base, block, n_classes=2):
-        check_hs_vote(base, *case)
-
-
 @each_base
 def test_weights_are_those_of_the_model_it_stands_for(base):
     """LeafPenalty and PacBayesLoss over the fixed tree, by exact.solve."""
@@ -280,25 +223,6 @@ def test_prices_without_limit_and_rows_far_away():
     assert same.weights_.tolist() == [1.0] and same.predict(X[:2]).tolist() == [0.0, 0.0]
 
 
-def test_oracle_bound_holds_where_the_truth_is_known():
-    """P(y = 1) jumps at 1/2; the excess risk of the vote is below the smallest bound over all subtrees of T0."""
-    rng = np.random.default_rng(11)
-    for _ in range(20):
-        x = rng.random(4000)
-        y = (rng.random(4000) < np.where(x > 0.5, 0.9, 0.1)).astype(int)
-        fitted = PACBayesTheoryClassifier(max_depth=3, bounds=[[0.0, 1.0]], random_state=1, delta=0.01).fit(
-            x[:, None], y
-        )
-        centres = (np.arange(1 << 10) + 0.5)[:, None] / (1 << 10)
-        excess = 0.8 * np.mean(fitted.predict(centres) != (centres[:, 0] > 0.5))
-        bounds = [
-            exact.oracle_bound(risk, mass, n=2000, n_nodes=15, depth=3, n_features=1, n_classes=2, delta=0.01).raw
-            for risk, mass in ((0.4, [1.0]), (0.0, [0.5, 0.5]), (0.0, [0.5, 0.25, 0.25]), (0.0, [0.125] * 8))
-        ]
-        assert excess <= min(bounds)
-        assert min(bounds) == bounds[1]
-
-
 def test_oracle_bound_is_the_formula():
     n, n_nodes, depth, d, classes, lam, delta = 500, 31, 6, 4, 3, 0.7, 0.1
     mass = np.array([0.5, 0.3, 0.195, 0.005, 0.0])
@@ -336,10 +260,6 @@ REFUSED = [
     (PACBayesTreeClassifier(coordinate="widest"), "give coordinate='cycling', or base='kd'"),
     (PACBayesTreeClassifier("kd", coordinate="any"), "coordinate='any' is unknown"),
     (PACBayesTreeClassifier(bounds=[[0.0, 1.0]] * 3), "bounds has 3 rows; X has 1 columns"),
-    (PrunedTreeClassifier(penalty="square root"), "penalty='square root' is unknown; give one of"),
-    (PrunedTreeClassifier(alpha=-0.5), r"alpha=-0\.5 is out of range"),
-    (HSVoteClassifier(eta=-2.0), r"eta=-2\.0 is out of range"),
-    (HSVoteClassifier(), "Only binary classification is supported.*y has 3 classes; give two"),
 ]
 
 
@@ -351,9 +271,10 @@ def test_bad_input_is_refused(rule, message):
 
 def test_too_few_rows_for_a_search():
     with pytest.raises(
-        ValueError, match=r"n_samples=3 is too few for 2-fold cross-validation; give 4 rows, or \['alpha'\]"
+        ValueError,
+        match=r"n_samples=3 is too few for 2-fold cross-validation; give 4 rows, or \['lambda1', 'lambda2'\]",
     ):
-        PrunedTreeClassifier().fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+        PACBayesTreeClassifier(lambda2=1.0).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
 
 
 @pytest.mark.tenth_a_day
@@ -364,25 +285,8 @@ def test_too_few_rows_for_a_search():
         PACBayesTreeClassifier("kd", lambda1=1.0, lambda2=0.1),
         PACBayesTheoryClassifier(),
         PACBayesTheoryClassifier("kd"),
-        PrunedTreeClassifier("kd", penalty="spatial"),
-        HSVoteClassifier(),
     ],
-    ids=["search", "kd", "theory", "theory, kd", "pruned", "HS vote"],
+    ids=["search", "kd", "theory", "theory, kd"],
 )
 def test_is_an_estimator(rule):
     check_estimator(rule, on_skip=None)
-
-
-def test_rows_on_a_cut_change_sides_in_the_baseline_of_the_authors():
-    """In training rows at 1/2 are on the right of the cut, when they are predicted on its left."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "benchmarks"))
-        authors = importlib.import_module("table2_authors")
-    X = np.repeat([0.25, 0.5, 0.75], 20)[:, None]
-    y = np.repeat([0, 1, 1], 20)
-    said = {}
-    for name in ("pruning", "pruning, not crossed"):
-        kind, mixin, penalty = authors.RULES[name]
-        rule = authors.made(kind, mixin)("dyadic", penalty=penalty, bounds=[[0.0, 1.0]])
-        said[name] = rule.fit(X, y).predict([[0.25], [0.5], [0.75]]).tolist()
-    assert said == {"pruning": [0, 0, 1], "pruning, not crossed": [0, 1, 1]}

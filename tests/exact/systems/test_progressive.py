@@ -121,22 +121,6 @@ def test_resplit_parts_the_sample_anew():
     assert mixture.stage_log_evidence[:, -1] == pytest.approx(parts, abs=1e-9)
 
 
-def test_resplit_leaves_rows_of_weight_zero_alone():
-    rng = np.random.default_rng(3)
-    X, weight = rng.random((20, 1)), rng.choice([0.0, 1.0], 20)
-    model = pt.TreeModel(
-        X,
-        rng.integers(2, size=20),
-        tree_prior=pt.BranchingProcess(0.4, 2),
-        split_prior=pt.DyadicCuts(2),
-        leaf=pt.FrozenLaplace(),
-        estimation=0.5,
-        sample_weight=weight,
-    )
-    mixture = exact.progressive_mixture(model, orders=5, resplit=True, rng=0)
-    assert mixture.stage_log_evidence.shape == (5, 1 + int(weight[:10].sum()))
-
-
 def _with_mask(model, mask):
     X = np.random.default_rng(0).random((model.n_rows, 2))
     return pt.TreeModel(
@@ -163,14 +147,6 @@ def test_draws_follow_the_mean_distribution():
         assert draws.log_score_of_tree[t] == pytest.approx(model.log_score(draws.distinct_tree(t)), abs=1e-9)
     assert len(mixture.draw_trees(3, rng=1)) == 3
     assert mixture.map_tree().n_leaves == exact.solve(model).map_tree().n_leaves
-
-
-def test_cell_probabilities_are_means():
-    mixture = exact.progressive_mixture(frozen_model())
-    found = mixture.cell_probabilities()
-    mixture._summed(0)[0].graph.check()
-    assert found.leaf[0] == pytest.approx(mixture._root_split_pmf()[None], **TIGHT)
-    assert found.leaf[0] + found.split[0] == pytest.approx(1.0, **TIGHT)
 
 
 def test_reading_interface():
@@ -302,21 +278,6 @@ def test_new_rows_are_predicted_by_the_mean_of_the_stages(made, given, orders):
     expected = mean_of_solutions(model, mixture._orders, rows)
     assert mixture.predict_proba(rows) == pytest.approx(expected, **TIGHT)
     assert mixture.predict(rows).tolist() == np.argmax(mixture.predict_proba(rows), axis=1).tolist()
-
-
-def test_one_feature_needs_no_walk_through_the_stages(monkeypatch):
-    """In one dimension, and in boxes, every way to a cell takes the same new rows there."""
-    monkeypatch.setattr(exact.ProgressiveMixture, "_values_by_stage", None)
-    for made, given in [
-        (ordered_features, {"p": 1}),
-        (with_ties, {"split_prior": pt.GridCuts([[0.2, 0.7], [0.5]])}),
-        (with_ties, {"split_prior": pt.DyadicCuts(2)}),
-        (ordered_features, {"split_prior": pt.LocalCuts(feature_weights=[0.0, 1.0])}),
-    ]:
-        model, rows = staged_model(np.random.default_rng(3), made, **given)
-        mixture = exact.progressive_mixture(model())
-        expected = mean_of_solutions(model, mixture._orders, rows)
-        assert mixture.predict_proba(rows) == pytest.approx(expected, **TIGHT)
 
 
 @pytest.mark.parametrize("base", ["kd", "dyadic"])

@@ -8,8 +8,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.systems.dyadic.trees import default_levels
-from exact.systems.pruning.size_penalties import is_concave
+from exact.systems.dyadic_trees import default_levels
+from exact.systems.pruning import is_concave
 from pactree_mcmc.certificates import dyadic_tree_bound
 from tests.reference.dyadic_trees import adaptive_penalty, count_trees, dyadic_trees, n_errors, square_root_penalty
 

@@ -9,7 +9,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.systems.compression import root_fragments
+from exact.systems import root_fragments
 from pactree_mcmc import certificates as pc
 from pactree_mcmc.tree.arrays import LEAF
 
@@ -93,8 +93,7 @@ def test_fragments_of_several_sizes_are_best():
 @pytest.mark.planted
 def test_the_depth_of_a_path_taken_for_the_least_of_its_cell_is_caught(monkeypatch):
     """Cells of a grid are reached by paths of different lengths."""
-    flat = lambda graph: np.asarray(exact.by_slot(graph, graph.depth), dtype=float)  # noqa: E731
-    monkeypatch.setattr(root_fragments, "_slot_depth", flat)
+    monkeypatch.setattr(exact.CellGraph, "slot_depth", lambda graph: exact.by_slot(graph, graph.depth))
     code, differ = root_fragments._Code(300.0, 2.0, 5.0, 0.02), 0
     for seed in range(30):
         found, (objective, _) = found_and_least(seed, code, 5000, depth=3)

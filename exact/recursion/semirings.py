@@ -19,7 +19,7 @@ class                plus                   times                         value 
 `Ranked`             merge of sorted lists  largest sums of two lists     the k best trees
 ===================  =====================  ============================  ================================
 
-`SizeDistribution`, `DepthDistribution`, `Products` and `Moments` are expectations under the posterior and carry the
+`SizeDistribution`, `DepthDistribution`, `Products` and `Moments` are expectations under the posterior and use the
 values of `LogSum`. A new answer needs only a new class here, or in a file of its own as `Hull` in `hulls.py`.
 """
 
@@ -29,9 +29,35 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.compile.jit import by_class, jit
+from pactree_mcmc.core.names import short_repr
 
 from ..graph.cells import children
-from .exponential import exp_down
+
+LOWEST = -708.0
+"""Below this exp(x) is taken for 0: it is less than 1e-307."""
+
+_STEPS = 32 / log(2)
+# log(2) / 32 in two parts: k times the first is exact
+_STEP_HIGH = 6.93147180369123816490e-01 / 32
+_STEP_LOW = 1.90821492927058770002e-10 / 32
+_POWERS = 2.0 ** np.arange(-1022, 1)
+_ROOTS = 2.0 ** (np.arange(32) / 32)
+
+
+@jit
+def exp_down(x: float) -> float:
+    """Return exp(x) for x <= 0, or above 0 by no more than rounding; 0 for -inf and NaN.
+
+    The library's exp costs ten times as much in a loop. With ``x = k log(2) / 32 + r`` and ``k = 32 i + j``, exp(x) is
+    ``2^i * 2^(j / 32)``, two table entries, times a polynomial in ``|r| < 0.011``; within two units in the last place.
+    """
+    if not x > LOWEST:
+        return 0.0
+    k = np.int64(x * _STEPS - 0.5)
+    r = (x - k * _STEP_HIGH) - k * _STEP_LOW
+    series = 1.0 + r * (1.0 + r * (0.5 + r * (1 / 6 + r * (1 / 24 + r * (1 / 120 + r * (1 / 720))))))
+    return _POWERS[1022 + (k >> 5)] * _ROOTS[k & 31] * series
+
 
 NEGLIGIBLE = 1e-3
 """Part of a slot's spare mass below which a split may be left out."""
@@ -71,12 +97,15 @@ def fraction(log_term: float, log_total: float) -> float:
 
 
 class LogSum(NamedTuple):
-    """(log-sum-exp, +): log sums of weights."""
+    """(log-sum-exp, +): log sums of weights.
 
-    value: np.ndarray
-    """(n_slots,) float64."""
+    The terms of a slot are summed as ``top + log(sum of exp(term - top))`` with the largest term as top, so that not
+    all of them underflow, and none overflows.
+    """
+
+    value: np.ndarray  # (n_slots,) float64
+    # (most splits of a cell + 1,) float64: the terms of the current slot, summed when the largest is known
     term: np.ndarray
-    """(most splits of a cell + 1,) float64: the terms at the slot at work, summed when the largest is known."""
 
 
 @leaf.register(LogSum)
@@ -122,15 +151,14 @@ def _(semiring, rng, graph, cell, slot, below, wanted):
             last = e
         if u < 0.0:
             break
-    # rounding may leave a draw a hair above the total: then the last of the terms is meant
+    # a draw may exceed the total by rounding: then take the last of the terms
     return last, 0, 0
 
 
 class Best(NamedTuple):
     """(max, +): the largest weight."""
 
-    value: np.ndarray
-    """(n_slots,) float64."""
+    value: np.ndarray  # (n_slots,) float64
 
 
 @leaf.register(Best)
@@ -141,11 +169,6 @@ def _(semiring, cell, slot, log_stop):
 @add_split.register(Best)
 def _(semiring, so_far, slot, e, log_weight, left, right):
     return max(so_far, log_weight + semiring.value[left] + semiring.value[right])
-
-
-@store.register(Best)
-def _(semiring, slot, total):
-    semiring.value[slot] = total
 
 
 @choose.register(Best)
@@ -164,10 +187,8 @@ def _(semiring, rng, graph, cell, slot, below, wanted):
 class Residue(NamedTuple):
     """Integers modulo a prime: trees of positive weight, counted."""
 
-    value: np.ndarray
-    """(n_slots,) uint64."""
-    prime: int
-    """Below 2^31, a uint64."""
+    value: np.ndarray  # (n_slots,) uint64
+    prime: int  # Below 2^31, a uint64
 
 
 @leaf.register(Residue)
@@ -182,11 +203,6 @@ def _(semiring, so_far, slot, e, log_weight, left, right):
     return (so_far + semiring.value[left] * semiring.value[right]) % semiring.prime
 
 
-@store.register(Residue)
-def _(semiring, slot, total):
-    semiring.value[slot] = total
-
-
 class BestBySize(NamedTuple):
     """(max, +) polynomials: the largest weight for each number of leaves and each count.
 
@@ -194,18 +210,17 @@ class BestBySize(NamedTuple):
     options, such as its labels, each with its count and its weight. Without counts all are 0.
     """
 
-    start: np.ndarray
-    """(n_slots + 1,) int64: where a slot's coefficients begin."""
+    def __repr__(self) -> str:
+        return short_repr(self)
+
+    start: np.ndarray  # (n_slots + 1,) int64: place of the first coefficient of each slot
+    # (n_slots,) int64: numbers of leaves kept, 1 to wide; 0 for a slot that no tree considered reaches
     wide: np.ndarray
-    """(n_slots,) int64: numbers of leaves kept, 1 to wide; 0 for a slot that no tree considered reaches."""
-    tall: np.ndarray
-    """(n_slots,) int64: counts kept, 0 to tall - 1."""
+    tall: np.ndarray  # (n_slots,) int64: counts kept, 0 to tall - 1
+    # (sum of wide times tall,) float64: entry ``t * wide + m - 1`` of a slot is for m leaves and counts t
     value: np.ndarray
-    """(sum of wide times tall,) float64: entry ``t * wide + m - 1`` of a slot is for m leaves and counts t."""
-    counts: np.ndarray
-    """(n_slots, n_options) int64 of each option of a leaf."""
-    gain: np.ndarray
-    """(n_slots, n_options) float64: weight of the option, added to the leaf's."""
+    counts: np.ndarray  # (n_slots, n_options) int64 of each option of a leaf
+    gain: np.ndarray  # (n_slots, n_options) float64: weight of the option, added to the leaf's
 
 
 @leaf.register(BestBySize)
@@ -239,11 +254,6 @@ def _(semiring, so_far, slot, e, log_weight, left, right):
     return so_far
 
 
-@store.register(BestBySize)
-def _(semiring, slot, total):
-    pass
-
-
 @choose.register(BestBySize)
 def _(semiring, rng, graph, cell, slot, below, wanted):
     """``wanted`` is a coefficient, counted from the slot's first."""
@@ -266,22 +276,21 @@ def _(semiring, rng, graph, cell, slot, below, wanted):
 
 
 class SizeDistribution(NamedTuple):
-    """Polynomials whose coefficients are posterior probabilities of the numbers of leaves below a slot."""
+    """Polynomials whose coefficients are posterior probabilities of the numbers of leaves below a slot.
 
-    start: np.ndarray
-    """(n_slots,) int64: where a slot's coefficients begin."""
-    length: np.ndarray
-    """(n_slots,) int64: how many there are; the first is for one leaf."""
-    value: np.ndarray
-    """float64: values beyond the end are lost; `used` counts them too."""
-    row: np.ndarray
-    """(most leaves,) float64: the slot at work."""
-    used: np.ndarray
-    """(1,) int64: coefficients to store so far."""
-    log_inside: np.ndarray
-    """(n_slots,) float64."""
+    With q_e the posterior probability of split e given the slot s,
+
+        P_s(m)  =  P(s is a leaf) [m = 1]  +  sum over e and k of  q_e * P_left(k) * P_right(m - k) .
+    """
+
+    start: np.ndarray  # (n_slots,) int64: place of the first coefficient of each slot
+    length: np.ndarray  # (n_slots,) int64: how many there are; the first is for one leaf
+    value: np.ndarray  # float64: values beyond the end are lost; `used` counts them too
+    row: np.ndarray  # (most leaves,) float64: coefficients of the current slot
+    used: np.ndarray  # (1,) int64: coefficients to store so far
+    log_inside: np.ndarray  # (n_slots,) float64
+    # (n_slots,) float64: mass that may be cut off the slot's distribution
     spare: np.ndarray
-    """(n_slots,) float64: mass that may be cut off the slot's distribution; where it is one or more, all of it."""
 
 
 @leaf.register(SizeDistribution)
@@ -324,12 +333,13 @@ def _(semiring, slot, total):
 
 
 class DepthDistribution(NamedTuple):
-    """Posterior probability that the tree below a slot is at most so deep; that of two subtrees is the product."""
+    """Posterior probability that the tree below a slot has at most d levels.
 
-    value: np.ndarray
-    """(n_slots, depths) float64: entry d for at most d levels."""
-    log_inside: np.ndarray
-    """(n_slots,) float64."""
+    ``F_s(d) = P(s is a leaf) + sum over e of q_e F_left(d - 1) F_right(d - 1)``, since two subtrees are independent.
+    """
+
+    value: np.ndarray  # (n_slots, depths) float64: entry d for at most d levels
+    log_inside: np.ndarray  # (n_slots,) float64
 
 
 @leaf.register(DepthDistribution)
@@ -350,26 +360,15 @@ def _(semiring, so_far, slot, e, log_weight, left, right):
     return so_far
 
 
-@store.register(DepthDistribution)
-def _(semiring, slot, total):
-    pass
-
-
 class Products(NamedTuple):
     """Posterior means of products over a tree: ``worth[j]`` for each leaf, 0 for a split that column j bans."""
 
-    value: np.ndarray
-    """(n_slots, m) float64."""
-    worth: np.ndarray
-    """(m,) float64."""
-    banned_by: np.ndarray
-    """(p,) int64: the column that bans a feature, -1 if none does."""
-    feature: np.ndarray
-    """(n_edges,) int32: that a split is about."""
-    log_inside: np.ndarray
-    """(n_slots,) float64."""
-    spare: np.ndarray
-    """(n_slots,) float64: as for `SizeDistribution`."""
+    value: np.ndarray  # (n_slots, m) float64
+    worth: np.ndarray  # (m,) float64
+    banned_by: np.ndarray  # (p,) int64: the column that bans a feature, -1 if none does
+    feature: np.ndarray  # (n_edges,) int32: that a split is about
+    log_inside: np.ndarray  # (n_slots,) float64
+    spare: np.ndarray  # (n_slots,) float64: as for `SizeDistribution`
 
 
 @leaf.register(Products)
@@ -395,28 +394,22 @@ def _(semiring, so_far, slot, e, log_weight, left, right):
     return so_far
 
 
-@store.register(Products)
-def _(semiring, slot, total):
-    pass
-
-
 class Moments(NamedTuple):
     """Posterior mean and variance of functions that add over the leaves and the splits of a tree.
 
-    Given the split, the two subtrees are independent: means and variances add. A slot's distribution is the mixture
-    over its splits, summed up by West's (1979) weighted updates, which do not cancel.
+    Given the split, the two subtrees are independent: means and variances add. The distribution of a slot is the
+    mixture over its splits, of weights q, means a and variances v. Its mean and variance are updated by West (1979),
+
+        mass += q,   mean += q / mass * (a - mean),   variance += q * (v + (a - old mean) * (a - new mean)) ,
+
+    a sum of positive terms, which does not cancel as the mean square minus the squared mean does.
     """
 
-    mean: np.ndarray
-    """(n_slots, m) float64."""
-    variance: np.ndarray
-    """(n_slots, m) float64."""
-    of_leaf: np.ndarray
-    """(n_cells, m) float64."""
-    of_split: np.ndarray
-    """(n_edges, m) float64; (0, m) when splits count nothing."""
-    log_inside: np.ndarray
-    """(n_slots,) float64."""
+    mean: np.ndarray  # (n_slots, m) float64
+    variance: np.ndarray  # (n_slots, m) float64
+    of_leaf: np.ndarray  # (n_cells, m) float64
+    of_split: np.ndarray  # (n_edges, m) float64; (0, m) when splits count nothing
+    log_inside: np.ndarray  # (n_slots,) float64
 
 
 @leaf.register(Moments)
@@ -452,17 +445,26 @@ def _(semiring, slot, total):
             semiring.variance[slot, j] /= total
 
 
+@store.register(Best)
+@store.register(Residue)
+def _(semiring, slot, total):
+    semiring.value[slot] = total
+
+
+@store.register(BestBySize)
+@store.register(DepthDistribution)
+@store.register(Products)
+def _(semiring, slot, total):
+    pass
+
+
 class Ranked(NamedTuple):
     """The best trees below some slots, in order, as `k_best.rank_trees` finds them."""
 
-    first: np.ndarray
-    """(n_slots,) int64: where a slot's list begins, -1 if it has none."""
-    split: np.ndarray
-    """int64: of each tree in a list, the split of its root, -1 for a leaf."""
-    left: np.ndarray
-    """int64: rank of its left subtree among those of the left child."""
-    right: np.ndarray
-    """int64: rank of its right subtree."""
+    first: np.ndarray  # (n_slots,) int64: place of the first tree in the list of a slot, -1 without a list
+    split: np.ndarray  # int64: of each tree in a list, the split of its root, -1 for a leaf
+    left: np.ndarray  # int64: rank of its left subtree among those of the left child
+    right: np.ndarray  # int64: rank of its right subtree
 
 
 @choose.register(Ranked)

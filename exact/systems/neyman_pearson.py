@@ -22,18 +22,19 @@ import numpy as np
 from pactree_mcmc.certificates import Bound, dyadic_bits
 from pactree_mcmc.certificates.bound import check_delta
 from pactree_mcmc.core.checks import BELOW_ONE, check_choice, check_count, check_number
+from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
-from ...answers import best_by_size, best_sums, hull_by_size, most_leaves
-from ...graph.cells import CellGraph
-from ...recursion.draws import as_draws, grow
-from ...recursion.inside_outside import CELL, FEATURE, WANTED
-from ...recursion.terms import with_terms
-from ...semirings.algebras import Best, BestBySize
-from ..dyadic.trees import DyadicProblem, check_factor, dyadic_problem, grown_tree
-from ..pruning.size_penalties import root_vertices
-from .tolerances import erm_tolerance, srm_tolerance
+from ..answers import best_by_size, best_sums, hull_by_size, most_leaves
+from ..graph.cells import CellGraph
+from ..recursion.inside_outside import CELL, FEATURE, WANTED
+from ..recursion.semirings import Best, BestBySize
+from ..recursion.terms import with_terms
+from ..recursion.trees import as_draws, grow
+from .dyadic_bounds import erm_tolerance, srm_tolerance
+from .dyadic_trees import DyadicProblem, check_factor, dyadic_problem, grown_tree
+from .pruning import root_vertices
 
 FIRST_SIZES = 16
 """Number of sizes tried first."""
@@ -69,6 +70,9 @@ class NeymanPearsonTree(NamedTuple):
     gap: float = 0.0
     """Another tree may have an objective smaller by this much; 0 but for "adaptive"."""
 
+    def __repr__(self) -> str:
+        return short_repr(self)
+
 
 class Guarantee(NamedTuple):
     """The bounds of Scott's Theorem 14, which hold simultaneously with probability at least ``1 - delta0 - delta1``."""
@@ -81,6 +85,9 @@ class Guarantee(NamedTuple):
     """(max_leaves,): entry k - 1 bounds the excess of its true miss rate over that of the best tree of k leaves whose
     true false-alarm rate is at most ``alpha``; with the constants of the theorem (``tolerance = strength = 1``). Empty
     for "adaptive", of which no such theorem is known."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 def neyman_pearson_tree(
@@ -136,8 +143,6 @@ def neyman_pearson_tree(
 
     Raises
     ------
-    ValueError
-        If y does not have two classes, or an argument is out of range.
     Intractable
         If the table of (leaves, false alarms) of all cells is too large: give a smaller ``max_leaves``.
 
@@ -151,6 +156,7 @@ def neyman_pearson_tree(
 
     Examples
     --------
+    >>> import numpy as np
     >>> x = np.arange(400.0)[:, None]
     >>> y = (x[:, 0] >= 200) | (x[:, 0] % 20 == 0)
     >>> best = neyman_pearson_tree(x, y, alpha=0.1, tolerance=0.0, strength=0.1, levels=3)
@@ -215,8 +221,7 @@ class _Best(NamedTuple):
     """The best tree, before it is grown."""
 
     semiring: BestBySize
-    wanted: int
-    """Number of the tree among the root's, in the semiring's terms."""
+    wanted: int  # Number of the tree among the root's, in the semiring's terms
     leaves: int
     alarms: int
     misses: int
@@ -305,17 +310,12 @@ class CellTerms(NamedTuple):
 class Point(NamedTuple):
     """A tree on the hull."""
 
-    multiplier: float
-    """Misses per false alarm, for which it is the best."""
-    constraint: float
-    """``R0^ - tolerance Phi_0``."""
-    objective: float
-    """``R1^ + strength Phi_1``."""
+    multiplier: float  # Misses per false alarm, for which it is the best
+    constraint: float  # ``R0^ - tolerance Phi_0``
+    objective: float  # ``R1^ + strength Phi_1``
     tree: Tree
-    cells: np.ndarray
-    """Cells of the leaves, in preorder."""
-    label: np.ndarray
-    """Labels of the leaves, bool."""
+    cells: np.ndarray  # Cells of the leaves, in preorder
+    label: np.ndarray  # Labels of the leaves, bool
 
 
 def class_penalty(rows: np.ndarray, depth: np.ndarray, n: int, p: int, delta: float, cyclic: bool) -> np.ndarray:

@@ -5,11 +5,8 @@ import pytest
 
 import exact
 from exact.answers import hull_by_size, most_leaves
-from exact.graph.cells import pack_graph
-from exact.recursion.draws import grow
-from exact.recursion.inside_outside import inside, inside_cells
-from exact.semirings.hulls import Hull
-from tests.exact.semirings.test_semirings import random_terms
+from exact.recursion.trees import grow
+from tests.exact.recursion.test_semirings import random_terms
 from tests.problems.drawn import GRAPHS, solved
 from tests.reference.derivations import derivations
 
@@ -72,19 +69,3 @@ def test_a_planted_bug_is_caught():
         rising = [(k, w) for k, w in sorted(best.items()) if w >= max(v for j, v in best.items() if j <= k)]
         differs += rising != upper_hull(best)
     assert differs >= 1
-
-
-@pytest.mark.tenth_a_day
-@each_graph
-def test_plain_python_agrees(kind):
-    graph = solved(kind, 0)[2].graph
-    n = graph.n_slots
-
-    def fresh():
-        corners = [np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros(40 * n), np.zeros(40 * n)]
-        return Hull(*corners, np.zeros((3, 2, 100)), np.zeros(1, dtype=np.int64))
-
-    plain, compiled = fresh(), inside(pack_graph(graph), fresh())
-    inside_cells.py_func(graph, plain, 0, graph.n_cells)
-    for a, b in zip(plain[:4], compiled[:4]):
-        assert a == pytest.approx(b, rel=1e-12)

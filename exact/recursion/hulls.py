@@ -5,31 +5,32 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.core.names import short_repr
 
 from ..graph.cells import children
-from .algebras import add_split, choose, leaf, store
+from .semirings import add_split, choose, leaf, store
 
 
 class Hull(NamedTuple):
     """The maximum over trees of weight minus alpha times the number of leaves, for all alpha >= 0.
 
-    It is a maximum of lines, stored as the vertices of the upper hull of the points (leaves, weight) of a slot's trees,
-    from the fewest leaves to the largest weight. The sum over two independent subtrees merges the edges of two hulls in
-    order of slope. At the root of a fixed tree the vertices are the trees of weakest-link pruning.
+    It is a maximum of lines, ``h_s(alpha) = max over trees of weight - alpha * leaves``, stored as the vertices of the
+    upper hull of the points (leaves, weight) of a slot's trees, from the fewest leaves to the largest weight. Two
+    subtrees are chosen independently, so that ``h(alpha) = h_left(alpha) + h_right(alpha)``. So the edges of the hull
+    of the sums are those of both hulls, in order of slope. At the root of a fixed tree the vertices are the trees of
+    weakest-link pruning (formulas, section 8).
     """
 
-    start: np.ndarray
-    """(n_slots,) int64: where a slot's corners begin."""
-    length: np.ndarray
-    """(n_slots,) int64: how many there are."""
-    leaves: np.ndarray
-    """float64, ascending within a slot; values beyond the end are lost; `used` counts them too."""
-    weight: np.ndarray
-    """float64 of each corner, ascending too."""
+    def __repr__(self) -> str:
+        return short_repr(self)
+
+    start: np.ndarray  # (n_slots,) int64: place of the first corner of each slot
+    length: np.ndarray  # (n_slots,) int64: how many there are
+    leaves: np.ndarray  # float64, ascending within a slot; values beyond the end are lost; `used` counts them too
+    weight: np.ndarray  # float64 of each corner, ascending too
+    # (3, 2, most leaves) float64: corners (leaves, weight) of the current slot, of one split, and of both
     row: np.ndarray
-    """(3, 2, most leaves) float64: corners (leaves, weight) of the slot at work, of one split, and of both."""
-    used: np.ndarray
-    """(1,) int64: corners to store so far."""
+    used: np.ndarray  # (1,) int64: corners to store so far
 
 
 @leaf.register(Hull)
@@ -144,12 +145,9 @@ class Fragments(NamedTuple):
     """
 
     hull: Hull
-    value: np.ndarray
-    """(n_slots,) float64: weight of the best tree and fragment below a slot."""
-    stop: np.ndarray
-    """(n_slots,) float64: that of the best tree if the fragment ends at the slot."""
-    corner: np.ndarray
-    """(n_slots,) int64: the corner of the hull that this tree is."""
+    value: np.ndarray  # (n_slots,) float64: weight of the best tree and fragment below a slot
+    stop: np.ndarray  # (n_slots,) float64: that of the best tree if the fragment ends at the slot
+    corner: np.ndarray  # (n_slots,) int64: the corner of the hull that this tree is
 
 
 @choose.register(Fragments)

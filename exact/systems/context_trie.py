@@ -23,22 +23,16 @@ NONE = -1
 class Trie(NamedTuple):
     """Nodes, and a hash table with the child and the count of each (node, symbol)."""
 
-    key: np.ndarray
-    """(2^b,) int64: node times n_symbols plus symbol; -1 for a free entry."""
-    child: np.ndarray
-    """(2^b,) int64: node of the context longer by the symbol, -1 if it has none."""
+    key: np.ndarray  # (2^b,) int64: node times n_symbols plus symbol; -1 for a free entry
+    child: np.ndarray  # (2^b,) int64: node of the context longer by the symbol, -1 if it has none
+    # (2^b,) int64: how often the symbol followed the node's context
     count: np.ndarray  # type: ignore[assignment]  # tuples have a method of this name
-    """(2^b,) int64: how often the symbol followed the node's context."""
+    # (cap,) float64: log of stop times own estimate over split times the product of the children's values
     log_ratio: np.ndarray
-    """(cap,) float64: log of stop times own estimate over split times the product of the children's values."""
-    total: np.ndarray
-    """(cap,) int64: examples with the node's context."""
-    depth: np.ndarray
-    """(cap,) int64: length of the context."""
-    used: np.ndarray
-    """(2,) int64: nodes and entries in use."""
-    sums: np.ndarray
-    """(2,) float64: sum of the log predictive probabilities so far, and its rounding error."""
+    total: np.ndarray  # (cap,) int64: examples with the node's context
+    depth: np.ndarray  # (cap,) int64: length of the context
+    used: np.ndarray  # (2,) int64: nodes and entries in use
+    sums: np.ndarray  # (2,) float64: sum of the log predictive probabilities so far, and its rounding error
 
 
 def new_trie(first_ratio: np.ndarray, capacity: int = 1024) -> Trie:
@@ -57,7 +51,7 @@ def new_trie(first_ratio: np.ndarray, capacity: int = 1024) -> Trie:
     return trie
 
 
-def enlarged(trie: Trie) -> Trie:
+def with_double_capacity(trie: Trie) -> Trie:
     """Return the same trie with twice the capacity."""
     nodes = {"log_ratio": trie.log_ratio, "total": trie.total, "depth": trie.depth}
     columns = {name: np.concatenate([values, np.zeros_like(values)]) for name, values in nodes.items()}

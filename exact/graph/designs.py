@@ -1,8 +1,11 @@
-"""Graph of dyadic cells: only non-empty ones, and one empty cell for each vector of levels that needs one.
+"""Graphs of which no cell is searched for: those of a fixed tree, and of dyadic cuts.
 
-A cell is a vector of levels (how often each feature was halved) and the number of a *group*: the units with the same
-leading bits. The groups of a vector come from those of a vector one level less by one more bit of each unit, so no
-cell is ever searched for. Vectors come in layers of equal sum, which is the depth of their cells.
+The cells of a fixed tree are its nodes, in preorder.
+
+A dyadic cell is a vector of levels (how often each feature was halved) and the number of a *group*: the units with the
+same leading bits. The groups of a vector come from those of a vector one level less by one more bit of each unit.
+Vectors come in layers of equal sum, which is the depth of their cells. There are only non-empty cells, and one empty
+cell for each vector that needs one.
 """
 
 from __future__ import annotations
@@ -13,16 +16,72 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pactree_mcmc.core.bits import goes_left
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.model import Lowered, TreeModel
 from pactree_mcmc.model.data import add_unit
+from pactree_mcmc.model.leaf.compiled import add_scores_into
 from pactree_mcmc.model.split_prior.geometry import takes_turns, told
+from pactree_mcmc.tree.arrays import LEAF
 
 from ..limits.intractable import Limit, refuse_bytes
-from .boxes import pack_cut
-from .fixed import cell_scores
+from .boxes import pack_cut, pack_cuts
 from .progress import Bar
+
+
+def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
+    """Return cells and edges of a model with a fixed tree as columns of a graph. Time O(nodes + units times depth)."""
+    packed = pack(model.lowered)
+    design, shape = model.lowered.split_prior.design, model.shape
+    stats, rows = np.zeros((len(design), model.lowered.leaf.n_stats)), np.zeros(len(design), dtype=np.int64)
+    sum_down_paths_into(stats, rows, packed)
+    kept = np.flatnonzero(shape.depth <= model.prior_tables.depth_limit)
+    number = np.zeros(len(design), dtype=np.int32)
+    number[kept] = np.arange(len(kept), dtype=np.int32)
+    split = np.flatnonzero(shape.inner(model.prior_tables.depth_limit))
+    has_edge = np.zeros(len(kept), dtype=np.int64)
+    has_edge[number[split]] = 1
+    feature, cut = design.feature[split], design.cut[split]
+    return {
+        "first_edge": np.concatenate([[0], np.cumsum(has_edge)]),
+        "left": number[split + 1],
+        "right": number[design.right[split]],
+        "feature": feature.astype(np.int32),
+        "split": np.where(model.columns.is_nominal[feature], design.categories[split], pack_cuts(cut, cut + 1)),
+        "log_rule": np.zeros(len(split)),
+        "rows": rows[kept],
+        "stats": stats[kept],
+        "score": cell_scores(packed, stats[kept]),
+        "design": kept.astype(np.int32),
+        "depth": shape.depth[kept].astype(np.int64),
+    }
+
+
+@jit
+def sum_down_paths_into(stats: np.ndarray, rows: np.ndarray, model: Any) -> None:
+    """Add every unit to each node on its path."""
+    design, units = model.split_prior.design, model.units
+    codes = units.codes
+    for i in range(codes.shape[1]):
+        node = 0
+        while True:
+            rows[node] += units.rows[i & units.rows_all]
+            add_unit(stats, np.int64(node), units, np.int64(i))
+            k = design[node].feature
+            if k == LEAF:
+                break
+            left = goes_left(np.int64(codes[k, i]), design[node].cut, design[node].categories)
+            node = node + 1 if left else design[node].right
+
+
+@jit
+def cell_scores(model: Any, stats: np.ndarray) -> np.ndarray:
+    """Return the log scores (n_cells,) of cells with ``stats``, nats."""
+    out = np.zeros(len(stats))
+    add_scores_into(out, model.leaf, stats, len(stats))
+    return out
+
 
 NO_CHILD = -1
 
@@ -30,22 +89,14 @@ NO_CHILD = -1
 class Layer(NamedTuple):
     """The vectors of levels with one sum, and how they group the units."""
 
-    vectors: np.ndarray
-    """(V, p) int8: how often each feature was halved."""
-    last: np.ndarray
-    """(V,) int32: the last feature halved; the vector was made from its parent by halving it."""
-    parent: np.ndarray
-    """(V,) int32: a vector of the layer before."""
-    groups: np.ndarray
-    """(V, U) int32: the group of each unit."""
-    n_groups: np.ndarray
-    """(V,) int64."""
-    has_empty: np.ndarray
-    """(V,) bool: True if an empty cell with these levels is needed."""
-    child: np.ndarray
-    """(V, p) int32: vector of the next layer made by halving a feature once more; -1 without."""
-    first_cell: np.ndarray
-    """(V,) int64: number of the first cell of each vector; the empty one comes last."""
+    vectors: np.ndarray  # (V, p) int8: how often each feature was halved
+    last: np.ndarray  # (V,) int32: the last feature halved; the vector was made from its parent by halving it
+    parent: np.ndarray  # (V,) int32: a vector of the layer before
+    groups: np.ndarray  # (V, U) int32: the group of each unit
+    n_groups: np.ndarray  # (V,) int64
+    has_empty: np.ndarray  # (V,) bool: True if an empty cell with these levels is needed
+    child: np.ndarray  # (V, p) int32: vector of the next layer made by halving a feature once more; -1 without
+    first_cell: np.ndarray  # (V,) int64: number of the first cell of each vector; the empty one comes last
 
     @property
     def n_cells(self) -> int:
@@ -167,15 +218,12 @@ def split_groups_into(
     return n_groups
 
 
-@jit
 def need_empty(child: np.ndarray, n_before: np.ndarray, empty_before: np.ndarray, n_groups: np.ndarray) -> np.ndarray:
     """Return True for each vector of the next layer that has an empty cell, below an empty one or beside all rows."""
+    parent, feature = np.nonzero(child >= 0)
+    below = child[parent, feature]
     out = np.zeros(len(n_groups), dtype=np.bool_)
-    for v in range(len(child)):
-        for k in range(child.shape[1]):
-            w = child[v, k]
-            if w >= 0 and (empty_before[v] or n_groups[w] < 2 * n_before[v]):
-                out[w] = True
+    out[below[empty_before[parent] | (n_groups[below] < 2 * n_before[parent])]] = True
     return out
 
 

@@ -7,20 +7,12 @@ import exact
 import pactree_mcmc as pt
 from exact.answers import log_sums
 from exact.graph.cells import pack_graph
-from exact.recursion.flow import row_goes_left
-from exact.recursion.inside_outside import grow_trees, inside, inside_cells
-from exact.recursion.terms import likely_part
-from exact.semirings.algebras import (
-    Best,
+from exact.recursion.inside_outside import grow_trees
+from exact.recursion.semirings import (
     BestBySize,
-    DepthDistribution,
-    LogSum,
-    Moments,
-    Products,
-    Residue,
-    SizeDistribution,
+    exp_down,
 )
-from exact.semirings.exponential import exp_down
+from exact.recursion.terms import likely_part
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.pack import pack
 from tests.problems.drawn import GRAPHS, solved
@@ -50,23 +42,8 @@ def levels(tree):
     return 0 if tree == LEAF else 1 + max(levels(tree[3]), levels(tree[4]))
 
 
-def check_sum(reference, model, truth):
-    assert truth.log_evidence == pytest.approx(reference.log_evidence, **TOLERANCE)
-
-
-def check_best(reference, model, truth):
-    assert truth.map_log_joint == pytest.approx(reference.best_log_joint, **TOLERANCE)
-    assert model.log_posterior(truth.map_tree()) == pytest.approx(reference.best_log_joint, **TOLERANCE)
-
-
 def check_count(reference, model, truth):
     assert truth.n_trees == reference.n_trees
-
-
-def check_size_distribution(reference, model, truth):
-    distribution, expected = truth.n_leaves_pmf(), reference.n_leaves()
-    for m in range(max(len(distribution), max(expected) + 1)):
-        assert (distribution[m] if m < len(distribution) else 0.0) == pytest.approx(expected.get(m, 0.0), abs=1e-12)
 
 
 def check_depth_distribution(reference, model, truth):
@@ -100,10 +77,6 @@ def check_best_trees(reference, model, truth):
         assert len(trees) == len(expected) == len(set(trees))
         assert log_joint == pytest.approx(expected, **TOLERANCE)
         assert [model.log_posterior(tree) for tree in trees[:20]] == pytest.approx(expected[:20], **TOLERANCE)
-
-
-def check_inclusion(reference, model, truth):
-    assert truth._feature_inclusion() == pytest.approx(np.array(reference.inclusion()), **TOLERANCE)
 
 
 def check_moments(reference, model, truth):
@@ -227,34 +200,6 @@ def test_outside_is_the_derivative_of_the_log_sum(kind):
         assert slope(log_rule=(graph.log_rule, e)) == pytest.approx(asked[e], abs=1e-7)
 
 
-@each_seed
-@each_graph
-def test_the_cells_of_a_row_share_one_leaf(kind, seed):
-    """Leaf probabilities over the cells that hold a row sum to one."""
-    _, model, truth = solved(kind, seed)
-    graph, leaf = truth.graph, truth.cell_probabilities().leaf
-    units = model.units
-    rng = np.random.default_rng(0)
-    packed = pack_graph(graph)
-    router = truth._router._replace(local=False)
-    for i in rng.integers(units.n_units, size=2):
-        code = units.codes[:, i].astype(np.int64)
-        holds = np.zeros(graph.n_cells, dtype=bool)
-        holds[0] = True
-        for cell in range(graph.n_cells):
-            if holds[cell] and graph.rows[cell] > 0:
-                for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
-                    left = row_goes_left(packed, router, e, cell, code.astype(float), code)
-                    holds[graph.left[e] if left else graph.right[e]] = True
-        assert leaf[holds].sum() == pytest.approx(1.0, abs=1e-9)
-    of_split = np.repeat(graph.rows, np.diff(graph.first_edge))
-    probabilities, asked = truth.cell_probabilities(), truth.split_probabilities()
-    assert leaf @ graph.rows == pytest.approx(graph.rows[0])
-    by_cell = np.bincount(np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge)), asked)
-    assert by_cell == pytest.approx(probabilities.split[: len(by_cell)], **TOLERANCE)
-    assert asked @ of_split == pytest.approx(probabilities.split @ graph.rows, **TOLERANCE)
-
-
 def test_distribution_of_depths_beyond_the_first_ones():
     """A chain of rows with a prior that never stops: trees as deep as the rows allow; draws have the same
     distribution.
@@ -268,35 +213,6 @@ def test_distribution_of_depths_beyond_the_first_ones():
     drawn = truth.sample(4000, rng=1).depth_pmf()
     assert distribution[16:].min() > 0.0
     assert 0.5 * np.abs(np.pad(drawn, (0, len(distribution) - len(drawn))) - distribution).sum() < 0.05
-
-
-@pytest.mark.tenth_a_day
-@each_graph
-def test_plain_python_agrees(kind):
-    """The loop and the semirings as Python functions give the compiled numbers."""
-    graph = solved(kind, 0)[2].graph
-    n, m = graph.n_slots, 2
-    inner = log_sums(graph)
-
-    def semirings():
-        yield LogSum(np.empty(n), np.empty(int(np.diff(graph.first_edge).max()) + 1))
-        yield Best(np.empty(n))
-        yield Residue(np.empty(n, dtype=np.uint64), np.uint64(101))
-        yield Moments(np.empty((n, m)), np.empty((n, m)), np.ones((graph.n_cells, m)), np.empty((0, m)), inner)
-        spare = np.full(n, 1e-20)
-        yield Products(
-            np.empty((n, m)), np.ones(m), np.full(graph.feature.max(initial=0) + 1, -1), graph.feature, inner, spare
-        )
-        counters = [np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)]
-        yield DepthDistribution(np.empty((n, 6)), inner)
-        yield SizeDistribution(*counters, np.zeros(50 * n), np.zeros(50), np.zeros(1, dtype=np.int64), inner, spare)
-
-    for plain, compiled in zip(semirings(), semirings(), strict=True):
-        inside_cells.py_func(graph, plain, 0, graph.n_cells)
-        inside(pack_graph(graph), compiled)
-        # the value of a prime is the same number, and rows at work may hold anything
-        for a, b in zip(plain[:2], compiled[:2], strict=True):
-            assert np.asarray(a) == pytest.approx(np.asarray(b), rel=1e-12)
 
 
 def steps(n):
@@ -316,16 +232,6 @@ def test_the_likely_part_loses_no_more_than_it_may():
         kept = np.exp(exact.log_sum(part) - truth.log_inside[0])
         assert 1.0 - loss - 1e-12 <= kept <= 1.0 + 1e-12
         assert np.all(log_sums(part) <= truth.log_inside[slots] + 1e-9)
-
-
-def test_the_distribution_of_sizes_of_a_larger_problem():
-    truth = exact.solve(steps(60))
-    distribution = truth.n_leaves_pmf()
-    sizes = np.arange(len(distribution))
-    mean, variance = truth.mean_and_variance(np.ones(truth.graph.n_cells))
-    assert distribution.sum() == pytest.approx(1.0, abs=1e-13)
-    assert distribution @ sizes == pytest.approx(mean, abs=1e-11)
-    assert distribution @ (sizes - mean) ** 2 == pytest.approx(variance, abs=1e-10)
 
 
 @pytest.mark.tenth_a_day
@@ -352,19 +258,6 @@ def test_trees_of_complete_designs(levels):
             for j in range(levels + 1):
                 table[i, j] = 1 + sum(table[a, b] ** 2 for a, b in ((i - 1, j), (i, j - 1)) if min(a, b) >= 0)
         assert two.n_trees == table[levels, levels]
-
-
-def test_trees_over_a_line_of_points():
-    """A cell of n points is a leaf or is cut in one of n - 1 places: 1 + sum of products."""
-    n = 40
-    counts = [0, 1]
-    for m in range(2, n + 1):
-        counts.append(1 + sum(counts[j] * counts[m - j] for j in range(1, m)))
-    model = pt.TreeModel(np.arange(n)[:, None], np.arange(n) % 2, tree_prior=pt.LeafPenalty(1.0))
-    assert exact.solve(model).n_trees == counts[n]
-    # depth by depth, the same trees
-    layered = pt.TreeModel(np.arange(n)[:, None], np.arange(n) % 2, tree_prior=pt.ChipmanPrior(0.9, 1.0))
-    assert exact.solve(layered).n_trees == counts[n]
 
 
 def test_best_trees_of_many():

@@ -23,6 +23,7 @@ from pactree_mcmc.certificates.coded_trees import (
 from pactree_mcmc.certificates.compression_bounds import PARENTS, STRING, by_tail, dyadic_code, message_nats, zeta_nats
 from pactree_mcmc.core.checks import check_choice, check_count, read_labels, read_matrix
 from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.table.columns import learn_columns
 from pactree_mcmc.table.labels import category_codes, refuse_missing, sorted_unique
 from pactree_mcmc.table.reader import Table, is_frame
@@ -44,32 +45,29 @@ class ForwardTree(NamedTuple):
     rounds: int
     """Number of further halvings of the ranges with which the tree was grown; 0 without ranges."""
 
+    def __repr__(self) -> str:
+        return short_repr(self)
+
 
 class _Codes(NamedTuple):
     """Codes of the thresholds of each feature, as arrays for compiled code."""
 
+    # (p + 1,) int64: the list of feature k is ``listed[offset[k]:offset[k + 1]]``; all 0 without lists
     offset: np.ndarray
-    """(p + 1,) int64: the list of feature k is ``listed[offset[k]:offset[k + 1]]``; all 0 without lists."""
     listed: np.ndarray
     lower: np.ndarray
-    upper: np.ndarray
-    """(p,) float64: ends of the intervals of dyadic codes, infinite without such codes."""
-    nats: np.ndarray
-    """(p,) float64: cost of a threshold without the bits of its dyadic code."""
+    upper: np.ndarray  # (p,) float64: ends of the intervals of dyadic codes, infinite without such codes
+    nats: np.ndarray  # (p,) float64: cost of a threshold without the bits of its dyadic code
 
 
 class _Split(NamedTuple):
     """A possible split of a leaf."""
 
     feature: int
-    low: float
-    """The largest value that goes left."""
-    errors: int
-    """Errors of both children."""
-    nats: float
-    """Cost of the threshold."""
-    gain: float
-    """Information gain times rows, nats."""
+    low: float  # The largest value that goes left
+    errors: int  # Errors of both children
+    nats: float  # Cost of the threshold
+    gain: float  # Information gain times rows, nats
 
 
 class _Leaf(NamedTuple):
@@ -78,8 +76,7 @@ class _Leaf(NamedTuple):
     node: int
     rows: np.ndarray
     errors: int
-    splits: list[_Split]
-    """The splits that can be next: none has more errors and a higher cost than another."""
+    splits: list[_Split]  # The splits that can be next: none has more errors and a higher cost than another
 
 
 def forward_tree(
@@ -126,22 +123,14 @@ def forward_tree(
     delta : float, default 0.05
         Probability that the bound fails, in (0, 1).
 
-    Returns
-    -------
-    ForwardTree
-        Its bound holds for every tree, so that the search costs nothing. The tree has the column names of a data frame.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range or X and y do not fit.
-
     Notes
     -----
-    The splits of a leaf are compared once: O(p n log n) for a level of the tree. Shah (2007), sections 4.2 and 5.
+    The bound holds for all trees simultaneously, so that the search costs nothing. The splits of a leaf are compared
+    once: O(p n log n) for a level of the tree. Shah (2007), sections 4.2 and 5.
 
     Examples
     --------
+    >>> import numpy as np
     >>> x = np.arange(200.0)[:, None]
     >>> grown = forward_tree(x, (x[:, 0] > 49) & (x[:, 0] < 120))
     >>> grown.tree.n_leaves, round(grown.bound.value, 3), np.round(grown.path, 2).tolist()

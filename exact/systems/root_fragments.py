@@ -10,19 +10,18 @@ import numpy as np
 from pactree_mcmc.certificates.bound import Bound, check_delta
 from pactree_mcmc.certificates.occam_bounds import fragment_level
 from pactree_mcmc.core.checks import MOST, check_count, check_number, check_type
-from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import ChipmanPrior, DirichletMultinomial, DyadicCuts, FixedTree, GridCuts, TreeModel
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
-from ...answers import best_sums, hull_by_size
-from ...graph.building import build_graph
-from ...graph.cells import CellGraph
-from ...limits.intractable import Intractable
-from ...recursion.draws import as_draws, grow
-from ...recursion.inside_outside import CELL, FEATURE, WANTED
-from ...recursion.terms import by_slot, with_terms
-from ...semirings.hulls import INSIDE, Fragments, Hull
+from ..answers import best_fragments, hull_by_size
+from ..graph.building import build_graph
+from ..graph.cells import CellGraph
+from ..limits.intractable import Intractable
+from ..recursion.hulls import INSIDE
+from ..recursion.inside_outside import CELL, FEATURE, WANTED
+from ..recursion.terms import by_slot, with_terms
+from ..recursion.trees import as_draws, grow
 
 LARGEST_STRENGTH = 1e100
 
@@ -54,13 +53,7 @@ class RootFragmentTree(NamedTuple):
 
     @property
     def bound(self) -> Bound:
-        """The bound on the true risk, with the whole penalty, that of strength 1.
-
-        Raises
-        ------
-        ValueError
-            If the splits depend on the counted rows (`use_of_rows`).
-        """
+        """The bound on the true risk, with the whole penalty; an error if the splits depend on the rows."""
         refuse_use_of_rows(self.use_of_rows)
         penalty = self.penalty / self.strength if self.strength > 0.0 else math.inf
         terms = {"empirical risk": self.risk, "penalty": penalty, "leaves of the fragment": float(len(self.fragment))}
@@ -110,17 +103,8 @@ def minimise_root_fragment(
     max_cells : int, default 20,000,000
         Cells allowed.
 
-    Returns
-    -------
-    RootFragmentTree
-        With strength 1 no tree has a smaller bound. No node of the tree is empty, as the theorem requires.
-
     Raises
     ------
-    TypeError
-        If ``split_prior`` is of another class.
-    ValueError
-        If an argument is out of range, or X and y do not match.
     Intractable
         If there are more cells than allowed.
 
@@ -133,6 +117,7 @@ def minimise_root_fragment(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from pactree_mcmc import GridCuts
     >>> x = np.arange(4000.0)[:, None]
     >>> best = minimise_root_fragment(x, x[:, 0] > 999, split_prior=GridCuts([np.arange(499.5, 4000, 500)]))
@@ -178,14 +163,10 @@ def _use_of_rows(model: TreeModel) -> str | None:
 class _Code(NamedTuple):
     """Code lengths in bits, and the level of confidence."""
 
-    split: float
-    """Code length of a further split and leaf."""
-    leaf: float
-    """Code length of a tree of one leaf."""
-    step: float
-    """Code length of a step of a path; the path to the root takes one bit."""
-    level: float
-    """ln(2 / delta)."""
+    split: float  # Code length of a further split and leaf
+    leaf: float  # Code length of a tree of one leaf
+    step: float  # Code length of a step of a path; the path to the root takes one bit
+    level: float  # ln(2 / delta)
 
 
 def _without_empty(graph: CellGraph) -> CellGraph:
@@ -201,10 +182,16 @@ def _minimise(
     errors = graph.stats.sum(axis=1) - graph.stats.max(axis=1)
     holds = graph.rows > 0
     hull = hull_by_size(with_terms(graph, log_stop=by_slot(graph, np.where(holds, -errors, -np.inf))))
-    rows, depth = by_slot(graph, graph.rows).astype(np.float64), _slot_depth(graph)
-    stop, vertex = _ends(hull, rows, depth, code, strength)
-    value = best_sums(with_terms(graph, log_stop=stop))
-    grown = grow(model, graph, Fragments(hull, value, stop, vertex), [INSIDE])
+    rows, depth = by_slot(graph, graph.rows).astype(np.float64), graph.slot_depth().astype(np.float64)
+
+    def penalty(slot: np.ndarray, leaves: np.ndarray) -> np.ndarray:
+        n, path_bits = rows[slot], 1.0 + depth[slot] * code.step
+        path = 2.0 * (np.sqrt(n * path_bits) + path_bits) + 2.0 * (np.sqrt(n * code.level) + code.level)
+        bits = code.leaf + (leaves - 1.0) * code.split
+        return strength * (np.sqrt(n * bits * math.log(2.0) / 2.0) + path)
+
+    best = best_fragments(graph, hull, penalty)
+    grown = grow(model, graph, best, [INSIDE])
     tree, nodes = as_draws(model, graph, grown).distinct_tree(0), grown.nodes
     inner = nodes[:, FEATURE] != LEAF
     inside = nodes[:, WANTED] == INSIDE
@@ -212,30 +199,6 @@ def _minimise(
     continues = np.zeros(len(nodes), dtype=bool)
     continues[inner] = inside[np.flatnonzero(inner) + 1]
     risk = float(errors[nodes[~inner, CELL]].sum()) / model.n_rows
-    penalty = max(-float(value[0]) / model.n_rows - risk, 0.0)
+    cost = max(-float(best.value[0]) / model.n_rows - risk, 0.0)
     fragment = np.flatnonzero(inside & ~continues)
-    return RootFragmentTree(tree, fragment, risk, penalty, split_bits, strength, delta, graph.n_cells)
-
-
-def _slot_depth(graph: CellGraph) -> np.ndarray:
-    """Return the depth of each slot, (n_slots,) float64."""
-    first = by_slot(graph, graph.depth - graph.first_slot[:-1])
-    return (first + np.arange(graph.n_slots)).astype(np.float64)
-
-
-@jit
-def _ends(
-    hull: Hull, rows: np.ndarray, depth: np.ndarray, code: _Code, strength: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weight (n_slots,) of the best tree below each slot if the fragment ends there, and its vertex."""
-    stop, vertex = np.full(len(rows), -np.inf), np.zeros(len(rows), dtype=np.int64)
-    for slot in range(len(rows)):
-        n, path_bits = rows[slot], 1.0 + depth[slot] * code.step
-        path = 2.0 * (math.sqrt(n * path_bits) + path_bits) + 2.0 * (math.sqrt(n * code.level) + code.level)
-        for j in range(hull.length[slot]):
-            at = hull.start[slot] + j
-            bits = code.leaf + (hull.leaves[at] - 1.0) * code.split
-            weight = hull.weight[at] - strength * (math.sqrt(n * bits * math.log(2.0) / 2.0) + path)
-            if weight > stop[slot]:
-                stop[slot], vertex[slot] = weight, j
-    return stop, vertex
+    return RootFragmentTree(tree, fragment, risk, cost, split_bits, strength, delta, graph.n_cells)

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.checks import check_count, check_number, in_words, read_array, read_numbers
+from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.core.special import gammaln
 
-from ...answers import best_sums, log_sum
-from ...graph.cells import CellGraph
-from .trie import N_NODES, NONE, Trie, add_examples, enlarged, new_trie, predict_into
+from ..answers import best_sums, log_sum
+from ..graph.cells import CellGraph
+from .context_trie import N_NODES, NONE, Trie, add_examples, new_trie, predict_into, with_double_capacity
 
 ROWS_AT_ONCE = 1 << 18
 """Number of contexts of a sequence that are written out together."""
@@ -30,6 +31,9 @@ class TreeSource(NamedTuple):
     """(n_contexts, n_symbols): predictive probabilities after each context."""
     log_probability: float
     """Log posterior probability of the source, nats."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 class ContextTreeWeighting:
@@ -54,11 +58,6 @@ class ContextTreeWeighting:
     ----------
     context : ndarray of shape (m,), int64
         The last symbols of the sequence given to `update`, most recent first; m is ``depth`` once it is that long.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
 
     Notes
     -----
@@ -111,10 +110,6 @@ class ContextTreeWeighting:
         ndarray of shape (n,), float64
             Log probability, nats, with which each symbol was predicted from the examples before it.
 
-        Raises
-        ------
-        ValueError
-            If shapes do not fit, or a symbol is outside the alphabet.
         """
         before, symbols = self._read_contexts(contexts), self._read(symbols, "symbols", 1)
         if len(before) != len(symbols):
@@ -124,7 +119,7 @@ class ContextTreeWeighting:
         while done < len(symbols):
             done = add_examples(self._trie, before, symbols, done, self.n_symbols, self.alpha, self._first_ratio, out)
             if done < len(symbols):
-                self._trie = enlarged(self._trie)
+                self._trie = with_double_capacity(self._trie)
         return out
 
     def update(self, sequence: Any) -> np.ndarray:
@@ -141,10 +136,6 @@ class ContextTreeWeighting:
             Log predictive probability, nats, of each symbol with ``depth`` symbols before it; m is n minus the number
             of symbols that only served as context.
 
-        Raises
-        ------
-        ValueError
-            If a symbol is outside the alphabet.
         """
         whole = np.concatenate([self.context[::-1], self._read(sequence, "sequence", 1)])
         d = self.depth
@@ -157,13 +148,7 @@ class ContextTreeWeighting:
         return np.concatenate(out)
 
     def predict_proba(self, contexts: Any) -> np.ndarray:
-        """Return probabilities (n, n_symbols) of the symbol after each context (n, depth), most recent symbol first.
-
-        Raises
-        ------
-        ValueError
-            If the shape does not fit, or a symbol is outside the alphabet.
-        """
+        """Return probabilities (n, n_symbols) of the symbol after each context (n, depth), most recent symbol first."""
         before = self._read_contexts(contexts)
         out = np.empty((len(before), self.n_symbols))
         predict_into(out, self._trie, before, self.alpha)
@@ -321,15 +306,6 @@ def context_tree_weighting(
         Integers 0 to n_symbols - 1; n > depth.
     depth, n_symbols, alpha, rho
         As for `ContextTreeWeighting`.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, a symbol outside the alphabet, or the sequence no longer than ``depth``.
-
-    Notes
-    -----
-    Time O(n depth).
 
     Examples
     --------

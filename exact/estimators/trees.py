@@ -1,21 +1,27 @@
-"""scikit-learn classifiers of dyadic trees, and of the tree with the smallest compositional bound."""
+"""scikit-learn classifiers by one tree, and by the exact progressive mixture."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from pactree_mcmc.certificates import Bound, dyadic_tree_bound, root_fragment
-from pactree_mcmc.core.checks import check_choice, check_flag
-from pactree_mcmc.model import DyadicCuts
+from pactree_mcmc.core.checks import check_choice, check_count, check_flag
+from pactree_mcmc.model import BranchingProcess, DyadicCuts, FrozenLaplace, TreeModel
+from pactree_mcmc.model.split_prior.designs import dyadic_tree, kd_tree
+from pactree_mcmc.model.tree_prior import DEPTH_CEILING
+from pactree_mcmc.posterior.sampled import fractions
 from pactree_mcmc.table.validation import read_data
 
-from ..systems.compression.root_fragments import minimise_root_fragment, refuse_use_of_rows
-from ..systems.dyadic.trees import default_levels, minimise_risk, needs_cyclic
-from ..systems.neyman_pearson.trees import Guarantee, neyman_pearson_tree
-from .base import ClassifierOfTree, documented, read_rows, set_parameters
+from ..systems.dyadic_trees import default_levels, minimise_risk, needs_cyclic
+from ..systems.neyman_pearson import Guarantee, neyman_pearson_tree
+from ..systems.progressive.mixture import ProgressiveMixture, progressive_mixture
+from ..systems.root_fragments import minimise_root_fragment, refuse_use_of_rows
+from .base import ClassifierOfTree, ExactClassifier, documented, read_rows, set_parameters
 
 
 class _ClassifierOfOneTree(ClassifierOfTree):
@@ -105,15 +111,7 @@ class DyadicTreeClassifier(_ClassifierOfOneTree):
         set_parameters(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the tree to rows X (n, p) with labels y (n,), each counted ``sample_weight`` (n,) times.
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range or the input is invalid.
-        Intractable
-            If there are more cells than allowed.
-        """
+        """Fit the tree to rows X (n, p) with labels y (n,), each counted ``sample_weight`` (n,) times."""
         rows = read_rows(self, X, y, sample_weight)
         self.classes_ = rows.classes
         self.cyclic_ = self._is_cyclic(*rows.X.shape)
@@ -124,12 +122,7 @@ class DyadicTreeClassifier(_ClassifierOfOneTree):
     def risk_bound(self, X: Any, y: Any, *, n_classes: int = 2, delta: float = 0.05) -> Bound:
         """Return Scott's Theorem 2 for the fitted tree, with errors counted on X, y, which may be the training rows.
 
-        ``n_classes``: number of possible labels, fixed before the rows were seen.
-
-        Raises
-        ------
-        ValueError
-            If ``bounds`` was not given, the tree has more than ``n_classes`` classes, or ``delta`` is outside (0, 1).
+        ``n_classes`` is the number of possible labels, fixed before the rows were seen. Needs ``bounds``.
         """
         self._check_bounds()
         X, labels = self._counted_rows(X, y)
@@ -205,15 +198,7 @@ class NeymanPearsonTreeClassifier(_ClassifierOfOneTree):
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the tree to rows X (n, p) with labels y (n,) of two classes, each counted ``sample_weight`` (n,) times.
-
-        Raises
-        ------
-        ValueError
-            If y does not have two classes, an argument is out of range or the input is invalid.
-        Intractable
-            If the problem is too large.
-        """
+        """Fit the tree to rows X (n, p) with labels y (n,) of two classes, counted ``sample_weight`` (n,) times."""
         rows = read_rows(self, X, y, sample_weight)
         self.classes_ = rows.classes
         if len(self.classes_) != 2:
@@ -229,13 +214,7 @@ class NeymanPearsonTreeClassifier(_ClassifierOfOneTree):
         return self
 
     def guarantee(self) -> Guarantee:
-        """Return the bounds of Scott's Theorem 14 for the fitted tree.
-
-        Raises
-        ------
-        ValueError
-            If ``bounds`` was not given, or ``sample_weight`` has made copies of rows.
-        """
+        """Return the bounds of Scott's Theorem 14 for the fitted tree. Needs ``bounds``, and no copies of rows."""
         self._check_bounds()
         if self._guarantee is None:
             raise ValueError("the theorem is about independent rows, and copies are not; fit without sample_weight.")
@@ -302,15 +281,7 @@ class RootFragmentClassifier(_ClassifierOfOneTree):
         set_parameters(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the tree to rows X (n, p) with labels y (n,), each counted ``sample_weight`` (n,) times.
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range or the input is invalid.
-        Intractable
-            If there are more cells than allowed.
-        """
+        """Fit the tree to rows X (n, p) with labels y (n,), each counted ``sample_weight`` (n,) times."""
         rows = read_rows(self, X, y, sample_weight)
         self.classes_ = rows.classes
         best = minimise_root_fragment(
@@ -335,13 +306,8 @@ class RootFragmentClassifier(_ClassifierOfOneTree):
     def risk_bound(self, X: Any, y: Any, *, n_classes: int = 2, delta: float = 0.05) -> Bound:
         """Return Theorem 3 for the fitted tree, with errors counted on rows X, y, which may be the training rows.
 
-        ``n_classes``: number of possible labels, fixed before the rows were seen.
-
-        Raises
-        ------
-        ValueError
-            If neither ``bounds`` nor ``split_prior`` was given, or the latter takes its cuts from the rows, a node of
-            the tree holds none of the rows, the tree has more than ``n_classes`` classes, or ``delta`` is out of range.
+        ``n_classes`` is the number of possible labels, fixed before the rows were seen. Needs ``bounds``, or a
+        ``split_prior`` that does not depend on the rows, and rows in each node of the tree.
         """
         check_is_fitted(self)
         if self.split_prior is None:
@@ -350,3 +316,110 @@ class RootFragmentClassifier(_ClassifierOfOneTree):
         X, labels = self._counted_rows(X, y)
         how: dict[str, Any] = {"split_bits": self.split_bits_, "n_classes": n_classes, "delta": delta}
         return root_fragment(self.tree_, X, labels, **how)
+
+
+class ProgressiveMixtureClassifier(ExactClassifier):
+    """Progressive mixture over all subtrees of a KD or dyadic tree, exactly (Blanchard 1999).
+
+    Half of the rows determine the class frequencies of every node, the others enter one by one; the prediction is the
+    mean of the posterior predictions over the numbers of examples that have entered and over random orders and halves.
+
+    Parameters
+    ----------
+    base : {"kd", "dyadic"}, default "kd"
+        Tree whose subtrees are mixed, grown without regard to the labels: median cuts of the coordinate in which the
+        cell is widest, or coordinates in turn cut in the middle of the cell's box.
+    rho : float, default 0.5
+        Prior probability that a node splits, in [0, 1).
+    pseudocount : float, default 0.5
+        Added to each class in the frequencies of a node, > 0.
+    orders : int, default 10
+        Number of random orders, each with its own random half, >= 1.
+    max_depth : int or None, default None
+        Depth of the deepest leaf, >= 1; None: ``floor(log2(n))``, for a dyadic tree at least the number of features.
+    random_state : int, RandomState or None, default None
+        Source of randomness for the orders.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        Sorted labels.
+    mixture_ : ProgressiveMixture
+        The mixture, with all its methods.
+    rows_ : ndarray of shape (n_rows,)
+        Index, among the rows passed, of each row of its model.
+    feature_importances_ : ndarray of shape (p,)
+        Probability that a tree splits on the feature, divided by the sum over features; computed on first access.
+    n_features_in_, feature_names_in_
+
+    Notes
+    -----
+    O(n depth) per order, O(depth) per prediction. ``pt.progressive_mixture`` is not restricted to a fixed tree, but
+    uses Monte Carlo.
+    Blanchard (1999), The "progressive mixture" estimator for regression trees, Annales de l'I.H.P. 35(6).
+
+    Examples
+    --------
+    >>> X = np.arange(64.0)[:, None]
+    >>> fitted = ProgressiveMixtureClassifier(random_state=0).fit(X, X[:, 0] > 31)
+    >>> fitted.predict([[3.0], [60.0]]).tolist()
+    [False, True]
+    """
+
+    mixture_: ProgressiveMixture
+
+    def __init__(
+        self,
+        base: str = "kd",
+        *,
+        rho: float = 0.5,
+        pseudocount: float = 0.5,
+        orders: int = 10,
+        max_depth: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        set_parameters(self, locals())
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Grow the tree and sum over its subtrees, for rows X (n, p) of finite numbers with labels y (n,).
+
+        ``sample_weight`` (n,) holds whole numbers >= 0: how often each row is there.
+        """
+        check_choice("base", self.base, ("kd", "dyadic"))
+        check_count("orders", self.orders)
+        if self.max_depth is not None:
+            check_count("max_depth", self.max_depth)
+        leaf, prior = FrozenLaplace(self.pseudocount), BranchingProcess(self.rho, None)
+        rows = read_rows(self, X, y, sample_weight)
+        self.rows_ = rows.place
+        n, p = rows.X.shape
+        drawn = check_random_state(self.random_state)
+        depth = int(math.log2(n)) if self.max_depth is None else int(self.max_depth)
+        if self.base == "kd":
+            design = kd_tree(rows.X, min(depth, DEPTH_CEILING), coordinate="widest")
+        else:
+            design = dyadic_tree(rows.X, max(depth, p) if self.max_depth is None else depth)
+        half = drawn.permutation(n) < max(n // 2, 1)
+        labels = rows.classes[rows.label]
+        model = TreeModel(rows.X, labels, tree_prior=prior, split_prior=design, leaf=leaf, estimation=half)
+        seed = int(drawn.randint(np.iinfo(np.int32).max))
+        self.mixture_ = progressive_mixture(model, orders=int(self.orders), resplit=True, rng=seed)
+        return self
+
+    @property
+    def classes_(self) -> np.ndarray:  # type: ignore[override]
+        """Sorted labels (K,)."""
+        check_is_fitted(self, "mixture_")
+        assert self.mixture_.model.classes_ is not None
+        return self.mixture_.model.classes_
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Probability (p,) that a tree splits on the feature, divided by the sum over features."""
+        check_is_fitted(self, "mixture_")
+        return fractions(self.mixture_._feature_inclusion())
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return predictive probabilities (n, K) of the classes; columns follow ``classes_``."""
+        rows = self._read_new(X)
+        return self.mixture_.predict_proba(rows)

@@ -1,0 +1,276 @@
+"""Prediction of new rows: by the flow of probability down a graph, or by one path if the design is fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.model import TreeModel
+from pactree_mcmc.model.split_prior.geometry import follows_design, takes_turns, told
+from pactree_mcmc.table.coding import LARGEST
+from pactree_mcmc.tree.arrays import LEAF, Routes, routes
+
+from ..graph.boxes import cut_of, unpack_cuts, upper_of
+from ..graph.cells import CellGraph, children, pack_graph
+from ..graph.progress import in_pieces
+from ..limits.intractable import memory_bytes
+from .semirings import fraction
+
+ROWS_AT_ONCE = 62
+"""Largest number of rows sent down together: those in a cell are the bits of one integer, without its sign."""
+
+
+class Router(NamedTuple):
+    """The data that determine to which side of a split a new row of numbers goes."""
+
+    local: bool  # thresholds lie midway between neighbouring values in the cell; otherwise the codes of a row decide
+    low: np.ndarray  # smallest value of each code, features end to end; one dummy unless local
+    high: np.ndarray  # largest value of each code
+    offset: np.ndarray  # (p,) int64: place in ``low`` and ``high`` of the first code of each feature
+    n_codes: np.ndarray  # (p,) int64
+    nominal: np.ndarray  # (p,) bool
+
+
+class Ends(NamedTuple):
+    """Cells in which rows may end."""
+
+    cell: np.ndarray  # (k,) int64
+    row: np.ndarray  # (k,) int64
+    weight: np.ndarray  # (k,) probability that the row ends in this cell, > 0
+
+
+def average_rows(
+    graph: CellGraph, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray, value: np.ndarray
+) -> np.ndarray:
+    """Return the posterior means (n, d) of the leaf values (n_cells, d) that new rows (n, p) reach."""
+    out = np.zeros((len(rows), value.shape[1]))
+    for first, weight in flow_of_rows(graph, log_inside, router, rows, codes):
+        out[first : first + weight.shape[1]] = weight.T @ value
+    return out
+
+
+def ends_of_rows(
+    graph: CellGraph, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray
+) -> Iterator[tuple[int, Ends]]:
+    """Yield the cells in which rows (n, p) of numbers may end, some rows at a time, with the number of the first row.
+
+    The numbers in `Ends` count from that row.
+    """
+    for first, weight in flow_of_rows(graph, log_inside, router, rows, codes):
+        cell, row = np.nonzero(weight)
+        yield first, Ends(cell, row, weight[cell, row])
+
+
+def flow_of_rows(
+    graph: CellGraph, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray
+) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield the probabilities (n_cells, m) that each of ``m`` rows ends in each cell, with the number of the first row.
+
+    One pass over the graph from the root down for at most `ROWS_AT_ONCE` rows. Time: the splits of the cells that any
+    of the rows may reach, and a few operations for each row, split and depth.
+    """
+    packed, first = pack_graph(graph), 0
+    n_bytes = 8 * (graph.n_slots + graph.n_cells)
+    at_once = max(1, min(ROWS_AT_ONCE, memory_bytes() // 8 // n_bytes))
+    to_left = np.zeros(int(np.diff(graph.first_edge).max(initial=0)), dtype=np.int64)
+    while first < len(rows):
+        some = slice(first, min(first + at_once, len(rows)))
+        mass, weight = (np.zeros((n, some.stop - first)) for n in (graph.n_slots, graph.n_cells))
+        mass[0] = 1.0
+        how = packed, log_inside, router, rows[some], codes[some], mass, weight, to_left
+        in_pieces(graph.n_cells, lambda i, j, how=how: carry_mass(*how, i, j))
+        yield first, weight
+        first = some.stop
+
+
+@jit
+def carry_mass(
+    graph: Any,
+    log_inside: np.ndarray,
+    router: Router,
+    rows: np.ndarray,
+    codes: np.ndarray,
+    mass: np.ndarray,
+    weight: np.ndarray,
+    to_left: np.ndarray,
+    first: int,
+    last: int,
+) -> None:
+    """Send the masses of the rows in cells ``first`` to ``last - 1`` on to their children, or to ``weight``.
+
+    ``mass[s, i]`` is the probability of the trees in which row i passes through slot s. Of this mass the fraction
+    ``stop_s / inside_s`` ends there, and ``split_s R_e inside_left inside_right / inside_s`` goes on to the child of
+    split e on the side of the row. ``to_left`` holds the rows that each split of a cell sends to the left, as bits.
+    """
+    n = len(rows)
+    for cell in range(first, last):
+        here = np.int64(0)
+        for slot in range(graph.first_slot[cell], graph.first_slot[cell + 1]):
+            for i in range(n):
+                if mass[slot, i] > 0.0:
+                    here |= np.int64(1) << i
+        if here == 0:
+            continue
+        begin, end = graph.first_edge[cell], graph.first_edge[cell + 1]
+        if graph.rows[cell] == 0:
+            end = begin
+        for e in range(begin, end):
+            to_left[e - begin] = _rows_to_left(graph, router, rows, codes, e, cell, here)
+        # a split that leads from the cell to itself leads to its next slot
+        for slot in range(graph.first_slot[cell], graph.first_slot[cell + 1]):
+            stop, split = 1.0, graph.log_split[slot]
+            if begin < end and split > -np.inf:
+                stop = fraction(graph.log_stop[slot], log_inside[slot])
+            for i in range(n):
+                weight[cell, i] += stop * mass[slot, i]
+            below = graph.depth[cell] + slot - graph.first_slot[cell] + 1
+            for e in range(begin, end):
+                # a split of weight 0 may lead back to a cell that is finished
+                if split == -np.inf or graph.log_rule[e] == -np.inf:
+                    continue
+                left, right = children(graph, e, below)
+                log_term = split + graph.log_rule[e] + log_inside[left] + log_inside[right]
+                part, goes_left = fraction(log_term, log_inside[slot]), to_left[e - begin]
+                for i in range(n):
+                    if (here >> i) & 1:
+                        child = left if (goes_left >> i) & 1 else right
+                        mass[child, i] += part * mass[slot, i]
+
+
+@jit
+def _rows_to_left(graph: Any, router: Router, rows: np.ndarray, codes: np.ndarray, e: int, cell: int, here: int) -> int:
+    """Return which of the rows ``here``, bits of an integer, split ``e`` of a cell sends to the left."""
+    out = np.int64(0)
+    for i in range(len(rows)):
+        if (here >> i) & 1 and row_goes_left(graph, router, e, cell, rows[i], codes[i]):
+            out |= np.int64(1) << i
+    return out
+
+
+@jit
+def row_goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray, code: np.ndarray) -> bool:
+    """Return True if a row (p,) of numbers, with codes (p,) unless local, goes left at split ``e`` of ``cell``.
+
+    A missing value or an unknown category goes to the side with more training rows.
+    """
+    k, split = graph.feature[e], graph.split[e]
+    if row[k] != row[k] or (router.nominal[k] and row[k] < 0.0):
+        return 2 * graph.rows[graph.left[e]] >= graph.rows[cell]
+    if router.nominal[k]:
+        return (split >> np.int64(row[k])) & 1 == 1
+    cut, upper = cut_of(split), upper_of(split)
+    if not router.local:
+        return code[k] <= cut
+    if cut < 0 or upper == router.n_codes[k]:
+        return cut >= 0
+    a, b = router.high[router.offset[k] + cut], router.low[router.offset[k] + upper]
+    if b == np.inf or a == -np.inf:
+        return row[k] <= (LARGEST if b == np.inf else -LARGEST)
+    middle = a / 2.0 + b / 2.0
+    return row[k] <= (middle if a <= middle < b else a)
+
+
+def is_fixed_design(model: TreeModel) -> bool:
+    """Return True if each cell of the model has at most one split, so that the cells of a row form a path."""
+    rule = model.split_prior
+    if len(model.prior_tables.by_leaves):
+        return False
+    return told(follows_design, rule) or (told(takes_turns, rule) and not model.columns.twins)
+
+
+class Paths:
+    """Prediction on a fixed design: the cells of a row are the nodes on one path, at whose end their sum is stored.
+
+    The prediction of a row is ``sum over the cells A on its path of P(A is a leaf) * value(A)``. If the path goes on to
+    a cell without training rows, the probability that the cell above is split weighs the value of an empty cell.
+    """
+
+    def __init__(self, model: TreeModel, graph: CellGraph, leaf: np.ndarray, split: np.ndarray, value: np.ndarray):
+        """Sum the values (n_cells, d) of cells down the paths.
+
+        ``leaf`` and ``split`` (n_cells,) are the probabilities that the cell is a leaf, or is split.
+        """
+        bare = np.flatnonzero(graph.rows == 0)
+        empty = value[bare[0]] if len(bare) else np.zeros(value.shape[1])
+        if told(takes_turns, model.split_prior):
+            cell, right = unfold(graph.first_edge, graph.left, graph.right, graph.rows)
+            rows, self.routes = graph.rows[cell], _routes(model, graph, cell, right)
+        else:
+            tree = model.split_prior.tree
+            # a node below the depth limit has the prediction of the node above
+            cell, rows, right = np.zeros(tree.n_nodes, dtype=np.int64), np.full(tree.n_nodes, -1), tree.right
+            cell[graph.design], rows[graph.design] = np.arange(graph.n_cells), graph.rows
+            weight = np.maximum(rows, 0)
+            # a category unseen in training follows the branch that more training rows took
+            self.routes = tree.routes(default_left=2 * weight[tree.left] >= weight)
+        self.value = value[cell]
+        sum_down(self.value, leaf[cell], split[cell], empty, rows, right)
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """Return the values (n, d) of rows of numbers (n, p)."""
+        return np.take(self.value, self.routes.leaves(X), axis=0)
+
+
+def _routes(model: TreeModel, graph: CellGraph, cell: np.ndarray, right: np.ndarray) -> Routes:
+    """Return the routes of the tree whose nodes are these cells, in preorder, with midpoints as thresholds."""
+    inner = right > 0
+    edge = graph.first_edge[cell[inner]]
+    feature, threshold = np.full(len(cell), LEAF), np.zeros(len(cell))
+    feature[inner] = graph.feature[edge]
+    cut, upper = unpack_cuts(graph.split[edge])
+    for c, scale in enumerate(model.scales):
+        of = graph.feature[edge] == c
+        threshold[np.flatnonzero(inner)[of]] = scale.threshold(cut[of], upper[of])
+    return routes(feature, threshold, right, np.full(len(cell), -1), np.ones(len(cell), dtype=np.bool_))
+
+
+@jit
+def unfold(
+    first_edge: np.ndarray, left: np.ndarray, right: np.ndarray, rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the cell of each node of the tree of a fixed design, in preorder, and its right child, 0 of a leaf.
+
+    A cell without rows is a leaf.
+    """
+    n = 0
+    for cell in range(len(rows)):
+        n += (rows[cell] > 0 and first_edge[cell + 1] > first_edge[cell]) * 2
+    cells, right_of = np.empty(n + 1, dtype=np.int64), np.zeros(n + 1, dtype=np.int64)
+    todo, parent = np.zeros(n + 1, dtype=np.int64), np.full(n + 1, -1)
+    n_todo, node = 1, 0
+    while n_todo > 0:
+        n_todo -= 1
+        cell = todo[n_todo]
+        cells[node] = cell
+        if parent[n_todo] >= 0:
+            right_of[parent[n_todo]] = node
+        e = first_edge[cell]
+        if rows[cell] > 0 and first_edge[cell + 1] > e:
+            todo[n_todo], parent[n_todo] = right[e], node
+            todo[n_todo + 1], parent[n_todo + 1] = left[e], -1
+            n_todo += 2
+        node += 1
+    return cells, right_of
+
+
+@jit
+def sum_down(
+    value: np.ndarray, leaf: np.ndarray, split: np.ndarray, empty: np.ndarray, rows: np.ndarray, right: np.ndarray
+) -> None:
+    """Replace the values (m, d) of the nodes of a tree, in preorder, by the sums down their paths.
+
+    ``rows`` (m,) is -1 for a node that no tree has.
+    """
+    for j in range(value.shape[1]):
+        value[0, j] *= leaf[0]
+    for i in range(len(value)):
+        if right[i] == 0:
+            continue
+        for child in (np.int64(i + 1), np.int64(right[i])):
+            own = leaf[child] if rows[child] > 0 else 0.0
+            away = split[i] if rows[child] == 0 and rows[i] > 0 else 0.0
+            for j in range(value.shape[1]):
+                value[child, j] = value[i, j] + own * value[child, j] + away * empty[j]

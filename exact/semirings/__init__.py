@@ -1,1 +1,0 @@
-"""The semirings in which the recursion is computed."""

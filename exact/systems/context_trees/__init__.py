@@ -1,1 +1,0 @@
-"""Context-tree weighting (Willems, Shtarkov and Tjalkens 1995)."""
