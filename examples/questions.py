@@ -53,8 +53,8 @@ examples/questions.py --page`, and a test runs it.
 def did_it_converge():
     """Did the chains converge?
 
-    Yes if `rhat` is at most 1.01 and `ess_bulk` is at least 400 in every row. Otherwise `pt.sample` gives a warning, and
-    [when chains disagree](howto_disagree.md) says what to do.
+    Yes if `rhat` is at most 1.01 and `ess_bulk` is at least 400 in every row. Otherwise `pt.sample` gives a warning,
+    and [when chains disagree](howto_disagree.md) says what to do.
     """
     print(post.summary().round(2))
 

@@ -189,7 +189,7 @@ def has_one_depth(model: TreeModel) -> bool:
 
 
 def is_layered(model: TreeModel) -> bool:
-    """Return True if a cell needs a slot for each depth at which it occurs."""
+    """Return True if a cell can occur at depths with different tree priors."""
     return not has_one_depth(model) and not is_flat(model)
 
 

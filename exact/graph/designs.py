@@ -377,7 +377,7 @@ def _link(
     n_edges: int,
     parts: dict[str, list[np.ndarray]],
 ) -> int:
-    """Add the edges from a layer to the one below, and return their number."""
+    """Append the edges to the layer below to ``parts``. Return the number added."""
     sizes = layer.n_groups + layer.has_empty
     n = int(sizes @ (layer.child >= 0).sum(axis=1))
     left, right, feature = (np.empty(n, dtype=np.int32) for _ in range(3))

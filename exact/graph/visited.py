@@ -225,7 +225,7 @@ def _box_of_node(rule: Any, nodes: Any, node: int, k: int) -> int:
 
 @jit
 def _move_to_children(work: Any, nodes: Any, cell: int) -> None:
-    """Send the trees in a cell to its children, by the splits just listed."""
+    """Assign the child nodes of trees in a cell to the cell's child cells."""
     node = nodes.first_node[cell]
     while node != NONE:
         e = work.scratch.wanted[nodes.want[node], EDGE] if nodes.feature[node] != LEAF else NONE

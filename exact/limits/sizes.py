@@ -158,7 +158,7 @@ class Boxes:
         return np.array([self._one() for _ in range(n_samples)])
 
     def _one(self) -> tuple[float, ...]:
-        """Return the terms of one random box, times the number of choices."""
+        """Draw a box. Return its terms divided by the box's probability."""
         points, weight = np.arange(self.ranks.shape[1]), 1.0
         touches: list[np.ndarray] = []
         outside: list[np.ndarray] = []
@@ -346,7 +346,7 @@ def _largest(fits: Callable[[int], bool], most: int) -> int:
 
 
 def bound(model: TreeModel, n_codes: int, depth: int) -> tuple[int, int]:
-    """Return upper bounds on the cells and splits of trees of this depth, with ``n_codes`` codes an ordered feature."""
+    """Return upper bounds on the cells and splits up to a depth, for at most ``n_codes`` codes per ordered feature."""
     usable = model.split_prior.coordinate_weights(model.columns) > 0.0
     sides = [_side(model, c, n_codes) for c in np.flatnonzero(usable)]
     if told(takes_turns, model.split_prior):

@@ -101,10 +101,10 @@ def add_examples(
     first_ratio: np.ndarray,
     out: np.ndarray,
 ) -> int:
-    """Add the examples from number ``first`` on, as many as the trie can hold, and return the number of the next one.
+    """Add the examples from index ``first`` on while the trie has room. Return the index of the next one.
 
-    ``contexts`` (n, depth) most recent symbol first, ``symbols`` (n,); into ``out`` (n,) goes the log probability with
-    which each symbol was predicted.
+    ``contexts`` (n, depth) have the most recent symbol first. Write into ``out`` (n,) the log probability with which
+    each of ``symbols`` (n,) was predicted.
     """
     depth = contexts.shape[1]
     path, entries = np.empty(depth + 1, dtype=np.int64), np.empty(depth + 1, dtype=np.int64)

@@ -157,7 +157,7 @@ def splitting_graph(model: TreeModel, max_cells: int) -> CellGraph:
 
 
 def _structures_of(tree: Tree) -> tuple[_Structures, int]:
-    """Return the distinct structures below the nodes of a tree, and the number of the whole."""
+    """Return the distinct labelled shapes of subtrees, and the index of the tree's own."""
     numbers: dict[tuple[int, int, int], int] = {}
     rows = [(LEAF, 0, 0, 0)]
     number = np.zeros(tree.n_nodes, dtype=np.int64)
