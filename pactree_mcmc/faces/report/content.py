@@ -16,8 +16,8 @@ from ...posterior.draws import has_values_by_leaf
 from ...posterior.sampled import SampledPosterior, draws_from
 from ...posterior.trees.credible_set import CredibleSet
 from ...posterior.trees.distances import classical_scaling, spaced
-from ...posterior.trees.paths import ALL_ROWS, condition_of, conditions_in_words, path_to
-from ...posterior.trees.shapes import Shape, cut_text
+from ...posterior.trees.paths import ALL_ROWS, condition_of, conditions_in_words, cut_text, path_to
+from ...posterior.trees.shapes import Shape
 from ...table.columns import Columns
 from ...tree.export import MOST_CLASSES
 from ..plots.shape import MOST_OUTPUTS, strips_of
