@@ -11,7 +11,7 @@ import numpy as np
 from ...core.checks import check_count, check_type
 from ...model import TreeModel
 from ...model.leaf.positive import SurvivalLeaf
-from ...model.words import output_names
+from ...model.words import names_of_outputs
 from ...posterior.base import Posterior
 from ...posterior.sampled import SampledPosterior
 from ...table.words import count_text, figure, figures
@@ -290,7 +290,7 @@ def plot_leaves(
         known = ~np.isnan(y)
         legend = _draw_histograms(drawing, leaf[known], y[known], weight[known], event[known], output, n_bins)
         left, foot = drawing.x[drawing.leaves[0]] - PANEL_WIDTH / 2.0, _panel_bottom(drawing) - 0.03
-        names = output_names(model, values.shape[1])
+        names = names_of_outputs(model, values.shape[1])
         name = f"{names[output]}; " if len(names) > 1 else ""
         drawing.text(left, foot, name + legend + "; light: censored" * is_survival, ha="left", va="top", color="0.35")
     drawing.ax.set_title(title, fontsize=FONT + 1.0)
