@@ -1,6 +1,7 @@
 """The gallery: every kind of picture, with the lines that draw it.
 
-Run: python examples/gallery.py [folder]     writes gallery.md and the folder gallery/ with the pictures (default: docs)
+Run: python examples/gallery.py [folder]     writes gallery.md, gallery_more.md and the folder gallery/ with the
+pictures (default: docs)
 """
 
 import inspect
@@ -15,7 +16,9 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from chipman_1998 import chipman_data
+from PIL import Image
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.tree import DecisionTreeClassifier
 
@@ -28,24 +31,46 @@ FLOWERS = load_iris(as_frame=True)
 TUMOURS = load_breast_cancer(as_frame=True)
 INTRODUCTION = """# Gallery
 
-All functions are in `pt.plots`; they take matplotlib axes and return them. This page and its pictures are
-written by `python examples/gallery.py`.
+For readers who look for a picture: twelve of them by the question that they answer, each with the call that makes it.
+All functions are in `pt.plots`; they take matplotlib axes and return them. [More pictures](gallery_more.md) has the
+others. Both pages are written by `python examples/gallery.py`.
 
-`truth` is an exact posterior, `post` a run of four chains for the same model: 120 rows, six features of two values,
-two classes. `regions` and `tempered` are runs (the second with `betas=8`) for the example of Chipman, George and
-McCulloch (1998): 800 rows, an ordered and a nominal feature, five regions of different means. The plots over two
-features show `noisy`, a run for two noisy classes. `flowers` is a run for Fisher's irises; `apart` is one that is too
-short and of too simple a kernel to mix.
+{runs}
 
-## Reports
-
-`post.report("page.html")` puts a whole posterior on [one page](howto_report.md). Of six tables, written by
+`post.report("page.html")` puts a whole posterior on [one page](howto_report.md). Six tables, by
 `python examples/reports.py`: [breast cancer](gallery/reports/breast_cancer.html), 30 measurements that are alike;
-[iris](gallery/reports/iris.html); [wine](gallery/reports/wine.html);
-[diabetes](gallery/reports/diabetes.html), a noisy regression; the example of
-[Chipman, George and McCulloch](gallery/reports/chipman.html), regions of an ordered and a nominal feature;
+[iris](gallery/reports/iris.html); [wine](gallery/reports/wine.html); [diabetes](gallery/reports/diabetes.html), a noisy
+regression; [Chipman, George and McCulloch](gallery/reports/chipman.html), regions of an ordered and a nominal feature;
 [a shop](gallery/reports/shop.html), with text, dates and missing values, and exact values ticked.
+
+```{{toctree}}
+:hidden:
+
+gallery_more
+```
 """
+MORE = """# More pictures
+
+The pictures that [the gallery](gallery.md) has no room for, with the call of each.
+
+{runs}
+"""
+RUNS = """`truth` is an exact posterior, `post` a run of four chains for the same model: 120 rows, six features of two
+values, two classes. `apart` is a run for it that is too short and of too simple a kernel to mix. `tumours` is a run for
+three measurements of breast tumours, `flowers` one for Fisher's irises, `noisy` one for two noisy classes over two
+features. `regions` and `tempered` (with `betas=8`) are for the example of Chipman, George and McCulloch (1998): 800
+rows, an ordered and a nominal feature, five regions of different means. `times` is for censored times of two groups."""
+
+
+@cache
+def patients():
+    """Treatment and age of 240 patients, and their censored times."""
+    rng = np.random.default_rng(3)
+    treated, age = rng.integers(0, 2, 240), rng.integers(20, 80, 240)
+    event = rng.exponential(np.where(treated == 0, 2.0, np.where(age > 50, 4.0, 9.0)))
+    censoring = rng.uniform(0.0, 12.0, 240)
+    X = pd.DataFrame({"treated": treated, "age": age})
+    return X, pd.DataFrame({"time": np.minimum(event, censoring) + 0.01, "event": event <= censoring})
 
 
 @cache
@@ -66,6 +91,7 @@ def posteriors():
     splits = pt.LocalCuts(max_cuts=8, min_leaf=30)
     tumours = pt.TreeModel(measurements, TUMOURS.target_names[TUMOURS.target], split_prior=splits)
     return {
+        "times": pt.sample(pt.TreeModel(*patients(), leaf=pt.ExponentialGamma()), **run),
         "tumours": pt.sample(tumours, rng=1, progress=False),
         "truth": exact.solve(binary),
         "post": pt.sample(binary, **run),
@@ -165,7 +191,7 @@ def surface(noisy):
 
 
 def spread(noisy):
-    """Where the trees disagree: standard deviation of the prediction over trees."""
+    """The disagreement of the trees: standard deviation of the prediction over trees."""
     plots.plot_surface(noisy, spread=True, points=False)
 
 
@@ -182,7 +208,7 @@ def dependence(regions):
 
 
 def individual(noisy):
-    """Individual conditional expectation: thin lines are single rows; where they cross, features interact."""
+    """Individual conditional expectation: thin lines are single rows; if they cross, features interact."""
     plots.plot_partial_dependence(noisy, 0, individual=30)
 
 
@@ -225,10 +251,28 @@ def ladder(tempered):
     plots.plot_ladder(tempered)
 
 
-PICTURES = (
-    shape, best_tree, large_tree, leaves, leaves_of_a_regression, forest, consensus, tree_space, n_leaves, depth,
-    inclusion, partition, surface, spread, nominal_surface, dependence, individual, interactions, contributions, trace,
-    ranks, split_frequencies, cumulative_support, four_pictures, comparison, ladder,
+def survival(times):
+    """Survival functions of three rows, with 90 % credible bands."""
+    rows = pd.DataFrame({"treated": [1, 1, 0], "age": [30, 70, 50]})
+    plots.plot_survival(times.survival(rows, np.linspace(0.0, 12.0, 60)))
+
+
+def calibration(times):
+    """Kaplan-Meier curves of the leaves of the most probable tree, with ticks at censored times, beside the model."""
+    plots.plot_survival(times.survival_calibration(*patients()))
+
+
+QUESTIONS = {
+    "What does the tree look like?": (shape, leaves),
+    "How sure is that, and what do other trees look like?": (consensus, forest),
+    "Which features matter, and how?": (contributions, dependence, interactions),
+    "What is predicted?": (surface, survival),
+    "How large are the trees?": (n_leaves,),
+    "Do the chains agree?": (split_frequencies, tree_space),
+}
+OTHERS = (
+    best_tree, large_tree, leaves_of_a_regression, depth, inclusion, partition, spread, nominal_surface, individual,
+    calibration, trace, ranks, cumulative_support, comparison, ladder, four_pictures,
 )  # fmt: skip
 
 
@@ -238,19 +282,32 @@ def code_of(picture):
     return textwrap.dedent(source.lstrip("\n")).rstrip()
 
 
+def section(picture, folder):
+    """Draw a picture; return its description, its code and its image as Markdown."""
+    name = picture.__name__
+    picture(*(posteriors()[wanted] for wanted in inspect.signature(picture).parameters))
+    path = folder / "gallery" / f"{name}.png"
+    plt.gcf().savefig(path, dpi=DPI)
+    plt.close("all")
+    # 128 colours are enough, and make the file half as large
+    Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
+    print(name, flush=True)
+    code = f"<!-- not run: examples/gallery.py does -->\n\n```python\n{code_of(picture)}\n```"
+    title = name.replace("_", " ").capitalize()
+    return f"{inspect.getdoc(picture)}\n\n{code}\n\n![{title}](gallery/{name}.png)\n"
+
+
 def main(folder):
+    """Write both pages and all pictures."""
     (folder / "gallery").mkdir(parents=True, exist_ok=True)
-    sections = [INTRODUCTION]
-    for picture in PICTURES:
-        name = picture.__name__
-        picture(*(posteriors()[wanted] for wanted in inspect.signature(picture).parameters))
-        plt.gcf().savefig(folder / "gallery" / f"{name}.png", dpi=DPI)
-        plt.close("all")
-        title = name.replace("_", " ").capitalize()
-        code = f"<!-- not run: examples/gallery.py does -->\n\n```python\n{code_of(picture)}\n```"
-        sections.append(f"## {title}\n\n{inspect.getdoc(picture)}\n\n{code}\n\n![{title}](gallery/{name}.png)\n")
-        print(name)
-    (folder / "gallery.md").write_text("\n".join(sections), encoding="utf-8")
+    first = [INTRODUCTION.format(runs=RUNS)]
+    for question, pictures in QUESTIONS.items():
+        first += [f"## {question}\n", *(section(picture, folder) for picture in pictures)]
+    (folder / "gallery.md").write_text("\n".join(first), encoding="utf-8")
+    more = [MORE.format(runs=RUNS)]
+    for picture in OTHERS:
+        more += [f"## {picture.__name__.replace('_', ' ').capitalize()}\n", section(picture, folder)]
+    (folder / "gallery_more.md").write_text("\n".join(more), encoding="utf-8")
 
 
 if __name__ == "__main__":

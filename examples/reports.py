@@ -19,31 +19,31 @@ RUN = {"draws": 1000, "chains": 4, "rng": 1, "progress": False}
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "gallery" / "reports"
 
 
-def classes(load):
-    """Return the features and the labels of a table of scikit-learn."""
-    data = load(as_frame=True)
-    return data.data, data.target_names[data.target]
+def classes(load, name):
+    """Return the features of a table of scikit-learn, and the names of its classes as a column ``name``."""
+    table = load(as_frame=True)
+    return table.data, pd.Series(table.target_names[table.target], name=name)
 
 
 def breast_cancer():
-    """Wisconsin diagnostic breast cancer: 30 numbers, many of them nearly equal, so that trees differ."""
-    return "Breast cancer (Wisconsin)", pt.TreeModel(*classes(load_breast_cancer)), False
+    """Wisconsin diagnostic breast cancer: 30 numbers, many of which are alike, so trees differ."""
+    return "Breast cancer (Wisconsin)", pt.TreeModel(*classes(load_breast_cancer, "diagnosis")), False
 
 
 def iris():
     """Fisher's iris: three classes, two features that matter."""
-    return "Iris", pt.TreeModel(*classes(load_iris)), False
+    return "Iris", pt.TreeModel(*classes(load_iris, "species")), False
 
 
 def wine():
     """Wines of three growers."""
-    return "Wine", pt.TreeModel(*classes(load_wine)), False
+    return "Wine", pt.TreeModel(*classes(load_wine, "grower")), False
 
 
 def diabetes():
     """Progression of diabetes in a year: a regression with much noise."""
-    data = load_diabetes(as_frame=True, scaled=False)
-    return "Diabetes", pt.TreeModel(data.data, data.target), False
+    table = load_diabetes(as_frame=True, scaled=False)
+    return "Diabetes", pt.TreeModel(table.data, table.target.rename("progression")), False
 
 
 def chipman():
@@ -63,7 +63,7 @@ def shop():
     since = pd.to_datetime("2020-01-01") + pd.to_timedelta(rng.integers(0, 6, n) * 30, unit="D")
     X = pd.DataFrame({"income": rng.integers(1, 9, n) * 1000.0, "since": since, "town": rng.choice(list("ABC"), n)})
     chance = np.where(X["income"] > 4000.0, 0.8, 0.2) + np.where(X["town"] == "C", 0.15, 0.0)
-    y = np.where(rng.random(n) < chance, "bought", "left")
+    y = pd.Series(np.where(rng.random(n) < chance, "bought", "left"), name="outcome")
     X.loc[::7, "income"] = np.nan
     return "A shop", pt.TreeModel(X, y, missing="branch", tree_prior=pt.ChipmanPrior(max_depth=3)), True
 
@@ -75,7 +75,7 @@ def write(name, folder):
     """Sample, and write the page."""
     title, model, solved = TABLES[name]()
     with warnings.catch_warnings():
-        # the report shows the failed criteria
+        # the page says it
         warnings.simplefilter("ignore", pt.ConvergenceWarning)
         post = pt.sample(model, **RUN)
     truth = exact.solve(model) if solved else None

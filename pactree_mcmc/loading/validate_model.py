@@ -57,6 +57,7 @@ def check_parts(parts: ModelParts) -> None:
     numbers = [target.center, target.variance]
     is_value = np.isfinite(target.values) | (np.isnan(target.values) & parts.leaf.may_lack_y)
     require(is_value.all() & np.isfinite(numbers).all() & (target.variance > 0.0), "y is not finite")
+    require(type(target.names) is tuple and all(type(name) is str for name in target.names), "y has no names")
     if target.weight is not None:
         array_of(target.weight, "f", (n,), "sample_weight")
         require(np.isfinite(target.weight) & (target.weight >= 0.0), "sample_weight is out of range")

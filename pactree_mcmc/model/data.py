@@ -64,7 +64,7 @@ class Units(NamedTuple):
 def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimation: Any) -> tuple[Target, Leaf]:
     """Check y, weights and the estimation mask; choose the leaf model if there is none."""
     labels = read_y(y, n, leaf)
-    kind = labels.dtype.kind
+    names, kind = _names_of_y(y, leaf), labels.dtype.kind
     chosen = leaf is not None
     if leaf is None:
         leaf = NormalInverseGamma() if kind == "f" else DirichletMultinomial()
@@ -78,7 +78,7 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
             f"{type(leaf).__name__} does not use estimation=; only FrozenLaplace and PacBayesLoss split the sample."
         )
     if leaf.is_classifier:
-        target = _class_target(labels, weight, mask)
+        target = _class_target(labels, weight, mask)._replace(names=names)
         if kind in "iu" and not chosen and target.n_classes > MOST_WHOLE_CLASSES:
             warn(
                 f"y holds {target.n_classes} different whole numbers, which make {target.n_classes} classes. Give "
@@ -89,7 +89,21 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
     if kind not in "fiub":
         raise ValueError(f"{type(leaf).__name__} needs numbers; y holds {labels.dtype} labels.")
     with np.errstate(over="ignore"):
-        return number_target(labels.astype(np.float64), weight, mask, leaf.needs_variance), leaf
+        target = number_target(labels.astype(np.float64), weight, mask, leaf.needs_variance)
+    return target._replace(names=names), leaf
+
+
+def _names_of_y(y: Any, leaf: Any) -> tuple[str, ...]:
+    """Return the names of the columns of y in the order of the leaf, or () if a column has no name."""
+    if is_frame(y):
+        names, columns = [str(name) for name in y.columns], list(Table(y))
+    elif isinstance(y, np.ndarray) and y.dtype.names is not None:
+        names, columns = list(y.dtype.names), [y[name] for name in y.dtype.names]
+    else:
+        name = getattr(y, "name", None)
+        return (name,) if isinstance(name, str) and name else ()
+    order = leaf.order_of_y(names, columns) if isinstance(leaf, Leaf) and len(names) > 1 else range(len(names))
+    return tuple(names[k] for k in order)
 
 
 def read_y(y: Any, n: int, leaf: Any) -> np.ndarray:
@@ -384,7 +398,7 @@ def _joined_target(model: TreeModel, labels: np.ndarray, weight: np.ndarray | No
     if labels.dtype.kind not in "fiub":
         raise ValueError(f"y holds {labels.dtype} labels; the model is of numbers.")
     values = np.concatenate([old.values, labels.astype(np.float64)])
-    target = number_target(values, weight, None, model.leaf.needs_variance)
+    target = number_target(values, weight, None, model.leaf.needs_variance)._replace(names=old.names)
     if old.regressors is None:
         return target
     return target._replace(regressors=np.concatenate([old.regressors, model.regressors(numbers)]))

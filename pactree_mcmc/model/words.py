@@ -36,12 +36,16 @@ class Regressor(NamedTuple):
 def words_of_cells(model: TreeModel, stats: np.ndarray) -> list[str] | None:
     """Return the predictions of cells with ``stats`` (m, n_stats) in words.
 
-    None if `Leaf.value` says all of them: class probabilities, a mean, or means of several outputs. A leaf whose
+    None if `Leaf.value` says all of them: class probabilities, a mean, or means of outputs without names. A leaf whose
     prediction is linear in columns of X is shown as ``y = 1.2 + 3.4 x0``; another one that uses columns names them.
     """
     leaf = model.leaf
     if leaf.x_columns is None or not leaf.predicts:
-        return leaf.words(stats, model.target)
+        words = leaf.words(stats, model.target)
+        if words is not None or not leaf.predicts or model.classes_ is not None or len(model.target.names) < 2:
+            return words
+        lines = value_lines(np.asarray(leaf.value(stats, model.target)), None, least=4, names=output_names(model))
+        return [", ".join(line) for line in lines]
     regressors = model.target.regressors
     assert regressors is not None
     places = model.columns.ordered_places("columns", leaf.x_columns)
@@ -54,7 +58,7 @@ def words_of_cells(model: TreeModel, stats: np.ndarray) -> list[str] | None:
     shown = [_regressor(model.columns, k, regressors[:, j]) for j, k in enumerate(places)]
     at_origin = middle - np.einsum("mcd,c->md", slope, center - [one.origin for one in shown])
     spread = np.broadcast_to(model.target.values.reshape(model.n_rows, -1).std(axis=0), middle.shape[1:])
-    outputs = ["y"] if middle.shape[1] == 1 else [f"y{i}" for i in range(middle.shape[1])]
+    outputs = names_of_outputs(model, middle.shape[1])
     return [
         ", ".join(
             f"{output} = {_formula(at_origin[i, j], slope[i, :, j], shown, float(spread[j]))}"
@@ -62,6 +66,26 @@ def words_of_cells(model: TreeModel, stats: np.ndarray) -> list[str] | None:
         )
         for i in range(len(stats))
     ]
+
+
+def names_of_outputs(model: TreeModel, n: int) -> list:
+    """Return the names of the ``n`` numbers of a prediction: the classes, the columns of y, or "y0", "y1" and so on."""
+    if model.classes_ is not None:
+        return model.classes_.tolist()
+    if n == 1:
+        return ["y"]
+    names = model.target.names
+    return list(names) if len(names) == n else [f"y{i}" for i in range(n)]
+
+
+def output_names(model: TreeModel) -> list:
+    """Return the names of the columns of a prediction, which the leaf model makes of an empty cell to count them."""
+    target, n = model.target, 1
+    if model.classes_ is None:
+        row = () if target.regressors is None else (target.regressors[:1],)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            n = model.leaf.value(np.zeros((1, model.leaf.n_stats(target))), target, *row).shape[1]
+    return names_of_outputs(model, n)
 
 
 def lines_of_cells(model: TreeModel, stats: np.ndarray, most: int | None = None) -> list[list[str]]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..core.checks import check_count
 from ..core.warn import warn
+from ..model.words import names_of_outputs
 from ..tree.coded import leaves_of_units
-from .draws import names_of_outputs
 from .ess import (
     FEWEST_PER_CHAIN,
     ConvergenceWarning,

@@ -34,13 +34,6 @@ def has_values_by_leaf(model: TreeModel) -> bool:
     return model.leaf.predicts and model.leaf.x_columns is None
 
 
-def names_of_outputs(model: TreeModel, n: int) -> list:
-    """Return the names of the ``n`` numbers of a prediction: the classes, or "y" or "y0", "y1" and so on."""
-    if model.classes_ is not None:
-        return model.classes_.tolist()
-    return ["y"] if n == 1 else [f"y{i}" for i in range(n)]
-
-
 def refuse_by_row(model: TreeModel) -> None:
     """Refuse leaves whose prediction depends on the row."""
     if model.leaf.x_columns is not None:

@@ -12,12 +12,13 @@ import numpy as np
 from ..core.checks import Seed, check_choice, check_flag, read_generator
 from ..core.extras import require
 from ..files.calls import Call
+from ..model.words import output_names
 from ..tree.coded import route_into
 from .convergence import feature_indicators, feature_weights, verdict
 from .draws import DrawnTrees
 from .ess import ess, rhat
 from .rows.left_out import log_densities, log_likelihoods
-from .rows.predictive import draw_new_y, draw_predictions, output_names, refuse_loss, refuse_no_expectation
+from .rows.predictive import draw_new_y, draw_predictions, refuse_loss, refuse_no_expectation
 from .trees.distances import distances_from, draw_words, focal_draws, tree_ess_of
 from .trees.support import frequency_by_chain, most_probable_nodes, split_frequencies, words_of_node
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,10 +98,12 @@ def value_lines(
     most: int | None = None,
     beside: np.ndarray | None = None,
     least: int = SHORT,
+    names: Sequence[str] | None = None,
 ) -> list[list[str]]:
     """Return predictions (m, d) as lines of text: means, or class probabilities, beyond ``most`` of them the largest.
 
     Means have at least ``least`` digits, and so many that those of the places ``beside`` (m,) bool differ as text.
+    ``names`` are those of several outputs, by default y0, y1, ...
     """
     if classes is not None:
         return [_class_lines(row, classes, most) for row in value]
@@ -109,7 +112,8 @@ def value_lines(
     texts = [[figure(x, n) for x, n in zip(row, digits, strict=True)] for row in value.tolist()]
     if value.shape[1] == 1:
         return texts
-    return [[f"y{j} = {text}" for j, text in enumerate(row)] for row in texts]
+    names = [f"y{j}" for j in range(value.shape[1])] if names is None else names
+    return [[f"{name} = {text}" for name, text in zip(names, row, strict=True)] for row in texts]
 
 
 def _class_lines(value: np.ndarray, classes: np.ndarray, most: int | None) -> list[str]:

@@ -16,13 +16,18 @@ draw on and returns them; without them it makes a figure. For a posterior withou
 
 import pactree_mcmc.core.names as _names
 
-from .chains import plot_depth, plot_inclusion, plot_ladder, plot_n_leaves, plot_posterior, plot_ranks, plot_trace
-from .effects import plot_interactions, plot_partial_dependence, plot_shap
-from .many_trees import plot_consensus, plot_forest, plot_tree_space
-from .shape import plot_shape
-from .support import plot_cumulative_support, plot_split_frequencies
+from .chains import (
+    plot_cumulative_support,
+    plot_ladder,
+    plot_posterior,
+    plot_ranks,
+    plot_split_frequencies,
+    plot_trace,
+)
+from .effects import plot_interactions, plot_partial_dependence, plot_shap, plot_survival
+from .many_trees import plot_depth, plot_forest, plot_inclusion, plot_n_leaves, plot_tree_space
+from .shape import plot_consensus, plot_shape
 from .surfaces import plot_partition, plot_surface
-from .survival import plot_survival
 from .tree import plot_leaves, plot_tree
 
 __all__ = [

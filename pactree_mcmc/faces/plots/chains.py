@@ -1,154 +1,33 @@
-"""Plots of chains and of distributions over trees."""
+"""Plots of chains: traces, ranks, exchanges between temperatures, and how often trees have a split."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.checks import check_count
+from ...core.checks import check_count, check_number, check_type
 from ...posterior.base import Posterior
-from ...posterior.ess import ess, rhat
+from ...posterior.ess import FEWEST_PER_CHAIN, autocorrelation_times, ess, rhat
 from ...posterior.inference_data import by_draw
 from ...posterior.sampled import SampledPosterior
+from ...posterior.trees.support import Support
 from . import style
-from .style import ERRORS, MOST_CHAINS, color_of
+from .many_trees import plot_inclusion, plot_n_leaves
+from .style import ERRORS, MOST_CHAINS, color_of, line_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NEGLIGIBLE = 1e-4
-"""Probability below which tails are left out."""
-
-
-def plot_n_leaves(posterior: Posterior, ax: Axes | None = None, truth: Posterior | None = None) -> Axes:
-    """Draw the distribution of the number of leaves as bars; tails below 1e-4 are left out.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        Sampled or exact. If it is sampled, two Monte-Carlo standard errors are drawn.
-    ax : matplotlib Axes, optional
-        Default: those of a new figure.
-    truth : Posterior, optional
-        An exact posterior, whose distribution is drawn beside.
-
-    Returns
-    -------
-    matplotlib Axes
-
-    Examples
-    --------
-    >>> import exact, pactree_mcmc as pt
-    >>> truth = exact.solve(pt.TreeModel([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]))
-    >>> len(plot_n_leaves(truth.sample(100, rng=1), truth=truth).patches)
-    8
-    """
-    return _plot_distribution(posterior, ax, truth, "n_leaves", "number of leaves")
-
-
-def plot_depth(posterior: Posterior, ax: Axes | None = None, truth: Posterior | None = None) -> Axes:
-    """Draw the distribution of the depth of the deepest leaf as bars; tails below 1e-4 are left out.
-
-    Parameters
-    ----------
-    posterior, ax, truth
-        As for `plot_n_leaves`.
-
-    Returns
-    -------
-    matplotlib Axes
-
-    Raises
-    ------
-    TypeError
-        If a posterior has no distribution of the depth: a progressive mixture.
-    """
-    for one in (posterior, truth):
-        if one is not None and not hasattr(one, "depth_pmf"):
-            raise TypeError(f"{type(one).__name__} has no distribution of the depth; give a sampled or an exact one.")
-    return _plot_distribution(posterior, ax, truth, "depth", "depth")
-
-
-def _plot_distribution(
-    posterior: Posterior, ax: Axes | None, truth: Posterior | None, quantity: str, label: str
-) -> Axes:
-    """Draw the distribution of a property of trees, with values ``quantity`` and probabilities ``{quantity}_pmf``."""
-    from matplotlib.ticker import MaxNLocator
-
-    ax = style.axes_or_new(ax, 5.0, 3.2)
-    ax.set(xlabel=label, ylabel="probability")
-    if style.has_no_draws(posterior):
-        return style.say_no_draws(ax)
-    pmfs = [getattr(p, f"{quantity}_pmf")() for p in (posterior, truth) if p is not None]
-    size = max(map(len, pmfs))
-    probability = np.array([np.pad(pmf, (0, size - len(pmf))) for pmf in pmfs])
-    shown = np.flatnonzero(probability.max(axis=0) > NEGLIGIBLE)
-    values, width = np.arange(shown[0], shown[-1] + 1), 0.8 / len(pmfs)
-    place = values + width * (np.arange(len(pmfs))[:, None] - (len(pmfs) - 1) / 2.0)
-    for here, pmf, name in zip(place, probability, (_label(posterior), "exact"), strict=False):
-        ax.bar(here, pmf[values], width, label=name)
-    if style.is_sampled(posterior):
-        drawn = getattr(posterior, quantity)
-        ax.errorbar(place[0], probability[0, values], yerr=style.two_errors([drawn == m for m in values]), **ERRORS)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    ax.set_xlim(values[0] - 0.6, values[-1] + 0.6)
-    if truth is not None:
-        ax.legend(frameon=False)
-    return ax
-
-
-def _label(posterior: Posterior) -> str:
-    return "sampled" if style.is_sampled(posterior) else "posterior"
-
-
-def plot_inclusion(
-    posterior: Posterior, ax: Axes | None = None, max_features: int = 20, truth: Posterior | None = None
-) -> Axes:
-    """Draw the probability that a tree splits on each feature as bars, the largest on top.
-
-    Parameters
-    ----------
-    posterior, ax
-        As for `plot_n_leaves`.
-    max_features : int, default 20
-        Largest number of features shown, the most probable ones.
-    truth : Posterior, optional
-        An exact posterior, whose probabilities are drawn as marks.
-
-    Returns
-    -------
-    matplotlib Axes
-
-    Raises
-    ------
-    ValueError
-        If ``max_features`` is not an integer >= 1.
-    """
-    check_count("max_features", max_features, 1)
-    names = posterior.model.columns.names
-    n_shown = min(max_features, len(names))
-    ax = style.axes_or_new(ax, 5.5, 0.26 * n_shown + (1.0 if truth is None else 1.4))
-    if style.has_no_draws(posterior):
-        return style.say_no_draws(ax)
-    inclusion = posterior._feature_inclusion()
-    order = np.argsort(-inclusion, kind="stable")[:n_shown]
-    inclusion, place = inclusion[order], np.arange(n_shown)
-    bars = ax.barh(place, inclusion, 0.75, label=_label(posterior))
-    if style.is_sampled(posterior):
-        has_split = posterior.split_counts > 0
-        ax.errorbar(inclusion, place, xerr=style.two_errors([has_split[:, :, k] for k in order]), **ERRORS)
-    if truth is not None:
-        exact = truth._feature_inclusion()[order]
-        mark: dict[str, Any] = {"color": "C1", "markersize": 13, "markeredgewidth": 2.5, "clip_on": False}
-        marks = ax.plot(exact, place, "|", label="exact", **mark)[0]
-        ax.legend(handles=[bars, marks], frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
-    ax.set_yticks(place, [style.shortened(names[k], 32) for k in order], parse_math=False, fontsize="small")
-    part = f" ({n_shown} of {len(names)} features)" if n_shown < len(names) else ""
-    ax.set(xlim=(0.0, 1.02), ylim=(n_shown - 0.4, -0.6), xlabel=f"probability of being split on{part}")
-    return ax
+MARKERS = {"cell": "o", "split": "x"}
+BAND_FREQUENCIES = np.linspace(0.0, 1.0, 201)
+"""Frequencies at which the band of `plot_split_frequencies` is computed."""
+MOST_POINTS = 400
+"""Largest number of draws of a chain at which cumulative support is drawn."""
+LINE_LETTERS = 75
 
 
 def plot_trace(posterior: SampledPosterior, axes: Sequence[Axes] | np.ndarray | None = None) -> np.ndarray:
@@ -164,7 +43,7 @@ def plot_trace(posterior: SampledPosterior, axes: Sequence[Axes] | np.ndarray | 
     Returns
     -------
     ndarray of shape (2,) of matplotlib Axes
-        Titles give R-hat and the bulk effective sample size, which ArviZ computes.
+        Titles give R-hat and the bulk effective sample size.
 
     Raises
     ------
@@ -181,7 +60,7 @@ def plot_trace(posterior: SampledPosterior, axes: Sequence[Axes] | np.ndarray | 
             continue
         for c, line in enumerate(values):
             ax.plot(line, color=color_of(c), linewidth=0.8, alpha=0.8, marker="." if line.size == 1 else None)
-        ax.set_title(f"R-hat {rhat(values):.2f}, effective sample size {ess(values):.0f}", fontsize="medium")
+        style.set_title(ax, f"{name} by chain: R-hat {rhat(values):.2f}, effective sample size {ess(values):.0f}")
         ax.margins(x=0.01)
     if not style.has_no_draws(posterior):
         axes[1].yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
@@ -203,17 +82,17 @@ def plot_ranks(
     Returns
     -------
     ndarray of shape (2,) of matplotlib Axes
-        Each chain's counts as an outline; the dashed line is the expected count if the chains agree.
+        Counts of each chain as an outline; dashed the expected count if the chains agree.
 
     Raises
     ------
     TypeError, ValueError
-        If the posterior does not consist of draws; if ``axes`` are not two, or ``n_bins`` is below 1.
+        As for `plot_trace`, or if ``n_bins`` is below 1.
 
     Notes
     -----
-    Ties are broken at random, so that the histograms of agreeing chains are flat for discrete quantities too. Vehtari
-    et al. (2021), section 4; for ArviZ's own plots pass it ``posterior.to_arviz()``.
+    Ties are broken at random, so that discrete quantities of agreeing chains are flat too. Vehtari et al. (2021),
+    section 4.
     """
     style.check_sampled(posterior)
     check_count("n_bins", n_bins, 1)
@@ -228,12 +107,13 @@ def plot_ranks(
         ranks = 1 + np.argsort(order).reshape(values.shape)
         for c in range(chains):
             label = f"chain {c}" if chains <= MOST_CHAINS else None
-            ax.stairs(np.histogram(ranks[c], edges)[0], edges, color=color_of(c), linewidth=1.3, label=label)
+            ax.stairs(np.histogram(ranks[c], edges)[0], edges, **line_of(c), linewidth=1.3, label=label)
         ax.axhline(draws / (len(edges) - 1), color="0.4", linestyle="--", linewidth=1.0)
         ax.set(xlim=(edges[0], edges[-1]))
         ax.set_ylim(bottom=0.0)
     if not style.has_no_draws(posterior) and posterior.n_chains <= MOST_CHAINS:
-        axes[0].legend(frameon=False, ncols=4, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0))
+        style.set_title(axes[0], "ranks of the draws of each chain among all, flat if the chains agree")
+        axes[1].legend(frameon=False, ncols=4, fontsize="small", loc="lower left")
     return axes
 
 
@@ -270,8 +150,8 @@ def plot_ladder(posterior: SampledPosterior, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        The horizontal axis is the larger inverse temperature of two neighbours. The title has the number of round trips
-        of replicas between the ends, by chain; if there are none, the levels do not exchange information.
+        The title has the number of round trips of replicas between the ends, by chain; without any, the levels do not
+        exchange information.
 
     Raises
     ------
@@ -286,12 +166,12 @@ def plot_ladder(posterior: SampledPosterior, ax: Axes | None = None) -> Axes:
     chains, n = tempering.betas.shape
     for c, rates in enumerate(tempering.swap_rates):
         label = f"chain {c}" if chains <= MOST_CHAINS else None
-        ax.plot(np.arange(n - 1) + 0.5, rates, "o-", markersize=4, linewidth=1.2, color=color_of(c), label=label)
+        ax.plot(np.arange(n - 1) + 0.5, rates, marker="o", markersize=4, linewidth=1.2, **line_of(c), label=label)
     at = np.arange(0, n, max(1, round(n / 9)))
     ax.set_xticks(at, [f"{beta:.2g}" for beta in tempering.betas.mean(axis=0)[at]])
     trips = ", ".join(str(int(t)) for t in tempering.round_trips[:MOST_CHAINS])
     more = ", ..." if chains > MOST_CHAINS else ""
-    ax.set_title(f"round trips by chain: {trips}{more}", fontsize="medium")
+    style.set_title(ax, f"exchanges along the ladder; round trips by chain: {trips}{more}")
     ax.set(xlabel="power of the score, from the posterior to the prior", ylabel="exchanges accepted")
     ax.set(xlim=(-0.3, n - 0.7), ylim=(0.0, 1.02))
     if chains <= MOST_CHAINS:
@@ -324,3 +204,189 @@ def plot_posterior(posterior: SampledPosterior, truth: Posterior | None = None) 
     plot_n_leaves(posterior, axes[0, 1], truth)
     plot_inclusion(posterior, axes[1, 1], truth=truth)
     return figure
+
+
+def plot_split_frequencies(
+    posterior: SampledPosterior,
+    ax: Axes | None = None,
+    *,
+    truth: Posterior | None = None,
+    min_probability: float = 0.05,
+) -> Axes:
+    """Draw how often the trees of each chain have each cell and split, against other chains or the exact posterior.
+
+    Parameters
+    ----------
+    posterior : SampledPosterior
+        Draws of chains. One chain is compared half with half.
+    ax : matplotlib Axes, optional
+        Default: those of a new figure.
+    truth : Posterior, optional
+        An exact posterior of the same model, for the horizontal axis. All draws together, with two Monte-Carlo standard
+        errors, are then on the vertical one.
+    min_probability : float, default 0.05
+        Cells and splits that are less probable are left out; in [0, 1].
+
+    Returns
+    -------
+    matplotlib Axes
+        Without ``truth``, a point for each cell (a split: a cross) and chain: across the mean of the other chains, up
+        the chain. Grey is the band in which points lie with about 95 % probability if all chains draw from one
+        distribution; the title has `SampledPosterior.asdsf`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of another kind or out of range.
+
+    Notes
+    -----
+    The band is 2 sqrt(p (1 - p) (1 / ess + 1 / (ess * other chains))) around a frequency p, at the median effective
+    sample size of a chain.
+
+    Examples
+    --------
+    >>> import pactree_mcmc as pt
+    >>> model = pt.TreeModel([[float(x)] for x in range(10)], [x > 5 for x in range(10)])
+    >>> stumps = [pt.Tree([0, -1, -1], [t, 0, 0], [1, 0, 0], [2, 0, 0]) for t in (4.5, 5.5)]
+    >>> post = pt.posterior_from_trees(model, stumps, [[0, 1] * 20, [1, 1] * 20])
+    >>> plot_split_frequencies(post).get_ylabel()
+    'frequency in the chain'
+    """
+    style.check_sampled(posterior)
+    if truth is not None:
+        check_type("truth", truth, Posterior, "an exact posterior, such as exact.solve returns")
+    check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
+    ax = style.axes_or_new(ax, 4.8, 4.6)
+    if style.has_no_draws(posterior):
+        return style.say_no_draws(ax)
+    support = posterior.support(min_probability)
+    ax.plot([0.0, 1.0], [0.0, 1.0], color="0.5", linewidth=0.8, zorder=1)
+    if truth is None:
+        _draw_chain_against_chains(ax, posterior, support)
+    else:
+        _draw_draws_against_exact(ax, support, truth)
+    ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
+    return ax
+
+
+def _draw_draws_against_exact(ax: Axes, support: Support, truth: Posterior) -> None:
+    exact_support = truth.support(0.0)
+    probability_of = dict(zip(exact_support.key, exact_support.probability, strict=True))
+    exact = np.array([probability_of.get(key, 0.0) for key in support.key])
+    for kind, marker in MARKERS.items():
+        here = support.kind == kind
+        reach = 2.0 * np.where(support.mcse[here] > 0.0, support.mcse[here], np.nan)
+        ax.errorbar(exact[here], support.probability[here], reach, **{**ERRORS, "ecolor": "0.6"})
+        ax.plot(exact[here], support.probability[here], marker, color=color_of(0), markersize=4, label=f"{kind}s")
+    ax.set(xlabel="exact probability", ylabel="frequency in the draws")
+    style.set_title(ax, f"{len(support.kind)} cells and splits, drawn against exact")
+    ax.legend(frameon=False, fontsize="small", loc="upper left")
+
+
+def _draw_chain_against_chains(ax: Axes, post: SampledPosterior, support: Support) -> None:
+    in_draw = support.by_tree[:, post.tree_of_draw].astype(np.float64)
+    names, one, others = [f"chain {c}" for c in range(post.n_chains)], "chain", "chains"
+    if post.n_chains == 1:
+        half = max(in_draw.shape[2] // 2, 1)
+        in_draw = np.concatenate([in_draw[:, :, :half], in_draw[:, :, -half:]], axis=1)
+        names, one, others = ["first half", "second half"], "half", "half"
+    _draw_band(ax, in_draw)
+    frequency = in_draw.mean(axis=2)
+    for c, name in enumerate(names):
+        of_others = np.delete(frequency, c, axis=1).mean(axis=1)
+        for kind, marker in MARKERS.items():
+            here, label = support.kind == kind, name if kind == "cell" else None
+            points = of_others[here], frequency[here, c]
+            ax.plot(*points, marker, label=label, color=color_of(c), markersize=4, alpha=0.7)
+    ax.set(xlabel=f"frequency in the other {others}", ylabel=f"frequency in the {one}")
+    deviation = post.asdsf()
+    expected = "" if np.isnan(deviation.expected) else f", expected {deviation.expected:.3f}"
+    title = f"average deviation of split frequencies {deviation.asdsf:.3f}{expected}"
+    style.set_title(ax, title if deviation.n_cells else "no cell is in a tenth of the trees of a chain")
+    if len(names) <= MOST_CHAINS:
+        for kind, marker in MARKERS.items():
+            ax.plot([], [], marker, color="0.35", markersize=4, label=f"{kind}s")
+        ax.legend(frameon=False, fontsize="small", loc="upper left")
+
+
+def _draw_band(ax: Axes, in_draw: np.ndarray) -> None:
+    """Draw the band of `plot_split_frequencies` for indicators (m, chains, draws) of cells and splits."""
+    m, chains, draws = in_draw.shape
+    if draws < FEWEST_PER_CHAIN or m == 0:
+        return
+    size = float(np.median(draws / autocorrelation_times(in_draw)))
+    p = BAND_FREQUENCIES
+    reach = 2.0 * np.sqrt(p * (1.0 - p) * (1.0 + 1.0 / (chains - 1)) / size)
+    ax.fill_between(p, np.maximum(p - reach, 0.0), np.minimum(p + reach, 1.0), color="0.88", linewidth=0.0, zorder=0)
+
+
+def plot_cumulative_support(posterior: SampledPosterior, ax: Axes | None = None, *, n_splits: int = 4) -> Axes:
+    """Draw how the probability of uncertain splits settles along the run, chain by chain.
+
+    Parameters
+    ----------
+    posterior, ax
+        As for `plot_split_frequencies`.
+    n_splits : int, default 4
+        Largest number of splits shown, those whose probability is nearest to one half. Splits in the same draws are one
+        line.
+
+    Returns
+    -------
+    matplotlib Axes
+        For each split a thin line for each chain, the fraction of its draws so far that have the split, and a thick one
+        for all chains. Chains that agree come together.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the posterior does not consist of draws, or ``n_splits`` is below 1.
+
+    Examples
+    --------
+    >>> import pactree_mcmc as pt
+    >>> model = pt.TreeModel([[float(x)] for x in range(10)], [x > 5 for x in range(10)])
+    >>> stumps = [pt.Tree([0, -1, -1], [t, 0, 0], [1, 0, 0], [2, 0, 0]) for t in (4.5, 5.5)]
+    >>> ax = plot_cumulative_support(pt.posterior_from_trees(model, stumps, [[0, 1, 1, 1]]), n_splits=1)
+    >>> [float(y) for y in ax.lines[0].get_ydata()]
+    [0.0, 0.5, 0.6666666666666666, 0.75]
+    """
+    style.check_sampled(posterior)
+    check_count("n_splits", n_splits)
+    ax = style.axes_or_new(ax, 6.6, 4.4)
+    ax.set(xlabel="draws of each chain so far", ylabel="fraction of them with the split")
+    if style.has_no_draws(posterior):
+        return style.say_no_draws(ax)
+    support = posterior.support(0.0)
+    in_draw = support.by_tree[:, posterior.tree_of_draw]
+    at = style.evenly_spaced(posterior.n_draws, MOST_POINTS)
+    lines, names = [], []
+    for number, i in enumerate(_uncertain_splits(support, in_draw, n_splits)):
+        so_far = (np.cumsum(in_draw[i], axis=1) / np.arange(1, posterior.n_draws + 1))[:, at]
+        look: dict[str, Any] = {**line_of(number), "marker": "." if len(at) == 1 else None}
+        for line in so_far:
+            ax.plot(at + 1, line, linewidth=0.8, alpha=0.6, **look)
+        lines += ax.plot(at + 1, so_far.mean(axis=0), linewidth=2.2, **look)
+        words = style.shortened(support.words[i].replace(" <= ", " ≤ "), 2 * LINE_LETTERS)
+        names.append("\n".join(textwrap.wrap(words, LINE_LETTERS + 10)))
+    ax.set(ylim=(-0.02, 1.02))
+    ax.margins(x=0.01)
+    if not lines:
+        style.set_title(ax, "no draw has a split that divides the training rows")
+        return ax
+    several = f"{posterior.n_chains} chains (thin) and all (thick)" if posterior.n_chains > 1 else "one chain"
+    style.set_title(ax, f"splits with a probability nearest to one half: {several}")
+    style.legend_below(ax, lines, names)
+    return ax
+
+
+def _uncertain_splits(support: Support, in_draw: np.ndarray, n: int) -> list[int]:
+    """Return the ``n`` splits whose probability is nearest to one half; of those in the same draws, the first."""
+    splits: dict[bytes, int] = {}
+    for i in np.argsort(np.abs(support.probability - 0.5), kind="stable").tolist():
+        if support.kind[i] == "split":
+            splits.setdefault(in_draw[i].tobytes(), i)
+        if len(splits) == n:
+            break
+    return list(splits.values())

@@ -1,31 +1,35 @@
-"""Plots of what features contribute to predictions: partial dependence, Shapley values and interactions."""
+"""Plots of predictions: partial dependence, Shapley values, interactions, and survival functions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...core.checks import Seed, central_fractions, check_count, read_generator
+from ...core.checks import Seed, central_fractions, check_count, check_type, read_generator
 from ...posterior.base import Posterior
 from ...posterior.rows.attributions import Attributions, attributions_of
 from ...posterior.rows.predictive import draw_predictions, spaced_draws
+from ...posterior.rows.survival import Survival, SurvivalCalibration
 from ...table.words import NUMBER, figure, figures, label_words, value_text
 from . import style
+from .style import MOST_CHAINS, color_of, line_of
 from .surfaces import Axis, axis_of, draw_surface, feature_pair, name_categories, plane_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ...model import TreeModel
+    from ...posterior.draws import DrawnTrees
+    from ...tree.tree import Tree
 
 DEPENDENCE_ROWS, SHAP_ROWS = 60, 200
 """Largest numbers of training rows that are averaged over."""
 MOST_PIECES, MOST_OF_PAIR = 250, 25
 """Largest number of values of a feature, and of each of two, at which partial dependence is computed."""
-NAME_LETTERS, VALUE_LETTERS = 32, 14
-"""Largest numbers of letters of the name of a feature and of its value."""
+NAME_LETTERS, VALUE_LETTERS, GROUP_LETTERS = 32, 14, 60
+"""Largest numbers of letters of the names of a feature, of its value and of a group of rows."""
 
 
 def plot_partial_dependence(
@@ -47,33 +51,26 @@ def plot_partial_dependence(
     posterior : Posterior
         Sampled or exact.
     feature : str, int, or two of these
-        Name or index. Of two features the mean is drawn in colours over both.
+        Name or index. The mean over two features is drawn in colours.
     ax : matplotlib Axes, optional
         Default: those of a new figure.
-    label : class label, optional
-        The class whose probability is shown; default the last class. Not for a regression, which shows its mean.
+    label : optional
+        Class whose probability is shown, by default the last one, or output whose mean is shown, by default the first.
     X : table of shape (n, p), optional
-        Rows over which predictions are averaged. Default: up to 60 training rows, evenly spaced in the table. With a
-        single row the curve is its individual conditional expectation, and the band the interval of it.
+        Rows to average over. Default: up to 60 training rows, evenly spaced in the table.
     individual : int, default 0
-        How many of these rows, evenly spaced, have the mean prediction for them alone drawn too, as a thin line:
-        individual conditional expectation (Goldstein et al. 2015). Curves that are not parallel show an interaction.
-        Not for two features.
+        Number of these rows whose own predictions are drawn too, as thin lines: individual conditional expectation
+        (Goldstein et al. 2015). Lines that are not parallel show an interaction. Not for two features.
     coverage : float, default 0.9
-        Posterior probability of the band, the central interval of the curve at each value, over trees and leaf
-        parameters; in (0, 1). Two features have no band: for the interval of their interaction see
-        `plot_interactions`.
-    n_trees : int, default 200
-        Number of draws of a tree and its leaf parameters for the band.
-    rng : int, SeedSequence, Generator or None
-        Source of randomness for those draws.
+        Posterior probability of the band of one feature, over trees and leaf parameters; in (0, 1).
+    n_trees, rng
+        Number of draws of a tree and its leaf parameters for the band, and source of randomness.
 
     Returns
     -------
     matplotlib Axes
-        A step function for an ordered feature, with ticks at training values; points for a nominal one. If leaves have
-        a regression on the feature, the steps are so many that they look like lines. Coloured rectangles for two
-        features.
+        A step function for an ordered feature, with ticks at training values; points for a nominal one; coloured
+        rectangles for two features.
 
     Raises
     ------
@@ -83,9 +80,8 @@ def plot_partial_dependence(
 
     Notes
     -----
-    Predictions are made at up to 250 values (of two features at up to 25 times 25) for every row, for the posterior
-    and for each tree drawn. Without draws of E(y), as for ``PacBayesLoss``, the band is over trees alone. Friedman
-    (2001), section 8.2.
+    Cost: predictions at up to 250 values (of two features at up to 25 times 25) for every row and tree drawn. Without
+    draws of E(y), as for ``PacBayesLoss``, the band is over trees alone. Friedman (2001), section 8.2.
 
     Examples
     --------
@@ -102,39 +98,76 @@ def plot_partial_dependence(
     check_count("n_trees", n_trees, 1)
     if check_count("individual", individual, 0) and is_pair:
         raise ValueError(f"individual={individual} is given, but curves are of one feature; leave it out.")
-    fractions = central_fractions(coverage)
+    central_fractions(coverage)
     rows = style.rows_to_average(model, X, DEPENDENCE_ROWS)
     ax = style.axes_or_new(ax, 5.4 if is_pair else 5.0, 4.2 if is_pair else 3.4)
     if style.has_no_draws(posterior):
         return style.say_no_draws(ax)
-    rng = read_generator(rng)
-    post = posterior._draws_that_predict(n_trees, rng)
-    numbers = spaced_draws(post, n_trees)
-    trees = [post.distinct_tree(t) for t in np.unique(numbers).tolist()]
-    over = "one row" if len(rows) == 1 else f"{len(rows)} rows"
+    value, over = style.value_name(model, column), "one row" if len(rows) == 1 else f"{len(rows)} rows"
     if len(pair) == 2:
+        trees = _some_trees(posterior._draws_that_predict(n_trees, rng), n_trees)
         plane = plane_of(model, pair, rows, trees, MOST_OF_PAIR)
         mean = posterior._values(plane.rows)[:, column].reshape(-1, len(rows)).mean(axis=1)
-        draw_surface(ax, plane, mean, style.value_name(model, column), "viridis", (None, None))
-        ax.set_title(f"mean over {over}", fontsize="medium")
+        draw_surface(ax, plane, mean, value, "viridis", (None, None))
+        style.set_title(ax, f"prediction averaged over {over}")
         return ax
-    axis = axis_of(model, pair[0], trees, MOST_PIECES)
-    at = np.tile(rows, (len(axis.middles), 1))
-    at[:, pair[0]] = np.repeat(axis.middles, len(rows))
-    by_row = posterior._values(at)[:, column].reshape(-1, len(rows))
-    drawn = draw_predictions(post, numbers, at, rng, slice(column, column + 1)).reshape(n_trees, -1, len(rows))
-    low, high = np.quantile(drawn.mean(axis=2), fractions, axis=0)
-    curves = by_row[:, style.evenly_spaced(len(rows), individual)]
-    _draw_curves(ax, axis, by_row.mean(axis=1), low, high, curves)
+    found = dependence_of(posterior, pair[0], rows, coverage, n_trees, rng, MOST_PIECES, [column])
+    axis, mean, low, high = found.axis, found.mean[:, 0], found.lower[:, 0], found.upper[:, 0]
+    curves = found.by_row[:, style.evenly_spaced(len(rows), individual), 0]
+    _draw_curves(ax, axis, mean, low, high, curves)
     if axis.labels is None:
         values = rows[np.isfinite(rows[:, pair[0]]), pair[0]]
         ax.plot(values, np.zeros(len(values)), "|", color="0.4", markersize=7, transform=ax.get_xaxis_transform())
-    _set_limits(ax, axis, np.concatenate([low, high, by_row.mean(axis=1), curves.ravel()]))
+    _set_limits(ax, axis, np.concatenate([low, high, mean, curves.ravel()]))
     ax.set_xlabel(style.shortened(axis.name, 50), parse_math=False)
-    ax.set_ylabel(style.value_name(model, column))
-    thin = f"\nthin: the mean for each of {curves.shape[1]} rows" if curves.shape[1] else ""
-    ax.set_title(f"mean over {over}, {100.0 * coverage:.3g}% credible interval{thin}", fontsize="medium")
+    ax.set_ylabel(value, parse_math=False)
+    thin = f"\nthin: {curves.shape[1]} of these rows" if curves.shape[1] else ""
+    style.set_title(ax, f"prediction averaged over {over}\nwith its {100.0 * coverage:.3g}% credible interval{thin}")
     return ax
+
+
+class Dependence(NamedTuple):
+    """Predictions of some outputs at the values of one feature, for rows whose other features stay as they are."""
+
+    axis: Axis
+    by_row: np.ndarray
+    """(pieces of the axis, rows, outputs) prediction of the posterior."""
+    lower: np.ndarray
+    """(pieces, outputs) lower end of the credible interval of the mean over the rows."""
+    upper: np.ndarray
+
+    @property
+    def mean(self) -> np.ndarray:
+        """(pieces, outputs) mean over the rows."""
+        return self.by_row.mean(axis=1)
+
+
+def dependence_of(
+    posterior: Posterior,
+    feature: int,
+    rows: np.ndarray,
+    coverage: float,
+    n_trees: int,
+    rng: Seed,
+    most_pieces: int,
+    outputs: list[int],
+) -> Dependence:
+    """Return the partial dependence of some ``outputs`` on a feature, averaged over ``rows`` (n, p) of numbers."""
+    rng = read_generator(rng)
+    post = posterior._draws_that_predict(n_trees, rng)
+    axis = axis_of(posterior.model, feature, _some_trees(post, n_trees), most_pieces)
+    at = np.tile(rows, (len(axis.middles), 1))
+    at[:, feature] = np.repeat(axis.middles, len(rows))
+    shape = (len(axis.middles), len(rows))
+    by_row = posterior._values(at)[:, outputs].reshape(*shape, len(outputs))
+    drawn = draw_predictions(post, spaced_draws(post, n_trees), at, rng, outputs)
+    means = drawn.reshape(n_trees, *shape, len(outputs)).mean(axis=2)
+    return Dependence(axis, by_row, *np.quantile(means, central_fractions(coverage), axis=0))
+
+
+def _some_trees(post: DrawnTrees, n_trees: int) -> list[Tree]:
+    """Return the distinct trees of ``n_trees`` evenly spaced draws."""
+    return [post.distinct_tree(t) for t in np.unique(spaced_draws(post, n_trees)).tolist()]
 
 
 def _draw_curves(ax: Axes, axis: Axis, mean: np.ndarray, low: np.ndarray, high: np.ndarray, curves: np.ndarray) -> None:
@@ -181,21 +214,18 @@ def plot_shap(
         Sampled or exact.
     X : table of shape (n, p), optional
         Rows to be explained. Default: up to 200 training rows, evenly spaced in the table.
-    ax, label
-        As for `plot_partial_dependence`. Of several means the first is explained.
-    coverage : float, default 0.9
-        Posterior probability of the intervals, over trees and leaf parameters, with equal tails; in (0, 1).
+    ax, label, coverage
+        As for `plot_partial_dependence`.
     max_features : int, default 10
         Largest number of features shown, those with the largest values; the others are counted.
     draws, rng
-        Number of draws of a tree and its leaf parameters, as of `Posterior.shap`, and source of randomness.
+        Number of draws of a tree and its leaf parameters, and source of randomness.
 
     Returns
     -------
     matplotlib Axes
         For one row, the contribution of each feature and its interval, with the value of the feature; the title has the
-        sum, from the base value to the prediction. For several rows, the mean over the rows of the absolute
-        contribution, with its interval.
+        base value and the prediction. For several rows, the mean of the absolute contributions, with its interval.
 
     Raises
     ------
@@ -240,7 +270,8 @@ def plot_shap(
     kind = "" if is_one else "mean absolute "
     ax.set_xlabel(f"{kind}contribution to\n{style.value_name(model, column)}", parse_math=False)
     ax.set_ylim(0.6 - len(order), 0.6)
-    ax.set_title(_shap_title(shap, column, len(rows), n_left_out), fontsize="medium", parse_math=False)
+    ax.locator_params(axis="x", nbins=6)
+    style.set_title(ax, _shap_title(shap, column, len(rows), n_left_out))
     return ax
 
 
@@ -282,10 +313,8 @@ def plot_interactions(
 
     Parameters
     ----------
-    posterior : Posterior
-        Sampled or exact.
-    ax : matplotlib Axes, optional
-        Default: those of a new figure.
+    posterior, ax
+        As for `plot_partial_dependence`.
     min_probability : float, default 0.05
         Smallest probability of a pair that is shown, in [0, 1].
     max_pairs : int, default 10
@@ -296,10 +325,9 @@ def plot_interactions(
     Returns
     -------
     matplotlib Axes
-        A bar for each line of ``posterior.interactions()``, with the interval of the strength over trees and leaf
-        parameters, in units of y or of a probability. Labels have both names and the probability that a tree splits
-        on one of the two features below the other. Bars are probabilities if leaves use columns of the row, since
-        these have no strengths.
+        A bar for each line of ``posterior.interactions()``. Labels have the probability that a tree splits on one of
+        the two features below the other. Bars are probabilities if leaves use columns of the row, since these pairs
+        have no strengths.
 
     Raises
     ------
@@ -319,7 +347,7 @@ def plot_interactions(
         return style.say_no_draws(style.axes_or_new(ax, 5.6, 3.4))
     max_pairs = check_count("max_pairs", max_pairs)
     table = posterior.interactions(min_probability, most=max_pairs, coverage=coverage, draws=draws, rng=rng)
-    ax = style.axes_or_new(ax, 5.8, 1.5 + 0.32 * max(len(table), 1))
+    ax = style.axes_or_new(ax, 5.8, 1.5 + 0.42 * max(len(table), 1))
     if len(table) == 0:
         ax.text(0.5, 0.5, "no pair of features", ha="center", va="center", transform=ax.transAxes, color="0.4")
         ax.set(xticks=[], yticks=[])
@@ -332,11 +360,93 @@ def plot_interactions(
         ax.errorbar((low + high) / 2.0, at, xerr=(high - low) / 2.0, **style.ERRORS)
         title = f"strength of interactions\n{100.0 * coverage:.3g}% credible interval"
     names = [
-        f"{style.shortened(one, NAME_LETTERS // 2)}, {style.shortened(other, NAME_LETTERS // 2)} (P = {p:.2f})"
+        f"{pair_text(one, other)} (P = {p:.2f})"
         for one, other, p in zip(table["feature"], table["other"], table["probability"], strict=True)
     ]
     ax.set_yticks(at, names, parse_math=False)
     ax.set_xlabel("sd of the joint part of the prediction" if has_strength else "probability")
     ax.set(ylim=(0.6 - len(table), 0.6), xlim=(0.0, None))
-    ax.set_title(title, fontsize="medium")
+    ax.locator_params(axis="x", nbins=6)
+    style.set_title(ax, title)
     return ax
+
+
+def pair_text(one: str, other: str) -> str:
+    """Return the names of two features, on two lines if they are long."""
+    names = [style.shortened(name, NAME_LETTERS) for name in (one, other)]
+    return (", " if len("".join(names)) <= NAME_LETTERS else ",\n").join(names)
+
+
+def plot_survival(survival: Survival | SurvivalCalibration, ax: Axes | None = None) -> Axes:
+    """Draw survival functions with their bands, or Kaplan-Meier curves beside those of the model.
+
+    Parameters
+    ----------
+    survival : Survival or SurvivalCalibration
+        Result of `Posterior.survival` or of `Posterior.survival_calibration`.
+    ax : matplotlib Axes, optional
+        Default: those of a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        For a ``Survival``, the curve of each row with its credible band. For a ``SurvivalCalibration``, the
+        Kaplan-Meier curve of each group with its confidence interval, a tick at each censored time, and dashed the
+        survival function of the model. At most eight rows or groups are drawn.
+
+    Raises
+    ------
+    TypeError
+        If ``survival`` is neither.
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> y = np.column_stack([np.linspace(0.1, 2.0, 20), np.arange(20) % 4 > 0])
+    >>> model = pt.TreeModel(np.arange(20.0)[:, None], y, leaf=pt.ExponentialGamma())
+    >>> post = pt.posterior_from_trees(model, [pt.Tree([-1], [0], [0], [0])])
+    >>> plot_survival(post.survival([[3.0]], np.linspace(0.0, 2.0, 50))).get_ylabel()
+    'P(time > t)'
+    """
+    allowed = "the result of post.survival(...) or post.survival_calibration(...)"
+    check_type("survival", survival, Survival | SurvivalCalibration, allowed)
+    ax = style.axes_or_new(ax, 6.0, 4.2)
+    ax.set(xlabel="time t", ylabel="P(time > t)", ylim=(-0.03, 1.03))
+    is_rows = isinstance(survival, Survival)
+    if isinstance(survival, Survival):
+        names, title = [f"row {i}" for i in range(len(survival.mean))], "survival with its credible bands"
+        _draw_survival_curves(ax, survival)
+    else:
+        names, title = survival.names, "Kaplan-Meier curves beside the model"
+        _draw_kaplan_meier(ax, survival)
+    style.set_title(ax, title + f", the first {MOST_CHAINS} of {len(names)}" * (len(names) > MOST_CHAINS))
+    names = [style.shortened(name, GROUP_LETTERS) for name in names[:MOST_CHAINS]]
+    handles = [ax.plot([], [], **(line_of(i) if is_rows else {"color": color_of(i)}))[0] for i in range(len(names))]
+    if not is_rows:
+        handles += [ax.plot([], [], "--", color="0.35")[0], ax.plot([], [], "|", color="0.35")[0]]
+        names += ["the model", "censored"]
+    if names:
+        style.legend_below(ax, handles, names)
+    return ax
+
+
+def _draw_survival_curves(ax: Axes, survival: Survival) -> None:
+    order = np.argsort(survival.times, kind="stable")
+    times = survival.times[order]
+    for i in range(min(len(survival.mean), MOST_CHAINS)):
+        lower, upper, mean = (part[i, order] for part in (survival.lower, survival.upper, survival.mean))
+        ax.fill_between(times, lower, upper, color=color_of(i), alpha=0.2, linewidth=0.0)
+        ax.plot(times, mean, **line_of(i), marker="o" if len(times) == 1 else "")
+
+
+def _draw_kaplan_meier(ax: Axes, calibration: SurvivalCalibration) -> None:
+    for g in range(min(len(calibration.names), MOST_CHAINS)):
+        curve, here = calibration.curve(g), calibration.group == g
+        time = np.append(0.0, curve.time)
+        lower, upper = (np.append(1.0, part) for part in (curve.lower, curve.upper))
+        ax.fill_between(time, lower, upper, step="post", color=color_of(g), alpha=0.15, linewidth=0.0)
+        ax.plot(time, np.append(1.0, curve.survival), drawstyle="steps-post", color=color_of(g))
+        censored = np.unique(calibration.time[here & ~calibration.event])
+        height = curve.survival[np.searchsorted(curve.time, censored)]
+        ax.plot(censored, height, "|", color=color_of(g), markersize=7)
+        ax.plot(calibration.grid, calibration.expected[g], "--", color=color_of(g), linewidth=1.1)

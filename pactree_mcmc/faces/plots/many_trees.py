@@ -1,40 +1,34 @@
-"""Plots of many trees: the forest of the draws, the consensus tree, and the map of the trees."""
+"""Plots of many trees: the forest of the draws, the map of the trees, and distributions of their size and features."""
 
 from __future__ import annotations
 
 import math
-import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...core.checks import Seed, check_choice, check_count, check_number, check_type
+from ...core.checks import Seed, check_choice, check_count, check_number
 from ...posterior.base import Posterior
 from ...posterior.sampled import SampledPosterior, draws_from
 from ...posterior.trees.cells import rows_looked_at
-from ...posterior.trees.consensus import ConsensusTree
 from ...posterior.trees.distances import KINDS, TreeDistances, classical_scaling, row_counts, spaced
 from ...posterior.trees.representatives import Mode, Modes
-from ...table.words import count_text
 from ...tree.arrays import LEAF
 from ...tree.coded import leaves_of_units
 from ...tree.tree import Tree
 from . import style
-from .style import COLORS, color_of
-from .tree import FONT, GAP, LINE, MARGIN, PADDING, Canvas, class_words, wrapped
+from .style import COLORS, ERRORS, color_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+NEGLIGIBLE = 1e-4
+"""Probability below which tails are left out."""
 N_NAMED = len(COLORS) - 2
 """Number of features with a colour of their own in a forest; all others are grey."""
 GREY = COLORS[-1]
 LETTERS = 36
 """Largest number of letters of a name in a legend."""
-BOX, REST = 1.75, 2.0 * LINE + 2.0 * PADDING
-"""Inches: width of a node of a consensus tree with the gap to the next, height of a box of other rows."""
-BLUE, SHADE = (0.0, 0.45, 0.7), 0.45
-"""Colour of a certain node of a consensus tree, and its opacity."""
 SHAPES = "os^DvP*X"
 """Markers of modes, as many as there are at most."""
 
@@ -61,8 +55,7 @@ def plot_forest(
     -------
     matplotlib Axes
         Nodes at their depth; across, the mean position of their training rows, which are sorted by the leaves of the
-        most probable tree, from left to right. Edges have the colour of the feature that their upper node splits on;
-        the six most frequent features are named. The thin black lines are the most probable tree.
+        most probable tree (thin black lines). Edges have the colour of the feature that their upper node splits on.
 
     Raises
     ------
@@ -71,8 +64,8 @@ def plot_forest(
 
     Notes
     -----
-    After DensiTree (Bouckaert 2010) for phylogenies. Empty nodes are not drawn. If there are more than 2,000 distinct
-    rows, 2,000 of them determine the positions, evenly spaced.
+    After DensiTree (Bouckaert 2010) for phylogenies. Empty nodes are not drawn. At most 2,000 distinct rows, evenly
+    spaced, determine the positions.
 
     Examples
     --------
@@ -107,7 +100,7 @@ def plot_forest(
     across = "fraction of the training rows, in the order of the leaves of the most probable tree"
     ax.set(xlim=(-0.02, 1.02), ylim=(edges.depth + 0.3, -0.3), xlabel=across, ylabel="depth")
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_title(f"{len(shown)} draws, {len(which)} different trees", fontsize="medium")
+    style.set_title(ax, f"{len(shown)} draws over one another, {len(which)} different trees")
     names = [str(line.get_label()) for line in lines]
     style.legend_below(ax, lines, names, title="edges by the feature of the split above", ncols=2)
     return ax
@@ -186,111 +179,6 @@ def _draw_edges(ax: Axes, post: SampledPosterior, edges: Edges, counts: np.ndarr
     return lines
 
 
-def plot_consensus(tree: ConsensusTree | Posterior, ax: Axes | None = None, *, min_support: float = 0.5) -> Axes:
-    """Draw the consensus tree: the cells that most trees have, with the probability of each.
-
-    Parameters
-    ----------
-    tree : ConsensusTree or Posterior
-        What `Posterior.consensus_tree` returns, or a posterior, which is asked for it.
-    ax : matplotlib Axes, optional
-        The drawing, text included, is scaled down to it. Default: a new figure, large enough to read all text.
-    min_support : float, default 0.5
-        For a posterior: cells must be more probable than this; in [0.5, 1].
-
-    Returns
-    -------
-    matplotlib Axes
-        A box for each node: the conditions that lead to it from the node above, its support, its training rows, and
-        what a leaf with these rows predicts. The more probable, the darker the box and the thicker the edge. A node has
-        more than two children if most trees split it further, but not by one split; rows in none of its children are in
-        a dashed box.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If ``tree`` is neither, the posterior has no draws, or ``min_support`` is out of range.
-
-    Examples
-    --------
-    >>> import exact, pactree_mcmc as pt
-    >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(30)], [x >= 15 for x in range(30)]))
-    >>> [text.get_text().split()[0] for text in plot_consensus(truth).texts]
-    ['all', 'x0', 'x0']
-    """
-    title = "consensus tree"
-    if isinstance(tree, Posterior):
-        if style.has_no_draws(tree):
-            return style.say_no_draws(style.axes_or_new(ax, 5.0, 3.4))
-        tree, title = tree.consensus_tree(min_support), f"cells in more than {100.0 * min_support:.3g}% of the trees"
-    check_type("tree", tree, ConsensusTree, "what consensus_tree() returns, or a posterior")
-    ax = _draw_consensus(tree, ax)
-    ax.set_title(title if len(tree.words) > 1 else f"{title}: only the cell of all rows", fontsize=FONT + 1.0)
-    return ax
-
-
-def _draw_consensus(tree: ConsensusTree, ax: Axes | None) -> Axes:
-    """Draw the boxes of a consensus tree: nodes without children side by side, the others above their children."""
-    lines = [_node_lines(tree, i) for i in range(len(tree.words))]
-    height = np.array([len(text) for text in lines]) * LINE + 2.0 * PADDING
-    level = height.max() + GAP
-    top = -tree.depth * level
-    x, x_rest, n_slots = _columns(tree)
-    rest = np.flatnonzero(tree.rest > 0.0).tolist()
-    low = min([*(top - height), *(top[i] - level - REST for i in rest)])
-    size = (max(n_slots, 2) * BOX + 2.0 * MARGIN, 2.0 * MARGIN - low)
-    canvas = Canvas(ax, size, np.array([n_slots * BOX / 2.0, low / 2.0]))
-
-    def edge(parent: int, to_x: float, to_y: float, support: float, sign: str) -> None:
-        width = (0.6 + 3.4 * max(2.0 * support - 1.0, 0.0)) * canvas.scale
-        ends = [x[parent], to_x], [top[parent] - height[parent], to_y]
-        canvas.ax.plot(*ends, sign, color="0.45", linewidth=width, zorder=0)
-
-    for i in rest:
-        edge(i, x_rest[i], top[i] - level, 0.0, "--")
-        text = f"{count_text(float(tree.rest[i]))}\nin no child"
-        canvas.text_box(x_rest[i], top[i] - level, BOX - 0.15, REST, text, "none", linestyle="--")
-    for i, node_lines in enumerate(lines):
-        support = float(tree.support[i])
-        if i > 0:
-            edge(int(tree.parent[i]), x[i], top[i], support, "-")
-        # from one half, which every cell exceeds, to certainty
-        certainty = max(2.0 * support - 1.0, 0.0)
-        color = tuple(1.0 - SHADE * certainty * (1.0 - part) for part in BLUE)
-        canvas.text_box(x[i], top[i], BOX - 0.15, height[i], "\n".join(node_lines), color)
-    return canvas.ax
-
-
-def _columns(tree: ConsensusTree) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the middles of the nodes and of the boxes of their other rows, in inches, and the number of slots."""
-    x, x_rest, n_slots = np.zeros(len(tree.words)), np.zeros(len(tree.words)), 0
-
-    def place(node: int) -> float:
-        nonlocal n_slots
-        below = [place(child) for child in tree.children(node)]
-        if tree.rest[node] > 0.0 or not below:
-            n_slots += 1
-            x_rest[node] = (n_slots - 0.5) * BOX
-            below.append(x_rest[node])
-        x[node] = (below[0] + below[-1]) / 2.0
-        return float(x[node])
-
-    place(0)
-    return x, x_rest, n_slots
-
-
-def _node_lines(tree: ConsensusTree, node: int) -> list[str]:
-    """Return the conditions of a node in a few lines, its support, its rows, and its prediction."""
-    lines = wrapped(tree.words[node], 24, 4)
-    lines += [f"support {tree.support[node]:.2f}"] * (node > 0) + [count_text(float(tree.rows[node]))]
-    if tree.value is None:
-        return lines + [line for text in tree.said[node] for line in textwrap.wrap(text, 24)]
-    if tree.classes is None:
-        return [*lines, *tree.said[node]]
-    best = int(np.argmax(tree.value[node]))
-    return [*lines, f"{class_words(tree.classes.tolist()[best])}: {tree.value[node][best]:.2f}"]
-
-
 def plot_tree_space(
     posterior: Posterior, ax: Axes | None = None, *, distance: str = "cells", draws: int = 400, rng: Seed = 0
 ) -> Axes:
@@ -298,23 +186,18 @@ def plot_tree_space(
 
     Parameters
     ----------
-    posterior : Posterior
-        Sampled or exact; of a sampled one 400 draws are shown, evenly spaced.
-    ax
-        As for `plot_forest`.
+    posterior, ax, rng
+        As for `plot_forest`; of a sampled posterior 400 draws are shown, evenly spaced.
     distance : {"cells", "partitions", "predictions"}, default "cells"
         As of `SampledPosterior.tree_distances`; for cells its root, which is Euclidean.
     draws : int, default 400
         Number of trees drawn from a posterior that is not sampled.
-    rng
-        As for `plot_forest`.
 
     Returns
     -------
     matplotlib Axes
-        A marker for each distinct tree of each chain, larger if more of the draws shown are this tree, in the colour
-        of the chain and the shape of its mode (`Posterior.modes`). The typical tree of each mode has the number of the
-        mode; the legend names it by its root and its leaves, with the mass of the mode.
+        A marker for each distinct tree of each chain, larger if more draws are this tree, in the colour of the chain
+        and the shape of its mode (`Posterior.modes`). The typical tree of a mode has the number of the mode.
 
     Raises
     ------
@@ -352,7 +235,7 @@ def plot_tree_space(
         ax.annotate(str(i), at, fontsize="small", bbox=frame, arrowprops=line, zorder=5, **beside)
     _draw_legend(ax, post, modes)
     n = len(np.unique(distances.tree))
-    ax.set_title(f"{len(distances.tree)} draws, {n} different trees, by their {distance}", fontsize="medium")
+    style.set_title(ax, f"map of {len(distances.tree)} draws, {n} different trees, by their {distance}")
     for name, axis, fraction in zip((1, 2), (ax.xaxis, ax.yaxis), part, strict=True):
         axis.set_label_text(f"axis {name} ({100.0 * fraction:.0f}% of the spread)")
     ax.margins(0.08)
@@ -400,3 +283,133 @@ def _tree_name(tree: Tree) -> str:
     if tree.feature[0] == LEAF:
         return "no split"
     return f"{style.shortened(tree.split(0).replace(' <= ', ' ≤ '), LETTERS)}, {tree.n_leaves} leaves"
+
+
+def plot_n_leaves(posterior: Posterior, ax: Axes | None = None, truth: Posterior | None = None) -> Axes:
+    """Draw the distribution of the number of leaves as bars; tails below 1e-4 are left out.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Sampled, with two Monte-Carlo standard errors, or exact.
+    ax : matplotlib Axes, optional
+        Default: those of a new figure.
+    truth : Posterior, optional
+        An exact posterior, whose distribution is drawn beside.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import exact, pactree_mcmc as pt
+    >>> truth = exact.solve(pt.TreeModel([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]))
+    >>> len(plot_n_leaves(truth.sample(100, rng=1), truth=truth).patches)
+    8
+    """
+    return _plot_distribution(posterior, ax, truth, "n_leaves", "number of leaves")
+
+
+def plot_depth(posterior: Posterior, ax: Axes | None = None, truth: Posterior | None = None) -> Axes:
+    """Draw the distribution of the depth of the deepest leaf as bars; tails below 1e-4 are left out.
+
+    Parameters
+    ----------
+    posterior, ax, truth
+        As for `plot_n_leaves`.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    TypeError
+        If a posterior has no distribution of the depth: a progressive mixture.
+    """
+    for one in (posterior, truth):
+        if one is not None and not hasattr(one, "depth_pmf"):
+            raise TypeError(f"{type(one).__name__} has no distribution of the depth; give a sampled or an exact one.")
+    return _plot_distribution(posterior, ax, truth, "depth", "depth")
+
+
+def _plot_distribution(
+    posterior: Posterior, ax: Axes | None, truth: Posterior | None, quantity: str, label: str
+) -> Axes:
+    """Draw the distribution of a property of trees, with values ``quantity`` and probabilities ``{quantity}_pmf``."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax = style.axes_or_new(ax, 5.0, 3.2)
+    ax.set(xlabel=label, ylabel="probability")
+    if style.has_no_draws(posterior):
+        return style.say_no_draws(ax)
+    pmfs = [getattr(p, f"{quantity}_pmf")() for p in (posterior, truth) if p is not None]
+    size = max(map(len, pmfs))
+    probability = np.array([np.pad(pmf, (0, size - len(pmf))) for pmf in pmfs])
+    shown = np.flatnonzero(probability.max(axis=0) > NEGLIGIBLE)
+    values, width = np.arange(shown[0], shown[-1] + 1), 0.8 / len(pmfs)
+    place = values + width * (np.arange(len(pmfs))[:, None] - (len(pmfs) - 1) / 2.0)
+    looks = ((_label(posterior), COLORS[0]), ("exact", COLORS[1]))
+    for here, pmf, (name, color) in zip(place, probability, looks, strict=False):
+        ax.bar(here, pmf[values], width, label=name, color=color)
+    if style.is_sampled(posterior):
+        drawn = getattr(posterior, quantity)
+        ax.errorbar(place[0], probability[0, values], yerr=style.two_errors([drawn == m for m in values]), **ERRORS)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    ax.set_xlim(values[0] - 0.6, values[-1] + 0.6)
+    errors = ", with two standard errors" if style.is_sampled(posterior) else ""
+    style.set_title(ax, f"{label} of a tree{errors}")
+    if truth is not None:
+        ax.legend(frameon=False)
+    return ax
+
+
+def _label(posterior: Posterior) -> str:
+    return "sampled" if style.is_sampled(posterior) else "posterior"
+
+
+def plot_inclusion(
+    posterior: Posterior, ax: Axes | None = None, max_features: int = 20, truth: Posterior | None = None
+) -> Axes:
+    """Draw the probability that a tree splits on each feature as bars, the largest on top.
+
+    Parameters
+    ----------
+    posterior, ax, truth
+        As for `plot_n_leaves`; exact probabilities are drawn as marks.
+    max_features : int, default 20
+        Largest number of features shown, the most probable ones.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If ``max_features`` is not an integer >= 1.
+    """
+    check_count("max_features", max_features, 1)
+    names = posterior.model.columns.names
+    n_shown = min(max_features, len(names))
+    ax = style.axes_or_new(ax, 5.5, 0.26 * n_shown + (1.0 if truth is None else 1.4))
+    if style.has_no_draws(posterior):
+        return style.say_no_draws(ax)
+    inclusion = posterior._feature_inclusion()
+    order = np.argsort(-inclusion, kind="stable")[:n_shown]
+    inclusion, place = inclusion[order], np.arange(n_shown)
+    bars = ax.barh(place, inclusion, 0.75, label=_label(posterior), color=COLORS[0])
+    if style.is_sampled(posterior):
+        has_split = posterior.split_counts > 0
+        ax.errorbar(inclusion, place, xerr=style.two_errors([has_split[:, :, k] for k in order]), **ERRORS)
+    if truth is not None:
+        exact = truth._feature_inclusion()[order]
+        mark: dict[str, Any] = {"color": COLORS[1], "markersize": 13, "markeredgewidth": 2.5, "clip_on": False}
+        marks = ax.plot(exact, place, "|", label="exact", **mark)[0]
+        ax.legend(handles=[bars, marks], frameon=False, ncols=2, loc="lower right", fontsize="small")
+    ax.set_yticks(place, [style.shortened(names[k], 32) for k in order], parse_math=False, fontsize="small")
+    part = f" ({n_shown} of {len(names)} features)" if n_shown < len(names) else ""
+    ax.set(xlim=(0.0, 1.02), ylim=(n_shown - 0.4, -0.6), xlabel=f"probability{part}")
+    style.set_title(ax, "probability that a tree splits on a feature")
+    return ax

@@ -1,25 +1,33 @@
-"""A picture of the most probable shape of tree, with an interval for each cut and each leaf."""
+"""Plots of the trees that stand for a posterior: the most probable shape with its intervals, and the consensus tree."""
 
 from __future__ import annotations
 
-import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...core.checks import check_type
 from ...posterior.base import Posterior
+from ...posterior.trees.consensus import ConsensusTree
 from ...posterior.trees.shapes import Shape
-from ...table.words import figure, figures
+from ...table.words import count_text, figure, figures
 from . import style
-from .tree import FONT, LETTERS, LINE, MARGIN, PADDING, SLOT, SPLIT, Canvas
+from .canvas import FONT, LINE, PADDING, TreeCanvas, class_words, text_width, wrapped, wrapped_outputs
+from .tree import LETTERS, SPLIT
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
-WIDTH, STRIP, LEVEL = 1.7 * SLOT, 0.3, 0.45
-"""Inches: width of a leaf, height of the strip with its interval, gap between two levels."""
+LEAF_WIDTH, STRIP = 1.0, 0.14
+"""Inches: smallest width of a leaf of a shape, and height of the strip of an output."""
+MOST_OUTPUTS, NAME_LETTERS = 8, 32
+"""Largest number of classes or outputs in a leaf of a shape, and of letters of the name of one."""
+BOX = 1.75
+"""Width of a node of a consensus tree with the gap to the next, in inches."""
+MOST_CLASSES = 6
+"""Largest number of classes that are all listed in a node of a consensus tree."""
+BLUE, SHADE = (0.0, 0.45, 0.7), 0.45
+"""Colour of a certain node of a consensus tree, and its opacity."""
 
 
 def plot_shape(shape: Shape | Posterior, ax: Axes | None = None) -> Axes:
@@ -36,8 +44,9 @@ def plot_shape(shape: Shape | Posterior, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        The strip below a leaf shows the expectation of y, or the probability of the last class of two, as a point with
-        its interval; all strips have the same axis. Of several classes or outputs the text names the largest.
+        A leaf has the mean of each output, or the probability of each class (of two classes that of the last one), with
+        its interval, as text and as a strip. The strips of an output have one axis in all leaves, those of
+        probabilities go from 0 to 1.
 
     Raises
     ------
@@ -61,101 +70,177 @@ def plot_shape(shape: Shape | Posterior, ax: Axes | None = None) -> Axes:
         ax.set_title(f"{title}brackets hold {100.0 * shapes.coverage:g} %", fontsize=FONT + 1.0)
         return ax
     check_type("shape", shape, Shape, "an element of post.shapes().shapes, or a posterior")
-    return _Drawing(shape, ax).ax
+    return _draw_shape(shape, ax)
 
 
-class _Drawing(Canvas):
-    """A shape on a canvas; ``x`` and ``y`` are the middle and the top of the boxes of its nodes in preorder."""
+class Strip(NamedTuple):
+    """One output of a leaf of a shape: its mean and its interval."""
 
-    def __init__(self, shape: Shape, ax: Axes | None) -> None:
-        self.shape = shape
-        self.leaves = dict(iter(shape.leaves.groupby("node", sort=False)))
-        n_nodes = 2 * len(shape.splits) + 1
-        self.x, depth, self.children = _layout(n_nodes, set(self.leaves))
-        self.texts = {int(node): _split_text(line["words"]) for node, line in shape.splits.iterrows()}
-        self.height = max((text.count("\n") + 1 for text in self.texts.values()), default=0) * LINE + 2.0 * PADDING
-        self.y = -depth * (self.height + LEVEL)
-        self.leaf_texts = {node: _leaf_text(leaf, shape.tree.classes is not None) for node, leaf in self.leaves.items()}
-        n_lines = max(text.count("\n") + 1 for text in self.leaf_texts.values())
-        self.leaf_height = n_lines * LINE + 2.0 * PADDING
-        bottom = float(self.y.min()) - self.leaf_height - STRIP
-        size = np.array([len(self.leaves) * WIDTH, -bottom])
-        super().__init__(ax, size + 2.0 * MARGIN, np.array([size[0], bottom]) / 2.0)
-        self._draw()
-
-    def _draw(self) -> None:
-        for node, pair in self.children.items():
-            for child in pair:
-                ends = [self.x[node], self.x[child]], [self.y[node] - self.height, self.y[child]]
-                self.ax.plot(*ends, color="0.6", linewidth=0.8 * self.scale, zorder=0)
-                middle = np.mean(ends[0]), np.mean(ends[1])
-                self.text(*middle, "yes" if child == pair[0] else "no", color="0.35", backgroundcolor="w")
-            self.text_box(self.x[node], self.y[node], 1.25 * SPLIT, self.height, self.texts[node], "0.95")
-        shown = {node: _shown(leaf) for node, leaf in self.leaves.items() if "mean" in leaf}
-        low = min((ends[1] for ends in shown.values()), default=0.0)
-        high = max((ends[2] for ends in shown.values()), default=1.0)
-        if self.shape.tree.classes is not None:
-            low, high = 0.0, 1.0
-        for node, text in self.leaf_texts.items():
-            width, top = 0.94 * WIDTH, float(self.y[node])
-            self.text_box(self.x[node], top, width, self.leaf_height, text, "none")
-            if node in shown:
-                self._draw_strip(node, shown[node], low, high, width, top - self.leaf_height)
-
-    def _draw_strip(
-        self, node: int, ends: tuple[float, float, float], low: float, high: float, width: float, top: float
-    ) -> None:
-        """Draw the mean and the interval of a leaf on an axis from ``low`` to ``high``."""
-        self.bars(self.x[node], top - STRIP, width, STRIP, "none")
-        place = [(value - low) / max(high - low, 1e-300) - 0.5 for value in ends]
-        mean, lower, upper = (self.x[node] + 0.9 * width * part for part in place)
-        y = top - STRIP / 2.0
-        self.ax.plot([lower, upper], [y, y], color=style.COLORS[0], linewidth=3.0 * self.scale, solid_capstyle="butt")
-        self.ax.plot([mean], [y], "|", color="black", markersize=10.0 * self.scale, markeredgewidth=2.0 * self.scale)
+    name: str
+    """Class or output; empty if there is only one output."""
+    texts: list[str]
+    """Mean, lower end and upper end of the interval as text."""
+    place: list[float]
+    """The same three as fractions of the axis of the output, which all leaves share; probabilities go from 0 to 1."""
 
 
-def _layout(n_nodes: int, leaves: set[int]) -> tuple[np.ndarray, np.ndarray, dict[int, tuple[int, int]]]:
-    """Return x (inches) and depth of nodes in preorder, and the two children of each split."""
-    x, depth, children = np.zeros(n_nodes), np.zeros(n_nodes), {}
+def strips_of(shape: Shape) -> dict[int, list[Strip]]:
+    """Return the outputs of each leaf of a shape, in the order of the outputs; none if leaves have no values.
 
-    def place(node: int, level: int, slot: int) -> tuple[int, int]:
-        """Place a subtree whose first leaf has number ``slot``; return the next node and the next slot."""
-        depth[node] = level
-        if node in leaves:
-            x[node] = (slot + 0.5) * WIDTH
-            return node + 1, slot + 1
-        right, slot = place(node + 1, level + 1, slot)
-        children[node] = (node + 1, right)
-        after, slot = place(right, level + 1, slot)
-        x[node] = (x[node + 1] + x[right]) / 2.0
-        return after, slot
+    Of two classes the last one is listed. Of more than 8 classes those with the largest mean in some leaf are.
+    """
+    table, is_classes = shape.leaves, shape.tree.classes is not None
+    out: dict[int, list[Strip]] = {int(node): [] for node in table["node"]}
+    if "mean" not in table:
+        return out
+    outputs = list(dict.fromkeys(table["output"]))
+    largest = table.groupby("output", sort=False)["mean"].max()
+    most = set(largest.nlargest(MOST_OUTPUTS).index) if is_classes else set(outputs[:MOST_OUTPUTS])
+    for name in outputs[1:] if is_classes and len(outputs) == 2 else outputs:
+        lines = table[table["output"] == name] if name in most else table[:0]
+        low, high = (0.0, 1.0) if is_classes else (lines["lower"].min(), lines["upper"].max())
+        span = high - low or 1.0
+        for node, *ends in lines[["node", "mean", "lower", "upper"]].itertuples(index=False):
+            texts = [f"{p:.2f}" for p in ends] if is_classes else figures(ends, 2)
+            shown = style.shortened(str(name), NAME_LETTERS) if len(outputs) > 1 else ""
+            out[int(node)].append(Strip(shown, texts, [(end - low) / span for end in ends]))
+    return out
 
-    place(0, 0, 0)
-    return x, depth, children
+
+def _draw_shape(shape: Shape, ax: Axes | None) -> Axes:
+    """Draw the splits and the leaves of a shape, whose nodes are in preorder."""
+    rows, strips = shape.leaves.groupby("node")["rows"].first(), strips_of(shape)
+    texts = {
+        node: [f"{strip.name} {strip.texts[0]} [{', '.join(strip.texts[1:])}]".strip() for strip in leaf]
+        for node, leaf in strips.items()
+    }
+    n_outputs = len(next(iter(texts.values())))
+    height = LINE + n_outputs * (LINE + STRIP) + 2.0 * PADDING
+    width = max([LEAF_WIDTH, *(text_width(text) + 3.0 * PADDING for lines in texts.values() for text in lines)])
+    lines = {int(node): _split_lines(line["words"]) for node, line in shape.splits.iterrows()}
+    children = _children_in_preorder(set(strips), 2 * len(strips) - 1)
+    canvas = TreeCanvas(ax, children, lines, width + 0.12, height)
+    canvas.draw_inner(1.15 * SPLIT)
+    canvas.draw_answers()
+    for node, leaf in strips.items():
+        x, top = float(canvas.x[node]), float(canvas.y[node])
+        canvas.bars(x, top - height, width, height, "none")
+        y = top - PADDING - LINE / 2.0
+        canvas.text(x, y, f"{figure(float(rows[node]), 3)} rows", width, color="0.35")
+        for text, strip in zip(texts[node], leaf, strict=True):
+            y -= LINE
+            canvas.text(x, y, text, width)
+            _draw_strip(canvas, x, y - (LINE + STRIP) / 2.0, width - 4.0 * PADDING, np.array(strip.place))
+            y -= STRIP
+    return canvas.ax
 
 
-def _split_text(words: str) -> str:
+def _draw_strip(canvas: TreeCanvas, x: float, y: float, width: float, place: np.ndarray) -> None:
+    """Draw mean, lower and upper end, whose ``place`` (3,) is a fraction of the width, on an axis around ``x``."""
+    mean, lower, upper = x + width * (place - 0.5)
+    ax, scale = canvas.ax, canvas.scale
+    ax.plot([x - width / 2.0, x + width / 2.0], [y, y], color="0.75", linewidth=0.8 * scale, zorder=1)
+    ax.plot([lower, upper], [y, y], color=style.COLORS[0], linewidth=3.5 * scale, solid_capstyle="butt", zorder=2)
+    ax.plot([mean], [y], "|", color="black", markersize=7.0 * scale, markeredgewidth=1.6 * scale, zorder=3)
+
+
+def _children_in_preorder(leaves: set[int], n_nodes: int) -> list[list[int]]:
+    """Return the children of each node of a tree in preorder, given its leaves."""
+    children: list[list[int]] = [[] for _ in range(n_nodes)]
+    # nodes that wait for a child, the lowest last
+    waiting: list[int] = []
+    for node in range(n_nodes):
+        if waiting:
+            children[waiting[-1]].append(node)
+            if len(children[waiting[-1]]) == 2:
+                waiting.pop()
+        if node not in leaves:
+            waiting.append(node)
+    return children
+
+
+def _split_lines(words: str) -> list[str]:
     """Return the condition of a split in lines, its interval in a line of its own."""
-    condition, bracket, interval = words.replace("<=", "≤").partition(" [")
-    lines = textwrap.wrap(condition, LETTERS + 4)
-    return "\n".join([*lines, f"[{interval}"] if bracket else lines)
+    condition, bracket, interval = words.partition(" [")
+    return [*wrapped(condition, LETTERS + 4, 5), *([f"[{interval}"] if bracket else [])]
 
 
-def _shown(leaf: pd.DataFrame) -> tuple[float, float, float]:
-    """Return mean, lower and upper end of the output in the strip: the last of two classes, or the first output."""
-    line = leaf.iloc[-1] if len(leaf) == 2 else leaf.iloc[0]
-    return float(line["mean"]), float(line["lower"]), float(line["upper"])
+def plot_consensus(tree: ConsensusTree | Posterior, ax: Axes | None = None, *, min_support: float = 0.5) -> Axes:
+    """Draw the consensus tree: the cells that most trees have, with the probability of each.
+
+    Parameters
+    ----------
+    tree : ConsensusTree or Posterior
+        Result of `Posterior.consensus_tree`, or a posterior, whose consensus tree is drawn.
+    ax : matplotlib Axes, optional
+        The drawing is scaled down to it. Default: a new figure, large enough to read all text.
+    min_support : float, default 0.5
+        For a posterior: cells must be more probable than this; in [0.5, 1].
+
+    Returns
+    -------
+    matplotlib Axes
+        A box for each node: the conditions that lead to it, its support, its training rows, and the prediction of a
+        leaf with these rows. The more probable, the darker the box and the thicker the edge. A node has more than two
+        children if most trees split it further, but not by one split; rows in no child are in a dashed box.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``tree`` is neither, the posterior has no draws, or ``min_support`` is out of range.
+
+    Examples
+    --------
+    >>> import exact, pactree_mcmc as pt
+    >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(30)], [x >= 15 for x in range(30)]))
+    >>> [text.get_text().split()[0] for text in plot_consensus(truth).texts]
+    ['all', 'x0', 'x0']
+    """
+    title = "consensus tree"
+    if isinstance(tree, Posterior):
+        if style.has_no_draws(tree):
+            return style.say_no_draws(style.axes_or_new(ax, 5.0, 3.4))
+        tree, title = tree.consensus_tree(min_support), f"cells in more than {100.0 * min_support:.3g}% of the trees"
+    check_type("tree", tree, ConsensusTree, "what consensus_tree() returns, or a posterior")
+    ax = _draw_consensus(tree, ax)
+    ax.set_title(title if len(tree.words) > 1 else f"{title}: only the cell of all rows", fontsize=FONT + 1.0)
+    return ax
 
 
-def _leaf_text(leaf: pd.DataFrame, is_classes: bool) -> str:
-    """Return the text of a leaf: the largest class with its probability, or the means, with intervals."""
-    rows = f"{figure(float(leaf['rows'].iloc[0]), 3)} rows"
-    if "mean" not in leaf:
-        return rows
-    shown = leaf.loc[[leaf["mean"].idxmax()]] if is_classes else leaf
-    lines = []
-    for output, mean, lower, upper in shown[["output", "mean", "lower", "upper"]].itertuples(index=False):
-        ends = figures((mean, lower, upper), 2)
-        name = f"{output} " if len(leaf) > 1 else ""
-        lines += [f"{name}{ends[0]}", f"[{ends[1]}, {ends[2]}]"]
-    return "\n".join([*lines, rows])
+def _draw_consensus(tree: ConsensusTree, ax: Axes | None) -> Axes:
+    """Draw the boxes of a consensus tree: the more probable, the darker the box and the thicker the edge."""
+    n = len(tree.words)
+    children = [tree.children(i) for i in range(n)]
+    lines = {i: _node_lines(tree, i) for i in range(n)}
+    # other rows have a box of their own, after the children
+    for i in np.flatnonzero(tree.rest > 0.0).tolist():
+        children[i].append(len(children))
+        lines[len(children)] = [count_text(float(tree.rest[i])), "in no child"]
+        children.append([])
+    foot = max(len(lines[i]) for i in range(len(children)) if not children[i]) * LINE + 2.0 * PADDING
+    canvas = TreeCanvas(ax, children, lines, BOX, foot)
+    for i, texts in lines.items():
+        is_rest = i >= n
+        # from one half, which every cell exceeds, to certainty
+        certainty = 0.0 if is_rest else max(2.0 * float(tree.support[i]) - 1.0, 0.0)
+        color: Any = tuple(1.0 - SHADE * certainty * (1.0 - part) for part in BLUE)
+        height = canvas.height if children[i] else len(texts) * LINE + 2.0 * PADDING
+        look: dict[str, Any] = {"linestyle": "--"} if is_rest else {}
+        color = "none" if is_rest else color
+        canvas.text_box(canvas.x[i], canvas.y[i], BOX - 0.15, height, "\n".join(texts), color, **look)
+        for child in children[i]:
+            sure = 0.0 if child >= n else max(2.0 * float(tree.support[child]) - 1.0, 0.0)
+            line: dict[str, Any] = {"linestyle": "--"} if child >= n else {}
+            canvas.draw_edge(i, child, color="0.45", linewidth=0.6 + 3.4 * sure, **line)
+    return canvas.ax
+
+
+def _node_lines(tree: ConsensusTree, node: int) -> list[str]:
+    """Return the conditions of a node in a few lines, its support, its rows, and its prediction."""
+    lines = wrapped(tree.words[node], 24, 4)
+    lines += [f"support {tree.support[node]:.2f}"] * (node > 0) + [count_text(float(tree.rows[node]))]
+    if tree.value is None or tree.classes is None:
+        return lines + [line for text in tree.said[node] for line in wrapped_outputs(text, 24)]
+    k = len(tree.classes)
+    shown = np.arange(k) if 2 < k <= MOST_CLASSES else np.argsort(-tree.value[node], kind="stable")[: 1 + (k > 2)]
+    return lines + [f"{class_words(tree.classes.tolist()[j])}: {tree.value[node][j]:.2f}" for j in shown]

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core.checks import check_type
 from ...model import TreeModel
+from ...model.words import output_names
 from ...posterior.base import Posterior
 from ...posterior.ess import ess
 from ...posterior.sampled import SampledPosterior
@@ -35,6 +36,16 @@ def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
 def color_of(number: int) -> str:
     """Return the colour of a chain, a class or another thing with a number."""
     return COLORS[number % len(COLORS)]
+
+
+def line_of(number: int) -> dict[str, Any]:
+    """Return colour and line style of a chain, a row or a split, so that lines differ in grey as well."""
+    return {"color": color_of(number), "linestyle": ("-", "--", "-.", ":")[number % 4]}
+
+
+def set_title(ax: Axes, text: str) -> None:
+    """Set a title that says what is seen. Dollar signs are not mathematics."""
+    ax.set_title(text, fontsize="medium", parse_math=False)
 
 
 def is_sampled(posterior: Posterior) -> TypeGuard[SampledPosterior]:
@@ -117,19 +128,21 @@ def feature_number(model: TreeModel, feature: Any) -> int:
 
 
 def value_column(model: TreeModel, label: Any) -> int:
-    """Return the column of the class ``label``, by default the last one, or 0 for a regression."""
-    if model.classes_ is None:
-        if label is not None:
-            raise ValueError(f"label={label!r} is given, but the model is a regression; leave it out.")
-        return 0
-    labels = model.classes_.tolist()
+    """Return the column of the class or output ``label``, by default the last class, or the first output."""
+    labels = output_names(model)
+    if model.classes_ is None and len(labels) == 1 and label is not None:
+        raise ValueError(f"label={label!r} is given, but the model is a regression; leave it out.")
     if label is None:
-        return len(labels) - 1
+        return 0 if model.classes_ is None else len(labels) - 1
     if label not in labels:
-        raise ValueError(f"label={label!r} is not a class; give one of {labels[:10]}.")
+        what = "an output" if model.classes_ is None else "a class"
+        raise ValueError(f"label={label!r} is not {what}; give one of {labels[:10]}.")
     return labels.index(label)
 
 
 def value_name(model: TreeModel, column: int) -> str:
-    """Return the name of the values in a column: "mean", or the probability of a class."""
-    return "mean" if model.classes_ is None else f"P({shortened(str(model.classes_[column]), 24)})"
+    """Return the name of the values in a column: the mean of an output, or the probability of a class."""
+    if model.classes_ is not None:
+        return f"P({shortened(str(model.classes_[column]), 24)})"
+    names = output_names(model) if len(model.target.names) != 1 else list(model.target.names)
+    return "mean" if names == ["y"] else f"mean of {shortened(names[column], 32)}"

@@ -80,13 +80,13 @@ def plot_surface(
         Default: those of a new figure. A colour bar takes part of their space.
     spread : bool, default False
         Show the standard deviation over trees (``predict_std_over_trees``) instead of the mean.
-    label : class label, optional
-        Whose probability is shown; default the last class. Not for a regression.
+    label : optional
+        As for `plot_partial_dependence`.
     at : mapping of names or indices to values, optional
         Values of the other features. Default: the median training value, or the most frequent category.
     points : bool, optional
-        Draw up to 1,000 training rows, coloured by class or value, or white over the spread. Default: only if there are
-        no other features.
+        Draw up to 1,000 training rows, in the colours of the surface, or white over the spread. Default: only if there
+        are no other features.
 
     Returns
     -------
@@ -122,6 +122,7 @@ def plot_surface(
     name = f"{'sd of ' if spread else ''}{style.value_name(model, column)}"
     limits = (0.0, None) if spread else (0.0, 1.0) if model.classes_ is not None else (None, None)
     mesh = draw_surface(ax, plane, values, name, "magma" if spread else "viridis", limits)
+    style.set_title(ax, f"{name} over all trees")
     if points or (points is None and model.n_features == 2):
         _draw_rows(ax, model, plane, column, None if spread else mesh)
     return ax
@@ -170,7 +171,7 @@ def plot_partition(
     ax = style.axes_or_new(ax, 5.4, 4.2)
     if style.has_no_draws(posterior):
         return style.say_no_draws(ax)
-    tree = posterior.map_tree() if tree is None else tree
+    is_best, tree = tree is None, posterior.map_tree() if tree is None else tree
     plane = plane_of(model, pair, fixed[None], [tree], MOST_PIECES)
     leaf = tree.routes().leaves(plane.rows)
     if fill and (tree.value is not None or model.leaf.predicts):
@@ -178,6 +179,8 @@ def plot_partition(
         values = posterior_from_trees(model, [tree])._values(plane.rows) if tree.value is None else tree.value[leaf]
         draw_surface(ax, plane, values[:, column], style.value_name(model, column), "viridis", limits)
     _draw_borders(ax, plane, plane.grid(leaf))
+    if fill:
+        style.set_title(ax, "cells of the most probable tree" if is_best else "cells of the tree")
     return ax
 
 

@@ -1,13 +1,8 @@
-"""Plots of one tree, alone or with the training rows of each leaf below it.
-
-Trees are laid out in inches, for text of ``FONT`` points. Leaves are side by side in slots. The box of a split is
-less than two slots wide, and its middle is at least a slot away from the ends of its subtree, so boxes cannot overlap.
-"""
+"""Plots of one tree, alone or with the training rows of each leaf below it."""
 
 from __future__ import annotations
 
 import math
-import textwrap
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +11,7 @@ import numpy as np
 from ...core.checks import check_count, check_type
 from ...model import TreeModel
 from ...model.leaf.positive import SurvivalLeaf
+from ...model.words import names_of_outputs
 from ...posterior.base import Posterior
 from ...posterior.sampled import SampledPosterior
 from ...table.words import count_text, figure, figures
@@ -23,23 +19,18 @@ from ...tree.arrays import LEAF, leaves_reached
 from ...tree.export import leaf_lines, rows_words
 from ...tree.tree import Tree, stack_trees
 from . import style
+from .canvas import FONT, LINE, PADDING, TreeCanvas, class_words, text_width, wrapped, wrapped_outputs
 from .style import COLORS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FONT = 8.0
-"""Size of text in points."""
-LETTERS, LEAF_LETTERS = 22, 14
+LETTERS, LEAF_LETTERS = 22, 24
 """Letters in a line of a split, and of a leaf."""
-LINE, PADDING, MARGIN, GAP = 0.145, 0.06, 0.15, 0.4
-"""Inches: height of a line, padding of a box, margin of a drawing, gap between levels."""
 SLOT, SPLIT, BARS = 0.8, 1.5, 0.36
-"""Inches: width of a slot, width of the box of a split, height of the bars of classes."""
+"""Inches: smallest width of a slot, width of the box of a split, height of the bars of classes."""
 PANEL, PANEL_WIDTH, SIDE = 1.1, 0.8 * SLOT, 0.45
 """Inches: height and width of the panel below a leaf, and width of an axis beside the panels."""
-TITLE_WIDTH = 4.4
-"""Smallest width of a new figure in inches, for the longest title."""
 MOST_COLORS = 20
 """Largest number of classes with a legend."""
 TINY = np.finfo(np.float64).tiny
@@ -85,10 +76,9 @@ def plot_tree(tree: Tree | Posterior, ax: Axes | None = None, max_depth: int | N
         return ax
     check_type("tree", tree, Tree, "a Tree, or a posterior such as that of pt.sample or an estimator's posterior_")
     drawing = Drawing(tree, ax, max_depth)
-    for node in drawing.inner.tolist():
-        drawing.draw_split(node)
     for node in drawing.cut.tolist():
-        drawing.box(node, 0.9 * SLOT, 2.0 * LINE, f"...\n{drawing.n_leaves[node]} leaves", "none", linestyle="--")
+        text, height = f"...\n{_count_leaves(tree, node)} leaves", 2.0 * LINE + 2.0 * PADDING
+        drawing.text_box(drawing.x[node], drawing.y[node], 0.9 * SLOT, height, text, "none", linestyle="--")
     if drawing.labels:
         drawing.draw_classes()
     else:
@@ -109,52 +99,8 @@ def most_probable(post: Posterior) -> tuple[Tree, str]:
     return tree, f"most probable tree, probability {math.exp(log_joint - log_evidence):.2g}"
 
 
-class Canvas:
-    """Axes for boxes and text, in which a unit is an inch, or less if the drawing would not fit.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes or None
-        None: those of a new figure into which the drawing fits, with room for a title.
-    size : (float, float)
-        Width and height of the drawing in inches.
-    middle : (float, float)
-        Centre of the drawing.
-    """
-
-    def __init__(self, ax: Axes | None, size: Any, middle: Any) -> None:
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            width, height = max(float(size[0]), TITLE_WIDTH), float(size[1])
-            ax = plt.figure(figsize=(width, height + 0.3)).add_axes((0.0, 0.0, 1.0, height / (height + 0.3)))
-        figure = ax.get_figure()
-        assert figure is not None
-        room = np.asarray(ax.get_window_extent().size) / figure.dpi
-        self.ax, self.scale = ax, min(1.0, float((room / size).min()))
-        (left, bottom), (right, top) = middle - room / self.scale / 2.0, middle + room / self.scale / 2.0
-        ax.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
-        ax.set_axis_off()
-
-    def text(self, x: float, y: float, text: str, width: float = math.inf, **kwargs: Any) -> None:
-        """Write text around a point, smaller if it is wider than ``width``."""
-        fit = min(1.0, width / max(map(text_width, text.split("\n"))))
-        options = {"ha": "center", "va": "center", "linespacing": 1.15, "parse_math": False, **kwargs}
-        self.ax.text(x, y, text, fontsize=FONT * self.scale * fit, **options)
-
-    def bars(self, x: Any, bottom: Any, width: float, height: Any, color: Any, **kwargs: Any) -> None:
-        """Draw rectangles with ``x`` in the middle of their lower edges."""
-        options = {"edgecolor": "0.55", "linewidth": 0.8 * self.scale, **kwargs}
-        self.ax.bar(x, height, width, bottom, facecolor=color, **options)
-
-    def text_box(self, x: float, top: float, width: float, height: float, text: str, color: Any, **kwargs: Any) -> None:
-        """Draw a frame around text."""
-        self.bars(x, top - height, width, height, color, **kwargs)
-        self.text(x, top - height / 2.0, text, width - 2.0 * PADDING)
-
-
-class Drawing(Canvas):
-    """A tree on a canvas. ``x`` and ``y`` are the middle and the top of the boxes of visible nodes.
+class Drawing(TreeCanvas):
+    """A `Tree` on a canvas.
 
     If ``panel`` is positive, all leaves are at one height with ``panel`` inches below them, and ``side`` inches for an
     axis are left of them.
@@ -163,63 +109,46 @@ class Drawing(Canvas):
     def __init__(
         self, tree: Tree, ax: Axes | None, max_depth: int | None = None, panel: float = 0.0, side: float = 0.0
     ) -> None:
-        import matplotlib as mpl
-
         depth, inner = tree.node_depth, tree.feature != LEAF
         deepest = int(depth.max()) if max_depth is None else max_depth
-        ends = (depth <= deepest) & (~inner | (depth == deepest))
-        self.tree, self.labels, self.colormaps = tree, _class_labels(tree), mpl.colormaps
-        self.inner, self.cut = np.flatnonzero(inner & (depth < deepest)), np.flatnonzero(ends & inner)
-        self.leaves = np.flatnonzero(ends & ~inner)
-        self.n_leaves, self.x = np.ones(tree.n_nodes, dtype=np.int64), np.zeros(tree.n_nodes)
-        self.x[ends] = side + (np.arange(ends.sum()) + 0.5) * SLOT
-        for i in np.flatnonzero(inner)[::-1]:
-            children = [tree.left[i], tree.right[i]]
-            self.n_leaves[i] = self.n_leaves[children].sum()
-            self.x[i] = self.x[children].mean() if depth[i] < deepest else self.x[i]
-        self.splits = {i: _split_lines(tree, i) for i in self.inner.tolist()}
-        self.height = max(map(len, self.splits.values()), default=0) * LINE
-        self.y = -depth * (self.height + 2.0 * PADDING + GAP)
-        if panel:
-            self.y[self.leaves] = self.y[self.leaves].min()
-        self.lines_of_leaves = [] if self.labels else _lines_of_leaves(tree, self.leaves)
+        drawn = inner & (depth < deepest)
+        pairs = zip(tree.left.tolist(), tree.right.tolist(), drawn.tolist(), strict=True)
+        children = [[left, right] if is_drawn else [] for left, right, is_drawn in pairs]
+        self.tree, self.labels = tree, _class_labels(tree)
+        leaves = np.flatnonzero(~inner & (depth <= deepest))
+        self.lines_of_leaves = [] if self.labels else _lines_of_leaves(tree, leaves)
         n_lines = max(map(len, self.lines_of_leaves), default=2 + (tree.rows is not None))
         self.leaf_height = n_lines * LINE + 2.0 * PADDING
-        below = self.leaf_height + (panel or bool(self.labels) * BARS)
-        foot = float(self.y[depth <= deepest].min()) - below
-        # the legend is below the tree, in columns of one width
-        self.legend = self.labels if len(self.labels) <= MOST_COLORS else []
-        self.legend_top, width = foot - 0.1, side + max(ends.sum(), 3) * SLOT
-        self.column = max(map(text_width, self.legend), default=0.0) + 0.35
-        self.n_columns = max(1, min(len(self.legend), int(width / self.column)))
-        bottom = self.legend_top - math.ceil(len(self.legend) / self.n_columns) * 1.2 * LINE
-        self.middle = np.array([side + ends.sum() * SLOT, bottom]) / 2.0
-        super().__init__(ax, np.array([max(width, self.column), -bottom]) + 2.0 * MARGIN, self.middle)
-
-    def box(self, node: int, width: float, height: float, text: str, color: Any, **kwargs: Any) -> None:
-        """Draw a node as a frame around text of this height."""
-        self.text_box(self.x[node], self.y[node], width, height + 2.0 * PADDING, text, color, **kwargs)
-
-    def draw_split(self, node: int) -> None:
-        """Draw the box of an internal node, and the lines to its children."""
-        self.box(node, SPLIT, self.height, "\n".join(self.splits[node]), "0.95")
-        x, foot = self.x[node], self.y[node] - self.height - 2.0 * PADDING
-        bend = foot - GAP / 2.0
-        for child, answer, side in ((self.tree.left[node], "yes ", "right"), (self.tree.right[node], " no", "left")):
-            corners = [x, x, self.x[child], self.x[child]], [foot, bend, bend, self.y[child]]
-            self.ax.plot(*corners, color="0.55", linewidth=0.9 * self.scale, zorder=0)
-            self.text(x, bend + 0.02, answer, ha=side, va="bottom", color="0.35")
+        longest = max((text_width(line) for lines in self.lines_of_leaves for line in lines), default=0.0)
+        self.slot = max(SLOT, longest + 4.0 * PADDING)
+        super().__init__(
+            ax,
+            children,
+            {i: _split_lines(tree, i) for i in np.flatnonzero(drawn).tolist()},
+            self.slot,
+            self.leaf_height + (panel or bool(self.labels) * BARS),
+            least=3,
+            on_one_level=panel > 0.0,
+            side=side,
+            legend=self.labels if len(self.labels) <= MOST_COLORS else [],
+        )
+        self.cut, self.leaves = self.leaves[inner[self.leaves]], leaves
+        self.draw_inner(SPLIT)
+        self.draw_answers()
 
     def draw_means(self) -> None:
         """Draw the leaves of a regression, shaded by their means if there is one output, or leaves without values."""
+        import matplotlib as mpl
+
         value, at = self.tree.value, self.leaves
         shades: Any = ["none"] * len(at)
         if value is not None and value.shape[1] == 1:
             mean = value[at, 0]
             ends = [mean.min(initial=np.inf), mean.max(initial=-np.inf)]
-            shades = self.colormaps["Blues"](np.interp(mean, ends, [0.05, 0.65]))
+            shades = mpl.colormaps["Blues"](np.interp(mean, ends, [0.05, 0.65]))
         for node, lines, color in zip(at.tolist(), self.lines_of_leaves, shades, strict=True):
-            self.box(node, 0.9 * SLOT, len(lines) * LINE, "\n".join(lines), color)
+            height = len(lines) * LINE + 2.0 * PADDING
+            self.text_box(self.x[node], self.y[node], self.slot - 0.08, height, "\n".join(lines), color)
 
     def draw_classes(self, heights: np.ndarray | None = None, room: float = BARS) -> None:
         """Draw the leaves of a classification as bars above the most probable class, and the legend.
@@ -239,12 +168,19 @@ class Drawing(Canvas):
             lines = [style.shortened(self.labels[best], 12), f"{fraction[i, best]:.2f}"]
             lines += _rows_lines(self.tree, self.leaves[i])
             self.text(x[i], low[i] - 0.03, "\n".join(lines), 0.95 * SLOT, va="top")
-        for j, label in enumerate(self.legend):
-            row, column = divmod(j, self.n_columns)
-            left = self.middle[0] + (column - self.n_columns / 2.0) * self.column
-            y = self.legend_top - (row + 0.5) * 1.2 * LINE
-            self.bars(left + 0.05, y - 0.05, 0.1, 0.1, colors[j], edgecolor="none")
-            self.text(left + 0.15, y, label, ha="left")
+        self.draw_legend(colors)
+
+
+def _count_leaves(tree: Tree, node: int) -> int:
+    """Return the number of leaves below a node."""
+    todo, n = [node], 0
+    while todo:
+        i = int(todo.pop())
+        if tree.feature[i] == LEAF:
+            n += 1
+        else:
+            todo += [tree.left[i], tree.right[i]]
+    return n
 
 
 def _class_colors(k: int) -> list[Any]:
@@ -262,20 +198,6 @@ def _class_labels(tree: Tree) -> list[str]:
     return [] if tree.value is None or tree.classes is None else [class_words(x) for x in tree.classes.tolist()]
 
 
-def class_words(label: Any) -> str:
-    """Return a class label on one line, with the word "class" before a number."""
-    return style.shortened(label if isinstance(label, str) else f"class {label}", 30)
-
-
-def wrapped(words: str, letters: int, most_lines: int) -> list[str]:
-    """Return conditions as lines of about so many letters, without a break between a sign and its threshold."""
-    words = words.replace(" <= ", " ≤\u00a0").replace(" > ", " >\u00a0")
-    # letters of the longest threshold with its sign
-    longest = max([letters, *(len(word) for word in words.split(" ") if word[:1] in "≤>")])
-    lines = textwrap.wrap(words, longest, max_lines=most_lines, placeholder=" ...")
-    return [line.replace("\u00a0", " ") for line in lines]
-
-
 def _split_lines(tree: Tree, node: int) -> list[str]:
     """Return the split of a node in a few lines; a long name loses its middle, never the threshold."""
     k = int(tree.feature[node])
@@ -288,20 +210,14 @@ def _lines_of_leaves(tree: Tree, leaves: np.ndarray) -> list[list[str]]:
     """Return the lines of text of each leaf: its prediction, and its rows if they are known."""
     predictions = leaf_lines(tree, least=4)
     if tree.words is not None:
-        predictions = [[line for text in lines for line in textwrap.wrap(text, LEAF_LETTERS)] for lines in predictions]
+        predictions = [
+            [line for text in lines for line in wrapped_outputs(text, LEAF_LETTERS)] for lines in predictions
+        ]
     return [[*(predictions[node] or ["leaf"]), *_rows_lines(tree, node)] for node in leaves.tolist()]
 
 
 def _rows_lines(tree: Tree, node: int) -> list[str]:
     return [] if tree.rows is None else [rows_words(tree, node)]
-
-
-def text_width(text: str) -> float:
-    """Return the width of a line of text in inches, at least that of a letter."""
-    from matplotlib import font_manager, textpath
-
-    font = font_manager.FontProperties(size=FONT)
-    return textpath.text_to_path.get_text_width_height_descent(text or "x", font, False)[0] / 72.0
 
 
 def plot_leaves(
@@ -325,11 +241,9 @@ def plot_leaves(
     Returns
     -------
     matplotlib Axes
-        A classification: in each leaf a bar for each class, whose height is the number of its rows of this class, on
-        one scale for all leaves; below them the most probable class, its probability and the number of rows. A
-        regression: below the mean a histogram of y that lies on its side, with one axis of y and one scale of counts
-        for all leaves, and a line at the mean. Of times to an event the censored ones are a lighter part of each bar,
-        behind the events. Rows count with their weights.
+        A classification: in each leaf a bar for each class, whose height is the number of its rows. A regression: in
+        each leaf a histogram of y on its side, with a line at the mean. All leaves have one scale. Of times to an event
+        the censored ones are a lighter part of each bar. Rows count with their weights.
 
     Raises
     ------
@@ -363,8 +277,6 @@ def plot_leaves(
         tree, title = most_probable(posterior)
     leaf = leaves_reached(stack_trees([tree]), style.numbers_of_rows(model, np.arange(model.n_rows)))[:, 0]
     drawing = Drawing(_with_rows(tree, model, leaf), ax, panel=PANEL, side=SIDE)
-    for node in drawing.inner.tolist():
-        drawing.draw_split(node)
     if model.classes_ is not None:
         counts = _counts(leaf, model.target.values, drawing.leaves, len(model.classes_), weight)
         largest = max(float(counts.max()), TINY)
@@ -378,7 +290,9 @@ def plot_leaves(
         known = ~np.isnan(y)
         legend = _draw_histograms(drawing, leaf[known], y[known], weight[known], event[known], output, n_bins)
         left, foot = drawing.x[drawing.leaves[0]] - PANEL_WIDTH / 2.0, _panel_bottom(drawing) - 0.03
-        drawing.text(left, foot, legend + "; light: censored" * is_survival, ha="left", va="top", color="0.35")
+        names = names_of_outputs(model, values.shape[1])
+        name = f"{names[output]}; " if len(names) > 1 else ""
+        drawing.text(left, foot, name + legend + "; light: censored" * is_survival, ha="left", va="top", color="0.35")
     drawing.ax.set_title(title, fontsize=FONT + 1.0)
     return drawing.ax
 

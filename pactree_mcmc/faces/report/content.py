@@ -9,21 +9,22 @@ import numpy as np
 
 from ...core.checks import check_type
 from ...files.calls import versions
-from ...model.words import lines_of_cells
+from ...model.words import lines_of_cells, output_names
 from ...posterior.base import Posterior
 from ...posterior.convergence import check_convergence, verdict
 from ...posterior.draws import has_values_by_leaf
 from ...posterior.sampled import SampledPosterior, draws_from
 from ...posterior.trees.credible_set import CredibleSet
 from ...posterior.trees.distances import classical_scaling, spaced
-from ...posterior.trees.paths import condition_of, conditions_in_words, path_to
-from ...posterior.trees.support import words_of_node
-from ...tree.arrays import LEAF
+from ...posterior.trees.paths import ALL_ROWS, condition_of, conditions_in_words, cut_text, path_to
+from ...posterior.trees.shapes import Shape
+from ...table.columns import Columns
 from ...tree.export import MOST_CLASSES
+from ..plots.shape import MOST_OUTPUTS, strips_of
 from . import words
-from .effects import effects_of
+from .effects import Effect, effects_of
 from .trees import Paths, common_paths, order_of_trees, trees_for_page
-from .words import LONGEST_NAME, cut
+from .words import LONGEST_NAME, cut, nice
 
 DRAWS = 1000
 """Number of trees drawn from a posterior that is not sampled."""
@@ -37,6 +38,8 @@ LONGEST, LONGEST_CALL, MOST_LINES = 240, 2000, 80
 """Largest numbers of characters of a path and of a call, and of lines of a tree."""
 N_BEST = 3
 """Number of trees printed."""
+N_NAMED = 3
+"""Largest number of features and of cuts in a message."""
 N_TRACE, N_CHAINS = 160, 8
 """Largest numbers of points of a trace, and of chains traced."""
 PALETTE = 7
@@ -49,19 +52,13 @@ NO_OBJECTION = "The chains agree: no criterion fails."
 def report_content(post: Posterior, truth: Posterior | None, command: str | None) -> dict[str, Any]:
     """Return all numbers and texts of the report.
 
-    Parameters
-    ----------
-    post : Posterior
-        The posterior to report. If it is not sampled, trees are drawn from it.
-    truth : Posterior or None
-        An exact posterior of the same model, whose values stand beside those of the draws.
-    command : str or None
-        The line that makes the report again.
+    Trees are drawn from a posterior that is not sampled. ``truth`` is an exact posterior of the same model, whose
+    values are shown beside those of the draws, ``command`` the line that makes the report again.
     """
     draws = draws_from(post, DRAWS, 0, that_predict=True)
     is_sampled = draws is post
     truth = check_truth(draws, truth) if is_sampled or truth is not None else post
-    paths = common_paths(draws)
+    paths = common_paths(draws, join_cuts=not has_path_probabilities(truth))
     modes = draws.modes()
     mode_of_tree = np.zeros(draws.n_distinct_trees, dtype=np.int64)
     for i, mode in enumerate(modes.modes):
@@ -69,28 +66,44 @@ def report_content(post: Posterior, truth: Posterior | None, command: str | None
     source = post if truth is None else truth
     has_order = draws.sees_all_rows and source.sees_all_rows and not np.isnan(draws.log_posterior_of_tree).any()
     credible_set = source.credible_set(MASS) if has_order else None
-    classes = draws.model.classes_
+    model = draws.model
+    # one order of classes everywhere, that of the model; the last of two classes stands for both
+    names = [cut(name, LONGEST_NAME) for name in output_names(model)] if model.leaf.predicts else []
+    shown = [1] if model.classes_ is not None and len(names) == 2 else list(range(len(names)))[:MOST_OUTPUTS]
     inclusion = _inclusion(draws, truth)
+    effects = effects_of(draws, [line["feature"] for line in inclusion], shown)
+    shapes = draws.shapes(most=1)
     # joined cells have no exact probabilities
     consensus = post.consensus_tree(draws=DRAWS, join_cuts=truth is None or truth is post)
     return {
-        "data_line": words.data_line(draws.model),
+        "data_line": words.data_line(model),
+        "target": words.target_name(model),
         "run": words.run_line(draws) if is_sampled else f"{DRAWS} independent draws of {type(post).__name__}",
         "exact": None if truth is None else _exactness(truth),
         "verdict": _verdict_of_draws(draws, truth) if is_sampled else _verdict_of_exact(post),
-        "sentences": _sentences(draws, inclusion, len(consensus.words) - 1, [mode.mass for mode in modes.modes]),
-        "shape": draws.shapes(most=1).shapes[0],
+        "messages": [
+            _deciding_features(words.target_name(model), inclusion, effects),
+            _first_cuts(model.columns, shapes.shapes[0]),
+            _sizes_in_words(draws, shapes.n_shapes, len(modes.modes)),
+        ],
+        "shape": shapes.shapes[0],
+        "shape_tree": _shape_tree(shapes.shapes[0]),
+        "outputs": [names[j] for j in shown],
+        "n_outputs": len(names),
         "sizes": _sizes(draws, truth),
         "inclusion": inclusion,
+        "effects": effects,
         "consensus": consensus,
         "consensus_exact": None if truth is post else _exact_at(consensus.key, truth),
+        "joined": not has_path_probabilities(truth),
         "paths": _paths(draws, truth, paths, [line["feature"] for line in inclusion[:PALETTE]]),
         "trees": trees_for_page(draws, credible_set, paths, mode_of_tree),
         "credible_set": credible_set,
         "n_drawn_trees": int((draws.weight_of_tree > 0.0).sum()),
         "best": _best(draws, credible_set),
-        "classes": None if classes is None else [cut(label, LONGEST_NAME) for label in classes.tolist()],
-        "predicts": has_values_by_leaf(draws.model),
+        "classes": None if model.classes_ is None else names,
+        "names": names,
+        "predicts": has_values_by_leaf(model),
         "modes": modes,
         "mode_trees": [_first_lines(mode.tree.format()) for mode in modes.modes],
         "map": _map(draws, paths, mode_of_tree),
@@ -178,7 +191,6 @@ def _inclusion(draws: SampledPosterior, truth: Posterior | None) -> list[dict[st
     drawn = draws._feature_inclusion()
     order = np.argsort(-drawn, kind="stable")[:N_FEATURES]
     order = order[drawn[order] > 0.0]
-    effects = effects_of(draws)
     root = np.bincount(draws.root_feature_of_tree + 1, weights=draws.weight_of_tree, minlength=len(drawn) + 1)[1:]
     return records(
         feature=order,
@@ -186,8 +198,25 @@ def _inclusion(draws: SampledPosterior, truth: Posterior | None) -> list[dict[st
         probability=drawn[order],
         at_root=root[order],
         exact=None if truth is None else truth._feature_inclusion()[order],
-        effect=[effects[k] for k in order] if effects else None,
     )
+
+
+def _shape_tree(shape: Shape) -> dict[str, Any]:
+    """Return the nodes of a shape as nested dictionaries.
+
+    A split has ``words`` and two ``children``, a leaf ``rows`` and ``strips``, its outputs with their intervals.
+    """
+    rows, strips = shape.leaves.groupby("node")["rows"].first(), strips_of(shape)
+
+    def subtree(node: int) -> tuple[dict[str, Any], int]:
+        """Return a node, and the number of the first node after its subtree."""
+        if node in strips:
+            return {"rows": float(rows[node]), "strips": strips[node]}, node + 1
+        yes, after = subtree(node + 1)
+        no, after = subtree(after)
+        return {"words": nice(shape.splits.loc[node, "words"]), "children": [yes, no]}, after
+
+    return subtree(0)[0]
 
 
 def _exact_at(keys: list[tuple[int, ...]], truth: Posterior | None) -> list[float] | None:
@@ -202,24 +231,22 @@ def _exact_at(keys: list[tuple[int, ...]], truth: Posterior | None) -> list[floa
 def _paths(draws: SampledPosterior, truth: Posterior | None, paths: Paths, colours: list[int]) -> list[dict[str, Any]]:
     """Return the decision paths, each with its last condition, all conditions, and the ends of its box."""
     exact = None
-    if truth is not None and hasattr(truth, "path_probabilities"):
-        exact = truth.path_probabilities(draws, paths.cell, paths.parent)
-    trees, between, columns = draws.distinct_trees, draws.node_between, draws.model.columns
-    condition, colour = [], []
-    for node, above in zip(paths.node.tolist(), paths.above.tolist(), strict=True):
-        before = path_to(trees, between, int(draws.cells.tree_of_node[node]), max(above, 0))
-        last = [] if above < 0 else [condition_of(trees, between, above, node == above + 1)]
-        condition.append(cut(conditions_in_words(columns, last, [one for _, one in before]), LONGEST))
-        feature = last[0].feature if last else -1
-        colour.append(-1 if not last else colours.index(feature) if feature in colours else PALETTE)
+    if has_path_probabilities(truth):
+        exact = truth.path_probabilities(draws, paths.cell, paths.parent)  # type: ignore[union-attr]
+    condition = _conditions(draws, paths)
+    conditions: list[str] = []
+    for parent, text in zip(paths.parent.tolist(), condition, strict=True):
+        conditions.append(f"{conditions[parent]}, {text}" if parent > 0 else text)
+    feature = draws.distinct_trees.feature[paths.above].tolist()
+    colour = [colours.index(k) if k in colours else PALETTE for k in feature]
     predictions = lines_of_cells(draws.model, draws.node_stats[paths.node], MOST_CLASSES)
     top, bottom = layout(paths)
     return records(
         parent=paths.parent,
         depth=paths.depth,
         condition=condition,
-        conditions=[cut(words_of_node(draws, node), LONGEST) for node in paths.node.tolist()],
-        colour=colour,
+        conditions=[cut(text, LONGEST) for text in conditions],
+        colour=[-1, *colour[1:]],
         probability=paths.probability,
         mcse=paths.mcse,
         exact=exact,
@@ -229,6 +256,29 @@ def _paths(draws: SampledPosterior, truth: Posterior | None, paths: Paths, colou
         top=top,
         bottom=bottom,
     )
+
+
+def has_path_probabilities(truth: Posterior | None) -> bool:
+    """Return True for an exact posterior that knows the probability of every path."""
+    return hasattr(truth, "path_probabilities")
+
+
+def _conditions(draws: SampledPosterior, paths: Paths) -> list[str]:
+    """Return the last condition of each path; a cut that differs between trees is its median, with its interval."""
+    trees, between, columns = draws.distinct_trees, draws.node_between, draws.model.columns
+    out = [ALL_ROWS]
+    for i in range(1, len(paths.node)):
+        node, above, (middle, lower, upper) = int(paths.node[i]), int(paths.above[i]), paths.cut[i].tolist()
+        last = condition_of(trees, between, above, node == above + 1)
+        if lower < upper:
+            ends = [cut_text(columns, last.feature, x) for x in (middle, lower, upper)]
+            text = f"{columns.names[last.feature]} {'<=' if last.left else '>'} {ends[0]} [{ends[1]}, {ends[2]}]"
+            text += " or missing" * (last.feature in columns.twins and last.missing_left == last.left)
+        else:
+            before = path_to(trees, between, int(draws.cells.tree_of_node[node]), above)
+            text = conditions_in_words(columns, [last], [one for _, one in before])
+        out.append(nice(text))
+    return out
 
 
 def layout(paths: Paths) -> tuple[np.ndarray, np.ndarray]:
@@ -294,7 +344,7 @@ def _support(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str,
     order = order[support.kind[order] == "cell"][:N_SUPPORT]
     order = np.array(sorted(order.tolist(), key=lambda i: -round(float(support.probability[i]), 9)), dtype=np.int64)
     return records(
-        words=[cut(support.words[i], LONGEST) for i in order],
+        words=[cut(nice(support.words[i]), LONGEST) for i in order],
         rows=support.rows[order],
         probability=support.probability[order],
         mcse=support.mcse[order],
@@ -367,28 +417,44 @@ def _versions(numbers: dict[str, str]) -> str:
     return ", ".join(f"{name} {number}" for name, number in numbers.items())
 
 
-def _sentences(
-    draws: SampledPosterior, inclusion: list[dict[str, Any]], n_majority_cells: int, masses: list[float]
-) -> list[str]:
-    """Return the posterior in a few sentences."""
+def _deciding_features(target: str, inclusion: list[dict[str, Any]], effects: list[Effect]) -> str:
+    """Return which features are in at least half of the trees, the most important first, in words."""
+    frequent = [i for i, line in enumerate(inclusion) if line["probability"] >= 0.5]
+    if not frequent:
+        return f"No feature is in half of the trees for {target}."
+    if effects and effects[0].strongest:
+        frequent.sort(key=lambda i: -effects[i].strongest[1][0])  # type: ignore[index]
+    named = [f"{inclusion[i]['name']} ({words.probability(inclusion[i]['probability'])})" for i in frequent[:N_NAMED]]
+    if len(frequent) > N_NAMED:
+        named.append(f"{len(frequent) - N_NAMED} more")
+    listed = ", ".join(named[:-1]) + " and " * (len(named) > 1) + named[-1]
+    verb = "decides" if len(named) == 1 else "decide"
+    return f"{listed} {verb} {target}. In brackets is the probability that a tree splits on the feature."
+
+
+def _first_cuts(columns: Columns, shape: Shape) -> str:
+    """Return the uppermost cuts of a shape with their intervals, in words."""
+    cuts = []
+    for line in shape.splits.sort_values("depth", kind="stable").itertuples():
+        if np.isfinite(line.cut):
+            k = columns.names.index(line.feature)
+            middle, low, high = (cut_text(columns, k, x) for x in (line.cut, line.lower, line.upper))
+            uncertain = f", uncertain between {low} and {high}" if line.lower < line.upper else ""
+            cuts.append(f"{cut(line.feature, LONGEST_NAME)} at {middle}{uncertain}")
+    probability = words.probability(shape.probability)
+    if not cuts:
+        return f"The most probable shape, {probability} of the posterior, has no cut of a number."
+    verb = "the cut is" if len(cuts) == 1 else "the first cuts are"
+    return f"In the most probable shape, {probability} of the posterior, {verb}: {'; '.join(cuts[:N_NAMED])}."
+
+
+def _sizes_in_words(draws: SampledPosterior, n_shapes: int, n_modes: int) -> str:
+    """Return the usual numbers of leaves, and how many clusters or shapes the trees have."""
     pmf = draws.n_leaves_pmf()
-    cumulative = np.cumsum(pmf)
-    low, high = (int(np.searchsorted(cumulative, q - 1e-12)) for q in (0.05, 0.95))
+    low, high = (int(np.searchsorted(np.cumsum(pmf), q - 1e-12)) for q in (0.05, 0.95))
     span = f"{low}" if low == high else f"{low} to {high}"
     inside = words.probability(float(pmf[low : high + 1].sum()))
-    out = [f"A tree has {float(pmf @ np.arange(len(pmf))):.1f} leaves on average, {span} with probability {inside}."]
-    roots = sorted(inclusion, key=lambda line: -line["at_root"])
-    if roots and roots[0]["at_root"] > 0.0:
-        named = " and ".join(f"{r['name']} ({r['at_root']:.2f})" for r in roots[:2] if r["at_root"] >= 0.05)
-        out.append(f"The first split is on {named or 'many features in turn'}.")
-    no_split = float(draws.weight_of_tree[draws.root_feature_of_tree == LEAF].sum())
-    if no_split >= 0.01:
-        out.append(f"A tree has no split with probability {no_split:.2f}.")
-    p, n_frequent = draws.model.n_features, int((draws._feature_inclusion() >= 0.5).sum())
-    out.append(f"Of {p} feature{'s' * (p != 1)} most trees split on {n_frequent}.")
-    cells = "cell of training rows is" if n_majority_cells == 1 else "cells of training rows are"
-    out.append(f"{n_majority_cells} {cells} in more than half of the trees.")
-    if len(masses) > 1:
-        parts = ", ".join(f"{mass:.2f}" for mass in masses)
-        out.append(f"The trees fall into {len(masses)} clusters with {parts} of the draws.")
-    return out
+    text = f"A tree has {span} {'leaf' if span == '1' else 'leaves'} with probability {inside}."
+    if n_modes > 1:
+        return f"{text} The trees fall into {n_modes} clusters, which the map shows."
+    return f"{text} The draws have {n_shapes} shapes in all." if n_shapes > 1 else text

@@ -1,68 +1,112 @@
-"""Effects of features in the report: by how much, and in which direction, each moves the predictions."""
+"""Effects of features in the report: how much each contributes, and curves of partial dependence with their bands."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...posterior.draws import has_values_by_leaf
 from ...posterior.rows.attributions import attributions_of
-from ...posterior.rows.predictive import output_names
+from ..plots.effects import Dependence, dependence_of
 from ..plots.style import rows_to_average
-from .words import LONGEST_NAME, UNKNOWN, cut
+from .words import UNKNOWN
 
 if TYPE_CHECKING:
     from ...posterior.sampled import SampledPosterior
 
 N_ROWS, N_TREES = 60, 400
 """Numbers of training rows whose predictions are explained, and of draws behind the intervals."""
+CURVE_ROWS, CURVE_TREES, MOST_PIECES = 30, 100, 24
+"""Numbers of rows and of draws of a curve, and the largest number of its steps."""
 COVERAGE = 0.9
 MONOTONE = 0.8
 """Smallest size of `concordance` at which an effect is called monotone: nine tenths of the changes have its sign."""
-MOST_OUTPUTS = 4
-"""Largest number of classes or outputs whose directions are named."""
+FLAT = 0.02
+"""Changes of a curve below this fraction of the largest range of a curve are called flat."""
 
 
-def effects_of(post: SampledPosterior) -> list[dict[str, Any]]:
-    """Return importance, its interval and the direction of the effect of each feature, () if leaves have no values.
+class Effect(NamedTuple):
+    """Effect of one feature on the predictions of some outputs."""
 
-    Of several classes or outputs the importance is that for the one to which the feature contributes most. ``output``
-    is its name, None if there is only one or there are two classes.
+    importance: np.ndarray | None
+    """(outputs, 3) mean absolute Shapley value and its interval, or None if leaves do not predict one value."""
+    dependence: Dependence
+    """Mean predictions at the values of the feature, with the interval of each."""
+    directions: list[str]
+    """"increasing", "decreasing", "not monotone", "flat", or "-" for a nominal feature, for each output."""
+
+    @property
+    def strongest(self) -> tuple[int, list[float]] | None:
+        """Output to which the feature contributes most, with its importance and the interval, if it is known."""
+        if self.importance is None:
+            return None
+        j = int(np.argmax(self.importance[:, 0]))
+        return j, self.importance[j].tolist()
+
+
+def effects_of(post: SampledPosterior, features: list[int], outputs: list[int]) -> list[Effect]:
+    """Return the effect of each of some ``features`` on the ``outputs`` with these numbers.
+
+    Return an empty list if the leaf model predicts nothing.
     """
     model = post.model
-    if not has_values_by_leaf(model):
+    if not model.leaf.predicts:
         return []
-    rows, names = rows_to_average(model, None, N_ROWS), [cut(name, LONGEST_NAME) for name in output_names(model)]
-    shap, is_several = attributions_of(post, rows, COVERAGE, N_TREES, 0), len(names) > 1 + (model.classes_ is not None)
+    shap = None
+    if has_values_by_leaf(model):
+        shap = attributions_of(post, rows_to_average(model, None, N_ROWS), COVERAGE, N_TREES, 0)
+    rows = rows_to_average(model, None, CURVE_ROWS)
+    curves = [dependence_of(post, k, rows, COVERAGE, CURVE_TREES, 0, MOST_PIECES, outputs) for k in features]
+    ranges = np.max([np.ptp(one.mean, axis=0) for one in curves] or [np.zeros(len(outputs))], axis=0)
     out = []
-    for k in range(model.n_features):
-        # the contributions to the probabilities of two classes are opposite: the last class stands for both
-        j = int(np.argmax(shap.importance[k])) if is_several else len(names) - 1
-        numbers = [float(part[k, j]) for part in (shap.importance, shap.importance_lower, shap.importance_upper)]
-        outputs = list(enumerate(names)) if is_several else [(j, names[j] if len(names) > 1 else None)]
-        direction = UNKNOWN
-        if not model.columns.is_nominal[k] and numbers[0] > 0.0:
-            parts = [(direction_of(rows[:, k], shap.mean[:, k, i]), name) for i, name in outputs[:MOST_OUTPUTS]]
-            direction = ", ".join(word if name is None else f"{word} for {name}" for word, name in parts)
-        named = dict(zip(("importance", "lower", "upper"), numbers, strict=True))
-        out.append({**named, "output": names[j] if is_several else None, "direction": direction})
+    for k, curve in zip(features, curves, strict=True):
+        importance = None
+        if shap is not None:
+            parts = (shap.importance, shap.importance_lower, shap.importance_upper)
+            importance = np.column_stack([part[k, outputs] for part in parts])
+        directions = [direction_of(curve.mean[:, j], ranges[j]) for j in range(len(outputs))]
+        out.append(Effect(importance, curve, [UNKNOWN] * len(outputs) if model.columns.is_nominal[k] else directions))
     return out
 
 
-def direction_of(x: np.ndarray, contribution: np.ndarray) -> str:
-    """Return "increasing", "decreasing" or "not monotone" for the contributions (n,) of a feature with values (n,)."""
-    agreement = concordance(x, contribution)
+def direction_of(curve: np.ndarray, largest_range: float) -> str:
+    """Return the direction of a curve (m,): increasing, decreasing, not monotone or flat."""
+    steps = np.diff(curve)
+    total = float(np.abs(steps).sum())
+    if total <= FLAT * largest_range:
+        return "flat"
+    agreement = float(steps.sum()) / total
     return "not monotone" if abs(agreement) < MONOTONE else "increasing" if agreement > 0.0 else "decreasing"
 
 
-def concordance(x: np.ndarray, contribution: np.ndarray) -> float:
-    """Return the sum over pairs of rows of the change with x, divided by that of its absolute value, in [-1, 1].
+def curves_in_boxes(effects: list[Effect], width: float, height: float) -> list[list[dict[str, Any]]]:
+    """Return the band and the line of each curve as SVG paths in a box of this size, by feature and output.
 
-    Rows with missing values do not count. 0 if nothing changes.
+    The curves of an output have one axis, so that their heights can be compared.
     """
-    known = np.isfinite(x)
-    x, contribution = x[known], contribution[known]
-    change = (contribution[:, None] - contribution) * np.sign(x[:, None] - x)
-    total = float(np.abs(change).sum())
-    return float(change.sum()) / total if total > 1e-12 * max(float(np.abs(contribution).sum()), 1e-300) else 0.0
+    if not effects:
+        return []
+    low = np.min([one.dependence.lower.min(axis=0) for one in effects], axis=0)
+    high = np.max([one.dependence.upper.max(axis=0) for one in effects], axis=0)
+    span = np.where(high > low, high - low, 1.0)
+    out = []
+    for one in effects:
+        curve, edges = one.dependence, one.dependence.axis.edges
+        x = width * (edges - edges[0]) / (edges[-1] - edges[0])
+        lower, mean, upper = (height * (high - part) / span for part in (curve.lower, curve.mean, curve.upper))
+        boxes = []
+        for j, direction in enumerate(one.directions):
+            # from left to right along the upper end, and back along the lower one
+            band = f"M{_steps(x, upper[:, j])}L{_steps(x[::-1], lower[::-1, j])}Z"
+            ends = (float(curve.mean[:, j].min()), float(curve.mean[:, j].max()))
+            line = f"M{_steps(x, mean[:, j])}"
+            boxes.append({"band": band, "line": line, "direction": direction, "ends": ends})
+        out.append(boxes)
+    return out
+
+
+def _steps(x: np.ndarray, y: np.ndarray) -> str:
+    """Return a step function with heights ``y`` (m,) between the ends ``x`` (m + 1,) as part of an SVG path."""
+    first = f"{x[0]:.0f} {y[0]:.1f}"
+    return first + "".join(f"V{height:.1f}H{end:.0f}" for height, end in zip(y, x[1:], strict=True))

@@ -207,6 +207,8 @@ function deviationsOf(share, leaves, sd) {
 
 /** Returns a number with so many digits, but all digits before the point. */
 const figures = (x, digits = 5) => (Math.abs(x) >= 10 ** digits && Math.abs(x) < 1e15 ? Math.round(x) : Number(x.toPrecision(digits))).toString();
+/** Largest number of classes named in a leaf; of more, the most probable ones, in the order of the classes. */
+const MOST_CLASSES = 6;
 const shown = p => p > 0 && p < 0.005 ? "<0.01" : p < 1 && p > 0.995 ? ">0.99" : p.toFixed(2);
 
 function dateWords(x, kind) {
@@ -335,9 +337,9 @@ function start() {
   function leafWords(leaf) {
     if (leaves.words) return leaves.words[leaf];
     const {mean} = meanOf(new Map([[leaf, 1]]), leaves, data.classes);
-    if (!data.classes) return mean.map((x, j) => (mean.length > 1 ? `y${j} = ` : "") + precise(x)).join(", ");
-    const order = mean.map((p, j) => [p, j]).sort((one, other) => other[0] - one[0]).slice(0, 3);
-    return order.map(([p, j]) => `${data.classes[j]}: ${p.toFixed(3)}`).join(", ") + (mean.length > 3 ? ", …" : "");
+    if (!data.classes) return mean.map((x, j) => (mean.length > 1 ? `${data.names[j]} = ` : "") + precise(x)).join(", ");
+    const most = mean.map((_, j) => j).sort((i, j) => mean[j] - mean[i]).slice(0, MOST_CLASSES).sort((i, j) => i - j);
+    return most.map(j => `${data.classes[j]}: ${mean[j].toFixed(3)}`).join(", ") + (mean.length > MOST_CLASSES ? ", …" : "");
   }
   function showTree() {
     const some = chosen(), tree = some[state.at];
@@ -400,9 +402,9 @@ function start() {
   }
   const cells = parts => make("tr", "", {}, ...parts.map(part => typeof part === "string" ? make("td", part, {class: "n"}) : part));
   function classTable(share, mean, sd) {
-    const order = mean.map((_, j) => j).sort((i, j) => mean[j] - mean[i]), known = leaves.interval_kind === "beta";
+    const known = leaves.interval_kind === "beta";
     const error = j => known ? credibleEnds(share, leaves, j, data.classes).map(shown).join(" to ") : `± ${shown(sd[j])}`;
-    const rows = order.map(j => cells([make("th", data.classes[j], {scope: "row", class: "name"}), make("td", "", {}, meter(mean[j])), shown(mean[j]), error(j)]));
+    const rows = mean.map((_, j) => cells([make("th", data.classes[j], {scope: "row", class: "name"}), make("td", "", {}, meter(mean[j])), shown(mean[j]), error(j)]));
     const note = known ? "Probabilities with 90 % credible intervals, over trees and leaf parameters." : "± is the standard deviation over trees.";
     return [make("table", "", {}, make("tbody", "", {}, ...rows)), make("p", note, {class: "quiet"})];
   }
@@ -410,7 +412,7 @@ function start() {
     const between = credibleEnds(share, leaves, 0, null), both = deviationsOf(share, leaves, sd);
     const error = j => both ? `± ${figures(both[j])} (standard deviation over trees and leaf parameters)` : `± ${figures(sd[j])} (standard deviation over trees)`;
     const said = between ? `Mean ${precise(mean[0])}; it is between ${between.map(precise).join(" and ")} with probability 0.9.`
-      : mean.map((x, j) => `${mean.length > 1 ? `y${j}: mean` : "Mean"} ${precise(x)} ${error(j)}.`).join(" ");
+      : mean.map((x, j) => `${mean.length > 1 ? `${data.names[j]}: mean` : "Mean"} ${precise(x)} ${error(j)}.`).join(" ");
     if (!leaves.kind || mean.length > 1) return [make("p", said)];
     const ends = [0.05, 0.95].map(q => quantileOf(share, leaves, q));
     const interval = `A new value lies between ${ends.map(precise).join(" and ")} with probability 0.9.`;

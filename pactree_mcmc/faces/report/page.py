@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...table.words import figures
-from .words import cut, number, printable, probability
+from ..plots.style import shortened
+from .effects import curves_in_boxes
+from .words import cut, nice, number, printable, probability
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -37,6 +39,8 @@ SHAPES = (
 )
 """SVG paths of the marks of chains, about 3 pixels in radius."""
 MAP_SIZE, MAP_MARGIN = 460, 24
+CURVE = (110, 40)
+"""Width and height of the curve of an effect, in pixels."""
 TRACE_WIDTH, TRACE_HEIGHT = 520, 96
 
 
@@ -54,7 +58,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=_without_unprintable,
     )
-    out.filters |= {"cut": cut, "number": number, "probability": probability, "letter": mode_letter}
+    out.filters |= {"cut": cut, "number": number, "probability": probability, "letter": mode_letter, "nice": nice}
     # NaN is not JSON: a page with one would not be read
     out.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return out
@@ -85,6 +89,7 @@ def render_page(content: dict[str, Any], title: str) -> str:
             data={
                 "trees": content["trees"],
                 "classes": content["classes"],
+                "names": content["names"],
                 "paths": [
                     [path["parent"], path["conditions"], round(path["probability"], 5)] for path in content["paths"]
                 ],
@@ -92,16 +97,27 @@ def render_page(content: dict[str, Any], title: str) -> str:
             },
             shapes=SHAPES,
             icicle=icicle(content["paths"]),
+            curves=curves_in_boxes(content["effects"], *CURVE),
+            curve_size=CURVE,
+            curve_heads=_curve_heads(content),
             tree_map=tree_map(content["map"]["points"]),
             lines=[trace(one) for one in content["traces"]],
         )
     )
 
 
+def _curve_heads(content: dict[str, Any]) -> list[str]:
+    """Return the heads of the columns of curves: the names of the outputs."""
+    if content["classes"] is not None:
+        return [f"P({name})" for name in content["outputs"]]
+    names = content["outputs"] if content["n_outputs"] > 1 else [content["target"]]
+    return [f"mean {name}" for name in names]
+
+
 def icicle(paths: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the sizes of the icicle and its boxes in pixels, with the labels that fit into them."""
     deepest = max(path["depth"] for path in paths)
-    column = min(max((FULL_WIDTH - ROOT_WIDTH) / max(deepest, 1), 128.0), 240.0)
+    column = max((FULL_WIDTH - ROOT_WIDTH) / max(deepest, 1), 128.0)
     boxes = []
     for i, path in enumerate(paths):
         x, width = (ROOT_WIDTH + column * (path["depth"] - 1), column) if i else (0.0, ROOT_WIDTH)
@@ -109,10 +125,17 @@ def icicle(paths: list[dict[str, Any]]) -> dict[str, Any]:
         label = ""
         if height >= LABEL_HEIGHT:
             room, fraction = int((width - 8) / CHARACTER_WIDTH), f" {probability(path['probability'])}" if i else ""
-            label = cut(path["condition"], room - len(fraction)) + fraction
+            label = _fitted(path["condition"], room - len(fraction)) + fraction
         has_gauge = i > 0 and (GAUGE_HEIGHT <= height < LABEL_HEIGHT or height >= BOTH_HEIGHT)
         boxes.append({"x": x, "y": y, "width": width, "height": height, "label": label, "has_gauge": has_gauge})
     return {"width": ROOT_WIDTH + column * deepest, "height": ICICLE_HEIGHT, "boxes": boxes}
+
+
+def _fitted(condition: str, room: int) -> str:
+    """Return a condition in at most ``room`` characters: without the interval of its cut, or without its middle."""
+    if len(condition) > room and condition.endswith("]"):
+        condition = condition.rpartition(" [")[0]
+    return shortened(condition, room)
 
 
 def tree_map(points: list[dict[str, Any]]) -> dict[str, Any]:

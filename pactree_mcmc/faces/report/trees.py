@@ -17,6 +17,7 @@ from ...posterior.ess import rhat_and_ess_by_tree
 from ...posterior.trees.cells import rows_looked_at
 from ...posterior.trees.credible_set import CredibleSet
 from ...posterior.trees.distances import row_counts, spaced
+from ...posterior.trees.shapes import weighted_quantiles
 from ...table.words import NUMBER, digits_of_range, figure, label_words, threshold_text
 from ...tree.arrays import LEAF
 from .words import LONGEST_NAME, cut
@@ -28,41 +29,42 @@ MOST_TREES, FEWEST_TREES = 400, 10
 """Largest number of trees in a page beside the best ones, and the number that a page has even if trees are large."""
 BEST = 40
 """Number of the most probable trees that a page always has, unless trees are large."""
-MOST_BYTES = 250_000
+MOST_BYTES = 220_000
 """Size of the trees in a page above which it gets fewer."""
 LONGEST = 240
 """Largest number of characters of the prediction of a leaf."""
-ENOUGH = 0.9
-"""Fraction of the draws from which on a page has the most frequent trees, not those of evenly spaced draws."""
 LEAST_WIDTH, MOST_DEPTH, MOST_PATHS = 0.004, 8, 300
 """Smallest probability that a training row takes a path that is shown, its largest depth, and their largest number."""
+TINY = np.finfo(np.float64).tiny
 
 
 class Paths(NamedTuple):
-    """The most frequent decision paths. A path is a sequence of cells from the root, each split into the next.
+    """The most frequent decision paths. A path is a sequence of splits from the root, with the side of each.
 
     Path 0 is that of the root alone. Parents come before their children, which are grouped by the feature of the split,
-    the most probable first.
+    the most probable first. In joined paths a split on an ordered feature stands for all cuts of this feature.
     """
 
     parent: np.ndarray
-    """(m,) int64: number of the path without its last cell; -1 for path 0."""
+    """(m,) int64: number of the path without its last split; -1 for path 0."""
     depth: np.ndarray
     """(m,) int64: number of splits."""
     cell: np.ndarray
-    """(m,) int64: number in ``post.cells`` of the last cell."""
+    """(m,) int64: number in ``post.cells`` of the last cell; of joined paths that of the most probable tree."""
     node: np.ndarray
     """(m,) int64: node at the end of the path in the most probable tree that has it, numbered over all trees."""
     above: np.ndarray
     """(m,) int64: node of that tree whose split leads there; -1 for path 0."""
+    cut: np.ndarray
+    """(m, 3) median of the thresholds of the last split of joined paths and the ends of their 90 % interval, or NaN."""
     probability: np.ndarray
     """(m,) probability that a tree has the path."""
     mcse: np.ndarray
     """(m,) Monte-Carlo standard error of ``probability``; NaN with fewer than 4 draws a chain."""
     stops: np.ndarray
-    """(m,) probability that a tree has the path and the last cell is a leaf."""
+    """(m,) probability that a tree has the path and ends there in a leaf."""
     rows: np.ndarray
-    """(m,) fraction of the training rows in the last cell."""
+    """(m,) fraction of the training rows that take the path, the mean over the trees that have it."""
     of_node: np.ndarray
     """(n_nodes,) int64: path to each node of the distinct trees; -1 if it is not among the ``m``."""
 
@@ -72,60 +74,73 @@ class Paths(NamedTuple):
         return self.probability * self.rows
 
 
-def common_paths(post: SampledPosterior) -> Paths:
-    """Return the paths that training rows take most often. Cost: O(nodes of all distinct trees)."""
-    of_node, parent, cell, node, above, probability, stops = _all_paths(post)
-    rows = post.node_rows[node]
-    rows = rows / max(float(rows[0]), np.finfo(np.float64).tiny)
-    depth = np.zeros(len(parent), dtype=np.int64)
-    for i in range(1, len(parent)):
+def common_paths(post: SampledPosterior, join_cuts: bool = False) -> Paths:
+    """Return the paths that training rows take most often. Cost: O(nodes of all distinct trees).
+
+    Without ``join_cuts``, splits that lead to different cells of training rows are different.
+    """
+    of_node, parents, splits, children = _all_paths(post, join_cuts)
+    weight, m = post.weight_of_tree[post.cells.tree_of_node], len(parents)
+    path, ends = np.repeat(np.arange(m), [len(nodes) for nodes in children]), np.concatenate(children).astype(np.int64)
+    probability = np.bincount(path, weights=weight[ends], minlength=m)
+    all_rows = max(float(post.node_rows[0]), TINY)
+    widths = np.bincount(path, weights=(weight * post.node_rows)[ends], minlength=m) / all_rows
+    leaves = np.flatnonzero((of_node >= 0) & (post.distinct_trees.feature == LEAF))
+    stops = np.bincount(of_node[leaves], weights=weight[leaves], minlength=m)
+    parent = np.array(parents)
+    depth = np.zeros(m, dtype=np.int64)
+    for i in range(1, m):
         depth[i] = depth[parent[i]] + 1
-    width = np.where(depth <= MOST_DEPTH, probability * rows, 0.0)
-    width[0] = np.inf
-    frequent = np.argsort(-width, kind="stable")[:MOST_PATHS]
+    widths = np.where(depth <= MOST_DEPTH, widths, 0.0)
+    widths[0] = np.inf
+    frequent = np.argsort(-widths, kind="stable")[:MOST_PATHS]
     # a child is never wider than its parent, and of equal width comes later, so parents are among the frequent ones
-    shown = np.sort(frequent[width[frequent] >= LEAST_WIDTH])
-    shown = _sorted_paths(shown, parent, probability, post.distinct_trees.feature[above])
-    place = np.full(len(parent) + 1, -1)
-    place[shown] = np.arange(len(shown))
+    shown = np.sort(frequent[widths[frequent] >= LEAST_WIDTH])
+    log_posterior = post.log_prior_of_tree + post.log_score_of_tree
+    best = [int(np.argmax(log_posterior[post.cells.tree_of_node[children[path]]])) for path in shown.tolist()]
+    node = np.array([children[path][i] for path, i in zip(shown.tolist(), best, strict=True)])
+    above = np.array([splits[path][i] for path, i in zip(shown.tolist(), best, strict=True)])
+    feature = np.full(m, LEAF)
+    feature[shown] = post.distinct_trees.feature[above]
+    order = _sorted_paths(shown, parent, probability, feature)
+    at = np.searchsorted(shown, order)
+    place = np.full(m + 1, -1)
+    place[order] = np.arange(len(order))
+    known = np.maximum(probability[order], TINY)
     return Paths(
-        place[parent[shown]],
-        depth[shown],
-        cell[shown],
-        node[shown],
-        above[shown],
-        probability[shown],
-        _errors(post, place[of_node], len(shown), probability[shown]),
-        stops[shown],
-        rows[shown],
+        place[parent[order]],
+        depth[order],
+        post.cells.of_node[node[at]],
+        node[at],
+        above[at],
+        np.array([_cut(post, splits[path] if join_cuts else [-1]) for path in order.tolist()]),
+        probability[order],
+        _errors(post, place[of_node], len(order), probability[order]),
+        stops[order],
+        np.where(order == 0, 1.0, widths[order] / known),
         place[of_node],
     )
 
 
-def _all_paths(post: SampledPosterior) -> tuple[np.ndarray, ...]:
-    """Return the path of each node, and the first fields of `Paths` for all paths, in the order of first occurrence.
+def _all_paths(
+    post: SampledPosterior, join_cuts: bool
+) -> tuple[np.ndarray, list[int], list[list[int]], list[list[int]]]:
+    """Return the path of each node (n_nodes,), -1 if no training row gets there, and lists by path.
 
-    The fields are parent, cell, node, above, probability and stops.
+    These are the parent of each path, its last splits (nodes; -1 for path 0) in the trees that have it, and the nodes
+    to which they lead. Paths are numbered by first occurrence, so that parents come first.
     """
     trees, cells = post.coded_trees, post.cells
     feature, right, of_cell, ends = (a.tolist() for a in (trees.feature, trees.right, cells.of_node, trees.offset))
-    log_posterior = (post.log_prior_of_tree + post.log_score_of_tree).tolist()
-    of_node, number = [-1] * len(feature), {(-1, of_cell[0]): 0}
-    n_paths = 1
-    parent, cell, node, above = [-1], [of_cell[0]], [0], [-1]
-    probability, stops, best = [0.0], [0.0], [-np.inf]
-    for t, weight in enumerate(post.weight_of_tree.tolist()):
-        base, better = ends[t], log_posterior[t]
+    joins = (join_cuts & (trees.categories < 0) & ~np.isnan(post.distinct_trees.threshold)).tolist()
+    of_node, number = [-1] * len(feature), dict[tuple[int, int, int], int]()
+    parents, splits, children = [-1], [[-1] * post.n_distinct_trees], [ends[:-1]]
+    for t in range(post.n_distinct_trees):
+        base = ends[t]
         of_node[base] = 0
-        probability[0] += weight
-        if better > best[0]:
-            best[0], node[0] = better, base
         for i in range(base, ends[t + 1]):
             path = of_node[i]
-            if path < 0:
-                continue
-            if feature[i] == LEAF:
-                stops[path] += weight
+            if path < 0 or feature[i] == LEAF:
                 continue
             for child in (i + 1, base + right[i]):
                 c = of_cell[child]
@@ -133,21 +148,27 @@ def _all_paths(post: SampledPosterior) -> tuple[np.ndarray, ...]:
                     # a split that does not divide the training rows does not make a longer path
                     of_node[child] = path if c >= 0 else -1
                     continue
-                new = number.setdefault((path, c), n_paths)
-                if new == n_paths:
-                    n_paths += 1
-                    parent.append(path)
-                    cell.append(c)
-                    node.append(child)
-                    above.append(i)
-                    probability.append(0.0)
-                    stops.append(0.0)
-                    best.append(-np.inf)
+                key = (path, feature[i], child == i + 1) if joins[i] else (path, -1, c)
+                new = number.setdefault(key, len(parents))
+                if new == len(parents):
+                    parents.append(path)
+                    splits.append([])
+                    children.append([])
                 of_node[child] = new
-                probability[new] += weight
-                if better > best[new]:
-                    best[new], node[new], above[new] = better, child, i
-    return tuple(np.array(a) for a in (of_node, parent, cell, node, above, probability, stops))
+                splits[new].append(i)
+                children[new].append(child)
+    return np.array(of_node), parents, splits, children
+
+
+def _cut(post: SampledPosterior, splits: list[int]) -> tuple[float, float, float]:
+    """Return the median of the thresholds of some nodes and the ends of their 90 % interval; NaN if there are none."""
+    nodes = np.array(splits)
+    if nodes[0] < 0 or post.distinct_trees.categories[nodes[0]] >= 0:
+        return np.nan, np.nan, np.nan
+    weight = post.weight_of_tree[post.cells.tree_of_node[nodes]]
+    weight = weight if weight.any() else np.ones(len(nodes))
+    lower, middle, upper = weighted_quantiles(post.distinct_trees.threshold[nodes], weight, 0.9)
+    return middle, lower, upper
 
 
 def _sorted_paths(shown: np.ndarray, parent: np.ndarray, probability: np.ndarray, feature: np.ndarray) -> np.ndarray:
@@ -195,27 +216,18 @@ def trees_for_page(
 def chosen_trees(
     post: SampledPosterior, credible_set: CredibleSet | None, most: int
 ) -> tuple[np.ndarray, np.ndarray, str]:
-    """Return ``most`` distinct trees and the best ones, their weights, and a description of the choice."""
-    fraction = post.weight_of_tree
-    chosen = np.argsort(-fraction, kind="stable")[:most]
-    part = fraction[chosen].sum()
-    if (fraction > 0.0).sum() <= most:
-        chosen = chosen[fraction[chosen] > 0.0]
+    """Return about ``most`` distinct trees and the best ones, their weights, and a description of the choice."""
+    fraction, log_posterior = post.weight_of_tree, post.log_prior_of_tree + post.log_score_of_tree
+    chosen = np.flatnonzero(fraction > 0.0)
+    if len(chosen) <= most:
         weight, description = fraction, f"all {len(chosen)} distinct trees drawn"
-    elif part >= ENOUGH:
-        weight = np.zeros_like(fraction)
-        weight[chosen] = fraction[chosen] / part
-        description = f"the {len(chosen)} most frequent trees, {part:.1%} of the draws"
     else:
+        best = chosen[np.argsort(-log_posterior[chosen], kind="stable")]
         n_draws = post.tree_of_draw.size
         draws = post.tree_of_draw.ravel()[spaced(n_draws, most)]
         weight = np.bincount(draws, minlength=len(fraction)) / len(draws)
-        chosen = np.flatnonzero(weight)
+        chosen = np.union1d(draws, best[: min(BEST, most // 4) if credible_set else 0])
         description = f"the trees of {len(draws)} of {n_draws} draws, evenly spaced"
-    log_posterior = post.log_prior_of_tree + post.log_score_of_tree
-    best = np.argsort(np.where(fraction > 0.0, -log_posterior, np.inf), kind="stable")
-    best = best[: min(BEST, most // 4) if credible_set else 0]
-    chosen = np.union1d(chosen, best[fraction[best] > 0.0])
     chosen = chosen[np.lexsort((-fraction[chosen], -log_posterior[chosen]))]
     return chosen, weight[chosen], description
 

@@ -35,6 +35,16 @@ def cut(text: object, most: int) -> str:
     return text if len(text) <= most else text[: max(most - 1, 1)] + "…"
 
 
+def nice(text: str) -> str:
+    """Return a condition with the mathematical sign for "less or equal"."""
+    return text.replace(" <= ", " ≤ ")
+
+
+def target_name(model: TreeModel) -> str:
+    """Return the names of the columns of y, or "y" if they have none."""
+    return _listed(list(model.target.names)) or "y"
+
+
 def probability(p: float | None) -> str:
     """Return a probability with two digits, as 0 or 1 only if it is exactly so.
 

@@ -59,6 +59,8 @@ class Target(NamedTuple):
     """Weighted variance of y; 1 if y is constant or a class."""
     regressors: np.ndarray | None = None
     """(n, c) float64: the columns of X that the leaf uses, or None."""
+    names: tuple[str, ...] = ()
+    """Names of the columns of y in the order of ``values``; () if y has no names."""
 
     @property
     def prior_variance(self) -> float:

@@ -15,7 +15,6 @@ import numpy as np
 from ...core.checks import Seed, central_fractions, check_count, read_generator, read_numbers
 from ...model.leaf.distributions import Mixture
 from ...tree.arrays import LEAF, TreeArrays, leaf_values
-from ..draws import names_of_outputs
 
 if TYPE_CHECKING:
     from ...model import TreeModel
@@ -301,11 +300,12 @@ def draw_values(post: DrawnTrees, numbers: np.ndarray, rng: np.random.Generator)
 
 
 def draw_predictions(
-    post: DrawnTrees, numbers: np.ndarray, X: np.ndarray, rng: np.random.Generator, outputs: slice = slice(None)
+    post: DrawnTrees, numbers: np.ndarray, X: np.ndarray, rng: np.random.Generator, outputs: Any = slice(None)
 ) -> np.ndarray:
     """Draw some ``outputs`` of the predictions of the distinct trees with these ``numbers``, (draws, n, outputs).
 
-    ``X`` are rows of numbers. The leaf parameters are drawn as in `draw_values`; the rows of one draw share them.
+    ``outputs`` is a slice or a list of numbers. ``X`` are rows of numbers. The leaf parameters are drawn as in
+    `draw_values`; the rows of one draw share them.
     """
     model = post.model
     regressors = model.regressors(X)
@@ -328,9 +328,3 @@ def spaced_draws(post: DrawnTrees, draws: int) -> np.ndarray:
     """Return the distinct trees (draws,) of evenly spaced draws: of each draw once if there are as many."""
     trees = post.tree_of_draw.ravel()
     return trees[np.arange(draws) * len(trees) // draws]
-
-
-def output_names(model: TreeModel) -> list:
-    """Return the names of the columns of a prediction: the classes, or those of the outputs."""
-    stats = np.zeros((1, model.leaf.n_stats(model.target)))
-    return names_of_outputs(model, 1 if model.classes_ is not None else model.leaf.value(stats, model.target).shape[1])

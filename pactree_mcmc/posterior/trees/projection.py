@@ -15,11 +15,11 @@ import numpy as np
 from ...core.checks import central_fractions, check_count
 from ...core.names import on_a_screen
 from ...model.split_prior.base import LOCAL, LOCAL_TRIVIAL
+from ...model.words import names_of_outputs
 from ...tree.arrays import LEAF
 from ...tree.coded import CODED_NODE, from_records, weight_of_nodes
 from ...tree.drawn import in_data_units, values_between
 from ...tree.tree import Tree
-from ..draws import names_of_outputs
 from .cells import rows_looked_at
 from .distances import row_counts, values_at
 from .paths import conditions_in_words, path_to

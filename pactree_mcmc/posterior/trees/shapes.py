@@ -10,9 +10,10 @@ import numpy as np
 
 from ...core.checks import central_fractions, check_count
 from ...core.names import on_a_screen, with_short_repr
+from ...model.words import output_names
 from ...table.words import figure, figures, one_of
 from ...tree.arrays import LEAF, node_depths, walk
-from ..rows.predictive import credible_interval_of_nodes, output_names
+from ..rows.predictive import credible_interval_of_nodes
 from .paths import cut_text
 
 if TYPE_CHECKING:

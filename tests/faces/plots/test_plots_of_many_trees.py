@@ -8,39 +8,19 @@ from matplotlib.colors import to_rgba
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.faces.plots import (
+    chains,
     plot_consensus,
     plot_cumulative_support,
     plot_forest,
     plot_split_frequencies,
     plot_tree_space,
     style,
-    support,
 )
-from pactree_mcmc.posterior.trees.distances import classical_scaling
 from tests.faces.plots.posteriors import LEAF, problem, some, stump, twice
 
 
 def markers(ax):
     return [c for c in ax.collections if isinstance(c, PathCollection)]
-
-
-class TestScaling:
-    def test_distances_in_the_plane_come_back(self):
-        points = np.random.default_rng(0).normal(size=(12, 2))
-        square = ((points[:, None] - points) ** 2).sum(axis=2)
-        place, part = classical_scaling(square)
-        np.testing.assert_allclose(((place[:, None] - place) ** 2).sum(axis=2), square, atol=1e-10)
-        assert part.sum() == pytest.approx(1.0)
-        assert part[0] > part[1]
-
-    def test_one_point_and_points_on_a_line(self):
-        place, part = classical_scaling(np.zeros((3, 3)))
-        assert not place.any()
-        assert part.tolist() == [0.0, 0.0]
-        assert classical_scaling(np.zeros((1, 1)))[0].shape == (1, 2)
-        place, part = classical_scaling(np.array([[0.0, 9.0], [9.0, 0.0]]))
-        np.testing.assert_allclose(np.sort(place[:, 0]), [-1.5, 1.5])
-        np.testing.assert_allclose(part, [1.0, 0.0])
 
 
 class TestTreeSpace:
@@ -129,7 +109,7 @@ class TestCumulativeSupport:
     def test_long_runs_have_few_places_and_end_at_the_end(self):
         post = some(draws=5000)
         ax = plot_cumulative_support(post)
-        assert len(ax.lines[0].get_xdata()) == support.MOST_POINTS
+        assert len(ax.lines[0].get_xdata()) == chains.MOST_POINTS
         assert ax.lines[0].get_xdata()[-1] == 5000
 
     def test_without_a_split_the_axes_say_so(self):
@@ -199,12 +179,11 @@ class TestConsensus:
         )  # fmt: skip
         ax = plot_consensus(tree)
         texts = [text.get_text() for text in ax.texts]
-        assert sorted(texts[:2]) == ["20 rows\nin no child", "5 rows\nin no child"]
+        assert [text for text in texts if "no child" in text] == ["5 rows\nin no child", "20 rows\nin no child"]
         assert len(ax.lines) == 6
         assert sum(line.get_linestyle() == "--" for line in ax.lines) == 2
-        boxes = [p for p in ax.patches if hasattr(p, "get_height")]
         by_row = {}
-        for box in boxes:
+        for box in ax.patches:
             by_row.setdefault(round(box.get_y() + box.get_height(), 6), []).append((box.get_x(), box.get_width()))
         for row in by_row.values():
             ends = sorted((x, x + width) for x, width in row)

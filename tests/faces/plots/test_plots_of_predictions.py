@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from matplotlib.collections import LineCollection, QuadMesh
 
-import exact
 import pactree_mcmc as pt
 from pactree_mcmc.faces.plots import (
     plot_partial_dependence,
@@ -35,24 +34,13 @@ TREES = {
 }
 
 
-def drawn(model, trees, tree_of_draw, tempering=None):
-    """A sampled posterior of the given draws."""
-    post = pt.posterior_from_trees(model, trees, tree_of_draw)
-    post.tempering = tempering
-    return post
+drawn = pt.posterior_from_trees
 
 
 @functools.cache
 def some(regression=False):
     draws = np.random.default_rng(1).integers(0, 3, (2, 30))
     return drawn(problem(regression), list(TREES.values()), draws)
-
-
-@functools.cache
-def solved():
-    """The exact posterior of the problem, and draws from it."""
-    truth = exact.solve(problem())
-    return truth, truth.sample(300, rng=1)
 
 
 @functools.cache
@@ -112,12 +100,6 @@ class TestSurface:
         assert (ax.get_xlabel(), ax.get_ylabel()) == ("a", "kind")
         bar = ax.get_figure().axes[-1].get_ylabel()
         assert bar == ("sd of " if spread else "") + ("mean" if regression else "P(yes)")
-
-    def test_of_an_exact_posterior(self):
-        truth, _ = solved()
-        x, y, values = cells(plot_surface(truth, (0, 1), label="no", at={"kind": "q"}))
-        row = pd.DataFrame({"a": (x[1:] + x[:-1]) / 2.0, "b": (y[0] + y[1]) / 2.0, "kind": "q"})
-        assert values[0] == pytest.approx(truth.predict_proba(row)[:, 0])
 
     def test_rows_are_drawn_where_they_are(self):
         model, tree = staircase(5)
@@ -197,16 +179,6 @@ class TestPartialDependence:
         assert points.get_xdata().tolist() == [0.0, 1.0, 2.0]
         assert [label.get_text() for label in ax.get_xticklabels()] == ["p", "q", "r"]
 
-    def test_the_band_of_one_tree_is_that_of_its_leaves(self):
-        """Of the mean over rows of class probabilities of two leaves, drawn here from beta distributions."""
-        post, rng = drawn(problem(), [TREES["ordered"]], [[0, 0, 0]]), np.random.default_rng(1)
-        band = plot_partial_dependence(post, 0, n_trees=4000, coverage=0.8).patches[0].get_data()
-        counts = post.node_stats[[2, 3, 4]] + post.model.leaf.alpha
-        p = np.array([rng.beta(counts[:, 1], counts[:, 0]) for _ in range(4000)])
-        left = np.mean(numbers_of_rows(post.model, np.arange(60))[:, 1] <= 0.25)
-        means = np.column_stack([left * p[:, 0] + (1.0 - left) * p[:, 1], p[:, 2]])
-        np.testing.assert_allclose([band.baseline, band.values], np.quantile(means, [0.1, 0.9], axis=0), atol=0.01)
-
     def test_bad_arguments(self):
         with pytest.raises(ValueError, match=r"coverage=1\.0 is out of range"):
             plot_partial_dependence(some(), 0, coverage=1.0)
@@ -216,20 +188,10 @@ class TestPartialDependence:
             plot_partial_dependence(some(True), 0, label="yes")
 
 
-class TestTypicalTree:
-    def test_is_nearest_to_the_mean_prediction(self):
-        post = drawn(problem(True), list(TREES.values()), [[0, 1, 1, 1, 2, 1]])
-        assert pt.typical_tree(post) == TREES["ordered"]
-        rare = drawn(problem(True), list(TREES.values()), [[0, 0, 1, 0, 0, 2]])
-        assert pt.typical_tree(rare) == TREES["leaf"]
-
-    def test_of_an_exact_posterior(self):
-        truth, _ = solved()
-        tree = pt.typical_tree(truth, 50, rng=1)
-        assert tree in truth.draw_trees(50, rng=1)
-        assert tree == pt.typical_tree(truth, 50, rng=1)
-
-
-def test_a_typical_tree_needs_draws():
+def test_the_typical_tree_is_nearest_to_the_mean_prediction():
+    post = drawn(problem(True), list(TREES.values()), [[0, 1, 1, 1, 2, 1]])
+    assert pt.typical_tree(post) == TREES["ordered"]
+    rare = drawn(problem(True), list(TREES.values()), [[0, 0, 1, 0, 0, 2]])
+    assert pt.typical_tree(rare) == TREES["leaf"]
     with pytest.raises(ValueError, match="no draws; sample at least one"):
         pt.typical_tree(drawn(problem(), [TREES["leaf"]], np.empty((2, 0), dtype=np.int64)))

@@ -18,24 +18,47 @@ MODELS = {
 }
 
 
+def split_twice(k, threshold, other):
+    return pt.Tree([k, other, -1, -1, -1], [threshold, 0.5, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])
+
+
 @pytest.mark.parametrize("name", MODELS)
-def test_every_node_has_a_box_and_every_leaf_an_interval(name):
-    post = pt.sample(MODELS[name](), 50, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
-    shape = post.shapes().shapes[0]
+def test_every_node_has_a_box_and_every_output_a_strip(name):
+    model = MODELS[name]()
+    trees = [split_twice(0, cut, 0) for cut in (2.5, 3.5)]
+    if name == "nominal":
+        trees = [pt.Tree([1, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], [1, -1, -1])]
+    shape = pt.posterior_from_trees(model, trees, [[0] * 5 + [len(trees) - 1] * 5]).shapes().shapes[0]
     ax = pt.plots.plot_shape(shape)
     texts = [text.get_text() for text in ax.texts]
     n_leaves = len(shape.splits) + 1
     assert sum("rows" in text for text in texts) == n_leaves
     assert sum("≤" in text or " in {" in text for text in texts) == len(shape.splits)
-    strips = 0 if name == "regression" else n_leaves
-    assert len(ax.patches) == len(shape.splits) + n_leaves + strips
+    assert len(ax.patches) == len(shape.splits) + n_leaves
+    outputs = {"three classes": ["0 ", "1 ", "2 "], "several outputs": ["y0", "y1"], "regression": []}.get(name, [""])
+    strips = [text for text in texts if text.endswith("]") and "≤" not in text]
+    assert len(strips) == n_leaves * len(outputs)
+    assert all(text.startswith(output) for text, output in zip(strips, outputs * n_leaves, strict=True))
+    # a bar of the interval lies around the mark of the mean
+    bars, marks = ([line for line in ax.lines if test(line)] for test in (is_bar, is_mark))
+    for bar, mark in zip(bars, marks, strict=True):
+        assert bar.get_xdata()[0] <= mark.get_xdata()[0] <= bar.get_xdata()[1]
+    assert len(bars) == len(strips)
+
+
+def is_bar(line):
+    return line.get_zorder() == 2
+
+
+def is_mark(line):
+    return line.get_marker() == "|"
 
 
 def test_a_posterior_and_a_root_alone():
     ax = pt.plots.plot_shape(exact.solve(MODELS["two classes"]()))
     assert "most probable shape" in ax.get_title()
     root = pt.posterior_from_trees(pt.TreeModel([[0.0], [1.0]], ["a", "b"]), [pt.Tree([-1], [0], [0], [0])])
-    assert len(pt.plots.plot_shape(root).texts) == 1
+    assert [text.get_text()[:3] for text in pt.plots.plot_shape(root).texts] == ["2 r", "b 0"]
 
 
 def test_refused():

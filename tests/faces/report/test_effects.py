@@ -1,11 +1,13 @@
-"""Importance and direction of effects in the report, against functions whose directions are known."""
+"""Importance and curves of effects in the report, against functions whose directions are known."""
+
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.faces.report.effects import concordance, direction_of, effects_of
+from pactree_mcmc.faces.report.effects import curves_in_boxes, direction_of, effects_of
 from tests.faces.report.pages import Read, written
 
 RNG = np.random.default_rng(0)
@@ -14,67 +16,74 @@ X["kind"] = RNG.choice(["p", "q"], 240)
 MEAN = 2.0 * X["up"] - X["down"] - 1.5 * np.abs(X["hump"] - 2.5) + 3.0 * (X["kind"] == "q")
 
 
-def sampled(y, X=X, **options):
-    model = pt.TreeModel(X, y, **options)
-    return pt.sample(model, 100, tune=100, chains=2, rng=1, kernel="local", progress=False)
+def split_on(k, threshold):
+    return pt.Tree([k, -1, -1], [threshold, 0, 0], [1, 0, 0], [2, 0, 0])
 
 
 @pytest.fixture(scope="module")
 def numbers():
-    return sampled(MEAN.to_numpy(), leaf=pt.NormalKnownVariance(0.1))
+    """A tree for each of the features: those for the hump cut at both sides of the middle."""
+    hump = pt.Tree([2, -1, 2, -1, -1], [0.5, 0, 4.5, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0])
+    kind = pt.Tree([4, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], [1, -1, -1])
+    trees = [split_on(0, 2.5), split_on(1, 2.5), hump, split_on(3, 2.5), kind]
+    return pt.posterior_from_trees(pt.TreeModel(X, pd.Series(MEAN, name="yield")), trees)
 
 
-def test_directions_of_a_regression(numbers):
-    found = effects_of(numbers)
-    assert [one["direction"] for one in found[:3]] == ["increasing", "decreasing", "not monotone"]
-    assert found[4]["direction"] == "-" and found[4]["importance"] > 0.0
-    assert all(one["lower"] <= one["importance"] <= one["upper"] and one["output"] is None for one in found[:3])
-    assert found[0]["importance"] > 10.0 * found[3]["importance"]
+def test_directions_bands_and_importance_of_a_regression(numbers):
+    effects = effects_of(numbers, [0, 1, 2, 3, 4], [0])
+    assert [one.directions for one in effects[:3]] == [["increasing"], ["decreasing"], ["not monotone"]]
+    assert effects[4].directions == ["-"]
+    for one in effects:
+        mean, (low, high) = one.dependence.mean, (one.dependence.lower, one.dependence.upper)
+        assert (low <= mean).all() and (mean <= high).all() and (low < high).any()
+        assert one.importance[0, 1] <= one.importance[0, 0] <= one.importance[0, 2]
+    assert effects[0].strongest[1][0] > 10.0 * effects[3].strongest[1][0]
+    boxes = curves_in_boxes(effects, 100.0, 40.0)
+    across, up = ([float(z) for z in re.findall(rf"{c}([0-9.]+)", boxes[0][0]["band"])] for c in "HV")
+    assert min(across + up) >= 0.0 and max(across) == 100.0 and max(up) <= 40.0
+    # the curve of an increasing effect goes up, and so the heights in the picture go down
+    line = [float(z) for z in re.findall(r"V([0-9.]+)", boxes[0][0]["line"])]
+    assert line == sorted(line, reverse=True) and line[0] > line[-1]
 
 
-def test_two_classes_stand_for_the_last_one():
-    post = sampled(np.where(X["up"] > 2, "yes", "no"), X[["up", "idle"]])
-    found = effects_of(post)
-    assert found[0]["direction"] == "increasing for yes" and found[0]["output"] is None
+def test_outputs_keep_their_order_and_names(tmp_path):
+    y = np.array(["low", "middle", "top"])[(X["up"] // 2).astype(int)]
+    post = pt.posterior_from_trees(pt.TreeModel(X[["up", "idle"]], pd.Series(y, name="level")), [split_on(0, 2.5)])
+    (effect,) = effects_of(post, [0], [0, 1, 2])
+    assert effect.directions[0] == "decreasing" and effect.directions[2] == "increasing"
+    read = Read(written(post, tmp_path))
+    heads = [read.words.index(f"P({name})") for name in ("low", "middle", "top")]
+    assert heads == sorted(heads) and "level predicted from 240 rows" in read.words
+    outputs = pd.DataFrame({"sugar": MEAN, "salt": -MEAN, "iron": 0.0 * MEAN + np.arange(240)})
+    model = pt.TreeModel(X, outputs, leaf=pt.IndependentNormals(3))
+    words = Read(written(pt.posterior_from_trees(model, [split_on(0, 2.5)]), tmp_path)).words
+    assert all(f"mean {name}" in words and f"{name} = " in words for name in outputs) and "y0" not in words
 
 
-def test_several_classes_are_named():
-    post = sampled(np.array(["low", "middle", "top"])[(X["up"] // 2).astype(int)], X[["up"]])
-    (found,) = effects_of(post)
-    assert found["direction"] == "decreasing for low, not monotone for middle, increasing for top"
-    assert found["output"] in ("low", "middle", "top")
-
-
-def test_concordance():
-    x = np.array([0.0, 1.0, 2.0, np.nan])
-    assert concordance(x, np.array([0.0, 1.0, 5.0, -9.0])) == 1.0
-    # changes 1, -1 and 0 of pairs of neighbours, and of the ends
-    assert concordance(x, np.array([0.0, 1.0, 0.0, 3.0])) == 0.0
-    assert concordance(x, np.zeros(4)) == 0.0 and concordance(x[:1], np.ones(1)) == 0.0
-    assert direction_of(x, -np.exp(x)) == "decreasing"
+def test_direction_of_a_curve():
+    assert direction_of(np.array([0.0, 1.0, 5.0]), 5.0) == "increasing"
+    assert direction_of(np.array([0.0, -1.0, -5.0]), 5.0) == "decreasing"
+    assert direction_of(np.array([0.0, 1.0, 0.0]), 5.0) == "not monotone"
+    assert direction_of(np.array([0.0, 1e-9]), 5.0) == direction_of(np.zeros(3), 0.0) == "flat"
 
 
 @pytest.mark.planted
-def test_contributions_in_another_order_have_no_direction(numbers, monkeypatch):
-    """Planted: contributions of other rows."""
+def test_curves_of_other_values_have_another_direction(numbers, monkeypatch):
+    """Planted: the curve read from right to left."""
     from pactree_mcmc.faces.report import effects
 
-    real = effects.attributions_of
+    real = effects.dependence_of
     monkeypatch.setattr(
-        effects, "attributions_of", lambda *given: (found := real(*given))._replace(mean=found.mean[::-1])
+        effects, "dependence_of", lambda *given: (found := real(*given))._replace(by_row=found.by_row[::-1])
     )
-    assert effects_of(numbers)[0]["direction"] != "increasing"
+    assert effects_of(numbers, [0], [0])[0].directions != ["increasing"]
 
 
-def test_the_page_has_them(numbers, tmp_path):
-    words = Read(written(numbers, tmp_path)).words
-    assert "importance" in words and "not monotone" in words and "decreasing" in words
-
-
-def test_leaves_that_use_columns_have_none(tmp_path):
+def test_leaves_that_use_columns_have_curves_and_no_importance(tmp_path):
     model = pt.TreeModel(X[["up", "down"]], MEAN.to_numpy(), leaf=pt.NormalLinear(["up"]))
-    post = pt.posterior_from_trees(model, [pt.Tree([1, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0])])
-    assert effects_of(post) == []
+    post = pt.posterior_from_trees(model, [split_on(1, 2.5)])
+    (effect,) = effects_of(post, [0], [0])
+    assert effect.importance is None and effect.directions == ["increasing"]
     assert "importance" in Read(written(post, tmp_path)).words
     constant = pt.posterior_from_trees(pt.TreeModel(np.ones((2, 1)), [0.0, 1.0]), [pt.Tree([-1], [0], [0], [0])])
-    assert effects_of(constant)[0] == {"importance": 0.0, "lower": 0.0, "upper": 0.0, "output": None, "direction": "-"}
+    assert effects_of(constant, [0], [0])[0].directions == ["flat"]

@@ -1,0 +1,195 @@
+"""Axes on which trees are drawn as boxes of text, in inches, for text of ``FONT`` points.
+
+Nodes without children are side by side in slots. The box of a split is less than two slots wide, and its middle is at
+least a slot away from the ends of its subtree, so boxes cannot overlap.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FONT = 8.0
+"""Size of text in points."""
+LINE, PADDING, MARGIN, GAP = 0.145, 0.06, 0.15, 0.4
+"""Inches: height of a line, padding of a box, margin of a drawing, gap between levels."""
+TITLE_WIDTH = 4.4
+"""Smallest width of a new figure in inches, for the longest title."""
+
+
+class TreeCanvas:
+    """Axes for a tree, in which a unit is an inch, or less if the drawing would not fit.
+
+    ``x`` and ``y`` are the middle and the top of the boxes of nodes.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes or None
+        None: those of a new figure into which the drawing fits, with room for a title.
+    children : list of lists of int
+        Children of each node, from left to right. Node 0 is the root; nodes that cannot be reached are not drawn.
+    lines : dict of lists of str
+        Lines of text in the boxes of nodes with children.
+    slot : float
+        Width of a node without children in inches.
+    foot : float
+        Height of a node without children.
+    least : int
+        Smallest number of slots of the drawing.
+    on_one_level : bool
+        Draw all nodes without children at one height.
+    side : float
+        Width of an axis left of the tree.
+    legend : sequence of str
+        Names in a legend below the tree.
+    """
+
+    def __init__(
+        self,
+        ax: Axes | None,
+        children: list[list[int]],
+        lines: dict[int, list[str]],
+        slot: float,
+        foot: float,
+        *,
+        least: int = 2,
+        on_one_level: bool = False,
+        side: float = 0.0,
+        legend: Sequence[str] = (),
+    ) -> None:
+        order, x, depth = layout(children)
+        self.children, self.lines = children, lines
+        self.inner = np.array([i for i in order if children[i]], dtype=np.int64)
+        self.leaves = np.array([i for i in order if not children[i]], dtype=np.int64)
+        self.x = side + x * slot
+        self.height = max((len(lines[i]) for i in self.inner.tolist()), default=0) * LINE + 2.0 * PADDING
+        self.y = -depth * (self.height + GAP)
+        if on_one_level:
+            self.y[self.leaves] = self.y[self.leaves].min()
+        bottom = float(self.y[order].min()) - max(foot, self.height if len(self.inner) else 0.0)
+        # the legend is below the tree, in columns of one width
+        self.legend, self.legend_top = legend, bottom - 0.1
+        width = side + max(len(self.leaves), least) * slot
+        self.column = max(map(text_width, legend), default=0.0) + 0.35
+        self.n_columns = max(1, min(len(legend), int(width / self.column)))
+        bottom = self.legend_top - math.ceil(len(legend) / self.n_columns) * 1.2 * LINE
+        self.middle = np.array([side + len(self.leaves) * slot, bottom]) / 2.0
+        self._set_scale(ax, np.array([max(width, self.column), -bottom]) + 2.0 * MARGIN)
+
+    def _set_scale(self, ax: Axes | None, size: np.ndarray) -> None:
+        """Set ``ax`` and ``scale``, and the limits of the axes around ``middle``, for a drawing of this size."""
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            width, height = max(float(size[0]), TITLE_WIDTH), float(size[1])
+            ax = plt.figure(figsize=(width, height + 0.3)).add_axes((0.0, 0.0, 1.0, height / (height + 0.3)))
+        figure = ax.get_figure()
+        assert figure is not None
+        room = np.asarray(ax.get_window_extent().size) / figure.dpi
+        self.ax, self.scale = ax, min(1.0, float((room / size).min()))
+        (left, bottom), (right, top) = self.middle - room / self.scale / 2.0, self.middle + room / self.scale / 2.0
+        ax.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
+        ax.set_axis_off()
+
+    def text(self, x: float, y: float, text: str, width: float = math.inf, **kwargs: Any) -> None:
+        """Write text around a point, smaller if it is wider than ``width``."""
+        fit = min(1.0, width / max(map(text_width, text.split("\n"))))
+        options = {"ha": "center", "va": "center", "linespacing": 1.15, "parse_math": False, **kwargs}
+        self.ax.text(x, y, text, fontsize=FONT * self.scale * fit, **options)
+
+    def bars(self, x: Any, bottom: Any, width: float, height: Any, color: Any, **kwargs: Any) -> None:
+        """Draw rectangles with ``x`` in the middle of their lower edges."""
+        options = {"edgecolor": "0.55", "linewidth": 0.8 * self.scale, **kwargs}
+        self.ax.bar(x, height, width, bottom, facecolor=color, **options)
+
+    def text_box(self, x: float, top: float, width: float, height: float, text: str, color: Any, **kwargs: Any) -> None:
+        """Draw a frame around text."""
+        self.bars(x, top - height, width, height, color, **kwargs)
+        self.text(x, top - height / 2.0, text, width - 2.0 * PADDING)
+
+    def draw_inner(self, width: float, color: Any = "0.95") -> None:
+        """Draw the boxes of all nodes with children."""
+        for node in self.inner.tolist():
+            self.text_box(self.x[node], self.y[node], width, self.height, "\n".join(self.lines[node]), color)
+
+    def draw_edge(self, node: int, child: int, word: str = "", **kwargs: Any) -> None:
+        """Draw the line from a node to its child, with a word at the bend."""
+        x, foot = self.x[node], self.y[node] - self.height
+        bend = foot - GAP / 2.0
+        line: dict[str, Any] = {"color": "0.55", "linewidth": 0.9, "zorder": 0, "solid_joinstyle": "miter", **kwargs}
+        line["linewidth"] *= self.scale
+        self.ax.plot([x, x, self.x[child], self.x[child]], [foot, bend, bend, self.y[child]], **line)
+        if word:
+            side, text = ("right", f"{word} ") if self.x[child] < x else ("left", f" {word}")
+            self.text(x, bend + 0.02, text, ha=side, va="bottom", color="0.35")
+
+    def draw_answers(self) -> None:
+        """Draw the lines from all splits to their two sides."""
+        for node in self.inner.tolist():
+            for child, answer in zip(self.children[node], ("yes", "no"), strict=True):
+                self.draw_edge(node, child, answer)
+
+    def draw_legend(self, colors: list[Any]) -> None:
+        """Draw a patch of each colour with its name."""
+        for j, label in enumerate(self.legend):
+            row, column = divmod(j, self.n_columns)
+            left = self.middle[0] + (column - self.n_columns / 2.0) * self.column
+            y = self.legend_top - (row + 0.5) * 1.2 * LINE
+            self.bars(left + 0.05, y - 0.05, 0.1, 0.1, colors[j], edgecolor="none")
+            self.text(left + 0.15, y, label, ha="left")
+
+
+def layout(children: list[list[int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the nodes in preorder, and the x (in slots) and the depth of every node.
+
+    Nodes without children have one slot each; the others are in the middle above their first and last child.
+    """
+    x, depth = np.zeros(len(children)), np.zeros(len(children), dtype=np.int64)
+    order, todo, n_slots = [], [0], 0
+    while todo:
+        node = todo.pop()
+        order.append(node)
+        depth[children[node]] = depth[node] + 1
+        todo += children[node][::-1]
+        if not children[node]:
+            x[node], n_slots = n_slots + 0.5, n_slots + 1
+    for node in order[::-1]:
+        if children[node]:
+            x[node] = (x[children[node][0]] + x[children[node][-1]]) / 2.0
+    return np.array(order), x, depth
+
+
+def class_words(label: Any) -> str:
+    """Return a class label on one line, with the word "class" before a number."""
+    return style.shortened(label if isinstance(label, str) else f"class {label}", 30)
+
+
+def wrapped(words: str, letters: int, most_lines: int) -> list[str]:
+    """Return conditions as lines of about so many letters, without a break between a sign and its threshold."""
+    words = words.replace(" <= ", " ≤\u00a0").replace(" > ", " >\u00a0")
+    # letters of the longest threshold with its sign
+    longest = max([letters, *(len(word) for word in words.split(" ") if word[:1] in "≤>")])
+    lines = textwrap.wrap(words, longest, max_lines=most_lines, placeholder=" ...")
+    return [line.replace("\u00a0", " ") for line in lines]
+
+
+def wrapped_outputs(text: str, letters: int) -> list[str]:
+    """Return the predictions of several outputs, which commas separate, as lines that begin with an output."""
+    return [line for part in text.split(", ") for line in textwrap.wrap(part, letters)]
+
+
+def text_width(text: str) -> float:
+    """Return the width of a line of text in inches, at least that of a letter."""
+    from matplotlib import font_manager, textpath
+
+    font = font_manager.FontProperties(size=FONT)
+    return textpath.text_to_path.get_text_width_height_descent(text or "x", font, False)[0] / 72.0
