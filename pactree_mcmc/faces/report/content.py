@@ -317,7 +317,7 @@ def _first_lines(text: str) -> str:
 
 
 def _map(draws: SampledPosterior, paths: Paths, mode_of_tree: np.ndarray) -> dict[str, Any]:
-    """Return up to 400 draws as points of the unit square, equal trees of a chain as one point."""
+    """Return a map of up to 400 draws by tree distance, equal trees of a chain as one point."""
     distances = draws.tree_distances()
     place, part = classical_scaling(distances.matrix)
     span = float(np.ptp(place, axis=0).max()) or 1.0
