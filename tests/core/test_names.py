@@ -72,7 +72,7 @@ def test_only_public_names_are_listed():
 
 
 def test_representations_fit_a_screen():
-    shown = [POST, MODEL, POST.support(), POST.modes(), POST.tree_distances(), POST.shapes(), exact.solve(MODEL).graph]
+    shown = [POST, MODEL, POST.modes(), POST.tree_distances(), POST.shapes(), exact.solve(MODEL).graph]
     run = pt.sample(MODEL, 20, tune=5, chains=2, rng=1, kernel="grow-prune", progress=False)
     for one in (*shown, run.course, run.calls[0]):
         assert len(repr(one)) <= 450 and "\n" not in repr(one) and repr(one).startswith(type(one).__name__)

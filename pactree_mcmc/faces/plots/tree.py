@@ -64,6 +64,7 @@ def plot_tree(tree: Tree | Posterior, ax: Axes | None = None, max_depth: int | N
 
     Examples
     --------
+    >>> from pactree_mcmc import Tree
     >>> ax = plot_tree(Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0]))
     >>> ax.texts[0].get_text()
     'x0 ≤ 2.5'
