@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from ..core.checks import BELOW_ONE, check_count, check_flag, check_number, in_words, read_numbers, settle
 from ..core.compile.jit import jit
 from ..core.names import fields_repr
+from ..core.special import gammaln
 from ..files.encoding import kept
 
 DEPTH_CEILING = 4_095

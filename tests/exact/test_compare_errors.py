@@ -27,14 +27,14 @@ def is_event(truth, run):
     return np.array([not row.quantity.startswith("predictive") for row in rows])
 
 
-def check(truth, runs):
+def check(truth, runs, least=0.75):
     exact_values, z = z_of_rows(truth, runs)
     event = is_event(truth, runs[0])
     chance = np.minimum(exact_values, 1.0 - exact_values)
     for rows in (event & (chance < 0.05) & (chance > 0.001), event & (chance >= 0.05), ~event):
         some = z[:, rows]
         assert some.size
-        assert 0.75 < some.std() < 1.2
+        assert least < some.std() < 1.2
         assert np.mean(np.abs(some) > 2.0) < 0.09 and np.mean(np.abs(some) > 3.0) < 0.02
 
 
@@ -45,8 +45,9 @@ def test_independent_draws(truth):
 
 @pytest.mark.slow
 def test_many_short_runs(truth):
+    """Quantities that mix faster than the number of leaves have smaller z, since its effective size bounds theirs."""
     more = {"chains": 4, "progress": False, "kernel": "cgm"}
-    check(truth, [pt.sample(truth.model, 250, tune=200, rng=seed, **more) for seed in range(150)])
+    check(truth, [pt.sample(truth.model, 250, tune=200, rng=seed, **more) for seed in range(150)], least=0.5)
 
 
 def test_an_event_that_is_never_seen_has_the_exact_variance(truth):

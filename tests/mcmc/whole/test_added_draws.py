@@ -199,7 +199,7 @@ LARGE = pt.TreeModel(
 
 def large_draws():
     """Trees of a few nodes, of more than a chain has room for at first, and of more than the density draws."""
-    saved = drawn(LARGE, 60, thin=3)
+    saved = drawn(LARGE, 120, thin=6)
     sizes = np.diff(saved.tree.start)
     assert sizes.min() < FIRST_ROOM < 2 * FIRST_ROOM < 2 * MOST_INTERNAL < sizes.max()
     return saved
