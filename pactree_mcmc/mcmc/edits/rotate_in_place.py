@@ -21,7 +21,10 @@ from .grow import set_default, side_hash
 
 @jit
 def can_rotate_in_place(model: Lowered, state: ChainState, v: int) -> bool:
-    """Return True if an internal node other than the root and its parent cut the same ordered feature, at any place."""
+    """Return True if an internal node v, not the root, and its parent cut the same ordered feature.
+
+    The cuts must be free, not in the middle of the cell.
+    """
     here, above = state.node[v], state.node[state.node[v].parent]
     return has_free_cuts(model.split_prior) and here.categories < 0 and here.feature == above.feature
 
@@ -86,13 +89,16 @@ def _exchange_splits(
 
 @jit
 def split_factor(model: Lowered, depth: int) -> float:
-    """Return the log prior factor of a split at a depth."""
+    """Return the log prior factor of a split at a depth, without R."""
     return model.prior.table[depth].log_split
 
 
 @jit
 def move_subtree_down(model: Lowered, state: ChainState, top: int, by: int) -> float:
-    """Move a subtree ``by`` levels down, and return the change of its log prior, ``-inf`` if a depth is impossible."""
+    """Move a subtree ``by`` levels down (up if negative), and return the change of its log prior.
+
+    Return ``-inf`` if some node would be deeper than the prior admits.
+    """
     total, node = 0.0, np.int64(top)
     while node != NONE:
         before, after = prior_factor(model, state, node), move_down(model, state, node, by)
@@ -103,7 +109,7 @@ def move_subtree_down(model: Lowered, state: ChainState, top: int, by: int) -> f
 
 @jit
 def move_down(model: Lowered, state: ChainState, node: int, by: int) -> float:
-    """Move a node ``by`` levels down, and return its log prior factor there."""
+    """Move a node ``by`` levels down (up if negative), and return its `prior_factor` there."""
     here = state.node[node]
     was_at_limit = here.depth >= model.prior.depth_limit
     here.depth += by

@@ -23,7 +23,7 @@ from ..state.tree import ChainState
 from .base import Move
 
 GROWN, PRUNED = range(2)
-"""Numbers of the counts."""
+"""Values of ``Proposal.which``: growths are counted first, prunings second."""
 
 
 @jit
@@ -64,8 +64,9 @@ def propose_pruning(rng: np.random.Generator, model: Lowered, state: ChainState)
 
 @jit
 def growth_proposal_ratio(state: ChainState, node: int, n_growable: int, n_prunable: int) -> float:
-    """Return the log proposal ratio of growing ``node``, which has its children already, by counts of the tree without
-    them.
+    """Return the log proposal ratio of growing ``node``, to which the children are attached already.
+
+    The two counts are those of the tree in which ``node`` is a leaf.
     """
     grown_growable = (
         n_growable - 1 + state.node[state.node[node].left].splittable + state.node[state.node[node].right].splittable

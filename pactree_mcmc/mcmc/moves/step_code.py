@@ -18,7 +18,9 @@ SOURCES = (random.Random, np.random.RandomState, np.random.Generator)
 
 
 def check_code(name: str, step: FunctionType) -> None:
-    """Refuse a step that draws from another source than ``rng``, or calls a plain function. Check what it calls too."""
+    """Refuse a step that draws from another source than ``rng``, or calls a plain function. Check functions it calls
+    too.
+    """
     todo, seen = [step], {id(step)}
     while todo:
         for path, value in loads_of(todo.pop()):

@@ -49,7 +49,10 @@ def pick_inner_child(rng: np.random.Generator, state: ChainState) -> int:
 
 @jit
 def exchange(state: ChainState, child: int) -> bool:
-    """Exchange the planned splits of the root and its child. Return False if the reverse is another exchange."""
+    """Exchange the planned splits of the root and its child, and of both children if these have the same split.
+
+    Return False if the reverse move would not be this exchange.
+    """
     other = state.plan[0].right if state.plan[0].left == child else state.plan[0].left
     both = same_split(state, child, other)
     if not both and same_split(state, 0, other):

@@ -1,4 +1,4 @@
-"""Tasks of one chain in the default run: plain functions of plain data, for threads or any executor."""
+"""Tasks of one chain in the default run, as functions that threads or any executor can call."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ MOST_CELLS = 1500
 RECORDED = 100
 """Number of trees whose decisions are recorded, at even steps over the last three quarters of a round."""
 ADDED_DRAWS = 500
-"""Largest number of draws of one chain added to the graph between two stretches, at even steps."""
+"""Largest number of draws of one chain added to the graph between two stretches (series) of draws, at even steps."""
 TREES_PER_CALL = 8
 """Number of trees drawn between two looks at the signal. One tree takes up to 50 ms."""
 
 
 class RoundResult(NamedTuple):
-    """State of a chain at the end of a round, and what its team needs of the round."""
+    """State of a chain at the end of a round, with the decisions or the graph to which its team fits the density."""
 
     end: Snapshot
     rows: int
@@ -83,7 +83,10 @@ def run_round(
 def add_draws(
     plan: Plan, end: Snapshot, room: int, n_trees: int, draws: tuple[Saved, ...], stopped: Signal = None
 ) -> Graph:
-    """Return a copy of a chain's graph with draws of several chains and independent trees. The chain does not move."""
+    """Return a copy of a chain's graph to which draws of several chains and independent trees were added.
+
+    The chain keeps its present tree.
+    """
     # a generator of its own, so that the chain goes on with the numbers it would have had
     seed = generator_from(end.generator).integers(1 << 62)
     chain = Chain(plan.model.lowered, plan.kernel, np.random.default_rng(seed))
@@ -145,5 +148,5 @@ def set_growing(chain: Chain, graph: Graph, room: int) -> Graph:
 
 
 def density_of(end: Snapshot) -> np.ndarray:
-    """Return the density of a chain."""
+    """Return the density parameters of a chain in the state ``end`` (`ChainState.density`)."""
     return end.replicas[0].state[ARRAYS.index("density")]
