@@ -19,10 +19,11 @@ from ..state.tree import ChainState
 from ..state.weights import is_weighed, subtree_tilt
 
 DRAWS, TREES, NODES = range(3)
+"""Indices of the entries of `Saved.used`."""
 
 
 def new_saved(n_draws: int, n_moves: int, n_stats: int, n_weights: int = 0) -> Saved:
-    """Return room for ``n_draws`` draws, and for some nodes."""
+    """Return empty arrays with room for ``n_draws`` draws and 1024 nodes."""
     return Saved(
         tree_of_draw=np.zeros(n_draws, dtype=np.int64),
         noise=np.zeros(n_draws),
@@ -36,7 +37,7 @@ def new_saved(n_draws: int, n_moves: int, n_stats: int, n_weights: int = 0) -> S
 
 
 def _nodes(copied: np.ndarray) -> np.recarray:
-    """Return records of nodes that were copied as bytes."""
+    """Return nodes that were copied as bytes as a record array."""
     return copied.view(CODED_NODE).view(np.recarray)
 
 
@@ -82,7 +83,9 @@ def joined(first: Saved, second: Saved) -> Saved:
 
 
 def chosen(saved: Saved, which: np.ndarray) -> Saved:
-    """Return the draws with these numbers, in increasing order. Each has the proposals since the one before."""
+    """Return the draws with the increasing indices ``which``. Each counts the proposals since the draw chosen before
+    it.
+    """
     trees, number = np.unique(saved.tree_of_draw[which], return_inverse=True)
     start = np.asarray(saved.tree)["start"]
     sizes = start[trees + 1] - start[trees]
@@ -106,7 +109,7 @@ def chosen(saved: Saved, which: np.ndarray) -> Saved:
 
 @jit
 def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
-    """Write the present tree as the next draw."""
+    """Write the present tree as the next draw, with variance, weights and proposal counts, which start again from 0."""
     used = saved.used
     draw = used[DRAWS]
     if state.count[CHANGED] == 1 or used[TREES] == 0:
@@ -137,7 +140,7 @@ def log_prior_of(model: Lowered, state: ChainState) -> float:
 
 @jit
 def save_tree(model: Lowered, state: ChainState, saved: Saved) -> None:
-    """Append a compacted copy of the present tree."""
+    """Append a copy of the present tree, its nodes in preorder, with log prior and log score."""
     used = saved.used
     base = used[NODES]
     root = np.int64(0)

@@ -1,7 +1,8 @@
 """Draw the whole tree, or a subtree, from a learned density (formulas, section 12.3).
 
-A row is drawn uniformly and a depth; v is the node of that depth on the row's path, below the cells that are too large
-(`pick_cell`). The pick is equally probable in both trees. So with g the density of the subtree at v, given its cell,
+A merged row and a depth are drawn uniformly. v is the node of that depth on the path of the row, counted from the first
+cell that is not too large (`pick_cell`). The pick is equally probable in both trees. So with g the density of the
+subtree at v, given its cell,
 
     log_proposal_ratio = log g(T) - log g(T')
 

@@ -26,7 +26,7 @@ GROWTH = 4
 
 
 class Stop:
-    """Signal to the tasks of a run that they should end.
+    """Signal at which the tasks of a run end, given by `set` or by the end of a time limit.
 
     Parameters
     ----------
@@ -53,7 +53,9 @@ class Stop:
             self.until = self.began + self.seconds
 
     def part(self, fraction: float) -> Stop:
-        """Return another signal, for this fraction of the time limit since `start`, or without end if not started."""
+        """Return another signal, given after this fraction of the time limit since `start`, never if the clock is not
+        started.
+        """
         other = Stop(self.seconds)
         other.began = self.began
         other.until = self.until if self.until == inf else self.began + fraction * self.seconds
@@ -73,7 +75,7 @@ class Stop:
 
 
 Signal = Stop | Event | None
-"""Signal that ends a task early, or None."""
+"""Signal that ends a task early, or None if nothing ends it early."""
 
 
 def is_set(stopped: Signal) -> bool:
@@ -82,7 +84,7 @@ def is_set(stopped: Signal) -> bool:
 
 
 def _with_end(until: float) -> Stop:
-    """Return the signal of a task in another process, which the clock gives at a time of day."""
+    """Return the signal of a task in another process, given at the time of day ``until``, in seconds."""
     stop = Stop()
     stop.until = time.perf_counter() + until - time.time()
     return stop

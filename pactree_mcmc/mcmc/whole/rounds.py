@@ -63,8 +63,8 @@ class Team(NamedTuple):
     def after_round(self, results: list[RoundResult]) -> Team:
         """Return the team after a round, with a new graph if the round grew graphs, else with a newly fitted density.
 
-    The density is fitted to all decisions so far. Without results return the team as it is.
-    """
+        The density is fitted to all decisions so far. Without results return the team as it is.
+        """
         graphs = [result.graph for result in results if result.graph is not None]
         if graphs:
             return self._replace(graph=joined_graph(graphs))
@@ -198,8 +198,7 @@ def pass_rows(model: TreeModel) -> int:
 
 
 def default_work(model: TreeModel) -> float:
-    """Return the default limit on the number of rows that a run visits, which is larger on large tables with a density.
-    """
+    """Return the default limit on the rows that a run visits, larger on large tables to which a density is fitted."""
     if pass_rows(model) > MOST_VALUES:
         return WORK
     values = model.units.n_units * len(model.lowered.split_prior.feature)
@@ -207,8 +206,7 @@ def default_work(model: TreeModel) -> float:
 
 
 def tunes_within(work: float, model: TreeModel, chains: int) -> bool:
-    """Return True if fitting a density pays on this table and the rounds, short ones if necessary, fit into the work.
-    """
+    """Return True if fitting a density pays on this table and the rounds, if need be short ones, fit into the work."""
     rows = pass_rows(model)
     return rows <= MOST_VALUES and SHORTEST * FULL_PASSES * rows * chains <= work
 
@@ -247,8 +245,7 @@ def with_draws(work: Work) -> list[Result]:
 
 
 def without_draws(work: Work, graphs: Mapping[int, Graph] | None = None) -> list[Result]:
-    """Return the chains at their present trees, without draws, with the new graphs that ``graphs`` has by chain number.
-    """
+    """Return the chains at their present trees, without draws, with the new graphs in ``graphs``, by chain number."""
     out, graphs = [], graphs or {}
     for c, (plan, result) in enumerate(zip(work.plans, work.drawn, strict=True)):
         end = result.end

@@ -230,8 +230,7 @@ def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node
 def split_at(
     model: Lowered, state: ChainState, node: int, k: int, n: int, i: int, number: int, log_rule: float
 ) -> Split:
-    """Return split i of feature ``k``, in ``n`` bins. ``number`` is its index among cuts that separate the rows alike.
-    """
+    """Return split i of feature ``k``, in ``n`` bins. ``number`` is its index among cuts that part the rows alike."""
     note_way(model, state, node, k, n, i)
     entry = state.scratch.scan.chosen[0]
     cut = entry.cut + number

@@ -50,8 +50,7 @@ SPARE = 4 * MOST_INTERNAL
 
 @jit
 def place_of(graph: Any, cell: int, depth: int) -> int:
-    """Return the index of the piece with this cell hash and depth, or ``-1 - slot`` with a free slot if there is none.
-    """
+    """Return the index of the piece with this cell hash and depth, or ``-1 - slot`` if it would go into a free slot."""
     slots, at = graph.slot, mixed(cell + depth * np.int64(0x9E3779B1))
     at = (at ^ (at >> 32)) & (len(slots) - 1)
     while slots[at] >= 0:
