@@ -33,7 +33,7 @@ PROPOSALS_PER_DRAW = 100
 STEP_ROWS = 50.0
 """Cost of a proposal in rows, beside the rows that it visits."""
 FEWEST_PROPOSALS = 10
-"""Smallest number of proposals between two draws, if the run finds the number itself."""
+"""Smallest number of proposals between two draws if the run sets this number by cost."""
 STEPS = {
     move.name: move
     for move in (
@@ -86,7 +86,7 @@ LINE_WEIGHTS = {"regrow-line": 0.5, "collapsed": 0.33, "rotate": 0.17}
 WORK_FRACTIONS = {"learned": 0.6, "subgraph": 0.1}
 """Fractions of the work that these two moves get if weights are set by cost. The others share the rest by weight."""
 MOST_LEARNED = 1.5
-"""Largest number of proposals of "learned" between two draws."""
+"""Largest expected number of proposals of "learned" between two draws."""
 
 
 @kept
@@ -102,7 +102,7 @@ class Kernel(NamedTuple):
     adapts: bool = False
     """True if weights and block may be set by the cost of the proposals."""
     own: tuple[Move | AbsentMove, ...] = ()
-    """Moves of the user."""
+    """Moves that the user wrote."""
     given: tuple[float, ...] = ()
     """Weight of each move by the argument ``kernel``, not normalised, before weights were set by cost."""
 
@@ -259,7 +259,7 @@ def _parts(key: Any, is_line: bool, best: str) -> dict[str, float]:
 
 
 def _check_names(move: Move, weights: Mapping[str, float], own: Iterable[Move]) -> None:
-    """Refuse a user's move that has a name or a count of another move."""
+    """Raise ValueError if a user's move has the name of another move or kernel, or a count of another move."""
     counted = {count for other in (*STEPS.values(), *own) for count in other.counts}
     twice = [move.name] if move.name in {*STEPS, *WEIGHTS, "default", *weights} else []
     twice += [count for count in move.counts if count in counted]

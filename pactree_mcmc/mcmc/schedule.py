@@ -40,7 +40,7 @@ from .whole.evidence import team_evidences
 from .whole.rounds import can_add_draws, with_draws, without_draws
 
 FEWEST = 1000
-"""Smallest number of draws in all for which a run waits until the criterion holds."""
+"""Smallest number of draws, of all chains together, with which a run waits until the criterion holds."""
 STRETCHES = 6
 """Largest number of stretches. Later the graphs gain little (benchmarks/README.md, More time)."""
 
@@ -136,7 +136,7 @@ class Schedule:
         return self.length.before > 0 and not self.length.confirms and not is_extended
 
     def _extend(self) -> State:
-        """Make further draws of the present stretch, up to twice as many as are kept."""
+        """Make further draws in the present stretch, up to twice the requested number."""
         n = self._n_further()
         if n == 0:
             return State.END
@@ -153,7 +153,9 @@ class Schedule:
         return self._begin_stretch(with_draws, length)
 
     def _begin_stretch(self, begin: Callable[[Work], list[Result]], length: Length) -> State:
-        """Make a new stretch from the chains that ``begin`` returns. Keep the present one if it is cut short."""
+        """Make a new stretch from the chains that ``begin`` returns. Keep the present stretch if the new one is cut
+        short.
+        """
         now, n = time.perf_counter(), length.draws
         try:
             work = self.work._replace(results=list(begin(self.work)))
@@ -170,7 +172,7 @@ class Schedule:
         return State.END
 
     def _thin_out(self, n: int) -> None:
-        """Keep ``n`` draws at even steps, if there are more."""
+        """Keep ``n`` evenly spaced draws of each chain if there are more."""
         if self.n_draws > n:
             indices = even_indices(self.n_draws, n)
             self.work = self.work._replace(results=[result.select(indices) for result in self.work.drawn])
@@ -202,7 +204,7 @@ class Schedule:
         return 0
 
     def _has_time(self, longer: float) -> bool:
-        """Return True if there is time for a stretch that takes ``longer`` times the seconds of the present one."""
+        """Return True if the time limit leaves room for a stretch ``longer`` times as long as the present one took."""
         seconds, now = self.length.seconds, time.perf_counter()
         return seconds is None or now - self.began + longer * (now - self.stretch_began) <= seconds
 

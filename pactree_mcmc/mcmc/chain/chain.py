@@ -75,7 +75,7 @@ class Chain:
         self.walk = pack(Walk(self.rng, self.model, self.packed))
 
     def reserve(self, n_draws: int) -> None:
-        """Make room for ``n_draws`` draws, and drop those made before."""
+        """Make room for ``n_draws`` draws. Drop the draws saved before."""
         self.saved = new_saved(n_draws, len(self.state.moves[0]), self.lowered.leaf.n_stats, self.lowered.n_weights)
         self.packed_saved = pack(self.saved)
 
@@ -152,7 +152,7 @@ class Chain:
     def save(self, anew: bool = False) -> None:
         """Save the present tree as the next draw.
 
-        With ``anew`` save it as a new tree even if it did not change since the last one.
+        With ``anew`` store a new copy of the tree even if it is the same as at the last draw.
         """
         if anew:
             self.state.count[CHANGED] = 1

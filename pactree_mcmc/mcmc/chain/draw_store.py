@@ -42,7 +42,7 @@ def _nodes(copied: np.ndarray) -> np.recarray:
 
 
 def with_more_nodes(saved: Saved, needed: int) -> Saved:
-    """Return the same draws with room for at least ``needed`` more nodes."""
+    """Return a copy of the draws with room for at least ``needed`` more nodes."""
     extra = max(needed, len(saved.node))
     node = _nodes(np.concatenate([whole(saved.node), whole(np.zeros(extra, dtype=CODED_NODE))]))
     return saved._replace(node=node, stats=np.concatenate([saved.stats, np.zeros((extra, saved.stats.shape[1]))]))
@@ -64,7 +64,7 @@ def trimmed(saved: Saved) -> Saved:
 
 
 def joined(first: Saved, second: Saved) -> Saved:
-    """Return the draws of a chain followed by later ones."""
+    """Return the draws ``first`` of a chain followed by its later draws ``second``."""
     if len(first.node) == 0:
         return second
     n_trees, n_nodes = len(first.tree) - 1, len(first.node)
@@ -131,7 +131,7 @@ def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
 
 @jit
 def log_prior_of(model: Lowered, state: ChainState) -> float:
-    """Return the log prior of the present tree, by equal feature weights if these are drawn."""
+    """Return the log prior of the present tree. If feature weights are drawn, take them to be equal."""
     out = model.prior.log_constant + subtree_log_prior(model, state, np.int64(0))
     if len(model.prior.by_leaves) > 0:
         out += model.prior.by_leaves[state.count[N_INTERNAL] + 1]

@@ -74,7 +74,7 @@ class Replica(NamedTuple):
 
 @kept
 class Rungs(NamedTuple):
-    """State of a ladder apart from its replicas, as in `Ladder`."""
+    """State of a ladder of inverse temperatures (`Ladder`) without its replicas."""
 
     betas: Annotated[np.ndarray, np.float64, "levels"]
     adapts: bool
@@ -105,7 +105,7 @@ class Snapshot(NamedTuple):
     tuned: int
     """Number of tuning steps made."""
     team: int = 0
-    """Number of the team with which the chain tuned."""
+    """Number of the team of chains with which the chain tuned, 0 without teams."""
 
 
 def generator_state(rng: np.random.Generator) -> dict:
@@ -114,7 +114,7 @@ def generator_state(rng: np.random.Generator) -> dict:
 
 
 def generator_from(source: Any) -> np.random.Generator:
-    """Return a generator from the state of one, or from any seed of NumPy."""
+    """Return a NumPy generator, from a state that `generator_state` returned or from any seed of NumPy."""
     if not isinstance(source, dict):
         return np.random.default_rng(source)
     if source["bit_generator"] not in GENERATORS:

@@ -31,7 +31,7 @@ from .draw_store import trimmed
 PRIOR_BLOCKS = 200
 """Number of blocks of proposals by which a chain without data draws a tree from the prior."""
 MOST_OF_ONE = 0.25
-"""Largest probability of a feature at the root of a dispersed start."""
+"""Largest probability with which a dispersed start has a given feature at its root."""
 OFFSET = (5.0**0.5 - 2.0) / 2.0
 """Offset of `Dispersed.place`, which keeps it as far as possible from the bounds between equally likely features."""
 POWERS = (1.0, 0.5, 0.25)
@@ -74,12 +74,12 @@ def put_start(model: TreeModel, chain: Any, start: Any, rng: np.random.Generator
 
 
 def may_grow(start: Any) -> bool:
-    """Return True if a start grows trees, for which a chain needs room."""
+    """Return True if a start grows a tree on the data, for which a chain needs more arrays."""
     return isinstance(start, Dispersed) or (isinstance(start, str) and start == "grown")
 
 
 def grow_apart(chain: Chain, start: Dispersed) -> None:
-    """Grow a tree from the root feature at the start's place, by the likelihood to the start's power."""
+    """Grow a tree by the likelihood to the power ``start.power``, with the root feature at ``start.place``."""
     state = chain.state
     beta, number = float(state.beta[0]), int(state.count[SCAN])
     state.beta[0], state.count[SCAN] = start.power * beta, PASSING
@@ -159,7 +159,7 @@ def grow_from(walk: Any, node: int) -> int:
 
 
 def load_tree(model: TreeModel, chain: Chain, tree: Tree) -> None:
-    """Grow the chain, a stump, into ``tree``. The smallest category goes left."""
+    """Grow the tree of a chain, a stump, into ``tree``. Raise ValueError if a smallest category does not go left."""
     todo: list[tuple[int, int]] = [(0, 0)]
     for number, cell, split in model.visit(tree):
         _, node = todo.pop()
@@ -179,7 +179,7 @@ def load_tree(model: TreeModel, chain: Chain, tree: Tree) -> None:
 
 
 def draw_prior_tree(model: TreeModel, rng: np.random.Generator) -> Tree:
-    """Draw a tree from the prior, directly, or under `LeafPenalty` by a long chain without data."""
+    """Draw a tree from the prior, directly if possible, else (`LeafPenalty`) by a long chain without data."""
     grown = draw_prior(model, rng)
     return grown.tree if grown is not None else _prior_by_chain(model, rng)
 

@@ -55,7 +55,7 @@ def _error_of(model: TreeModel, chain: Any) -> NotFinite | None:
 
 
 def _path(state: ChainState, node: int) -> list[Answer]:
-    """Return the splits, and the sides of each, from the root to a node."""
+    """Return the splits on the path from the root to a node, each with the side of the path."""
     out: list[Answer] = []
     while (number := int(state.node[node].parent)) != NONE:
         parent = state.node[number]

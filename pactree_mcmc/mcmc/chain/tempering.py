@@ -35,9 +35,9 @@ class LadderReport(NamedTuple):
     """Exchange rates and scores of a tempered chain after tuning, for its n levels."""
 
     betas: np.ndarray
-    """(n,) betas, decreasing from 1."""
+    """(n,) inverse temperatures of the levels, decreasing from 1."""
     scores: np.ndarray
-    """(draws, n) log scores at each level."""
+    """(draws, n) log scores, not tempered, of the trees at each level."""
     is_stump: np.ndarray
     """(draws,) bool, True if the tree at the last level has one leaf."""
     swap_rates: np.ndarray
@@ -79,7 +79,7 @@ def read_ladder(betas: Any) -> tuple[np.ndarray, bool]:
 
 
 class Ladder:
-    """Replicas of a chain, one for each level. The draws are the trees of the first level."""
+    """Replicas of a chain at decreasing inverse temperatures (levels). The draws are the trees of the first level."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Ladder:
         return int(self.saved.used[DRAWS])
 
     def reserve(self, n_draws: int) -> None:
-        """Make room for ``n_draws`` draws, and drop those made before."""
+        """Make room for ``n_draws`` draws. Drop the draws saved before."""
         self.replicas[0].reserve(n_draws)
         self.saved, self.packed_saved = self.replicas[0].saved, self.replicas[0].packed_saved
         self.scores = np.zeros((n_draws, len(self.betas)))
@@ -222,7 +222,7 @@ class Ladder:
         self.journey = [False] * (n - 1) + [True]
 
     def _adapt(self) -> None:
-        """Put the levels at equal steps of the barrier, which is the sum of the rejection rates up to a beta."""
+        """Place the betas at equal steps of the barrier, the sum of the rejection rates from the last level up."""
         refused = np.maximum(1.0 - self.acceptance / np.maximum(self.tried, 1), 1e-3)
         barrier = np.concatenate([[0.0], np.cumsum(refused[::-1])])
         inner = np.linspace(0.0, barrier[-1], len(self.betas))[1:-1]
@@ -232,7 +232,7 @@ class Ladder:
 
 
 def exchange_guesses(a: Chain, b: Chain) -> None:
-    """Exchange the guesses of the variance of two chains that have exchanged their levels."""
+    """Exchange the guesses of the noise variance of two chains that have exchanged their levels."""
     guesses = [float(chain.lowered.guess.params[SIGMA2]) for chain in (b, a)]
     for chain, guess in zip((a, b), guesses, strict=True):
         guess_noise(chain.model, chain.packed, guess)

@@ -41,7 +41,7 @@ class RawForms(NamedTuple):
 
 
 class Raw(NamedTuple):
-    """Raw form of a split, which can be applied to any cell."""
+    """Raw form of a split, a threshold or a set of categories that can be applied to any cell."""
 
     cut: int
     categories: int

@@ -31,8 +31,8 @@ from .proposal import GROW, PRUNE, Proposal
 
 @jit
 def growth_prior_ratio(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log prior ratio of the tree in which ``node`` has its two children as leaves to that in which it is a
-    leaf.
+    """Return the log prior of the tree in which the children of ``node`` are leaves, minus that of the tree in which
+    ``node`` is a leaf.
     """
     split = node_log_split(model, state, node) + state.node[node].log_rule
     stops = node_log_stop(model, state, state.node[node].left) + node_log_stop(model, state, state.node[node].right)
@@ -107,7 +107,7 @@ def attach_children(model: Lowered, state: ChainState, node: int, split: Split) 
 def part_range(model: Lowered, state: ChainState, node: int) -> int:
     """Move the units that go left to the front of the node's range, and sum the statistics of both children.
 
-    Write the rows of the left child. Return the first place of the right side.
+    Write rows and hash of the left child. Return the index in ``order`` at which the right side begins.
     """
     order, to_right, stats = state.order, state.scratch.to_right, state.stats
     codes, rows, rows_all = model.units.codes, model.units.rows, model.units.rows_all
@@ -178,7 +178,7 @@ def side_hash(state: ChainState, node: int, k: int) -> int:
 
 @jit
 def keep_growth(model: Lowered, state: ChainState, node: int) -> None:
-    """Make a pair of new children part of the tree, by updating the lists."""
+    """Make the new children of ``node`` part of the tree, by updating the lists and the number of nodes."""
     unlist_growable(state, node)
     if state.node[node].parent != NONE:
         unlist_prunable(state, state.node[node].parent)

@@ -18,7 +18,7 @@ from .carry_over import cell_bits, code_range
 from .replace_subtree import plan_copy, plan_node
 
 MOST_MERGED = 10
-"""Largest number of leaves, in all, of two subtrees that are merged."""
+"""Largest number of leaves that two subtrees to be merged may have in all."""
 
 
 @jit

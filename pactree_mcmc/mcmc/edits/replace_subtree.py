@@ -70,7 +70,7 @@ def drop(state: ChainState, node: int, top: int) -> None:
 
 @jit
 def adopt(model: Lowered, state: ChainState, node: int, top: int) -> None:
-    """Put the subtree built at ``top`` in the place of ``node`` and the nodes below it."""
+    """Replace the subtree at ``node`` by the one built at ``top``, and update the lists."""
     here, new = state.node[node], state.node[top]
     was_leaf = is_leaf(state, node)
     at = np.int64(node)
@@ -111,7 +111,7 @@ def adopt(model: Lowered, state: ChainState, node: int, top: int) -> None:
 
 @jit
 def _free_all(state: ChainState, top: int) -> None:
-    """Free a node outside the tree and all below it."""
+    """Return a node outside the tree, and all nodes below it, to the pool."""
     at = np.int64(top)
     while at != NONE:
         following = next_node(state, at, top)
@@ -217,7 +217,7 @@ def build(model: Lowered, state: ChainState, top: int, n_planned: int, simplify:
 
 @jit
 def _copy_plan(state: ChainState, source: int, target: int) -> None:
-    """Put the planned node ``source``, with its subtree, in the place of ``target``."""
+    """Overwrite the planned node ``target`` by the planned node ``source``, whose subtree comes along."""
     old, new = state.plan[source], state.plan[target]
     new.feature, new.cut, new.categories = old.feature, old.cut, old.categories
     new.left, new.right, new.origin = old.left, old.right, old.origin

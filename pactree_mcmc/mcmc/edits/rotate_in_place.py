@@ -33,7 +33,7 @@ def can_rotate_in_place(model: Lowered, state: ChainState, v: int) -> bool:
 def rotate_in_place(model: Lowered, state: ChainState, v: int) -> float:
     """Exchange the places of v's split and its parent's, and return the log prior ratio, ``-inf`` for no valid tree.
 
-    Rotating the same node again is the reverse. The lists are those of the old tree until `update_lists`.
+    Rotating the same node again undoes the change. The lists remain those of the old tree until `update_lists`.
     """
     u = state.node[v].parent
     top, low = state.node[u], state.node[v]
@@ -60,7 +60,7 @@ def rotate_in_place(model: Lowered, state: ChainState, v: int) -> float:
 def _exchange_splits(
     model: Lowered, state: ChainState, u: int, v: int, x: int, y: int, z: int, v_is_left: bool
 ) -> None:
-    """Exchange the splits of u and v, and give v the cell of its new children."""
+    """Exchange the splits of u and its child v, and give v the rows, score and cell of its new children."""
     top, low = state.node[u], state.node[v]
     top.cut, low.cut = low.cut, top.cut
     top.upper, low.upper = low.upper, top.upper
@@ -144,7 +144,7 @@ def update_lists(state: ChainState, v: int) -> None:
 
 @jit
 def relist_growable(state: ChainState, top: int) -> None:
-    """Update the list of growable leaves for those at and below ``top``."""
+    """Update the entries of all leaves at and below ``top`` in the list of growable leaves."""
     node = np.int64(top)
     while node != NONE:
         if is_leaf(state, node) and state.node[node].splittable != (state.node[node].growable_at != NONE):

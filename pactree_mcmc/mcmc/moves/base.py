@@ -75,7 +75,7 @@ def tilt_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
 
 @jit
 def leaves_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
-    """Return the log ratio of the prior factors of the numbers of leaves of the new tree and of the old one."""
+    """Return the log ratio, new tree to old, of the prior factor that depends on the number of leaves."""
     edit, by_leaves, before = proposal.edit, model.prior.by_leaves, state.count[N_INTERNAL] + 1
     after = before
     if edit == GROW:
@@ -148,7 +148,7 @@ def decide(rng: np.random.Generator, model: Lowered, state: ChainState, first: i
 
 @jit
 def has_two(state: ChainState) -> bool:
-    """Return True if there is room to grow a leaf."""
+    """Return True if two nodes are free, which is enough to grow a leaf."""
     return state.count[N_FREE] >= 2
 
 
@@ -183,9 +183,9 @@ def run(walk: Any, n: int, first: int) -> int:
 
 
 def loop_of(move: Move) -> Any:
-    """Return `run` for one move, which compiles at its first call.
+    """Return a copy of `run` that calls the step of this move, and compiles at its first call.
 
-    The code of a user's move is kept on disk by a key of the step.
+    The compiled code of a user's move is stored on disk by a key of the step.
     """
     proposes = move.step
     # a move that only grows and prunes needs less code
@@ -328,7 +328,7 @@ class AbsentMove(NamedTuple):
     lines: bool
     guided: bool
     key: str
-    """Key of the code, "" if it is unknown."""
+    """Key of the step's code, "" if the code is unknown."""
 
     @property
     def scratch(self) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ FARTHEST = 6
 
 @jit
 def change_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose another split of an internal node."""
+    """Propose another split of an internal node, drawn from the split prior."""
     if state.count[N_INTERNAL] == 0:
         return nothing()
     node = state.node[pick(rng, state.count[N_INTERNAL])].internal

@@ -63,7 +63,7 @@ def collapsed_step(rng: np.random.Generator, model: Lowered, state: ChainState) 
 
 @jit
 def passed(proposal: Proposal, hope: float) -> Proposal:
-    """Return a proposal that a first stage has accepted by the log ratio ``hope``."""
+    """Return the proposal with ``log_decided = hope``, the log ratio by which the first stage has accepted it."""
     return Proposal(
         proposal.edit,
         proposal.which,

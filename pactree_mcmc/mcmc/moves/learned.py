@@ -64,7 +64,7 @@ def is_drawable(model: Lowered, state: ChainState, top: int) -> bool:
 
 @jit
 def draw_tree(rng: np.random.Generator, model: Lowered, state: ChainState, top: int) -> float:
-    """Grow a subtree at the leaf ``top``. Return the log of its density, infinite if the subtree gets too large."""
+    """Grow a subtree drawn from the density at the leaf ``top``. Return its log density, inf if it gets too large."""
     total, n_internal, node = 0.0, 0, np.int64(top)
     while node != NONE:
         if state.node[node].splittable:

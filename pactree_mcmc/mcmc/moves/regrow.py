@@ -31,12 +31,12 @@ from ..sums.split_sums import draw_scanned, is_candidate, log_lookahead
 from .base import Move
 
 MOST_VALUES = 20_000
-"""Largest number of units times features of a node that is regrown."""
+"""Largest number of merged rows times features in the cell of a node that is regrown."""
 
 
 @jit
 def regrow_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose another subtree of an internal node or a growable leaf."""
+    """Propose a new subtree, drawn top down, at a random internal node or growable leaf."""
     n_internal = state.count[N_INTERNAL]
     choices = n_internal + state.count[N_GROWABLE]
     if choices == 0:
@@ -76,7 +76,7 @@ def n_choices(state: ChainState, top: int) -> int:
 
 @jit
 def regrow(rng: np.random.Generator, model: Lowered, state: ChainState, top: int) -> float:
-    """Grow a subtree at the leaf ``top``. Return the log of its probability, infinite if it gets too large."""
+    """Grow a random subtree at the leaf ``top``. Return its log probability, inf if the subtree gets too large."""
     total, n_internal, node = 0.0, 0, np.int64(top)
     while node != NONE:
         if state.node[node].splittable:

@@ -134,7 +134,7 @@ def regrow_line(rng: np.random.Generator, model: Lowered, state: ChainState, top
 
 @jit
 def _note_children(state: ChainState, node: int, k: int) -> None:
-    """Note the places of the children of a node that is split behind place ``k``."""
+    """Write the first and last place on the line of both children of a node that is split behind place ``k``."""
     note, here = state.scratch.note, state.node[node]
     note[here.left].first, note[here.left].last = note[node].first, k
     note[here.right].first, note[here.right].last = k + 1, note[node].last

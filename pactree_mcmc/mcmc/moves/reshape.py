@@ -35,7 +35,7 @@ from ..state.weights import is_weighed, tilt_about
 from .base import Move
 
 MOST_VALUES = 200_000
-"""Largest number of units times features of a block under local cuts, whose cells are visited row by row."""
+"""Largest number of merged rows times features of a block under local cuts, whose cells are visited row by row."""
 
 
 @jit
@@ -160,7 +160,7 @@ def weigh_shapes(model: Lowered, state: ChainState, top: int, n: int) -> None:
 
 @jit
 def move_piece_down(model: Lowered, state: ChainState, top: int, by: int) -> float:
-    """Move a subtree ``by`` levels down, and return its log prior there without R of its splits."""
+    """Move a piece, the subtree at ``top``, ``by`` levels down. Return its log prior there, without R of its splits."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         total += move_down(model, state, node, by)
@@ -170,7 +170,7 @@ def move_piece_down(model: Lowered, state: ChainState, top: int, by: int) -> flo
 
 @jit
 def log_shapes(model: Lowered, state: ChainState, i: int, j: int, d: int) -> float:
-    """Return the log sum over k of R of the cut behind piece k times the priors of the trees on both sides."""
+    """Return ``log sum_k R(i..j, k) p(i, k, d + 1) p(k + 1, j, d + 1)`` over the pieces k behind which a cut can be."""
     below = log_sum(partings(model, state, i, j, d), j - i)
     return below if is_weighted(model.split_prior) else state.scratch.reshape.log_rule[i, j, 0] + below
 
@@ -186,8 +186,9 @@ def partings(model: Lowered, state: ChainState, i: int, j: int, d: int) -> np.nd
 
 @jit
 def log_parted(model: Lowered, state: ChainState, i: int, j: int, k: int, d: int) -> float:
-    """Return the log prior below a node that separates pieces i to k from k + 1 to j, with R of the split if cuts have
-    weights.
+    """Return ``log p(i, k, d + 1) + log p(k + 1, j, d + 1)``, the log prior below a cut behind piece k.
+
+    Add log R of the cut if cuts have weights.
     """
     work = state.scratch.reshape
     below = work.log_prior[i, k, d + 1] + work.log_prior[k + 1, j, d + 1]
@@ -196,7 +197,7 @@ def log_parted(model: Lowered, state: ChainState, i: int, j: int, k: int, d: int
 
 @jit
 def draw_parting(rng: np.random.Generator, model: Lowered, state: ChainState, i: int, j: int, d: int) -> int:
-    """Draw the piece behind which pieces i to j are separated, in proportion to the prior."""
+    """Draw the piece behind which the node over pieces i to j cuts, in proportion to the prior of the trees."""
     weight = partings(model, state, i, j, d)
     return i + pick_weighted(rng, weight, exp_into(weight, weight, j - i))
 
@@ -233,7 +234,7 @@ def draw_shape(rng: np.random.Generator, model: Lowered, state: ChainState, top:
 
 @jit
 def _open(state: ChainState, at: int, i: int, j: int, parent: int, on_left: bool) -> None:
-    """Write the union of pieces i to j, to be arranged below ``parent``, into place ``at`` of the stack."""
+    """Write the union of pieces i to j, to be arranged below ``parent``, into entry ``at`` of the stack."""
     union = state.scratch.reshape.open[at]
     union.first, union.last, union.parent, union.on_left = i, j, parent, on_left
 

@@ -31,12 +31,12 @@ from ..state.tree import ChainState
 from .base import Move
 
 MOST_VALUES = 200_000
-"""Largest number of units times features of a restructured node."""
+"""Largest number of merged rows times features in the cell of a restructured node."""
 
 
 @jit
 def restructure_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose another subtree with the same leaves."""
+    """Propose another subtree, at a random internal node, that separates the rows into the same leaves."""
     if state.count[N_INTERNAL] == 0:
         return nothing()
     node = state.node[pick(rng, state.count[N_INTERNAL])].internal
@@ -156,7 +156,7 @@ def log_alike(model: Lowered, state: ChainState, node: int, k: int, left: int, r
 
 @jit
 def seen_in(state: ChainState, k: int, blocks: int) -> int:
-    """Return the bits of the categories in a set of blocks."""
+    """Return the bits of the categories of feature ``k`` that occur in a set of blocks."""
     seen = np.int64(0)
     for b in range(MOST_BLOCKS):
         if (blocks >> b) & 1:
@@ -166,7 +166,7 @@ def seen_in(state: ChainState, k: int, blocks: int) -> int:
 
 @jit
 def codes_in(state: ChainState, k: int, blocks: int) -> tuple[int, int]:
-    """Return the smallest and the largest code in a set of blocks."""
+    """Return the smallest and the largest code of feature ``k`` in a set of blocks."""
     low, high, codes = np.int64(1) << 40, np.int64(-1), state.scratch.restructure.codes
     for b in range(MOST_BLOCKS):
         if (blocks >> b) & 1:

@@ -44,7 +44,7 @@ from .swap import pick_inner_child
 
 @jit
 def rotate_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose to rotate an edge in place, to cut, or to merge."""
+    """Pick an edge between internal nodes, and propose to rotate it in place, to cut, or to merge."""
     if state.count[N_INTERNAL] < 2:
         return nothing()
     child = pick_inner_child(rng, state)
@@ -136,7 +136,7 @@ def plan_half(state: ChainState, at: int, u: int, x: int, z: int, x_is_left: boo
 
 @jit
 def free_categories(model: Lowered, state: ChainState, u: int, v: int) -> int:
-    """Return the bits of the categories that u's cell has and v's cell does not."""
+    """Return the bits of the categories of v's split feature that u's cell has and v's cell does not."""
     k = state.node[v].feature
     return cell_bits(model, state, u, k) & ~cell_bits(model, state, v, k)
 
@@ -160,7 +160,10 @@ def log_wider(model: Lowered, state: ChainState, u: int, v: int) -> float:
 
 @jit
 def plan_wider(rng: np.random.Generator, model: Lowered, state: ChainState, u: int, v: int) -> float:
-    """Plan, at place 0, a split of u's cell that separates v's cell as v does. Return the log number of such splits."""
+    """Write a random split of u's cell that separates v's cell as v does into plan record 0.
+
+    Return the log number of such splits.
+    """
     here = state.node[v]
     cut, categories, n_wider = here.cut, here.categories, 0.0
     if categories >= 0:

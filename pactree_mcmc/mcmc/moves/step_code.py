@@ -62,7 +62,7 @@ def loads_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _is_random_source(value: Any) -> bool:
-    """Return True if the value draws random numbers by itself."""
+    """Return True if the value is a generator of random numbers, a method of one, or a module of random functions."""
     is_method = isinstance(getattr(value, "__self__", None), SOURCES)
     return value is random or value is np.random or isinstance(value, SOURCES) or is_method
 

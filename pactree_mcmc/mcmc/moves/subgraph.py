@@ -36,9 +36,9 @@ from .base import Move
 from .learned import is_drawable
 
 EXPECTED = (8.0, 3.0, 1.5)
-"""Expected number of splits in a sample, m_l, by level below the top. It is 1 further down."""
+"""Expected number m_l of splits in the sample of a cell that is split, by level l below the top. Further down 1."""
 MOST_WORK = 50_000_000
-"""Largest number of rows times features visited in one move."""
+"""Largest sum, over the cells of a subgraph, of merged rows times features."""
 LEAST_LOG = -700.0
 """Smallest log probability of splitting, so that its exponential is positive."""
 

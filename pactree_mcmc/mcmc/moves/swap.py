@@ -40,7 +40,7 @@ def swap_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Pr
 
 @jit
 def pick_inner_child(rng: np.random.Generator, state: ChainState) -> int:
-    """Draw an internal node other than the root, with equal probabilities. There must be one."""
+    """Draw an internal node other than the root, with equal probabilities. The tree must have such a node."""
     at = pick(rng, state.count[N_INTERNAL] - 1)
     if at >= state.node[0].internal_at:
         at += 1
@@ -68,7 +68,7 @@ def exchange(state: ChainState, child: int) -> bool:
 
 @jit
 def same_split(state: ChainState, a: int, b: int) -> bool:
-    """Return True if two planned nodes have the same split."""
+    """Return True if the planned nodes a and b have the same split."""
     one, other = state.plan[a], state.plan[b]
     return one.feature == other.feature and one.cut == other.cut and one.categories == other.categories
 

@@ -22,7 +22,7 @@ have had a lower power of the score.
 SHORTEST = 1.0
 """Smallest time limit in seconds. A smaller one counts as this, so that even then a small table has its draws."""
 GROWTH = 4
-"""Factor by which the steps up to the next look at the clock may grow."""
+"""Largest ratio of the numbers of steps between two successive looks at the clock."""
 
 
 class Stop:
@@ -66,7 +66,7 @@ class Stop:
         self._event.set()
 
     def is_set(self) -> bool:
-        """Return True if the signal was given or the time is over."""
+        """Return True if the signal was given by `set`, or the time limit is over."""
         return self._event.is_set() or time.perf_counter() >= self.until
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -79,7 +79,7 @@ Signal = Stop | Event | None
 
 
 def is_set(stopped: Signal) -> bool:
-    """Return True if there is a signal and it was given."""
+    """Return True if ``stopped`` is not None and the signal was given."""
     return stopped is not None and stopped.is_set()
 
 
@@ -91,10 +91,10 @@ def _with_end(until: float) -> Stop:
 
 
 class Pace:
-    """Number of steps, tuning included, that all chains of a run make before any of them continues.
+    """Number of steps, tuning included, that every chain of a run must reach before any chain continues.
 
-    With a time limit these pieces of the run begin with a single step. Later ones take at most half of the remaining
-    time, by the speed of the piece before.
+    Between two such goals lies a piece of the run. With a time limit the first piece is a single step. Later pieces
+    take at most half of the remaining time, by the speed of the piece before.
 
     Parameters
     ----------

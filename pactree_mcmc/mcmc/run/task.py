@@ -39,7 +39,7 @@ class Length(NamedTuple):
     """Limits of an adaptive run, and number and start of its present stretch, a series of draws judged together."""
 
     draws: int
-    """Number of draws that the run returns."""
+    """Number of draws of each chain that the run returns."""
     steps: int
     """Largest number of steps of a chain, 0 until tuning has measured the cost of a step."""
     seconds: float | None = None
@@ -49,7 +49,7 @@ class Length(NamedTuple):
     work: float = WORK
     """Number of rows that all chains may visit, about."""
     stretch: int = 0
-    """Number of the present stretch, without those that confirm another one."""
+    """Number of the present stretch from 0, not counting stretches that confirm another one."""
     confirms: bool = False
     """True if the draws are to confirm those of the stretch before, which satisfied the criterion."""
 
@@ -74,7 +74,7 @@ class Plan(NamedTuple):
 
 @kept
 class Result(NamedTuple):
-    """Draws of one chain, and its state after them."""
+    """Draws of one chain, and the state of the chain after the last draw."""
 
     saved: Saved
     ladder: Any
@@ -88,7 +88,7 @@ class Result(NamedTuple):
         return len(self.saved.tree_of_draw)
 
     def behind(self, before: Result | None) -> Result:
-        """Return the result with the draws of an earlier one put first."""
+        """Return the result with the draws of the earlier result ``before`` put first."""
         if before is None:
             return self
         ladder = None if self.ladder is None else self.ladder.behind(before.ladder)
@@ -119,7 +119,7 @@ def first_draws(saved: Saved, n_draws: int) -> Saved:
 
 
 class Run:
-    """Chain that advances block by block, so that others can read it, and stop it, between two blocks.
+    """Chain that advances block by block, so that it can be read and stopped between two blocks.
 
     The chain begins anew, or goes on from the state ``end``, to make the draws of the plan.
     """
@@ -196,7 +196,7 @@ class Run:
 
     @property
     def result(self) -> Result:
-        """Draws made so far, and the present state."""
+        """Result with the draws made so far and the present state."""
         return Result(trimmed(self.chain.saved), self.chain.report, self.snapshot)
 
     @property

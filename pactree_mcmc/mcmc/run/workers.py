@@ -26,7 +26,7 @@ from .stop import ROUNDS, Pace, Signal, Stop, is_set
 from .task import LENGTHS, PILOT_STEPS, Plan, Result, Run, remaining_plan, run_chain
 
 PILOT_FRACTION = 0.5
-"""Largest part of the work for tuning and the first draws of a run without a density."""
+"""Largest fraction of the work for tuning and the first draws of a run without a density."""
 
 
 class Work(NamedTuple):
@@ -202,7 +202,7 @@ def n_cores() -> int:
 
 
 class _InThread:
-    """A chain in this process, which advances block by block. Its result may be read between two blocks."""
+    """Chain in this process, which advances block by block. Its result may be read between two blocks."""
 
     has_begun = True
 
@@ -237,7 +237,7 @@ class _InThread:
 
 
 class _OnExecutor:
-    """A chain whose tasks run elsewhere: one task, or with a checkpoint one for each interval of ``seconds``.
+    """Chain whose tasks run on an executor: one task, or with a checkpoint one for each interval of ``seconds``.
 
     Its methods are those of `_InThread`.
     """
@@ -271,7 +271,7 @@ class _OnExecutor:
 
 
 class _Drawing:
-    """Chains that make the draws of their plans."""
+    """Implementation of `draw`, with the state of all chains of a run while they make their draws."""
 
     def __init__(self, work: Work) -> None:
         self.work, self.lost = work, dict(work.lost)
@@ -302,7 +302,7 @@ class _Drawing:
         return self._finished()
 
     def _advance(self, pool: Pool) -> None:
-        """Advance all chains to one goal after another."""
+        """Advance all chains to one goal of `Pace` after another, until they are finished or out of time."""
         first = self.work.plans[0]
         pace = Pace(self.work.stop, first.tune, first.tune + first.draws)
         while self.todo:
@@ -396,7 +396,7 @@ class _Drawing:
         return work._replace(results=shortened, is_complete=False)
 
     def _only(self, chains: list[int]) -> Work:
-        """Return the work of some chains, with their results."""
+        """Return the work with these chains alone, and their present results."""
         plans, results = [self.work.plans[c] for c in chains], [self.chains[c].result for c in chains]
         return self.work._replace(plans=plans, results=results)
 

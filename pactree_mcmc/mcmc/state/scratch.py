@@ -12,7 +12,7 @@ import numpy as np
 from .records import BRANCH, CHOSEN, GAP, N_CELL_TERMS, N_WAY_TERMS, NOTE, OPEN
 
 NAMES = ("scan", "replace", "restructure", "reshape", "line", "density", "subgraph")
-"""Names of the groups that not every chain needs."""
+"""Names of the groups of arrays that a chain has only if some of its moves need them."""
 FEW_CATEGORIES = 8
 """Largest number of categories in a cell for which `split_sums` evaluates all partitions into two sets."""
 MOST_PARTITIONS = 1 << (FEW_CATEGORIES - 1)
@@ -20,7 +20,7 @@ MOST_PARTITIONS = 1 << (FEW_CATEGORIES - 1)
 MOST_BLOCKS = 32
 """Largest number of leaves of a subtree that is restructured."""
 MOST_PIECES = 24
-"""Largest number of subtrees below a block that is reshaped."""
+"""Largest number of subtrees (pieces) below a block of nodes that is reshaped."""
 MOST_BRANCHES = 2048
 """Largest number of sampled splits that are stored at a time."""
 MOST_CELLS = 8000
@@ -107,7 +107,7 @@ class LineWork(NamedTuple):
     unit: Annotated[np.ndarray, np.int32, "units"]
     """Units of the cell, ascending."""
     place: Annotated[np.ndarray, np.int32, "units"]
-    """Place on the line of each unit."""
+    """Place on the line of each unit, the index of its code."""
     place_of_code: Annotated[np.ndarray, np.int64, "codes"]
     """Place on the line of each code."""
     stats: Annotated[np.ndarray, np.float64, "codes", "stats"]
@@ -117,7 +117,7 @@ class LineWork(NamedTuple):
     run_score: Annotated[np.ndarray, np.float64, "codes"]
     """Score of each run, at its length minus 1."""
     weight: Annotated[np.ndarray, np.float64, "codes"]
-    """Weights of the cuts of one run."""
+    """Weights of the cuts of one run, from its first admissible cut on."""
 
 
 class Density(NamedTuple):
@@ -134,7 +134,7 @@ class Density(NamedTuple):
     way_terms: Annotated[np.ndarray, np.float64, N_WAY_TERMS, "ways"]
     """Terms of each split. The last place is for a split that is evaluated by itself."""
     cell_terms: Annotated[np.ndarray, np.float64, N_CELL_TERMS]
-    """Terms of the cell."""
+    """Terms of one cell."""
     logs: Annotated[np.ndarray, np.float64, 2, "logs"]
     """Constants x log x (row 0) and log(1 + x) (row 1) for x = 0, 1, ..., unused if weights are not whole numbers."""
     branch: Annotated[np.recarray, BRANCH, MOST_BRANCHES]
@@ -142,7 +142,7 @@ class Density(NamedTuple):
     branch_terms: Annotated[np.ndarray, np.float64, MOST_BRANCHES, N_WAY_TERMS]
     """Terms of each sampled split."""
     is_exhausted: Annotated[np.ndarray, np.int64, 1]
-    """1 if there was no room for a sampled split, or if a random subgraph has cost too much."""
+    """1 if there was no room for a sampled split, or if a random subgraph became too costly, else 0."""
 
 
 class Subgraph(NamedTuple):
@@ -153,7 +153,7 @@ class Subgraph(NamedTuple):
     n_cells: Annotated[np.ndarray, np.int64, 1]
     """Number of cells."""
     n_values: Annotated[np.ndarray, np.int64, 1]
-    """Sum over the cells of units times features."""
+    """Sum over the cells of the number of units times features."""
 
 
 class Scratch(NamedTuple):

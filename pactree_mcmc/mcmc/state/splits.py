@@ -31,7 +31,7 @@ from .records import NONE, SCAN
 from .tree import ChainState
 
 UNCOUNTED = -1.0
-"""Stored mass of an admissible feature whose splits are not counted yet."""
+"""Value of the stored `mass` of an admissible feature whose splits are not counted yet."""
 
 
 class Split(NamedTuple):
@@ -39,13 +39,13 @@ class Split(NamedTuple):
 
     feature: int
     cut: int
-    """Largest code going left, -1 if none does."""
+    """Largest code going left, -1 if no code goes left or the split is nominal."""
     upper: int
     """Smallest code going right, under local cuts among the rows of the cell. No meaning at a nominal split."""
     categories: int
     """Bits of the categories going left, -1 for an ordered feature."""
     log_rule: float
-    """Log R(split | cell)."""
+    """Log R(split | cell), the log probability of the split under the split prior."""
 
 
 @jit
@@ -60,7 +60,7 @@ def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node
 
 @jit
 def draw_split_of(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int) -> Split:
-    """Draw a split of the cell of a node from R given feature ``k``, which must be admissible."""
+    """Draw a split of the cell of a node from the split prior R, given feature ``k``, which must be admissible."""
     if follows_design(model.split_prior):
         return fixed_split(model, state, node)
     total = weigh_features(model, state, node)
@@ -203,7 +203,7 @@ def is_splittable(model: Lowered, state: ChainState, node: int) -> bool:
 
 @jit
 def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
-    """Return True if feature ``k`` has a split of the node."""
+    """Return True if the cell of a node has an admissible split on feature ``k``."""
     rule = model.split_prior
     if is_weighted(rule):
         return mass(model, state, node, k) > 0.0

@@ -11,7 +11,7 @@ from ...model.split_prior.geometry import has_free_cuts, is_weighted, told
 from .records import CELL, GUIDE, LINE, LINK, NONE, PIECE, new_group
 
 CELL_BYTES = 1 << 24
-"""Largest memory of the stored values of cells of one chain."""
+"""Largest memory, in bytes, for the stored values of cells of one chain."""
 MOST_GUIDES = 1 << 14
 """Largest number of cells whose probabilities by the learned density are stored."""
 FEW_SUMS, MOST_SUMS = 1 << 15, 1 << 22
@@ -34,7 +34,7 @@ class Line(NamedTuple):
     rows_before: Annotated[np.ndarray, np.int64, "all_codes + 1"]
     """Number of rows whose code is before code i of the line. The last entry is the number of all rows."""
     sums: Annotated[np.ndarray, np.float64, "sums"]
-    """Sums of all intervals by level, in the places that `interval_sums.table_of` says."""
+    """Sums of all intervals by level, at the indices that `interval_sums.table_of` returns."""
 
 
 class Stored(NamedTuple):
@@ -64,7 +64,8 @@ class Graph(NamedTuple):
     """Graph of visited cells. Its pieces are cells at a depth, and its links are their splits."""
 
     slot: Annotated[np.ndarray, np.int32, "slots"]
-    """Pieces by hash, -1 in free slots. The number of slots is a power of two, and at least one slot is free."""
+    """Hash table of the indices of pieces, -1 in free slots. Its length is a power of two. At least one slot is free.
+    """
     piece: Annotated[np.recarray, PIECE, "pieces"]
     """Pieces, and room for more."""
     link: Annotated[np.recarray, LINK, "links"]

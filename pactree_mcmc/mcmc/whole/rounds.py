@@ -31,13 +31,13 @@ from .density.graph import SPARE, joined_graph
 from .tasks import RoundResult, add_draws, density_of, run_round
 
 MOST_TEAMS = 2
-"""Largest number of teams."""
+"""Largest number of teams of chains, which tune without exchanging anything."""
 BETAS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.0, 1.0)
 """Inverse temperatures of the rounds to whose trees the density is fitted. Without the tempered ones runs cost 1.15
 times as much, with five rounds 1.17 times (benchmarks/README.md, which has the growth rounds and trees too).
 """
 GROWTH_ROUNDS = 2
-"""Number of further rounds, in which the graph grows."""
+"""Number of further rounds, in which the graph of visited cells grows."""
 STEPS, TREES = 30, 1600
 """Number of steps of a round, and of independent trees that a chain draws in a growth round."""
 FULL_PASSES = 8000 / 0.6
@@ -212,7 +212,7 @@ def tunes_within(work: float, model: TreeModel, chains: int) -> bool:
 
 
 def can_add_draws(work: Work) -> bool:
-    """Return True if all chains have graphs with room for draws."""
+    """Return True if all chains have graphs of visited cells, with room for their draws."""
     ends = [result.end for result in work.drawn]
     if work.plans[0].betas is not None or any(end is None for end in ends):
         return False
@@ -262,7 +262,7 @@ def _at_first_draw(plan: Plan, end: Snapshot, density: np.ndarray, graph: Graph,
 
 
 def _lost_chain_at_start(work: Work, c: int) -> Result:
-    """Return a lost chain at its start, with the density and graph of its team, or of another one."""
+    """Return a lost chain at its start, with the density and graph of its team, or of the other if that is lost."""
     ends = [result.end for result in work.drawn]
     team = c % min(MOST_TEAMS, len(work.plans))
     end = next((end for end in ends if end.team == team), ends[0])

@@ -38,7 +38,7 @@ class RoundResult(NamedTuple):
     """(2, moves): proposals of each move, and the rows they visited."""
     decisions: Decisions
     graph: Graph | None
-    """Graph with the trees of the round, or None if it did not grow."""
+    """Graph with the trees of the round, or None in a round without a growing graph."""
 
 
 def run_round(
@@ -53,7 +53,7 @@ def run_round(
 ) -> RoundResult:
     """Run one chain from ``end``, or from its start, up to the steps of tuning of the plan, or until it is stopped.
 
-    The chain draws from the density, with its score to the power ``beta``. Its trees, and ``n_trees`` independent ones,
+    The chain draws from the density at inverse temperature ``beta``. Its trees, and ``n_trees`` independent ones,
     are added to a copy of the graph with room for ``room`` more pieces and links. Without a graph the decisions of its
     trees are recorded.
     """
@@ -124,9 +124,9 @@ def sample_independent(chain: Chain, n: int, stopped: Signal = None) -> np.ndarr
 
 
 def set_density(chain: Chain, density: np.ndarray | None, beta: float) -> None:
-    """Let a chain draw from a density without a graph, with its score to the power ``beta``.
+    """Set the density parameters and the inverse temperature of a chain, and remove its graph.
 
-    None keeps the density and graph of the chain.
+    If ``density`` is None, set the inverse temperature alone.
     """
     state = chain.state
     if density is not None:

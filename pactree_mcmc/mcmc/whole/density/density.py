@@ -84,7 +84,7 @@ def evaluate_cell_and_splits(model: Lowered, state: ChainState, node: int) -> in
 
 @jit
 def _is_pure(model: Lowered, state: ChainState, node: int) -> bool:
-    """Return True if a cell is of one class, so that the gain of a split depends on the numbers of rows alone."""
+    """Return True if all rows of a cell are of one class, so that gains depend on the numbers of rows alone."""
     return model.units.counts and impurity(model, state.scratch.density.logs, state.stats, node).minority == 0.0
 
 
@@ -147,7 +147,7 @@ def lookahead_odds(model: Lowered, state: ChainState, node: int, log_w: float) -
 
 @jit
 def _split_probability_into(model: Lowered, state: ChainState, node: int, place: int) -> None:
-    """Compute the log probabilities of splitting and of stopping from the log odds."""
+    """Write the log probabilities by the density of splitting and of stopping, given a cell's lookahead odds."""
     guide = state.stored.guide[place]
     if guide.odds == -inf or guide.odds == inf:
         guide.log_split, guide.log_stop = (0.0, -inf) if guide.odds > 0.0 else (-inf, 0.0)

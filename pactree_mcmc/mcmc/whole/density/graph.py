@@ -165,7 +165,7 @@ def keep_probability(graph: Any) -> float:
 
 @jit
 def _log_stored(graph: Any, at: int, e: int) -> float:
-    """Return the log probability of a decision that piece ``at`` contains: its link ``e``, or stopping if -1."""
+    """Return the log probability that `draw_decision` draws link ``e`` of piece ``at``, or stops if ``e`` is -1."""
     piece, keep = graph.piece[at], keep_probability(graph)
     weight, log_g = (piece.stop, piece.g_stop) if e < 0 else (graph.link[e].weight, graph.link[e].g)
     # P = keep g + (1 - keep) e^(s - V)
@@ -211,7 +211,9 @@ def _draw_stored(rng: np.random.Generator, state: ChainState, at: int) -> tuple[
 
 @jit
 def log_decision(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log probability that `draw_decision` draws the split of a splittable node, or stops at a leaf."""
+    """Return the log probability that `draw_decision` draws the node's decision: its split, or stopping if it is a
+    leaf.
+    """
     at, e = piece_of(state, node), np.int64(NONE)
     if not is_leaf(state, node):
         e = link_of_node(model, state, at, node) if at >= 0 else e
@@ -275,7 +277,9 @@ def _add_piece(model: Lowered, state: ChainState, node: int, slot: int) -> int:
 
 @jit
 def _add_link(model: Lowered, state: ChainState, node: int, at: int) -> None:
-    """Add the link of an internal node's split to its piece, if the piece has none. The children have their pieces."""
+    """Add the link of an internal node's split to its piece, if the piece has none. The children must have their
+    pieces.
+    """
     graph, here, note = state.graph, state.node[node], state.scratch.note
     sides = sides_of(model, state, node, here.feature, here.categories)
     if link_of(graph, at, here.feature, here.cut, sides) >= 0:

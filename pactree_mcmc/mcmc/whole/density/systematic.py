@@ -79,8 +79,9 @@ def sample_splits(
 def _first_point(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, expected: float, retained: int, place: int
 ) -> float:
-    """Draw the first point of the lattice, given that the interval of the retained split contains a point if there is
-    one.
+    """Draw the first point of the lattice, in [0, 1).
+
+    If ``retained`` is not NONE, draw it given that the interval of that node's split contains a point of the lattice.
     """
     if retained == NONE:
         return rng.random()
