@@ -226,7 +226,7 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
     try:
         post = _posterior(work, seconds, steps)
     except KeyboardInterrupt:
-        # takes a moment, and without it all draws would be lost
+        # joining the draws takes a moment, and without it all of them would be lost
         post = _posterior(work, seconds, steps)
     if stop.cuts:
         warn(_ended_early(stop, post, work.plans[0]))
@@ -288,7 +288,7 @@ def _read_length(
         check_number("work", work, "rows, >= 1", 1.0)
     if fixed:
         return None
-    # 0: the number of steps follows from the work
+    # 0 means that the number of steps follows from the work
     most = int(steps) if steps is not None else MOST if seconds is not None and work is None else 0
     limit = None if seconds is None else float(seconds)
     return Length(draws, most, limit, work=WORK if work is None else float(work))

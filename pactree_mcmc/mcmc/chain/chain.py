@@ -121,7 +121,7 @@ class Chain:
             return
         for _ in range(n_blocks):
             if weighed:
-                # first, so that the tilts are those of the tree, however the chain came there
+                # first, so that the tilts are those of the present tree, also after a start or in a restored chain
                 redraw_weights(self.walk)
             for step, n in enumerate(self.kernel.proposals_of_block(self.blocks)):
                 if n > 0:

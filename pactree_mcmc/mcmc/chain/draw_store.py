@@ -83,9 +83,7 @@ def joined(first: Saved, second: Saved) -> Saved:
 
 
 def chosen(saved: Saved, which: np.ndarray) -> Saved:
-    """Return the draws with the increasing indices ``which``. Each counts the proposals since the draw chosen before
-    it.
-    """
+    """Return the draws with the increasing indices ``which``. Each has the proposal counts since the one before."""
     trees, number = np.unique(saved.tree_of_draw[which], return_inverse=True)
     start = np.asarray(saved.tree)["start"]
     sizes = start[trees + 1] - start[trees]

@@ -189,8 +189,9 @@ def make_plan_raw(rng: np.random.Generator, model: Lowered, state: ChainState, n
 
 @jit
 def build(model: Lowered, state: ChainState, top: int, n_planned: int, simplify: bool) -> bool:
-    """Grow the leaf ``top`` into the planned subtree. Return False if a split cannot be made, with the part built so
-    far.
+    """Grow the leaf ``top`` into the planned subtree.
+
+    Return False if a split cannot be made. The part built so far stays.
 
     With ``simplify`` leave out each split that sends a whole cell to one side, and the subtree on its empty side.
     """

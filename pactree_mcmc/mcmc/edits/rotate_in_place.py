@@ -23,7 +23,7 @@ from .grow import set_default, side_hash
 def can_rotate_in_place(model: Lowered, state: ChainState, v: int) -> bool:
     """Return True if an internal node v, not the root, and its parent cut the same ordered feature.
 
-    The cuts must be free, not in the middle of the cell.
+    The geometry must have free cuts (`has_free_cuts`), not one cut per cell or trivial ones.
     """
     here, above = state.node[v], state.node[state.node[v].parent]
     return has_free_cuts(model.split_prior) and here.categories < 0 and here.feature == above.feature
@@ -46,7 +46,7 @@ def rotate_in_place(model: Lowered, state: ChainState, v: int) -> float:
     ratio += move_subtree_down(model, state, x, -1) + move_subtree_down(model, state, z, 1)
     _exchange_splits(model, state, u, v, x, y, z, v_is_left)
     if is_weighted(model.split_prior):
-        # the cuts of the upper cell do not weigh the same
+        # the upper cell has another cut than before, and cuts have different weights
         before = top.log_rule
         top.log_rule = log_rule_of(model, state, u, top.feature, top.cut)
         ratio += top.log_rule - before
@@ -97,7 +97,7 @@ def split_factor(model: Lowered, depth: int) -> float:
 def move_subtree_down(model: Lowered, state: ChainState, top: int, by: int) -> float:
     """Move a subtree ``by`` levels down (up if negative), and return the change of its log prior.
 
-    Return ``-inf`` if some node would be deeper than the prior admits.
+    Return ``-inf`` if the prior factor of some node is 0 at the old or at the new depth.
     """
     total, node = 0.0, np.int64(top)
     while node != NONE:

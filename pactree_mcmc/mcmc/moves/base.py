@@ -89,9 +89,7 @@ def leaves_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float
 
 @jit
 def decide_growth(rng: np.random.Generator, model: Lowered, state: ChainState, first: int, proposal: Proposal) -> None:
-    """Accept or refuse a proposal to grow or to prune, count it in column ``first + which``, and keep or undo the
-    change.
-    """
+    """Accept or refuse a growth or pruning, and count it in column ``first + which``. Keep or undo the change."""
     if proposal.edit == NOTHING:
         return
     at = first + proposal.which
@@ -172,7 +170,7 @@ def run(walk: Any, n: int, first: int) -> int:
         if not room(state):
             return i
         proposal = step(rng, model, state)
-        # a foreign step may say anything, and the counts have no bounds
+        # a user's step may return any number, and compiled code does not check the bounds of the counts
         if N_COUNTS > 0 and (proposal.which < 0 or proposal.which >= N_COUNTS):
             raise ValueError(
                 "a move of your own returned a proposal whose which is not the number of one of its counts: 0, or 1 "

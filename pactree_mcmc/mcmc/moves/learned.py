@@ -39,7 +39,7 @@ def learned_step(rng: np.random.Generator, model: Lowered, state: ChainState) ->
     if not is_drawable(model, state, node):
         return refused(0)
     way_back = log_density(model, state, node)
-    # before the rows are sorted another way
+    # before `draw_tree` sorts the rows of these nodes in another order
     add_tree(model, state, node)
     top = begin(state, node)
     way_there = draw_tree(rng, model, state, top)

@@ -96,7 +96,7 @@ def regrow(rng: np.random.Generator, model: Lowered, state: ChainState, top: int
 
 @jit
 def log_draw(model: Lowered, state: ChainState, top: int) -> float:
-    """Return the log probability that `regrow` grows the subtree that the tree has at ``top``."""
+    """Return the log probability that `regrow` grows the subtree that the tree has at ``top``, -inf if it cannot."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         if state.node[node].splittable:

@@ -295,7 +295,7 @@ def attach_child(state: ChainState, node: int, above: int, on_left: bool) -> Non
 
 @jit
 def renew_lists(model: Lowered, state: ChainState, top: int, n: int) -> None:
-    """Update lists and default directions after a block was arranged."""
+    """Update lists, and sides of unknown values, after the nodes of a block were arranged anew."""
     for b in range(n - 1):
         node = state.scratch.reshape.gap[b].node
         set_default(model, state, node)

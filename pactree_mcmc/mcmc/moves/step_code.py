@@ -18,9 +18,7 @@ SOURCES = (random.Random, np.random.RandomState, np.random.Generator)
 
 
 def check_code(name: str, step: FunctionType) -> None:
-    """Refuse a step that draws from another source than ``rng``, or calls a plain function. Check functions it calls
-    too.
-    """
+    """Refuse a step that, itself or in a function, draws from another source than ``rng`` or calls a plain function."""
     todo, seen = [step], {id(step)}
     while todo:
         for path, value in loads_of(todo.pop()):

@@ -134,7 +134,7 @@ def _move_drawn(state: ChainState, at: int, first: int, n_left: int, n_right: in
 
 @jit
 def build_drawn(model: Lowered, state: ChainState, top: int) -> None:
-    """Grow the leaf ``top`` into the tree in ``subgraph.drawn``."""
+    """Grow the leaf ``top`` into the subtree that `draw_below` wrote into ``subgraph.drawn``."""
     note, node = state.scratch.note, np.int64(top)
     note[top].drawn_at = 0
     while node != NONE:

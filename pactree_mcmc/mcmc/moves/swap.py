@@ -49,7 +49,7 @@ def pick_inner_child(rng: np.random.Generator, state: ChainState) -> int:
 
 @jit
 def exchange(state: ChainState, child: int) -> bool:
-    """Exchange the planned splits of the root and its child, and of both children if these have the same split.
+    """Exchange the planned splits of the root and its child. If both children have the same split, both get the root's.
 
     Return False if the reverse move would not be this exchange.
     """

@@ -54,7 +54,7 @@ class Checkpoint:
         return time.perf_counter() - self.written >= self.every
 
     def write(self, results: Sequence[Result | None]) -> None:
-        """Write the results of the chains so far."""
+        """Write the plans, and the results of the chains so far, to the file."""
         now = time.perf_counter()
         run = Unfinished(self.plans, tuple(results), self.every, self.seconds + now - self.began)
         write_unfinished(run, self.model, self.path)

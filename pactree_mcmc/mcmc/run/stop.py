@@ -145,7 +145,7 @@ class Pace:
         return self.goal
 
     def _is_over(self, limit: Stop) -> bool:
-        """Return True if the time of a phase is over, or would be after the shortest piece."""
+        """Return True if the time of ``limit`` is over, or would be over after one more step at the present speed."""
         if self.piece == 0:
             return limit.is_set()
         took = time.perf_counter() - self.looked

@@ -337,7 +337,7 @@ class _Drawing:
             return
         self.at_checkpoint[c] = self.chains[c].result
         if all(other in self.at_checkpoint for other in self.todo):
-            # chains that are lost or finished are in no block
+            # chains that are lost or finished run no task, so that their results may be read at once
             checkpoint.write([self.at_checkpoint.get(i) or chain.result for i, chain in enumerate(self.chains)])
             self.at_checkpoint = {}
 
@@ -370,7 +370,7 @@ class _Drawing:
         out = self._only(self.remaining)._replace(is_complete=not lost)
         if self.todo:
             length, n_made = work.plans[0].length, out.drawn[0].n_draws
-            # a later stretch has no promised length
+            # the requested number of draws is promised for the first stretch alone
             if length is not None and n_made < length.draws and length.before == 0:
                 work.stop.cuts.append(f"{length.draws - n_made} of {length.draws} draws of each chain")
         return out

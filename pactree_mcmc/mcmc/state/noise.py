@@ -74,6 +74,7 @@ def misfit_of(model: Lowered, state: ChainState) -> tuple[float, float, float]:
             mean = state.stats[node, 1] / n
             shift = mean - params[M0]
             weight += n
+            # with the mean of the leaf integrated out: sum (y - mean)^2 + k0 n (mean - m0)^2 / (k0 + n)
             misfit += squares_about_mean(state.stats[node, 1], state.stats[node, 2], mean)
             misfit += params[K0] * n * shift * shift / (params[K0] + n)
             shrinkage += 0.5 * log(params[K0] / (params[K0] + n))
@@ -103,6 +104,7 @@ def log_score_of(model: Lowered, state: ChainState) -> float:
         return subtree_log_score(state, np.int64(0))
     params = model.leaf.params
     n, misfit, shrinkage = misfit_of(model, state)
+    # shrinkage + log[b0^a0 Gamma(an) / (Gamma(a0) bn^an)] - n / 2 log(2 pi)
     an, bn = params[A0] + 0.5 * n, params[B0] + 0.5 * misfit
     prior = params[A0] * log(params[B0]) - lgamma(params[A0])
     return shrinkage + prior + lgamma(an) - an * log(bn) - 0.5 * n * log(2.0 * pi)

@@ -92,9 +92,7 @@ class Reshape(NamedTuple):
     R, it is at [i, j, 0] alone.
     """
     log_prior: Annotated[np.ndarray, np.float64, MOST_PIECES, MOST_PIECES, MOST_PIECES]
-    """Log sum of the priors of all trees over pieces i to j whose top is d levels below that of the block, at [i, j,
-    d].
-    """
+    """Log sum of the priors of the trees over pieces i to j with top d levels below the block's top, at [i, j, d]."""
     term: Annotated[np.ndarray, np.float64, MOST_PIECES]
     """Log terms of one entry of ``log_prior``, by cut."""
 

@@ -71,7 +71,7 @@ def draw_split_of(rng: np.random.Generator, model: Lowered, state: ChainState, n
 def _draw_split_of(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_weight: float
 ) -> Split:
-    """Draw a split of a node on feature ``k``, whose log probability under R is ``log_weight``."""
+    """Draw a split of a node from R given feature ``k``. The log probability of the feature is ``log_weight``."""
     rule = model.split_prior
     if is_weighted(rule) and not rule.feature[k].nominal:
         return _draw_weighted_cut(rng, model, state, node, k, log_weight)
@@ -136,7 +136,7 @@ def cell_of(model: Lowered, state: ChainState, node: int) -> int:
 def keeps_cells(model: Lowered, state: ChainState) -> bool:
     """Return True if the chain stores the admissible features of cells, which take time to find.
 
-    A box whose splits have equal weights shows them at once.
+    It does not if cells are boxes and splits have equal weights, since a box shows at once which features it admits.
     """
     return len(state.stored.cell) > 1 and (parts_rows(model.split_prior) or is_weighted(model.split_prior))
 

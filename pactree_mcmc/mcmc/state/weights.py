@@ -57,6 +57,7 @@ def tilt_about(model: Lowered, state: ChainState, node: int, k: int) -> float:
     """Return the tilt of a split of a node on coordinate ``k``: log R by the drawn feature weights, minus by equal
     ones.
     """
+    # with s the drawn weights and h the admitted ones, R = h_k s_k / sum_c h_c s_c, against h_k / sum_c h_c
     feature, even, largest = model.split_prior.feature, weigh_features(model, state, node), -inf
     for c in range(len(feature)):
         if state.scratch.feature_weight[c] > 0.0:
@@ -123,6 +124,7 @@ def draw_given(
         if not has_choice(admitted, i):
             continue
         counts[split_on[i]] += 1.0
+        # u ~ Exponential(g(A_i)) with g = total * s, and below g_k ~ Gamma(a/p + n_k, 1 + sum_i u_i h_ik)
         log_u = log(max(rng.standard_exponential(), LEAST_RATE)) - log_total - log_admitted(weights, admitted, i)
         for k in range(p):
             if admitted[i, k] > 0.0:
@@ -225,6 +227,7 @@ def jump(rng: np.random.Generator, weights: np.ndarray, split_on: np.ndarray, ad
     for k in range(p):
         other[k] = log_gamma_draw(rng, weights[p] / p + counts[k])
     normalise(other)
+    # the posterior has a factor s_k / s(A_i) for each node, the proposal s_k for each counted node
     log_ratio = 0.0
     for i in range(len(split_on)):
         if has_choice(admitted, i):

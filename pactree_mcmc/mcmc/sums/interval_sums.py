@@ -149,13 +149,13 @@ def _put(state: ChainState, i: int, j: int, d: int, value: float) -> None:
 
 @jit
 def fraction_of(state: ChainState, i: int, j: int, d: int) -> float:
-    """Return Z(i, j, d) as a fraction of the largest Z of run i..j over the levels."""
+    """Return Z(i, j, d), the sum over all subtrees on run i..j at level d, as a fraction of the largest over d."""
     return state.stored.line.sums[table_of(state, d, False) + i * state.stored.line.header[0].n_codes + j]
 
 
 @jit
 def log_z_of(state: ChainState, i: int, j: int, d: int) -> float:
-    """Return log Z(i, j, d), -inf if its fraction counts as 0."""
+    """Return log Z(i, j, d), the log sum over all subtrees on run i..j at level d, -inf if its fraction counts as 0."""
     fraction = fraction_of(state, i, j, d)
     if fraction <= 0.0:
         return -inf
@@ -170,9 +170,7 @@ def rows_of_run(state: ChainState, i: int, j: int) -> int:
 
 @jit
 def cuts_of_run(model: Lowered, state: ChainState, i: int, j: int) -> tuple[int, int]:
-    """Return ``first`` and ``last``, such that the admissible cuts of run i..j are behind codes ``first`` to ``last -
-    1``.
-    """
+    """Return ``first`` and ``last``. The admissible cuts of run i..j are behind codes ``first`` to ``last - 1``."""
     first, last, least = i, j, least_rows(model.split_prior)
     if least > 1:
         while first < j and rows_of_run(state, i, first) < least:
@@ -207,14 +205,14 @@ def _weigh_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: floa
 
 @jit
 def lefts(state: ChainState, i: int, first: int, last: int, d: int) -> np.ndarray:
-    """Return the entries at level ``d`` of the runs i..k for the cuts k = ``first``, ..., ``last - 1``."""
+    """Return the table entries at level ``d`` of the runs i..k for the cuts k = ``first``, ..., ``last - 1``."""
     begin = table_of(state, d, False) + i * state.stored.line.header[0].n_codes
     return state.stored.line.sums[begin + first : begin + last]
 
 
 @jit
 def rights(state: ChainState, j: int, first: int, last: int, d: int) -> np.ndarray:
-    """Return the entries at level ``d`` of the runs k + 1..j for the cuts k = ``first``, ..., ``last - 1``."""
+    """Return the table entries at level ``d`` of the runs k + 1..j for the cuts k = ``first``, ..., ``last - 1``."""
     begin = table_of(state, d, True) + j * state.stored.line.header[0].n_codes + 1
     return state.stored.line.sums[begin + first : begin + last]
 

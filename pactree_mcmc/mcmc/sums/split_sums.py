@@ -67,7 +67,9 @@ def scan(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def log_lookahead(model: Lowered, state: ChainState, node: int) -> float:
-    """Return ``log(stop + split W)``, the log sum over the subtrees of at most one split, relative to the score."""
+    """Return ``log(stop + split W)``, the log sum of prior times exp(score) over the subtrees with at most one split,
+    minus the score of the node as a leaf.
+    """
     stop = node_log_stop(model, state, node)
     if not state.node[node].splittable:
         return stop
@@ -76,8 +78,8 @@ def log_lookahead(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def scanned(model: Lowered, state: ChainState, node: int) -> int:
-    """Compute W of a node's cell, and the part of each feature, unless stored. Return the index of the cell in
-    `Stored`.
+    """Compute log W, the log sum of R exp(gain) over the splits of a node's cell, and each feature's part of it, unless
+    stored. Return the index of the cell in the tables of `Stored`.
     """
     place, rule, stored = cell_of(model, state, node), model.split_prior, state.stored
     if stored.cell[place].scan == state.count[SCAN]:

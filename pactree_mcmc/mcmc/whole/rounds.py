@@ -104,9 +104,7 @@ class Tuning:
         return self._work_at_first_draw()
 
     def _run_round(self, beta: float, grows: bool) -> None:
-        """Run one round of all chains at inverse temperature ``beta``, and fit each team's density or graph to its
-        trees.
-        """
+        """Run one round of all chains at inverse temperature ``beta``, and fit the density or graph of each team."""
         tasks = {}
         for team in self.teams:
             graph = team.graph if grows else None

@@ -246,7 +246,7 @@ def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> in
     subtree below the node would not change the probability of picking it.
     """
     tops = np.int64(state.density[len(state.density) - 1, 0])
-    # a file may contain any number
+    # the number may come from a file, and be too small
     unit, levels = pick(rng, len(state.order)), pick(rng, max(tops, np.int64(FEWEST_TOPS)))
     node, p = np.int64(0), len(model.split_prior.feature)
     while True:

@@ -104,7 +104,7 @@ def link_of_node(model: Lowered, state: ChainState, at: int, node: int) -> int:
 
 @jit
 def value_piece(graph: Any, at: int) -> None:
-    """Compute V of piece ``at``, and the weights of its links, from the values of the child pieces."""
+    """Compute V of piece ``at`` (a cell at a depth), and the weights of its links, from V of the child pieces."""
     piece, links, pieces = graph.piece[at], graph.link, graph.piece
     largest, e = piece.stop, np.int64(piece.first)
     while e >= 0:
@@ -140,9 +140,7 @@ def log_proposal(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """Draw the decision at a splittable node: a split, with feature NONE for stopping. Return it and its log
-    probability.
-    """
+    """Draw the decision at a splittable node. Return the split, with feature NONE to stop, and its log probability."""
     split, log_g = _propose(rng, model, state, node)
     at, e = piece_of(state, node), np.int64(NONE)
     if at < 0:
@@ -211,9 +209,7 @@ def _draw_stored(rng: np.random.Generator, state: ChainState, at: int) -> tuple[
 
 @jit
 def log_decision(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log probability that `draw_decision` draws the node's decision: its split, or stopping if it is a
-    leaf.
-    """
+    """Return the log probability that `draw_decision` draws the split of a node, or stops if the node is a leaf."""
     at, e = piece_of(state, node), np.int64(NONE)
     if not is_leaf(state, node):
         e = link_of_node(model, state, at, node) if at >= 0 else e
