@@ -29,10 +29,11 @@ from .moves import (
 from .moves.base import AbsentMove, Move
 
 PROPOSALS_PER_DRAW = 100
+"""Default number of proposals between two draws."""
 STEP_ROWS = 50.0
-"""Cost of a proposal beside the rows that it visits, in rows."""
+"""Cost of a proposal in rows, beside the rows that it visits."""
 FEWEST_PROPOSALS = 10
-"""Smallest number of proposals between two draws, if the run finds the number itself."""
+"""Smallest number of proposals between two draws if the run sets this number by cost."""
 STEPS = {
     move.name: move
     for move in (
@@ -85,27 +86,29 @@ LINE_WEIGHTS = {"regrow-line": 0.5, "collapsed": 0.33, "rotate": 0.17}
 WORK_FRACTIONS = {"learned": 0.6, "subgraph": 0.1}
 """Fractions of the work that these two moves get if weights are set by cost. The others share the rest by weight."""
 MOST_LEARNED = 1.5
-"""Largest number of proposals of "learned" between two draws."""
+"""Largest expected number of proposals of "learned" between two draws."""
 
 
 @kept
 class Kernel(NamedTuple):
-    """Mixture of moves, each of which makes a fraction of every block of proposals."""
+    """Mixture of moves. In every block of proposals each move makes its fraction of them."""
 
     names: tuple[str, ...]
+    """Names of the moves."""
     weights: tuple[float, ...]
+    """Fraction of the proposals that each move makes."""
     block: int = PROPOSALS_PER_DRAW
     """Number of proposals of a block."""
     adapts: bool = False
     """True if weights and block may be set by the cost of the proposals."""
     own: tuple[Move | AbsentMove, ...] = ()
-    """Moves of the user."""
+    """Moves that the user wrote."""
     given: tuple[float, ...] = ()
-    """Weights of the user, before any were set by cost."""
+    """Weight of each move by the argument ``kernel``, not normalised, before weights were set by cost."""
 
     @property
     def steps(self) -> list[Move | AbsentMove]:
-        """Moves of the kernel."""
+        """Moves of the kernel, in the order of ``names``."""
         own = {move.name: move for move in self.own}
         return [STEPS[name] if name in STEPS else own[name] for name in self.names]
 
@@ -126,13 +129,13 @@ class Kernel(NamedTuple):
 
     @property
     def moves(self) -> tuple[str, ...]:
-        """Names of counts, those of the library's moves first, in the order of STEPS."""
+        """Names of the proposal counts of all moves, those of the library first, in the order of STEPS."""
         ordered = [STEPS[name] for name in STEPS if name in self.names]
         return tuple(dict.fromkeys(count for step in (*ordered, *self.own) for count in step.counts))
 
     @property
     def firsts(self) -> list[int]:
-        """Place in ``moves`` of the first count of each move."""
+        """Index in ``moves`` of the first count of each move."""
         return [self.moves.index(step.counts[0]) for step in self.steps]
 
     def for_file(self) -> Kernel:
@@ -140,9 +143,9 @@ class Kernel(NamedTuple):
         return self._replace(own=tuple(move.record for move in self.own))
 
     def by_cost(self, cost: np.ndarray, rows: float) -> Kernel:
-        """Return a kernel whose weights and block distribute the work of visiting ``rows`` rows per block.
+        """Return the kernel with weights by the cost of proposals, and a block that visits about ``rows`` rows.
 
-        ``cost`` (2, steps) contains the proposals of each step, and the rows they visited.
+        ``cost`` (2, moves) contains the number of proposals of each move, and of the rows they visited.
         """
         each = _rows_each(cost)
         given = np.array(self.given)
@@ -159,21 +162,21 @@ class Kernel(NamedTuple):
         return self._replace(weights=tuple(weights.tolist()), block=block, adapts=True)
 
     def rows_per_block(self, cost: np.ndarray) -> float:
-        """Return the cost of a block in rows."""
+        """Return the cost of a block of proposals in rows, given the ``cost`` (2, moves) of earlier proposals."""
         each = _rows_each(cost)
         return float((np.array(self.weights) * each).sum() * self.block)
 
     def proposals_of_block(self, block: int) -> list[int]:
-        """Return the proposals of each step in the block with the given number."""
+        """Return the number of proposals of each move in block number ``block``, from 0."""
         return self.next_proposals(block * self.block, self.block)
 
     def next_proposals(self, done: int, n: int) -> list[int]:
-        """Return the proposals of each step among the next ``n``, after ``done`` ones."""
+        """Return the number of proposals of each move among the next ``n``, after the first ``done``."""
         return (_first_proposals(self.weights, done + n) - _first_proposals(self.weights, done)).tolist()
 
 
 def _rows_each(cost: np.ndarray) -> np.ndarray:
-    """Return the rows that a proposal of each step costs. A step that made none gets the largest of the others."""
+    """Return the cost of a proposal of each move in rows, (moves,). A move without proposals gets the largest cost."""
     each = cost[1] / np.where(cost[0] > 0.0, cost[0], 1.0)
     return np.where(cost[0] > 0.0, each, each.max()) + STEP_ROWS
 
@@ -196,10 +199,10 @@ def _first_proposals(weights: tuple[float, ...], n: int) -> np.ndarray:
 def read_kernel(
     kernel: Any, block: int = PROPOSALS_PER_DRAW, *, is_line: bool = False, adapts: bool = False, best: str = "local"
 ) -> Kernel:
-    """Return the kernel of a name, or of the weights of moves and of kernels, after checking it.
+    """Check the argument ``kernel`` of `sample`, a name or weights of moves and kernels, and return the `Kernel`.
 
     ``is_line`` is True if the model splits on one ordered feature only and there is room for its sums. ``adapts`` is
-    True if weights and block may be set by cost. ``best`` is the kernel that "default" stands for.
+    True if weights and block may be set by cost. ``best`` is the name of the kernel that "default" means.
     """
     if isinstance(kernel, str) and (kernel == "default" or kernel in WEIGHTS):
         kernel = {kernel: 1.0}
@@ -229,7 +232,7 @@ def read_kernel(
 
 
 def check_even(kernel: Kernel, split_prior: Any) -> None:
-    """Refuse moves that take the splits of a feature to be equally likely if the splits have weights."""
+    """Raise ValueError if splits have weights and a move takes the splits of a feature to be equally likely."""
     wrong = [step.name for step in kernel.steps if "density" in step.scratch]
     if wrong and not split_prior.is_even:
         raise ValueError(
@@ -239,7 +242,7 @@ def check_even(kernel: Kernel, split_prior: Any) -> None:
 
 
 def _parts(key: Any, is_line: bool, best: str) -> dict[str, float]:
-    """Return the weights of the moves, by name, of an entry of a kernel."""
+    """Return the weights of moves, by name, that the key of a kernel's entry (move or named kernel) means."""
     if isinstance(key, Move):
         return {key.name: 1.0}
     if isinstance(key, str):
@@ -256,7 +259,7 @@ def _parts(key: Any, is_line: bool, best: str) -> dict[str, float]:
 
 
 def _check_names(move: Move, weights: Mapping[str, float], own: Iterable[Move]) -> None:
-    """Refuse a user's move that has a name or a count of another move."""
+    """Raise ValueError if a user's move has the name of another move or kernel, or a count of another move."""
     counted = {count for other in (*STEPS.values(), *own) for count in other.counts}
     twice = [move.name] if move.name in {*STEPS, *WEIGHTS, "default", *weights} else []
     twice += [count for count in move.counts if count in counted]
@@ -265,7 +268,7 @@ def _check_names(move: Move, weights: Mapping[str, float], own: Iterable[Move]) 
 
 
 def complete(kernel: Kernel, moves: Iterable[Move]) -> Kernel:
-    """Return the kernel of a file with a user's moves in the places of their names."""
+    """Return the kernel of a file with the code of the user's moves, taken from ``moves`` by name."""
     by_name = {move.name: move for move in moves}
     own = []
     for known in kernel.own:

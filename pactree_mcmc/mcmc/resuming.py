@@ -122,7 +122,7 @@ def resume(
 
 
 def _remaining_plans(path: Any, run: Unfinished, draws: int | None, moves: Sequence[Move]) -> list[Plan]:
-    """Return the plans of an unfinished run, with the user's moves in their kernels."""
+    """Return the plans of the checkpoint at ``path``, with the code of the user's moves in their kernels."""
     if draws is not None:
         raise ValueError(
             f"{path} is a checkpoint of a run on its way to {run.plans[0].draws} draws; leave draws out, and resume "
@@ -132,7 +132,7 @@ def _remaining_plans(path: Any, run: Unfinished, draws: int | None, moves: Seque
 
 
 def _further_plans(post: SampledPosterior, draws: int | None, moves: Sequence[Move]) -> list[Plan]:
-    """Return the plans of further draws, those of the posterior included."""
+    """Return the plans of the chains of a posterior, whose ``draws`` count the draws made and the further ones."""
     if draws is None:
         raise ValueError("draws=None is out of range; give how many further draws a chain, an integer >= 1.")
     check_count("draws", draws)
@@ -154,7 +154,7 @@ def _further_plans(post: SampledPosterior, draws: int | None, moves: Sequence[Mo
 
 
 def _result(post: SampledPosterior, c: int) -> Result:
-    """Return the result of one chain of a posterior, with the draws of this chain alone."""
+    """Return the result of chain ``c`` of a posterior: its draws, and its state after them."""
     numbers, first, number = np.unique(post.tree_of_draw[c], return_index=True, return_inverse=True)
     # trees are numbered by first occurrence, as chains do
     order = np.argsort(first)

@@ -203,7 +203,10 @@ def sample(
 
 
 def run_plans(work: Work, seconds: float) -> SampledPosterior:
-    """Run chains that took ``seconds`` before, join their draws, and replace the checkpoint by the posterior."""
+    """Run the chains, return the posterior of their draws, and replace the checkpoint by its file.
+
+    ``seconds`` is the wall time that the run took before.
+    """
     began, first = time.perf_counter(), work.plans[0]
     limit = None if first.length is None else first.length.seconds
     stop = Stop() if limit is None else Stop(limit)
@@ -223,7 +226,7 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
     try:
         post = _posterior(work, seconds, steps)
     except KeyboardInterrupt:
-        # takes a moment, and without it all draws would be lost
+        # joining the draws takes a moment, and without it all of them would be lost
         post = _posterior(work, seconds, steps)
     if stop.cuts:
         warn(_ended_early(stop, post, work.plans[0]))
@@ -265,7 +268,7 @@ def _ended_early(stop: Stop, post: SampledPosterior, plan: Plan) -> str:
 def _read_length(
     draws: int, tune: Any, thin: Any, proposals: Any, steps: Any, seconds: Any, work: Any
 ) -> Length | None:
-    """Return the limits of an adaptive run, or None for a run of fixed length."""
+    """Check the arguments that determine the length. Return the limits of an adaptive run, None for a fixed length."""
     given = {"tune": tune, "thin": thin, "proposals": proposals, "steps": steps, "seconds": seconds, "work": work}
     fixed = [name for name in ("tune", "thin", "proposals") if given[name] is not None]
     adaptive = [name for name in ("steps", "seconds", "work") if given[name] is not None]
@@ -285,14 +288,14 @@ def _read_length(
         check_number("work", work, "rows, >= 1", 1.0)
     if fixed:
         return None
-    # 0: the number of steps follows from the work
+    # 0 means that the number of steps follows from the work
     most = int(steps) if steps is not None else MOST if seconds is not None and work is None else 0
     limit = None if seconds is None else float(seconds)
     return Length(draws, most, limit, work=WORK if work is None else float(work))
 
 
 def check_reachable(model: TreeModel) -> None:
-    """Refuse an object that is not a model, and a model whose trees chains cannot reach."""
+    """Raise TypeError if ``model`` is not a TreeModel, and ValueError if chains cannot reach its trees."""
     if not isinstance(model, TreeModel):
         raise TypeError(f"model is a {type(model).__name__}; give a TreeModel.")
     if model.shape is not None and model.shape.joint.any():
@@ -303,7 +306,7 @@ def check_reachable(model: TreeModel) -> None:
 
 
 def check_executor(executor: Any) -> None:
-    """Refuse an object that cannot run tasks."""
+    """Raise TypeError if ``executor`` cannot run tasks."""
     if executor is not None and not callable(getattr(type(executor), "submit", None)):
         raise TypeError(f"executor is {in_words(executor)}; give a concurrent.futures.Executor, or None for threads.")
 
@@ -325,7 +328,7 @@ def chain_seeds(rng: Any, chains: int) -> list[Any]:
 
 
 def _check_source(rng: Any) -> None:
-    """Refuse an invalid seed. Other objects may be sources that a worker makes."""
+    """Raise ValueError if ``rng`` is not a valid seed or generator."""
     is_source = rng is None or isinstance(rng, np.random.SeedSequence | np.random.Generator | np.random.BitGenerator)
     if not is_source and not (is_integer(rng) and int(rng) >= 0):
         raise ValueError(
@@ -334,11 +337,11 @@ def _check_source(rng: Any) -> None:
 
 
 class DrawnStarts(tuple[Tree, ...]):
-    """Trees that chains of the same table and split prior drew: they are possible, and are not checked again."""
+    """Start trees that chains of the same table and split prior drew, so that they are possible and need no check."""
 
 
 def _read_starts(model: TreeModel, start: Any, chains: int) -> list[Any]:
-    """Return the start of each chain, checked."""
+    """Check the argument ``start`` of `sample`, and return the start of each chain."""
     if isinstance(start, DrawnStarts):
         return list(start)
     if isinstance(start, str):

@@ -1,5 +1,7 @@
 """The length of an adaptive run: draws are judged, and the run ends, goes on, or begins a new stretch of draws.
 
+A *stretch* is a series of draws that are judged together. A new stretch drops the draws before it.
+
 A run of fixed length has one stretch. An adaptive run moves between these states:
 
     JUDGE    there is no time or work for further draws: END
@@ -38,7 +40,7 @@ from .whole.evidence import team_evidences
 from .whole.rounds import can_add_draws, with_draws, without_draws
 
 FEWEST = 1000
-"""Smallest number of draws in all for which a run waits until the criterion holds."""
+"""Smallest number of draws, of all chains together, with which a run waits until the criterion holds."""
 STRETCHES = 6
 """Largest number of stretches. Later the graphs gain little (benchmarks/README.md, More time)."""
 
@@ -54,10 +56,10 @@ class State(Enum):
 
 
 class Schedule:
-    """State of an adaptive run, and the transitions between its states.
+    """Progress of an adaptive run, and the transitions between its states.
 
-    ``work`` has the plans of the chains and their first draws. The run began at the time ``began`` of
-    ``time.perf_counter``.
+    ``work`` has the plans of the chains and their first draws. ``began`` is the time of ``time.perf_counter`` at which
+    the run began.
     """
 
     def __init__(self, work: Work, began: float) -> None:
@@ -80,16 +82,18 @@ class Schedule:
 
     @property
     def n_draws(self) -> int:
-        """Number of draws of a chain in the present stretch."""
+        """Number of draws of each chain in the present stretch."""
         return self.work.drawn[0].n_draws
 
     @property
     def steps(self) -> int:
-        """Number of steps of a chain since tuning."""
+        """Number of steps that each chain has made since tuning."""
         return self.length.before + self.n_draws * self.plan.thin
 
     def run(self) -> tuple[Work, int, np.ndarray | None]:
-        """Run to the end, and return the requested number of draws, the steps made, and the evidences if computed."""
+        """Run to the end. Return the chains with the requested number of draws, the number of steps that each has made
+        since tuning, and the evidences of the last draws, or None if they were not computed.
+        """
         actions: dict[State, Callable[[], State]] = {
             State.JUDGE: self._judge,
             State.CONFIRM: self._confirm,
@@ -132,7 +136,7 @@ class Schedule:
         return self.length.before > 0 and not self.length.confirms and not is_extended
 
     def _extend(self) -> State:
-        """Make further draws of the present stretch, up to twice as many as are kept."""
+        """Make further draws in the present stretch, up to twice the requested number."""
         n = self._n_further()
         if n == 0:
             return State.END
@@ -140,7 +144,7 @@ class Schedule:
         return State.JUDGE
 
     def _confirm(self) -> State:
-        """Make a stretch of equal length with the same graphs."""
+        """Make a new stretch of equal length with the same graphs, which confirms the present one or not."""
         return self._begin_stretch(without_draws, self.length._replace(before=self.steps, confirms=True))
 
     def _renew(self) -> State:
@@ -149,7 +153,9 @@ class Schedule:
         return self._begin_stretch(with_draws, length)
 
     def _begin_stretch(self, begin: Callable[[Work], list[Result]], length: Length) -> State:
-        """Make a new stretch from the chains that ``begin`` returns. Keep the present one if it is cut short."""
+        """Make a new stretch from the chains that ``begin`` returns. Keep the present stretch if the new one is cut
+        short.
+        """
         now, n = time.perf_counter(), length.draws
         try:
             work = self.work._replace(results=list(begin(self.work)))
@@ -166,13 +172,13 @@ class Schedule:
         return State.END
 
     def _thin_out(self, n: int) -> None:
-        """Keep ``n`` draws at even steps, if there are more."""
+        """Keep ``n`` evenly spaced draws of each chain if there are more."""
         if self.n_draws > n:
             indices = even_indices(self.n_draws, n)
             self.work = self.work._replace(results=[result.select(indices) for result in self.work.drawn])
 
     def _n_further(self) -> int:
-        """Return the number of draws to be made before they are judged again, 0 at the end."""
+        """Return the number of draws to be made in this stretch before the next judgement, 0 or less at the end."""
         length, n = self.length, self.n_draws
         if n >= length.draws and self.work.stop.is_set():
             return 0
@@ -182,8 +188,8 @@ class Schedule:
     def _next_thin(self, confirms: bool) -> int:
         """Return the number of steps between two draws of the next stretch, 0 if there is none or no room for one.
 
-        If there is no room for a longer stretch, there may be for an equal one. If the time alone is too short for a
-        stretch, the run gets fewer steps than this one has, so that ``steps=`` repeats the run.
+        If there is no room for a longer stretch, there may be for an equal one. If only the time is too short for a
+        stretch, reduce the largest number of steps so that it excludes the stretch. Then ``steps=`` repeats the run.
         """
         thin, number = self.plan.thin, self.length.stretch + 1
         if number == STRETCHES and not confirms:
@@ -198,13 +204,13 @@ class Schedule:
         return 0
 
     def _has_time(self, longer: float) -> bool:
-        """Return True if there is time for a stretch that takes ``longer`` times the seconds of the present one."""
+        """Return True if the time limit leaves room for a stretch ``longer`` times as long as the present one took."""
         seconds, now = self.length.seconds, time.perf_counter()
         return seconds is None or now - self.began + longer * (now - self.stretch_began) <= seconds
 
 
 def judge_draws(plan: Plan, results: list[Result]) -> tuple[bool, np.ndarray | None]:
-    """Return True if the draws satisfy the criterion, and the evidences of the teams if they were needed to know it."""
+    """Return True if the draws satisfy the criterion, and the evidences of the teams, or None if not computed."""
     saved = [result.saved for result in results]
     # The log posterior is judged first, since large trees take seconds to be joined. If feature weights are drawn, the
     # log prior of a tree differs from draw to draw, and this step is left out.
@@ -222,17 +228,17 @@ def judge_draws(plan: Plan, results: list[Result]) -> tuple[bool, np.ndarray | N
 
 
 def thin_of(stretch: int) -> int:
-    """Return the number of steps between two draws of a stretch, counted from 0, if there is room for it."""
+    """Return the number of steps between two draws of stretch number ``stretch``, from 0, if there is room for it."""
     return 2 ** (stretch // 2)
 
 
 def even_indices(n: int, m: int) -> np.ndarray:
-    """Return the indices (m,) of ``m`` of ``n`` draws at even steps, the last one among them."""
+    """Return the indices (m,) of ``m`` evenly spaced draws of ``n``, the last draw included."""
     return (np.arange(1, m + 1) * n) // m - 1
 
 
 def _with_plan(work: Work, **changes: object) -> Work:
-    """Return the work with changes of the plans of all chains."""
+    """Return the work with these fields of the plans of all chains changed."""
     return work._replace(plans=[plan._replace(**changes) for plan in work.plans])
 
 

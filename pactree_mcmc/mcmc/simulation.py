@@ -1,4 +1,4 @@
-"""Simulation of data from a model: a tree from the prior, leaf parameters, y."""
+"""Implementation of `pt.simulate`: draw a tree from the prior, parameters of its leaves, and y."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def simulate(model: TreeModel, rng: Seed = None) -> tuple[Tree, np.ndarray]:
 
 
 def data_given(model: TreeModel, tree: Tree, leaf: Leaf, rng: np.random.Generator) -> np.ndarray:
-    """Draw y given ``tree`` and ``leaf``, which is the model's leaf with the parameters that all leaves share."""
+    """Draw y (n,) given the tree and ``leaf``, the model's leaf with the parameters that all leaves share, if any."""
     target = model.target
     y = target.values.copy()
     for number, cell, _ in model.visit(tree):

@@ -26,6 +26,7 @@ from ..state.weights import redraw_weights
 from .draw_store import DRAWS, NODES, new_saved, save_draw, with_more_nodes
 
 FIRST_ROOM = 64
+"""Number of nodes for which a new chain has room."""
 
 
 class Walk(NamedTuple):
@@ -37,9 +38,10 @@ class Walk(NamedTuple):
 
 
 class Chain:
-    """Chain of trees: its arrays, and the same arrays packed for compiled code.
+    """Markov chain of trees, with its arrays, and the same arrays packed for compiled code.
 
-    ``prepare`` is called before the first compiled function, to compile or load those of a run together.
+    ``may_grow`` is True if the start is a grown tree, which needs more arrays. The chain calls ``prepare`` with itself
+    before the first compiled function, to compile or load the functions of a run together.
     """
 
     def __init__(
@@ -68,11 +70,12 @@ class Chain:
         self.tuning = False
 
     def _pack(self) -> None:
+        """Pack the present arrays for compiled code, after one was replaced."""
         self.packed = pack(self.state)
         self.walk = pack(Walk(self.rng, self.model, self.packed))
 
     def reserve(self, n_draws: int) -> None:
-        """Make room for ``n_draws`` draws, and drop those made before."""
+        """Make room for ``n_draws`` draws. Drop the draws saved before."""
         self.saved = new_saved(n_draws, len(self.state.moves[0]), self.lowered.leaf.n_stats, self.lowered.n_weights)
         self.packed_saved = pack(self.saved)
 
@@ -87,18 +90,18 @@ class Chain:
         self._pack()
 
     def take(self, graph: Graph) -> None:
-        """Draw subtrees by a graph, which other chains may share."""
+        """Use ``graph``, which other chains may share, as the graph of visited cells from now on."""
         self.state = self.state._replace(graph=graph)
         self._pack()
 
     def grow_as_given(self, node: int, feature: int, cut: int, categories: int) -> None:
-        """Grow a splittable leaf by the split of its cell that separates the rows as this one does."""
+        """Grow a splittable leaf by the split of its cell that separates the rows as the given one does."""
         if self.state.count[N_FREE] < 2:
             self.enlarge()
         grow_as_given(self.model, self.packed, node, feature, cut, categories)
 
     def make(self, step: int, n: int) -> None:
-        """Make ``n`` proposals of one step of the kernel, and count them and the rows they visit in ``cost``."""
+        """Make ``n`` proposals of the kernel's move with index ``step``. Add them and the rows visited to ``cost``."""
         before, left = int(self.state.count[ROWS]), n
         run, first = self.steps[step].run, self.firsts[step]
         while left > 0:
@@ -108,7 +111,9 @@ class Chain:
         self.cost[:, step] += n, int(self.state.count[ROWS]) - before
 
     def proceed(self, n_blocks: int) -> None:
-        """Make ``n_blocks`` blocks of proposals, distributed among the steps by the kernel."""
+        """Make ``n_blocks`` blocks of proposals, divided among the moves by the kernel, and draw unknown weights and
+        variance.
+        """
         weighed = not self.lowered.split_prior.is_fixed
         if self.kernel.is_single and self.lowered.leaf.is_fixed and not weighed:
             self.make(0, n_blocks * self.kernel.block)
@@ -116,7 +121,7 @@ class Chain:
             return
         for _ in range(n_blocks):
             if weighed:
-                # first, so that the tilts are those of the tree, however the chain came there
+                # first, so that the tilts are those of the present tree, also after a start or in a restored chain
                 redraw_weights(self.walk)
             for step, n in enumerate(self.kernel.proposals_of_block(self.blocks)):
                 if n > 0:
@@ -128,7 +133,7 @@ class Chain:
                     follow_noise(self.model, self.packed)
 
     def tune(self, n_blocks: int, done: int, planned: int) -> None:
-        """Make ``n_blocks`` blocks that are not counted, after ``done`` of the ``planned`` ones."""
+        """Make ``n_blocks`` blocks of tuning, whose proposals are not counted. A `Ladder` uses the other arguments."""
         self.tuning = True
         self.proceed(n_blocks)
         self.tuning = False
@@ -136,18 +141,18 @@ class Chain:
 
     @property
     def all_chains(self) -> list[Chain]:
-        """List of the chain itself."""
+        """List of this chain alone. A ladder has several."""
         return [self]
 
     @property
     def report(self) -> None:
-        """None, since a plain chain has no ladder."""
+        """None, since a chain without tempering has no ladder of temperatures."""
         return
 
     def save(self, anew: bool = False) -> None:
         """Save the present tree as the next draw.
 
-        With ``anew`` save it as a new tree even if it did not change since the last one.
+        With ``anew`` store a new copy of the tree even if it is the same as at the last draw.
         """
         if anew:
             self.state.count[CHANGED] = 1
@@ -160,7 +165,7 @@ class Chain:
 
 @jit
 def plant_root(model: Lowered, state: ChainState) -> None:
-    """Make the state the tree of one leaf that holds every unit."""
+    """Make a new state the stump, a tree of one leaf that contains all rows."""
     cap = len(state.node)
     for i in range(cap - 1):
         state.node[i].free = cap - 1 - i

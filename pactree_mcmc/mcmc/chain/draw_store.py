@@ -19,10 +19,11 @@ from ..state.tree import ChainState
 from ..state.weights import is_weighed, subtree_tilt
 
 DRAWS, TREES, NODES = range(3)
+"""Indices of the entries of `Saved.used`."""
 
 
 def new_saved(n_draws: int, n_moves: int, n_stats: int, n_weights: int = 0) -> Saved:
-    """Return room for ``n_draws`` draws, and for some nodes."""
+    """Return empty arrays with room for ``n_draws`` draws and 1024 nodes."""
     return Saved(
         tree_of_draw=np.zeros(n_draws, dtype=np.int64),
         noise=np.zeros(n_draws),
@@ -36,12 +37,12 @@ def new_saved(n_draws: int, n_moves: int, n_stats: int, n_weights: int = 0) -> S
 
 
 def _nodes(copied: np.ndarray) -> np.recarray:
-    """Return records of nodes that were copied as bytes."""
+    """Return nodes that were copied as bytes as a record array."""
     return copied.view(CODED_NODE).view(np.recarray)
 
 
 def with_more_nodes(saved: Saved, needed: int) -> Saved:
-    """Return the same draws with room for at least ``needed`` more nodes."""
+    """Return a copy of the draws with room for at least ``needed`` more nodes."""
     extra = max(needed, len(saved.node))
     node = _nodes(np.concatenate([whole(saved.node), whole(np.zeros(extra, dtype=CODED_NODE))]))
     return saved._replace(node=node, stats=np.concatenate([saved.stats, np.zeros((extra, saved.stats.shape[1]))]))
@@ -63,7 +64,7 @@ def trimmed(saved: Saved) -> Saved:
 
 
 def joined(first: Saved, second: Saved) -> Saved:
-    """Return the draws of a chain followed by later ones."""
+    """Return the draws ``first`` of a chain followed by its later draws ``second``."""
     if len(first.node) == 0:
         return second
     n_trees, n_nodes = len(first.tree) - 1, len(first.node)
@@ -82,7 +83,7 @@ def joined(first: Saved, second: Saved) -> Saved:
 
 
 def chosen(saved: Saved, which: np.ndarray) -> Saved:
-    """Return the draws with these numbers, in increasing order. Each has the proposals since the one before."""
+    """Return the draws with the increasing indices ``which``. Each has the proposal counts since the one before."""
     trees, number = np.unique(saved.tree_of_draw[which], return_inverse=True)
     start = np.asarray(saved.tree)["start"]
     sizes = start[trees + 1] - start[trees]
@@ -106,7 +107,7 @@ def chosen(saved: Saved, which: np.ndarray) -> Saved:
 
 @jit
 def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
-    """Write the present tree as the next draw."""
+    """Write the present tree as the next draw, with variance, weights and proposal counts, which start again from 0."""
     used = saved.used
     draw = used[DRAWS]
     if state.count[CHANGED] == 1 or used[TREES] == 0:
@@ -128,7 +129,7 @@ def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
 
 @jit
 def log_prior_of(model: Lowered, state: ChainState) -> float:
-    """Return the log prior of the present tree, by equal feature weights if these are drawn."""
+    """Return the log prior of the present tree. If feature weights are drawn, take them to be equal."""
     out = model.prior.log_constant + subtree_log_prior(model, state, np.int64(0))
     if len(model.prior.by_leaves) > 0:
         out += model.prior.by_leaves[state.count[N_INTERNAL] + 1]
@@ -137,7 +138,7 @@ def log_prior_of(model: Lowered, state: ChainState) -> float:
 
 @jit
 def save_tree(model: Lowered, state: ChainState, saved: Saved) -> None:
-    """Append a compacted copy of the present tree."""
+    """Append a copy of the present tree, its nodes in preorder, with log prior and log score."""
     used = saved.used
     base = used[NODES]
     root = np.int64(0)

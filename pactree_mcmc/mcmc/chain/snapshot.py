@@ -18,6 +18,7 @@ from .tempering import Ladder
 ARRAYS = ("order", "node", "stats", "box", "count", "beta", "moves", "density")
 """Names of the arrays of a state that are stored, without scratch and without the stored values of cells."""
 GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
+"""Names of the bit generators whose state can be stored."""
 
 
 keep_records(NODE=NODE, CELL=CELL, GUIDE=GUIDE, PIECE=PIECE, LINK=LINK)
@@ -25,26 +26,29 @@ keep_records(NODE=NODE, CELL=CELL, GUIDE=GUIDE, PIECE=PIECE, LINK=LINK)
 
 @kept
 class StoredCells(NamedTuple):
-    """Stored values of cells, in files only if sums of fractions make them depend on the order of rows."""
+    """Entries of the hash tables of a chain's `Stored`. Empty if statistics are whole numbers.
+
+    Sums of fractions depend on the order of the rows, so that a chain could not compute the same values again.
+    """
 
     n_cells: int
-    """Number of places for cells."""
+    """Length of the table `Stored.cell`."""
     place: Annotated[np.ndarray, np.int64, "stored"]
-    """Places in use."""
+    """Indices of the stored entries of that table."""
     cell: Annotated[np.recarray, CELL, "stored"]
-    """`Stored.cell` in these places."""
+    """Entries of `Stored.cell` at these indices."""
     ways: Annotated[np.ndarray, np.float64, "stored", "features"]
-    """`Stored.mass` in these places."""
+    """Entries of `Stored.mass` at these indices."""
     table: Annotated[np.ndarray, np.float64, "stored", "features"]
-    """`Stored.log_part` in these places."""
+    """Entries of `Stored.log_part` at these indices."""
     guided: Annotated[np.ndarray, np.int64, "guided"]
-    """Places in use of the probabilities by the learned density."""
+    """Indices of the entries of `Stored.guide` that are in use."""
     guide: Annotated[np.recarray, GUIDE, "guided"]
-    """`Stored.guide` in these places."""
+    """Entries of `Stored.guide` at these indices."""
     fractions: Annotated[np.ndarray, np.float64, "guided", "features"]
-    """`Stored.fraction` in these places."""
+    """Entries of `Stored.fraction` at these indices."""
     own: Annotated[np.ndarray, np.float64, "guided", "features"]
-    """`Stored.log_learned` in these places."""
+    """Entries of `Stored.log_learned` at these indices."""
 
 
 Params = Annotated[np.ndarray, np.float64, "params"]
@@ -53,7 +57,7 @@ Params = Annotated[np.ndarray, np.float64, "params"]
 
 @kept
 class Replica(NamedTuple):
-    """State of one chain of trees. A ladder has one at each level."""
+    """State of one chain of trees between two draws. A ladder has a replica at each level."""
 
     state: tuple[np.ndarray, ...]
     """Arrays of the state, in the order of ARRAYS."""
@@ -70,16 +74,23 @@ class Replica(NamedTuple):
 
 @kept
 class Rungs(NamedTuple):
-    """State of a ladder apart from its replicas, as in `Ladder`."""
+    """State of a ladder of inverse temperatures (`Ladder`) without its replicas."""
 
     betas: Annotated[np.ndarray, np.float64, "levels"]
     adapts: bool
+    """True if tuning adapts the ladder."""
     generation: int
+    """Number of adaptations made."""
     odd: bool
+    """True if the next exchange is between pairs (i, i + 1) with odd i."""
     tried: Annotated[np.ndarray, np.int64, "pairs"]
+    """Number of exchanges proposed between levels i and i + 1."""
     acceptance: Annotated[np.ndarray, np.float64, "pairs"]
+    """Sum of their acceptance probabilities."""
     trips: int
+    """Number of round trips made."""
     journey: list[bool]
+    """True for each replica that has been at the last level since it was at the first, by level."""
 
 
 @kept
@@ -92,9 +103,9 @@ class Snapshot(NamedTuple):
     rungs: Rungs | None
     """State of the ladder, or None if the chain is not tempered."""
     tuned: int
-    """Number of tuning draws made."""
+    """Number of tuning steps made."""
     team: int = 0
-    """Number of the team with which the chain tuned."""
+    """Number of the team of chains with which the chain tuned, 0 without teams."""
 
 
 def generator_state(rng: np.random.Generator) -> dict:
@@ -103,7 +114,7 @@ def generator_state(rng: np.random.Generator) -> dict:
 
 
 def generator_from(source: Any) -> np.random.Generator:
-    """Return a generator from the state of one, or from any seed of NumPy."""
+    """Return a NumPy generator, from a state that `generator_state` returned or from any seed of NumPy."""
     if not isinstance(source, dict):
         return np.random.default_rng(source)
     if source["bit_generator"] not in GENERATORS:
@@ -116,7 +127,7 @@ def generator_from(source: Any) -> np.random.Generator:
 
 
 def snapshot_of(chain: Any, tuned: int) -> Snapshot:
-    """Return a copy of all that determines the next steps of a chain or a ladder."""
+    """Return a snapshot of a chain or ladder that has made ``tuned`` tuning steps. Only the graph is not copied."""
     rungs = None
     if isinstance(chain, Ladder):
         rungs = Rungs(
@@ -160,6 +171,7 @@ def has_exact_sums(model: Lowered) -> bool:
 
 
 def _replica(chain: Chain) -> Replica:
+    """Return a copy of the state of a chain."""
     state, stored = chain.state, chain.state.stored
     place = guided = np.empty(0, dtype=np.int64)
     if not has_exact_sums(chain.lowered):

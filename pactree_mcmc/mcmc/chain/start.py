@@ -29,37 +29,40 @@ from .chain import Chain
 from .draw_store import trimmed
 
 PRIOR_BLOCKS = 200
+"""Number of blocks of proposals by which a chain without data draws a tree from the prior."""
 MOST_OF_ONE = 0.25
-"""Largest probability of a feature at the root of a dispersed start."""
+"""Largest probability with which a dispersed start has a given feature at its root."""
 OFFSET = (5.0**0.5 - 2.0) / 2.0
-"""Offset of the places of starts, as far as possible from the ends of features that are equally likely."""
+"""Offset of `Dispersed.place`, which keeps it as far as possible from the bounds between equally likely features."""
 POWERS = (1.0, 0.5, 0.25)
-"""Powers of the likelihood by which dispersed starts grow below the root, one chain after the other."""
+"""Powers of the likelihood by which dispersed starts grow. Chain c uses entry c modulo 3."""
 PASSING = -2
-"""Number of the stored values while a start grows. No chain has it."""
+"""Value of `count[SCAN]`, which marks stored values, while a start grows. No chain uses it later."""
 
 
 @kept
 class Dispersed(NamedTuple):
-    """Start at a tree grown in another way than those of the other chains."""
+    """Start of a chain at a grown tree, with another root feature and power of the likelihood than other chains."""
 
     chain: int
     """Number of the chain in the run, from 0."""
 
     @property
     def place(self) -> float:
-        """Point of [0, 1). Those of the first 2^k chains are in different intervals of length 2^-k."""
+        """Point of [0, 1) by which the root feature is chosen. The first 2^k chains have points in different intervals
+        of length 2^-k.
+        """
         bits = f"{self.chain:b}"[::-1]
         return (int(bits, 2) / (1 << len(bits)) + OFFSET) % 1.0
 
     @property
     def power(self) -> float:
-        """Power of the likelihood."""
+        """Power of the likelihood by which the tree grows."""
         return POWERS[self.chain % len(POWERS)]
 
 
 def put_start(model: TreeModel, chain: Any, start: Any, rng: np.random.Generator) -> None:
-    """Bring a chain, or each of a ladder's, from the stump to its start."""
+    """Bring a chain, or each replica of a ladder, from the stump to its start."""
     for one in chain.all_chains:
         tree = draw_prior_tree(model, rng) if isinstance(start, str) and start == "prior" else start
         if isinstance(tree, Tree):
@@ -71,12 +74,12 @@ def put_start(model: TreeModel, chain: Any, start: Any, rng: np.random.Generator
 
 
 def may_grow(start: Any) -> bool:
-    """Return True if a start grows trees, for which a chain needs room."""
+    """Return True if a start grows a tree on the data, for which a chain needs more arrays."""
     return isinstance(start, Dispersed) or (isinstance(start, str) and start == "grown")
 
 
 def grow_apart(chain: Chain, start: Dispersed) -> None:
-    """Grow a tree from the root feature at the start's place, by the likelihood to the start's power."""
+    """Grow a tree by the likelihood to the power ``start.power``, with the root feature at ``start.place``."""
     state = chain.state
     beta, number = float(state.beta[0]), int(state.count[SCAN])
     state.beta[0], state.count[SCAN] = start.power * beta, PASSING
@@ -91,11 +94,10 @@ def grow_apart(chain: Chain, start: Dispersed) -> None:
 
 
 def feature_at(sums: np.ndarray, place: float) -> int:
-    """Return the feature at a place of [0, 1), if each feature takes its probability of the interval, likely ones
-    first.
+    """Return the feature at a point of [0, 1), divided among the features by probability, likely ones first.
 
-    ``sums`` (q,) are log weights of the features, flattened by a power until none has more than ``MOST_OF_ONE``, or all
-    are alike.
+    ``sums`` (q,) are the log weights of the features. They are divided by 2 until no feature has a larger probability
+    than ``MOST_OF_ONE``, or all are equally probable.
     """
     features = np.flatnonzero(sums > -np.inf)
     below = sums[features] - sums[features].max()
@@ -111,10 +113,7 @@ def feature_at(sums: np.ndarray, place: float) -> int:
 
 @jit
 def root_sums_into(sums: np.ndarray, walk: Any) -> bool:
-    """Write the log sum over the splits of each feature (q,) of the lookahead sum of the root.
-
-    Return True if it can be split.
-    """
+    """Write each feature's part of log W at the root into ``sums`` (q,). Return True if the root can be split."""
     model, state, root = walk.model, walk.state, np.int64(0)
     if not state.node[root].splittable or node_log_split(model, state, root) == -inf:
         return False
@@ -126,14 +125,14 @@ def root_sums_into(sums: np.ndarray, walk: Any) -> bool:
 
 @jit
 def split_root(walk: Any, k: int) -> None:
-    """Split the root of a stump by a split on feature ``k``, in proportion to its term."""
+    """Split the root of a stump by a split on feature ``k``, drawn in proportion to R exp(gain in score)."""
     model, state, root = walk.model, walk.state, np.int64(0)
     attach_children(model, state, root, draw_scanned_about(walk.rng, model, state, root, k))
     keep_growth(model, state, root)
 
 
 def grow_tree(chain: Chain) -> None:
-    """Grow a tree. Each leaf is split with its probability by the lookahead sum of one level."""
+    """Grow the tree of a chain. Split each leaf with its probability by the sum over subtrees of at most one split."""
     node = 0
     while node != NONE:
         node = grow_from(chain.walk, np.int64(node))
@@ -143,7 +142,7 @@ def grow_tree(chain: Chain) -> None:
 
 @jit
 def grow_from(walk: Any, node: int) -> int:
-    """Grow from ``node`` on in preorder. Return -1 at the end, or the node at which there was no room."""
+    """Grow the tree from ``node`` on in preorder. Return -1 at the end, or the node at which there was no room."""
     model, state, root = walk.model, walk.state, np.int64(0)
     while node != NONE:
         if is_leaf(state, node) and state.node[node].splittable:
@@ -160,7 +159,7 @@ def grow_from(walk: Any, node: int) -> int:
 
 
 def load_tree(model: TreeModel, chain: Chain, tree: Tree) -> None:
-    """Grow the chain, a stump, into ``tree``. The smallest category goes left."""
+    """Grow the tree of a chain, a stump, into ``tree``. Raise ValueError if a smallest category does not go left."""
     todo: list[tuple[int, int]] = [(0, 0)]
     for number, cell, split in model.visit(tree):
         _, node = todo.pop()
@@ -180,12 +179,13 @@ def load_tree(model: TreeModel, chain: Chain, tree: Tree) -> None:
 
 
 def draw_prior_tree(model: TreeModel, rng: np.random.Generator) -> Tree:
-    """Draw a tree from the prior, directly, or under `LeafPenalty` by a long chain without data."""
+    """Draw a tree from the prior, directly if possible, else (`LeafPenalty`) by a long chain without data."""
     grown = draw_prior(model, rng)
     return grown.tree if grown is not None else _prior_by_chain(model, rng)
 
 
 def _prior_by_chain(model: TreeModel, rng: np.random.Generator) -> Tree:
+    """Draw a tree from the prior by a chain of grow and prune proposals without data."""
     lowered = model.lowered
     without_data = lowered._replace(units=lowered.units._replace(weight=np.zeros(1), weight_all=0))
     chain = Chain(without_data, read_kernel("grow-prune"), rng)

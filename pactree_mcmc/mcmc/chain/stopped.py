@@ -17,7 +17,7 @@ from ..state.tree import ChainState
 
 @contextmanager
 def cells_named(model: TreeModel, chains: Iterable[Any]) -> Iterator[None]:
-    """Raise the error that names the cell if compiled code stops a chain (`terms.stop_at`)."""
+    """Run the block. If the score of a cell is not finite and stops a chain, raise an error that names the cell."""
     try:
         yield
     except FloatingPointError as error:
@@ -33,7 +33,7 @@ def cells_named(model: TreeModel, chains: Iterable[Any]) -> Iterator[None]:
 
 
 def _error_of(model: TreeModel, chain: Any) -> NotFinite | None:
-    """Return the error about the cell that stopped this chain, or None if it was another chain."""
+    """Return the error about the cell that stopped this chain, or None if no cell did."""
     state = chain.state
     node, below = int(state.scratch.stopped[0]), bool(state.scratch.stopped[1])
     if not 0 <= node < len(state.node):
@@ -55,7 +55,7 @@ def _error_of(model: TreeModel, chain: Any) -> NotFinite | None:
 
 
 def _path(state: ChainState, node: int) -> list[Answer]:
-    """Return the splits, and the sides of each, from the root to a node."""
+    """Return the splits on the path from the root to a node, each with the side of the path."""
     out: list[Answer] = []
     while (number := int(state.node[node].parent)) != NONE:
         parent = state.node[number]

@@ -23,29 +23,30 @@ from .chain import Chain
 from .draw_store import DRAWS
 
 CURVATURE = 3.0
-"""Exponent of the first ladder, which has equal steps of the third root of beta: near the prior small betas matter."""
+"""Exponent of the first ladder, whose steps of the third root of beta are equal, since small betas matter most."""
 ADAPTATIONS = 8
 """Number of adaptations of the ladder during tuning."""
 FEWEST_LEVELS, MOST_LEVELS = 2, 10_000
+"""Bounds on the number of levels."""
 
 
 @kept
 class LadderReport(NamedTuple):
-    """Exchanges and scores of a tempered chain after tuning."""
+    """Exchange rates and scores of a tempered chain after tuning, for its n levels."""
 
     betas: np.ndarray
-    """(n,) betas, decreasing from 1."""
+    """(n,) inverse temperatures of the levels, decreasing from 1."""
     scores: np.ndarray
-    """(draws, n) log scores at each level."""
+    """(draws, n) log scores, not tempered, of the trees at each level."""
     is_stump: np.ndarray
     """(draws,) bool, True if the tree at the last level has one leaf."""
     swap_rates: np.ndarray
-    """(n - 1,) fraction of exchanges accepted between neighbours, after tuning."""
+    """(n - 1,) mean acceptance probability of the exchanges between neighbours, after tuning."""
     round_trips: int
-    """Number of times that a replica went from the last level to the first and back, after tuning."""
+    """Number of times that a replica came from the last level to the first, after tuning."""
 
     def behind(self, before: LadderReport) -> LadderReport:
-        """Return the report with the draws of an earlier one in front. Rates and trips count all draws already."""
+        """Return the report with the draws of an earlier report put first. Rates and trips count all draws already."""
         return self._replace(
             scores=np.concatenate([before.scores, self.scores]),
             is_stump=np.concatenate([before.is_stump, self.is_stump]),
@@ -53,12 +54,12 @@ class LadderReport(NamedTuple):
 
 
 def first_ladder(n: int) -> np.ndarray:
-    """Return ``n`` levels from 1 to 0."""
+    """Return the ladder of ``n`` inverse temperatures from 1 to 0 before any adaptation, (n,)."""
     return np.linspace(1.0, 0.0, n) ** CURVATURE
 
 
 def read_ladder(betas: Any) -> tuple[np.ndarray, bool]:
-    """Check ``betas``, and return the first ladder, and True if it may be adapted."""
+    """Check ``betas``. Return the first ladder, and True if tuning may adapt it: ``betas`` is a number of levels."""
     if isinstance(betas, int | np.integer) and not isinstance(betas, bool):
         if not FEWEST_LEVELS <= int(betas) <= MOST_LEVELS:
             allowed = f"{FEWEST_LEVELS} to {MOST_LEVELS:,} levels, or a ladder"
@@ -78,7 +79,7 @@ def read_ladder(betas: Any) -> tuple[np.ndarray, bool]:
 
 
 class Ladder:
-    """Replicas of a chain, one for each level. The draws are the trees of the first level."""
+    """Replicas of a chain at decreasing inverse temperatures (levels). The draws are the trees of the first level."""
 
     def __init__(
         self,
@@ -114,14 +115,17 @@ class Ladder:
         return int(self.saved.used[DRAWS])
 
     def reserve(self, n_draws: int) -> None:
-        """Make room for ``n_draws`` draws, and drop those made before."""
+        """Make room for ``n_draws`` draws. Drop the draws saved before."""
         self.replicas[0].reserve(n_draws)
         self.saved, self.packed_saved = self.replicas[0].saved, self.replicas[0].packed_saved
         self.scores = np.zeros((n_draws, len(self.betas)))
         self.is_stump = np.zeros(n_draws, dtype=bool)
 
     def tune(self, n_blocks: int, done: int, planned: int) -> None:
-        """Make blocks that are not counted, and adapt the ladder whenever an eighth of the planned ones is done."""
+        """Make ``n_blocks`` blocks of tuning, after which ``done`` of the ``planned`` blocks are made.
+
+        Adapt the ladder whenever another eighth of the planned blocks is made.
+        """
         self._set_tuning(True)
         for block in range(done - n_blocks, done):
             self.proceed(1)
@@ -135,18 +139,19 @@ class Ladder:
             chain.state.moves[:] = 0
 
     def _set_tuning(self, tuning: bool) -> None:
+        """Set the flag ``tuning`` of all replicas."""
         for chain in self.replicas:
             chain.tuning = tuning
 
     def proceed(self, n_blocks: int) -> None:
-        """Make blocks of proposals at every level, with exchanges after each."""
+        """Make ``n_blocks`` blocks of proposals at every level, with exchanges after each block."""
         for _ in range(n_blocks):
             for chain in self.replicas:
                 chain.proceed(1)
             self._exchange()
 
     def save(self) -> None:
-        """Save the tree of the first level as the next draw, and the scores of all."""
+        """Save the tree of the first level as the next draw, and the scores of all levels."""
         cold = self.replicas[0]
         cold.saved, cold.packed_saved = self.saved, self.packed_saved
         draw = self.n_saved
@@ -163,9 +168,11 @@ class Ladder:
         return LadderReport(self.betas.copy(), self.scores[:n].copy(), self.is_stump[:n].copy(), rates, self.trips)
 
     def _scores(self) -> np.ndarray:
+        """Return the log score of the tree at each level, not tempered, (n,)."""
         return np.array([conditional_score(chain.packed) for chain in self.replicas])
 
     def _exchange(self) -> None:
+        """Propose to exchange each pair (i, i + 1) with i even, or odd the next time."""
         scores = self._scores()
         for i in range(int(self.odd), len(self.betas) - 1, 2):
             log_ratio = (self.betas[i] - self.betas[i + 1]) * (scores[i + 1] - scores[i])
@@ -177,6 +184,7 @@ class Ladder:
         self.odd = not self.odd
 
     def _swap(self, i: int) -> None:
+        """Exchange the replicas at levels i and i + 1, and count round trips."""
         replicas, journey = self.replicas, self.journey
         replicas[i], replicas[i + 1] = replicas[i + 1], replicas[i]
         if not replicas[i].lowered.leaf.is_fixed:
@@ -192,6 +200,7 @@ class Ladder:
             journey[-1] = True
 
     def _put_level(self, i: int) -> None:
+        """Give the replica at level i its beta, and the number that its stored values must have."""
         state = self.replicas[i].state
         state.beta[0] = self.betas[i]
         if self.replicas[i].lowered.leaf.is_fixed:
@@ -201,17 +210,19 @@ class Ladder:
             state.count[SCAN] += 1
 
     def _number_levels(self) -> None:
+        """Give all replicas the betas of their levels."""
         for i in range(len(self.betas)):
             self._put_level(i)
 
     def _reset_counts(self) -> None:
+        """Start the counts of exchanges and round trips again from 0."""
         n = len(self.betas)
         self.tried, self.acceptance = np.zeros(n - 1, dtype=np.int64), np.zeros(n - 1)
         self.trips = 0
         self.journey = [False] * (n - 1) + [True]
 
     def _adapt(self) -> None:
-        """Put the levels at equal steps of the barrier, which is the sum of the rejection rates up to a beta."""
+        """Place the betas at equal steps of the barrier, the sum of the rejection rates from the last level up."""
         refused = np.maximum(1.0 - self.acceptance / np.maximum(self.tried, 1), 1e-3)
         barrier = np.concatenate([[0.0], np.cumsum(refused[::-1])])
         inner = np.linspace(0.0, barrier[-1], len(self.betas))[1:-1]
@@ -221,7 +232,7 @@ class Ladder:
 
 
 def exchange_guesses(a: Chain, b: Chain) -> None:
-    """Exchange the guesses of the variance of two chains that have exchanged their levels."""
+    """Exchange the guesses of the noise variance of two chains that have exchanged their levels."""
     guesses = [float(chain.lowered.guess.params[SIGMA2]) for chain in (b, a)]
     for chain, guess in zip((a, b), guesses, strict=True):
         guess_noise(chain.model, chain.packed, guess)

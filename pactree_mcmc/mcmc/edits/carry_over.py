@@ -22,12 +22,16 @@ from ..state.splits import Split, fixed_split, log_rule_of, span
 from ..state.tree import ChainState
 
 MIDPOINT = -2
-"""Raw form of the cut in the middle of a box."""
+"""Cut in the raw form of a split in the middle of a box."""
 LOG_2 = log(2.0)
 
 
 class RawForms(NamedTuple):
-    """Raw forms of a split: any of ``n`` cuts from ``first`` on, each category ``free`` on either side."""
+    """Raw forms of a split, which are the thresholds or sets of categories that divide the cell alike.
+
+    At an ordered split, any of the ``n`` cuts from ``first`` on. At a nominal split, the categories whose bits are in
+    ``free`` may be on either side.
+    """
 
     first: int
     n: int
@@ -37,13 +41,14 @@ class RawForms(NamedTuple):
 
 
 class Raw(NamedTuple):
-    """Raw form of a split, which can be applied to any cell."""
+    """Raw form of a split, a threshold or a set of categories that can be applied to any cell."""
 
     cut: int
     categories: int
     swapped: bool
     """True if the left side of the raw form is the right side of the split."""
     log_raw_forms: float
+    """Log number of raw forms of the split."""
 
 
 @jit
@@ -89,7 +94,9 @@ def fit_split(
 
 @jit
 def _fit_categories(model: Lowered, state: ChainState, node: int, k: int, categories: int) -> tuple[int, bool, bool]:
-    """Return the categories going left, True if the sides changed places, and True if the split can be made."""
+    """Return the categories that go left in a node's cell, True if the sides changed places, and True if the split can
+    be made.
+    """
     rule = model.split_prior
     present = cell_bits(model, state, node, k)
     left = categories & present
@@ -118,8 +125,8 @@ def leaves_rows(model: Lowered, state: ChainState, node: int, k: int, cut: int, 
 
 @jit
 def cell_bits(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Return the bits of the categories that a split of the cell separates, those of its box under grid cuts, else of
-    its rows.
+    """Return the bits of the categories of feature ``k`` in a node's cell: those of its box under grid cuts, else those
+    of its rows.
     """
     if parts_box(model.split_prior):
         return state.box[node, k, 0]
@@ -156,7 +163,7 @@ def raw_forms(model: Lowered, state: ChainState, node: int) -> RawForms:
 
 @jit
 def log_raw_forms(free: RawForms) -> float:
-    """Return the log number of raw forms, which are the cuts or category sets that divide the cell alike."""
+    """Return the log of the number of raw forms ``free``, the cuts or category sets that divide the cell alike."""
     return log(float(free.n)) + LOG_2 * (n_bits(free.free) + free.swaps)
 
 
@@ -177,7 +184,7 @@ def draw_raw(rng: np.random.Generator, model: Lowered, state: ChainState, node: 
 
 @jit
 def one_way(model: Lowered, state: ChainState, node: int, k: int, cut: int, categories: int) -> int:
-    """Return 0 if the split sends the whole cell left, 1 if right, -1 if it separates rows."""
+    """Return 0 if a split sends the whole cell of a node left, 1 if it sends all right, -1 if it divides the cell."""
     if categories >= 0:
         present = cell_bits(model, state, node, k)
         if categories & present == present:

@@ -31,8 +31,8 @@ from .proposal import GROW, PRUNE, Proposal
 
 @jit
 def growth_prior_ratio(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log prior ratio of the tree in which ``node`` has its two children as leaves to that in which it is a
-    leaf.
+    """Return the log prior of the tree in which the children of ``node`` are leaves, minus that of the tree in which
+    ``node`` is a leaf.
     """
     split = node_log_split(model, state, node) + state.node[node].log_rule
     stops = node_log_stop(model, state, state.node[node].left) + node_log_stop(model, state, state.node[node].right)
@@ -41,7 +41,9 @@ def growth_prior_ratio(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def growth_score_ratio(state: ChainState, node: int) -> float:
-    """Return the log score ratio of the same two trees."""
+    """Return the log score of the children of ``node`` as leaves minus that of ``node`` as a leaf, times the inverse
+    temperature.
+    """
     here = state.node[node]
     return state.beta[0] * (state.node[here.left].score + state.node[here.right].score - here.score)
 
@@ -66,14 +68,17 @@ def growth(model: Lowered, state: ChainState, which: int, node: int, log_proposa
 
 @jit
 def pruning(model: Lowered, state: ChainState, which: int, node: int, log_proposal_ratio: float) -> Proposal:
-    """Return the proposal to remove both leaves below ``node``."""
+    """Return the proposal to remove both leaves below ``node``, which becomes a leaf."""
     prior, score = growth_prior_ratio(model, state, node), growth_score_ratio(state, node)
     return Proposal(np.int64(PRUNE), which, node, np.int64(NONE), -prior, -score, log_proposal_ratio, 0.0)
 
 
 @jit
 def attach_children(model: Lowered, state: ChainState, node: int, split: Split) -> None:
-    """Give a leaf the two children of ``split``, with their statistics and scores. Do not change the lists."""
+    """Give a leaf the two children of ``split``, with their statistics and scores.
+
+    Do not change the lists of leaves and nodes, which `keep_growth` updates.
+    """
     here = state.node[node]
     left = state.node[state.count[N_FREE] - 1].free
     right = state.node[state.count[N_FREE] - 2].free
@@ -102,7 +107,7 @@ def attach_children(model: Lowered, state: ChainState, node: int, split: Split) 
 def part_range(model: Lowered, state: ChainState, node: int) -> int:
     """Move the units that go left to the front of the node's range, and sum the statistics of both children.
 
-    Write the rows of the left child. Return the first place of the right side.
+    Write rows and hash of the left child. Return the index in ``order`` at which the right side begins.
     """
     order, to_right, stats = state.order, state.scratch.to_right, state.stats
     codes, rows, rows_all = model.units.codes, model.units.rows, model.units.rows_all
@@ -138,7 +143,7 @@ def part_range(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def place_leaf(state: ChainState, node: int, parent: int, depth: int, start: int, stop: int) -> None:
-    """Make a free node a leaf with a range of ``order``, on no list."""
+    """Make a free node a leaf with the units ``order[start:stop]``, on no list."""
     new = state.node[node]
     new.parent, new.depth, new.start, new.stop = parent, depth, start, stop
     new.left, new.right, new.feature = NONE, NONE, NONE
@@ -148,6 +153,7 @@ def place_leaf(state: ChainState, node: int, parent: int, depth: int, start: int
 
 @jit
 def _narrow_boxes(model: Lowered, state: ChainState, node: int) -> None:
+    """Set the boxes of both children of a node, and their hashes, if cells are boxes."""
     if has_box(model.split_prior):
         left, right, k = state.node[node].left, state.node[node].right, state.node[node].feature
         for j in range(state.box.shape[1]):
@@ -166,13 +172,13 @@ def _narrow_boxes(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def side_hash(state: ChainState, node: int, k: int) -> int:
-    """Return the part of the hash of a box that one feature adds."""
+    """Return the summand of feature ``k`` in the hash of a node's box."""
     return mixed(mixed(mixed(np.int64(k)) + state.box[node, k, 0]) + state.box[node, k, 1])
 
 
 @jit
 def keep_growth(model: Lowered, state: ChainState, node: int) -> None:
-    """Make a pair of new children part of the tree, by updating the lists."""
+    """Make the new children of ``node`` part of the tree, by updating the lists and the number of nodes."""
     unlist_growable(state, node)
     if state.node[node].parent != NONE:
         unlist_prunable(state, state.node[node].parent)
@@ -187,7 +193,7 @@ def keep_growth(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def set_default(model: Lowered, state: ChainState, node: int) -> None:
-    """Let unknown values at an internal node go where most of its rows go."""
+    """Set the side of unknown values at an internal node to that of most training rows, left if both have as many."""
     here = state.node[node]
     here.default_left = 2 * state.node[here.left].rows >= here.rows
     if here.categories >= 0 and here.default_left:
@@ -196,7 +202,7 @@ def set_default(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def drop_children(state: ChainState, node: int) -> None:
-    """Remove two leaves from their parent and return them to the pool. Do not change the lists."""
+    """Remove both children, which are leaves, of a node and return them to the pool. Do not change the lists."""
     state.node[state.count[N_FREE]].free = state.node[node].right
     state.node[state.count[N_FREE] + 1].free = state.node[node].left
     state.count[N_FREE] += 2
@@ -229,14 +235,16 @@ def cut_down(state: ChainState) -> None:
 
 @jit
 def grow_as_given(model: Lowered, state: ChainState, node: int, feature: int, cut: int, categories: int) -> None:
-    """Grow a splittable leaf by the split of its cell that separates the rows as this one does."""
+    """Grow a splittable leaf by the split of its cell that separates the rows as the given feature, cut and categories
+    do.
+    """
     attach_children(model, state, node, fit_split(model, state, node, feature, cut, categories)[0])
     keep_growth(model, state, node)
 
 
 @jit
 def grow_into(model: Lowered, state: ChainState, nodes: np.recarray, start: int, stop: int) -> bool:
-    """Make the present tree the saved one ``nodes[start:stop]``, in preorder. Return False if there is no room."""
+    """Make ``nodes[start:stop]``, a saved tree in preorder, the present tree. Return False if there is no room."""
     cut_down(state)
     node = np.int64(0)
     for at in range(start, stop):

@@ -18,12 +18,14 @@ from .carry_over import cell_bits, code_range
 from .replace_subtree import plan_copy, plan_node
 
 MOST_MERGED = 10
-"""Largest number of leaves, in all, of two subtrees that are merged."""
+"""Largest number of leaves that two subtrees to be merged may have in all."""
 
 
 @jit
 def sides_of(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, bool]:
-    """Return two flags, if the root split of a, put above a and b, can send the whole cell of b left, and if right."""
+    """Return two flags for the root split of a, placed above a and b: if it can send the whole cell of b left, and if
+    it can send that cell right.
+    """
     here = state.node[a]
     if here.categories >= 0:
         present = cell_bits(model, state, a, here.feature)
@@ -40,7 +42,9 @@ def sides_of(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, b
 
 @jit
 def halves(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, bool]:
-    """Return two flags, if the root splits of a and b are halves of one split, left to left, and left to right."""
+    """Return two flags for a split of both cells whose restrictions to them are the root splits of a and b: if there is
+    one that sends both left sides the same way, and if there is one that sends them opposite ways.
+    """
     if is_leaf(state, a) or is_leaf(state, b):
         return False, False
     one, other = state.node[a], state.node[b]
@@ -57,7 +61,11 @@ def halves(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, boo
 def plan_root(
     model: Lowered, state: ChainState, at: int, a: int, b: int, b_goes_left: bool, b_goes_right: bool, swapped: bool
 ) -> None:
-    """Plan the root split of a at place ``at``, above a and b. b goes one way, or is the other half."""
+    """Write the root split of a, to be placed above a and b, into plan record ``at``.
+
+    The flags say if the whole cell of b goes left or right. If neither, the root split of b is the other half of the
+    split, with its sides exchanged if ``swapped``.
+    """
     here, other = state.node[a], state.node[b]
     k, cut, categories = here.feature, here.cut, np.int64(-1)
     if here.categories >= 0:
@@ -76,13 +84,13 @@ def plan_root(
 
 @jit
 def too_large(state: ChainState, a: int, b: int) -> bool:
-    """Return True if two subtrees have more leaves than are merged."""
+    """Return True if two subtrees have more than `MOST_MERGED` leaves in all, and are therefore not merged."""
     return count_internal(state, a) + count_internal(state, b) + 2 > MOST_MERGED
 
 
 @jit
 def n_merges(model: Lowered, state: ChainState, a: int, b: int) -> int:
-    """Return the number of merges of a and b."""
+    """Return the number of trees that are merges of the subtrees a and b."""
     if is_leaf(state, a) and is_leaf(state, b):
         return np.int64(2)
     total = np.int64(1)
@@ -109,7 +117,7 @@ def n_merges(model: Lowered, state: ChainState, a: int, b: int) -> int:
 
 @jit
 def plan_parted(state: ChainState, at: int, v: int, a: int, b: int, a_is_left: bool) -> int:
-    """Plan the split of node v above a and b, and return the first free place."""
+    """Plan the split of node v above the subtrees a and b, from plan record ``at`` on. Return the first free record."""
     here = state.node[v]
     plan_node(state, at, here.feature, here.cut, here.categories)
     behind = plan_copy(state, a, at + 1)
@@ -120,7 +128,10 @@ def plan_parted(state: ChainState, at: int, v: int, a: int, b: int, a_is_left: b
 
 @jit
 def plan_merge(model: Lowered, state: ChainState, at: int, v: int, a: int, b: int, a_is_left: bool, number: int) -> int:
-    """Plan merge ``number`` of a and b, which the split of v separates, and return the first free place."""
+    """Plan merge ``number`` of a and b, which the split of v separates, from plan record ``at`` on.
+
+    Return the first free record. Merges are numbered as `n_merges` counts them.
+    """
     if number == 0:
         return plan_parted(state, at, v, a, b, a_is_left)
     if is_leaf(state, a) and is_leaf(state, b):

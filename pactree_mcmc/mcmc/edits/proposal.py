@@ -20,7 +20,7 @@ class Proposal(NamedTuple):
     WITHDRAW: an impossible proposal, of which the part built at ``top`` is dropped. ROTATE: keep the rotation of the
     edge above ``node``. MADE: a change that was drawn from its conditional distribution and applied already."""
     which: int
-    """Number of the count to which the proposal belongs, 0 or 1."""
+    """Index, 0 or 1, in `Move.counts` of the name under which the proposal is counted."""
     node: int
     """Leaf to grow, parent of the leaves to prune, or top of the subtree to replace, else -1."""
     top: int
@@ -28,6 +28,7 @@ class Proposal(NamedTuple):
     log_prior_ratio: float
     """Log prior of the new tree minus that of the old, split prior included."""
     log_score_ratio: float
+    """Log score of the new tree minus that of the old, times the inverse temperature."""
     log_proposal_ratio: float
     """Log probability of proposing the old tree from the new one, minus that of proposing the new one."""
     log_decided: float
@@ -36,18 +37,19 @@ class Proposal(NamedTuple):
 
 @jit
 def _bare(edit: int, which: int, node: int, top: int) -> Proposal:
+    """Return a proposal whose log ratios are all 0."""
     return Proposal(edit, which, node, top, 0.0, 0.0, 0.0, 0.0)
 
 
 @jit
 def nothing() -> Proposal:
-    """Return no proposal, if there is nothing to choose from. It is not counted."""
+    """Return the proposal to change nothing, for a step that has no node to choose from. The loop does not count it."""
     return _bare(np.int64(NOTHING), np.int64(0), np.int64(-1), np.int64(-1))
 
 
 @jit
 def refused(which: int) -> Proposal:
-    """Return a proposal that cannot be made, before anything was built. It is counted, without a random number."""
+    """Return a proposal that cannot be made, before anything was built. The loop counts it, without a random number."""
     return _bare(np.int64(REFUSED), which, np.int64(-1), np.int64(-1))
 
 
@@ -74,5 +76,8 @@ def made(which: int) -> Proposal:
 
 @jit
 def made_at(which: int, node: int) -> Proposal:
-    """Return the same for a change at and below ``node``, made by the feature weights if these are drawn."""
+    """Return the proposal of a Gibbs step that has changed the subtree at ``node`` already.
+
+    The step must have used the feature weights if these are drawn.
+    """
     return _bare(np.int64(MADE), which, node, np.int64(-1))

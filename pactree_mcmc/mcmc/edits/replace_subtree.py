@@ -35,7 +35,7 @@ refused with one internal node too many, when it has ``2 * (MOST_INTERNAL + 1) +
 
 @jit
 def has_room(state: ChainState) -> bool:
-    """Return True if there is room for any proposal."""
+    """Return True if there are enough free nodes for any proposal."""
     return state.count[N_FREE] >= 2 * state.count[N_NODES] + ROOM
 
 
@@ -61,7 +61,7 @@ def begin(state: ChainState, node: int) -> int:
 
 @jit
 def drop(state: ChainState, node: int, top: int) -> None:
-    """Drop the subtree built at ``top`` beside ``node``."""
+    """Drop the subtree built at ``top`` beside ``node``, and restore the order of the rows."""
     order, order_before = state.order, state.scratch.replace.order
     for i in range(state.node[node].start, state.node[node].stop):
         order[i] = order_before[i]
@@ -70,7 +70,7 @@ def drop(state: ChainState, node: int, top: int) -> None:
 
 @jit
 def adopt(model: Lowered, state: ChainState, node: int, top: int) -> None:
-    """Put the subtree built at ``top`` in the place of ``node`` and the nodes below it."""
+    """Replace the subtree at ``node`` by the one built at ``top``, and update the lists."""
     here, new = state.node[node], state.node[top]
     was_leaf = is_leaf(state, node)
     at = np.int64(node)
@@ -111,7 +111,7 @@ def adopt(model: Lowered, state: ChainState, node: int, top: int) -> None:
 
 @jit
 def _free_all(state: ChainState, top: int) -> None:
-    """Free a node outside the tree and all below it."""
+    """Return a node outside the tree, and all nodes below it, to the pool."""
     at = np.int64(top)
     while at != NONE:
         following = next_node(state, at, top)
@@ -121,6 +121,7 @@ def _free_all(state: ChainState, top: int) -> None:
 
 @jit
 def _free(state: ChainState, node: int) -> None:
+    """Return a node to the pool of free nodes."""
     state.node[state.count[N_FREE]].free = node
     state.count[N_FREE] += 1
 
@@ -144,7 +145,7 @@ def replacement(
 
 @jit
 def plan_node(state: ChainState, at: int, feature: int, cut: int, categories: int) -> None:
-    """Write a planned node. The caller sets its children."""
+    """Write a planned node with this split into plan record ``at``. The caller sets its children."""
     here = state.plan[at]
     here.feature, here.cut, here.categories = feature, cut, categories
     here.left = here.right = here.node = here.side = NONE
@@ -153,7 +154,7 @@ def plan_node(state: ChainState, at: int, feature: int, cut: int, categories: in
 
 @jit
 def plan_copy(state: ChainState, node: int, at: int) -> int:
-    """Plan the subtree of ``node`` as it is, from place ``at`` on, and return the first free place."""
+    """Plan the subtree of ``node`` as it is, from plan record ``at`` on, and return the first free record."""
     here, note = np.int64(node), state.scratch.note
     while here != NONE:
         old = state.node[here]
@@ -170,9 +171,9 @@ def plan_copy(state: ChainState, node: int, at: int) -> int:
 
 @jit
 def make_plan_raw(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, but: int) -> float:
-    """Make the splits planned by `plan_copy` below ``node`` raw, except that of ``but``.
+    """Replace the splits that `plan_copy` planned at and below ``node`` by random raw forms (`carry_over`).
 
-    Return their log number of raw forms.
+    Leave out the split of node ``but``, or none if -1. Return the sum of the log numbers of raw forms.
     """
     total, here = 0.0, np.int64(node)
     while here != NONE:
@@ -188,9 +189,11 @@ def make_plan_raw(rng: np.random.Generator, model: Lowered, state: ChainState, n
 
 @jit
 def build(model: Lowered, state: ChainState, top: int, n_planned: int, simplify: bool) -> bool:
-    """Grow ``top`` as planned. Return False if a split cannot be made. The part above it stays.
+    """Grow the leaf ``top`` into the planned subtree.
 
-    With ``simplify`` leave out splits that send a whole cell to one side, with the subtree on the other side.
+    Return False if a split cannot be made. The part built so far stays.
+
+    With ``simplify`` leave out each split that sends a whole cell to one side, and the subtree on its empty side.
     """
     state.plan[0].node = top
     for i in range(n_planned):
@@ -215,7 +218,7 @@ def build(model: Lowered, state: ChainState, top: int, n_planned: int, simplify:
 
 @jit
 def _copy_plan(state: ChainState, source: int, target: int) -> None:
-    """Put the planned node ``source``, with its subtree, in the place of ``target``."""
+    """Overwrite the planned node ``target`` by the planned node ``source``, whose subtree comes along."""
     old, new = state.plan[source], state.plan[target]
     new.feature, new.cut, new.categories = old.feature, old.cut, old.categories
     new.left, new.right, new.origin = old.left, old.right, old.origin

@@ -21,7 +21,10 @@ from .grow import set_default, side_hash
 
 @jit
 def can_rotate_in_place(model: Lowered, state: ChainState, v: int) -> bool:
-    """Return True if an internal node other than the root and its parent cut the same ordered feature, at any place."""
+    """Return True if an internal node v, not the root, and its parent cut the same ordered feature.
+
+    The geometry must have free cuts (`has_free_cuts`), not one cut per cell or trivial ones.
+    """
     here, above = state.node[v], state.node[state.node[v].parent]
     return has_free_cuts(model.split_prior) and here.categories < 0 and here.feature == above.feature
 
@@ -30,7 +33,7 @@ def can_rotate_in_place(model: Lowered, state: ChainState, v: int) -> bool:
 def rotate_in_place(model: Lowered, state: ChainState, v: int) -> float:
     """Exchange the places of v's split and its parent's, and return the log prior ratio, ``-inf`` for no valid tree.
 
-    Rotating the same node again is the reverse. The lists are those of the old tree until `update_lists`.
+    Rotating the same node again undoes the change. The lists remain those of the old tree until `update_lists`.
     """
     u = state.node[v].parent
     top, low = state.node[u], state.node[v]
@@ -43,7 +46,7 @@ def rotate_in_place(model: Lowered, state: ChainState, v: int) -> float:
     ratio += move_subtree_down(model, state, x, -1) + move_subtree_down(model, state, z, 1)
     _exchange_splits(model, state, u, v, x, y, z, v_is_left)
     if is_weighted(model.split_prior):
-        # the cuts of the upper cell do not weigh the same
+        # the upper cell has another cut than before, and cuts have different weights
         before = top.log_rule
         top.log_rule = log_rule_of(model, state, u, top.feature, top.cut)
         ratio += top.log_rule - before
@@ -57,7 +60,7 @@ def rotate_in_place(model: Lowered, state: ChainState, v: int) -> float:
 def _exchange_splits(
     model: Lowered, state: ChainState, u: int, v: int, x: int, y: int, z: int, v_is_left: bool
 ) -> None:
-    """Exchange the splits of u and v, and give v the cell of its new children."""
+    """Exchange the splits of u and its child v, and give v the rows, score and cell of its new children."""
     top, low = state.node[u], state.node[v]
     top.cut, low.cut = low.cut, top.cut
     top.upper, low.upper = low.upper, top.upper
@@ -86,13 +89,16 @@ def _exchange_splits(
 
 @jit
 def split_factor(model: Lowered, depth: int) -> float:
-    """Return the log prior factor of a split at a depth."""
+    """Return the log prior factor of a split at a depth, without R."""
     return model.prior.table[depth].log_split
 
 
 @jit
 def move_subtree_down(model: Lowered, state: ChainState, top: int, by: int) -> float:
-    """Move a subtree ``by`` levels down, and return the change of its log prior, ``-inf`` if a depth is impossible."""
+    """Move a subtree ``by`` levels down (up if negative), and return the change of its log prior.
+
+    Return ``-inf`` if the prior factor of some node is 0 at the old or at the new depth.
+    """
     total, node = 0.0, np.int64(top)
     while node != NONE:
         before, after = prior_factor(model, state, node), move_down(model, state, node, by)
@@ -103,7 +109,7 @@ def move_subtree_down(model: Lowered, state: ChainState, top: int, by: int) -> f
 
 @jit
 def move_down(model: Lowered, state: ChainState, node: int, by: int) -> float:
-    """Move a node ``by`` levels down, and return its log prior factor there."""
+    """Move a node ``by`` levels down (up if negative), and return its `prior_factor` there."""
     here = state.node[node]
     was_at_limit = here.depth >= model.prior.depth_limit
     here.depth += by
@@ -138,7 +144,7 @@ def update_lists(state: ChainState, v: int) -> None:
 
 @jit
 def relist_growable(state: ChainState, top: int) -> None:
-    """Update the list of growable leaves for those at and below ``top``."""
+    """Update the entries of all leaves at and below ``top`` in the list of growable leaves."""
     node = np.int64(top)
     while node != NONE:
         if is_leaf(state, node) and state.node[node].splittable != (state.node[node].growable_at != NONE):

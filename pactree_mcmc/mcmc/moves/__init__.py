@@ -1,1 +1,1 @@
-"""Moves, one file each."""
+"""Moves of which kernels are mixtures, one file each, and the loop that runs them (`base`)."""

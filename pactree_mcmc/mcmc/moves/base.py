@@ -32,7 +32,7 @@ from ..state.weights import is_weighed, subtree_tilt, tilt_about, tilt_subtree
 from .step_code import check_code
 
 N_COUNTS = 0
-"""Number of counts of a user's move, which `loop_of` puts here. 0 for a move of the library, which is not checked."""
+"""Number of counts of a user's move in its copy of `run`, which `loop_of` makes. 0 turns the check off."""
 
 
 BY_FLAG = {
@@ -41,7 +41,7 @@ BY_FLAG = {
     "lines": ("line",),
     "guided": ("density", "subgraph"),
 }
-"""Scratch arrays of each flag of `Move`. A flag of a move in a file is True if the first of them is needed."""
+"""Names of the scratch arrays that each flag of `Move` means. In a file a flag is True if a move needs the first."""
 
 
 @jit
@@ -57,7 +57,10 @@ def accept(rng: np.random.Generator, model: Lowered, state: ChainState, proposal
 
 @jit
 def tilt_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
-    """Update ``state.tilt``. Return the log prior ratio with drawn feature weights minus with equal ones."""
+    """Return the log prior ratio of a proposal by the drawn feature weights, minus that by equal weights.
+
+    Update ``state.tilt`` for the proposed tree.
+    """
     edit, node = proposal.edit, proposal.node
     if edit == PRUNE:
         return -state.tilt[node]
@@ -72,7 +75,7 @@ def tilt_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
 
 @jit
 def leaves_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
-    """Return the log ratio of the prior factors of the numbers of leaves of the new tree and of the old one."""
+    """Return the log ratio, new tree to old, of the prior factor that depends on the number of leaves."""
     edit, by_leaves, before = proposal.edit, model.prior.by_leaves, state.count[N_INTERNAL] + 1
     after = before
     if edit == GROW:
@@ -86,7 +89,7 @@ def leaves_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float
 
 @jit
 def decide_growth(rng: np.random.Generator, model: Lowered, state: ChainState, first: int, proposal: Proposal) -> None:
-    """Do what `decide` does, for proposals that grow, prune or are refused."""
+    """Accept or refuse a growth or pruning, and count it in column ``first + which``. Keep or undo the change."""
     if proposal.edit == NOTHING:
         return
     at = first + proposal.which
@@ -143,31 +146,31 @@ def decide(rng: np.random.Generator, model: Lowered, state: ChainState, first: i
 
 @jit
 def has_two(state: ChainState) -> bool:
-    """Return True if there is room to grow a leaf."""
+    """Return True if two nodes are free, which is enough to grow a leaf."""
     return state.count[N_FREE] >= 2
 
 
 def step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Stand in for the step of a move, which `loop_of` puts here."""
+    """Stand in for the step of a move. `loop_of` makes a copy of `run` that calls the real step."""
     raise NotImplementedError
 
 
 def room(state: ChainState) -> bool:
-    """Stand in for the test of room for the step, which `loop_of` puts here."""
+    """Stand in for `has_room` or `has_two`. `loop_of` makes a copy of `run` that calls one of them."""
     raise NotImplementedError
 
 
 def run(walk: Any, n: int, first: int) -> int:
-    """Make ``n`` steps, or as many as there is room for, counting from column ``first``.
+    """Make ``n`` steps of a move, or as many as there is room for, and return their number.
 
-    Return the number of steps made.
+    The counts of the move begin at column ``first`` of ``state.moves``.
     """
     rng, model, state = walk.rng, walk.model, walk.state
     for i in range(n):
         if not room(state):
             return i
         proposal = step(rng, model, state)
-        # a foreign step may say anything, and the counts have no bounds
+        # a user's step may return any number, and compiled code does not check the bounds of the counts
         if N_COUNTS > 0 and (proposal.which < 0 or proposal.which >= N_COUNTS):
             raise ValueError(
                 "a move of your own returned a proposal whose which is not the number of one of its counts: 0, or 1 "
@@ -178,9 +181,9 @@ def run(walk: Any, n: int, first: int) -> int:
 
 
 def loop_of(move: Move) -> Any:
-    """Return `run` for one move, which compiles at its first call.
+    """Return a copy of `run` that calls the step of this move, and compiles at its first call.
 
-    The code of a user's move is kept on disk by a key of the step.
+    The compiled code of a user's move is stored on disk by a key of the step.
     """
     proposes = move.step
     # a move that only grows and prunes needs less code
@@ -206,7 +209,7 @@ class Move:
         ``moves.jit``. All random choices are made by ``moves.pick``, ``moves.flip`` and similar functions. The step
         must return a Proposal in every case and never change the tree, since the loop decides.
     counts : tuple of one or two str, optional
-        Names of the numbers that are counted, by ``which`` of the proposal. Default ``(name,)``.
+        Names under which proposals are counted, at the index ``which`` of the proposal. Default ``(name,)``.
     replaces : bool, default True
         True if the step builds subtrees beside the old ones, or plans them (``moves.begin``, ``moves.replace_split``,
         and functions of a plan). False, for a step that only grows and prunes, saves memory and code. A wrong False
@@ -288,6 +291,7 @@ def _scratch_of(flags: Iterable[bool]) -> tuple[str, ...]:
 
 
 def _unpacked(data: bytes) -> Move:
+    """Return the move that `Move.__reduce__` packed."""
     cls, state = unpacked(data)
     move = cls.__new__(cls)
     move.__dict__.update(state)
@@ -296,7 +300,7 @@ def _unpacked(data: bytes) -> Move:
 
 
 def _compiled(name: str, step: Any) -> Any:
-    """Return a step in the library's own compiled form."""
+    """Return the step of a move, checked and compiled."""
     step = getattr(step, "__func__", step)
     plain = getattr(step, "py_func", step)
     if isinstance(plain, FunctionType) and not is_known(plain):
@@ -322,7 +326,7 @@ class AbsentMove(NamedTuple):
     lines: bool
     guided: bool
     key: str
-    """Key of the code, "" if it is unknown."""
+    """Key of the step's code, "" if the code is unknown."""
 
     @property
     def scratch(self) -> tuple[str, ...]:
@@ -336,7 +340,7 @@ class AbsentMove(NamedTuple):
 
     @property
     def run(self) -> Any:
-        """Refuse, since a file holds no code."""
+        """Raise ValueError, since a file contains no code of the move."""
         raise ValueError(
             f"the move {self.name!r} of this run is not the library's, and files hold no code; give it: "
             "pt.resume(run, draws, moves=[it])."

@@ -31,7 +31,7 @@ FARTHEST = 6
 
 @jit
 def change_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose another split of an internal node."""
+    """Propose another split of an internal node, drawn from the split prior."""
     if state.count[N_INTERNAL] == 0:
         return nothing()
     node = state.node[pick(rng, state.count[N_INTERNAL])].internal
@@ -59,7 +59,7 @@ def shift_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> P
 
 @jit
 def shifted_cut(model: Lowered, state: ChainState, node: int, by: int) -> int:
-    """Return the cut ``by`` places from that of an internal node, or the same cut if there is none."""
+    """Return the cut of a node's cell that is ``by`` cuts above that of its split, or the same cut if there is none."""
     here = state.node[node]
     if parts_box(model.split_prior):
         low, high = span(model, state, node, here.feature)
@@ -107,7 +107,7 @@ def replace_split(
 
 @jit
 def log_raw_forms_below(model: Lowered, state: ChainState, top: int) -> float:
-    """Return the sum of the log numbers of raw forms of the splits below ``top``."""
+    """Return the sum, over the splits below ``top``, of the log number of raw forms (`carry_over`)."""
     total, node = 0.0, next_node(state, top, top)
     while node != NONE:
         if not is_leaf(state, node):

@@ -38,7 +38,7 @@ from .grow_prune import (
 
 @jit
 def collapsed_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose to grow or to prune, unless the first stage refuses."""
+    """Propose to grow or to prune, unless the first stage of the decision refuses."""
     n_growable, n_prunable = state.count[N_GROWABLE], state.count[N_PRUNABLE]
     if n_growable + n_prunable == 0:
         return nothing()
@@ -63,7 +63,7 @@ def collapsed_step(rng: np.random.Generator, model: Lowered, state: ChainState) 
 
 @jit
 def passed(proposal: Proposal, hope: float) -> Proposal:
-    """Return a proposal that a first stage has accepted by the log ratio ``hope``."""
+    """Return the proposal with ``log_decided = hope``, the log ratio by which the first stage has accepted it."""
     return Proposal(
         proposal.edit,
         proposal.which,
@@ -78,8 +78,9 @@ def passed(proposal: Proposal, hope: float) -> Proposal:
 
 @jit
 def collapsed_proposal_ratio(model: Lowered, state: ChainState, node: int, n_growable: int, n_prunable: int) -> float:
-    """Return the log proposal ratio of growing ``node``, which has its children already, by counts of the tree without
-    them.
+    """Return the log proposal ratio of growing ``node``, to which the children are attached already.
+
+    The two counts are those of the tree in which ``node`` is a leaf.
     """
     uniform = growth_proposal_ratio(state, node, n_growable, n_prunable)
     return uniform - guessed_score_ratio(state, node) + scan(model, state, node)
@@ -87,7 +88,10 @@ def collapsed_proposal_ratio(model: Lowered, state: ChainState, node: int, n_gro
 
 @jit
 def hopeful_ratio(model: Lowered, state: ChainState, node: int, n_growable: int, n_prunable: int) -> float:
-    """Return the log ratio of growing ``node`` if both children can be split, by counts of the tree without them."""
+    """Return the log acceptance ratio of growing ``node`` if both children can be split, whatever the split.
+
+    The two counts are those of the tree in which ``node`` is a leaf.
+    """
     depth, design = state.node[node].depth, state.node[node].design
     left = right = np.int64(0)
     can_split = depth + 1 < model.prior.depth_limit

@@ -23,12 +23,12 @@ from ..state.tree import ChainState
 from .base import Move
 
 GROWN, PRUNED = range(2)
-"""Numbers of the counts."""
+"""Values of ``Proposal.which``: growths are counted first, prunings second."""
 
 
 @jit
 def grow_prune_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose to grow or to prune."""
+    """Propose to grow a growable leaf or to prune a prunable node."""
     n_growable, n_prunable = state.count[N_GROWABLE], state.count[N_PRUNABLE]
     if n_growable + n_prunable == 0:
         return nothing()
@@ -64,8 +64,9 @@ def propose_pruning(rng: np.random.Generator, model: Lowered, state: ChainState)
 
 @jit
 def growth_proposal_ratio(state: ChainState, node: int, n_growable: int, n_prunable: int) -> float:
-    """Return the log proposal ratio of growing ``node``, which has its children already, by counts of the tree without
-    them.
+    """Return the log proposal ratio of growing ``node``, to which the children are attached already.
+
+    The two counts are those of the tree in which ``node`` is a leaf.
     """
     grown_growable = (
         n_growable - 1 + state.node[state.node[node].left].splittable + state.node[state.node[node].right].splittable
@@ -77,7 +78,7 @@ def growth_proposal_ratio(state: ChainState, node: int, n_growable: int, n_pruna
 
 @jit
 def counts_without(state: ChainState, node: int) -> tuple[int, int]:
-    """Return the numbers of growable leaves and prunable nodes of the tree in which the prunable ``node`` is a leaf."""
+    """Return the numbers of growable leaves and of prunable nodes after pruning the prunable ``node``."""
     left, right = state.node[node].left, state.node[node].right
     growable = state.count[N_GROWABLE] + 1 - state.node[left].splittable - state.node[right].splittable
     return growable, state.count[N_PRUNABLE] - 1 + parent_is_prunable_without(state, node)

@@ -1,7 +1,8 @@
 """Draw the whole tree, or a subtree, from a learned density (formulas, section 12.3).
 
-A row is drawn uniformly and a depth; v is the node of that depth on the row's path, below the cells that are too large
-(`pick_cell`). The pick is equally probable in both trees. So with g the density of the subtree at v, given its cell,
+A merged row and a depth are drawn uniformly. v is the node of that depth on the path of the row, counted from the first
+cell that is not too large (`pick_cell`). The pick is equally probable in both trees. So with g the density of the
+subtree at v, given its cell,
 
     log_proposal_ratio = log g(T) - log g(T')
 
@@ -31,14 +32,14 @@ from .base import Move
 
 @jit
 def learned_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose another subtree from the density."""
+    """Propose a subtree drawn from the learned density, independent of the present one."""
     node = pick_cell(rng, model, state)
     if node == NONE or not state.node[node].splittable:
         return nothing()
     if not is_drawable(model, state, node):
         return refused(0)
     way_back = log_density(model, state, node)
-    # before the rows are sorted another way
+    # before `draw_tree` sorts the rows of these nodes in another order
     add_tree(model, state, node)
     top = begin(state, node)
     way_there = draw_tree(rng, model, state, top)
@@ -50,7 +51,7 @@ def learned_step(rng: np.random.Generator, model: Lowered, state: ChainState) ->
 
 @jit
 def is_drawable(model: Lowered, state: ChainState, top: int) -> bool:
-    """Return True if the density can draw the subtree at ``top``."""
+    """Return True if the density can draw the subtree at ``top``, which must not be too large."""
     n_internal, node = 0, np.int64(top)
     while node != NONE:
         if not is_leaf(state, node):
@@ -63,7 +64,7 @@ def is_drawable(model: Lowered, state: ChainState, top: int) -> bool:
 
 @jit
 def draw_tree(rng: np.random.Generator, model: Lowered, state: ChainState, top: int) -> float:
-    """Grow a subtree at the leaf ``top``. Return the log of its density, infinite if the subtree gets too large."""
+    """Grow a subtree drawn from the density at the leaf ``top``. Return its log density, inf if it gets too large."""
     total, n_internal, node = 0.0, 0, np.int64(top)
     while node != NONE:
         if state.node[node].splittable:
@@ -82,8 +83,8 @@ def draw_tree(rng: np.random.Generator, model: Lowered, state: ChainState, top: 
 def sample_trees(walk: Any, out: np.ndarray, done: int) -> int:
     """Draw independent trees from the density and add them to a growing graph.
 
-    Write the log weights ``log pi(T) - log g(T)`` into ``out[done:]``, -inf for a tree that gets too large, and return
-    how many are written when the room for nodes ends.
+    Write the log weights ``log pi(T) - log g(T)`` into ``out[done:]``, -inf for a tree that gets too large. Return the
+    number of entries written, which is less than ``len(out)`` if the room for nodes ends.
     """
     rng, model, state = walk.rng, walk.model, walk.state
     root = np.int64(0)
@@ -104,7 +105,8 @@ def sample_trees(walk: Any, out: np.ndarray, done: int) -> int:
 def add_saved(walk: Any, nodes: np.recarray, start: np.ndarray, stop: np.ndarray, done: int) -> int:
     """Add saved trees, those that the density can draw, to the graph. The chain ends as a stump.
 
-    Tree i is ``nodes[start[i]:stop[i]]``, in preorder. Return how many are added when the room for nodes ends.
+    Tree i is ``nodes[start[i]:stop[i]]``, in preorder. Trees from ``done`` on are added. Return the
+    number of trees done, which is less than all if the room for nodes ends.
     """
     model, state = walk.model, walk.state
     for i in range(done, len(start)):
@@ -118,10 +120,10 @@ def add_saved(walk: Any, nodes: np.recarray, start: np.ndarray, stop: np.ndarray
 
 @jit
 def weigh_saved(walk: Any, nodes: np.recarray, start: np.ndarray, stop: np.ndarray, out: np.ndarray, done: int) -> int:
-    """Write the log weights of saved trees into ``out[done:]``, infinite for those that the density cannot draw.
+    """Write the log weights ``log pi(T) - log g(T)`` of saved trees into ``out[done:]``, inf if g cannot draw the tree.
 
-    Tree i is ``nodes[start[i]:stop[i]]``, in preorder. Return how many are written when the room for nodes ends. The
-    chain ends as a stump.
+    Tree i is ``nodes[start[i]:stop[i]]``, in preorder. Return the number of trees done, which is less than all if the
+    room for nodes ends. The chain ends as a stump.
     """
     model, state = walk.model, walk.state
     root = np.int64(0)

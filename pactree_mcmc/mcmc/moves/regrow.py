@@ -31,12 +31,12 @@ from ..sums.split_sums import draw_scanned, is_candidate, log_lookahead
 from .base import Move
 
 MOST_VALUES = 20_000
-"""Largest number of units times features of a node that is regrown."""
+"""Largest number of merged rows times features in the cell of a node that is regrown."""
 
 
 @jit
 def regrow_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose another subtree of an internal node or a growable leaf."""
+    """Propose a new subtree, drawn top down, at a random internal node or growable leaf."""
     n_internal = state.count[N_INTERNAL]
     choices = n_internal + state.count[N_GROWABLE]
     if choices == 0:
@@ -56,7 +56,9 @@ def regrow_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> 
 
 @jit
 def may_regrow(model: Lowered, state: ChainState, node: int) -> bool:
-    """Return True if the subtree of a node is small enough, and its cell as well."""
+    """Return True if the cell of a node has at most MOST_VALUES values and its subtree at most MOST_INTERNAL internal
+    nodes.
+    """
     if (state.node[node].stop - state.node[node].start) * len(model.split_prior.feature) > MOST_VALUES:
         return False
     return count_internal(state, node) <= MOST_INTERNAL
@@ -64,7 +66,7 @@ def may_regrow(model: Lowered, state: ChainState, node: int) -> bool:
 
 @jit
 def n_choices(state: ChainState, top: int) -> int:
-    """Return the number of internal nodes and splittable leaves at and below ``top``."""
+    """Return the number of nodes at and below ``top`` that the move may pick: internal nodes and splittable leaves."""
     n, node = 0, np.int64(top)
     while node != NONE:
         n += state.node[node].splittable
@@ -74,7 +76,7 @@ def n_choices(state: ChainState, top: int) -> int:
 
 @jit
 def regrow(rng: np.random.Generator, model: Lowered, state: ChainState, top: int) -> float:
-    """Grow a subtree at the leaf ``top``. Return the log of its probability, infinite if it gets too large."""
+    """Grow a random subtree at the leaf ``top``. Return its log probability, inf if the subtree gets too large."""
     total, n_internal, node = 0.0, 0, np.int64(top)
     while node != NONE:
         if state.node[node].splittable:
@@ -94,7 +96,7 @@ def regrow(rng: np.random.Generator, model: Lowered, state: ChainState, top: int
 
 @jit
 def log_draw(model: Lowered, state: ChainState, top: int) -> float:
-    """Return the log probability that `regrow` grows the subtree that the tree has at ``top``."""
+    """Return the log probability that `regrow` grows the subtree that the tree has at ``top``, -inf if it cannot."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         if state.node[node].splittable:
@@ -111,7 +113,7 @@ def log_draw(model: Lowered, state: ChainState, top: int) -> float:
 
 @jit
 def log_split_term(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log term of an internal node's split in its lookahead sum."""
+    """Return the log term of an internal node's split in the sum Z of its cell, relative to the score of the cell."""
     return node_log_split(model, state, node) + state.node[node].log_rule + guessed_score_ratio(state, node)
 
 

@@ -33,7 +33,7 @@ from .regrow import n_choices
 
 @jit
 def regrow_line_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose another subtree of a cell that is a line."""
+    """Propose a new subtree of a cell in which only one ordered feature is admissible (a line)."""
     n_internal = state.count[N_INTERNAL]
     choices = n_internal + state.count[N_GROWABLE]
     if choices == 0:
@@ -54,7 +54,10 @@ def regrow_line_step(rng: np.random.Generator, model: Lowered, state: ChainState
 
 @jit
 def line_top(model: Lowered, state: ChainState, node: int) -> int:
-    """Return the highest node from ``node`` up in whose cell only one ordered feature is admissible, else -1."""
+    """Return the highest node, of ``node`` and its ancestors, in whose cell only one ordered feature is admissible.
+
+    Return -1 if ``node`` itself has no such cell.
+    """
     top = np.int64(NONE)
     while node != NONE and line_feature(model, state, node) != NONE:
         top = node
@@ -64,7 +67,10 @@ def line_top(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def in_table(state: ChainState, top: int) -> bool:
-    """Return True if every node of a subtree has a fraction in the sums, and not too many nodes are internal."""
+    """Return True if every node of a subtree has a positive fraction in the sums, and not too many nodes are internal.
+
+    Write the first and last place of each node on the line into ``note``.
+    """
     line, codes, note = state.stored.line.header[0], state.stored.line.code, state.scratch.note
     n_internal, node = 0, np.int64(top)
     note[top].first, note[top].last = 0, line.n_codes - 1
@@ -89,7 +95,7 @@ def in_table(state: ChainState, top: int) -> bool:
 
 @jit
 def log_weight(model: Lowered, state: ChainState, top: int) -> float:
-    """Return the log prior of a subtree plus beta times its score, by the guess."""
+    """Return the log prior of a subtree plus beta times its score by the guess of the variance, as in stored sums."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         if is_leaf(state, node):
@@ -100,9 +106,9 @@ def log_weight(model: Lowered, state: ChainState, top: int) -> float:
 
 @jit
 def regrow_line(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, feature: int) -> bool:
-    """Draw a subtree at the leaf ``top``, whose cell is the line.
+    """Grow, at the leaf ``top``, a subtree drawn in proportion to prior and score.
 
-    Return False, with a part grown, if it gets too large.
+    The stored sums must be those of its cell. Return False, with a part grown, if the subtree gets too large.
     """
     line, codes, note = state.stored.line.header[0], state.stored.line.code, state.scratch.note
     n_internal, node = 0, np.int64(top)
@@ -128,7 +134,7 @@ def regrow_line(rng: np.random.Generator, model: Lowered, state: ChainState, top
 
 @jit
 def _note_children(state: ChainState, node: int, k: int) -> None:
-    """Note the places of the children of a node that is split behind place ``k``."""
+    """Write the first and last place on the line of both children of a node that is split behind place ``k``."""
     note, here = state.scratch.note, state.node[node]
     note[here.left].first, note[here.left].last = note[node].first, k
     note[here.right].first, note[here.right].last = k + 1, note[node].last

@@ -35,12 +35,12 @@ from ..state.weights import is_weighed, tilt_about
 from .base import Move
 
 MOST_VALUES = 200_000
-"""Largest number of units times features of a block under local cuts, whose cells are visited row by row."""
+"""Largest number of merged rows times features of a block under local cuts, whose cells are visited row by row."""
 
 
 @jit
 def reshape_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Redraw the arrangement of one block."""
+    """Redraw the arrangement of one block, which is a set of connected nodes that cut the same ordered feature."""
     if state.count[N_INTERNAL] == 0:
         return nothing()
     top = block_top(state, state.node[pick(rng, state.count[N_INTERNAL])].internal)
@@ -68,7 +68,7 @@ def block_top(state: ChainState, node: int) -> int:
 def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
     """Write the pieces of a block and the nodes between them, from left to right.
 
-    Return their number, or 0 if there are too many.
+    Return the number of pieces, or 0 if there are too many or the move is off.
     """
     here, rule, work = state.node[top], model.split_prior, state.scratch.reshape
     if here.categories >= 0 or not has_free_cuts(rule) or rule.by_depth:
@@ -97,7 +97,7 @@ def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
 
 @jit
 def become_union(state: ChainState, node: int, top: int, i: int, j: int, has_box: bool) -> None:
-    """Give a node the rows, hash and box of pieces i to j."""
+    """Give a node the rows, hash and box of the union of pieces i to j."""
     here, k = state.node[node], state.node[top].feature
     pieces = state.scratch.reshape.piece
     first, last = pieces[i], pieces[j]
@@ -116,7 +116,7 @@ def become_union(state: ChainState, node: int, top: int, i: int, j: int, has_box
 
 @jit
 def weigh_unions(model: Lowered, state: ChainState, top: int, n: int) -> None:
-    """Compute log R of a cut of the block's feature in every union of pieces i to j, into ``reshape.log_rule``."""
+    """Write log R of the cuts of the block's feature in every union of pieces i to j into ``reshape.log_rule``."""
     union, k, work = state.node[state.count[N_FREE] - 1].free, state.node[top].feature, state.scratch.reshape
     has_box = parts_box(model.split_prior)
     for i in range(n):
@@ -137,7 +137,10 @@ def weigh_unions(model: Lowered, state: ChainState, top: int, n: int) -> None:
 
 @jit
 def weigh_shapes(model: Lowered, state: ChainState, top: int, n: int) -> None:
-    """Compute ``reshape.log_prior``. Leave the pieces at the largest depth at which they can be."""
+    """Write the log sums of priors p(i, j, d) into ``reshape.log_prior``, d counted from the top of the block.
+
+    Leave the pieces at the largest depth at which they can be.
+    """
     log_prior, depth = state.scratch.reshape.log_prior, state.node[top].depth
     for i in range(n):
         piece = state.scratch.reshape.piece[i]
@@ -157,7 +160,7 @@ def weigh_shapes(model: Lowered, state: ChainState, top: int, n: int) -> None:
 
 @jit
 def move_piece_down(model: Lowered, state: ChainState, top: int, by: int) -> float:
-    """Move a subtree ``by`` levels down, and return its log prior there without R of its splits."""
+    """Move a piece, the subtree at ``top``, ``by`` levels down. Return its log prior there, without R of its splits."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         total += move_down(model, state, node, by)
@@ -167,14 +170,14 @@ def move_piece_down(model: Lowered, state: ChainState, top: int, by: int) -> flo
 
 @jit
 def log_shapes(model: Lowered, state: ChainState, i: int, j: int, d: int) -> float:
-    """Return the log sum over k of R of the cut behind piece k times the priors of the trees on both sides."""
+    """Return ``log sum_k R(i..j, k) p(i, k, d + 1) p(k + 1, j, d + 1)`` over the pieces k behind which a cut can be."""
     below = log_sum(partings(model, state, i, j, d), j - i)
     return below if is_weighted(model.split_prior) else state.scratch.reshape.log_rule[i, j, 0] + below
 
 
 @jit
 def partings(model: Lowered, state: ChainState, i: int, j: int, d: int) -> np.ndarray:
-    """Return `log_parted` of all k, in scratch."""
+    """Return `log_parted` of the cuts behind pieces i to j - 1, (j - i,), in a scratch array."""
     out = state.scratch.reshape.term[: j - i]
     for k in range(i, j):
         out[k - i] = log_parted(model, state, i, j, k, d)
@@ -183,8 +186,9 @@ def partings(model: Lowered, state: ChainState, i: int, j: int, d: int) -> np.nd
 
 @jit
 def log_parted(model: Lowered, state: ChainState, i: int, j: int, k: int, d: int) -> float:
-    """Return the log prior below a node that separates pieces i to k from k + 1 to j, with R of the split if cuts have
-    weights.
+    """Return ``log p(i, k, d + 1) + log p(k + 1, j, d + 1)``, the log prior below a cut behind piece k.
+
+    Add log R of the cut if cuts have weights.
     """
     work = state.scratch.reshape
     below = work.log_prior[i, k, d + 1] + work.log_prior[k + 1, j, d + 1]
@@ -193,14 +197,14 @@ def log_parted(model: Lowered, state: ChainState, i: int, j: int, k: int, d: int
 
 @jit
 def draw_parting(rng: np.random.Generator, model: Lowered, state: ChainState, i: int, j: int, d: int) -> int:
-    """Draw the piece behind which pieces i to j are separated, in proportion to the prior."""
+    """Draw the piece behind which the node over pieces i to j cuts, in proportion to the prior of the trees."""
     weight = partings(model, state, i, j, d)
     return i + pick_weighted(rng, weight, exp_into(weight, weight, j - i))
 
 
 @jit
 def draw_shape(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, n: int) -> None:
-    """Draw a tree over the pieces from the top down, and make it."""
+    """Draw a tree over all pieces of a block from the top down, and make it part of the present tree."""
     work, depth, n_open = state.scratch.reshape, state.node[top].depth, 1
     _open(state, 0, np.int64(0), n - 1, np.int64(NONE), False)
     while n_open > 0:
@@ -230,14 +234,14 @@ def draw_shape(rng: np.random.Generator, model: Lowered, state: ChainState, top:
 
 @jit
 def _open(state: ChainState, at: int, i: int, j: int, parent: int, on_left: bool) -> None:
-    """Write the union of pieces i to j, to be arranged below ``parent``, into place ``at`` of the stack."""
+    """Write the union of pieces i to j, to be arranged below ``parent``, into entry ``at`` of the stack."""
     union = state.scratch.reshape.open[at]
     union.first, union.last, union.parent, union.on_left = i, j, parent, on_left
 
 
 @jit
 def swap_with_top(state: ChainState, top: int, k: int, n: int) -> None:
-    """Exchange the gaps of the top node of the block and of the node behind piece k."""
+    """Exchange the gaps of node ``top`` and of the node behind piece k, so that ``top`` remains the top node."""
     gap = state.scratch.reshape.gap
     for b in range(n - 1):
         if gap[b].node == top:
@@ -247,7 +251,9 @@ def swap_with_top(state: ChainState, top: int, k: int, n: int) -> None:
 
 @jit
 def set_union(model: Lowered, state: ChainState, node: int, top: int, i: int, j: int) -> None:
-    """Give a node of the block pieces i to j, with statistics, scores and, if cuts have equal weights, split prior."""
+    """Make a node of the block the union of pieces i to j, with statistics and scores, and log R of its split if cuts
+    have equal weights.
+    """
     if holds_union(state, node, state.node[top].feature, i, j):
         return
     become_union(state, node, top, i, j, parts_box(model.split_prior))
@@ -264,7 +270,7 @@ def set_union(model: Lowered, state: ChainState, node: int, top: int, i: int, j:
 
 @jit
 def holds_union(state: ChainState, node: int, k: int, i: int, j: int) -> bool:
-    """Return True if a node of the block has pieces i to j already."""
+    """Return True if a node of the block is the union of pieces i to j already."""
     pieces = state.scratch.reshape.piece
     here, first, last = state.node[node], pieces[i], pieces[j]
     if here.start != state.node[first].start or here.stop != state.node[last].stop:
@@ -276,7 +282,7 @@ def holds_union(state: ChainState, node: int, k: int, i: int, j: int) -> bool:
 
 @jit
 def attach_child(state: ChainState, node: int, above: int, on_left: bool) -> None:
-    """Make a node the child of another."""
+    """Make ``node`` the left or right child of ``above``."""
     before = state.node[above].left if on_left else state.node[above].right
     if before != node or state.node[node].parent != above:
         state.count[CHANGED] = 1
@@ -289,7 +295,7 @@ def attach_child(state: ChainState, node: int, above: int, on_left: bool) -> Non
 
 @jit
 def renew_lists(model: Lowered, state: ChainState, top: int, n: int) -> None:
-    """Update lists and default directions after a block was arranged."""
+    """Update lists, and sides of unknown values, after the nodes of a block were arranged anew."""
     for b in range(n - 1):
         node = state.scratch.reshape.gap[b].node
         set_default(model, state, node)

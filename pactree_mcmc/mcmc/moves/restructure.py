@@ -31,12 +31,12 @@ from ..state.tree import ChainState
 from .base import Move
 
 MOST_VALUES = 200_000
-"""Largest number of units times features of a restructured node."""
+"""Largest number of merged rows times features in the cell of a restructured node."""
 
 
 @jit
 def restructure_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose another subtree with the same leaves."""
+    """Propose another subtree, at a random internal node, that separates the rows into the same leaves."""
     if state.count[N_INTERNAL] == 0:
         return nothing()
     node = state.node[pick(rng, state.count[N_INTERNAL])].internal
@@ -54,9 +54,9 @@ def restructure_step(rng: np.random.Generator, model: Lowered, state: ChainState
 
 @jit
 def note_blocks(model: Lowered, state: ChainState, top: int) -> int:
-    """Number the leaves below ``top``, write the codes of each and the leaves of each node.
+    """Number the leaves (blocks) below ``top``, and write the codes of each block and the blocks in each node's cell.
 
-    Return 0 if the move is off.
+    Return the number of blocks, or 0 if the move is off for this subtree.
     """
     p = len(model.split_prior.feature)
     if has_one_way(model.split_prior):
@@ -83,6 +83,7 @@ def note_blocks(model: Lowered, state: ChainState, top: int) -> int:
 
 @jit
 def _note_block(model: Lowered, state: ChainState, node: int, block: int, k: int) -> None:
+    """Write the smallest and largest code of feature ``k`` in a leaf, or the bits of its categories and 0."""
     codes, nominal = model.units.codes, model.split_prior.feature[k].nominal
     low, high, seen = np.int64(1) << 40, np.int64(-1), np.int64(0)
     for i in range(state.node[node].start, state.node[node].stop):
@@ -96,7 +97,7 @@ def _note_block(model: Lowered, state: ChainState, node: int, block: int, k: int
 
 @jit
 def n_ways_between(model: Lowered, state: ChainState, k: int, blocks: int) -> int:
-    """Return the number of splits on feature ``k`` that separate a set of blocks without cutting one."""
+    """Return the number of splits on feature ``k`` that separate a set of blocks (bits) without cutting a block."""
     if model.split_prior.feature[k].weight == 0.0:
         return np.int64(0)
     n, part = np.int64(0), next_part(model, state, k, blocks, np.int64(0))
@@ -136,7 +137,7 @@ def next_part(model: Lowered, state: ChainState, k: int, blocks: int, part: int)
 
 @jit
 def n_ways_in_all(model: Lowered, state: ChainState, blocks: int) -> int:
-    """Return the number of splits, on all features, that separate a set of blocks."""
+    """Return the number of splits, on all features, that separate a set of blocks without cutting a block."""
     total = np.int64(0)
     for k in range(len(model.split_prior.feature)):
         total += n_ways_between(model, state, k, blocks)
@@ -145,7 +146,7 @@ def n_ways_in_all(model: Lowered, state: ChainState, blocks: int) -> int:
 
 @jit
 def log_alike(model: Lowered, state: ChainState, node: int, k: int, left: int, right: int) -> float:
-    """Return the log number of splits of the box that separate two sets of blocks alike, 0 under local cuts."""
+    """Return the log number of splits of a node's box that separate two sets of blocks alike, 0 under local cuts."""
     if not parts_box(model.split_prior):
         return 0.0
     if model.split_prior.feature[k].nominal:
@@ -155,7 +156,7 @@ def log_alike(model: Lowered, state: ChainState, node: int, k: int, left: int, r
 
 @jit
 def seen_in(state: ChainState, k: int, blocks: int) -> int:
-    """Return the bits of the categories in a set of blocks."""
+    """Return the bits of the categories of feature ``k`` that occur in a set of blocks."""
     seen = np.int64(0)
     for b in range(MOST_BLOCKS):
         if (blocks >> b) & 1:
@@ -165,7 +166,7 @@ def seen_in(state: ChainState, k: int, blocks: int) -> int:
 
 @jit
 def codes_in(state: ChainState, k: int, blocks: int) -> tuple[int, int]:
-    """Return the smallest and the largest code in a set of blocks."""
+    """Return the smallest and the largest code of feature ``k`` in a set of blocks."""
     low, high, codes = np.int64(1) << 40, np.int64(-1), state.scratch.restructure.codes
     for b in range(MOST_BLOCKS):
         if (blocks >> b) & 1:
@@ -175,7 +176,7 @@ def codes_in(state: ChainState, k: int, blocks: int) -> tuple[int, int]:
 
 @jit
 def log_build(model: Lowered, state: ChainState, top: int) -> float:
-    """Return the log probability of building the subtree at ``top``, whose nodes have their blocks noted."""
+    """Return the log probability that `rebuild` builds the subtree at ``top``, after `note_blocks`."""
     total, node, note = 0.0, np.int64(top), state.scratch.note
     while node != NONE:
         if not is_leaf(state, node):
@@ -189,7 +190,7 @@ def log_build(model: Lowered, state: ChainState, top: int) -> float:
 
 @jit
 def rebuild(rng: np.random.Generator, model: Lowered, state: ChainState, top: int) -> float:
-    """Build a subtree with the same leaves at ``top``.
+    """Build a random subtree with the same leaves (blocks) at ``top``.
 
     Return the log of its probability, ``-inf`` if a cell has no split.
     """
@@ -214,7 +215,7 @@ def rebuild(rng: np.random.Generator, model: Lowered, state: ChainState, top: in
 
 @jit
 def part_number(model: Lowered, state: ChainState, k: int, blocks: int, number: int) -> int:
-    """Return the blocks on one side of split ``number`` on feature ``k``."""
+    """Return the blocks (bits) on one side of split ``number`` of a set of blocks on feature ``k``."""
     left, part, j = np.int64(0), np.int64(0), np.int64(0)
     nominal = model.split_prior.feature[k].nominal
     while part != blocks:
@@ -233,7 +234,7 @@ def part_number(model: Lowered, state: ChainState, k: int, blocks: int, number: 
 def _attach_blocks(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, left: int, right: int
 ) -> bool:
-    """Split a leaf into two sets of blocks. Return False if the split cannot be made."""
+    """Give a leaf two children with the blocks ``left`` and ``right``. Return False if the split cannot be made."""
     cut, categories = np.int64(0), np.int64(-1)
     if model.split_prior.feature[k].nominal:
         categories = seen_in(state, k, left)

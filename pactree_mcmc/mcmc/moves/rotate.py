@@ -44,7 +44,7 @@ from .swap import pick_inner_child
 
 @jit
 def rotate_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose to rotate an edge in place, to cut, or to merge."""
+    """Pick an edge between internal nodes, and propose to rotate it in place, to cut, or to merge."""
     if state.count[N_INTERNAL] < 2:
         return nothing()
     child = pick_inner_child(rng, state)
@@ -61,7 +61,7 @@ def rotate_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> 
 
 @jit
 def cut_step(rng: np.random.Generator, model: Lowered, state: ChainState, v: int) -> Proposal:
-    """Propose to put the split of v above that of its parent."""
+    """Propose to put the split of v above that of its parent u, and to divide the rest of u's subtree by it."""
     u = state.node[v].parent
     v_is_left = state.node[u].left == v
     z = state.node[u].right if v_is_left else state.node[u].left
@@ -91,7 +91,7 @@ def cut_step(rng: np.random.Generator, model: Lowered, state: ChainState, v: int
 
 @jit
 def merge_step(rng: np.random.Generator, model: Lowered, state: ChainState, w: int) -> Proposal:
-    """Propose to put the split of w above that of its parent, and to merge the rest."""
+    """Propose to put the split of w above that of its parent v, and to merge the parts that v separated."""
     v, b = state.node[w].parent, sibling(state, w)
     options = n_options(model, state, w, b)
     if options == 0:
@@ -110,8 +110,9 @@ def merge_step(rng: np.random.Generator, model: Lowered, state: ChainState, w: i
 
 @jit
 def parted_elsewhere(state: ChainState, z: int, z_left: int, z_right: int, feature: int) -> bool:
-    """Return True if a split of z's subtree on another feature separates its cell as v does, so that no merge brings it
-    back.
+    """Return True if a split of z's subtree, on another feature than v's, separates its cell as v does.
+
+    No merge would bring such a split back.
     """
     i, node = np.int64(0), np.int64(z)
     while node != NONE:
@@ -125,7 +126,7 @@ def parted_elsewhere(state: ChainState, z: int, z_left: int, z_right: int, featu
 
 @jit
 def plan_half(state: ChainState, at: int, u: int, x: int, z: int, x_is_left: bool) -> tuple[int, int]:
-    """Plan the split of u above x and z. Return where z is planned, and the first free place."""
+    """Plan the split of u above x and z, from plan record ``at`` on. Return the record of z, and the first free one."""
     here = state.node[u]
     plan_node(state, at, here.feature, here.cut, here.categories)
     at_z = plan_copy(state, x, at + 1)
@@ -135,7 +136,7 @@ def plan_half(state: ChainState, at: int, u: int, x: int, z: int, x_is_left: boo
 
 @jit
 def free_categories(model: Lowered, state: ChainState, u: int, v: int) -> int:
-    """Return the bits of the categories that u's cell has and v's cell does not."""
+    """Return the bits of the categories of v's split feature that u's cell has and v's cell does not."""
     k = state.node[v].feature
     return cell_bits(model, state, u, k) & ~cell_bits(model, state, v, k)
 
@@ -159,7 +160,10 @@ def log_wider(model: Lowered, state: ChainState, u: int, v: int) -> float:
 
 @jit
 def plan_wider(rng: np.random.Generator, model: Lowered, state: ChainState, u: int, v: int) -> float:
-    """Plan, at place 0, a split of u's cell that separates v's cell as v does. Return the log number of such splits."""
+    """Write a random split of u's cell that separates v's cell as v does into plan record 0.
+
+    Return the log number of such splits.
+    """
     here = state.node[v]
     cut, categories, n_wider = here.cut, here.categories, 0.0
     if categories >= 0:
@@ -195,7 +199,7 @@ def n_options(model: Lowered, state: ChainState, a: int, b: int) -> int:
 
 @jit
 def merges_or_none(model: Lowered, state: ChainState, a: int, b: int) -> int:
-    """Return the number of merges, or 0 if the two subtrees are too large."""
+    """Return the number of merges of the subtrees a and b, or 0 if they are too large (`too_large`)."""
     return np.int64(0) if too_large(state, a, b) else n_merges(model, state, a, b)
 
 
@@ -203,9 +207,9 @@ def merges_or_none(model: Lowered, state: ChainState, a: int, b: int) -> int:
 def plan_option(
     model: Lowered, state: ChainState, v: int, a: int, b: int, a_is_left: bool, number: int
 ) -> tuple[int, int, bool]:
-    """Plan option ``number`` of `n_options`.
+    """Plan tree ``number`` of those that `n_options` counts, with the split of v below that of a.
 
-    Return the number of places, where v is planned, and if a and b are halves.
+    Return the number of planned nodes, the record of v's split, and True if the root splits of a and b are halves.
     """
     one, other = state.node[a], state.node[b]
     left, right = sides_of(model, state, a, b)

@@ -18,7 +18,7 @@ SOURCES = (random.Random, np.random.RandomState, np.random.Generator)
 
 
 def check_code(name: str, step: FunctionType) -> None:
-    """Refuse a step that draws from another source than ``rng``, or calls a plain function. Check what it calls too."""
+    """Refuse a step that, itself or in a function, draws from another source than ``rng`` or calls a plain function."""
     todo, seen = [step], {id(step)}
     while todo:
         for path, value in loads_of(todo.pop()):
@@ -60,7 +60,7 @@ def loads_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _is_random_source(value: Any) -> bool:
-    """Return True if the value draws random numbers by itself."""
+    """Return True if the value is a generator of random numbers, a method of one, or a module of random functions."""
     is_method = isinstance(getattr(value, "__self__", None), SOURCES)
     return value is random or value is np.random or isinstance(value, SOURCES) or is_method
 

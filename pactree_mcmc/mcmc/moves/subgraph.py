@@ -36,16 +36,16 @@ from .base import Move
 from .learned import is_drawable
 
 EXPECTED = (8.0, 3.0, 1.5)
-"""Expected number of splits in a sample, m_l, by level below the top. It is 1 further down."""
+"""Expected number m_l of splits in the sample of a cell that is split, by level l below the top. Further down 1."""
 MOST_WORK = 50_000_000
-"""Largest number of rows times features visited in one move."""
+"""Largest sum, over the cells of a subgraph, of merged rows times features."""
 LEAST_LOG = -700.0
 """Smallest log probability of splitting, so that its exponential is positive."""
 
 
 @jit
 def subgraph_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Draw the samples and a subtree of the random subgraph."""
+    """Propose, as a Gibbs step, a subtree drawn from a random subgraph, which is a random sample of all subtrees."""
     node = pick_cell(rng, model, state)
     if node == NONE or not state.node[node].splittable:
         return nothing()
@@ -75,8 +75,8 @@ def draw_below(
 ) -> tuple[float, int]:
     """Write a subtree drawn at a leaf into ``subgraph.drawn[at:]``. Return log Zhat of the leaf and the subtree's size.
 
-    ``retained`` is the node of the present tree that holds the cell, or NONE; ``chosen`` is the first free place of
-    ``density.branch``.
+    ``retained`` is the node of the present tree with the same cell, or NONE. ``level`` is the number of levels below
+    the top, and ``chosen`` the first free entry of ``density.branch``.
     """
     here, work, is_exhausted = state.node[node], state.scratch.subgraph, state.scratch.density.is_exhausted
     work.drawn[at].feature = NONE
@@ -122,7 +122,7 @@ def draw_below(
 
 @jit
 def _move_drawn(state: ChainState, at: int, first: int, n_left: int, n_right: int) -> None:
-    """Move the drawn subtrees from ``first`` on to the places after ``at``."""
+    """Move both drawn subtrees, which begin at entry ``first``, to the entries behind ``at``."""
     if first == at + 1:
         return
     drawn = state.scratch.subgraph.drawn
@@ -134,7 +134,7 @@ def _move_drawn(state: ChainState, at: int, first: int, n_left: int, n_right: in
 
 @jit
 def build_drawn(model: Lowered, state: ChainState, top: int) -> None:
-    """Grow the leaf ``top`` into the tree in ``subgraph.drawn``."""
+    """Grow the leaf ``top`` into the subtree that `draw_below` wrote into ``subgraph.drawn``."""
     note, node = state.scratch.note, np.int64(top)
     note[top].drawn_at = 0
     while node != NONE:

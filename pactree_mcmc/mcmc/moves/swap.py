@@ -40,7 +40,7 @@ def swap_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Pr
 
 @jit
 def pick_inner_child(rng: np.random.Generator, state: ChainState) -> int:
-    """Draw an internal node other than the root, with equal probabilities. There must be one."""
+    """Draw an internal node other than the root, with equal probabilities. The tree must have such a node."""
     at = pick(rng, state.count[N_INTERNAL] - 1)
     if at >= state.node[0].internal_at:
         at += 1
@@ -49,7 +49,10 @@ def pick_inner_child(rng: np.random.Generator, state: ChainState) -> int:
 
 @jit
 def exchange(state: ChainState, child: int) -> bool:
-    """Exchange the planned splits of the root and its child. Return False if the reverse is another exchange."""
+    """Exchange the planned splits of the root and its child. If both children have the same split, both get the root's.
+
+    Return False if the reverse move would not be this exchange.
+    """
     other = state.plan[0].right if state.plan[0].left == child else state.plan[0].left
     both = same_split(state, child, other)
     if not both and same_split(state, 0, other):
@@ -65,7 +68,7 @@ def exchange(state: ChainState, child: int) -> bool:
 
 @jit
 def same_split(state: ChainState, a: int, b: int) -> bool:
-    """Return True if two planned nodes have the same split."""
+    """Return True if the planned nodes a and b have the same split."""
     one, other = state.plan[a], state.plan[b]
     return one.feature == other.feature and one.cut == other.cut and one.categories == other.categories
 

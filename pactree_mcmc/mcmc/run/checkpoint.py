@@ -17,7 +17,7 @@ from .task import Plan, Result
 
 @kept
 class Unfinished(NamedTuple):
-    """An unfinished run.
+    """Unfinished run, as a checkpoint contains it.
 
     In a file the plans have no model. The result of a chain that has not begun is None.
     """
@@ -27,14 +27,14 @@ class Unfinished(NamedTuple):
     every: float
     """Seconds between two checkpoints."""
     seconds: float
-    """Wall time spent, in seconds."""
+    """Wall time that the run took so far, in seconds."""
 
 
 class Checkpoint:
     """File of a run, and the time of the next writing.
 
     ``path`` is that of a netCDF file, since a single operation replaces a file, but not the folder of a Zarr store.
-    ``every`` is the interval and ``seconds`` the wall time spent before.
+    ``every`` is the interval in seconds, and ``seconds`` the wall time that the run took before.
     """
 
     def __init__(self, path: Path, every: float, plans: Sequence[Plan], seconds: float = 0.0) -> None:
@@ -54,7 +54,7 @@ class Checkpoint:
         return time.perf_counter() - self.written >= self.every
 
     def write(self, results: Sequence[Result | None]) -> None:
-        """Write the results of the chains so far."""
+        """Write the plans, and the results of the chains so far, to the file."""
         now = time.perf_counter()
         run = Unfinished(self.plans, tuple(results), self.every, self.seconds + now - self.began)
         write_unfinished(run, self.model, self.path)
@@ -62,18 +62,18 @@ class Checkpoint:
 
 
 def write_unfinished(run: Unfinished, model: TreeModel, path: Path) -> None:
-    """Write an unfinished run. The model is written once."""
+    """Write an unfinished run to a file, with one copy of the model for all plans."""
     plans = tuple(plan._replace(model=None) for plan in run.plans)
     write_parts({"model": model.parts_in_file, "run": run._replace(plans=plans)}, path)
 
 
 def read_interval(every: Any) -> float:
-    """Return the number of seconds between two checkpoints, checked."""
+    """Return the argument ``every`` of `sample`, the seconds between two checkpoints, after checking it."""
     return check_number("every", every, "seconds between checkpoints, > 0", 5e-324)
 
 
 def read_checkpoint_path(path: Any) -> Path:
-    """Return the path of a new checkpoint. Refuse one that exists."""
+    """Return the path of a new checkpoint. Raise ValueError if the file exists."""
     path = check_target(path, only="netCDF")
     if path.exists():
         raise ValueError(

@@ -24,11 +24,14 @@ INT, NUMBERS, TABLE, PLACES = types.int64, types.float64[::1], types.float64[:, 
 GROWN, GIVEN = (root_sums_into, split_root, grow_from), (grow_as_given,)
 OF_DENSITY = (record_decisions, add_likelihood, sample_trees, fill_slots, join, value_all, add_saved, weigh_saved)
 ALL = (plant_root, *GROWN, *GIVEN, *(step.run for step in STEPS.values()), *OF_DENSITY, save_draw)
-"""Functions that chains of all kernels call."""
+"""Compiled functions that chains of all kernels call."""
 
 
 def make_ready(chain: Chain, grown: bool) -> None:
-    """Compile or load together the functions of a chain with a named kernel. Moves of other kernels wait for a call."""
+    """Compile or load the functions of a chain together, before it moves.
+
+    If the moves of its kernel are not those of a named one, only load what is stored, and compile the rest when called.
+    """
     if not FASTER:
         return
     everything = members(chain, ALL)
@@ -54,7 +57,7 @@ def entries(kernel: Kernel, grown: bool) -> list[Any]:
 
 
 def members(chain: Chain, functions: Iterable[Any]) -> list[Member]:
-    """Return functions with the types of their arguments."""
+    """Return each function with the types of its arguments in this chain, for compilation."""
     walk = numba.typeof(chain.walk)
     model, state = walk.kind_of("model"), walk.kind_of("state")
     graph, decisions = state.kind_of("graph"), numba.typeof(pack(new_decisions(1)))

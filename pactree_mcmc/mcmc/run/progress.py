@@ -14,9 +14,9 @@ SECONDS = 30.0
 
 
 class Progress:
-    """Progress bar, or lines, while its block runs, which announces code that must be compiled first.
+    """Progress bar on a terminal, or lines, while the ``with`` block runs. It also announces compilation.
 
-    ``total`` is the number of draws of all chains, and ``tune`` that of the steps of tuning before them.
+    ``total`` is the number of draws of all chains, and ``tune`` the number of tuning steps of all chains before them.
     """
 
     def __init__(self, total: int, shown: bool, *, tune: int = 0) -> None:
@@ -44,7 +44,7 @@ class Progress:
         self.bar.close()
 
     def update(self, n_done: int, text: str = "") -> None:
-        """Show the number of tuning steps made, and after them of draws, if it was not shown a moment ago."""
+        """Show that ``n_done`` tuning steps and draws are made, and ``text``, unless the last display is recent."""
         if n_done > 0:
             self.compiling = ""
         is_tuning = n_done < self.tune or self.total == 0

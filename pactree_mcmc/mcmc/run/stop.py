@@ -22,11 +22,11 @@ have had a lower power of the score.
 SHORTEST = 1.0
 """Smallest time limit in seconds. A smaller one counts as this, so that even then a small table has its draws."""
 GROWTH = 4
-"""Factor by which the steps up to the next look at the clock may grow."""
+"""Largest ratio of the numbers of steps between two successive looks at the clock."""
 
 
 class Stop:
-    """Signal to the tasks of a run that they should end.
+    """Signal at which the tasks of a run end, given by `set` or by the end of a time limit.
 
     Parameters
     ----------
@@ -53,7 +53,9 @@ class Stop:
             self.until = self.began + self.seconds
 
     def part(self, fraction: float) -> Stop:
-        """Return another signal, for this fraction of the time limit since `start`, or without end if not started."""
+        """Return another signal, given after this fraction of the time limit since `start`, never if the clock is not
+        started.
+        """
         other = Stop(self.seconds)
         other.began = self.began
         other.until = self.until if self.until == inf else self.began + fraction * self.seconds
@@ -64,7 +66,7 @@ class Stop:
         self._event.set()
 
     def is_set(self) -> bool:
-        """Return True if the signal was given or the time is over."""
+        """Return True if the signal was given by `set`, or the time limit is over."""
         return self._event.is_set() or time.perf_counter() >= self.until
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -73,26 +75,26 @@ class Stop:
 
 
 Signal = Stop | Event | None
-"""Signal that ends a task early, or None."""
+"""Signal that ends a task early, or None if nothing ends it early."""
 
 
 def is_set(stopped: Signal) -> bool:
-    """Return True if there is a signal and it was given."""
+    """Return True if ``stopped`` is not None and the signal was given."""
     return stopped is not None and stopped.is_set()
 
 
 def _with_end(until: float) -> Stop:
-    """Return the signal of a task in another process, which the clock gives at a time of day."""
+    """Return the signal of a task in another process, given at the time of day ``until``, in seconds."""
     stop = Stop()
     stop.until = time.perf_counter() + until - time.time()
     return stop
 
 
 class Pace:
-    """Number of steps, tuning included, that all chains of a run make before any of them continues.
+    """Number of steps, tuning included, that every chain of a run must reach before any chain continues.
 
-    With a time limit these pieces of the run begin with a single step. Later ones take at most half of the remaining
-    time, by the speed of the piece before.
+    Between two such goals lies a piece of the run. With a time limit the first piece is a single step. Later pieces
+    take at most half of the remaining time, by the speed of the piece before.
 
     Parameters
     ----------
@@ -143,7 +145,7 @@ class Pace:
         return self.goal
 
     def _is_over(self, limit: Stop) -> bool:
-        """Return True if the time of a phase is over, or would be after the shortest piece."""
+        """Return True if the time of ``limit`` is over, or would be over after one more step at the present speed."""
         if self.piece == 0:
             return limit.is_set()
         took = time.perf_counter() - self.looked

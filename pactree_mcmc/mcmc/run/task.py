@@ -1,4 +1,4 @@
-"""One chain as a task: its plan, its draws, and the chain itself, which advances block by block."""
+"""Plan, draws and running of one chain, as a task that an executor can carry out."""
 
 from __future__ import annotations
 
@@ -25,38 +25,38 @@ from ..state.tree import ACCEPTED, PROPOSED
 from .entries import make_ready
 
 BLOCK_SECONDS = 0.1
-"""Shortest block. Shorter ones get twice as many steps the next time."""
+"""Smallest time of a block of steps in seconds. After a shorter block the next one gets twice as many steps."""
 WORK = 1e10
 """Default number of rows that an adaptive run visits, in all chains (see `split_sums.CODE_ROWS`)."""
 LENGTHS = 8
-"""Length that an adaptive run has about, at most, in multiples of its first draws."""
+"""Largest length of an adaptive run, about, in multiples of its first draws."""
 PILOT_STEPS = 10
 """Number of first steps by which the cost of a step is measured."""
 
 
 @kept
 class Length(NamedTuple):
-    """Limits of an adaptive run, and its present stretch of draws."""
+    """Limits of an adaptive run, and number and start of its present stretch, a series of draws judged together."""
 
     draws: int
-    """Number of draws that the run returns."""
+    """Number of draws of each chain that the run returns."""
     steps: int
     """Largest number of steps of a chain, 0 until tuning has measured the cost of a step."""
     seconds: float | None = None
-    """Wall time after which the run ends, at a step that is recorded."""
+    """Wall time after which the run ends, or None for no limit. The step at which it ends is recorded."""
     before: int = 0
     """Number of steps of a chain between tuning and the present stretch."""
     work: float = WORK
     """Number of rows that all chains may visit, about."""
     stretch: int = 0
-    """Number of the present stretch, without those that confirm another one."""
+    """Number of the present stretch from 0, not counting stretches that confirm another one."""
     confirms: bool = False
     """True if the draws are to confirm those of the stretch before, which satisfied the criterion."""
 
 
 @kept
 class Plan(NamedTuple):
-    """Plan of one chain."""
+    """Plan of one chain: model, numbers of draws and steps, kernel, seed and start."""
 
     model: TreeModel
     draws: int
@@ -69,18 +69,18 @@ class Plan(NamedTuple):
     length: Length | None = None
     """Limits of an adaptive run, or None for a run of fixed length."""
     calls: tuple[Call, ...] = ()
-    """Calls that ask for the draws, and for draws before."""
+    """Calls of `sample` and `resume` that asked for the draws of the run, for the record."""
 
 
 @kept
 class Result(NamedTuple):
-    """Draws of one chain, and its state after them."""
+    """Draws of one chain, and the state of the chain after the last draw."""
 
     saved: Saved
     ladder: Any
-    """Report of a tempered chain about its ladder, or None for other chains."""
+    """`LadderReport` of a tempered chain, or None for other chains."""
     end: Snapshot | None
-    """State of the chain behind the last draw, or None if draws behind it were made and dropped."""
+    """State of the chain after the last draw, or None if later draws were made and dropped."""
 
     @property
     def n_draws(self) -> int:
@@ -88,38 +88,38 @@ class Result(NamedTuple):
         return len(self.saved.tree_of_draw)
 
     def behind(self, before: Result | None) -> Result:
-        """Return the result with the draws of an earlier one put first."""
+        """Return the result with the draws of the earlier result ``before`` put first."""
         if before is None:
             return self
         ladder = None if self.ladder is None else self.ladder.behind(before.ladder)
         return Result(joined(before.saved, self.saved), ladder, self.end)
 
     def select(self, indices: np.ndarray) -> Result:
-        """Return the draws with the given indices, increasing, the last draw among them."""
+        """Return the result with the draws of these increasing indices only. They must contain the last draw."""
         return Result(chosen(self.saved, indices), self._ladder_of(indices), self.end)
 
     def first_draws(self, n_draws: int) -> Result:
-        """Return the first draws alone."""
+        """Return the result with the first ``n_draws`` draws only."""
         if n_draws == self.n_draws:
             return self
         return Result(first_draws(self.saved, n_draws), self._ladder_of(slice(n_draws)), None)
 
     def _ladder_of(self, indices: np.ndarray | slice) -> Any:
-        """Return the report of the ladder for some draws."""
+        """Return the report of the ladder for the draws of these indices, or None without a ladder."""
         if self.ladder is None:
             return None
         return self.ladder._replace(scores=self.ladder.scores[indices], is_stump=self.ladder.is_stump[indices])
 
 
 def first_draws(saved: Saved, n_draws: int) -> Saved:
-    """Return the first draws of a chain, with all of its trees."""
+    """Return the first ``n_draws`` draws of a chain. Keep all trees, even if no draw refers to them any more."""
     return saved._replace(
         **{name: getattr(saved, name)[:n_draws] for name in ("tree_of_draw", "noise", "moves", "weights")}
     )
 
 
 class Run:
-    """Chain that advances block by block, so that others can read it, and stop it, between two blocks.
+    """Chain that advances block by block, so that it can be read and stopped between two blocks.
 
     The chain begins anew, or goes on from the state ``end``, to make the draws of the plan.
     """
@@ -143,7 +143,9 @@ class Run:
         self.team = 0 if end is None else end.team
 
     def advance(self, block: int | None = None) -> Run:
-        """Run about ``BLOCK_SECONDS``, or ``block`` steps: of tuning, or else of draws."""
+        """Make ``block`` steps, or as many as take about ``BLOCK_SECONDS``: of tuning until it is complete, then of
+        draws.
+        """
         self.begin()
         block, began = self.block if block is None else block, time.perf_counter()
         with cells_named(self.plan.model, self.chain.all_chains):
@@ -183,18 +185,18 @@ class Run:
 
     @property
     def n_done(self) -> int:
-        """Number of draws made, steps of tuning included."""
+        """Number of tuning steps and draws made since this object was created."""
         return self.tuned - self.tuned_before + self.n_saved
 
     @property
     def acceptance(self) -> tuple[int, int]:
-        """Numbers of accepted proposals and of proposals since tuning."""
+        """Number of accepted proposals, and of all proposals, since tuning."""
         saved, now = self.chain.saved.moves.sum(axis=(0, 2)), self.chain.state.moves.sum(axis=1)
         return int(saved[ACCEPTED] + now[ACCEPTED]), int(saved[PROPOSED] + now[PROPOSED])
 
     @property
     def result(self) -> Result:
-        """Draws made so far, and the present state."""
+        """Result with the draws made so far and the present state."""
         return Result(trimmed(self.chain.saved), self.chain.report, self.snapshot)
 
     @property
@@ -204,9 +206,9 @@ class Run:
 
 
 def run_chain(plan: Plan, end: Snapshot | None = None, seconds: float = math.inf, steps: float = math.inf) -> Result:
-    """Run a chain to its end, or for about so many seconds or exactly so many steps, tuning included.
+    """Run a chain to the end of its plan, or for about ``seconds``, or for exactly ``steps`` steps, tuning included.
 
-    A plain function of plain data, for any executor.
+    The chain begins anew, or continues from the state ``end``. Any executor can call the function.
     """
     run, until = Run(plan, end), time.perf_counter() + seconds
     while not run.is_finished and run.n_done < steps:
@@ -217,5 +219,5 @@ def run_chain(plan: Plan, end: Snapshot | None = None, seconds: float = math.inf
 
 
 def remaining_plan(plan: Plan, before: Result | None) -> Plan:
-    """Return the plan without the draws made."""
+    """Return the plan of the draws that are still to be made after the result ``before``."""
     return plan if before is None else plan._replace(draws=plan.draws - before.n_draws)

@@ -26,20 +26,23 @@ from .stop import ROUNDS, Pace, Signal, Stop, is_set
 from .task import LENGTHS, PILOT_STEPS, Plan, Result, Run, remaining_plan, run_chain
 
 PILOT_FRACTION = 0.5
-"""Largest part of the work for tuning and the first draws of a run without a density."""
+"""Largest fraction of the work for tuning and the first draws of a run without a density."""
 
 
 class Work(NamedTuple):
-    """Chains of a run: what they are to do, what they have done, and where they run."""
+    """Chains of a run with their plans, their results so far, and the executor on which they run."""
 
     plans: list[Plan]
     results: list[Result | None]
     """Result of each chain so far, or None if it has none."""
     executor: Executor | None
+    """Executor of the tasks, or None for threads."""
     progress: bool
+    """True if the progress is shown."""
     checkpoint: Checkpoint | None
+    """File to which the run is written at intervals, or None."""
     lost: Mapping[int, Exception] = {}
-    """Errors of chains that were lost, by number."""
+    """Errors of the chains whose worker died, by number of the chain."""
     stop: Stop = Stop()
     """Time limit of the run. The default has none."""
     is_complete: bool = True
@@ -47,14 +50,14 @@ class Work(NamedTuple):
 
     @property
     def drawn(self) -> list[Result]:
-        """Results of the chains, without None."""
+        """Results of the chains that have a result."""
         return [result for result in self.results if result is not None]
 
 
 class Pool:
     """Executor of a run, or threads, for the tasks of its chains.
 
-    Tasks end by the signal ``stopped``. It is given at the end of the block, since an interruption leaves unfinished
+    Tasks end by the signal ``stopped``. The end of the ``with`` block gives it, since an interruption leaves unfinished
     tasks.
     """
 
@@ -131,7 +134,9 @@ class Pool:
     def map(
         self, function: Callable[..., Any], arguments: Mapping[int, tuple], lost: dict[int, Exception]
     ) -> dict[int, Any]:
-        """Return the results of a function of the arguments of each chain and the signal, without lost chains."""
+        """Call ``function(*arguments[c], stopped)`` for each chain c, and return the results by chain, without lost
+        chains.
+        """
         results: dict[int, Any] = {}
         tasks = {c: (function, *args, self.stopped) for c, args in arguments.items()}
         self.run(arguments, lambda c: tasks.pop(c, None), results.__setitem__, lost)
@@ -140,7 +145,7 @@ class Pool:
 
 @contextmanager
 def tuning_pool(work: Work, steps: int) -> Iterator[tuple[Pool, Progress]]:
-    """Start the clock of a run, and give the pool of its tuning and the display of so many steps of all chains."""
+    """Start the clock of a run. Yield a pool for its tuning, and a progress display for ``steps`` steps in all."""
     first = work.plans[0]
     try:
         with Progress(0, work.progress, tune=steps) as progress:
@@ -155,7 +160,7 @@ def tuning_pool(work: Work, steps: int) -> Iterator[tuple[Pool, Progress]]:
 
 
 def run_first_steps(plan: Plan, stopped: Signal = None) -> tuple[Snapshot, float]:
-    """Run the first steps of a chain and return its state, and the number of rows that a step visits."""
+    """Run the first steps of a chain. Return its state, and the mean cost of a step, in rows visited."""
     run = Run(plan._replace(tune=min(PILOT_STEPS, plan.tune), draws=0))
     run.begin()
     while run.tuned < run.plan.tune and not (run.tuned > 0 and is_set(stopped)):
@@ -186,7 +191,7 @@ def fit_steps(work: Work) -> Work:
 
 
 def result_without_draws(plan: Plan, end: Snapshot) -> Result:
-    """Return the result of a chain in this state that has no draws."""
+    """Return the result of a chain in the state ``end`` that has no draws."""
     lowered = plan.model.lowered
     return Result(trimmed(new_saved(0, len(plan.kernel.moves), lowered.leaf.n_stats, lowered.n_weights)), None, end)
 
@@ -197,7 +202,7 @@ def n_cores() -> int:
 
 
 class _InThread:
-    """A chain in this process, which advances block by block. Its result may be read between two blocks."""
+    """Chain in this process, which advances block by block. Its result may be read between two blocks."""
 
     has_begun = True
 
@@ -214,15 +219,16 @@ class _InThread:
 
     @property
     def result(self) -> Result:
+        """Draws so far, earlier ones included, and the present state."""
         return self.run.result.behind(self.before)
 
     def next_task(self, goal: int) -> tuple | None:
-        """Return a function and its arguments that lead towards ``goal`` steps, or None if no step is missing."""
+        """Return the next task towards ``goal`` steps, a function and its arguments, or None if no step is missing."""
         block = min(self.run.block, goal - self.steps)
         return (self.run.advance, block) if block > 0 and not self.is_finished else None
 
     def store(self, run: Run) -> None:
-        """Take the result of a task."""
+        """Note after a task if the chain is finished."""
         self.is_finished = run.is_finished
 
     def skip_tuning(self) -> None:
@@ -231,7 +237,7 @@ class _InThread:
 
 
 class _OnExecutor:
-    """A chain whose tasks run elsewhere: one task, or with a checkpoint one for each interval of ``seconds``.
+    """Chain whose tasks run on an executor: one task, or with a checkpoint one for each interval of ``seconds``.
 
     Its methods are those of `_InThread`.
     """
@@ -265,7 +271,7 @@ class _OnExecutor:
 
 
 class _Drawing:
-    """Chains that make the draws of their plans."""
+    """Implementation of `draw`, with the state of all chains of a run while they make their draws."""
 
     def __init__(self, work: Work) -> None:
         self.work, self.lost = work, dict(work.lost)
@@ -296,7 +302,7 @@ class _Drawing:
         return self._finished()
 
     def _advance(self, pool: Pool) -> None:
-        """Advance all chains to one goal after another."""
+        """Advance all chains to one goal of `Pace` after another, until they are finished or out of time."""
         first = self.work.plans[0]
         pace = Pace(self.work.stop, first.tune, first.tune + first.draws)
         while self.todo:
@@ -331,7 +337,7 @@ class _Drawing:
             return
         self.at_checkpoint[c] = self.chains[c].result
         if all(other in self.at_checkpoint for other in self.todo):
-            # chains that are lost or finished are in no block
+            # chains that are lost or finished run no task, so that their results may be read at once
             checkpoint.write([self.at_checkpoint.get(i) or chain.result for i, chain in enumerate(self.chains)])
             self.at_checkpoint = {}
 
@@ -348,7 +354,7 @@ class _Drawing:
         self.progress.update(sum(run.n_done for run in runs), text)
 
     def _finished(self) -> Work:
-        """Return the finished chains, with a warning about lost ones, and a note of draws that the clock left out."""
+        """Return the chains that were not lost. Warn about lost ones, and note draws that the time limit left out."""
         lost, work = self.lost, self.work
         if lost:
             if work.checkpoint is not None:
@@ -364,7 +370,7 @@ class _Drawing:
         out = self._only(self.remaining)._replace(is_complete=not lost)
         if self.todo:
             length, n_made = work.plans[0].length, out.drawn[0].n_draws
-            # a later stretch has no promised length
+            # the requested number of draws is promised for the first stretch alone
             if length is not None and n_made < length.draws and length.before == 0:
                 work.stop.cuts.append(f"{length.draws - n_made} of {length.draws} draws of each chain")
         return out
@@ -390,7 +396,7 @@ class _Drawing:
         return work._replace(results=shortened, is_complete=False)
 
     def _only(self, chains: list[int]) -> Work:
-        """Return the work of some chains, with their results."""
+        """Return the work with these chains alone, and their present results."""
         plans, results = [self.work.plans[c] for c in chains], [self.chains[c].result for c in chains]
         return self.work._replace(plans=plans, results=results)
 
@@ -404,7 +410,7 @@ def draw(work: Work) -> Work:
 
 
 def _interrupted_early(work: Work) -> str:
-    """Return the message of an interruption that leaves no draws."""
+    """Return the message of the KeyboardInterrupt that leaves no draws."""
     until = "every chain had a draw" if work.executor is None else "a chain had finished"
     rest = "nothing to return"
     if work.checkpoint is not None:

@@ -12,7 +12,7 @@ from .tree import ChainState
 def collect_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """Write the distinct codes of feature ``k`` in a node, ascending, into ``codes.distinct``, and return their number.
 
-    Write the code of each unit into ``codes.of_unit``.
+    Write the code of each unit (merged row) of the node into ``codes.of_unit``.
     """
     codes, order, scratch = model.units.codes[k], state.order, state.scratch.codes
     out, is_present, of_unit = scratch.distinct, scratch.is_present, scratch.of_unit
@@ -65,9 +65,9 @@ def has_two_codes(model: Lowered, state: ChainState, node: int, k: int) -> bool:
 
 @jit
 def codes_about(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> tuple[int, int]:
-    """Return the largest code of feature ``k`` in a node that is at most ``cut``, and the smallest one above.
+    """Return the largest code of feature ``k`` in a node that is at most ``cut``, and the smallest one above ``cut``.
 
-    They are -1 and the number of codes of the feature if the node has no such code.
+    The first is -1 and the second the number of codes of the feature if the node has no such code.
     """
     codes, order = model.units.codes, state.order
     low, high = np.int64(-1), np.int64(model.split_prior.feature[k].n_codes)
@@ -82,7 +82,9 @@ def codes_about(model: Lowered, state: ChainState, node: int, k: int, cut: int) 
 
 @jit
 def collect_codes_between(model: Lowered, state: ChainState, node: int, k: int, low: int, high: int) -> int:
-    """Write the distinct codes of feature ``k`` in a node between ``low`` and ``high``, as `collect_codes` does."""
+    """Write the distinct codes of feature ``k`` in a node strictly between ``low`` and ``high``, ascending, into
+    ``codes.distinct``, and return their number.
+    """
     codes, order, n = model.units.codes, state.order, np.int64(0)
     out, is_present = state.scratch.codes.distinct, state.scratch.codes.is_present
     for i in range(state.node[node].start, state.node[node].stop):

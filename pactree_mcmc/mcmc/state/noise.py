@@ -17,8 +17,9 @@ from .terms import next_node, score_node, subtree_log_score
 from .tree import ChainState
 
 STRAYED = 0.2
-"""Largest difference between the logs of the variance and of its guess while a chain tunes."""
+"""Difference between the logs of the variance and of its guess from which on a tuning chain renews the guess."""
 SIGMA2, M0, K0, A0, B0, LOG_SCALE, HALF_PRECISION = range(7)
+"""Indices of the parameters of the normal leaf with a shared variance."""
 
 
 @jit
@@ -44,7 +45,8 @@ def set_variance(params: np.ndarray, sigma2: float) -> None:
 def follow_noise(model: Any, state: Any) -> None:
     """Set the guess of the variance to the variance if the two differ by too much.
 
-    A chain does so while it tunes. Later the guess would carry the past of the chain into its next steps.
+    The guess is the variance by which sums over splits are stored. It is renewed in tuning only, since later it would
+    carry the past of the chain into its next steps.
     """
     sigma2 = model.leaf.params[SIGMA2]
     if abs(log(sigma2 / model.guess.params[SIGMA2])) >= STRAYED:
@@ -53,7 +55,7 @@ def follow_noise(model: Any, state: Any) -> None:
 
 @jit
 def guess_noise(model: Any, state: Any, sigma2: float) -> None:
-    """Set the guess of the variance, by which sums are stored from now on."""
+    """Set the guess of the variance, by which sums are stored from now on, and make the sums stored so far invalid."""
     set_variance(model.guess.params, sigma2)
     rescore(model, state)
     state.count[SCAN] += 1
@@ -61,8 +63,8 @@ def guess_noise(model: Any, state: Any, sigma2: float) -> None:
 
 @jit
 def misfit_of(model: Lowered, state: ChainState) -> tuple[float, float, float]:
-    """Return the weight of all rows, the sum of their squares about the means of their leaves, and the log factors of
-    the means.
+    """Return three sums over the leaves: the weight of the rows, the squares about the leaf means (with the distance of
+    each mean from the prior mean), and the log factors ``log(k0 / (k0 + n)) / 2`` of the means.
     """
     params, node = model.leaf.params, np.int64(0)
     weight, misfit, shrinkage = 0.0, 0.0, 0.0
@@ -72,6 +74,7 @@ def misfit_of(model: Lowered, state: ChainState) -> tuple[float, float, float]:
             mean = state.stats[node, 1] / n
             shift = mean - params[M0]
             weight += n
+            # with the mean of the leaf integrated out: sum (y - mean)^2 + k0 n (mean - m0)^2 / (k0 + n)
             misfit += squares_about_mean(state.stats[node, 1], state.stats[node, 2], mean)
             misfit += params[K0] * n * shift * shift / (params[K0] + n)
             shrinkage += 0.5 * log(params[K0] / (params[K0] + n))
@@ -81,7 +84,7 @@ def misfit_of(model: Lowered, state: ChainState) -> tuple[float, float, float]:
 
 @jit
 def rescore(model: Any, state: Any) -> None:
-    """Compute the scores of all nodes."""
+    """Compute the scores of all nodes anew, after the variance or its guess has changed."""
     node = np.int64(0)
     while node != NONE:
         score_node(model, state, node)
@@ -90,17 +93,18 @@ def rescore(model: Any, state: Any) -> None:
 
 @jit
 def conditional_score(state: Any) -> float:
-    """Return the sum of the leaf scores, given the variance if the leaves share one."""
+    """Return the sum of the leaf scores, given the present variance if the leaves share one."""
     return subtree_log_score(state, np.int64(0))
 
 
 @jit
 def log_score_of(model: Lowered, state: ChainState) -> float:
-    """Return the log score of the tree, the sum over its leaves, or with a shared variance integrated out."""
+    """Return the log score of the tree: the sum over its leaves, with the variance integrated out if they share one."""
     if model.leaf.kind != SHARED_NORMAL:
         return subtree_log_score(state, np.int64(0))
     params = model.leaf.params
     n, misfit, shrinkage = misfit_of(model, state)
+    # shrinkage + log[b0^a0 Gamma(an) / (Gamma(a0) bn^an)] - n / 2 log(2 pi)
     an, bn = params[A0] + 0.5 * n, params[B0] + 0.5 * misfit
     prior = params[A0] * log(params[B0]) - lgamma(params[A0])
     return shrinkage + prior + lgamma(an) - an * log(bn) - 0.5 * n * log(2.0 * pi)

@@ -7,12 +7,16 @@ from typing import Any, get_args
 import numpy as np
 
 NONE = -1
+"""Index that means that there is no node, no feature, or no entry."""
 N_GROWABLE, N_PRUNABLE, N_INTERNAL, N_FREE, N_NODES, CHANGED, SCAN, ROWS = range(8)
+"""Indices of the entries of `ChainState.count`."""
 DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS = 4, 8, 6
-"""Number of depth classes, and of terms of a cell and of a split, in the learned density."""
+"""Number of depth classes, of terms of a cell, and of terms of a split in the learned density (`density.terms`)."""
 N_DENSITY_ROWS = 1 + DENSITY_LEVELS
+"""Number of rows of `ChainState.density`."""
 N_PIECES, N_LINKS, GROWING = range(3)
-"""Places of the numbers of pieces and links of a graph, and of its growth: 0 if it is frozen, 1 if it gets every tree.
+"""Indices of the entries of `Graph.used`: number of pieces (cells at a depth), number of links (their splits), and 1
+while the graph grows by every tree, 0 if it is frozen.
 """
 
 
@@ -23,16 +27,16 @@ NODE = np.dtype(
         ("right", np.int64),  # -1 in a leaf
         ("feature", np.int64),  # -1 in a leaf
         ("cut", np.int64),  # largest code going left
-        ("upper", np.int64),  # next code on the right, in the cell under local cuts
+        ("upper", np.int64),  # smallest code going right, under local cuts among the rows of the cell
         ("categories", np.int64),  # bits going left, -1 if ordered
         ("log_rule", np.float64),  # log R of the split, 0 in a leaf
         ("score", np.float64),  # leaf score, stored for internal nodes too
-        ("guess", np.float64),  # score of stored sums, another one only if the leaves share an unknown variance
+        ("guess", np.float64),  # score in stored sums, not `score` only if the leaves share an unknown variance
         ("rows", np.int64),  # training rows
         ("depth", np.int64),
         ("design", np.int64),  # node of the fixed tree, 0 for other splits
         ("start", np.int64),  # first entry of `order` in the node
-        ("stop", np.int64),  # one behind the last
+        ("stop", np.int64),  # one behind the last entry
         ("growable_at", np.int64),  # place in the list of growable leaves, -1 if not in it
         ("prunable_at", np.int64),  # place in the list of prunable nodes, -1 if not in it
         ("internal_at", np.int64),  # place in the list of internal nodes, -1 if not in it
@@ -41,9 +45,9 @@ NODE = np.dtype(
         ("internal", np.int64),  # entry i of the list of internal nodes
         ("free", np.int64),  # entry i of the stack of free nodes
         ("hash", np.int64),  # hash of the rows, box or fixed node of the cell, on which its splits depend
-        ("open", np.int64),  # bits of the groups that contain all features split on above, -1 in the root
-        ("saved_at", np.int64),  # place in the draw being saved
-        ("default_left", np.bool_),  # as many training rows go left as right, or more
+        ("open", np.int64),  # bits of the interaction groups that contain all features split on above, -1 in the root
+        ("saved_at", np.int64),  # index of the node in the tree that is being saved
+        ("default_left", np.bool_),  # at least as many training rows go left as right
         ("splittable", np.bool_),  # above the depth limit and with an admissible split
     ],
     align=True,
@@ -52,29 +56,29 @@ NODE = np.dtype(
 
 CELL = np.dtype(
     [
-        ("hash", np.int64),  # of the cell, NONE if the place is empty
-        ("weight", np.float64),  # sum of the weights of its admissible features, negative: not computed
-        ("scan", np.int64),  # `count[SCAN]` when the values were computed, which another number makes invalid
-        ("log_w", np.float64),  # log W
+        ("hash", np.int64),  # of the cell, NONE if the entry is empty
+        ("weight", np.float64),  # sum of the weights of its admissible features, negative if not computed
+        ("scan", np.int64),  # `count[SCAN]` when log W was computed, which is valid for this number only
+        ("log_w", np.float64),  # log W, the log sum over its splits (`split_sums`)
     ]
 )
-"""Values that depend on a cell alone. A cell takes the place of another one there."""
+"""Entry of a hash table with the values of a cell. A new cell overwrites an old one with the same index."""
 
 
 GUIDE = np.dtype(
     [
-        ("hash", np.int64),  # of the cell, NONE if the place is empty
+        ("hash", np.int64),  # of the cell, NONE if the entry is empty
         ("depth", np.int64),  # of the node
-        ("scan", np.int64),  # `count[SCAN]` when it was computed
+        ("scan", np.int64),  # `count[SCAN]` when the entry was computed
         ("weight", np.float64),  # sum of the weights of its admissible features
-        ("log_learned", np.float64),  # log normaliser of the learned part of the splits
-        ("odds", np.float64),  # log odds of splitting by lookahead
+        ("log_learned", np.float64),  # log normaliser of the learned part of the split probabilities
+        ("odds", np.float64),  # log odds of splitting by the sum over the splits of one level (lookahead)
         ("asked", np.int64),  # 1 if the probabilities of its splits were computed, 0 if only that of splitting
         ("log_split", np.float64),  # log probability of splitting
         ("log_stop", np.float64),  # log probability of stopping
     ]
 )
-"""Probabilities of a cell at a depth by the learned density."""
+"""Entry of a hash table with the probabilities that the learned density gives to a cell at a depth."""
 
 
 BRANCH = np.dtype(
@@ -85,9 +89,9 @@ BRANCH = np.dtype(
         ("categories", np.int64),
         ("log_rule", np.float64),
         ("log_p", np.float64),  # log probability of being in the subgraph
-        ("left", np.int64),  # distance to the left child, in a tree drawn
-        ("right", np.int64),  # distance to the right child
-        ("kept", np.bool_),  # the split of the present tree
+        ("left", np.int64),  # index of the left child minus that of the node, in a drawn tree
+        ("right", np.int64),  # the same for the right child
+        ("kept", np.bool_),  # True for the split that the present tree has
     ],
     align=True,
 )
@@ -98,14 +102,14 @@ PIECE = np.dtype(
     [
         ("hash", np.int64),  # of the cell
         ("depth", np.int32),  # of the node
-        ("first", np.int32),  # the link added last, -1: none
+        ("first", np.int32),  # index of the link added last, -1 if there are no links
         ("stop", np.float64),  # log prior and score as a leaf
         ("g_stop", np.float64),  # log probability of stopping, by the learned density
         ("value", np.float64),  # log sum over all subtrees, estimated; -inf if no stored decision has a weight
     ],
     align=True,
 )
-"""Cell at a depth in the graph of visited cells (see `graph`)."""
+"""Piece, which is a cell at a depth in the graph of visited cells (`density.graph`)."""
 
 
 LINK = np.dtype(
@@ -113,18 +117,18 @@ LINK = np.dtype(
         ("feature", np.int32),
         ("cut", np.int32),
         ("upper", np.int32),
-        ("left", np.int32),  # piece of the left child, -1 if it cannot be split
+        ("left", np.int32),  # index of the left child's piece, -1 if the child cannot be split
         ("right", np.int32),
-        ("next", np.int32),  # the link of the same piece added before, -1: none
+        ("next", np.int32),  # index of the link of the same piece added before, -1 if there is none
         ("categories", np.int64),
         ("log_rule", np.float64),
-        ("fixed", np.float64),  # log prior of the split, and of children that have no piece with their scores
+        ("fixed", np.float64),  # log prior of the split, plus log prior and score of each child without a piece
         ("g", np.float64),  # log probability, by the learned density
-        ("weight", np.float64),  # log of its part of the sum
+        ("weight", np.float64),  # log of its term in the sum over subtrees
     ],
     align=True,
 )
-"""Split of a piece."""
+"""Link, which is a split of a piece and leads to the pieces of the two children."""
 
 
 PLAN = np.dtype(
@@ -132,11 +136,11 @@ PLAN = np.dtype(
         ("feature", np.int64),  # -1 in a leaf
         ("cut", np.int64),
         ("categories", np.int64),
-        ("left", np.int64),  # planned node
+        ("left", np.int64),  # index of the planned left child
         ("right", np.int64),
-        ("node", np.int64),  # node of the state grown for it, -1 before
-        ("origin", np.int64),  # planned node whose place it takes
-        ("side", np.int64),  # side of all rows if it was left out, else -1
+        ("node", np.int64),  # node of the state built for the planned node, -1 if not yet built
+        ("origin", np.int64),  # index at which the node was planned, before splits above it were left out
+        ("side", np.int64),  # side, 0 or 1, to which the split sends all rows if it was left out, else -1
     ]
 )
 """Node of a subtree that is to be built."""
@@ -147,28 +151,30 @@ def _integers(*names: str) -> np.dtype:
 
 
 NOTE = _integers("planned_at", "blocks", "first", "last", "drawn_at", "piece", "preorder")
-"""Numbers that moves note of a node: its place in a plan, bits of the leaves that it contains of those to be
-restructured, its first and last place on a line, its place in a tree drawn from a random subgraph, and its piece in the
-growing graph. Entry i of the list of the nodes of a subtree, in preorder, is in record i.
+"""Temporary numbers of a node: its index in a plan, the bits of the old leaves in its cell (`restructure`), its first
+and last place on a line (`interval_sums`), its index in a tree drawn from a random subgraph, and its piece in the
+growing graph. The field ``preorder`` of record i is the i-th node of a subtree in preorder.
 """
 CHOSEN = _integers("cut", "upper", "categories", "n_alike")
 """Split drawn by a scan, and the number of cuts from this one on that separate the rows alike."""
 LINE = _integers("hash", "depth", "scan", "n_codes", "n_levels")
-"""Line to which the stored sums belong: hash of the cell, depth of the node, `count[SCAN]` when the sums were computed,
-number of codes, 0 if there is no room for the sums, and number of levels.
+"""Line, a cell with one admissible ordered feature, to which the stored sums belong: hash of the cell, depth of the
+node, `count[SCAN]` when the sums were computed, number of codes (0 if there is no room for the sums) and number of
+levels.
 """
 GAP = _integers("node", "cut", "upper")
-"""Node of a block and its split, between two pieces."""
+"""Node of a block and its cut, which separates two neighbouring pieces (`reshape`)."""
 OPEN = _integers("first", "last", "parent", "on_left")
-"""Union of pieces, from the first to the last, that is to be arranged below a parent, or at the top if that is -1, on
-the left if ``on_left`` is 1.
+"""Pieces from the first to the last that are still to be arranged in a subtree (`reshape`). The subtree becomes the
+left child (``on_left`` 1) or right child (0) of the parent, or the top of the block if the parent is -1.
 """
 
 
 def new_group(kind: Any, sizes: Mapping[Any, int] | None, unneeded: Collection[str] = ()) -> Any:
-    """Return a group of arrays of zeros, by the dtypes and shapes in its declaration, and of such groups.
+    """Return a NamedTuple of arrays of zeros with the dtypes and shapes that the class ``kind`` declares.
 
-    Arrays have a single entry if ``sizes`` is None, and if they are ``unneeded`` or in groups that are.
+    Fields may be such NamedTuples too. ``sizes`` has the length of each axis that a declaration names. Arrays have a
+    single entry if ``sizes`` is None, or if they or their groups are ``unneeded``.
     """
     if hasattr(kind, "_fields"):
         fields = get_annotations(kind).items()

@@ -12,32 +12,33 @@ import numpy as np
 from .records import BRANCH, CHOSEN, GAP, N_CELL_TERMS, N_WAY_TERMS, NOTE, OPEN
 
 NAMES = ("scan", "replace", "restructure", "reshape", "line", "density", "subgraph")
-"""Names of the groups that not every chain needs."""
+"""Names of the groups of arrays that a chain has only if some of its moves need them."""
 FEW_CATEGORIES = 8
-"""Largest number of categories of a cell of which a scan tries all partitions."""
+"""Largest number of categories in a cell for which `split_sums` evaluates all partitions into two sets."""
 MOST_PARTITIONS = 1 << (FEW_CATEGORIES - 1)
-"""Bound on the number of partitions of that many categories into two sets."""
+"""Bound on the number of partitions of `FEW_CATEGORIES` categories into two sets."""
 MOST_BLOCKS = 32
 """Largest number of leaves of a subtree that is restructured."""
 MOST_PIECES = 24
-"""Largest number of subtrees below a block that is reshaped."""
+"""Largest number of subtrees (pieces) below a block of nodes that is reshaped."""
 MOST_BRANCHES = 2048
 """Largest number of sampled splits that are stored at a time."""
 MOST_CELLS = 8000
 """Largest number of cells of a random subgraph. The move stops at the first cell beyond."""
 MOST_DRAWN = 2 * MOST_CELLS
-"""Room for nodes of trees drawn from a random subgraph. Every cell adds at most one node. No code checks the number."""
+"""Largest number of nodes in trees drawn from a random subgraph. Each cell adds at most one. No code checks the number.
+"""
 
 
 class Codes(NamedTuple):
-    """Codes of one feature in one cell (`codes`)."""
+    """Codes of one feature in one cell (`codes`). Units are merged rows."""
 
     distinct: Annotated[np.ndarray, np.int64, "codes"]
     """Codes in the cell, ascending."""
     of_unit: Annotated[np.ndarray, np.int32, "units"]
     """Code of each unit of the cell. If the cell has one split only, the side of the unit, 0 or 1."""
     is_present: Annotated[np.ndarray, np.uint8, "all_codes"]
-    """1 for codes that were found already. All are 0 between uses."""
+    """1 for each code that a search has found already. All are 0 between uses."""
     rows: Annotated[np.ndarray, np.int64, "codes"]
     """Number of rows by code. All are 0 between uses."""
 
@@ -60,7 +61,7 @@ class Scan(NamedTuple):
     gain: Annotated[np.ndarray, np.float64, "codes"]
     """Gain in score of each split."""
     chosen: Annotated[np.recarray, CHOSEN, 1]
-    """Split drawn from them."""
+    """Split drawn in proportion to its term."""
 
 
 class Replace(NamedTuple):
@@ -87,55 +88,59 @@ class Reshape(NamedTuple):
     open: Annotated[np.recarray, OPEN, MOST_PIECES]
     """Unions of pieces that are to be arranged, on a stack."""
     log_rule: Annotated[np.ndarray, np.float64, MOST_PIECES, MOST_PIECES, MOST_PIECES]
-    """Log R, at [i, j, k], of the cut behind piece k in the union of pieces i to j. At [i, j, 0] if it is that of every
-    cut.
+    """Log R of the cut behind piece k in the union of pieces i to j, at [i, j, k]. If all cuts of a union have the same
+    R, it is at [i, j, 0] alone.
     """
     log_prior: Annotated[np.ndarray, np.float64, MOST_PIECES, MOST_PIECES, MOST_PIECES]
-    """Log sum, at [i, j, d], of the priors of all trees over pieces i to j with a top d levels below the block's."""
+    """Log sum of the priors of the trees over pieces i to j with top d levels below the block's top, at [i, j, d]."""
     term: Annotated[np.ndarray, np.float64, MOST_PIECES]
-    """Log terms of one such sum."""
+    """Log terms of one entry of ``log_prior``, by cut."""
 
 
 class LineWork(NamedTuple):
-    """Units and codes of a line, and runs of codes that end with one of them (`interval_sums`)."""
+    """Units and codes of a line, a cell with one admissible ordered feature, and the runs that end with one of its
+    codes (`interval_sums`).
+    """
 
     unit: Annotated[np.ndarray, np.int32, "units"]
     """Units of the cell, ascending."""
     place: Annotated[np.ndarray, np.int32, "units"]
-    """Place on the line of each unit."""
+    """Place on the line of each unit, the index of its code."""
     place_of_code: Annotated[np.ndarray, np.int64, "codes"]
     """Place on the line of each code."""
     stats: Annotated[np.ndarray, np.float64, "codes", "stats"]
     """Statistics of each place."""
     run_stats: Annotated[np.ndarray, np.float64, "codes", "stats"]
-    """Statistics of each run, by length."""
+    """Statistics of each run, at its length minus 1."""
     run_score: Annotated[np.ndarray, np.float64, "codes"]
-    """Score of each run, by length."""
+    """Score of each run, at its length minus 1."""
     weight: Annotated[np.ndarray, np.float64, "codes"]
-    """Weights of the cuts of one run."""
+    """Weights of the cuts of one run, from its first admissible cut on."""
 
 
 class Density(NamedTuple):
     """Terms of a cell and of its splits in the learned density (`terms`), and sampled splits (`systematic`)."""
 
     log_sum: Annotated[np.ndarray, np.float64, 2, "features"]
-    """Log sums over the splits of each feature, by GAIN and LEARNED."""
+    """Log sums over the splits of each feature, of exp(gain) in row GAIN and of exp(logit) in row LEARNED."""
     exponent: Annotated[np.ndarray, np.float64, 2, "ways"]
-    """Gain and logit of the splits of one feature. Those with an empty side are the first two, here and below."""
+    """Gain (row GAIN) and logit (row LEARNED) of the splits of one feature. In this and the next two arrays, the first
+    two entries are for the splits with an empty side.
+    """
     n_alike: Annotated[np.ndarray, np.int64, "ways"]
-    """Number of splits that separate the rows alike."""
+    """Number of splits that separate the rows as the split of the entry does."""
     way_terms: Annotated[np.ndarray, np.float64, N_WAY_TERMS, "ways"]
     """Terms of each split. The last place is for a split that is evaluated by itself."""
     cell_terms: Annotated[np.ndarray, np.float64, N_CELL_TERMS]
-    """Terms of the cell."""
+    """Terms of one cell."""
     logs: Annotated[np.ndarray, np.float64, 2, "logs"]
-    """Constants x log x and log(1 + x) for x = 0, 1, ..., of no use if weights are not whole numbers."""
+    """Constants x log x (row 0) and log(1 + x) (row 1) for x = 0, 1, ..., unused if weights are not whole numbers."""
     branch: Annotated[np.recarray, BRANCH, MOST_BRANCHES]
     """Sampled splits of cells, on a stack."""
     branch_terms: Annotated[np.ndarray, np.float64, MOST_BRANCHES, N_WAY_TERMS]
     """Terms of each sampled split."""
     is_exhausted: Annotated[np.ndarray, np.int64, 1]
-    """1 if there was no room for a sampled split, or if a random subgraph has cost too much."""
+    """1 if there was no room for a sampled split, or if a random subgraph became too costly, else 0."""
 
 
 class Subgraph(NamedTuple):
@@ -146,22 +151,23 @@ class Subgraph(NamedTuple):
     n_cells: Annotated[np.ndarray, np.int64, 1]
     """Number of cells."""
     n_values: Annotated[np.ndarray, np.int64, 1]
-    """Sum over the cells of units times features."""
+    """Sum over the cells of the number of units times features."""
 
 
 class Scratch(NamedTuple):
     """Scratch arrays of a chain. Groups that `NAMES` does not contain are for every chain."""
 
     stopped: Annotated[np.ndarray, np.int64, 2]
-    """Node whose score is not finite, and 1 if the score is that of one side of a possible split."""
+    """Node whose score is not finite, and 1 if the score is that of one side of a possible split of the node, else 0.
+    """
     note: Annotated[np.recarray, NOTE, "nodes"]
-    """Numbers that moves note of nodes."""
+    """Temporary numbers of nodes."""
     to_right: Annotated[np.ndarray, np.int32, "units"]
     """Units that go right, while a node is split."""
     feature_weight: Annotated[np.ndarray, np.float64, "features"]
     """Weights of the features, from which one is drawn."""
     cut_weight: Annotated[np.ndarray, np.float64, "cuts"]
-    """Weights of the splits of one feature, of no use if they are equal."""
+    """Weights of the splits of one feature, unused if splits have equal weights."""
     codes: Codes
     scan: Scan
     replace: Replace

@@ -31,7 +31,7 @@ from .records import NONE, SCAN
 from .tree import ChainState
 
 UNCOUNTED = -1.0
-"""Stored mass of an admissible feature whose splits are not counted yet."""
+"""Value of the stored `mass` of an admissible feature whose splits are not counted yet."""
 
 
 class Split(NamedTuple):
@@ -39,13 +39,13 @@ class Split(NamedTuple):
 
     feature: int
     cut: int
-    """Largest code going left, -1 if none does."""
+    """Largest code going left, -1 if no code goes left or the split is nominal."""
     upper: int
-    """Next code on the right, in the cell under local cuts."""
+    """Smallest code going right, under local cuts among the rows of the cell. No meaning at a nominal split."""
     categories: int
     """Bits of the categories going left, -1 for an ordered feature."""
     log_rule: float
-    """Log R(split | cell)."""
+    """Log R(split | cell), the log probability of the split under the split prior."""
 
 
 @jit
@@ -60,7 +60,7 @@ def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node
 
 @jit
 def draw_split_of(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int) -> Split:
-    """Draw a split of the cell of a node from R given feature ``k``, which must be admissible."""
+    """Draw a split of the cell of a node from the split prior R, given feature ``k``, which must be admissible."""
     if follows_design(model.split_prior):
         return fixed_split(model, state, node)
     total = weigh_features(model, state, node)
@@ -71,6 +71,7 @@ def draw_split_of(rng: np.random.Generator, model: Lowered, state: ChainState, n
 def _draw_split_of(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_weight: float
 ) -> Split:
+    """Draw a split of a node from R given feature ``k``. The log probability of the feature is ``log_weight``."""
     rule = model.split_prior
     if is_weighted(rule) and not rule.feature[k].nominal:
         return _draw_weighted_cut(rng, model, state, node, k, log_weight)
@@ -91,9 +92,10 @@ def _draw_split_of(
 
 @jit
 def span(model: Lowered, state: ChainState, node: int, k: int) -> tuple[int, int]:
-    """Return the first code of an ordered coordinate in the box of a node, and one behind the last.
+    """Return the first code of coordinate ``k`` in the box of a node, and one behind its last.
 
-    Both coordinates of a feature with missing values bound the codes. For a nominal one return the categories and 0.
+    A feature with missing values has two coordinates, both of which bound its codes. For a nominal feature return the
+    bits of its categories, and 0.
     """
     twin = model.split_prior.feature[k].twin
     low, high = state.box[node, k, 0], state.box[node, k, 1]
@@ -104,16 +106,17 @@ def span(model: Lowered, state: ChainState, node: int, k: int) -> tuple[int, int
 
 @jit
 def middle_cut(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Return the cut in the middle of the box."""
+    """Return the cut in the middle of coordinate ``k`` of the box of a node, the only one under dyadic splits."""
     low, high = span(model, state, node, k)
     return (low + high) // 2 - 1
 
 
 @jit
 def cell_of(model: Lowered, state: ChainState, node: int) -> int:
-    """Return the place of the stored values of a node's cell. Empty the place if it holds another cell.
+    """Return the index of a node's cell in the table of stored values, ``stored.cell``. Clear the entry if it holds
+    another cell.
 
-    Each level of a ladder has its own places, by ``count[SCAN]``.
+    Each level of a ladder of temperatures has entries of its own, by ``count[SCAN]``.
     """
     key = state.node[node].hash
     if model.split_prior.by_depth:
@@ -131,16 +134,19 @@ def cell_of(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def keeps_cells(model: Lowered, state: ChainState) -> bool:
-    """Return True if admissible features are stored by cell. If splits have equal weights, a box shows them at once."""
+    """Return True if the chain stores the admissible features of cells, which take time to find.
+
+    It does not if cells are boxes and splits have equal weights, since a box shows at once which features it admits.
+    """
     return len(state.stored.cell) > 1 and (parts_rows(model.split_prior) or is_weighted(model.split_prior))
 
 
 @jit
 def know_admissible(model: Lowered, state: ChainState, node: int) -> int:
-    """Store the masses of all features of the node's cell, unless they are stored, and return the place of the cell.
+    """Store the `mass` of each feature in a node's cell, unless it is stored, and return the index of the cell.
 
-    The mass is `UNCOUNTED` if R does not need it. Counting the splits of a feature visits every row of the cell, and a
-    few rows show that there is one.
+    The mass is 0 for an inadmissible feature, and `UNCOUNTED` if R does not need it: counting the splits of a feature
+    visits every row of the cell, while a few rows show that there is a split.
     """
     place, rule = cell_of(model, state, node), model.split_prior
     if state.stored.cell[place].weight < 0.0:
@@ -197,7 +203,7 @@ def is_splittable(model: Lowered, state: ChainState, node: int) -> bool:
 
 @jit
 def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
-    """Return True if feature ``k`` has a split of the node."""
+    """Return True if the cell of a node has an admissible split on feature ``k``."""
     rule = model.split_prior
     if is_weighted(rule):
         return mass(model, state, node, k) > 0.0
@@ -215,7 +221,7 @@ def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
 
 @jit
 def fraction_of(rule: SplitRule, weight: float, ways: float) -> float:
-    """Return the part of a feature in R, not normalised, by its weight and the mass of its splits."""
+    """Return the unnormalised probability of a feature under R, from its weight and the mass ``ways`` of its splits."""
     return weight * ways if rule.joint else weight
 
 
@@ -236,7 +242,7 @@ def mass(model: Lowered, state: ChainState, node: int, k: int) -> float:
 
 @jit
 def mass_afresh(model: Lowered, state: ChainState, node: int, k: int) -> float:
-    """Return `mass` without looking for a stored value."""
+    """Compute the `mass` of feature ``k`` in a node from its rows or box, without stored values."""
     rule, n = model.split_prior, np.int64(0)
     if parts_rows(rule):
         in_order = is_weighted(rule) or rule.min_leaf > 1
@@ -246,7 +252,7 @@ def mass_afresh(model: Lowered, state: ChainState, node: int, k: int) -> float:
 
 @jit
 def mass_of(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
-    """Return the total weight of a node's splits on feature ``k``, given its ``n`` collected codes."""
+    """Return the `mass` of feature ``k`` in a node, given the number ``n`` of codes that were just collected."""
     if is_weighted(model.split_prior):
         return weigh_cuts(model, state, node, k, n)
     return n_splits_of(model, state, node, k, n)
@@ -254,7 +260,7 @@ def mass_of(model: Lowered, state: ChainState, node: int, k: int, n: int) -> flo
 
 @jit
 def weigh_cuts(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
-    """Write the weights of the splits of a feature into ``scratch.cut_weight``, and return their sum, `mass_of`.
+    """Write the weights of the splits of a feature into ``scratch.cut_weight``, and return their sum.
 
     Entry j is the cut behind the j-th of the ``n`` codes collected, or, in a box, behind its j-th code. For a nominal
     feature entry 0 is the weight of each of its splits. All are 0 if no open group contains the feature.
@@ -292,9 +298,9 @@ def weigh_cuts(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
 
 @jit
 def log_weight(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> float:
-    """Return the log weight of a split that the geometry admits, 0 if splits have equal weights.
+    """Return the log weight of the split of a node on feature ``k`` at ``cut``, 0 if splits have equal weights.
 
-    `log R = log(fraction of the feature) - log(mass) + log_weight`.
+    The geometry must admit the split. ``log R = log(probability of the feature) - log(mass) + log_weight``.
     """
     rule = model.split_prior
     if not is_weighted(rule):
@@ -324,7 +330,7 @@ def log_rule_of(model: Lowered, state: ChainState, node: int, k: int, cut: int) 
 def n_splits_of(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
     """Return the number of splits of a node on a feature, whatever their weights.
 
-    ``n`` codes were collected if splits are between rows.
+    ``n`` is the number of codes that were just collected. It is used under local cuts only.
     """
     rule = model.split_prior
     if has_one_way(rule):
@@ -348,9 +354,8 @@ def n_splits_of(model: Lowered, state: ChainState, node: int, k: int, n: int) ->
 
 @jit
 def cut_range(model: Lowered, state: ChainState, node: int, k: int, n: int) -> tuple[int, int]:
-    """Return ``first`` and ``last``.
-
-    The codes ``first`` to ``last - 1``, of the ``n`` just collected, may be the last ones on the left.
+    """Return ``first`` and ``last``, such that the admissible cuts are behind codes ``first`` to ``last - 1`` of the
+    ``n`` just collected.
     """
     if model.split_prior.min_leaf == 1:
         return 0, n - 1
@@ -370,6 +375,7 @@ def cut_range(model: Lowered, state: ChainState, node: int, k: int, n: int) -> t
 def _draw_local_cut(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_weight: float
 ) -> Split:
+    """Draw a local cut of a node on ordered feature ``k``, with equal probabilities."""
     n = collect_codes(model, state, node, k)
     if has_empty_sides(model.split_prior):
         ways = n + 1 if n > 0 else 1
@@ -386,6 +392,7 @@ def _draw_local_cut(
 def _draw_weighted_cut(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_fraction: float
 ) -> Split:
+    """Draw a cut of a node on ordered feature ``k`` in proportion to the weights of the cuts."""
     n = collect_codes(model, state, node, k) if parts_rows(model.split_prior) else np.int64(0)
     total = weigh_cuts(model, state, node, k, n)
     if parts_box(model.split_prior):
@@ -400,8 +407,8 @@ def _draw_weighted_cut(
 
 @jit
 def ends(model: Lowered, state: ChainState, k: int, n: int, below: int) -> tuple[int, int]:
-    """Return the cut and the next code on the right if ``below`` of the ``n`` codes just collected go left, and all if
-    n = 0.
+    """Return the fields ``cut`` and ``upper`` of the split on feature ``k`` that sends the first ``below`` of the ``n``
+    codes just collected left. If n = 0 all codes go left.
     """
     n_codes = model.split_prior.feature[k].n_codes
     if below == n:
@@ -413,6 +420,7 @@ def ends(model: Lowered, state: ChainState, k: int, n: int, below: int) -> tuple
 def _draw_local_partition(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_weight: float
 ) -> Split:
+    """Draw a partition of the categories of feature ``k`` that a node's rows have, with equal probabilities."""
     rule = model.split_prior
     n = collect_codes(model, state, node, k)
     present = present_bits(state, n)
@@ -445,7 +453,11 @@ def _draw_local_partition(
 
 @jit
 def _n_partitions(sums: np.ndarray, rows: np.ndarray, j: int, right: int, left: int, least: int) -> int:
-    """Return the number of ways to place the categories j, j + 1, ... with at least ``least`` rows on both sides."""
+    """Return in how many ways the categories j, j + 1, ... can be placed so that both sides get at least ``least``
+    rows.
+
+    ``rows`` are the rows of each category, ``right`` and ``left`` the rows placed so far, ``sums`` the `low_sums`.
+    """
     total = 0
     for r in rows:
         total += r
@@ -475,7 +487,7 @@ def present_bits(state: ChainState, n: int) -> int:
 
 @jit
 def absent_categories(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Return the bits of the categories of ``k`` that no row of the node has under local cuts, else 0."""
+    """Return the bits of the categories of feature ``k`` that no row of the node has, or 0 if cuts are not local."""
     rule = model.split_prior
     if not parts_rows(rule):
         return 0

@@ -1,4 +1,4 @@
-"""Values that a chain stores for when a node has the same cell again, and the graph of visited cells."""
+"""Values that a chain stores for cells that it may visit again, and the graph of visited cells."""
 
 from typing import Annotated, NamedTuple
 
@@ -11,33 +11,37 @@ from ...model.split_prior.geometry import has_free_cuts, is_weighted, told
 from .records import CELL, GUIDE, LINE, LINK, NONE, PIECE, new_group
 
 CELL_BYTES = 1 << 24
-"""Largest memory of the stored values of cells of one chain."""
+"""Largest memory, in bytes, for the stored values of cells of one chain."""
 MOST_GUIDES = 1 << 14
 """Largest number of cells whose probabilities by the learned density are stored."""
 FEW_SUMS, MOST_SUMS = 1 << 15, 1 << 22
-"""Room, in sums, for the line of any cell, and largest room, if the root is a line."""
+"""Number of sums that a chain can store for a line (a cell with one admissible ordered feature), and largest number if
+the root is a line.
+"""
 FEWEST_LEVELS, MOST_LEVELS = 8, 24
-"""Number of levels of a line. The sums leave deeper subtrees out. Without room for the fewest there are no sums."""
+"""Bounds on the number of levels of a line. The sums leave deeper subtrees out. If there is no room for the fewest
+levels, no sums are stored.
+"""
 
 
 class Line(NamedTuple):
-    """Sums over the subtrees of the intervals of one line (`interval_sums`)."""
+    """Sums over all subtrees on each interval of codes of one line (`interval_sums`)."""
 
     header: Annotated[np.recarray, LINE, 1]
-    """Cell that the sums belong to, and their number."""
+    """Cell to which the sums belong, and the numbers of its codes and levels."""
     code: Annotated[np.ndarray, np.int64, "all_codes"]
     """Codes of the line, ascending."""
     rows_before: Annotated[np.ndarray, np.int64, "all_codes + 1"]
-    """Number of rows in the places before each, and at the end that of all rows."""
+    """Number of rows whose code is before code i of the line. The last entry is the number of all rows."""
     sums: Annotated[np.ndarray, np.float64, "sums"]
-    """Sums of all intervals by level, in the places that `interval_sums.table_of` says."""
+    """Sums of all intervals by level, at the indices that `interval_sums.table_of` returns."""
 
 
 class Stored(NamedTuple):
-    """Values of cells, in the places that the hashes of the cells determine, and the sums over a line.
+    """Hash tables with values of cells, and the sums over a line.
 
-    A cell takes the place of another one there (`splits.cell_of`, `density.evaluate_cell`). The numbers of places are
-    powers of two.
+    A new cell overwrites an old one with the same index (`splits.cell_of`, `density.evaluate_cell`). The lengths of the
+    tables are powers of two.
     """
 
     cell: Annotated[np.recarray, CELL, "cells"]
@@ -49,7 +53,7 @@ class Stored(NamedTuple):
     guide: Annotated[np.recarray, GUIDE, "guides"]
     """Probabilities of each cell by the learned density."""
     fraction: Annotated[np.ndarray, np.float64, "guides", "features"]
-    """Probability of each feature by the density, given a split."""
+    """Probability of each feature by the learned density, given that the cell is split."""
     log_learned: Annotated[np.ndarray, np.float64, "guides", "features"]
     """Log normaliser of each feature's splits by the learned part of the density."""
     line: Line
@@ -57,16 +61,17 @@ class Stored(NamedTuple):
 
 @kept
 class Graph(NamedTuple):
-    """Pieces, which are cells at a depth, and their links, which are splits."""
+    """Graph of visited cells. Its pieces are cells at a depth, and its links are their splits."""
 
     slot: Annotated[np.ndarray, np.int32, "slots"]
-    """Pieces by hash, -1 in free slots. The number of slots is a power of two, and at least one slot is free."""
+    """Hash table of the indices of pieces, -1 in free slots. Its length is a power of two. At least one slot is free.
+    """
     piece: Annotated[np.recarray, PIECE, "pieces"]
     """Pieces, and room for more."""
     link: Annotated[np.recarray, LINK, "links"]
     """Links, and room for more."""
     used: Annotated[np.ndarray, np.int64, 3]
-    """N_PIECES, N_LINKS, GROWING."""
+    """Number of pieces (index N_PIECES), number of links (N_LINKS), and 1 while the graph grows, else 0 (GROWING)."""
 
 
 def graph_sizes(n_pieces: int = 1, n_links: int = 1) -> dict[str, int]:
@@ -82,14 +87,14 @@ def new_graph(n_pieces: int = 1, n_links: int = 1) -> Graph:
 
 
 def cells_for(p: int) -> int:
-    """Return the number of cells whose values are stored if there are ``p`` features."""
+    """Return the number of cells whose values a chain stores if there are ``p`` features."""
     return 1 << int(np.clip(np.log2(CELL_BYTES / (16 * p + CELL.itemsize)), 8, 16))
 
 
 def line_sums(model: Lowered) -> int:
-    """Return the number of sums of the root's line, or 0 if there is no room for them or the root is not a line.
+    """Return the number of sums to be stored if the root is a line, or 0 if it is not or there is no room for them.
 
-    The root is not a line if several features or a nominal one are split on.
+    The root is a line if trees split on one ordered feature only, with cuts that are equally likely.
     """
     rule = model.split_prior
     features = rule.feature[rule.feature.weight > 0.0]
@@ -102,9 +107,10 @@ def line_sums(model: Lowered) -> int:
 
 @jit
 def line_levels(n: int, limit: int, room: int) -> int:
-    """Return the number of levels stored of a line of ``n`` codes, 0 if ``room`` sums are too few.
+    """Return the number of levels for which the sums of a line of ``n`` codes are stored, 0 if ``room`` sums are too
+    few.
 
-    The depth of its subtrees is at most ``limit``.
+    ``limit`` is the largest depth of its subtrees.
     """
     levels = min(limit, n - 1, MOST_LEVELS - 1) + 1
     stored = min(levels, room // (2 * n * n) - 1)

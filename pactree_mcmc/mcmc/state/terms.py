@@ -13,7 +13,7 @@ from .tree import ChainState
 
 @jit
 def score_node(model: Lowered, state: ChainState, node: int) -> None:
-    """Compute both scores of a node whose statistics are set."""
+    """Compute ``score`` and ``guess`` of a node from its statistics. Stop the run if they are not finite."""
     here = state.node[node]
     here.score = here.guess = leaf_score(model.leaf, state.stats, node)
     if model.leaf.kind == SHARED_NORMAL:
@@ -24,14 +24,18 @@ def score_node(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def stop_at(state: ChainState, node: int, below: bool) -> None:
-    """Stop the run, because the score of a node, or of one side of a split of it, is not finite (`stopped`)."""
+    """Raise FloatingPointError because the score of a node is not finite, or with ``below`` that of one side of a
+    split.
+
+    Store both arguments, by which `chain.stopped` names the cell.
+    """
     state.scratch.stopped[0], state.scratch.stopped[1] = node, below
     raise FloatingPointError("the score of a cell is not finite")
 
 
 @jit
 def log_stop(model: Lowered, index: int, splittable: bool, rows: int) -> float:
-    """Return the log prior factor of a leaf at depth, or fixed node, ``index``."""
+    """Return the log prior factor of a leaf with ``rows`` rows, by its `prior_index` and whether it could be split."""
     factors = model.prior.table[index]
     out = factors.log_stop if splittable else factors.log_forced
     return out + model.prior.empty_bonus if rows == 0 else out
@@ -39,7 +43,9 @@ def log_stop(model: Lowered, index: int, splittable: bool, rows: int) -> float:
 
 @jit
 def prior_index(model: Lowered, depth: int, design: int) -> int:
-    """Return the index of a node in the tables of the prior."""
+    """Return the index of a node in the tables of the prior: its node of the fixed tree if the prior has one, else its
+    depth.
+    """
     return design if model.prior.by_node else depth
 
 
@@ -58,7 +64,7 @@ def node_log_split(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def subtree_log_prior(model: Lowered, state: ChainState, root: int) -> float:
-    """Return the log prior of the part of the tree at and below ``root``, as a new sum."""
+    """Return the log prior of the subtree at ``root``, added up node by node."""
     total = 0.0
     node = root
     while node != NONE:
@@ -73,7 +79,7 @@ def subtree_log_prior(model: Lowered, state: ChainState, root: int) -> float:
 
 @jit
 def subtree_log_score(state: ChainState, root: int) -> float:
-    """Return the sum of the leaf scores at and below ``root``, as a new sum."""
+    """Return the sum of the leaf scores of the subtree at ``root``, added up leaf by leaf."""
     total = 0.0
     node = root
     while node != NONE:
@@ -95,7 +101,7 @@ def count_internal(state: ChainState, root: int) -> int:
 
 @jit
 def next_node(state: ChainState, node: int, root: int) -> int:
-    """Return the node after ``node`` in preorder at or below ``root``, -1 after the last."""
+    """Return the node after ``node`` in a preorder walk of the subtree at ``root``, -1 after the last node."""
     if not is_leaf(state, node):
         return state.node[node].left
     while node != root:

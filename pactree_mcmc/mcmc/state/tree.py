@@ -17,6 +17,7 @@ from .scratch import MOST_PARTITIONS, NAMES, Scratch
 from .stored import FEW_SUMS, MOST_GUIDES, Graph, Stored, cells_for, graph_sizes, line_sums
 
 PROPOSED, ACCEPTED = range(2)
+"""Rows of `ChainState.moves`."""
 FEWEST_TOPS = 3
 """Smallest number of depths from which the top of a redrawn subtree is chosen."""
 
@@ -25,28 +26,28 @@ class ChainState(NamedTuple):
     """Arrays of one chain. Records of free nodes may contain anything."""
 
     order: Annotated[np.ndarray, np.int32, "units"]
-    """Units, those of a node side by side."""
+    """Units, which are merged rows. Those of node i are ``order[node[i].start:node[i].stop]``."""
     node: Annotated[np.recarray, NODE, "nodes"]
     """Nodes of the tree, and free ones."""
     stats: Annotated[np.ndarray, np.float64, "nodes", "stats"]
     """Leaf statistics of each node, of internal nodes as well."""
     box: Annotated[np.ndarray, np.int64, "nodes", "boxes", 2]
-    """First code of each feature in the node and one behind the last, or categories and 0. No feature if splits ignore
-    boxes.
+    """Box of each node. For an ordered feature, its first code and one behind its last. For a nominal one, the bits of
+    its categories and 0. The second axis is empty if splits do not depend on boxes.
     """
     count: Annotated[np.ndarray, np.int64, 8]
-    """Lengths of the four lists, number of nodes, 1 if the tree changed since it was last saved, the number that stored
-    values must bear to be valid, and number of rows visited.
+    """Lengths of the lists of growable, prunable, internal and free nodes, number of nodes, 1 if the tree changed since
+    it was last saved, the number that stored values must have to be valid, and number of rows visited.
     """
     beta: Annotated[np.ndarray, np.float64, 1]
-    """Power of the score, 1 unless tempered."""
+    """Inverse temperature, by which log scores are multiplied, 1 unless the chain is tempered."""
     moves: Annotated[np.ndarray, np.int64, 2, "counts"]
-    """Proposals since the last saved draw, and accepted ones, by the counts of the kernel's moves."""
+    """Number of proposals since the last saved draw, and of accepted ones, for each count in `Kernel.moves`."""
     weights: Annotated[np.ndarray, np.float64, "weights"]
-    """Logs of the normalised feature weights, and the concentration of their prior. Empty if the user gave weights."""
+    """Logs of the normalised feature weights, then the concentration of their prior. Empty if the weights are fixed."""
     tilt: Annotated[np.ndarray, np.float64, "tilts"]
-    """Log R of the split of each internal node by these weights, minus log R by equal ones, which is its ``log_rule``.
-    Unused if the user gave weights.
+    """Log R of the split of each internal node by the drawn feature weights, minus log R by equal weights, which is its
+    ``log_rule``. Unused if the weights are fixed.
     """
     density: Annotated[np.ndarray, np.float64, N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS]
     """Parameters of the learned density by depth class. The first entry of the last row is the number of depths from
@@ -57,13 +58,16 @@ class ChainState(NamedTuple):
     plan: Annotated[np.recarray, PLAN, "nodes"]
     """Subtree that a move is to build, parents before children."""
     stored: Stored
-    """Stored values of cells."""
+    """Values of cells that were visited, stored for further visits."""
     scratch: Scratch
     """Arrays that a function fills and reads before it returns."""
 
 
 def first_density() -> np.ndarray:
-    """Return the parameters before any fit: splitting by the lookahead odds, splits by half of their gain in nats."""
+    """Return the parameters of the learned density before any fit.
+
+    A cell is split with its lookahead odds, and the logit of a split is half of its gain in nats.
+    """
     out = np.zeros((N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS))
     out[-1, 0] = FEWEST_TOPS
     out[:-1, 1], out[:-1, N_CELL_TERMS] = 1.0, 0.5
@@ -71,7 +75,7 @@ def first_density() -> np.ndarray:
 
 
 def sizes_of(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[str]) -> dict[str, int]:
-    """Return the sizes by which arrays are declared, for `new_state`."""
+    """Return the length of each axis that the declarations of a state's arrays name."""
     rule, leaf, p = model.split_prior, model.leaf, len(model.split_prior.feature)
     n_cells = 1 if {"scan", "replace"}.isdisjoint(scratch) else cells_for(p)
     all_codes = int(rule.feature.n_codes.max())
@@ -98,7 +102,7 @@ def sizes_of(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[st
 
 
 def new_state(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[str]) -> ChainState:
-    """Return the state of a chain, before `plant_root`, with room for ``n_nodes`` nodes and ``n_counts`` counts.
+    """Return the state of a chain that has no tree yet, with room for ``n_nodes`` nodes and ``n_counts`` counts.
 
     ``scratch`` contains the names, of `scratch.NAMES`, of the arrays that the moves of the chain need.
     """
@@ -117,7 +121,7 @@ def new_state(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[s
 
 
 def enlarged(state: ChainState) -> ChainState:
-    """Return the same chain with twice the room for nodes."""
+    """Return the state with twice the room for nodes."""
     cap, n_free = len(state.node), int(state.count[N_FREE])
     by_node = {name: _doubled(getattr(state, name)) for name in ("node", "stats", "box", "tilt", "plan")}
     out = state._replace(**by_node, scratch=state.scratch._replace(note=_doubled(state.scratch.note)))

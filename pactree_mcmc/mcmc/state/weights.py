@@ -41,7 +41,9 @@ from .terms import next_node
 from .tree import ChainState
 
 CONCENTRATION, RHO = range(2)
+"""Indices of the entries of `SplitRule.dirichlet`. A concentration of 0 means that it is drawn."""
 LEAST_RATE = 1e-300
+"""Smallest exponential variable, so that its log is finite."""
 
 
 @jit
@@ -52,7 +54,10 @@ def is_weighed(state: ChainState) -> bool:
 
 @jit
 def tilt_about(model: Lowered, state: ChainState, node: int, k: int) -> float:
-    """Return log R of a split on coordinate ``k`` with the weights drawn, minus that with equal weights."""
+    """Return the tilt of a split of a node on coordinate ``k``: log R by the drawn feature weights, minus by equal
+    ones.
+    """
+    # with s the drawn weights and h the admitted ones, R = h_k s_k / sum_c h_c s_c, against h_k / sum_c h_c
     feature, even, largest = model.split_prior.feature, weigh_features(model, state, node), -inf
     for c in range(len(feature)):
         if state.scratch.feature_weight[c] > 0.0:
@@ -66,7 +71,7 @@ def tilt_about(model: Lowered, state: ChainState, node: int, k: int) -> float:
 
 @jit
 def tilt_subtree(model: Lowered, state: ChainState, top: int) -> float:
-    """Compute the tilts of a subtree, and return their sum."""
+    """Compute and store the tilts of the internal nodes of a subtree, and return their sum."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         if not is_leaf(state, node):
@@ -108,8 +113,9 @@ def redraw_weights(walk: Any) -> None:
 def draw_given(
     rng: np.random.Generator, weights: np.ndarray, dirichlet: np.ndarray, split_on: np.ndarray, admitted: np.ndarray
 ) -> None:
-    """Draw ``weights``, as `ChainState` has them, given that nodes that admit the parts ``admitted`` (n, p) of the
-    features split on ``split_on`` (n,).
+    """Draw ``weights`` (p + 1,), as `ChainState` has them, given the splits of n nodes.
+
+    Node i splits on feature ``split_on[i]``. Its cell admits the part ``admitted[i, k]`` of feature k's weight.
     """
     p = len(weights) - 1
     counts, log_rate = np.zeros(p), np.zeros(p)
@@ -118,6 +124,7 @@ def draw_given(
         if not has_choice(admitted, i):
             continue
         counts[split_on[i]] += 1.0
+        # u ~ Exponential(g(A_i)) with g = total * s, and below g_k ~ Gamma(a/p + n_k, 1 + sum_i u_i h_ik)
         log_u = log(max(rng.standard_exponential(), LEAST_RATE)) - log_total - log_admitted(weights, admitted, i)
         for k in range(p):
             if admitted[i, k] > 0.0:
@@ -131,13 +138,13 @@ def draw_given(
 
 @jit
 def log_gamma_draw(rng: np.random.Generator, shape: float) -> float:
-    """Return the log of a draw from Gamma(shape), which itself may underflow."""
+    """Return the log of a draw from Gamma(shape). The draw itself may underflow."""
     return log(rng.gamma(shape + 1.0)) - rng.standard_exponential() / shape
 
 
 @jit
 def normalise(weights: np.ndarray) -> None:
-    """Normalise the weights to sum to one."""
+    """Shift the log weights so that the weights add up to one. The last entry, the concentration, stays."""
     p = len(weights) - 1
     log_total = log_sum(weights, p)
     for k in range(p):
@@ -146,7 +153,7 @@ def normalise(weights: np.ndarray) -> None:
 
 @jit
 def has_choice(admitted: np.ndarray, i: int) -> bool:
-    """Return True if node ``i`` admits more than one feature. If not, its split does not depend on the weights."""
+    """Return True if node ``i`` admits more than one feature, so that its split depends on the weights."""
     n = 0
     for k in range(admitted.shape[1]):
         n += admitted[i, k] > 0.0
@@ -177,10 +184,10 @@ def log_admitted(weights: np.ndarray, admitted: np.ndarray, i: int) -> float:
 
 @jit
 def draw_concentration(rng: np.random.Generator, rho: float, counts: np.ndarray, log_rate: np.ndarray) -> float:
-    """Draw the concentration given u, with the weights integrated out.
+    """Draw the concentration a from a grid of values given the exponential u, with the weights integrated out.
 
-    Its density is a product of ``Gamma(a/p + n_k) / Gamma(a/p)`` and ``(1 + U_k)^-(a/p)`` over the features. All its
-    values have the same prior.
+    Its density is the product of ``Gamma(a/p + n_k) / Gamma(a/p)`` and ``(1 + U_k)^-(a/p)`` over the features, with
+    n_k = ``counts[k]`` and log(1 + U_k) = ``log_rate[k]``. All values of the grid have the same prior.
     """
     p, slope, n_positive = len(counts), 0.0, 0
     positive = np.empty(p)
@@ -202,7 +209,10 @@ def draw_concentration(rng: np.random.Generator, rho: float, counts: np.ndarray,
 
 @jit
 def jump(rng: np.random.Generator, weights: np.ndarray, split_on: np.ndarray, admitted: np.ndarray) -> None:
-    """Propose weights as if some nodes admitted all features and the others did not exist (Metropolis)."""
+    """Make a Metropolis step of the weights, proposed as if some nodes admitted all features and others did not exist.
+
+    Do nothing if all nodes with a choice admit all features, since `draw_given` then drew the weights independently.
+    """
     p = len(weights) - 1
     counts, counted, is_exact = np.zeros(p), np.zeros(len(split_on), dtype=np.bool_), True
     for i in range(len(split_on)):
@@ -217,6 +227,7 @@ def jump(rng: np.random.Generator, weights: np.ndarray, split_on: np.ndarray, ad
     for k in range(p):
         other[k] = log_gamma_draw(rng, weights[p] / p + counts[k])
     normalise(other)
+    # the posterior has a factor s_k / s(A_i) for each node, the proposal s_k for each counted node
     log_ratio = 0.0
     for i in range(len(split_on)):
         if has_choice(admitted, i):

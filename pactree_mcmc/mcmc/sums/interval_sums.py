@@ -40,7 +40,7 @@ LEAST_SUM = 1e-250
 def line_feature(model: Lowered, state: ChainState, node: int) -> int:
     """Return the only feature that is admissible in a cell, if it is ordered, else -1.
 
-    It is also that of the cells below. Return -1 if cuts have weights as well, since the sums are over cuts that are
+    The cells below then have the same feature. Return -1 if cuts have weights, too, since the sums take cuts to be
     equally likely.
     """
     rule, found = model.split_prior, np.int64(NONE)
@@ -59,7 +59,7 @@ def line_feature(model: Lowered, state: ChainState, node: int) -> int:
 def know_line(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """Compute the sums of a cell in which only feature ``k`` is admissible, unless they are stored.
 
-    Return its number of codes.
+    Return the number of codes of the cell, or 0 if there is no room for the sums.
     """
     line, here = state.stored.line.header[0], state.node[node]
     if line.hash != here.hash or line.depth != here.depth or line.scan != state.count[SCAN]:
@@ -73,9 +73,10 @@ def know_line(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def _lay_out(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Write the codes of a line, the rows before each, and the statistics of each. Return their number.
+    """Write the codes of a line, the rows before each, and the statistics of each. Return the number of codes.
 
-    Units are added in the order of their numbers, since rounding must not depend on the history of the chain.
+    Units (merged rows) are added in the order of their numbers, since rounding must not depend on the history of the
+    chain.
     """
     here, units, line, work = state.node[node], model.units, state.stored.line, state.scratch.line
     code, rows_before = line.code, line.rows_before
@@ -111,7 +112,7 @@ def _lay_out(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def _fill(model: Lowered, state: ChainState, node: int) -> None:
-    """Compute the sums, of runs that end first before those that end later, and of short runs first."""
+    """Compute Z of all runs of codes, ordered by last code, and short runs before long ones with the same last code."""
     n, work, beta = state.stored.line.header[0].n_codes, state.scratch.line, state.beta[0]
     stats, scores = work.run_stats, work.run_score
     for j in range(n):
@@ -130,10 +131,10 @@ def _fill(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def table_of(state: ChainState, d: int, back: bool) -> int:
-    """Return where the fractions of all runs at level ``d`` begin, by first and last code, or by last and first if
-    ``back``.
+    """Return the index in ``line.sums`` at which the (n, n) fractions of all runs at level ``d`` begin.
 
-    The largest Z of the runs, as logs, are in the places of the level after the last.
+    Their axes are first and last code, or last and first if ``back``. The level after the last holds the log of the
+    largest Z of each run.
     """
     n = state.stored.line.header[0].n_codes
     return (2 * d + back) * n * n
@@ -141,19 +142,20 @@ def table_of(state: ChainState, d: int, back: bool) -> int:
 
 @jit
 def _put(state: ChainState, i: int, j: int, d: int, value: float) -> None:
+    """Write the entry of run i..j at level ``d`` into both tables, by first and by last code."""
     n, sums = state.stored.line.header[0].n_codes, state.stored.line.sums
     sums[table_of(state, d, False) + i * n + j] = sums[table_of(state, d, True) + j * n + i] = value
 
 
 @jit
 def fraction_of(state: ChainState, i: int, j: int, d: int) -> float:
-    """Return Z of a run ``d`` levels below the top, as a fraction of its largest Z."""
+    """Return Z(i, j, d), the sum over all subtrees on run i..j at level d, as a fraction of the largest over d."""
     return state.stored.line.sums[table_of(state, d, False) + i * state.stored.line.header[0].n_codes + j]
 
 
 @jit
 def log_z_of(state: ChainState, i: int, j: int, d: int) -> float:
-    """Return log Z of a run ``d`` levels below the top."""
+    """Return log Z(i, j, d), the log sum over all subtrees on run i..j at level d, -inf if its fraction counts as 0."""
     fraction = fraction_of(state, i, j, d)
     if fraction <= 0.0:
         return -inf
@@ -162,13 +164,13 @@ def log_z_of(state: ChainState, i: int, j: int, d: int) -> float:
 
 @jit
 def rows_of_run(state: ChainState, i: int, j: int) -> int:
-    """Return the number of training rows of a run."""
+    """Return the number of training rows with codes i to j of the line."""
     return state.stored.line.rows_before[j + 1] - state.stored.line.rows_before[i]
 
 
 @jit
 def cuts_of_run(model: Lowered, state: ChainState, i: int, j: int) -> tuple[int, int]:
-    """Return ``first`` and ``last``. A run may be cut behind the codes from ``first`` to ``last - 1``."""
+    """Return ``first`` and ``last``. The admissible cuts of run i..j are behind codes ``first`` to ``last - 1``."""
     first, last, least = i, j, least_rows(model.split_prior)
     if least > 1:
         while first < j and rows_of_run(state, i, first) < least:
@@ -180,7 +182,7 @@ def cuts_of_run(model: Lowered, state: ChainState, i: int, j: int) -> tuple[int,
 
 @jit
 def _weigh_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: float) -> None:
-    """Compute Z of a run at all levels at which it can be."""
+    """Compute Z of run i..j at all levels that it can have, given beta times its score as a leaf."""
     line, highest = state.stored.line.header[0], -inf
     levels = min(line.n_levels, line.n_codes - (j - i))
     first, last = cuts_of_run(model, state, i, j)
@@ -203,22 +205,22 @@ def _weigh_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: floa
 
 @jit
 def lefts(state: ChainState, i: int, first: int, last: int, d: int) -> np.ndarray:
-    """Return the entries at level ``d`` of the runs that begin with code i and end before one of the cuts."""
+    """Return the table entries at level ``d`` of the runs i..k for the cuts k = ``first``, ..., ``last - 1``."""
     begin = table_of(state, d, False) + i * state.stored.line.header[0].n_codes
     return state.stored.line.sums[begin + first : begin + last]
 
 
 @jit
 def rights(state: ChainState, j: int, first: int, last: int, d: int) -> np.ndarray:
-    """Return the entries at level ``d`` of the runs that begin after one of these cuts and end with code j."""
+    """Return the table entries at level ``d`` of the runs k + 1..j for the cuts k = ``first``, ..., ``last - 1``."""
     begin = table_of(state, d, True) + j * state.stored.line.header[0].n_codes + 1
     return state.stored.line.sums[begin + first : begin + last]
 
 
 @jit
 def weigh_cuts(state: ChainState, i: int, j: int, first: int, last: int) -> float:
-    """Write the products of the largest Z on both sides of the cuts of a run into ``line.weight``, as fractions of the
-    largest product, and return the log of that.
+    """Write, for each cut of run i..j, the product of the largest Z on both sides into ``line.weight``, divided by the
+    largest of these products. Return the log of the largest product.
     """
     fraction, largest, top = state.scratch.line.weight, -inf, state.stored.line.header[0].n_levels
     left, right = lefts(state, i, first, last, top), rights(state, j, first, last, top)
@@ -231,7 +233,7 @@ def weigh_cuts(state: ChainState, i: int, j: int, first: int, last: int) -> floa
 
 @jit
 def _log_sum_below(state: ChainState, i: int, j: int, first: int, last: int, d: int, largest: float) -> float:
-    """Return the log of the sum over the cuts of a run at level ``d``, weighted by `weigh_cuts`, of Z below."""
+    """Return ``log sum_k Z(i, k, d + 1) Z(k + 1, j, d + 1)``, after `weigh_cuts`, which returned ``largest``."""
     left, right = lefts(state, i, first, last, d + 1), rights(state, j, first, last, d + 1)
     fraction, total = state.scratch.line.weight, 0.0
     for k in range(len(left)):
@@ -249,7 +251,7 @@ def _log_sum_below(state: ChainState, i: int, j: int, first: int, last: int, d: 
 
 @jit
 def weigh_draw(state: ChainState, i: int, j: int, first: int, last: int, d: int) -> float:
-    """Write the weights by which the cut of a run at level ``d`` is drawn into ``line.weight``. Return their sum."""
+    """Write the weights by which the cut of run i..j at level ``d`` is drawn into ``line.weight``. Return their sum."""
     weigh_cuts(state, i, j, first, last)
     weight, total = state.scratch.line.weight, 0.0
     left, right = lefts(state, i, first, last, d + 1), rights(state, j, first, last, d + 1)
@@ -265,5 +267,5 @@ def weigh_draw(state: ChainState, i: int, j: int, first: int, last: int, d: int)
 
 @jit
 def log_parts(state: ChainState, i: int, j: int, k: int, d: int) -> float:
-    """Return the log of the product of Z on both sides of a run at level ``d`` that is cut behind code k."""
+    """Return ``log Z(i, k, d + 1) + log Z(k + 1, j, d + 1)``, the term of the cut behind code k."""
     return log_z_of(state, i, k, d + 1) + log_z_of(state, k + 1, j, d + 1)

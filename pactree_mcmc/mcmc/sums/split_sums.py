@@ -52,6 +52,7 @@ from ..state.terms import node_log_split, node_log_stop, stop_at
 from ..state.tree import ChainState
 
 FEW_STATS = 3
+"""Largest number of statistics of a leaf that `_part_bins` adds up two at a time."""
 CODE_ROWS = 10
 """Cost of a code of a feature in a cell, beside the rows of the cell, in rows."""
 NEGLIGIBLE = -60.0
@@ -60,13 +61,15 @@ NEGLIGIBLE = -60.0
 
 @jit
 def scan(model: Lowered, state: ChainState, node: int) -> float:
-    """Return log W of a splittable node, computed unless it is stored with the cell."""
+    """Return log W of a splittable node, the log sum of R exp(gain in score) over its splits."""
     return state.stored.cell[scanned(model, state, node)].log_w
 
 
 @jit
 def log_lookahead(model: Lowered, state: ChainState, node: int) -> float:
-    """Return ``log(stop + split W)``, the log sum over the subtrees of at most one split, relative to the score."""
+    """Return ``log(stop + split W)``, the log sum of prior times exp(score) over the subtrees with at most one split,
+    minus the score of the node as a leaf.
+    """
     stop = node_log_stop(model, state, node)
     if not state.node[node].splittable:
         return stop
@@ -75,7 +78,9 @@ def log_lookahead(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def scanned(model: Lowered, state: ChainState, node: int) -> int:
-    """Compute the parts of W of the node's cell, unless they are stored, and return the place of the cell."""
+    """Compute log W, the log sum of R exp(gain) over the splits of a node's cell, and each feature's part of it, unless
+    stored. Return the index of the cell in the tables of `Stored`.
+    """
     place, rule, stored = cell_of(model, state, node), model.split_prior, state.stored
     if stored.cell[place].scan == state.count[SCAN]:
         return place
@@ -110,7 +115,10 @@ def draw_scanned(rng: np.random.Generator, model: Lowered, state: ChainState, no
 
 @jit
 def draw_scanned_about(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int) -> Split:
-    """Draw a split of a splittable node on a feature whose part of W is not zero, in proportion to its term."""
+    """Draw a split of a splittable node on feature ``k`` in proportion to its term of W.
+
+    The part of W of the feature must not be zero.
+    """
     place, rule = scanned(model, state, node), model.split_prior
     if follows_design(rule):
         return fixed_split(model, state, node)
@@ -131,7 +139,10 @@ def draw_scanned_about(rng: np.random.Generator, model: Lowered, state: ChainSta
 
 @jit
 def feature_weight(model: Lowered, state: ChainState, node: int, k: int) -> float:
-    """Return the weight of a feature, 0 if the kind of split excludes it. Do not visit rows under local cuts."""
+    """Return the prior weight of feature ``k``, 0 if the box, the depth or the fixed tree excludes it in this node.
+
+    Under local cuts, rows may exclude the feature too, but are not visited.
+    """
     rule = model.split_prior
     if follows_design(rule):
         return 1.0 if k == rule.design[state.node[node].design].feature else 0.0
@@ -142,7 +153,7 @@ def feature_weight(model: Lowered, state: ChainState, node: int, k: int) -> floa
 
 @jit
 def is_candidate(model: Lowered, state: ChainState, node: int) -> bool:
-    """Return True if the split of an internal node is among those that a scan tries."""
+    """Return True if the split of an internal node is one of those over which the sums of this module run."""
     here = state.node[node]
     if here.categories < 0 or follows_design(model.split_prior):
         return True
@@ -155,7 +166,8 @@ def is_candidate(model: Lowered, state: ChainState, node: int) -> bool:
 
 @jit
 def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Compute statistics and rows of a node by code of feature ``k``, codes ascending. Return the number of codes.
+    """Compute statistics and rows of a node by code of feature ``k`` into ``scan.stats`` and ``scan.rows``, codes
+    ascending. Return the number of codes, or bins.
 
     Under dyadic and fixed splits the bins are the two sides of the one split. Under grid cuts a nominal feature has a
     bin for each category of the box.
@@ -181,7 +193,7 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def _part_units(model: Lowered, state: ChainState, node: int, k: int) -> None:
-    """Write the side of the one split on feature ``k`` to which each unit goes, in place of its code."""
+    """Write the side, 0 or 1, of each unit (merged row) at the one split on feature ``k`` into ``codes.of_unit``."""
     rule, cut, categories = model.split_prior, np.int64(0), np.int64(-1)
     if follows_design(rule):
         design = rule.design[state.node[node].design]
@@ -196,7 +208,7 @@ def _part_units(model: Lowered, state: ChainState, node: int, k: int) -> None:
 
 @jit
 def _sum_by_code(model: Lowered, state: ChainState, node: int) -> None:
-    """Add up the statistics and rows of a node by ``codes.of_unit``."""
+    """Add up statistics and rows of a node's units by ``codes.of_unit``, into ``scan.by_code`` and ``codes.rows``."""
     units, order, total, to = model.units, state.order, state.scratch.codes.rows, state.scratch.codes.of_unit
     start, stop = state.node[node].start, state.node[node].stop
     rows, rows_all = units.rows, units.rows_all
@@ -207,7 +219,7 @@ def _sum_by_code(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def _take_bins(state: ChainState, n: int) -> None:
-    """Move the sums by code to the bins of the ``n`` codes collected."""
+    """Move statistics and rows by code to the bins of the ``n`` codes collected, and set the sums by code to 0."""
     codes, bins = state.scratch.codes, state.scratch.scan
     stats, rows, by_code, code_of, total = bins.stats, bins.rows, bins.by_code, codes.distinct, codes.rows
     for j in range(n):
@@ -221,7 +233,10 @@ def _take_bins(state: ChainState, n: int) -> None:
 
 @jit
 def _clip_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) -> int:
-    """Bring the codes of ``n`` bins into the box. Codes of missing values may be on either side of the box."""
+    """Replace codes of ``n`` bins that lie outside the box by its first or last code. Return the number of bins.
+
+    Codes of missing values may be outside. Two bins that get the same code become one.
+    """
     codes, bins = state.scratch.codes.distinct, state.scratch.scan
     low, high = span(model, state, node, k)
     if codes[0] < low:
@@ -243,7 +258,7 @@ def _clip_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) ->
 
 @jit
 def _add_bin(state: ChainState, to: int, other: int) -> None:
-    """Add the rows and statistics of another bin to one."""
+    """Add the rows and statistics of bin ``other`` to bin ``to``."""
     bins = state.scratch.scan
     bins.rows[to] += bins.rows[other]
     for i in range(bins.stats.shape[1]):
@@ -256,7 +271,9 @@ def walk_ways(
 ) -> float:
     """Return the log of the sum of ``exp(gain in score)`` over the splits on feature ``k``, in ``n`` bins.
 
-    When drawing, given that sum as ``log_sum`` and a uniform ``u``, write the split drawn into ``scan.chosen``.
+    Each term is multiplied by the weight of its split, if splits have weights. If ``drawing``, draw a split in
+    proportion to its term instead, by the sum ``log_sum`` and a uniform number ``u``, and write it into
+    ``scan.chosen``.
     """
     n_splits, weighted = gains_into(model, state, node, k, n), is_weighted(model.split_prior)
     if weighted:
@@ -307,7 +324,7 @@ def walk_ways(
 
 @jit
 def weight_of_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, way: int) -> float:
-    """Return the weight of a split of ``n`` bins and of those that separate the rows alike (`weigh_cuts`)."""
+    """Return the total weight, after `weigh_cuts`, of split ``way`` and all splits that separate the rows alike."""
     if model.split_prior.feature[k].nominal:
         return state.scratch.cut_weight[0]
     if not parts_box(model.split_prior):
@@ -326,7 +343,7 @@ def weight_of_ways(model: Lowered, state: ChainState, node: int, k: int, n: int,
 def pick_alike(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, cut: int, count: int
 ) -> int:
-    """Draw one of ``count`` cuts from ``cut`` on, which separate the rows alike, and return its number."""
+    """Draw one of the ``count`` cuts from ``cut`` on, which separate the rows alike. Return its number, from 0."""
     if not is_weighted(model.split_prior):
         return pick(rng, count)
     first, total = cut - span(model, state, node, k)[0], 0.0
@@ -337,7 +354,7 @@ def pick_alike(
 
 @jit
 def gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) -> int:
-    """Write the gains in score of the ways of parting ``n`` bins into ``scan.gain``, and return the number of ways."""
+    """Write the gain in score of each split of the ``n`` bins into ``scan.gain``, and return the number of splits."""
     rule, bins, score = model.split_prior, state.scratch.scan, state.node[node].guess
     if rule.feature[k].nominal and not follows_design(rule):
         n_splits = _part_categories(model, state, n)
@@ -353,10 +370,10 @@ def gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
 
 @jit
 def _part_bins(state: ChainState, n_splits: int) -> None:
-    """Compute both sides of the splits of bins in their order. A difference would contain the rounding of the whole.
+    """Compute the statistics of both sides of each split of ordered bins.
 
-    Each sum waits for the one before, so several are computed at a time: many statistics side by side, few statistics
-    two at a time from both ends.
+    Both are sums, since a difference would contain the rounding error of the whole. Each partial sum waits for the one
+    before, so several are computed at a time: many statistics side by side, few statistics two at a time.
     """
     bins = state.scratch.scan
     stats, left, right, rows_left = bins.stats, bins.left, bins.right, bins.rows_left
@@ -382,7 +399,9 @@ def _part_bins(state: ChainState, n_splits: int) -> None:
 
 @jit
 def _part_categories(model: Lowered, state: ChainState, n: int) -> int:
-    """Compute both sides of the splits of categories, all of few, else prefixes in order. Return their number."""
+    """Compute the statistics of both sides of all splits of few categories, or of the prefixes of many, in order of
+    their means. Return the number of splits.
+    """
     bins = state.scratch.scan
     left, right, rows_left = bins.left, bins.right, bins.rows_left
     few, ordered, n_splits = n <= FEW_CATEGORIES, np.int64(0), max(n - 1, 0)
@@ -405,7 +424,7 @@ def _part_categories(model: Lowered, state: ChainState, n: int) -> int:
 
 @jit
 def note_way(model: Lowered, state: ChainState, node: int, k: int, n: int, way: int) -> None:
-    """Write the split with the given number into ``scan.chosen``."""
+    """Write split ``way`` of `walk_ways` into ``scan.chosen``. At splits -2 and -1 all rows go right, or left."""
     rule, out, codes = model.split_prior, state.scratch.scan.chosen[0], state.scratch.codes.distinct
     nominal = rule.feature[k].nominal and not follows_design(rule)
     cut, upper, categories, count = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(1)
@@ -437,7 +456,7 @@ def note_way(model: Lowered, state: ChainState, node: int, k: int, n: int, way: 
 
 @jit
 def _sum_pattern(state: ChainState, side: np.ndarray, way: int, n: int, pattern: int) -> int:
-    """Write the sum of the statistics of the bins in ``pattern`` into a side of a split, and return their rows."""
+    """Write the summed statistics of the bins in the bits ``pattern`` into ``side[way]``. Return their rows."""
     rows, bins = np.int64(0), state.scratch.scan
     for i in range(side.shape[1]):
         side[way, i] = 0.0
@@ -470,7 +489,9 @@ def next_in_order(model: Lowered, state: ChainState, n: int, done: int) -> int:
 
 @jit
 def prefix_of(model: Lowered, state: ChainState, n: int, left: int, present: int) -> int:
-    """Return the number of the prefix of the ``n`` ordered categories that is ``left``, or its complement, else -3."""
+    """Return the index of the prefix of the ``n`` ordered categories that is ``left`` or its complement, -3 if there is
+    none.
+    """
     prefix, done = np.int64(0), np.int64(0)
     for way in range(n - 1):
         j = next_in_order(model, state, n, done)
@@ -483,7 +504,9 @@ def prefix_of(model: Lowered, state: ChainState, n: int, left: int, present: int
 
 @jit
 def trivial_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, step: int) -> tuple[int, int, int]:
-    """Return the number of splits that send all rows right (step -2) or left (-1), the first cut, and categories."""
+    """Return the number of splits that send all rows right (step -2) or left (-1), the first of them, and its
+    categories.
+    """
     rule = model.split_prior
     n_codes = rule.feature[k].n_codes
     if has_empty_sides(rule):

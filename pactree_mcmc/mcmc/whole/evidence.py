@@ -81,7 +81,11 @@ def team_evidences(post: Any, limit: float = inf) -> np.ndarray | None:
 
 
 def weigh_trees(chain: Chain, n: int, rows: float, seconds: float) -> np.ndarray | None:
-    """Return the log weights of ``n`` independent trees, or None if the cost of the first few is too large for all."""
+    """Return the log weights (n,) of ``n`` independent trees from the density.
+
+    Return None if, by the cost of the first few trees, all would visit more than ``rows`` rows or take more than
+    ``seconds``.
+    """
     before, began = int(chain.state.count[ROWS]), time.perf_counter()
     first = sample_independent(chain, TREES_PER_CALL)
     cost = np.array([int(chain.state.count[ROWS]) - before, time.perf_counter() - began]) * n / len(first)
@@ -91,7 +95,7 @@ def weigh_trees(chain: Chain, n: int, rows: float, seconds: float) -> np.ndarray
 
 
 def weigh_draws(chain: Chain, post: Any, team: list[int]) -> np.ndarray:
-    """Return the log weights (chains, k) of draws of a team, evenly spaced, infinite if the density lacks the tree."""
+    """Return the log weights (chains, k) of evenly spaced draws of a team, inf if the density cannot draw the tree."""
     n = min(max(N_DRAWS // post.n_chains, 1), post.n_draws)
     indices = np.unique(np.linspace(0, post.n_draws - 1, n).astype(np.int64))
     draws = post.tree_of_draw[np.ix_(team, indices)]
@@ -136,5 +140,5 @@ def bridge(of_draws: np.ndarray, of_trees: np.ndarray) -> tuple[float, float]:
     # the variance of the draws is estimated from few effective ones, so its error covers a t distribution
     wider = float(stdtrit(max(below.size / correlation, 1.0), 0.5 + COVERED / 2.0)) / 2.0
     variance += correlation * below.var() / (below.size * below.mean() ** 2) * wider**2
-    # trees of another weight may have a probability of 1 / n if none of n trees is one
+    # trees of another weight may have a probability of about 1 / n even if none of n trees has this weight
     return log_z, max(float(np.sqrt(variance)), 1.0 / len(of_trees))

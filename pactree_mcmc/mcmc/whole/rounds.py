@@ -31,12 +31,13 @@ from .density.graph import SPARE, joined_graph
 from .tasks import RoundResult, add_draws, density_of, run_round
 
 MOST_TEAMS = 2
-"""Largest number of teams."""
+"""Largest number of teams of chains, which tune without exchanging anything."""
 BETAS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.0, 1.0)
-"""Powers of the score in the rounds to which the density is fitted. Without the tempered ones runs cost 1.15 times as
-much, with five rounds 1.17 times (benchmarks/README.md, which has the growth rounds and trees too)."""
+"""Inverse temperatures of the rounds to whose trees the density is fitted. Without the tempered ones runs cost 1.15
+times as much, with five rounds 1.17 times (benchmarks/README.md, which has the growth rounds and trees too).
+"""
 GROWTH_ROUNDS = 2
-"""Number of further rounds, in which the graph grows."""
+"""Number of further rounds, in which the graph of visited cells grows."""
 STEPS, TREES = 30, 1600
 """Number of steps of a round, and of independent trees that a chain draws in a growth round."""
 FULL_PASSES = 8000 / 0.6
@@ -51,7 +52,7 @@ MANY_VALUES = 50_000
 
 
 class Team(NamedTuple):
-    """Chains that tune together, and what is fitted to their trees."""
+    """Chains that tune together, with the density and the graph that are fitted to their trees."""
 
     chains: tuple[int, ...]
     density: np.ndarray
@@ -60,7 +61,10 @@ class Team(NamedTuple):
     """Decisions recorded so far, by round and chain."""
 
     def after_round(self, results: list[RoundResult]) -> Team:
-        """Return the team with the graph of a growth round, or with the density fitted to all decisions so far."""
+        """Return the team after a round, with a new graph if the round grew graphs, else with a newly fitted density.
+
+        The density is fitted to all decisions so far. Without results return the team as it is.
+        """
         graphs = [result.graph for result in results if result.graph is not None]
         if graphs:
             return self._replace(graph=joined_graph(graphs))
@@ -84,7 +88,7 @@ class Tuning:
         self.teams = [Team(tuple(chains[t::n_teams]), first_density(), new_graph()) for t in range(n_teams)]
 
     def run(self, progress: Progress) -> Work:
-        """Run the rounds, as far as chains, work and time last, and return the chains at their first draws."""
+        """Run all rounds, or fewer if time or chains run out, and return the chains ready for their first draws."""
         rounds, stopped = rounds_of(self.plan, self.n_chains), self.pool.stopped
         for number, (beta, last_step) in enumerate(rounds):
             progress.update(self.plan.tune * self.n_chains if number > 0 else 0, f"round {number + 1} of {len(rounds)}")
@@ -100,7 +104,7 @@ class Tuning:
         return self._work_at_first_draw()
 
     def _run_round(self, beta: float, grows: bool) -> None:
-        """Run one round of all chains, and fit each team's density or graph to it."""
+        """Run one round of all chains at inverse temperature ``beta``, and fit the density or graph of each team."""
         tasks = {}
         for team in self.teams:
             graph = team.graph if grows else None
@@ -114,11 +118,11 @@ class Tuning:
         self.teams = [team.after_round([results[c] for c in team.chains if c in results]) for team in self.teams]
 
     def _plan_of(self, c: int) -> Plan:
-        """Return the present plan of a chain."""
+        """Return the present plan with the seed and start of chain ``c``."""
         return self.plan._replace(seed=self.work.plans[c].seed, start=self.work.plans[c].start)
 
     def _set_weights(self, results: list[RoundResult]) -> None:
-        """Set the weights of the moves, and the number of proposals in a step, by what proposals cost."""
+        """Set the weights of the moves, and the number of proposals in a step, by the cost of proposals so far."""
         length = self.plan.length
         if length is None or not results:
             return
@@ -130,7 +134,7 @@ class Tuning:
             self.plan = self.plan._replace(kernel=self.plan.kernel.by_cost(self.cost, rows_of_step))
 
     def _work_at_first_draw(self) -> Work:
-        """Return the chains at their first draws, each with its team's density and graph."""
+        """Return the chains ready for their first draws, each with its team's density and graph."""
         length, results = self.plan.length, list[Result | None]([None] * self.n_chains)
         if length is not None and len(self.lost) < self.n_chains:
             rows_of_step = self.plan.kernel.rows_per_block(self.cost) * self.n_chains
@@ -145,7 +149,7 @@ class Tuning:
 
 
 def tune_teams(work: Work) -> Work:
-    """Tune chains in teams and return them at their first draws.
+    """Tune chains in teams and return them ready for their first draws.
 
     Chains lost on an executor are named in the result, and the others go on. If a run that lost chains is resumed, they
     begin with the density and graph of their team, or of the other team if all of theirs were lost.
@@ -159,7 +163,8 @@ def tune_teams(work: Work) -> Work:
 
 
 def rounds_of(plan: Plan, chains: int) -> list[tuple[float, int]]:
-    """Return the power of the score in each round, and the number of tuning steps of a chain at its end.
+    """Return, for each round, the inverse temperature and the number of tuning steps of a chain at the end of the
+    round.
 
     An adaptive run has rounds of a given number of steps. Another one divides its tuning steps evenly. The graph does
     not grow if the variance of the leaves or feature weights are drawn, since the sums it stores change with them.
@@ -175,9 +180,9 @@ def n_trees(plan: Plan, chains: int) -> int:
 
 
 def round_length(plan: Plan, chains: int) -> float:
-    """Return the length of the rounds relative to the usual one, at most 1: shorter if tuning would take too much work.
+    """Return the length of the rounds relative to the usual one, at most 1.
 
-    1 for a run of fixed length.
+    Rounds are shorter if tuning would take too much of the work. The length is 1 in a run of fixed length.
     """
     if plan.length is None:
         return 1.0
@@ -191,7 +196,7 @@ def pass_rows(model: TreeModel) -> int:
 
 
 def default_work(model: TreeModel) -> float:
-    """Return the default limit of the rows that a run visits: more on a large table, if chains fit a density to it."""
+    """Return the default limit on the rows that a run visits, larger on large tables to which a density is fitted."""
     if pass_rows(model) > MOST_VALUES:
         return WORK
     values = model.units.n_units * len(model.lowered.split_prior.feature)
@@ -199,13 +204,13 @@ def default_work(model: TreeModel) -> float:
 
 
 def tunes_within(work: float, model: TreeModel, chains: int) -> bool:
-    """Return True if fitting a density pays on this table, and its rounds fit into the work, if need be short ones."""
+    """Return True if fitting a density pays on this table and the rounds, if need be short ones, fit into the work."""
     rows = pass_rows(model)
     return rows <= MOST_VALUES and SHORTEST * FULL_PASSES * rows * chains <= work
 
 
 def can_add_draws(work: Work) -> bool:
-    """Return True if all chains have graphs with room for draws."""
+    """Return True if all chains have graphs of visited cells, with room for their draws."""
     ends = [result.end for result in work.drawn]
     if work.plans[0].betas is not None or any(end is None for end in ends):
         return False
@@ -214,10 +219,10 @@ def can_add_draws(work: Work) -> bool:
 
 
 def with_draws(work: Work) -> list[Result]:
-    """Return the chains without draws, after the draws of all chains were added to the graph of every team.
+    """Add the draws of all chains to the graph of every team, and return the chains without draws.
 
-    So each team gets what the other has found. The graphs also get as many independent trees as in a growth round. The
-    chains stay where they are. A team keeps its graph if an executor lost one of its tasks.
+    So each team gets the trees that the other has found. The graphs also get as many independent trees as in a growth
+    round. The chains keep their present trees. A team keeps its graph if an executor lost one of its tasks.
     """
     results, chains = work.drawn, len(work.plans)
     teams = Course(work.plans[0].kernel, 1, tuple(result.end for result in results), 1).teams
@@ -238,7 +243,7 @@ def with_draws(work: Work) -> list[Result]:
 
 
 def without_draws(work: Work, graphs: Mapping[int, Graph] | None = None) -> list[Result]:
-    """Return the chains where they are, without their draws, and with new graphs if ``graphs`` has any by chain."""
+    """Return the chains at their present trees, without draws, with the new graphs in ``graphs``, by chain number."""
     out, graphs = [], graphs or {}
     for c, (plan, result) in enumerate(zip(work.plans, work.drawn, strict=True)):
         end = result.end
@@ -247,7 +252,7 @@ def without_draws(work: Work, graphs: Mapping[int, Graph] | None = None) -> list
 
 
 def _at_first_draw(plan: Plan, end: Snapshot, density: np.ndarray, graph: Graph, team: int) -> Result:
-    """Return a chain without draws that draws from a density and graph from now on."""
+    """Return a chain in the state ``end``, without draws, that uses this density and graph from now on."""
     at, (replica,) = ARRAYS.index("density"), end.replicas
     state = (*replica.state[:at], density, *replica.state[at + 1 :])
     end = end._replace(replicas=(replica._replace(state=state, graph=graph),), team=team)
@@ -255,7 +260,7 @@ def _at_first_draw(plan: Plan, end: Snapshot, density: np.ndarray, graph: Graph,
 
 
 def _lost_chain_at_start(work: Work, c: int) -> Result:
-    """Return a lost chain at its start, with the density and graph of its team, or of another one."""
+    """Return a lost chain at its start, with the density and graph of its team, or of the other if that is lost."""
     ends = [result.end for result in work.drawn]
     team = c % min(MOST_TEAMS, len(work.plans))
     end = next((end for end in ends if end.team == team), ends[0])

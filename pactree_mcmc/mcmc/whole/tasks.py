@@ -1,4 +1,4 @@
-"""Tasks of one chain in the default run: plain functions of plain data, for threads or any executor."""
+"""Tasks of one chain in the default run, as functions that threads or any executor can call."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ MOST_CELLS = 1500
 RECORDED = 100
 """Number of trees whose decisions are recorded, at even steps over the last three quarters of a round."""
 ADDED_DRAWS = 500
-"""Largest number of draws of one chain added to the graph between two stretches, at even steps."""
+"""Largest number of draws of one chain added to the graph between two stretches (series) of draws, at even steps."""
 TREES_PER_CALL = 8
 """Number of trees drawn between two looks at the signal. One tree takes up to 50 ms."""
 
 
 class RoundResult(NamedTuple):
-    """State of a chain at the end of a round, and what its team needs of the round."""
+    """State of a chain at the end of a round, with the decisions or the graph to which its team fits the density."""
 
     end: Snapshot
     rows: int
@@ -38,7 +38,7 @@ class RoundResult(NamedTuple):
     """(2, moves): proposals of each move, and the rows they visited."""
     decisions: Decisions
     graph: Graph | None
-    """Graph with the trees of the round, or None if it did not grow."""
+    """Graph with the trees of the round, or None in a round without a growing graph."""
 
 
 def run_round(
@@ -53,7 +53,7 @@ def run_round(
 ) -> RoundResult:
     """Run one chain from ``end``, or from its start, up to the steps of tuning of the plan, or until it is stopped.
 
-    The chain draws from the density, with its score to the power ``beta``. Its trees, and ``n_trees`` independent ones,
+    The chain draws from the density at inverse temperature ``beta``. Its trees, and ``n_trees`` independent ones,
     are added to a copy of the graph with room for ``room`` more pieces and links. Without a graph the decisions of its
     trees are recorded.
     """
@@ -83,7 +83,10 @@ def run_round(
 def add_draws(
     plan: Plan, end: Snapshot, room: int, n_trees: int, draws: tuple[Saved, ...], stopped: Signal = None
 ) -> Graph:
-    """Return a copy of a chain's graph with draws of several chains and independent trees. The chain does not move."""
+    """Return a copy of a chain's graph to which draws of several chains and independent trees were added.
+
+    The chain keeps its present tree.
+    """
     # a generator of its own, so that the chain goes on with the numbers it would have had
     seed = generator_from(end.generator).integers(1 << 62)
     chain = Chain(plan.model.lowered, plan.kernel, np.random.default_rng(seed))
@@ -121,9 +124,9 @@ def sample_independent(chain: Chain, n: int, stopped: Signal = None) -> np.ndarr
 
 
 def set_density(chain: Chain, density: np.ndarray | None, beta: float) -> None:
-    """Let a chain draw from a density without a graph, with its score to the power ``beta``.
+    """Set the density parameters and the inverse temperature of a chain, and remove its graph.
 
-    None keeps the density and graph of the chain.
+    If ``density`` is None, set the inverse temperature alone.
     """
     state = chain.state
     if density is not None:
@@ -145,5 +148,5 @@ def set_growing(chain: Chain, graph: Graph, room: int) -> Graph:
 
 
 def density_of(end: Snapshot) -> np.ndarray:
-    """Return the density of a chain."""
+    """Return the density parameters of a chain in the state ``end`` (`ChainState.density`)."""
     return end.replicas[0].state[ARRAYS.index("density")]

@@ -1,4 +1,4 @@
-"""Decisions in the trees of tuning, cell by cell: the data to which the density is fitted."""
+"""Decisions (to stop, or to take one of the splits) at the cells of trees of tuning, to which the density is fitted."""
 
 from __future__ import annotations
 
@@ -22,31 +22,32 @@ from .terms import cell_terms_into, row_of
 SAMPLE_SIZE = 40.0
 """Expected number of splits in the sample of a cell's splits."""
 N_CELLS, N_SPLITS = range(2)
+"""Indices of the entries of `Decisions.used`."""
 
 
 class Decisions(NamedTuple):
-    """Decisions of splittable cells. The arrays may have room for more than are used."""
+    """Decisions at m splittable cells, with samples of their splits, r in all. The arrays may have spare room."""
 
     level: np.ndarray
-    """(m,) int64: depth class of the cell."""
+    """(m,) int64: depth class of the cell, its row in the density."""
     is_split: np.ndarray
     """(m,) float64: 1 if the cell is split."""
     cell_terms: np.ndarray
     """(m, N_CELL_TERMS) float64: terms of the cells."""
     first: np.ndarray
-    """(m + 1,) int64: index of the first split in its sample. The sample of a leaf is empty."""
+    """(m + 1,) int64: the sample of cell i is the splits ``first[i]`` to ``first[i + 1] - 1``, none for a leaf."""
     choice: np.ndarray
-    """(m,) int64: index of the split in the tree, -1 for a leaf."""
+    """(m,) int64: index of the split that the tree has, -1 for a leaf or a split that is never sampled."""
     split_terms: np.ndarray
     """(r, N_WAY_TERMS) float64: terms of the sampled splits."""
     offset: np.ndarray
-    """(r,) float64: log R minus the log probability of being sampled."""
+    """(r,) float64: log R of each split minus the log probability that it is in the sample."""
     used: np.ndarray
-    """(2,) int64: N_CELLS, N_SPLITS."""
+    """(2,) int64: numbers m (index N_CELLS) and r (N_SPLITS) of entries in use."""
 
 
 def new_decisions(n_cells: int) -> Decisions:
-    """Return empty arrays for this number of cells."""
+    """Return arrays with room for the decisions at this number of cells."""
     n_splits = int(n_cells * SAMPLE_SIZE)
     return Decisions(
         level=np.zeros(n_cells, dtype=np.int64),
@@ -62,7 +63,7 @@ def new_decisions(n_cells: int) -> Decisions:
 
 @jit
 def record_decisions(walk: Any, out: Any) -> None:
-    """Append the decisions of the present tree, as far as there is room."""
+    """Append the decisions at the splittable cells of the present tree, as far as there is room."""
     model, state = walk.model, walk.state
     node = np.int64(0)
     while node != NONE:
@@ -88,7 +89,7 @@ def record_decisions(walk: Any, out: Any) -> None:
 
 @jit
 def _record_splits(walk: Any, out: Any, node: int) -> None:
-    """Append a sample of the splits of an internal node."""
+    """Append a sample of the splits of an internal node's cell that contains the split of the node."""
     work, r = walk.state.scratch.density, out.used[N_SPLITS]
     n = sample_splits(walk.rng, walk.model, walk.state, node, SAMPLE_SIZE, node, np.int64(0))
     work.is_exhausted[0] = 0

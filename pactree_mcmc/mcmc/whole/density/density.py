@@ -51,8 +51,9 @@ no density is fitted by default: local moves predict as well in less time (bench
 
 @jit
 def evaluate_cell(model: Lowered, state: ChainState, node: int) -> int:
-    """Return the place in ``stored.guide`` of a splittable node's cell, whose probability of being split is computed
-    unless it is stored.
+    """Compute the probability that the cell of a splittable node is split, unless it is stored.
+
+    Return the index of the cell in ``stored.guide``.
     """
     here = state.node[node]
     at = mixed(here.hash + state.count[SCAN] * np.int64(0x9E3779B1) + here.depth * 64)
@@ -74,7 +75,7 @@ def evaluate_cell(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def evaluate_cell_and_splits(model: Lowered, state: ChainState, node: int) -> int:
-    """Return the place of a node's cell, as `evaluate_cell`, with the probabilities of its splits as well."""
+    """Do the same as `evaluate_cell`, and compute the probabilities of the features given a split as well."""
     place = evaluate_cell(model, state, node)
     if state.stored.guide[place].asked == 0:
         _evaluate_features(model, state, node, place)
@@ -83,13 +84,13 @@ def evaluate_cell_and_splits(model: Lowered, state: ChainState, node: int) -> in
 
 @jit
 def _is_pure(model: Lowered, state: ChainState, node: int) -> bool:
-    """Return True if a cell is of one class, so that the gain of a split depends on the numbers of rows alone."""
+    """Return True if all rows of a cell are of one class, so that gains depend on the numbers of rows alone."""
     return model.units.counts and impurity(model, state.scratch.density.logs, state.stats, node).minority == 0.0
 
 
 @jit
 def _log_mean_of_one_feature(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log of the mean of exp(gain) over the splits of the admissible feature with most codes."""
+    """Return the log of the mean of exp(gain) over the splits of one admissible feature, that with most codes."""
     most, log_w = np.int64(0), -inf
     for k in range(len(model.split_prior.feature)):
         n_codes = model.split_prior.feature[k].n_codes
@@ -135,7 +136,9 @@ def _evaluate_features(model: Lowered, state: ChainState, node: int, place: int)
 
 @jit
 def lookahead_odds(model: Lowered, state: ChainState, node: int, log_w: float) -> float:
-    """Return the log odds of splitting by the lookahead sum over one level."""
+    """Return the log odds of splitting once against stopping, by prior and score, with ``log_w`` the log sum over
+    splits.
+    """
     split = node_log_split(model, state, node)
     if split == -inf or log_w == -inf:
         return -inf
@@ -144,7 +147,7 @@ def lookahead_odds(model: Lowered, state: ChainState, node: int, log_w: float) -
 
 @jit
 def _split_probability_into(model: Lowered, state: ChainState, node: int, place: int) -> None:
-    """Compute the log probabilities of splitting and of stopping from the log odds."""
+    """Write the log probabilities by the density of splitting and of stopping, given a cell's lookahead odds."""
     guide = state.stored.guide[place]
     if guide.odds == -inf or guide.odds == inf:
         guide.log_split, guide.log_stop = (0.0, -inf) if guide.odds > 0.0 else (-inf, 0.0)
@@ -170,7 +173,7 @@ def split_probability(
 ) -> float:
     """Return the probability of a split on feature ``k`` whose logit is ``learned``.
 
-    ``rule`` is the prior weight of one split of the feature.
+    ``place`` is the index of the cell, and ``rule`` the prior weight of one split of the feature.
     """
     guide = state.stored.guide[place]
     defence = feature_weight(model, state, node, k) / guide.weight
@@ -180,7 +183,10 @@ def split_probability(
 
 @jit
 def log_split(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log probability of the split of an internal node, which must be one of the candidates."""
+    """Return the log probability of an internal node's split, given that its cell is split.
+
+    The split must be one of the candidates of `split_sums`.
+    """
     if follows_design(model.split_prior):
         return 0.0
     place, here, work = evaluate_cell_and_splits(model, state, node), state.node[node], state.scratch.density
@@ -196,7 +202,7 @@ def log_split(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """Draw a split of a splittable node from the density; return it and the log of its probability."""
+    """Draw a split of a splittable node from the density. Return the split and its log probability, given splitting."""
     if follows_design(model.split_prior):
         return fixed_split(model, state, node), 0.0
     place, weight, total = evaluate_cell_and_splits(model, state, node), state.scratch.feature_weight, 0.0
@@ -224,7 +230,7 @@ def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node
 def split_at(
     model: Lowered, state: ChainState, node: int, k: int, n: int, i: int, number: int, log_rule: float
 ) -> Split:
-    """Return split i of feature ``k``, in ``n`` bins. ``number`` is its number among those that part the rows alike."""
+    """Return split i of feature ``k``, in ``n`` bins. ``number`` is its index among cuts that part the rows alike."""
     note_way(model, state, node, k, n, i)
     entry = state.scratch.scan.chosen[0]
     cut = entry.cut + number
@@ -234,13 +240,13 @@ def split_at(
 
 @jit
 def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> int:
-    """Draw a row and return a node on its path, a uniform number of levels below the first cell that is not too large.
+    """Draw a unit, and return a node on its path, a random number of levels below the first cell that is not too large.
 
-    The density's last row contains the number of levels. Return NONE if the path ends before. Redrawing the subtree of
-    the node does not change its probability.
+    The levels are uniform below the number in the density's last row. Return NONE if the path ends before. Another
+    subtree below the node would not change the probability of picking it.
     """
     tops = np.int64(state.density[len(state.density) - 1, 0])
-    # a file may contain any number
+    # the number may come from a file, and be too small
     unit, levels = pick(rng, len(state.order)), pick(rng, max(tops, np.int64(FEWEST_TOPS)))
     node, p = np.int64(0), len(model.split_prior.feature)
     while True:

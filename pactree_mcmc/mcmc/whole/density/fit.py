@@ -39,14 +39,17 @@ def fit_density(decisions: Decisions) -> np.ndarray:
 
 
 def mean_depth(decisions: Decisions) -> float:
-    """Return the mean depth of a row's leaf in the trees of the decisions, 0 without trees."""
+    """Return the depth of a row's leaf, averaged over rows and over the trees of the decisions, 0 without trees."""
     rows = np.expm1(decisions.cell_terms[:, ROWS_TERM])
     whole = float(rows[decisions.level == 0].sum())
     return float((rows * decisions.is_split).sum()) / whole if whole > 0.0 else 0.0
 
 
 def _split_loss(theta: np.ndarray, gradient: np.ndarray, hessian: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
-    """Return minus the log likelihood of a logistic regression of y (m,) on x, and add its derivatives."""
+    """Return minus the log likelihood of a logistic regression of y (m,) on x (m, terms).
+
+    Add its derivatives to ``gradient`` and ``hessian``.
+    """
     # einsum instead of BLAS, whose threads would compete with those of the chains
     z = np.einsum("ij,j->i", x, theta)
     p = expit(z)
@@ -65,7 +68,10 @@ def _choice_loss(
     last: np.ndarray,
     choice: np.ndarray,
 ) -> float:
-    """Return minus the log likelihood of a conditional logit, and add its derivatives."""
+    """Return minus the log likelihood of a conditional logit (`add_likelihood`).
+
+    Add its derivatives to ``gradient`` and ``hessian``.
+    """
     z = np.empty((last - first).max())
     return add_likelihood(theta, terms, offset, first, last, choice, gradient, hessian, z, np.empty_like(theta))
 
@@ -73,9 +79,10 @@ def _choice_loss(
 def _fit(
     add_loss: Callable[..., float], sample: np.ndarray, start: np.ndarray, terms: np.ndarray, *data: np.ndarray
 ) -> np.ndarray:
-    """Return the parameters with the largest posterior density given the data, whose terms are scaled for the prior.
+    """Return the parameters with the largest posterior density, under a normal prior about ``start``.
 
-    Newton's method on a convex loss. Each step is halved until the loss decreases by a quarter of what its slope says.
+    The prior is for terms divided by their standard deviations in ``sample``. Use Newton's method on the convex loss.
+    Halve each step until the loss decreases by at least a quarter of what its slope predicts.
     """
     if len(sample) == 0:
         return start

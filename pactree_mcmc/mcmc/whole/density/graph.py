@@ -1,4 +1,4 @@
-"""The graph of visited cells, and its estimates of the sums over all subtrees.
+"""The graph of visited cells, and estimates of the sums over all subtrees of each.
 
 A piece is a cell at a depth. It has a link for each split that some tree had there, with the pieces of both children.
 With ``s_0 = log p(stop) + score`` and ``s_q = log p(split) + log R(q | u) + V(u0) + V(u1)`` for the stored splits, the
@@ -50,7 +50,7 @@ SPARE = 4 * MOST_INTERNAL
 
 @jit
 def place_of(graph: Any, cell: int, depth: int) -> int:
-    """Return the piece of a cell at a depth, or ``-1 - slot`` with the free slot for it."""
+    """Return the index of the piece with this cell hash and depth, or ``-1 - slot`` if it would go into a free slot."""
     slots, at = graph.slot, mixed(cell + depth * np.int64(0x9E3779B1))
     at = (at ^ (at >> 32)) & (len(slots) - 1)
     while slots[at] >= 0:
@@ -63,14 +63,16 @@ def place_of(graph: Any, cell: int, depth: int) -> int:
 
 @jit
 def piece_of(state: ChainState, node: int) -> int:
-    """Return the piece of a splittable node, or a negative number if there is none with a value."""
+    """Return the index of a splittable node's piece (its cell at its depth), negative if there is none with a value."""
     at = place_of(state.graph, state.node[node].hash, state.node[node].depth)
     return np.int64(NONE) if at < 0 or state.graph.piece[at].value == -inf else at
 
 
 @jit
 def link_of(graph: Any, at: int, feature: int, cut: int, categories: int) -> int:
-    """Return the link of piece ``at`` for a split, or -1 if there is none. `sides_of` returns ``categories``."""
+    """Return the index of the link of piece ``at`` for a split, or -1 if there is none. ``categories`` is from
+    `sides_of`.
+    """
     e = np.int64(graph.piece[at].first)
     while e >= 0:
         link = graph.link[e]
@@ -82,7 +84,10 @@ def link_of(graph: Any, at: int, feature: int, cut: int, categories: int) -> int
 
 @jit
 def sides_of(model: Lowered, state: ChainState, node: int, feature: int, categories: int) -> int:
-    """Return the categories of the cell on the side of its first one: 0 if all go right, -1 for an ordered feature."""
+    """Return the categories of a node's cell on the same side as its first category, so that a partition has one name.
+
+    Return 0 if all categories go right, and -1 for an ordered feature.
+    """
     if categories < 0:
         return categories
     present = cell_bits(model, state, node, feature)
@@ -92,14 +97,14 @@ def sides_of(model: Lowered, state: ChainState, node: int, feature: int, categor
 
 @jit
 def link_of_node(model: Lowered, state: ChainState, at: int, node: int) -> int:
-    """Return the link of piece ``at`` for the split of an internal node, or -1 if there is none."""
+    """Return the index of the link of piece ``at`` for the split of an internal node, or -1 if there is none."""
     here = state.node[node]
     return link_of(state.graph, at, here.feature, here.cut, sides_of(model, state, node, here.feature, here.categories))
 
 
 @jit
 def value_piece(graph: Any, at: int) -> None:
-    """Compute V of a piece and the weights of its links from the values of the children."""
+    """Compute V of piece ``at`` (a cell at a depth), and the weights of its links, from V of the child pieces."""
     piece, links, pieces = graph.piece[at], graph.link, graph.piece
     largest, e = piece.stop, np.int64(piece.first)
     while e >= 0:
@@ -129,13 +134,13 @@ def value_all(graph: Any, order: np.ndarray) -> None:
 
 @jit
 def log_proposal(model: Lowered, state: ChainState, node: int) -> float:
-    """Return log g of the split of an internal node."""
+    """Return log g of the decision at an internal node: to split, and by its split."""
     return state.stored.guide[evaluate_cell(model, state, node)].log_split + log_split(model, state, node)
 
 
 @jit
 def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """Draw the split of a splittable node, with feature NONE for stopping, and return it with its log probability."""
+    """Draw the decision at a splittable node. Return the split, with feature NONE to stop, and its log probability."""
     split, log_g = _propose(rng, model, state, node)
     at, e = piece_of(state, node), np.int64(NONE)
     if at < 0:
@@ -158,7 +163,7 @@ def keep_probability(graph: Any) -> float:
 
 @jit
 def _log_stored(graph: Any, at: int, e: int) -> float:
-    """Return the log probability of a decision that piece ``at`` contains: its link ``e``, or stopping if -1."""
+    """Return the log probability that `draw_decision` draws link ``e`` of piece ``at``, or stops if ``e`` is -1."""
     piece, keep = graph.piece[at], keep_probability(graph)
     weight, log_g = (piece.stop, piece.g_stop) if e < 0 else (graph.link[e].weight, graph.link[e].g)
     # P = keep g + (1 - keep) e^(s - V)
@@ -167,7 +172,7 @@ def _log_stored(graph: Any, at: int, e: int) -> float:
 
 @jit
 def _propose(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """Draw a decision from g and return it with the log of its probability."""
+    """Draw a decision at a node from g (a split, or NONE to stop), and return it with its log probability."""
     guide = state.stored.guide[evaluate_cell(model, state, node)]
     log_p, log_stop = guide.log_split, guide.log_stop
     if not flip(rng, exp(log_p)):
@@ -178,7 +183,9 @@ def _propose(rng: np.random.Generator, model: Lowered, state: ChainState, node: 
 
 @jit
 def _draw_stored(rng: np.random.Generator, state: ChainState, at: int) -> tuple[Split, int]:
-    """Draw a decision that piece ``at`` contains, in proportion to its weight, and return its link, -1 for stopping.
+    """Draw one of the decisions that piece ``at`` contains, in proportion to its weight.
+
+    Return the split, with feature NONE for stopping, and its link, -1 for stopping.
 
     ``e^(weight - V)`` adds up to G, or to 1 if G is larger, so that no exponential overflows.
     """
@@ -202,7 +209,7 @@ def _draw_stored(rng: np.random.Generator, state: ChainState, at: int) -> tuple[
 
 @jit
 def log_decision(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log probability that `draw_decision` draws the split of a splittable node, or stops at a leaf."""
+    """Return the log probability that `draw_decision` draws the split of a node, or stops if the node is a leaf."""
     at, e = piece_of(state, node), np.int64(NONE)
     if not is_leaf(state, node):
         e = link_of_node(model, state, at, node) if at >= 0 else e
@@ -215,7 +222,7 @@ def log_decision(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def log_density(model: Lowered, state: ChainState, top: int) -> float:
-    """Return the log density of the subtree at ``top``, given its cell."""
+    """Return the log probability that `draw_decision`, from cell to cell, draws the subtree at ``top``."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         if state.node[node].splittable:
@@ -252,7 +259,7 @@ def add_tree(model: Lowered, state: ChainState, top: int) -> None:
 
 @jit
 def _add_piece(model: Lowered, state: ChainState, node: int, slot: int) -> int:
-    """Add a piece without links and value for a node, and return its number."""
+    """Add a piece for the cell of a node, without links and value. Return its index."""
     graph, here = state.graph, state.node[node]
     at = graph.used[N_PIECES]
     graph.used[N_PIECES] += 1
@@ -266,7 +273,9 @@ def _add_piece(model: Lowered, state: ChainState, node: int, slot: int) -> int:
 
 @jit
 def _add_link(model: Lowered, state: ChainState, node: int, at: int) -> None:
-    """Add the link of an internal node's split to its piece, if the piece has none. The children have their pieces."""
+    """Add the link of an internal node's split to its piece, if the piece has none. The children must have their
+    pieces.
+    """
     graph, here, note = state.graph, state.node[node], state.scratch.note
     sides = sides_of(model, state, node, here.feature, here.categories)
     if link_of(graph, at, here.feature, here.cut, sides) >= 0:
@@ -316,7 +325,7 @@ def join(graph: Any, other: Any) -> None:
 
 
 def with_capacity(graph: Graph, n_pieces: int, n_links: int) -> Graph:
-    """Return a copy with room for these numbers of pieces and links."""
+    """Return a copy of a graph with room for these numbers of pieces and links in all."""
     out = new_graph(n_pieces, n_links)
     out.used[:] = graph.used
     m, n = (int(graph.used[i]) for i in (N_PIECES, N_LINKS))
@@ -327,13 +336,13 @@ def with_capacity(graph: Graph, n_pieces: int, n_links: int) -> Graph:
 
 @jit
 def fill_slots(graph: Any, n: int) -> None:
-    """Write the first ``n`` pieces into empty slots."""
+    """Enter the first ``n`` pieces into the hash table ``slot``, which must be empty."""
     for i in range(n):
         graph.slot[-1 - place_of(graph, graph.piece[i].hash, np.int64(graph.piece[i].depth))] = i
 
 
 def joined_graph(graphs: list[Graph]) -> Graph:
-    """Return all pieces and links of several graphs, with new values, without spare room. It does not grow."""
+    """Return a frozen graph with all pieces and links of several graphs and new values, without spare room."""
     n_pieces, n_links = (sum(int(graph.used[i]) for graph in graphs) for i in (N_PIECES, N_LINKS))
     whole = with_capacity(graphs[0], max(n_pieces, 1), max(n_links, 1))
     packed = pack(whole)

@@ -27,9 +27,9 @@ def sample_splits(
 ) -> int:
     """Write a systematic sample of the splits of a node into ``density.branch[base:]`` and return its size.
 
-    Split q is in it with probability ``p_q = min(1, expected * g(q))``. If a node of the same cell is ``retained``, and
-    not NONE, the sample is drawn given that the split of that node is in it. Without room for all splits set
-    ``density.is_exhausted``.
+    The sample contains split q with probability ``p_q = min(1, expected * g(q))``. If ``retained`` is a node of the
+    same cell and not NONE, draw the sample given that it contains the split of that node. Without room for all splits
+    set ``density.is_exhausted``.
     """
     place, prior, work = evaluate_cell_and_splits(model, state, node), model.split_prior, state.scratch.density
     if follows_design(prior):
@@ -79,8 +79,9 @@ def sample_splits(
 def _first_point(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, expected: float, retained: int, place: int
 ) -> float:
-    """Draw the first point of the lattice, given that the interval of the retained split contains a point if there is
-    one.
+    """Draw the first point of the lattice, in [0, 1).
+
+    If ``retained`` is not NONE, draw it given that the interval of that node's split contains a point of the lattice.
     """
     if retained == NONE:
         return rng.random()
@@ -109,10 +110,10 @@ def _first_point(
 
 @jit
 def way_of(model: Lowered, state: ChainState, node: int, internal: int, k: int, n: int) -> tuple[int, int]:
-    """Return the number of the split of ``internal`` among those of feature ``k``, whose bins are filled.
+    """Return the number, as in `walk_ways`, of the split of node ``internal`` on feature ``k``, whose bins are filled.
 
-    Return its number among splits that separate the rows alike as well. The first number is -3 if a scan does not try
-    the split.
+    Return its index among the cuts that separate the rows alike as well. The first number is -3 if the split is not a
+    candidate of `split_sums`.
     """
     rule, here, code_of = model.split_prior, state.node[internal], state.scratch.codes.distinct
     first = np.int64(0)
@@ -148,7 +149,7 @@ def way_of(model: Lowered, state: ChainState, node: int, internal: int, k: int, 
 
 @jit
 def _branch_into(state: ChainState, at: int, split: Split, log_p: float, is_retained: bool) -> None:
-    """Write a sampled split into branch ``at``."""
+    """Write a sampled split, and the log probability of being sampled, into ``density.branch[at]``."""
     branch = state.scratch.density.branch[at]
     branch.feature, branch.cut, branch.upper = split.feature, split.cut, split.upper
     branch.categories, branch.log_rule, branch.log_p, branch.kept = split.categories, split.log_rule, log_p, is_retained

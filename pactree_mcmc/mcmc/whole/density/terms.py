@@ -15,6 +15,7 @@ from ...state.tree import ChainState
 from ...sums.split_sums import gains_into, trivial_ways
 
 GAIN, LEARNED = range(2)
+"""Rows of `Density.exponent` and of `Density.log_sum`: gain in score of a split, and logit of its learned part."""
 ROWS_TERM = 6
 """Index of log(1 + rows) among the terms of a cell."""
 LOG_NEGLIGIBLE = -30.0
@@ -22,16 +23,20 @@ LOG_NEGLIGIBLE = -30.0
 
 
 class Impurity(NamedTuple):
-    """Impurity of a cell, which bounds by leaf model what its splits can gain."""
+    """Impurity of a cell, which bounds the gain in score that its splits can make under the leaf model."""
 
     nats: float
+    """Bound of the gain, for classes ``n log n - sum_k n_k log n_k`` with n_k the weight of class k."""
     minority: float
     """Weight outside the largest class. For numbers the same as ``nats``."""
 
 
 @jit
 def impurity(model: Lowered, logs: np.ndarray, stats: np.ndarray, row: int) -> Impurity:
-    """Return the impurity of the cell with statistics ``stats[row]``, 0 if the cell has no weight."""
+    """Return the impurity of the cell with statistics ``stats[row]``, 0 if the cell has no weight.
+
+    ``logs`` is `Density.logs`.
+    """
     rule = model.guess
     if not model.units.counts:
         return _impurity_of_numbers(rule.kind, rule.params, stats, row)
@@ -68,7 +73,9 @@ def _impurity_of_counts(logs: np.ndarray, stats: np.ndarray, row: int) -> Impuri
 
 @jit
 def _impurity_of_numbers(kind: int, params: np.ndarray, stats: np.ndarray, row: int) -> Impurity:
-    """Return a bound of the gain by the leaf model of numbers: by their squares about the mean, sum, or weight."""
+    """Return the impurity of a cell of numbers, from their squares about the mean, their sum or their weight by leaf
+    model.
+    """
     n = stats[row, 0]
     if n <= 0.0:
         return Impurity(0.0, 0.0)
@@ -90,7 +97,7 @@ def _impurity_of_numbers(kind: int, params: np.ndarray, stats: np.ndarray, row: 
 def _impurities_into(
     nats: np.ndarray, minority: np.ndarray, model: Lowered, logs: np.ndarray, stats: np.ndarray, n: int
 ) -> None:
-    """Write `impurity` of ``n`` cells. The commonest leaves have loops of their own, which take a sixth less time."""
+    """Write `impurity` of ``n`` cells. The commonest leaf models have their own loops, a sixth faster."""
     if logs.shape[1] > 1 and stats.shape[1] == 2:
         x_log_x = logs[0]
         for row in range(n):
@@ -124,9 +131,9 @@ def split_terms_into(
 
 @jit
 def _combine(out: np.ndarray, at: int, logs: np.ndarray, n_left: int, n: int, log_square: float) -> None:
-    """Compute the terms of a split from its impurities, which are in ``out``, and the rows to the left.
+    """Compute terms 1 to 5 of a split in place, from the impurities of its sides, which are in ``out[1:5, at]``.
 
-    ``log_square`` is ``2 log(2 + n)``.
+    The split sends ``n_left`` of ``n`` rows left, and ``log_square`` is ``2 log(2 + n)``.
     """
     left, right, minority, other = out[1, at], out[2, at], out[3, at], out[4, at]
     out[1, at] = left + right
@@ -149,13 +156,15 @@ def cell_terms_into(model: Lowered, state: ChainState, node: int, odds: float) -
 
 @jit
 def row_of(state: ChainState, node: int) -> int:
-    """Return the row of the density with the parameters of a node, its depth class."""
+    """Return the depth class of a node, which is its row in ``state.density``."""
     return min(state.node[node].depth, np.int64(DENSITY_LEVELS - 1))
 
 
 @jit
 def logit(density: np.ndarray, row: int, terms: np.ndarray, at: int) -> float:
-    """Return ``b . f`` of the split with the terms ``terms[:, at]``."""
+    """Return the logit ``b . f`` of the split with the terms f = ``terms[:, at]``, by the parameters b of a depth
+    class.
+    """
     total = 0.0
     for j in range(N_WAY_TERMS):
         total += density[row, N_CELL_TERMS + j] * terms[j, at]
@@ -166,8 +175,8 @@ def logit(density: np.ndarray, row: int, terms: np.ndarray, at: int) -> float:
 def evaluate_splits(model: Lowered, state: ChainState, node: int, k: int, n: int) -> int:
     """Compute the terms and logits of the splits of feature ``k``, in ``n`` bins, and return the number of splits.
 
-    Entry ``i + 2`` belongs to split i, and entries 0 and 1 to splits with an empty side: the number of splits alike in
-    ``n_alike``, the gain and the logit in ``exponent``, the terms f in ``way_terms``.
+    Entry ``i + 2`` belongs to split i, and entries 0 and 1 to splits with an empty side. ``n_alike`` gets the number of
+    splits that separate the rows alike, ``exponent`` the gain and the logit, ``way_terms`` the terms f.
     """
     n_splits, row, rule = gains_into(model, state, node, k, n), row_of(state, node), model.split_prior
     work, scan, codes = state.scratch.density, state.scratch.scan, state.scratch.codes.distinct
@@ -204,7 +213,7 @@ def evaluate_splits(model: Lowered, state: ChainState, node: int, k: int, n: int
 
 @jit
 def log_sum_of_splits(exponent: np.ndarray, n_alike: np.ndarray, n: int) -> float:
-    """Return the log of the sum of ``exp(exponent)`` over the splits of the first ``n`` entries."""
+    """Return the log of the sum of ``n_alike * exp(exponent)`` over the first ``n`` entries."""
     largest, total = -inf, 0.0
     for at in range(n):
         if n_alike[at] > 0:
