@@ -313,7 +313,7 @@ def dyadic_penalty(
 def dyadic_tree_bound(
     tree: Tree, X: Any, y: Any, *, n_classes: int = 2, delta: float = 0.05, cyclic: bool = False
 ) -> Bound:
-    """Bound the risk of a dyadic tree by the empirical one plus the spatially adaptive penalty of its leaves.
+    """Bound the risk of a dyadic tree by its empirical risk plus the spatially adaptive penalty of its leaves.
 
     Parameters
     ----------

@@ -126,7 +126,7 @@ def vote_coin_betting(risk: float, tandem: float, kl: float, n: int, delta: floa
 
 @documented
 def vote_partition(risk: float, kl: float, n: int, weights: Any, delta: float = 0.05) -> Bound:
-    """Bound the risk of the vote of finitely many trees by that of a tree drawn from Q and their weights.
+    """Bound the risk of the vote of finitely many trees by the risk of a tree drawn from Q and the trees' weights.
 
     If the vote errs on a row, the trees that err have at least half of the weight. So their weight is one of the sums
     of weights that are at least 1/2, hence at least the smallest such sum c. By Markov's inequality the risk of the
@@ -193,7 +193,8 @@ def _best_mu(both: float, any_one: float, alike: float) -> tuple[float, float]:
     The arguments are upper bounds on the probabilities that both trees err, at least one errs, and both err or neither.
     """
     mu = 0.5 - 1.5 * np.arange(1, STEPS + 1) / STEPS
-    # Z = mu^2, -mu (1 - mu) or (1 - mu)^2 if none, one or both err, in parts with factors >= 0
+    # Z = mu^2, -mu (1 - mu) or (1 - mu)^2 if none, one or both err; its mean is written with the bounded probabilities
+    # times factors >= 0
     above = -mu * (1.0 - mu) + mu * alike + (1.0 - 2.0 * mu) * both
     below = mu * mu - mu * any_one + (1.0 - mu) * both
     value = np.where(mu >= 0.0, above, below) / (0.5 - mu) ** 2

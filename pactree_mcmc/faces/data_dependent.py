@@ -1,4 +1,7 @@
-"""The progressive mixture whose prior counts the new row among the points it divides (Blanchard 1999, equation 9)."""
+"""The progressive mixture whose prior depends on the new row, too: its splits also divide this row from the others.
+
+The estimator of Blanchard (1999), equation 9.
+"""
 
 from __future__ import annotations
 

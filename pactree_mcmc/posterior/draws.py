@@ -53,7 +53,8 @@ def refuse_by_row(model: TreeModel) -> None:
 class DrawnTrees:
     """The distinct trees of some chains, and the tree of each draw: the arrays of `SampledPosterior`.
 
-    The functions of `posterior.trees` take such an object. The arguments are the attributes described there.
+    The functions of `posterior.trees` take such an object. The arguments are attributes of `SampledPosterior`:
+    ``trees`` is ``coded_trees``, ``stats`` is ``node_stats``, and log priors and scores are those of distinct trees.
     """
 
     sees_all_rows: ClassVar[bool] = True
@@ -98,6 +99,7 @@ class DrawnTrees:
 
     @cached_property
     def _tree_of_place(self) -> np.ndarray:
+        """Number (n_nodes,) of the distinct tree of which each node is a leaf, -1 for internal nodes."""
         tree = np.repeat(np.arange(self.n_distinct_trees), np.diff(self.coded_trees.offset))
         return np.where(self.coded_trees.feature == LEAF, tree, -1)
 
@@ -116,7 +118,7 @@ class DrawnTrees:
 
     @cached_property
     def node_rows(self) -> np.ndarray:
-        """Training rows in each node, (n_nodes,); a row counts as often as its weight says."""
+        """Number of training rows in each node, (n_nodes,), counted with their weights."""
         model = self.model
         if model.leaf.weighs_rows:
             return model.leaf.weight(self.node_stats)

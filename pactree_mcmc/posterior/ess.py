@@ -176,7 +176,7 @@ def normal_scores(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     flat = values.reshape(len(values), -1)
     bulk, folded = np.empty(flat.shape), np.empty(flat.shape)
     n = flat.shape[1]
-    # of average ranks 0, 1/2, 1, ..., n (Blom 1958); none is below 1
+    # normal scores of the average ranks r = 0, 1/2, 1, ..., n: ndtri((r - 3/8) / (n + 1/4)) (Blom 1958); all r are >= 1
     score = ndtri(np.maximum(np.arange(2 * n + 1) / 2.0 - 0.375, 0.0) / (n + 0.25))
     for i, draws in enumerate(flat):
         distinct, which, count = np.unique(draws, return_inverse=True, return_counts=True)

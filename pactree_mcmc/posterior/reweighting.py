@@ -303,6 +303,7 @@ def has_allowed_paths(post: DrawnTrees, t: int, groups: list[int]) -> bool:
     feature = post.distinct_trees.feature
 
     def below(node: int, common: int, left: int, right: int) -> list[tuple[int, int]]:
+        """Return both children, each with the bits of the groups that all features above it have in common."""
         common &= groups[int(feature[node])]
         return [(left, common), (right, common)]
 
@@ -346,6 +347,7 @@ def regions_of(post: DrawnTrees, t: int, features: np.ndarray) -> LeafRegions:
     root = (np.full(f, -np.inf), np.full(f, np.inf), np.ones(f, dtype=bool), lacks, every)
 
     def below(node: int, region: Region, left: int, right: int) -> Iterator[tuple[int, Region]]:
+        """Yield both children with their regions, given the region of the node."""
         j, cut, mask = place[int(trees.feature[node])], trees.threshold[node], int(trees.categories[node])
         for is_left, child in ((True, left), (False, right)):
             low, high, known, missing, categories = (column.copy() for column in region)

@@ -87,6 +87,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
 
     @property
     def _evidence(self) -> tuple[float | None, float | None]:
+        """Log evidence and its standard error, from reweighting, tempering or the teams of the default run, or None."""
         if self.reweighting is not None:
             return self.reweighting.log_evidence, self.reweighting.log_evidence_se
         if self.tempering is not None:
@@ -138,6 +139,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         return by_chain.std(axis=0, ddof=1) / np.sqrt(self.n_chains)
 
     def _values_by_draw(self, X: np.ndarray) -> np.ndarray:
+        """Return the prediction (chains, draws, n, d) of the tree of each draw at rows of numbers X (n, p)."""
         model = self.model
         if model.leaf.x_columns is None:
             return leaf_values(self.distinct_trees, self.node_values, X)[self.tree_of_draw]
@@ -202,7 +204,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         Parameters
         ----------
         X : table of shape (n, p)
-            As the model's.
+            Rows with the columns of the model.
 
         Returns
         -------

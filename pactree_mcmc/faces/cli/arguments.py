@@ -252,6 +252,7 @@ def _probability(text: str) -> float:
 
 def _count(least: int) -> Callable[[str], int]:
     """Return a function that reads the text of an option as an integer >= ``least``, or raises an error."""
+
     def read(text: str) -> int:
         try:
             value = int(text)

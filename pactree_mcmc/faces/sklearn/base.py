@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 MOST_POINTS = 200
 """Largest number of training rows at which the Monte-Carlo error is measured."""
 IMPORTANCE_ROWS, IMPORTANCE_DRAWS = 100, 200
-"""Largest numbers of training rows and of trees over which importances of features are averaged."""
+"""Largest number of training rows, and number of draws of trees, over which importances of features are averaged."""
 ROWS_WITHIN = 0.9
 """Fraction of these training rows whose Monte-Carlo error is at most ``monte_carlo_error_``."""
 TREES, FEWEST_TREES, TREES_ROWS = 1000, 100, 20_000
@@ -79,7 +79,7 @@ class Rows(NamedTuple):
     y: np.ndarray
     """(n,) labels or numbers."""
     weight: np.ndarray | None
-    """(n,) weights of the rows, or None if all are 1."""
+    """(n,) weights of the rows, or None if no weights were given."""
     row_index: np.ndarray
     """(n,) int64: index of each row in the X of the caller."""
 
@@ -297,6 +297,7 @@ class BayesianTree(BaseEstimator):
         split_prior = parts.stated_split_prior(self.split_prior, self.min_samples_leaf, n)
 
         def build(some: Rows, choice: Choice) -> TreeModel:
+            """Return the model of some rows with the tree prior, leaf and power of a choice."""
             weight = some.weight
             if choice.power != 1.0:
                 weight = choice.power * (np.ones(len(some.y)) if weight is None else weight)

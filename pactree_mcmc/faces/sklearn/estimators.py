@@ -102,8 +102,9 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     Warns
     -----
     ConvergenceWarning
-        If the chains do not agree. Deep trees on many rows seldom converge within the default ``work``;
-        ``monte_carlo_error_`` shows how accurate the predictions are nevertheless. A search over many fits warns once.
+        If the chains do not agree, or have too few draws to judge. Deep trees on many rows seldom converge within the
+        default ``work``; ``monte_carlo_error_`` shows how accurate the predictions are nevertheless. A search over many
+        fits warns once.
 
     Notes
     -----

@@ -306,6 +306,7 @@ def _most_likely_prior(post: SampledPosterior, priors: list[Any]) -> Any:
     is_split, is_free = trees.feature != LEAF, _could_split(post, depth)
 
     def log_likely(prior: ChipmanPrior) -> float:
+        """Return the mean log prior of the trees drawn under ``prior``."""
         split, stop = prior.log_split(depth, 0), prior.log_stop(depth, 0, forced=False, empty=False)
         return float(weight @ np.where(is_split, split, np.where(is_free, stop, 0.0)))
 
@@ -352,6 +353,7 @@ def _best_score(post: SampledPosterior, leaves: list[Any]) -> Any:
     stats, weight = np.ascontiguousarray(post.node_stats[is_leaf]), _weight_of_node(post)[is_leaf]
 
     def score(leaf: Any) -> float:
+        """Return the mean log score of the trees drawn under ``leaf``."""
         out = np.zeros(len(stats))
         add_scores_into(out, leaf.resolve(target).rule(target), stats, len(stats))
         return float(weight @ out)

@@ -362,6 +362,7 @@ def pair_probabilities(post: DrawnTrees) -> np.ndarray:
     feature, out = post.distinct_trees.feature.tolist(), np.zeros((post.model.n_features, post.model.n_features))
 
     def below(node: int, above: frozenset[int], left: int, right: int) -> list[tuple[int, frozenset[int]]]:
+        """Return both children, each with the set of features that its ancestors split on."""
         reached = above | {feature[node]}
         return [(left, reached), (right, reached)]
 

@@ -51,7 +51,7 @@ class Certificate:
     Attributes
     ----------
     n : int
-        Number of counted rows.
+        Number of counted rows, on which the empirical risk is measured.
     delta : float
         Probability that one of the bounds fails.
     risk : float

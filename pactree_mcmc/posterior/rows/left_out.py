@@ -78,7 +78,7 @@ class LeaveOneOut(NamedTuple):
     """Leave-one-out estimate of how well a model predicts new rows."""
 
     elpd: float
-    """Sum over the counted rows of the log density of the row given all others, nats."""
+    """Sum, over the rows that enter the score, of the log density of the row given all others, nats."""
     se: float
     """Standard error of ``elpd``, from its variation over the rows; NaN for one row."""
     ess: float
@@ -86,7 +86,7 @@ class LeaveOneOut(NamedTuple):
 
 
 def leave_one_out(posterior: DrawnTrees) -> LeaveOneOut:
-    """Estimate the leave-one-out log density of all counted rows by importance sampling of the trees.
+    """Estimate the sum of the leave-one-out log densities of all rows that enter the score, by importance sampling.
 
     The density of a row given all others is the harmonic mean over draws of its density given all others and the tree.
     """

@@ -96,7 +96,7 @@ class AnswersAboutNewRows(AnyPosterior):
         return decide(self.model, values, costs)
 
     def novelty(self, X: Any) -> pd.DataFrame:
-        """Return the values of new rows that are outside the range of training, or not seen or never missing in it.
+        """Return the values of new rows that are out of the training range, unseen categories, or unusually missing.
 
         Parameters
         ----------
@@ -287,7 +287,7 @@ def read_costs(costs: Any, classes: np.ndarray) -> np.ndarray:
                 raise ValueError(
                     f"the {what} of costs is {in_words(list(axis))}; give the classes, each once: {in_words(labels)}."
                 )
-        # .loc would take labels True and False for a mask
+        # positions and not .loc, which would read labels True and False as a mask
         rows, columns = ([list(axis).index(label) for label in labels] for axis in (costs.index, costs.columns))
         costs = costs.to_numpy()[np.ix_(rows, columns)]
     matrix = read_numbers("costs", costs)
@@ -320,7 +320,7 @@ def novelty_of(model: TreeModel, X: Any) -> pd.DataFrame:
             "the file of this model is of an earlier release, which did not store the ranges of the columns; build the "
             "model again from its table."
         )
-    # values that are missing are to be reported, also by a model that does not predict them
+    # with branches=True missing values are read, and so can be reported even if the model does not allow them
     numbers = replace(columns, branches=True).numbers(table.array if table.frame is None else table.frame)
     places = columns.places_in(table)
     lines = []

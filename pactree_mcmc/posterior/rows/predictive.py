@@ -60,7 +60,8 @@ class MixtureOverTrees:
             distribution = post.model.leaf.predictive(post._stats_by_place, tree, post.model.target)
         self._post, self._distribution = post, distribution
         self._by_row = post.model.leaf.x_columns is not None
-        # equal distributions of many places count once: a place of each, and the number of that of every place
+        # equal distributions of several places are evaluated once: _first has a place of each distinct distribution,
+        # and _number the number of the distinct distribution of each place
         table = np.ascontiguousarray(np.column_stack(tuple(self._distribution)))
         by_bytes = table.view(np.dtype((np.void, table.shape[1] * table.itemsize))).reshape(-1)
         self._first, number = np.unique(by_bytes, return_index=True, return_inverse=True)[1:]
@@ -79,7 +80,7 @@ class MixtureOverTrees:
         return center + out[:, 0], np.where(out[:, 2] > ROUNDING, np.inf, spread)
 
     def quantiles(self, X: np.ndarray, q: Any) -> np.ndarray:
-        """Return quantiles (n, m) of the mixture at rows of X for probabilities ``q`` (m,) in (0, 1); (n,) for one q."""
+        """Return quantiles (n, m) of the mixture at rows of X for probabilities q (m,) in (0, 1), or (n,) for one q."""
         fractions = read_numbers("q", q)
         if fractions.ndim > 1 or not np.all((fractions > 0.0) & (fractions < 1.0)):
             raise ValueError(

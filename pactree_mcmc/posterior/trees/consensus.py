@@ -46,17 +46,17 @@ class ConsensusTree(NamedTuple):
     support: np.ndarray
     """(m,) probability that a tree has the cell."""
     rows: np.ndarray
-    """(m,) training rows in the cell; a row counts as often as its weight says. Of joined cells it is the mean over the
-    trees that also have the parent."""
+    """(m,) number of training rows in the cell, counted with their weights; for joined cells its mean over the trees
+    that also have the parent."""
     rest: np.ndarray
-    """(m,) rows of the node outside all its children; 0 for a node without children."""
+    """(m,) number of rows of the node that are in none of its children; 0 for a node without children."""
     parent: np.ndarray
     """(m,) int64: the parent of each node; -1 for node 0."""
     depth: np.ndarray
     """(m,) int64: number of ancestors of each node in this tree."""
     value: np.ndarray | None
-    """(m, d) prediction of a leaf with these rows: class probabilities, or the mean; None if it depends on the row or
-    the leaf predicts nothing."""
+    """(m, d) prediction of a leaf with these rows: class probabilities, or the mean. None if the prediction depends on
+    the row, or the leaf predicts nothing."""
     classes: np.ndarray | None
     """(K,) class labels; None for regression."""
     key: list[tuple[int, ...]]
@@ -308,6 +308,7 @@ def _number_signatures(post: DrawnTrees) -> np.ndarray:
     every = {k: (1 << len(labels)) - 1 for k, labels in enumerate(columns.categories) if labels is not None}
 
     def below(node: int, sides: dict[int, Any], left: int, right: int) -> list[tuple[int, dict[int, Any]]]:
+        """Return both children with their signatures, given the signature of the node."""
         k = feature[node]
         if categories[node] >= 0:
             remaining = sides.get(k, every[k])
@@ -337,6 +338,7 @@ def ancestors_of_groups(post: DrawnTrees, of_node: np.ndarray, chosen: np.ndarra
     above, both = np.zeros((len(chosen), len(chosen))), np.zeros((len(chosen), len(chosen)))
 
     def below(node: int, ancestors: frozenset[int], left: int, right: int) -> list[tuple[int, frozenset[int]]]:
+        """Return both children, each with the set of chosen groups among its ancestors."""
         reached = ancestors if at[node] < 0 else ancestors | {at[node]}
         return [(left, reached), (right, reached)]
 

@@ -200,7 +200,7 @@ def values_at(post: DrawnTrees, trees: np.ndarray, units: np.ndarray) -> np.ndar
     regressors = model.target.regressors
     if regressors is None:
         return np.ascontiguousarray(model.leaf.value(stats, model.target))[reached]
-    # a training row of each unit
+    # the first training row of each unit, a group of merged equal rows
     row = units if model.unit_of_row is None else np.unique(model.unit_of_row, return_index=True)[1][units]
     return np.array([model.leaf.value(stats[nodes], model.target, regressors[row]) for nodes in reached])
 

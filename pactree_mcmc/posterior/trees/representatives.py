@@ -210,11 +210,11 @@ def _frequency_words(name: str, fraction: np.ndarray) -> str:
 def typical_tree(posterior: AnyPosterior, n_draws: int = 1000, rng: Seed = 0, *, distance: str = "predictions") -> Tree:
     """Return the tree of the posterior that is closest to all others.
 
-    A central tree, whereas the most probable tree is the mode. By predictions it is the tree whose predictions are
-    closest to those of the posterior, in mean square over up to 200 training rows; among the trees drawn it is also the
-    one with the smallest mean squared distance to all draws. By cells it is the tree that differs from a draw in the
-    fewest cells on average, by partitions the one whose leaves divide the training rows most nearly as those of a draw
-    do.
+    This is a central tree, whereas the most probable tree is the mode. By predictions it is the tree whose predictions
+    are closest to those of the posterior, in mean square over up to 200 training rows. Among the trees drawn it then
+    also has the smallest mean squared distance to all draws. By cells it is the tree that differs from a draw in the
+    fewest cells on average. By partitions it is the tree with the smallest mean distance, from all draws, of the
+    partitions of the training rows into leaves.
 
     Parameters
     ----------

@@ -121,7 +121,7 @@ class ShapeNumbers(NamedTuple):
     nodes: list[np.ndarray]
     """For each distinct tree its nodes in preorder, with the sides of nominal splits in a standard order."""
     left_categories: dict[int, int]
-    """By node, for nominal splits: bits of the categories on the left side, among those that the splits above admit."""
+    """Bits of the categories on the left of each nominal split, by node, among those that the splits above admit."""
 
 
 def shapes_of(post: DrawnTrees, most: int, coverage: float) -> Shapes:
@@ -155,6 +155,7 @@ def number_shapes(post: DrawnTrees) -> ShapeNumbers:
     left_categories: dict[int, int] = {}
 
     def below(node: int, admitted: dict[int, int], left: int, right: int) -> list[tuple[int, dict[int, int]]]:
+        """Return both children in their standard order, with the bits of the categories that each cell admits."""
         k = feature[node]
         if categories[node] < 0:
             return [(left, admitted), (right, admitted)]

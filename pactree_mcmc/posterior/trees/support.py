@@ -43,7 +43,7 @@ class Support(NamedTuple):
     mcse: np.ndarray
     """(m,) Monte-Carlo standard error of the probability; 0 if it is exact."""
     rows: np.ndarray
-    """(m,) training rows in the cell, or in the cell that is split; a row counts as often as its weight says."""
+    """(m,) number of training rows, counted with their weights, in the cell, or in the cell that is split."""
     key: list[tuple[int, ...]]
     """(m,) identifiers, equal for the same cell or split in all posteriors of the model."""
     by_tree: np.ndarray
@@ -112,7 +112,7 @@ class Support(NamedTuple):
         if beside is not None:
             check_type("beside", beside, Support, "what support() of another posterior of the model returns")
             place = {key: i for i, key in enumerate(beside.key)}
-            # an absent cell has the number behind the last one
+            # a cell that ``beside`` does not list gets the index of the NaN that is appended below
             number = [place.get(key, len(beside.key)) for key in self.key]
             other, error = (np.append(values, np.nan)[number] for values in (beside.probability, beside.mcse))
             out["beside"] = other
@@ -253,6 +253,6 @@ def split_frequencies(post: DrawnTrees, min_probability: float) -> SplitFrequenc
         time[i] = autocorrelation_times(is_held[draws][None].astype(np.float64))[0]
     mean, chains = frequency[:, used].mean(axis=0), len(draws)
     variance = mean * (1.0 - mean) * np.minimum(time / draws.shape[1], 1.0)
-    # mean of the standard deviation of ``chains`` standard normal numbers
+    # c4, the expected sample standard deviation of ``chains`` independent standard normal numbers
     shrink = math.sqrt(2.0 / (chains - 1)) * math.exp(math.lgamma(chains / 2) - math.lgamma((chains - 1) / 2))
     return SplitFrequencies(float(deviation.mean()), float((shrink * np.sqrt(variance)).mean()), len(used))
