@@ -205,7 +205,7 @@ def kl_inverse(p: Any, complexity: Any, *, upper: bool = True) -> float | np.nda
     p : float or array, in [0, 1]
         Empirical mean.
     complexity : float or array, >= 0
-        Nats.
+        Largest allowed divergence, in nats.
     upper : bool, default True
         Return the largest q >= p if True, otherwise the smallest q <= p.
 
@@ -245,7 +245,7 @@ def binomial_tail_inversion(errors: int, n: int, log_delta: float) -> float:
     Parameters
     ----------
     errors, n : int
-        0 <= errors <= n.
+        Number of errors, and of rows, 0 <= errors <= n.
     log_delta : float
         Log of a probability, <= 0; the probability itself may be too small for a float.
 
@@ -276,7 +276,7 @@ def holdout(errors: int, n: int, delta: float = 0.05) -> Bound:
     Parameters
     ----------
     errors, n : int
-        0 <= errors <= n.
+        Number of errors, and of held-out rows, 0 <= errors <= n.
     {delta}
 
     {bound}
@@ -304,7 +304,7 @@ def holdout_gibbs(risk: float, n: int, delta: float = 0.05) -> Bound:
     risk : float, in [0, 1]
         Mean loss on the held-out rows.
     n : int
-        Held-out rows, >= 1.
+        Number of held-out rows, >= 1.
     {delta}
 
     {bound}

@@ -59,7 +59,7 @@ def tree_bits(tree: Tree, split_bits: Any, n_classes: int = 2) -> np.ndarray:
         Any tree.
     {split_bits}
     n_classes : int, default 2
-        Labels a leaf can have.
+        Number of labels that a leaf can have.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def compute_R(tree: Tree, rows: Any, *, split_bits: Any, n_classes: int = 2, del
         Number of rows that pass through each node, >= 1: the bound is for trees without empty nodes.
     {split_bits}
     n_classes : int, default 2
-        Labels a leaf can have, >= 2.
+        Number of labels that a leaf can have, >= 2.
     delta : float, default 0.05
         Probability that the bound fails, in (0, 1), not below 1.4e-217.
 
@@ -274,11 +274,11 @@ def dyadic_penalty(
     rows, depth : array-like of the same shape
         Number of rows of each cell, and its depth.
     n, n_features : int
-        Rows and features.
+        Number of all rows, and of features.
     delta : float
-        As in the paper, in (0, 1): the bound fails with probability at most ``2 delta``.
+        The paper's delta, in (0, 1): the bound with this penalty fails with probability at most ``2 delta``.
     n_classes : int, default 2
-        K above; the paper has 2.
+        Number K of possible labels; the paper has 2.
     {cyclic}
 
     Returns

@@ -95,7 +95,7 @@ def pac_bayes_lambda(risk: float, kl: float, n: int, delta: float = 0.05, lam: f
     {risk}
     {kl_n_delta}
     lam : float in (0, 2), optional
-        Default: `optimal_lambda`.
+        Parameter lambda of the bound. Default: the best one, `optimal_lambda`.
 
     {bound}
 
@@ -186,9 +186,9 @@ def c_bound(risk: float, tandem: float) -> float:
     Parameters
     ----------
     risk : float, in [0, 1]
-        Above 1/2 the bound is 1.
+        True risk of a tree drawn from Q; from 1/2 on the bound is 1.
     tandem : float
-        Between ``risk**2`` and ``risk``.
+        True tandem loss of Q, between ``risk**2`` and ``risk``.
 
     {raises}
 

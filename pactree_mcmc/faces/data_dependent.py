@@ -82,7 +82,7 @@ def data_dependent_mixture(
     X : table of shape (n, p)
         Ordered columns without missing values, n >= 0.
     y : array-like of shape (n,)
-        Labels.
+        Labels of the rows of X.
     X_new : table of shape (m, p)
         New rows, m >= 1, each with a prior of its own; columns are found by name where both tables have names.
     estimation : float or boolean array of shape (n,)

@@ -163,7 +163,7 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
         Parameters
         ----------
         path : path-like
-            Ends in .html; a file is replaced.
+            File to write, whose name ends in .html. An existing file is replaced.
         truth : Posterior, optional
             An exact posterior of the same model, such as ``exact.solve(model)``: its values are ticked beside those of
             the draws. An exact posterior is its own truth, and its paths and trees are of 1,000 independent draws.

@@ -184,9 +184,9 @@ class AnswersAboutChains(DrawnTrees):
         X : table of shape (m, p)
             Further rows, with the columns of the model.
         y : array-like of shape (m,) or (m, d)
-            Their y.
+            Values of y of the further rows.
         sample_weight : array-like of shape (m,), optional
-            Their weights.
+            Weights of the further rows.
         rng : int, SeedSequence, Generator or None
             Source of randomness.
         **options
@@ -196,7 +196,7 @@ class AnswersAboutChains(DrawnTrees):
         Returns
         -------
         SampledPosterior
-            Of ``post.model.with_rows(X, y)``.
+            Draws from the posterior of ``post.model.with_rows(X, y)``.
 
         Raises
         ------

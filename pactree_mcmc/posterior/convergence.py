@@ -135,20 +135,27 @@ def diagnosis_of(post: DrawnTrees) -> pd.DataFrame:
 def check_convergence(post: DrawnTrees, max_points: int = MOST_POINTS, *, levels: int = 1) -> list[str]:
     """Return the convergence criteria that the draws of chains fail, and advice, as the lines of a warning.
 
-    Checked are the log posterior, the number of leaves and the depth; the feature at the root and the features in the
-    tree, as indicators, unless rare or nearly always 1 in all chains; the distances from up to 12 trees drawn; the
-    predictions at up to ``max_points`` distinct training rows, of a classifier the up to 3 probabilities that vary most
-    at the row; feature weights and their concentration if they are drawn; and the log evidences of two teams.
+    These quantities are checked:
+
+    * the log posterior, the number of leaves and the depth;
+    * the indicators of each feature at the root, and of each feature in the tree, unless an indicator is rare or nearly
+      always 1 in all chains;
+    * the distances from up to 12 trees drawn;
+    * the predictions at up to ``max_points`` distinct training rows, of a classifier the up to 3 probabilities that
+      vary most at the row;
+    * feature weights and their concentration, if they are drawn;
+    * the log evidences of two teams of chains that tuned separately.
 
     R-hat must not exceed 1.01, and the bulk effective sample size must reach 400 (Vehtari et al. 2021). Of hundreds of
     predictions some exceed 1.01 by chance. Therefore an R-hat of a prediction between 1.01 and 1.03 fails only if the
     means of the halves of the chains differ by more than their Monte-Carlo errors explain, at the level 0.01 for all
-    distinct predictions together (Bonferroni). Predictions that differ by a 1e-9th of their range count as equal, as
-    such differences are rounding. With one chain, R-hat compares its halves.
+    distinct predictions together (Bonferroni). Predictions that differ by 1e-9 of their range count as equal, because
+    such differences are rounding errors. With one chain, R-hat compares its halves.
 
-    The list is empty if no criterion fails, which proves nothing: chains that are all in the same wrong mode agree. It
-    has one line if there are fewer than 100 draws in all, or than 4 a chain. ``levels`` is the number of levels of the
-    run's ladder, for the advice. For 4 x 1000 independent draws a warning has a probability below one in a hundred.
+    The list is empty if no criterion fails. This proves nothing, since chains that are all in the same wrong mode
+    agree. The list has one line if there are fewer than 100 draws in all, or fewer than 4 per chain. ``levels`` is the
+    number of inverse temperatures of the run, for the advice. For 4 x 1000 independent draws a warning has a
+    probability below one in a hundred.
     """
     check_count("max_points", max_points)
     if _are_too_few(post):
@@ -160,7 +167,7 @@ def check_convergence(post: DrawnTrees, max_points: int = MOST_POINTS, *, levels
 
 
 def _disagreement(post: DrawnTrees) -> list[str]:
-    """Return a line of a warning if teams of chains find different evidence."""
+    """Return a list with a line of a warning if teams of chains find different evidence, otherwise an empty list."""
     return evidences_differ(None if post.course is None else post.course.evidences)
 
 

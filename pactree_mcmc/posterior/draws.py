@@ -196,7 +196,7 @@ class DrawnTrees:
 
     @property
     def concentration(self) -> np.ndarray | None:
-        """Concentration of the prior of the drawn feature weights of each draw (chains, draws), or None."""
+        """Concentration (chains, draws) of the Dirichlet prior of feature weights in each draw; None if not drawn."""
         return None if self.weights_of_draw is None else self.weights_of_draw[..., -2]
 
     @property

@@ -83,7 +83,7 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
     model : TreeModel
         The model whose rows give the trees their statistics, priors and scores.
     trees : sequence of Tree
-        Trees with splits of the model's coding.
+        Distinct or equal trees, with thresholds and categories at which the model can split.
     tree_of_draw : array-like of shape (chains, draws), optional
         Index in ``trees`` of the tree of each draw. By default each tree is one draw of a single chain.
 

@@ -31,7 +31,7 @@ class AnswersAboutRows(AnswersAboutNewRows):
         ----------
         {X}
         q : float or array-like of shape (m,)
-            Probabilities in (0, 1).
+            Probabilities of the quantiles, in (0, 1).
 
         Returns
         -------
@@ -394,7 +394,7 @@ class AnswersAboutRows(AnswersAboutNewRows):
         delta : float, default 0.05
             Probability, over these rows, that one of the bounds fails; in (0, 1).
         choose : bool, default False
-            If True, return the certificate of choice.
+            If True, choose among several classifiers by these rows, and return a ChosenCertificate.
         n_trees : int, default 200
             With ``choose``: number of trees drawn from the posterior.
         rng : None, int, SeedSequence or Generator, default 0

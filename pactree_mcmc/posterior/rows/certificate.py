@@ -287,9 +287,10 @@ class ChosenCertificate:
 
 
 def certify_chosen(post: AnyPosterior, X: Any, y: Any, delta: float, n_trees: int, rng: Seed) -> ChosenCertificate:
-    """Return the smallest of several bounds, whose classifier is chosen by rows that the posterior was not fitted to.
+    """Return bounds on the risks of several classifiers, from rows that the posterior was not fitted to.
 
-    ``n_trees`` trees are drawn from the posterior with ``rng``. See `Posterior.holdout_certificate`.
+    The rows also choose the classifier with the smallest bound. The classifiers are the posterior as fitted, each of
+    ``n_trees`` trees drawn from it with ``rng``, and votes of these trees. See `Posterior.holdout_certificate`.
     """
     classes, delta, n_trees = refuse_regression(post), check_delta(delta), check_count("n_trees", n_trees)
     numbers, labels = _read_rows(post, X, y)

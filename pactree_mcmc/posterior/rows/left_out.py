@@ -30,7 +30,7 @@ Vehtari et al. (2021) recommend as many.
 
 
 def log_likelihoods(posterior: DrawnTrees) -> np.ndarray:
-    """Return the leave-one-out log density (chains, draws, m) of each counted row, with noise for ``arviz.loo``.
+    """Return the leave-one-out log density (chains, draws, m) of the rows in the score, with noise for ``arviz.loo``.
 
     They are those of `log_densities`, smoothed by `smooth_into`.
     """
@@ -40,9 +40,10 @@ def log_likelihoods(posterior: DrawnTrees) -> np.ndarray:
 
 
 def log_densities(posterior: DrawnTrees) -> tuple[np.ndarray, np.ndarray]:
-    """Return log density and log influence, (chains, draws, m) each, of each counted row given all others and the tree.
+    """Return log density and log influence, (chains, draws, m) each, of m rows, each given all others and the tree.
 
-    Both are in nats. The influence is the density of the row given all rows and the tree, over that given all others.
+    The rows are those that enter the score of a tree. Both numbers are in nats. The influence is the density of the row
+    given all rows and the tree, divided by that given all others.
 
     Raises
     ------

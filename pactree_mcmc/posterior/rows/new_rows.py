@@ -142,7 +142,7 @@ class AnswersAboutNewRows(AnyPosterior):
         ----------
         {X}
         times : array-like of shape (m,), or float
-            Times t >= 0.
+            Times t >= 0 at which the survival functions are evaluated.
         coverage : float, default 0.9
             Probability, in (0, 1), that the whole curve of a row is in its band.
 

@@ -65,7 +65,7 @@ class Projection(NamedTuple):
         Parameters
         ----------
         coverage : float, default 0.9
-            In (0, 1); equal tails.
+            Posterior probability of the intervals, in (0, 1); equal tails.
 
         Returns
         -------
@@ -244,7 +244,8 @@ def _splits(model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarr
     """Yield for each coordinate the split of the rows ``units`` (m,) that lowers the sum of squares of ``f`` (m, d)
     most.
 
-    A coordinate is a feature, or one of two copies of a feature with missing values. None for a constant coordinate.
+    A coordinate is a feature, or one of two copies of a feature with missing values. A coordinate that is constant on
+    these rows yields no split.
     """
     nominal = model.columns.is_nominal[model.columns.source]
     centred = (f - np.average(f, axis=0, weights=weight)) * weight[:, None]
