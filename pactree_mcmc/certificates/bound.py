@@ -1,6 +1,7 @@
-"""The result of every bound, the texts that docstrings of bounds share, and checks of their arguments.
+"""The class `Bound`, checks of the arguments of bounds, and the bounds from held-out rows.
 
-Below them the inverses of the binary divergence and of the binomial tail, which are also the bounds from held-out rows.
+Also here are the inverses of the binary divergence and of the binomial tail, on which most bounds are built, and
+descriptions of arguments that the docstrings of several bounds have in common.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ SMALLEST_DELTA = 1e-300
 LARGEST_KL = 1e300
 """Largest allowed divergence. Above it the terms of a bound overflow."""
 LEAST_PART = 1e-3
-"""Smallest part of an allowed ``delta`` that one of several bounds may use."""
+"""Smallest fraction of an allowed ``delta`` that may be assigned to one of several simultaneous bounds."""
 
 HALVINGS = 80
 """Steps of bisection: an interval of length 1 shrinks below 1e-24."""
@@ -107,7 +108,7 @@ cyclic : bool, default False
     Whether the depth determines the coordinate.""",
     }
 )
-"""Decorator that puts these texts into the docstring of a bound."""
+"""Decorator that replaces placeholders such as {delta} in the docstring of a bound by these descriptions."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,7 @@ class Bound:
     Attributes
     ----------
     name : str
+        Name of the bound.
     raw : float
         The bound as the formula gives it; above 1 it is vacuous.
     delta : float
@@ -144,23 +146,23 @@ class Bound:
 
 
 def check_delta(delta: float) -> float:
-    """Refuse a ``delta`` outside (0, 1), or so near its ends that it cannot be halved or counted."""
+    """Return ``delta``, or raise an error if it is outside (0, 1), or too near 0 or 1 to compute with."""
     allowed = f"{SMALLEST_DELTA:g} <= delta < 1, the probability that the bound fails"
     return check_number("delta", delta, allowed, SMALLEST_DELTA * LEAST_PART, 1.0 - 2.0**-53)
 
 
 def check_fraction(name: str, value: float) -> float:
-    """Refuse a mean loss outside [0, 1]."""
+    """Return the argument called ``name``, a mean loss, or raise an error if it is outside [0, 1]."""
     return check_number(name, value, "the mean of losses in [0, 1]", 0.0, 1.0)
 
 
 def check_kl(kl: float) -> float:
-    """Refuse a divergence that is negative or not a number."""
+    """Return the divergence ``kl``, or raise an error if it is negative, not finite or above 1e300."""
     return check_number("kl", kl, "a finite divergence >= 0, in nats", 0.0, LARGEST_KL)
 
 
 def check_errors(errors: Any, n: Any) -> None:
-    """Refuse ``errors`` that are not between 0 and ``n``."""
+    """Raise an error unless ``n`` >= 1 and ``errors`` are counts with 0 <= errors <= n."""
     check_count("n", n, 1)
     check_count("errors", errors, 0)
     if errors > n:
@@ -172,7 +174,7 @@ def binary_kl(p: float, q: float) -> float: ...
 @overload
 def binary_kl(p: Any, q: Any) -> np.ndarray: ...
 def binary_kl(p: Any, q: Any) -> float | np.ndarray:
-    """Return the divergence ``p log(p/q) + (1-p) log((1-p)/(1-q))`` in nats, arrays allowed.
+    """Return the binary divergence ``p log(p/q) + (1-p) log((1-p)/(1-q))`` in nats, of numbers or arrays.
 
     Raises
     ------
@@ -203,9 +205,9 @@ def kl_inverse(p: Any, complexity: Any, *, upper: bool = True) -> float | np.nda
     p : float or array, in [0, 1]
         Empirical mean.
     complexity : float or array, >= 0
-        Nats.
+        Largest allowed divergence, in nats.
     upper : bool, default True
-        The largest q >= p; else the smallest q <= p.
+        Return the largest q >= p if True, otherwise the smallest q <= p.
 
     Returns
     -------
@@ -243,7 +245,7 @@ def binomial_tail_inversion(errors: int, n: int, log_delta: float) -> float:
     Parameters
     ----------
     errors, n : int
-        0 <= errors <= n.
+        Number of errors, and of rows, 0 <= errors <= n.
     log_delta : float
         Log of a probability, <= 0; the probability itself may be too small for a float.
 
@@ -274,7 +276,7 @@ def holdout(errors: int, n: int, delta: float = 0.05) -> Bound:
     Parameters
     ----------
     errors, n : int
-        0 <= errors <= n.
+        Number of errors, and of held-out rows, 0 <= errors <= n.
     {delta}
 
     {bound}
@@ -302,7 +304,7 @@ def holdout_gibbs(risk: float, n: int, delta: float = 0.05) -> Bound:
     risk : float, in [0, 1]
         Mean loss on the held-out rows.
     n : int
-        Held-out rows, >= 1.
+        Number of held-out rows, >= 1.
     {delta}
 
     {bound}
@@ -323,6 +325,7 @@ def holdout_gibbs(risk: float, n: int, delta: float = 0.05) -> Bound:
 
 
 def _together(**given: Any) -> Sequence[np.ndarray]:
+    """Return the arguments as arrays of numbers broadcast to one shape; the names are for errors."""
     arrays = {name: read_numbers(name, value) for name, value in given.items()}
     try:
         return np.broadcast_arrays(*arrays.values())
@@ -332,12 +335,13 @@ def _together(**given: Any) -> Sequence[np.ndarray]:
 
 
 def log_choose(n: Any, k: Any) -> Any:
-    """Return the log of the binomial coefficient, arrays allowed."""
+    """Return the log of the binomial coefficient C(n, k), of numbers or arrays."""
     return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
 
 
 @jit
 def _kl(p: float, q: float) -> float:
+    """Return the binary divergence of probabilities p and q in nats; infinite if q is 0 or 1 and p is not."""
     if (p > 0.0 and q <= 0.0) or (p < 1.0 and q >= 1.0):
         return inf
     out = 0.0
@@ -350,7 +354,10 @@ def _kl(p: float, q: float) -> float:
 
 @jit
 def _kl_end(p: float, complexity: float, far: float) -> float:
-    """Return the end of the q between p and ``far`` whose divergence from p is at most ``complexity``."""
+    """Return the q between p and ``far`` farthest from p with ``kl(p || q) <= complexity``, by bisection.
+
+    The end of the last interval that is farther from p is returned.
+    """
     near = p
     for _ in range(HALVINGS):
         middle = (near + far) / 2.0

@@ -1,9 +1,10 @@
-"""Shah's bounds of a tree on its rows, which find the shortest message and return the tree that it encodes.
+"""Shah's bounds on the risk of one tree, from a short message that encodes the tree.
 
-A threshold represents all thresholds between the same two values of the rows at its node. The bounded tree has the one
-that costs the shortest message, and predicts the counted rows as the given tree does. The message has the parent and
-side of each of the k nodes, a feature at the m inner ones and a label at the leaves, and the thresholds in one of three
-codes: rows of a compression set, numbers from lists, or dyadic numbers of an interval. Only ordered splits are encoded.
+All thresholds between the same two neighbouring values of the rows at a node divide these rows alike. The bounds choose
+for each node the threshold with the shortest code, and return the tree with these thresholds, which predicts the
+counted rows as the given tree does. The message has the parent and side of each of the k nodes, a feature for each of
+the m inner nodes, a label for each leaf, and the thresholds in one of three codes: values of the rows of a compression
+set, entries of lists, or dyadic numbers of an interval. Only ordered splits are encoded.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from .occam_bounds import count_errors
 MOST_HALVINGS = 24
 """Largest number of times that an interval of thresholds is halved on each side."""
 ROWS, CHEAPEST = HALVINGS = ("rows", "cheapest")
+"""Values of the argument ``halvings`` of `occam_tree_bound`."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +36,11 @@ class TreeBound(Bound):
     Attributes
     ----------
     tree : Tree
-        The tree whose risk is bounded: the given one with the thresholds that its message encodes.
+        The tree whose risk is bounded: the given tree with the thresholds that the message encodes.
     rows : ndarray of shape (d,), int64
-        The compression set: numbers of the rows that hold its thresholds; empty if the message alone encodes it.
+        The compression set, numbers of the rows whose values are thresholds; empty if the message has the thresholds.
     n, errors : int
-        Rows outside the compression set, and errors of the tree on them.
+        Number of rows outside the compression set, and number of errors of the tree on these rows.
     """
 
     tree: Tree = field(repr=False)
@@ -48,20 +50,21 @@ class TreeBound(Bound):
 
 
 class CodedRows(NamedTuple):
-    """A tree on rows, with the interval of each threshold."""
+    """The counted rows, the errors of a tree on them, and the possible thresholds of its m inner nodes."""
 
     X: np.ndarray
-    """(n, p) float64."""
+    """(n, p) float64: the rows."""
     wrong: np.ndarray
-    """(n,) bool: rows on which the tree errs."""
+    """(n,) bool: True for rows on which the tree errs."""
     inner: np.ndarray
-    """(m,) int64: inner nodes."""
+    """(m,) int64: numbers of the inner nodes."""
     feature: np.ndarray
-    """(m,) int32: the feature of each."""
+    """(m,) int32: the feature that each inner node splits on."""
     low: np.ndarray
+    """(m,) float64: the largest value of a row that goes left at each inner node."""
     high: np.ndarray
-    """(m,) float64: the largest value that goes left and the smallest that goes right. The tree sends the rows the same
-    way for every threshold t with low <= t < high."""
+    """(m,) float64: the smallest value of a row that goes right. The tree sends all rows the same way for every
+    threshold t with low <= t < high."""
 
 
 @documented
@@ -70,10 +73,10 @@ def compression_tree_bound(
 ) -> TreeBound:
     """Bound the risk of a tree whose thresholds are values of a few counted rows.
 
-    A row encodes the thresholds of all nodes for which its value of the feature lies between the same neighbours, so d
-    rows may encode m > d thresholds. The message lists the nodes in the order of their rows. The numbers of nodes of
-    the rows have the prior ``1 / C(m - 1, d - 1)``, and m has ``zeta(m - d)``. Rows on which the tree errs come first,
-    since rows of the compression set are not counted.
+    A row encodes the threshold of every node at which its value of the feature divides the rows as the tree does, so d
+    rows may encode m > d thresholds. The message lists the nodes in the order of their rows. The numbers of nodes per
+    row have the prior ``1 / C(m - 1, d - 1)``, and m the prior ``zeta(m - d)``. Rows on which the tree errs are
+    preferred, since rows of the compression set are not counted.
 
     Parameters
     ----------
@@ -134,14 +137,16 @@ def occam_tree_bound(
     ----------
     {coded_tree}
     thresholds : list of p arrays, optional
-        Possible thresholds of each feature, fixed before the rows were seen. A threshold costs the log of their number.
+        Possible thresholds of each feature, fixed before the rows were seen. A threshold costs the log of the length of
+        the list of its feature.
     ranges : array of shape (p, 2), optional
         The smallest and the largest value that each feature can have, known before the rows were seen. A threshold
         costs ``-ln[zeta(kappa) zeta(kappa') zeta(l) 2^-l]``: l bits in the range halved kappa times below its middle
         and kappa' times above. Give either ``thresholds`` or ``ranges``.
     halvings : {"rows", "cheapest"}, default "rows"
-        kappa and kappa' of a feature: as often as the halved range still holds the values of the rows (the paper's; 0
-        on a side of the middle without rows), or for each threshold those of the shortest message.
+        Choice of kappa and kappa'. "rows": for each feature the largest for which the halved range still contains the
+        values of the rows (as in the paper; 0 on a side of the middle without rows). "cheapest": for each threshold
+        those of the shortest message.
     shared : bool, default False
         True if all thresholds have the same kappa and kappa', which the message contains once (the paper's homogeneous
         systems); by "rows" the smallest of the features that have rows on that side of the middle.
@@ -150,8 +155,8 @@ def occam_tree_bound(
     Raises
     ------
     ValueError
-        As for `compression_tree_bound`; if no threshold of a list, or of the halved range, parts the rows of a node as
-        the tree does; if rows lie outside ``ranges``.
+        As for `compression_tree_bound`; if no threshold of a list, or of the halved range, divides the rows of a node
+        as the tree does; if rows lie outside ``ranges``.
 
     Notes
     -----
@@ -186,7 +191,9 @@ def occam_tree_bound(
 
 
 def compression_nats(n_inner: int, n_rows: int, n: int) -> dict[str, float]:
-    """Return minus the logs of the priors of ``n_rows`` of n rows, and of the thresholds that each of them holds."""
+    """Return the code lengths, in nats, of a compression set of ``n_rows`` of n rows, and of the assignment of the
+    ``n_inner`` thresholds to these rows.
+    """
     placed = float(zeta_nats(n_inner - n_rows))
     if n_inner:
         placed += float(log_choose(n_inner - 1, n_rows - 1))
@@ -194,12 +201,15 @@ def compression_nats(n_inner: int, n_rows: int, n: int) -> dict[str, float]:
 
 
 def halvings_of_rows(X: np.ndarray, ranges: np.ndarray) -> np.ndarray:
-    """Return how often each range can be halved below and above its middle and still holds the rows, (2, p) int64.
+    """Return the largest numbers of halvings, (2, p) int64, for which each range still contains the values of all rows.
+
+    The first row is for the part of a range below its middle, the second for the part above. ``ranges`` has shape
+    (p, 2).
 
     Raises
     ------
     ValueError
-        If rows lie outside.
+        If values of rows lie outside ``ranges``.
     """
     middle, half = _middle_and_half(ranges)
     needed = np.array([middle - X.min(axis=0), X.max(axis=0) - middle])
@@ -216,18 +226,22 @@ def halvings_of_rows(X: np.ndarray, ranges: np.ndarray) -> np.ndarray:
 
 
 def halved(ranges: np.ndarray, kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends (p,) of ranges (p, 2) halved ``kappa`` (2, p) times towards their middles."""
+    """Return the lower and the upper ends, (p,) each, of ``ranges`` (p, 2) after ``kappa`` (2, p) halvings.
+
+    A halving moves an end half of the way towards the middle.
+    """
     middle, half = _middle_and_half(ranges)
     return middle - 2.0 ** -kappa[0].astype(np.float64) * half, middle + 2.0 ** -kappa[1].astype(np.float64) * half
 
 
 def _middle_and_half(ranges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the middle (p,) and half the length (p,) of each of ``ranges`` (p, 2)."""
     half = (ranges[:, 1] - ranges[:, 0]) / 2.0
     return ranges[:, 0] + half, half
 
 
 def read_lists(thresholds: Any, p: int) -> list[np.ndarray]:
-    """Return lists of thresholds, checked and sorted."""
+    """Check the argument ``thresholds``, and return the distinct thresholds of each of p features, ascending."""
     is_table = isinstance(thresholds, np.ndarray) and thresholds.ndim == 2
     fits = (is_table or isinstance(thresholds, list | tuple)) and len(thresholds) == p
     lists = [np.unique(read_numbers("thresholds", part)) for part in (thresholds if fits else [])]
@@ -237,7 +251,7 @@ def read_lists(thresholds: Any, p: int) -> list[np.ndarray]:
 
 
 def read_ranges(ranges: Any, p: int) -> np.ndarray:
-    """Return ranges of features, checked."""
+    """Check the argument ``ranges``, and return it as an array (p, 2), the lowest and highest value of each feature."""
     ends = read_numbers("ranges", ranges)
     if ends.shape != (p, 2) or not np.isfinite(ends).all() or not np.isfinite(ends[:, 1] - ends[:, 0]).all():
         raise ValueError(f"ranges has shape {ends.shape}; give two finite numbers for each of the {p} features.")
@@ -247,6 +261,7 @@ def read_ranges(ranges: Any, p: int) -> np.ndarray:
 
 
 def _coded_rows(tree: Tree, X: Any, y: Any, n_classes: int) -> CodedRows:
+    """Check a tree and its rows, and return the errors of the tree and the interval of each threshold."""
     wrong = count_errors(tree, X, y, check_count("n_classes", n_classes, 2)).wrong
     table = read_matrix("X", X) if tree.columns is None else tree.columns.numbers(X)
     inner = np.flatnonzero(tree.feature != LEAF)
@@ -264,6 +279,7 @@ def _coded_rows(tree: Tree, X: Any, y: Any, n_classes: int) -> CodedRows:
 
 
 def _from_lists(coded: CodedRows, lists: list[np.ndarray]) -> tuple[np.ndarray, dict[str, float]]:
+    """Return for each inner node a threshold (m,) from the list of its feature, and the code length of all, in nats."""
     values, nats = np.empty(len(coded.inner)), 0.0
     for i, k in enumerate(coded.feature):
         place = int(np.searchsorted(lists[k], coded.low[i]))
@@ -279,7 +295,10 @@ def _from_lists(coded: CodedRows, lists: list[np.ndarray]) -> tuple[np.ndarray, 
 def _from_ranges(
     coded: CodedRows, ranges: np.ndarray, halvings: str, shared: bool
 ) -> tuple[np.ndarray, dict[str, float]]:
-    """Return thresholds (m,) and their costs."""
+    """Return for each inner node the threshold (m,) with the shortest dyadic code, and the code lengths in nats.
+
+    ``ranges`` (p, 2) are the ranges of the features; ``halvings`` and ``shared`` as for `occam_tree_bound`.
+    """
     if len(coded.inner) == 0:
         return np.empty(0), {"thresholds": 0.0, "halvings": 0.0}
     most = halvings_of_rows(coded.X, ranges)
@@ -311,7 +330,10 @@ def _from_ranges(
 
 
 def _shared(X: np.ndarray, ranges: np.ndarray, kappa: np.ndarray) -> np.ndarray:
-    """Return the smallest number of halvings (2, p) on each side of the middle among the features with rows there."""
+    """Return numbers of halvings (2, p), below and above the middle, that are the same for all features.
+
+    Each is the minimum of ``kappa`` (2, p) over the features with rows on that side of the middle, 0 if none has any.
+    """
     middle, _ = _middle_and_half(ranges)
     needed = np.array([X.min(axis=0) < middle, X.max(axis=0) > middle])
     least = np.where(needed, kappa, MOST_HALVINGS).min(axis=1, keepdims=True)
@@ -319,12 +341,14 @@ def _shared(X: np.ndarray, ranges: np.ndarray, kappa: np.ndarray) -> np.ndarray:
 
 
 def _with_thresholds(tree: Tree, coded: CodedRows, values: np.ndarray) -> Tree:
+    """Return the tree with the thresholds ``values`` (m,) at its inner nodes."""
     threshold = tree.threshold.copy()
     threshold[coded.inner] = values
     return replace(tree, threshold=threshold, default_left=np.zeros(tree.n_nodes, dtype=bool))
 
 
 def _of_tree(bound: Bound, tree: Tree, rows: np.ndarray, n: int, errors: int) -> TreeBound:
+    """Return a bound together with the tree that it bounds, and the other fields of `TreeBound`."""
     return TreeBound(bound.name, bound.raw, bound.delta, bound.terms, tree, rows, n, errors)
 
 
@@ -332,7 +356,10 @@ def _of_tree(bound: Bound, tree: Tree, rows: np.ndarray, n: int, errors: int) ->
 def _between(
     feature: np.ndarray, threshold: np.ndarray, left: np.ndarray, right: np.ndarray, X: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest value that each node sends left and the smallest that it sends right, else infinity."""
+    """Return for each node the largest value that goes left, and the smallest one that goes right, (n_nodes,) each.
+
+    -inf or inf if no row goes to that side, or the node is a leaf.
+    """
     low, high = np.full(len(feature), -np.inf), np.full(len(feature), np.inf)
     for i in range(len(X)):
         node = 0
@@ -349,9 +376,10 @@ def _between(
 
 @jit
 def _cover(low: np.ndarray, high: np.ndarray, feature: np.ndarray, X: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """Return rows (m,) that hold the thresholds, found greedily.
+    """Return for each of m thresholds the number (m,) of a row whose value can be used, with few distinct rows.
 
-    Each step takes a row that holds most of the remaining thresholds, and of several one on which the tree errs.
+    The value must be in [low, high). Greedy set cover: each step takes the row that can be used for most of the
+    remaining thresholds, and among equal ones a row on which the tree errs.
     """
     m, n = len(low), len(X)
     holder, gain = np.full(m, -1), np.zeros(n, dtype=np.int64)
@@ -377,7 +405,10 @@ def _cover(low: np.ndarray, high: np.ndarray, feature: np.ndarray, X: np.ndarray
 def code_between(
     low: np.ndarray, high: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return bits and values of the shortest dyadic codes of thresholds in ``[low, high)``; -1 bits if none exists."""
+    """Return the number of bits (m,) and the value (m,) of the shortest dyadic code in each interval ``[low, high)``.
+
+    The range of each threshold is ``[lower, upper]``. The bits are -1 if 60 are too few.
+    """
     bits, values = np.empty(len(low)), np.empty(len(low))
     for j in range(len(low)):
         bits[j], values[j] = dyadic_code(low[j], np.nextafter(high[j], -np.inf), lower[j], upper[j])

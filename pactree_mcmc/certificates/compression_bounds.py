@@ -1,9 +1,9 @@
 """Shah's bounds for one tree: sample compression, and Occam's razor with coded thresholds.
 
-``n_nodes`` counts every node of the tree, leaves too, as the paper's table does; a leaf's label is coded as a feature
-would be, so there must be at least as many features as classes. The messages sum to less than one over the trees of all
-sizes, as the bounds without a compression set need: there are at most 4^k binary trees of k nodes, one for k = 1, and
-``1/4 + sum over k >= 2 of 4^k (2 (k + 1))^-k`` is below .86.
+``n_nodes`` counts every node of the tree, leaves too, as the paper's table does. A leaf's label is coded like a
+feature, so there must be at least as many features as classes. The bounds without a compression set need probabilities
+of messages that sum to at most one over the trees of all sizes. They do: there are at most 4^k binary trees of k nodes,
+one for k = 1, and ``1/4 + sum over k >= 2 of 4^k (2 (k + 1))^-k`` is below .86.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..table.coding import LARGEST
 from .bound import Bound, binomial_tail_inversion, check_delta, check_errors, documented, log_choose
 
 STRING, NUMBER = PARENTS = ("string", "number")
-"""Codes of a node's parent among k nodes: one of k + 1 strings, as in the paper; a number (its footnote 3)."""
+"""Codes of a node's parent among k nodes: one of k + 1 strings, as in the paper, or a number (footnote 3)."""
 
 
 @documented
@@ -84,7 +84,7 @@ def occam_discrete(n_nodes: int, n_features: int, n_thresholds: int, n: int, err
     ----------
     {n_nodes_n_features}
     n_thresholds : int
-        Possible thresholds per feature.
+        Number of possible thresholds per feature.
     {n_errors_delta}
 
     {bound}
@@ -116,7 +116,7 @@ def occam_continuous(
     ----------
     {n_nodes_n_features}
     lengths : array-like of int of shape (m,)
-        Bits l of each of the m <= n_nodes thresholds (`dyadic_length`).
+        Number of bits l of each of the m <= n_nodes thresholds (`dyadic_length`).
     {n_errors_delta}
     halvings : int, or array of int that broadcasts to (2, m)
         How often the interval of each threshold was halved below (kappa) and above (kappa') its middle.
@@ -181,9 +181,9 @@ def dyadic_length(low: float, high: float, lower: float, upper: float) -> int:
 
 @jit
 def dyadic_code(low: float, high: float, lower: float, upper: float) -> tuple[int, float]:
-    """Return the fewest bits that encode a number in ``[low, high]`` within ``[lower, upper]``, and that number.
+    """Return the smallest number of bits of a dyadic code with a point in ``[low, high]``, and that point.
 
-    The bits are -1 if 60 are too few.
+    The code divides ``[lower, upper]`` as in `dyadic_length`. The number of bits is -1 if 60 are too few.
     """
     for length in range(61):
         scale = 2.0 ** (length + 1)
@@ -200,34 +200,44 @@ def zeta_nats(a: Any) -> Any:
 
 
 def message_nats(n_nodes: int, n_features: int, parents: str = STRING) -> dict[str, float]:
-    """Return minus the log of ``P_M = n_features^-k (k + 1)^-k 2^-k``, with ``k^-k`` if parents are numbers."""
+    """Return the code length, in nats, of a tree of k = ``n_nodes`` nodes without thresholds, in two parts by name.
+
+    It is minus the log of ``P_M = n_features^-k (k + 1)^-k 2^-k``, with ``k^-k`` in the middle if parents are numbers.
+    """
     n_names = n_nodes + 1.0 if parents == STRING else float(n_nodes)
     structure = n_nodes * (math.log(n_names) + math.log(2.0))
     return {"features": n_nodes * math.log(n_features), "structure": structure}
 
 
 def _compression_nats(n_nodes: int, n_features: int, n: int) -> dict[str, float]:
+    """Return the code lengths, in nats, of a tree and of a compression set with a row for each node, by name."""
     chosen = float(log_choose(n, n_nodes) + zeta_nats(np.array(n_nodes)))
     return message_nats(n_nodes, n_features) | {"compression set": chosen}
 
 
 def _closed(name: str, nats: dict[str, float], n: int, errors: int, delta: float) -> Bound:
+    """Return ``1 - exp(-(ln C(n, errors) + sum(nats) + ln(1 / delta)) / (n - errors))`` as a bound called ``name``."""
     total = float(log_choose(n, errors)) + sum(nats.values()) - math.log(delta)
     raw = 1.0 - math.exp(-total / (n - errors)) if errors < n else 1.0
     return Bound(name, raw, delta, {"empirical risk": errors / n, **_in_nats(nats)})
 
 
 def by_tail(name: str, nats: dict[str, float], n: int, errors: int, delta: float) -> Bound:
-    """Return the binomial tail inversion of a classifier that a message of ``nats`` encodes."""
+    """Bound the risk of a classifier with ``errors`` errors on n rows by the binomial tail inversion.
+
+    ``nats`` are the lengths of the parts of the message that encodes the classifier; its prior is exp(-sum(nats)).
+    """
     raw = binomial_tail_inversion(errors, n, math.log(delta) - sum(nats.values()))
     return Bound(name, raw, delta, {"empirical risk": errors / n, **_in_nats(nats)})
 
 
 def _in_nats(nats: dict[str, float]) -> dict[str, float]:
+    """Return the dictionary with ", nats" added to each name."""
     return {f"{name}, nats": value for name, value in nats.items()}
 
 
 def _check(n_nodes: int, n_features: int, n: int, errors: int, delta: float) -> tuple[int, int, int, int, float]:
+    """Check and return the arguments that all bounds of this module have."""
     check_errors(errors, n)
     sizes = check_count("n_nodes", n_nodes, 1), check_count("n_features", n_features, 1)
     return *sizes, int(n), int(errors), check_delta(delta)
@@ -236,6 +246,7 @@ def _check(n_nodes: int, n_features: int, n: int, errors: int, delta: float) -> 
 def _check_compression(
     n_nodes: int, n_features: int, n: int, errors: int, delta: float
 ) -> tuple[int, int, int, int, float]:
+    """Check and return the arguments of a bound whose compression set has a row for each node."""
     n_nodes, n_features, n, _, delta = _check(n_nodes, n_features, n, 0, delta)
     if n_nodes >= n:
         raise ValueError(f"n_nodes={n_nodes} rows would be the compression set of n={n}; no row is left to count.")

@@ -1,9 +1,9 @@
 """Bounds on the risk of one tree that hold simultaneously for all trees of a prefix code.
 
-Therefore the counted rows may choose the tree.
+Therefore the tree may be chosen by the rows that are counted.
 
-The code length of a split is given by a prefix code for splits, which must not depend on the rows. With a list of N
-splits fixed in advance, each takes ``log2(N)`` bits; lengths need not be integers.
+A prefix code for splits, which must not depend on the rows, gives the code length of each split. If a list of N splits
+is fixed in advance, each split takes ``log2(N)`` bits. Lengths need not be integers.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ from ..tree.tree import Tree
 from .bound import Bound, check_delta, documented
 
 MOST_LEVEL = 500.0
-"""Largest ``ln(2/delta)`` of the root fragment's bound; with one bit for the path and two below it 524 is the limit."""
+"""Largest ``ln(2/delta)`` for which the bound by a root fragment is proved here.
+
+The limit of the proof is 524, for a fragment with a path of one bit and a subtree of two bits."""
 
 
 class Counted(NamedTuple):
     """The rows on which a tree errs, and the number of rows in each node."""
 
     wrong: np.ndarray
-    """(n,) bool: the tree errs on the row."""
+    """(n,) bool: True if the tree errs on the row."""
     rows: np.ndarray
-    """(n_nodes,) int64: rows that pass through each node."""
+    """(n_nodes,) int64: number of rows that pass through each node."""
 
     @property
     def n(self) -> int:
@@ -47,7 +49,7 @@ class Counted(NamedTuple):
 
 @documented
 def tree_bits(tree: Tree, split_bits: Any, n_classes: int = 2) -> np.ndarray:
-    """Return the code length of the subtree below each node, bits.
+    """Return the code length, in bits, of the subtree whose root is each node.
 
     ``2 m + 1 + (m + 1) log2 K + sum |B|`` for m splits and K classes; ``2 + 3 m + sum |B|`` for two classes.
 
@@ -57,7 +59,7 @@ def tree_bits(tree: Tree, split_bits: Any, n_classes: int = 2) -> np.ndarray:
         Any tree.
     {split_bits}
     n_classes : int, default 2
-        Labels a leaf can have.
+        Number of labels that a leaf can have.
 
     Returns
     -------
@@ -119,18 +121,18 @@ def naive_occam(tree: Tree, X: Any, y: Any, *, split_bits: Any, n_classes: int =
 
 @with_short_repr
 class RootFragment(NamedTuple):
-    """The root fragment with the smallest penalty."""
+    """The root fragment with the smallest penalty: a tree with the same root, whose leaves are nodes of the tree."""
 
     penalty: float
     """Difference between the bound and the empirical risk."""
     leaves: np.ndarray
-    """Nodes of the tree at which the fragment ends, in preorder."""
+    """(m,) int64: nodes of the tree that are leaves of the fragment, in preorder."""
     subtrees: float
-    """The part of the penalty from the code lengths of the subtrees below them."""
+    """The part of the penalty from the code lengths of the subtrees below the leaves of the fragment."""
     paths: float
-    """The part from the code lengths of the paths to them."""
+    """The part of the penalty from the code lengths of the paths to the leaves of the fragment."""
     confidence: float
-    """The part due to delta."""
+    """The part of the penalty that is due to delta."""
 
 
 @documented
@@ -145,7 +147,7 @@ def compute_R(tree: Tree, rows: Any, *, split_bits: Any, n_classes: int = 2, del
         Number of rows that pass through each node, >= 1: the bound is for trees without empty nodes.
     {split_bits}
     n_classes : int, default 2
-        Labels a leaf can have, >= 2.
+        Number of labels that a leaf can have, >= 2.
     delta : float, default 0.05
         Probability that the bound fails, in (0, 1), not below 1.4e-217.
 
@@ -190,7 +192,7 @@ def compute_R(tree: Tree, rows: Any, *, split_bits: Any, n_classes: int = 2, del
 
 
 def fragment_level(delta: float) -> float:
-    """Return ``ln(2/delta)`` and refuse a delta for which it is too large for the theorem."""
+    """Return ``ln(2/delta)``, or raise a ValueError if it exceeds 500, up to which the theorem is proved here."""
     level = math.log(2.0 / delta)
     if level > MOST_LEVEL:
         raise ValueError(
@@ -272,11 +274,11 @@ def dyadic_penalty(
     rows, depth : array-like of the same shape
         Number of rows of each cell, and its depth.
     n, n_features : int
-        Rows and features.
+        Number of all rows, and of features.
     delta : float
-        As in the paper, in (0, 1): the bound fails with probability at most ``2 delta``.
+        The paper's delta, in (0, 1): the bound with this penalty fails with probability at most ``2 delta``.
     n_classes : int, default 2
-        K above; the paper has 2.
+        Number K of possible labels; the paper has 2.
     {cyclic}
 
     Returns
@@ -311,7 +313,7 @@ def dyadic_penalty(
 def dyadic_tree_bound(
     tree: Tree, X: Any, y: Any, *, n_classes: int = 2, delta: float = 0.05, cyclic: bool = False
 ) -> Bound:
-    """Bound the risk of a dyadic tree by the empirical one plus the spatially adaptive penalty of its leaves.
+    """Bound the risk of a dyadic tree by its empirical risk plus the spatially adaptive penalty of its leaves.
 
     Parameters
     ----------
@@ -347,7 +349,7 @@ def dyadic_tree_bound(
 
 
 def _read_split_bits(tree: Tree, split_bits: Any) -> np.ndarray:
-    """Return the code lengths of splits by node, 0 at leaves, checked."""
+    """Check the argument ``split_bits``, and return the code length (n_nodes,) of each node's split, 0 at leaves."""
     check_type("tree", tree, Tree, "a Tree")
     bits = read_numbers("split_bits", split_bits)
     if bits.ndim and bits.shape != (tree.n_nodes,):
@@ -359,7 +361,10 @@ def _read_split_bits(tree: Tree, split_bits: Any) -> np.ndarray:
 
 
 def count_errors(tree: Tree, X: Any, y: Any, n_classes: int) -> Counted:
-    """Find the errors of a classification tree on rows. Refuse trees and rows that do not fit."""
+    """Return the errors of a classification tree on rows, and the number of rows in each node.
+
+    Raise an error if the tree and the rows do not fit, or the tree has more than ``n_classes`` classes.
+    """
     check_type("tree", tree, Tree, "a Tree")
     if tree.classes is None or tree.value is None:
         raise ValueError("the tree predicts no classes; these bounds count errors: give a classification tree.")
@@ -383,7 +388,7 @@ def count_errors(tree: Tree, X: Any, y: Any, n_classes: int) -> Counted:
 
 @jit
 def sum_below(feature: np.ndarray, left: np.ndarray, right: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Return the sum of ``own`` over the nodes at or below each node."""
+    """Return for each node the sum (n_nodes,) of ``own`` (n_nodes,) over the subtree whose root is this node."""
     out = own.copy()
     for i in range(len(own) - 1, -1, -1):
         if feature[i] != LEAF:
@@ -393,7 +398,10 @@ def sum_below(feature: np.ndarray, left: np.ndarray, right: np.ndarray, own: np.
 
 @jit
 def best_fragment(feature: np.ndarray, left: np.ndarray, right: np.ndarray, cost: np.ndarray) -> np.ndarray:
-    """Return the nodes, in preorder, at which the cheapest fragment ends, if ending at a node costs ``cost``."""
+    """Return the leaves, as numbers of nodes, of the root fragment with the smallest sum of ``cost`` (n_nodes,).
+
+    cost[i] is the cost of a fragment's leaf at node i.
+    """
     m = len(cost)
     best, ends = cost.copy(), np.ones(m, dtype=np.bool_)
     for i in range(m - 1, -1, -1):

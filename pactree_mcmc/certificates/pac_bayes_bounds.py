@@ -1,8 +1,8 @@
-"""PAC-Bayes bounds: the risk of a tree drawn from Q, and of the vote of all trees.
+"""PAC-Bayes bounds on the risk of a tree drawn from a posterior Q, and of the vote of all trees weighted by Q.
 
-Each holds, with the stated probability over ``n`` counted rows, simultaneously for all Q; the prior P must not depend
-on these rows. The losses may be anything in [0, 1]. ``2 sqrt(n)`` bounds Maurer's constant for every n >= 1 (equality
-at n = 1).
+Each bound holds, with the stated probability over ``n`` counted rows, simultaneously for all Q. The prior P must not
+depend on these rows. The losses may be any numbers in [0, 1]. ``2 sqrt(n)`` is an upper bound on Maurer's constant for
+every n >= 1 (equality at n = 1).
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from .bound import Bound, check_delta, check_fraction, check_kl, documented, kl_
 
 
 def log_confidence(n: int, delta: float) -> float:
-    """Return ``log(2 sqrt(n) / delta)``."""
+    """Return ``log(2 sqrt(n) / delta)``, the term of the bounds that depends on delta."""
     return math.log(2.0 * math.sqrt(n) / delta)
 
 
 def check_common(risk: float, kl: float, n: int, delta: float, name: str = "risk") -> tuple[float, float, int, float]:
-    """Check and return the arguments of all bounds. ``name`` is that of ``risk``."""
+    """Check and return the arguments that all bounds have; ``name`` is the name of the first one, for errors."""
     return check_fraction(name, risk), check_kl(kl), check_count("n", n, 1), check_delta(delta)
 
 
 def check_tandem(risk: float, tandem: float) -> float:
-    """Return a tandem loss, which lies between the square of the risk and the risk."""
+    """Return ``tandem``, or raise an error if it is not between the square of the risk and the risk."""
     tandem = check_fraction("tandem", tandem)
     if not risk * risk * (1.0 - 1e-12) <= tandem <= risk * (1.0 + 1e-12):
         raise ValueError(f"tandem={tandem} is out of range; with risk={risk} it lies in [{risk * risk}, {risk}].")
@@ -95,7 +95,7 @@ def pac_bayes_lambda(risk: float, kl: float, n: int, delta: float = 0.05, lam: f
     {risk}
     {kl_n_delta}
     lam : float in (0, 2), optional
-        Default: `optimal_lambda`.
+        Parameter lambda of the bound. Default: the best one, `optimal_lambda`.
 
     {bound}
 
@@ -186,9 +186,9 @@ def c_bound(risk: float, tandem: float) -> float:
     Parameters
     ----------
     risk : float, in [0, 1]
-        Above 1/2 the bound is 1.
+        True risk of a tree drawn from Q; from 1/2 on the bound is 1.
     tandem : float
-        Between ``risk**2`` and ``risk``.
+        True tandem loss of Q, between ``risk**2`` and ``risk``.
 
     {raises}
 

@@ -1,12 +1,14 @@
 """Bounds on the vote from how two trees err together: both, one, or neither.
 
-The vote errs only where at least half of the trees do, so for every mu < 1/2 its risk is at most the mean of
-``(1[first errs] - mu) (1[second errs] - mu)`` over pairs of independent trees from Q, divided by ``(1/2 - mu)^2`` (Wu,
-Masegosa, Lorenzen, Igel, Seldin 2021). The variable takes three values; two bounds on its mean are here.
+The weighted vote errs on a row only if at least half of the trees err, by weight. So for every mu < 1/2 its risk is at
+most the mean of ``Z = (1[first errs] - mu) (1[second errs] - mu)`` over rows and pairs of independent trees from Q,
+divided by ``(1/2 - mu)^2`` (Wu, Masegosa, Lorenzen, Igel, Seldin 2021). Z takes three values. Two bounds on its mean
+are here.
 
-Every bound is a function of three numbers: the risk R of a tree drawn with the weights q, its tandem loss T and the
-divergence of q from the prior. Their gradients in q are the errors of each tree, twice its tandem loss with the others,
-and ``log(q / prior) + 1``, so that one descent finds weights that make any of the bounds small.
+Every bound is a function of three numbers: the risk R of a tree drawn with the weights q, the tandem loss T (two
+independent trees both err) and the divergence of q from the prior. The gradients of these numbers in q are the error
+rate of each tree, twice its tandem loss with the others, and ``log(q / prior) + 1``. So one gradient descent finds
+weights that make any of the bounds small.
 """
 
 from __future__ import annotations
@@ -26,21 +28,21 @@ from .pac_bayes_bounds import check_common, check_tandem, log_confidence, optima
 STEPS = 2_000
 """Number of values of mu, from -1 to 1/2, that `vote_split_kl` tries: its bound holds for all simultaneously."""
 LISTED = 20
-"""Number of the largest weights of trees whose sums are listed: a million sums take 8 MB."""
+"""Number of the largest weights of trees of which all sums of subsets are computed: 2^20 sums take 8 MB."""
 ROUNDING = 1e-12
 """Largest error of a sum of weights."""
 MUS = (-0.5, -0.2, -0.1, 0.0, 0.1, 0.2, 0.3, 0.4)
-"""Values of mu fixed in advance. Each has its part of delta."""
+"""Default values of mu of `vote_coin_betting`, fixed in advance. Each has an equal part of delta."""
 BoundOf = Callable[[float, float, float], Bound]
 """A bound as a function of risk, tandem loss and divergence."""
 ROUNDS = 200
-"""Largest number of steps of a descent."""
+"""Largest number of steps of a gradient descent on weights."""
 TRIES = 40
-"""Largest number of times that a step is halved."""
+"""Largest number of times that a step of the descent is halved."""
 DIFFERENCE = 1e-6
-"""Difference of risk, or of tandem loss, by which slopes are estimated."""
+"""Difference of risk, or of tandem loss, from which derivatives of a bound are estimated."""
 LEAST_GAIN = 1e-7
-"""Gain below which a descent ends."""
+"""Smallest decrease of the bound by a step at which the descent continues."""
 
 
 @documented
@@ -82,11 +84,11 @@ def vote_split_kl(risk: float, tandem: float, kl: float, n: int, delta: float = 
 
 @documented
 def vote_coin_betting(risk: float, tandem: float, kl: float, n: int, delta: float = 0.05, mus: Any = MUS) -> Bound:
-    """Bound the risk of the vote by the wealth of a gambler who bets that the mean is not what it is.
+    """Bound the risk of the vote by coin betting: the wealth of a gambler who bets against the true mean stays small.
 
-    Let ``V(m)`` be the largest mean over the rows and pairs of trees of ``log(1 + beta (z - m))`` over beta: then
-    ``V(m) <= (2 KL + log(sqrt(pi) Gamma(n + 1) / Gamma(n + 1/2) / delta)) / n`` at the true mean m, and the largest
-    such m is the bound.
+    Let ``V(m)`` be the maximum over beta of the mean, over rows and pairs of trees, of ``log(1 + beta (z - m))``. At
+    the true mean m, ``V(m) <= (2 KL + log(sqrt(pi) Gamma(n + 1) / Gamma(n + 1/2) / delta)) / n``, and the largest such
+    m is the bound on the mean of z.
 
     Parameters
     ----------
@@ -124,7 +126,7 @@ def vote_coin_betting(risk: float, tandem: float, kl: float, n: int, delta: floa
 
 @documented
 def vote_partition(risk: float, kl: float, n: int, weights: Any, delta: float = 0.05) -> Bound:
-    """Bound the risk of the vote of finitely many trees by that of a tree drawn from Q and their weights.
+    """Bound the risk of the vote of finitely many trees by the risk of a tree drawn from Q and the trees' weights.
 
     If the vote errs on a row, the trees that err have at least half of the weight. So their weight is one of the sums
     of weights that are at least 1/2, hence at least the smallest such sum c. By Markov's inequality the risk of the
@@ -164,7 +166,10 @@ def vote_partition(risk: float, kl: float, n: int, weights: Any, delta: float = 
 
 
 def least_half(weights: np.ndarray) -> float:
-    """Return a lower bound of the sums of some of the ``weights`` (trees,) that are at least half of their sum, 1."""
+    """Return a lower bound on the smallest sum of a subset of ``weights`` (trees,) that is at least 1/2.
+
+    The weights sum to 1.
+    """
     weights = np.sort(weights)[::-1]
     sums = np.zeros(1)
     for weight in weights[:LISTED]:
@@ -177,14 +182,19 @@ def least_half(weights: np.ndarray) -> float:
 
 
 def _check_pair(risk: float, tandem: float, kl: float, n: int, delta: float) -> tuple[float, float, float, int, float]:
+    """Check and return the arguments of a bound that uses risk and tandem loss."""
     risk, kl, n, delta = check_common(risk, kl, n, delta)
     return risk, min(check_tandem(risk, tandem), risk), kl, n, delta
 
 
 def _best_mu(both: float, any_one: float, alike: float) -> tuple[float, float]:
-    """Return the smallest bound over mu, and that mu."""
+    """Return the smallest split-kl bound over a grid of mu < 1/2, and that mu.
+
+    The arguments are upper bounds on the probabilities that both trees err, at least one errs, and both err or neither.
+    """
     mu = 0.5 - 1.5 * np.arange(1, STEPS + 1) / STEPS
-    # Z = mu^2, -mu (1 - mu) or (1 - mu)^2 if none, one or both err, in parts with factors >= 0
+    # Z = mu^2, -mu (1 - mu) or (1 - mu)^2 if none, one or both err; its mean is written with the bounded probabilities
+    # times factors >= 0
     above = -mu * (1.0 - mu) + mu * alike + (1.0 - 2.0 * mu) * both
     below = mu * mu - mu * any_one + (1.0 - mu) * both
     value = np.where(mu >= 0.0, above, below) / (0.5 - mu) ** 2
@@ -194,13 +204,13 @@ def _best_mu(both: float, any_one: float, alike: float) -> tuple[float, float]:
 
 @jit
 def _best_bet(risk: float, tandem: float, complexity: float, mus: np.ndarray) -> tuple[float, float, float]:
-    """Return the smallest bound over ``mus``, that mu, and the bound on the mean there."""
+    """Return the smallest coin-betting bound on the vote over ``mus``, that mu, and its bound on the mean of Z."""
     best, at, bound = np.inf, 0.0, 0.0
     p = np.array([max(1.0 - 2.0 * risk + tandem, 0.0), 2.0 * (risk - tandem), tandem])
     p /= p.sum()
     for mu in mus:
         z = np.array([mu * mu, -mu * (1.0 - mu), (1.0 - mu) ** 2])
-        # the wealth increases with the mean m above that of the rows: bisect for the largest m that it admits
+        # the wealth increases in m above the empirical mean: bisect for the largest m with wealth <= complexity
         low, high = (p * z).sum(), z.max()
         for _ in range(HALVINGS):
             m = (low + high) / 2.0
@@ -216,9 +226,9 @@ def _best_bet(risk: float, tandem: float, complexity: float, mus: np.ndarray) ->
 
 @jit
 def _wealth(p: np.ndarray, z: np.ndarray, m: float) -> float:
-    """Return the largest mean of ``log(1 - beta (z - m))`` over beta in [0, 1 / (max z - m)).
+    """Return the maximum over beta in [0, 1 / (max z - m)) of ``sum_j p_j log(1 - beta (z_j - m))``.
 
-    For m above the mean of z.
+    ``p`` (3,) are probabilities of the values ``z`` (3,), and m is above their mean.
     """
     low, high = 0.0, 1.0 / max(z.max() - m, 1e-300)
     for _ in range(50):
@@ -239,17 +249,20 @@ def _wealth(p: np.ndarray, z: np.ndarray, m: float) -> float:
 
 
 class WeightedTrees(NamedTuple):
-    """Weights of trees, with the three numbers on which bounds depend."""
+    """Weights of trees, with the three numbers on which bounds on their vote depend."""
 
     weight: np.ndarray
-    """(n_trees,) float64, sum 1."""
+    """(n_trees,) float64: weights with sum 1."""
     risk: float
+    """Empirical risk of a tree drawn with these weights."""
     tandem: float
+    """Empirical tandem loss: probability that two trees drawn independently both err."""
     kl: float
+    """Kullback-Leibler divergence of the weights from the prior, nats."""
 
 
 def weigh(weight: np.ndarray, prior: np.ndarray, wrong: np.ndarray) -> WeightedTrees:
-    """Return weights (n_trees,) with their risk, tandem loss and divergence.
+    """Compute risk, tandem loss and divergence from ``prior`` (n_trees,) of the weights ``weight`` (n_trees,).
 
     ``wrong`` (n_trees, n) uint8 is 1 if the tree errs on the row.
     """
@@ -260,9 +273,9 @@ def weigh(weight: np.ndarray, prior: np.ndarray, wrong: np.ndarray) -> WeightedT
 
 
 def gibbs_weights(prior: np.ndarray, wrong: np.ndarray, delta: float) -> WeightedTrees:
-    """Return ``q`` proportional to ``prior exp(-lambda n risk)`` at the lambda that makes the bound smallest.
+    """Return weights proportional to ``prior exp(-lambda n risk)``, for the lambda that minimises `pac_bayes_lambda`.
 
-    Alternates between the two until the relaxed bound falls no more (Thiemann et al. 2017, section 4).
+    Weights and lambda are updated in turn until the weights no longer change (Thiemann et al. 2017, section 4).
     """
     n, errors = wrong.shape[1], wrong.sum(axis=1).astype(np.float64)
     now = weigh(prior, prior, wrong)
@@ -277,7 +290,11 @@ def gibbs_weights(prior: np.ndarray, wrong: np.ndarray, delta: float) -> Weighte
 
 
 def descend_weights(bound: BoundOf, prior: np.ndarray, wrong: np.ndarray, starts: list[WeightedTrees]) -> WeightedTrees:
-    """Descend by exponentiated gradients from the best of ``starts`` to the weights with the smallest ``bound``."""
+    """Return weights at which ``bound`` is small, by exponentiated gradient descent from the best of ``starts``.
+
+    ``prior`` (n_trees,) are the prior weights, and ``wrong`` (n_trees, n) is 1 for errors. The end may be a local
+    minimum.
+    """
     now = min(starts, key=lambda w: bound(w.risk, w.tandem, w.kl).raw)
     value, step = bound(now.risk, now.tandem, now.kl).raw, 1.0
     own = wrong.mean(axis=1)
@@ -305,7 +322,7 @@ def descend_weights(bound: BoundOf, prior: np.ndarray, wrong: np.ndarray, starts
 def _slopes(bound: BoundOf, at: WeightedTrees) -> tuple[float, float, float]:
     """Return the partial derivatives of a bound in risk, tandem loss and divergence.
 
-    Differences stay within the range of the tandem loss, from the square of the risk to the risk.
+    They are finite differences. A derivative is 0 if its step would leave the range risk^2 <= tandem <= risk.
     """
     here = bound(at.risk, at.tandem, at.kl).raw
     up = DIFFERENCE if at.risk * at.risk + 2.0 * DIFFERENCE < at.tandem else 0.0
@@ -317,13 +334,14 @@ def _slopes(bound: BoundOf, at: WeightedTrees) -> tuple[float, float, float]:
 
 
 def _normalised(log_weight: np.ndarray) -> np.ndarray:
+    """Return weights (n_trees,) with sum 1 that are proportional to the exponential of ``log_weight`` (n_trees,)."""
     weight = np.exp(log_weight - log_weight.max())
     return np.asarray(weight / weight.sum())
 
 
 @jit
 def _mean_wrong(weight: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """Return the weight (n,) of the trees that err on each row."""
+    """Return the total weight (n,) of the trees that err on each row."""
     out = np.zeros(wrong.shape[1])
     for t in range(len(weight)):
         if weight[t] > 0.0:
@@ -334,7 +352,10 @@ def _mean_wrong(weight: np.ndarray, wrong: np.ndarray) -> np.ndarray:
 
 @jit
 def _tandem_of_trees(mean: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """Return the mean over rows (n_trees,) of a tree's error times the weight of the trees that err with it."""
+    """Return the tandem loss (n_trees,) of each tree with a tree drawn by weight: mean over rows of wrong[t] * mean.
+
+    ``mean`` (n,) is the total weight of the trees that err on each row.
+    """
     out = np.zeros(len(wrong))
     for t in range(len(wrong)):
         total = 0.0

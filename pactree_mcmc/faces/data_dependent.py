@@ -1,4 +1,7 @@
-"""The progressive mixture whose prior counts the new row among the points it divides (Blanchard 1999, equation 9)."""
+"""The progressive mixture whose prior depends on the new row, too: its splits also divide this row from the others.
+
+The estimator of Blanchard (1999), equation 9.
+"""
 
 from __future__ import annotations
 
@@ -31,23 +34,24 @@ from ..table.columns import Columns, learn_columns
 from ..table.reader import Table
 
 LEAST_WEIGHT = 1e-300
-"""Weight of a row that is too small to change any sum."""
+"""Weight of a row that must have a positive weight and must not change any sum."""
 DRAWS_A_BLOCK = 50
-"""Smallest number of draws over which the weights of the global prior are normalised."""
+"""Smallest number of draws in a block, over which importance weights of the global prior are normalised."""
 
 
 class DataDependentMixture(NamedTuple):
     """Probabilities of the estimator of equation 9 at new rows."""
 
     probability: np.ndarray
-    """(m, K) probabilities, a row for each new row, a column for each of ``classes``."""
+    """(m, K) probability of each of the K ``classes`` for each of the m new rows."""
     standard_error: np.ndarray
-    """(m, K) Monte-Carlo error, from the variance between repetitions; 0 for the exact sum."""
+    """(m, K) Monte-Carlo standard error, from the variance between repetitions; 0 for the exact sum."""
     classes: np.ndarray
-    """(K,) labels."""
+    """(K,) sorted labels of the classes."""
     ess: float
-    """Effective fraction of the draws under the weights of the global prior: the mean over blocks of stages, and of
-    these the smallest over the new rows; 1 without weights."""
+    """Effective fraction of the draws under the importance weights of the global prior, averaged over blocks of stages.
+
+    The smallest one of the new rows; 1 if no weights are needed."""
 
 
 def data_dependent_mixture(
@@ -78,7 +82,7 @@ def data_dependent_mixture(
     X : table of shape (n, p)
         Ordered columns without missing values, n >= 0.
     y : array-like of shape (n,)
-        Labels.
+        Labels of the rows of X.
     X_new : table of shape (m, p)
         New rows, m >= 1, each with a prior of its own; columns are found by name where both tables have names.
     estimation : float or boolean array of shape (n,)
@@ -87,8 +91,9 @@ def data_dependent_mixture(
     tree_prior : BranchingProcess or ChipmanPrior
         With a ``max_depth``: trivial divisions never run out.
     splitting : {"global", "local"}, default "global"
-        "global": all divisions of the rows by a structure are equally likely. "local": at each node those of its rows,
-        the distribution omega of the same section.
+        Prior on the splits of a structure, that is a tree shape with the feature of each split. "global": all divisions
+        of the rows by the structure are equally likely. "local": at each node all divisions of the node's rows are
+        equally likely, the distribution omega of the same section.
     feature_weights : array of shape (p,), optional
         Weights of the features, >= 0. Default: equal.
     together : bool, default False
@@ -165,21 +170,22 @@ def data_dependent_mixture(
 
 
 class Sample(NamedTuple):
-    """The rows of E and S, and the new ones."""
+    """The checked training rows, those of E and of S, and the new rows."""
 
     rows: np.ndarray
-    """(n, p) float64."""
+    """(n, p) float64: the training rows."""
     labels: np.ndarray
-    """(n,)."""
+    """(n,) labels of the training rows."""
     estimation: np.ndarray
-    """(n,) bool: the rows of E."""
+    """(n,) bool: True for the rows of E, which determine the leaf values; the other rows are S."""
     new: np.ndarray
-    """(m, p) float64."""
+    """(m, p) float64: the new rows."""
     classes: np.ndarray
-    """(K,) sorted labels."""
+    """(K,) sorted labels of all classes."""
 
 
 def _read_sample(X: Any, y: Any, X_new: Any, estimation: Any, classes: Any) -> Sample:
+    """Check the arguments of `data_dependent_mixture` with rows or labels, and return them as arrays."""
     table = Table(X)
     rows, labels = _numbers(table), read_labels(y)
     if labels.shape != (len(rows),):
@@ -201,7 +207,7 @@ def _read_sample(X: Any, y: Any, X_new: Any, estimation: Any, classes: Any) -> S
 
 
 def _read_mask(estimation: Any, n: int) -> np.ndarray:
-    """Return the mask (n,) of the rows of E, which may be empty or contain all rows."""
+    """Check the argument ``estimation``, and return a mask (n,) of the rows of E, which may have no row or all."""
     if estimation is None:
         raise ValueError("estimation is None; give a boolean mask (n,) of the rows of E, or a fraction in (0, 1).")
     if n == 0:
@@ -212,7 +218,7 @@ def _read_mask(estimation: Any, n: int) -> np.ndarray:
 
 
 def _columns_of(table: Table, rows: np.ndarray) -> Columns:
-    """Return the columns of a table, which may have fewer rows than a tree needs."""
+    """Return the description of the columns of a table, which may have fewer than the two rows that a tree needs."""
     if len(rows) > 1:
         return learn_columns(table, None)
     padded: Any = np.vstack([rows, np.zeros((2, table.n_features))])
@@ -224,6 +230,7 @@ def _columns_of(table: Table, rows: np.ndarray) -> Columns:
 
 
 def _numbers(table: Table) -> np.ndarray:
+    """Return the rows of a table as finite numbers (n, p), or raise an error."""
     columns = [read_matrix(f"column {k} of X", table.column(k)) for k in range(table.n_features)]
     values = np.column_stack(columns) if columns else np.empty((table.n_rows, 0))
     if not np.isfinite(values).all():
@@ -232,11 +239,12 @@ def _numbers(table: Table) -> np.ndarray:
 
 
 def _model_with_points(sample: Sample, new: np.ndarray, tree_prior: Any, splits: LocalCuts) -> TreeModel:
-    """Return the model of the sample with the new rows as points of weight zero, which the splits divide too.
+    """Return the model of the training rows and the new rows, which have weight zero and only add possible cuts.
 
-    There is a copy of the first new row for each class, so that the model has all classes, and one more, so that it
-    has two rows. They are in E, which must not be empty, and do not change it. Copies make no further splits. Without a
-    sample the points have a tiny weight, since some row must have a positive one.
+    A copy of the first new row is added for each class, so that the model has all classes, and one more, so that it has
+    at least two rows. The copies are in E, so that E is not empty, and have weight zero, so that they do not change
+    leaf values. Copies add no cuts. If there are no training rows, the new rows and copies have a tiny weight, since
+    some row must have a positive one.
     """
     n_copies = len(sample.classes) + 1
     points = np.vstack([new, new[:1].repeat(n_copies, axis=0)])
@@ -256,7 +264,11 @@ def _model_with_points(sample: Sample, new: np.ndarray, tree_prior: Any, splits:
 def _by_populations(
     model: TreeModel, sample: Sample, new: np.ndarray, splitting: str, sizes: tuple[int, int, int], rng: Any
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return probabilities, their errors over the repetitions, and the mean effective fraction of a block of draws."""
+    """Compute the mixture at new rows by populations of trees under the local prior.
+
+    ``sizes`` are the numbers of chains, draws and particles. Returns probabilities (m, K), their standard errors (m, K)
+    from the variance between chains, and the effective fraction of draws, averaged over blocks.
+    """
     chains, draws, particles = sizes
     post = by_populations(model, chains=chains, draws=draws, particles=particles, rng=rng)
     trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
@@ -278,12 +290,11 @@ def _by_populations(
 
 
 def blocks_of_stages(stage: np.ndarray) -> list[np.ndarray]:
-    """Return indices of draws in the order of their stages, in blocks of whole stages with enough draws.
+    """Divide draws into blocks of whole neighbouring stages, each with at least 50 draws; return indices by block.
 
-    A block has `DRAWS_A_BLOCK` draws or more.
-
-    The weights are divided by their mean over a block. Over the few draws of a single stage this mean would depend on
-    them, and a single draw would have weight one whatever its tree.
+    ``stage`` (draws,) is the stage of each draw, in ascending order. Importance weights are divided by their mean over
+    a block. With only the few draws of a single stage this mean would vary too much, and a single draw would always
+    have weight one.
     """
     ends = np.flatnonzero(np.diff(stage)) + 1
     starts = [0]

@@ -1,4 +1,4 @@
-"""Comparison of models of the same rows: evidence, leave-one-out, size of the trees, predictions."""
+"""Comparison of models of the same rows by evidence, leave-one-out density, size of the trees, and predictions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_CELLS = 200_000
-"""Default number of cells of the largest exact sum: about two seconds."""
+"""Default largest number of cells for which a model is solved exactly, which takes about two seconds."""
 
 
 def compare_models(
@@ -129,7 +129,7 @@ def compare_models(
 
 
 def _read_models(models: Any) -> dict[str, Any]:
-    """Return the models and posteriors by name, checked, before anything is computed."""
+    """Check the argument ``models`` before anything is computed, and return it as a dictionary."""
     from exact import ExactPosterior, VisitedPosterior
 
     if not isinstance(models, Mapping):
@@ -160,7 +160,10 @@ def _read_models(models: Any) -> dict[str, Any]:
 
 
 def solve_if_small(model: TreeModel, max_cells: int) -> Any:
-    """Return the exact posterior, or None if the sum has more than ``max_cells`` cells or is not one over cells."""
+    """Return the exact posterior, or None if it needs more than ``max_cells`` cells, or the exact engine cannot sum it.
+
+    The engine cannot sum models whose leaves share a parameter, or whose feature weights are drawn.
+    """
     import exact
 
     if max_cells == 0 or not model.leaf.separates or model.split_prior.drawn_weights is not None:
@@ -172,7 +175,7 @@ def solve_if_small(model: TreeModel, max_cells: int) -> Any:
 
 
 def _sampled(name: str, model: TreeModel, draws: int, work: Any, source: Any, progress: bool) -> SampledPosterior:
-    """Return the posterior of the default run, and warn in one line if it has not converged."""
+    """Sample a model with the default run, and warn in one line, with its name, if the run has not converged."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         post = sample(model, draws, work=work, rng=source, progress=progress)
@@ -183,7 +186,10 @@ def _sampled(name: str, model: TreeModel, draws: int, work: Any, source: Any, pr
 
 
 def _answers(post: Any, draws: int, source: np.random.Generator) -> dict[str, Any]:
-    """Return the quantities of one posterior, by column."""
+    """Return the row of the table of `compare_models` for one posterior, by column, without predictions.
+
+    ``draws`` trees are drawn from an exact posterior for leave-one-out.
+    """
     is_sampled = isinstance(post, SampledPosterior)
     evidence, error = _sampled_evidence(post) if is_sampled else (_exact_evidence(post), 0.0)
     loo, pmf = leave_one_out(draws_from(post, draws, source)), post.n_leaves_pmf()
@@ -199,21 +205,21 @@ def _answers(post: Any, draws: int, source: np.random.Generator) -> dict[str, An
 
 
 def _sampled_evidence(post: SampledPosterior) -> tuple[float, float]:
-    """Return the log evidence and its standard error, NaN if they are unknown."""
+    """Return the log evidence of a sampled posterior and its standard error; NaN for each that is unknown."""
     if post.log_evidence is None or prior_mass(post.model).log_mass is None:
         return math.nan, math.nan
     return post.log_evidence, math.nan if post.log_evidence_se is None else post.log_evidence_se
 
 
 def _exact_evidence(post: Any) -> float:
-    """Return the log evidence under the prior divided by its mass, which is not one under `LeafPenalty`."""
+    """Return the log evidence minus the log of the prior's sum over trees, which is not 1 under `LeafPenalty`."""
     import exact
 
     return float(post.log_inside[0] - exact.log_sum(post.prior_graph))
 
 
 def _predictions(post: Posterior, X: Any) -> dict[str, float]:
-    """Return the predictions at the rows of X, by column."""
+    """Return the predictions at the rows of X by name of the column, such as "E(y) at row 0"; empty if X is None."""
     if X is None:
         return {}
     model = post.model

@@ -1,4 +1,4 @@
-"""Posterior: all that can be asked of a posterior over trees, sampled or exact."""
+"""The public base class of all posteriors over trees, sampled or exact, with the methods that they have in common."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..model import TreeModel
 
 NEW_MODEL = "compute the posterior of the new model, by pt.sample, exact.solve or a progressive mixture."
+"""Advice in the errors of posteriors that cannot be updated or reweighted."""
 
 
 class Posterior(AnswersAboutRows, AnswersAboutTrees):
@@ -54,7 +55,7 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
             Groups of columns that may be split on together: the features on each path from the root to a leaf are all
             in one of the groups. A column may be in several groups. All columns in no group are one more group.
         min_ess : float, default 100
-            Smallest effective number of draws that may remain, >= 1.
+            Smallest effective number of draws that must satisfy the constraint, >= 1.
         draws : int, default 4000
             Number of trees drawn from a posterior that does not consist of draws.
         rng : int, SeedSequence, Generator or None, default 0
@@ -103,8 +104,8 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
     def update(self, X: Any, y: Any, *, sample_weight: Any = None, rng: Seed = None, **options: Any) -> Posterior:
         """Return the posterior given the rows of the model and further ones, ``X`` and ``y``.
 
-        For draws this is a run that starts at the trees drawn, see `SampledPosterior.update`, with ``rng`` and further
-        arguments of `sample`; for `exact.solve` the sum over all trees again, with arguments of `exact.solve`.
+        For draws this is a new run that starts at the trees drawn, see `SampledPosterior.update`, with ``rng`` and
+        further arguments of `sample`. A posterior of `exact.solve` is solved again, with arguments of `exact.solve`.
 
         Raises
         ------
@@ -116,7 +117,8 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
     def reweight(self, model: TreeModel, *, least_ess: float = 100.0, rng: Seed = 0) -> Posterior:
         """Return the posterior of the same rows under ``model``, with another prior or leaf.
 
-        For draws by importance weights, see `SampledPosterior.reweight`; for `exact.solve` by the sum over all trees.
+        Draws are reweighted by importance weights, see `SampledPosterior.reweight`. A posterior of `exact.solve` is
+        solved again under the new model.
 
         Raises
         ------
@@ -142,7 +144,7 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
         """Return draws for ArviZ: InferenceData (ArviZ 0.x) or a DataTree (1.x)."""
 
     def save(self, path: AnyPath, *, log_likelihood: bool = False) -> None:
-        """Write a sampled posterior to one file; for other posteriors save the model, or draws."""
+        """Write a sampled posterior to one file. For other posteriors raise a ValueError that says what to save."""
         raise ValueError(
             f"a {type(self).__name__} cannot be saved: save its model, post.model.save(path), and compute the "
             "posterior of pt.load(path) again; or, for an exact posterior, save draws: "
@@ -154,14 +156,14 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
     ) -> Path:
         """Write the posterior as one HTML page, to look at in any browser.
 
-        It has the verdict in words, the consensus tree with its support, all decision paths laid over each other, the
-        most probable trees, a row to type in and its prediction, a map of the trees, the diagnostics of the chains, the
-        model and the run. The file loads nothing and is readable without JavaScript.
+        The page shows the verdict in words, the consensus tree with its support, all decision paths laid over each
+        other, the most probable trees, predictions for a row that the reader types in, a map of the trees, the
+        diagnostics of the chains, the model and the run. It loads nothing and is readable without JavaScript.
 
         Parameters
         ----------
         path : path-like
-            Ends in .html; a file is replaced.
+            File to write, whose name ends in .html. An existing file is replaced.
         truth : Posterior, optional
             An exact posterior of the same model, such as ``exact.solve(model)``: its values are ticked beside those of
             the draws. An exact posterior is its own truth, and its paths and trees are of 1,000 independent draws.

@@ -1,4 +1,4 @@
-"""Questions about the chains that made the draws, each answered by one function."""
+"""Methods of a sampled posterior that need the chains: diagnostics, reweighting, and a new run on more rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class AnswersAboutChains(DrawnTrees):
     """Methods of `SampledPosterior` that compare, diagnose and reweight its draws."""
 
     _sample: ClassVar[Callable[..., Any]]
-    """The function `sample` of a higher layer; `pactree_mcmc.__init__` sets it."""
+    """The function `pactree_mcmc.sample`, which this layer may not import; `pactree_mcmc.__init__` sets it."""
     reweighting: Reweighting | None = None
     """Effective size and ratio of evidences, if `reweight` made the draws; else None."""
 
@@ -93,7 +93,7 @@ class AnswersAboutChains(DrawnTrees):
         Parameters
         ----------
         min_probability : float, default 0.1
-            Cells are used whose frequency in some chain is at least this, in [0, 1].
+            Smallest frequency, in at least one chain, of the cells that are used, in [0, 1].
 
         Returns
         -------
@@ -184,9 +184,9 @@ class AnswersAboutChains(DrawnTrees):
         X : table of shape (m, p)
             Further rows, with the columns of the model.
         y : array-like of shape (m,) or (m, d)
-            Their y.
+            Values of y of the further rows.
         sample_weight : array-like of shape (m,), optional
-            Their weights.
+            Weights of the further rows.
         rng : int, SeedSequence, Generator or None
             Source of randomness.
         **options
@@ -196,7 +196,7 @@ class AnswersAboutChains(DrawnTrees):
         Returns
         -------
         SampledPosterior
-            Of ``post.model.with_rows(X, y)``.
+            Draws from the posterior of ``post.model.with_rows(X, y)``.
 
         Raises
         ------
@@ -225,7 +225,10 @@ class AnswersAboutChains(DrawnTrees):
         return self._sample(model, **(given | options))
 
     def _starts(self, model: TreeModel, chains: int) -> Any:
-        """Return a start tree for each chain, the last one of a chain that the model allows, or "dispersed"."""
+        """Return a start tree for each of ``chains`` new chains: the last drawn tree of a chain that ``model`` allows.
+
+        "dispersed" if the model allows none of the last 10 trees of any chain, or feature weights are drawn.
+        """
         last = self.tree_of_draw[:, ::-1][:, :MOST_TRIED]
         allowed: dict[int, Tree | None] = {}
         for t in np.unique(last).tolist():

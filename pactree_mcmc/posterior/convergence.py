@@ -1,4 +1,4 @@
-"""The convergence criteria of chains, and advice if some fail; the figures, R-hat and ESS, are those of `ess`."""
+"""The convergence criteria of chains, and advice if some fail. R-hat and effective sample size come from `ess`."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 MOST_RHAT = 1.01
 """Largest R-hat that passes, from Vehtari et al. (2021)."""
 LARGEST_RHAT = 1.03
-"""Largest R-hat of a prediction that passes, however well chance explains it."""
+"""Largest R-hat of a prediction that passes if chance explains why it exceeds ``MOST_RHAT``."""
 FALSE_ALARMS = 0.01
 """Level of the test of all predictions together: about the probability of a false alarm."""
 MOST_POINTS, FEWEST_POINTS = 500, 50
-"""Largest number of training rows whose predictions are checked, and the number that ``MOST_VALUES`` leaves."""
+"""Default number of training rows whose predictions are checked, and that to which ``MOST_VALUES`` may lower it."""
 MOST_VALUES = 20_000_000
 """Number of predictions, rows times classes times distinct trees, beyond which fewer rows are checked: 160 MB."""
 LEAST_ESS = 400.0
@@ -47,18 +47,19 @@ FEWEST_DRAWS = 100
 N_CLASSES = 3
 """Largest number of classes whose probability is checked at a row."""
 PREDICTIONS = "predictions"
+"""Name of the group of quantities that are predictions."""
 SCALARS = ("log posterior", "number of leaves", "depth")
-"""Names of the first quantities."""
+"""Names of the quantities that are one number of a tree; they come first in every list of quantities."""
 N_FOCAL = 12
 """Largest number of trees from which distances are checked."""
 RARE = 0.02
-"""Features at the root, or in the tree, with a probability below this or above one minus this are not checked."""
+"""Smallest probability of an indicator that is checked; the largest one is 1 - RARE."""
 N_LISTED = 3
-"""Number of root features, of inclusions, of distances and of predictions, the worst ones, that a warning lists."""
+"""Largest number of failing quantities of each kind, the worst first, that a warning lists."""
 SLOW = 20.0
-"""Factor by which the run would have to be longer, above which tempering is advised instead."""
+"""Factor by which the run would have to be longer, above which another kind of run is advised instead."""
 RESUMED = 1.5
-"""Factor up to which the advice is to continue the run and not to make a longer one."""
+"""Largest factor by which the run would have to be longer at which the advice is to resume it."""
 LENGTHS = ("tune", "thin", "proposals")
 """Arguments of `sample` that fix the length of a run."""
 HEADER = (
@@ -72,11 +73,11 @@ NO_PROOF = (
     "with betas=8, or with exact.solve of a smaller model."
 )
 NO_WITNESS = "All that is compared tuned together, so that no other chain confirms it independently: give chains=4."
-"""Remark on a run with one team of chains."""
+"""Remark on a run whose chains all tuned together, as one team."""
 
 
 def warn_if_unconverged(post: DrawnTrees, *, max_points: int = MOST_POINTS, levels: int = 1) -> None:
-    """Give one ConvergenceWarning with the lines of `short_diagnosis`, whose arguments it takes."""
+    """Give one ConvergenceWarning with the lines of `short_diagnosis`, or none if no criterion fails."""
     lines = short_diagnosis(post, max_points, levels=levels)
     if lines:
         warn("\n  ".join(lines), ConvergenceWarning)
@@ -87,8 +88,9 @@ def short_diagnosis(
 ) -> list[str]:
     """Return the criteria of `check_convergence` that fail in at most five lines; an empty list if none fails.
 
-    The lines are the verdict, the worst quantity of each kind, the evidences of the teams if these differ, the advice,
-    and where to read on. ``figures`` are computed unless they are given.
+    The lines are the verdict, the worst quantity of each kind, the log evidences of the teams of chains if these
+    differ, the advice, and where to read on. ``levels`` is the number of inverse temperatures of the run, for the
+    advice. ``figures`` are computed if they are None.
     """
     if _are_too_few(post):
         return [_too_few(post)]
@@ -103,7 +105,7 @@ def short_diagnosis(
 
 
 def one_line(post: DrawnTrees) -> str:
-    """Return the worst quantity that fails in a phrase, without advice; empty if none fails."""
+    """Return a phrase on the worst quantity that fails the criteria, without advice; an empty text if none fails."""
     if _are_too_few(post):
         return _too_few(post).partition(";")[0]
     figures = _figures(post, MOST_POINTS)
@@ -133,20 +135,27 @@ def diagnosis_of(post: DrawnTrees) -> pd.DataFrame:
 def check_convergence(post: DrawnTrees, max_points: int = MOST_POINTS, *, levels: int = 1) -> list[str]:
     """Return the convergence criteria that the draws of chains fail, and advice, as the lines of a warning.
 
-    Checked are the log posterior, the number of leaves and the depth; the feature at the root and the features in the
-    tree, as indicators, unless rare or nearly always 1 in all chains; the distances from up to 12 trees drawn; the
-    predictions at up to ``max_points`` distinct training rows, of a classifier the up to 3 probabilities that vary most
-    at the row; feature weights and their concentration if they are drawn; and the log evidences of two teams.
+    These quantities are checked:
+
+    * the log posterior, the number of leaves and the depth;
+    * the indicators of each feature at the root, and of each feature in the tree, unless an indicator is rare or nearly
+      always 1 in all chains;
+    * the distances from up to 12 trees drawn;
+    * the predictions at up to ``max_points`` distinct training rows, of a classifier the up to 3 probabilities that
+      vary most at the row;
+    * feature weights and their concentration, if they are drawn;
+    * the log evidences of two teams of chains that tuned separately.
 
     R-hat must not exceed 1.01, and the bulk effective sample size must reach 400 (Vehtari et al. 2021). Of hundreds of
     predictions some exceed 1.01 by chance. Therefore an R-hat of a prediction between 1.01 and 1.03 fails only if the
     means of the halves of the chains differ by more than their Monte-Carlo errors explain, at the level 0.01 for all
-    distinct predictions together (Bonferroni). Predictions that differ by a 1e-9th of their range count as equal, as
-    such differences are rounding. With one chain, R-hat compares its halves.
+    distinct predictions together (Bonferroni). Predictions that differ by 1e-9 of their range count as equal, because
+    such differences are rounding errors. With one chain, R-hat compares its halves.
 
-    The list is empty if no criterion fails, which proves nothing: chains that are all in the same wrong mode agree. It
-    has one line if there are fewer than 100 draws in all, or than 4 a chain. ``levels`` is the number of levels of the
-    run's ladder, for the advice. For 4 x 1000 independent draws a warning has a probability below one in a hundred.
+    The list is empty if no criterion fails. This proves nothing, since chains that are all in the same wrong mode
+    agree. The list has one line if there are fewer than 100 draws in all, or fewer than 4 per chain. ``levels`` is the
+    number of inverse temperatures of the run, for the advice. For 4 x 1000 independent draws a warning has a
+    probability below one in a hundred.
     """
     check_count("max_points", max_points)
     if _are_too_few(post):
@@ -158,15 +167,17 @@ def check_convergence(post: DrawnTrees, max_points: int = MOST_POINTS, *, levels
 
 
 def _disagreement(post: DrawnTrees) -> list[str]:
-    """Return a line of a warning if teams of chains find different evidence."""
+    """Return a list with a line of a warning if teams of chains find different evidence, otherwise an empty list."""
     return evidences_differ(None if post.course is None else post.course.evidences)
 
 
 def _are_too_few(post: DrawnTrees) -> bool:
+    """Return True if there are too few draws to judge convergence, in all or per chain."""
     return post.tree_of_draw.size < FEWEST_DRAWS or post.n_draws < FEWEST_PER_CHAIN
 
 
 def _too_few(post: DrawnTrees) -> str:
+    """Return the line of a warning on too few draws."""
     total = post.tree_of_draw.size
     return f"too few draws to judge convergence: {total} in all; give at least 400, better draws=1000."
 
@@ -184,41 +195,46 @@ def verdict(post: DrawnTrees) -> str:
 
 
 class Quantities(NamedTuple):
-    """The quantities by which convergence is diagnosed, for each distinct tree."""
+    """Some quantities by which convergence is diagnosed, with their values for each distinct tree."""
 
     names: list[str]
+    """Name of each quantity, such as "depth" or "prediction at row 3"."""
     group: list[str]
-    """Group of each quantity, in the plural with which a warning counts it."""
+    """Kind of each quantity, as a plural noun such as "predictions"."""
     by_tree: np.ndarray
-    """(quantities, n_distinct_trees)."""
+    """(quantities, n_distinct_trees): value of each quantity for each tree."""
 
 
 class Figures(NamedTuple):
     """The quantities checked, with their R-hat and effective sample size; `SCALARS` come first."""
 
     names: list[str]
+    """Names of all quantities, first those of ``by_tree``, then those of ``by_draw``."""
     group: np.ndarray
+    """(quantities,) kind of each quantity, as a plural noun."""
     by_tree: np.ndarray
-    """(quantities, n_distinct_trees); the others are in ``by_draw``."""
+    """(first quantities, n_distinct_trees): values of the quantities that depend on the tree alone."""
     by_draw: np.ndarray
-    """(further quantities, chains, draws)."""
+    """(further quantities, chains, draws): values of the quantities that also vary between draws of one tree."""
     rhat: np.ndarray
+    """(quantities,) rank-normalised split R-hat."""
     ess: np.ndarray
+    """(quantities,) bulk effective sample size."""
     by_chance: np.ndarray
-    """(quantities,) bool: predictions with an R-hat above ``MOST_RHAT`` that chance explains."""
+    """(quantities,) bool: True for predictions whose R-hat exceeds ``MOST_RHAT`` and is explained by chance."""
 
     def traces(self, which: np.ndarray, tree_of_draw: np.ndarray) -> np.ndarray:
-        """Return the draws (m, chains, draws) of the quantities ``which`` (m,)."""
+        """Return the traces (m, chains, draws) of the quantities numbered ``which`` (m,)."""
         n = len(self.by_tree)
         return np.array([self.by_tree[i][tree_of_draw] if i < n else self.by_draw[i - n] for i in which.tolist()])
 
     @property
     def failed(self) -> np.ndarray:
-        """(quantities,) bool: True unless R-hat and ESS are known and good."""
+        """(quantities,) bool: True if R-hat or ESS misses its bound or is NaN."""
         return ~(((self.rhat <= MOST_RHAT) | self.by_chance) & (self.ess >= LEAST_ESS))
 
     def failed_by_group(self) -> Iterator[tuple[str, list[int]]]:
-        """Yield each group in which quantities fail, with these, the worst first."""
+        """Yield each group in which quantities fail, with the numbers of these quantities, the worst first."""
         for group in dict.fromkeys(self.group.tolist()):
             failed = np.flatnonzero(self.failed & (self.group == group))
             if len(failed):
@@ -226,12 +242,16 @@ class Figures(NamedTuple):
 
     @property
     def times_longer(self) -> np.ndarray:
-        """(quantities,) factor by which the run must be longer; R-hat - 1 falls as one over the draws."""
+        """(quantities,) factor by which the run must be longer for the quantity to pass; infinite if R-hat is NaN.
+
+        R-hat - 1 is taken to fall as one over the number of draws.
+        """
         times = np.maximum((self.rhat - 1.0) / (MOST_RHAT - 1.0), LEAST_ESS / self.ess)
         return np.where(np.isnan(times), np.inf, times)
 
 
 def _figures(post: DrawnTrees, max_points: int) -> Figures:
+    """Compute all quantities, with predictions at up to ``max_points`` rows, their R-hat and effective sample size."""
     parts = [Quantities(list(SCALARS), ["scalars"] * len(SCALARS), _scalars(post)), feature_indicators(post)]
     parts += [tree_distances(post), _predictions(post, max_points)]
     by_tree = np.vstack([part.by_tree for part in parts])
@@ -248,13 +268,13 @@ def _figures(post: DrawnTrees, max_points: int) -> Figures:
 
 
 def _scalars(post: DrawnTrees) -> np.ndarray:
-    """Return the `SCALARS` (3, n_distinct_trees) of the distinct trees."""
+    """Return log posterior, number of leaves and depth of each distinct tree, (3, n_distinct_trees)."""
     log_posterior = _rounded((post.log_prior_of_tree + post.log_score_of_tree)[None])
     return np.vstack([log_posterior, post.n_leaves_of_tree[None], post.depth_of_tree[None]])
 
 
 def agrees(log_posterior: np.ndarray) -> bool:
-    """Return True if the log posterior (chains, draws) alone satisfies the criteria."""
+    """Return True if R-hat and effective sample size of ``log_posterior`` (chains, draws) satisfy the criteria."""
     rhat, ess = rhat_and_ess(_rounded(log_posterior)[None])
     return bool(rhat[0] <= MOST_RHAT and ess[0] >= LEAST_ESS)
 
@@ -271,9 +291,10 @@ def converged(post: DrawnTrees) -> bool:
 
 
 def feature_weights(post: DrawnTrees) -> dict[str, np.ndarray]:
-    """Return traces (chains, draws) of feature weights that are drawn, and of their concentration if it is drawn.
+    """Return by name the traces (chains, draws) of drawn feature weights, and of their concentration if it is drawn.
 
-    The weights are those of features that some chain has in more than 0.02 of its trees.
+    The weights are those of features that some chain has in more than 0.02 of its trees. The dictionary is empty if
+    feature weights are not drawn.
     """
     drawn, weights, concentration = post.model.split_prior.drawn_weights, post.feature_weights, post.concentration
     if drawn is None or weights is None or concentration is None:
@@ -309,7 +330,7 @@ def feature_indicators(post: DrawnTrees) -> Quantities:
 
 
 def tree_distances(post: DrawnTrees) -> Quantities:
-    """Return the distances from a few trees drawn, but not those equal for nearly all draws of all chains."""
+    """Return the cell distances from up to 12 drawn trees, without distances that are nearly constant in all chains."""
     draws = focal_draws(post, N_FOCAL)
     by_tree = distances_from(post, post.tree_of_draw.ravel()[draws])
     checked = []
@@ -322,14 +343,17 @@ def tree_distances(post: DrawnTrees) -> Quantities:
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:
-    """Round values to steps that hide rounding errors, which would break ties between trees."""
+    """Return values as multiples of a small step, about 1e-9 of their range, so that rounding does not break ties."""
     finite = values[np.isfinite(values)]
     step = 1e-9 * np.ptp(finite) + 1e-14 * np.abs(finite).max() if len(finite) else 0.0
     return np.round(values / step) if step > 0.0 else values
 
 
 def _predictions(post: DrawnTrees, max_points: int) -> Quantities:
-    """Return the predictions at training rows: means, or the probabilities that vary most over the draws."""
+    """Return the predictions at up to ``max_points`` training rows.
+
+    They are means, or of a classifier the up to 3 class probabilities at each row that vary most over the draws.
+    """
     model = post.model
     if not model.leaf.predicts:
         return Quantities([], [], np.empty((0, post.n_distinct_trees)))
@@ -354,7 +378,10 @@ def _predictions(post: DrawnTrees, max_points: int) -> Quantities:
 
 
 def _values_by_tree(post: DrawnTrees, rows: np.ndarray, units: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield for each row, of the given unit, the predictions (n_distinct_trees, k) of the distinct trees."""
+    """Yield for each training row the predictions (n_distinct_trees, k) of the distinct trees.
+
+    ``rows`` (m,) are numbers of rows, and ``units`` (m,) the numbers of the distinct rows that these are equal to.
+    """
     model, regressors = post.model, post.model.target.regressors
     for start in range(0, len(rows), FEWEST_POINTS):
         part = slice(start, start + FEWEST_POINTS)
@@ -368,7 +395,7 @@ def _values_by_tree(post: DrawnTrees, rows: np.ndarray, units: np.ndarray) -> It
 
 
 def _listed(figures: Figures) -> list[str]:
-    """Return the lines of the quantities that fail: all scalars, and the worst ones of the other groups."""
+    """Return a line for each quantity that fails: all scalars, and the three worst quantities of each other group."""
     lines = []
     for group, failed in figures.failed_by_group():
         listed = sorted(failed) if group == "scalars" else failed[:N_LISTED]
@@ -381,18 +408,19 @@ def _listed(figures: Figures) -> list[str]:
 
 
 def _shown(figures: Figures, i: int) -> tuple[str, str]:
-    """Return R-hat and ESS as texts, rounded away from the bounds, so that the figures in the text fail, too."""
+    """Return R-hat (rounded up) and ESS (rounded down) of quantity ``i`` as texts, so that the texts fail, too."""
     rhat, ess = float(figures.rhat[i]), float(figures.ess[i])
     shown = f"{math.ceil(rhat * 1000) / 1000:.3f}" if rhat < 1.1 else f"{rhat:.2f}"
     return shown, f"{ess if math.isnan(ess) else math.floor(ess)}"
 
 
 def _count_words(figures: Figures) -> str:
+    """Return a sentence on how many of the quantities fail."""
     return f"{figures.failed.sum()} of {len(figures.names)} quantities fail."
 
 
 def _advice(post: DrawnTrees, figures: Figures, levels: int) -> list[str]:
-    """Return advice, the most helpful first."""
+    """Return sentences of advice, the most helpful first."""
     worst = np.argsort(-figures.times_longer, kind="stable")[:N_LISTED]
     apart = post.n_chains > 1 and chains_apart(figures.traces(worst, post.tree_of_draw))
     drifts = chains_drift(figures.by_tree[: len(SCALARS)][:, post.tree_of_draw])
@@ -426,7 +454,7 @@ def _is_adaptive(post: DrawnTrees) -> bool:
 
 
 def _remedy(is_adaptive: bool, levels: int) -> str:
-    """Return advice for chains that hardly move."""
+    """Return the arguments to try if chains hardly move, as a phrase; ``levels`` > 1 if the run was tempered."""
     if levels > 1:
         return f"betas={2 * levels}"
     if is_adaptive:
@@ -435,7 +463,10 @@ def _remedy(is_adaptive: bool, levels: int) -> str:
 
 
 def _resumed(post: DrawnTrees, times: float) -> str:
-    """Return the call that continues the run until it is ``times`` as long; empty if it is better made again."""
+    """Return the call that resumes the run until it has ``times`` as many draws.
+
+    The text is empty if ``times`` exceeds 1.5 or the run cannot be resumed.
+    """
     if times > RESUMED or post.course is None:
         return ""
     more = math.ceil((math.ceil(10.0 * times) / 10.0 - 1.0) * post.n_draws - 1e-9)
@@ -443,7 +474,7 @@ def _resumed(post: DrawnTrees, times: float) -> str:
 
 
 def _more(post: DrawnTrees, is_adaptive: bool, times: float) -> str:
-    """Return the advice to make ``times`` as many draws, or steps of an adaptive run."""
+    """Return a phrase that asks for ``times`` as many draws, or steps if the run is adaptive."""
     noun, done = ("steps", post.course.steps) if is_adaptive and post.course else ("draws", post.n_draws)
     if times > 1000.0:
         return f"more than 1000 times as many {noun}"

@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 BY_TREE = {name: f"{name}_of_tree" for name in ("log_prior", "log_score")}
 BY_TREE |= {"trees": "coded_trees", "stats": "node_stats"}
-"""Fields of `Draws` that a posterior has under another name."""
+"""Names of attributes of `DrawnTrees` by name of the field in `Draws`, where the two differ."""
 
 
 def has_values_by_leaf(model: TreeModel) -> bool:
-    """Return True if a leaf predicts the same for all rows in it."""
+    """Return True if each leaf has one prediction, the same for all rows in it."""
     return model.leaf.predicts and model.leaf.x_columns is None
 
 
 def refuse_by_row(model: TreeModel) -> None:
-    """Refuse leaves whose prediction depends on the row."""
+    """Raise a ValueError if the prediction of a leaf depends on the row."""
     if model.leaf.x_columns is not None:
         raise ValueError(
             f"{model.leaf!r} looks at columns of X, so a leaf does not predict one value; use predict, "
@@ -46,11 +46,12 @@ def refuse_by_row(model: TreeModel) -> None:
 class DrawnTrees:
     """The distinct trees of some chains, and the tree of each draw: the arrays of `SampledPosterior`.
 
-    The functions of `posterior.trees` take one of these.
+    The functions of `posterior.trees` take such an object. The arguments are attributes of `SampledPosterior`:
+    ``trees`` is ``coded_trees``, ``stats`` is ``node_stats``, and log priors and scores are those of distinct trees.
     """
 
     sees_all_rows: ClassVar[bool] = True
-    """True if all trees are from the posterior given all rows."""
+    """True if all trees are from the posterior given all rows; False for a mixture of posteriors given fewer rows."""
 
     def __init__(
         self,
@@ -86,11 +87,12 @@ class DrawnTrees:
 
     @cached_property
     def distinct_trees(self) -> TreeArrays:
-        """Each tree that was drawn, once, end to end, with thresholds in the units of X; see ``coded_trees``."""
+        """The distinct trees drawn, one after the other, with thresholds in the units of X; see ``coded_trees``."""
         return in_data_units(self.model, self.coded_trees)
 
     @cached_property
     def _tree_of_place(self) -> np.ndarray:
+        """Number (n_nodes,) of the distinct tree of which each node is a leaf, -1 for internal nodes."""
         tree = np.repeat(np.arange(self.n_distinct_trees), np.diff(self.coded_trees.offset))
         return np.where(self.coded_trees.feature == LEAF, tree, -1)
 
@@ -103,13 +105,13 @@ class DrawnTrees:
     def node_between(self) -> np.ndarray | None:
         """Training values (n_nodes, 2) on either side of each threshold of ``distinct_trees``, in the cell it splits.
 
-        NaN in leaves and nominal splits. None if cuts do not depend on the values in a cell.
+        NaN in leaves and nominal splits. None if the cuts do not depend on the training values in a cell.
         """
         return values_between(self.model, self.coded_trees)
 
     @cached_property
     def node_rows(self) -> np.ndarray:
-        """Training rows in each node, (n_nodes,); a row counts as often as its weight says."""
+        """Number of training rows in each node, (n_nodes,), counted with their weights."""
         model = self.model
         if model.leaf.weighs_rows:
             return model.leaf.weight(self.node_stats)
@@ -125,11 +127,10 @@ class DrawnTrees:
 
     @cached_property
     def log_posterior_of_tree(self) -> np.ndarray:
-        """Log posterior (n_distinct_trees,) of each distinct tree, nats, unnormalised: by it trees have their odds.
+        """Log prior plus log score (n_distinct_trees,) of each distinct tree, nats; differences are log posterior odds.
 
-        Feature weights that are drawn are integrated out. NaN if a cell of the tree admits some features and not
-        others, since the integral then has no closed form. Cost with such weights: plain Python, the nodes of the
-        trees.
+        Feature weights that are drawn are integrated out. NaN if they are drawn and a cell of the tree admits some
+        features and not others, since the integral then has no closed form. The integral takes plain Python, O(nodes).
         """
         if self.weights_of_draw is None:
             return self.log_prior_of_tree + self.log_score_of_tree
@@ -137,7 +138,7 @@ class DrawnTrees:
         return self.log_score_of_tree + [log_marginal_prior(self.model, self.distinct_tree(t)) for t in trees]
 
     def distinct_tree(self, t: int) -> Tree:
-        """Return distinct tree number ``t``, from 0; that of a draw is number ``tree_of_draw[chain, draw]``."""
+        """Return distinct tree number ``t``, from 0. The tree of a draw has number ``tree_of_draw[chain, draw]``."""
         t = check_count("t", t, 0, self.n_distinct_trees - 1)
         nodes = slice(int(self.distinct_trees.offset[t]), int(self.distinct_trees.offset[t + 1]))
         feature, threshold, left, right, categories, default_left = (a[nodes] for a in self.distinct_trees[1:])
@@ -173,7 +174,7 @@ class DrawnTrees:
 
     @property
     def log_prior(self) -> np.ndarray:
-        """Log prior of the tree of each draw, nats (chains, draws); given its feature weights if these are drawn."""
+        """Log prior of the tree of each draw, nats (chains, draws), given the feature weights of the draw if any."""
         if self.weights_of_draw is not None:
             return self.weights_of_draw[..., -1]
         return self.log_prior_of_tree[self.tree_of_draw]
@@ -188,7 +189,7 @@ class DrawnTrees:
 
     @property
     def concentration(self) -> np.ndarray | None:
-        """Concentration of the prior of the drawn feature weights of each draw (chains, draws), or None."""
+        """Concentration (chains, draws) of the Dirichlet prior of feature weights in each draw; None if not drawn."""
         return None if self.weights_of_draw is None else self.weights_of_draw[..., -2]
 
     @property
@@ -247,7 +248,11 @@ class DrawnTrees:
 
 @kept
 class Draws(NamedTuple):
-    """The part of a sampled posterior that files keep beside its model and the states of its chains."""
+    """The part of a sampled posterior that is written to a file, beside its model and the states of its chains.
+
+    The fields are described in `SampledPosterior`; ``trees`` and ``stats`` are ``coded_trees`` and ``node_stats``, and
+    ``log_prior`` and ``log_score`` are those of distinct trees.
+    """
 
     trees: CodedTrees
     stats: np.ndarray
@@ -265,12 +270,12 @@ class Draws(NamedTuple):
 
 
 def draws_of(posterior: DrawnTrees) -> Draws:
-    """Return the part of a posterior that files keep."""
+    """Return the part of a sampled posterior that is written to a file."""
     return Draws(**{name: getattr(posterior, BY_TREE.get(name, name)) for name in Draws._fields})
 
 
 def code_trees(model: TreeModel, trees: Sequence[Tree]) -> tuple[CodedTrees, np.ndarray]:
-    """Return trees in the codes of the model, and the statistics (n_nodes, s) of the rows in their nodes."""
+    """Return public trees in the codes of the model, and the statistics (n_nodes, s) of the training rows in nodes."""
     coded = [coded_tree(model, tree, t) for t, tree in enumerate(trees)]
     offset = np.cumsum([0, *(len(node) for node, _ in coded)])
     return from_records(np.concatenate([node for node, _ in coded]), offset), np.concatenate([s for _, s in coded])

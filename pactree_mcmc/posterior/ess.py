@@ -15,19 +15,19 @@ import numpy as np
 from ..core.special import fdtrc, ndtri
 
 FEWEST_PER_CHAIN = 4
-"""Smallest number of draws of a chain for R-hat and effective sample sizes."""
+"""Smallest number of draws per chain for which R-hat and effective sample sizes are computed."""
 DRIFT_RHAT = 1.05
-"""R-hat between the first halves of all chains and the second halves, above which there is a trend."""
+"""R-hat between the first halves of all chains and the second halves above which a trend is reported."""
 APART = 10.0
 """Chains are apart if the variance of their means exceeds the error of their means by this factor."""
 DRAWS_PER_DEGREE = 5.0
-"""Effective draws for one degree of freedom of an autocorrelation time.
+"""Number of effective draws that give one degree of freedom to an estimated autocorrelation time.
 
 The relative variance of the time is about 2 (2 M + 1) / N for N draws and M lags summed (Sokal 1997), and M is about
 two to three times the time.
 """
 BLOCK = 1 << 20
-"""Number of draws of quantities diagnosed at a time."""
+"""Largest number of values, quantities times draws, that are diagnosed at a time."""
 
 
 class ConvergenceWarning(UserWarning):
@@ -79,9 +79,10 @@ def rhat_and_ess(values: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def rhat_and_ess_by_tree(by_tree: np.ndarray, tree_of_draw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return `rhat_and_ess` of quantities of the distinct trees, (quantities, n_distinct_trees).
+    """Return R-hat and effective sample size of quantities that depend on the tree alone.
 
-    Equal quantities are diagnosed once.
+    ``by_tree`` (quantities, n_distinct_trees) has their values and ``tree_of_draw`` (chains, draws) the tree of each
+    draw. Equal quantities are diagnosed once; see `rhat_and_ess`.
     """
     number, first = _distinct(by_tree)
     rhat, ess = np.empty(len(first)), np.empty(len(first))
@@ -104,7 +105,7 @@ def ess(values: Any) -> float:
 
 
 def rhat(values: Any) -> float:
-    """Return the R-hat of one quantity (chains, draws); NaN for one chain that moves. See `rhat_and_ess`.
+    """Return the R-hat of one quantity (chains, draws); NaN for one chain that is not constant. See `rhat_and_ess`.
 
     Raises
     ------
@@ -126,14 +127,17 @@ def _one_quantity(values: Any) -> np.ndarray:
 
 
 def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Number the distinct rows by first occurrence; return the number of each row and the first row of each number."""
+    """Number the distinct rows of an array by first occurrence.
+
+    Returns the number of each row, and the index of the first row of each number.
+    """
     seen: dict[bytes, int] = {}
     number = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in rows], dtype=np.int64)
     return number, np.unique(number, return_index=True)[1]
 
 
 def explained_by_chance(by_tree: np.ndarray, tree_of_draw: np.ndarray, which: np.ndarray, level: float) -> np.ndarray:
-    """Return for each quantity ``which`` (m,) of ``by_tree`` True if chance explains an R-hat above 1.
+    """Return a (m,) bool array: True if chance explains why R-hat of quantity ``which[i]`` of ``by_tree`` exceeds 1.
 
     This is an analysis of variance of the halves of chains with effective numbers of draws: if all halves follow the
     same distribution, the variance of their means, over that expected from the effective sample size within halves, is
@@ -164,14 +168,15 @@ def split_chains(values: np.ndarray) -> np.ndarray:
 
 
 def normal_scores(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return normal scores of the average ranks of each quantity, and of its distance from its median.
+    """Return the normal scores of the draws of each quantity, and those of the distances of draws from their median.
 
-    Both have the shape of ``values``, whose first axis counts quantities.
+    A normal score is the normal quantile of the average rank. Both arrays have the shape of ``values``, whose first
+    axis counts quantities.
     """
     flat = values.reshape(len(values), -1)
     bulk, folded = np.empty(flat.shape), np.empty(flat.shape)
     n = flat.shape[1]
-    # of average ranks 0, 1/2, 1, ..., n (Blom 1958); none is below 1
+    # normal scores of the average ranks r = 0, 1/2, 1, ..., n: ndtri((r - 3/8) / (n + 1/4)) (Blom 1958); all r are >= 1
     score = ndtri(np.maximum(np.arange(2 * n + 1) / 2.0 - 0.375, 0.0) / (n + 0.25))
     for i, draws in enumerate(flat):
         distinct, which, count = np.unique(draws, return_inverse=True, return_counts=True)
@@ -183,7 +188,7 @@ def normal_scores(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _twice_ranks(count: np.ndarray) -> np.ndarray:
-    """Return twice the average rank, an integer, of increasing values that occur ``count`` times each."""
+    """Return twice the average rank, an integer, of each of increasing values, where value i occurs count[i] times."""
     return 2 * np.cumsum(count) - count + 1
 
 
@@ -214,8 +219,10 @@ def ess_of_chains(z: np.ndarray) -> np.ndarray:
 
 
 def ess_from(autocovariance: np.ndarray, between: np.ndarray, chains: int) -> np.ndarray:
-    """Return the effective sample size, from autocovariances (quantities, draws), means over ``chains``, and the
-    variance ``between`` (quantities,) of the means of chains.
+    """Return the effective sample size (quantities,) from autocovariances, by Geyer's initial monotone sequence.
+
+    ``autocovariance`` (quantities, draws) has the mean over chains at each lag, ``between`` (quantities,) is the
+    variance of the means of chains, and ``chains`` the number of chains.
     """
     n = autocovariance.shape[1]
     # autocorrelation at lag t: 1 - (W - autocovariance_t) / V with V = (n - 1) W / n + B (Vehtari et al., equation 10)
@@ -241,7 +248,7 @@ def ess_from(autocovariance: np.ndarray, between: np.ndarray, chains: int) -> np
 def autocorrelation_times(values: np.ndarray) -> np.ndarray:
     """Return the integrated autocorrelation time (quantities,), in draws, of ``values`` (quantities, chains, draws).
 
-    Each chain is centred at its own mean; a constant has time 1. At least ``FEWEST_PER_CHAIN`` draws.
+    Each chain is centred at its own mean. A constant has time 1. There must be at least ``FEWEST_PER_CHAIN`` draws.
     """
     about = values - values.mean(axis=2, keepdims=True)
     out, moving = np.ones(len(values)), np.ptp(values, axis=2).max(axis=1) > 0.0
@@ -254,7 +261,7 @@ def chains_apart(values: np.ndarray) -> bool:
     """Return True if the chain means of some quantity differ by much more than their Monte-Carlo errors.
 
     This happens if each chain mixes well by itself, or hardly moves, in a part of the space that the others do not
-    visit. ``values``: (quantities, chains, draws).
+    visit. ``values`` has shape (quantities, chains, draws).
     """
     quantities, chains, draws = values.shape
     z = normal_scores(values)[0]
@@ -264,7 +271,11 @@ def chains_apart(values: np.ndarray) -> bool:
 
 
 def chains_drift(values: np.ndarray) -> bool:
-    """Return True if some quantity (quantities, chains, draws) rises, or falls, from half to half in all chains."""
+    """Return True if some quantity rises in all chains from their first half to the second, or falls in all chains.
+
+    The R-hat between first and second halves must also exceed ``DRIFT_RHAT``. ``values`` has shape (quantities, chains,
+    draws).
+    """
     halves = split_chains(values)
     z = normal_scores(halves)[0].reshape(len(values), 2, -1)
     rise = np.diff(z.reshape(len(values), 2, values.shape[1], -1).mean(axis=3), axis=1)[:, 0]

@@ -1,6 +1,7 @@
-"""The evidence from the levels of a tempered run, and of several teams of chains.
+"""Estimates of the log evidence, from the levels of a tempered run, or by combining several teams of chains.
 
-A tempered run gives it by stepping stones, each by Bennett's acceptance ratio.
+The ratio of normalisers of two neighbouring levels of a tempered run is estimated by Bennett's acceptance ratio. The
+product of these ratios, the stepping stones, is the evidence. A team is a group of chains that tuned together.
 """
 
 from __future__ import annotations
@@ -28,42 +29,44 @@ BLOCK_TIMES = 2.0
 FEWEST_BLOCKS = 10
 """Number of blocks of all chains below which no error is reported."""
 MOST_BLOCKS = 100
-"""Number of blocks of all chains; with longer ones an underestimated autocorrelation time matters less."""
+"""Largest number of blocks of all chains. In longer blocks an underestimated autocorrelation time matters less."""
 FEWEST_STUMPS = 10.0
-"""Effective number of stumps at power 0 below which no error is reported."""
+"""Effective number of stumps among draws at inverse temperature 0 below which no error is reported."""
 APART = 0.05
-"""Chains are apart if their distance is less probable than this, given their own errors."""
+"""Level of the F test for a difference between chains, given the errors within chains."""
 COVERED = 0.95
-"""Coverage of intervals of two standard errors to both sides."""
+"""Coverage that an interval of plus or minus two reported standard errors is to have."""
 LEAST_ERROR = 1e-6
 """Smallest standard error of the log evidence of a team, in nats."""
 DIFFERENCE_ERRORS, SMALLEST_DIFFERENCE = 4.0, 0.1
-"""Standard errors, and nats, by which the log evidences of two teams must differ to be reported."""
+"""Number of standard errors, and of nats, by which the log evidences of two teams must differ to be reported."""
 
 
 @kept
 @with_short_repr
 class Tempering(NamedTuple):
-    """Diagnostics of the ladders of tempered chains, and the evidence."""
+    """Diagnostics of the ladders of inverse temperatures of tempered chains, and the evidence."""
 
     betas: np.ndarray
-    """(chains, n): powers of the score, decreasing from 1."""
+    """(chains, n): inverse temperature of each level, decreasing from 1: level b draws from prior * likelihood^b."""
     scores: np.ndarray
-    """(chains, draws, n): log score at each level, nats."""
+    """(chains, draws, n): log likelihood score of the tree at each level, nats."""
     swap_rates: np.ndarray
-    """(chains, n - 1): fraction of exchanges accepted between neighbours."""
+    """(chains, n - 1): fraction of proposed exchanges between neighbouring levels that were accepted."""
     round_trips: np.ndarray
-    """(chains,): trips of a replica from the last level to the first and back."""
+    """(chains,): number of trips of a replica from the last level to the first and back."""
     log_evidence: float | None
-    """None if the ladder does not reach 0, or the mass of the prior cannot be estimated."""
+    """Log evidence, nats; None if the ladder does not reach 0, or the mass of the prior cannot be estimated."""
     log_evidence_se: float | None
-    """Plus or minus two of it cover 95 %; None if the draws are too few to estimate it."""
+    """Standard error of ``log_evidence``; None if the draws are too few to estimate it.
+
+    Plus or minus two standard errors cover 95 %, because a quantile of Student's t is included."""
     is_stump: np.ndarray
     """(chains, draws) bool: True if the tree at the last level has one leaf."""
 
 
 class PriorMass(NamedTuple):
-    """The sum of a prior over all trees, or the log prior of the stump, to estimate it from draws of the prior."""
+    """The mass of a prior, its sum over all trees, or what is needed to estimate the mass from draws of the prior."""
 
     log_mass: float | None
     """Log of the sum; None if the fraction of stumps among draws of the prior must estimate it."""
@@ -71,23 +74,26 @@ class PriorMass(NamedTuple):
     """Log prior of the stump, the tree of one leaf."""
 
     def log_from(self, stump_fraction: float) -> float | None:
-        """Return the log mass. If unknown, estimate it by the fraction of stumps in prior draws, None if 0."""
+        """Return the log mass. If it is unknown, estimate it by log prior(stump) - log(fraction of stumps).
+
+        ``stump_fraction`` is the fraction of stumps among draws of the prior. None if it is needed and 0.
+        """
         if self.log_mass is not None:
             return self.log_mass
         return self.log_stump - math.log(stump_fraction) if stump_fraction > 0.0 else None
 
 
 def prior_mass(model: TreeModel) -> PriorMass:
-    """Return the mass of the model's prior, as far as it is known without looking at cells."""
+    """Return the mass of the model's tree prior, unknown if it depends on which splits each cell has."""
     fewest = model.split_prior.fewest_splits(model.columns)
     log_stump = model.log_prior(Tree([LEAF], [0.0], [0], [0]))
     return PriorMass(model.tree_prior.log_mass(fewest, model.shape), log_stump)
 
 
 def evidence_constant(model: TreeModel) -> float:
-    """Return the difference, in nats, of the log evidence and the log of a sum over trees with the compiled weights.
+    """Return the log evidence minus the log of the sum over trees of the weights that compiled code computes, nats.
 
-    An unknown mass of the prior counts as one.
+    The compiled weights omit constants of the prior and do not divide by its mass. An unknown mass counts as 1.
     """
     return float(model.lowered.prior.log_constant) - (prior_mass(model).log_mass or 0.0)
 
@@ -95,14 +101,15 @@ def evidence_constant(model: TreeModel) -> float:
 def gather(reports: Sequence[Any], mass: PriorMass) -> Tempering:
     """Join the reports of tempered chains, ``LadderReport`` each, with equal numbers of draws and levels.
 
-    ``mass`` is that of the prior, the distribution at power 0. Warn if the evidence is known but the draws are too few
-    to estimate its error.
+    ``mass`` is that of the prior, the distribution at inverse temperature 0. Warn if the evidence is known but the
+    draws are too few to estimate its error.
 
-    The evidence is the mean over chains. To first order its log is a mean over draws, of a number that each draw adds
-    at all levels together. The error of that mean comes from blocks of draws, each at least twice as long as the
-    longest autocorrelation time of that number and of the scores at each level; or from the variance between chains if
-    an F test finds them further apart than their blocks explain. It is multiplied by half the quantile of Student's t
-    for the number of blocks or chains, so that plus or minus two standard errors cover 95 %.
+    The evidence is the mean over chains. To first order its log is a mean over draws of a number, the sum of the
+    effects of the draw on the ratios of all levels. The error of that mean comes from blocks of draws, each at least
+    twice as long as the longest autocorrelation time of that number and of the scores at each level. If an F test finds
+    the chains further apart than their blocks explain, the error comes from the variance between chains instead. It is
+    multiplied by half the quantile of Student's t for the number of blocks or chains, so that plus or minus two
+    standard errors cover 95 %.
     """
     scores = np.array([report.scores for report in reports])
     is_stump = np.array([report.is_stump for report in reports])
@@ -128,10 +135,10 @@ def gather(reports: Sequence[Any], mass: PriorMass) -> Tempering:
 
 
 def _ratio_and_gain(report: Any) -> tuple[float, np.ndarray, float]:
-    """Return the log evidence of a chain less the log mass of the prior, and the effect of each draw on it.
+    """Return the log evidence of a chain less the log mass of the prior, the effect of each draw on it, and an overlap.
 
-    The effects (draws,) are the derivatives by the weight of each draw. Last comes the smallest overlap of two
-    neighbouring levels, in [0, 1].
+    The effects (draws,) are the derivatives of the estimate by the weight of each draw. The overlap is the smallest one
+    of two neighbouring levels, in [0, 1]: 1 if both have the same distribution.
     """
     total, gain, least = 0.0, np.zeros(len(report.scores)), 1.0
     for i, step in enumerate(-np.diff(report.betas)):
@@ -149,7 +156,11 @@ def _ratio_and_gain(report: Any) -> tuple[float, np.ndarray, float]:
 def _error(
     each: np.ndarray, gain: np.ndarray, overlap: float, scores: np.ndarray, is_stump: np.ndarray | None
 ) -> float | None:
-    """Return the standard error of the mean of ``each`` (chains,), given effects ``gain`` (chains, draws), or None."""
+    """Return the standard error of the mean of ``each`` (chains,), or warn and return None if draws are too few.
+
+    ``each`` is the estimate of each chain, ``gain`` (chains, draws) the effect of each draw on it, ``overlap`` in
+    [0, 1] that of neighbouring levels. ``is_stump`` (chains, draws) is None if the mass of the prior is known.
+    """
     chains, draws = gain.shape
     if draws < FEWEST_PER_CHAIN:
         _not_stated(draws, f"{draws} draws a chain are too few to see how they depend on each other", 10.0)
@@ -203,7 +214,7 @@ def pooled_error(each: np.ndarray, within: float, n_blocks: int) -> float:
 
 
 def _not_stated(draws: int, why: str, times: float) -> None:
-    """Warn that the evidence has no standard error, and why."""
+    """Warn that the evidence has no standard error because of ``why``, and advise 1.5 * ``times`` as many draws."""
     more = max(math.ceil(1.5 * times * draws), draws + 1)
     warn(
         f"log_evidence has no standard error: {why}; give about draws={more}, or a larger proposals=.",
@@ -212,10 +223,10 @@ def _not_stated(draws: int, why: str, times: float) -> None:
 
 
 def log_ratio(high: np.ndarray, low: np.ndarray) -> float:
-    """Return the log ratio of the normalisers of two distributions, from as many draws of each (Bennett 1976).
+    """Return the log ratio of the normalisers of two distributions, from equal numbers of draws (Bennett 1976).
 
-    ``high`` and ``low`` (n,) are the log densities of the first distribution relative to the second, at draws of the
-    first and of the second.
+    Both arguments (n,) are log densities of the first distribution relative to the second: ``high`` at draws of the
+    first, ``low`` at draws of the second.
     """
     ends = min(high.min(), low.min()), max(high.max(), low.max())
     if ends[0] == ends[1]:
@@ -226,18 +237,19 @@ def log_ratio(high: np.ndarray, low: np.ndarray) -> float:
 
 
 def combined_evidence(evidences: np.ndarray) -> tuple[float, float | None]:
-    """Return the mean of the log evidences of several teams and its standard error, None if one of theirs is unknown.
+    """Return the mean of the log evidences of several teams of chains, and its standard error.
 
     A random-effects mean (DerSimonian and Laird 1986): if the teams differ by more than their errors explain, the
     weights become more equal and the error covers the difference, |difference| / 2 for two teams far apart.
-    ``evidences`` (teams, 2) has each log evidence, and its standard error or NaN.
+    ``evidences`` (teams, 2) has the log evidence of each team, and its standard error or NaN. If one of these is NaN
+    the standard error returned is None.
     """
     values, errors = evidences.T
     if len(values) == 1:
         return float(values[0]), float(errors[0]) if np.isfinite(errors[0]) else None
     if not np.isfinite(errors).all():
         return float(values.mean()), None
-    # an error is 0 if all weights are equal, as if the graph contains all trees
+    # the error of a team is 0 if all its importance weights are equal, for instance if its density has all trees
     errors = np.maximum(errors, LEAST_ERROR)
     weights = errors**-2.0
     mean = (weights * values).sum() / weights.sum()

@@ -1,4 +1,4 @@
-"""Interface to ArviZ: draws as InferenceData (ArviZ 0.x) or a DataTree (1.x); the summary of a run."""
+"""Interface to ArviZ, with draws as InferenceData (ArviZ 0.x) or a DataTree (1.x), and the summary table of a run."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LONGEST_ATTR = 8000
-"""Largest number of characters of an attribute: HDF5 files refuse longer ones."""
+"""Largest number of characters of an attribute; HDF5 files do not accept longer texts."""
 MOST_CELLS, MOST_FOCAL = 20, 12
-"""Largest numbers of cells, and of focal trees, with a trace."""
+"""Largest numbers of cells, and of focal trees, whose indicators and distances are exported."""
 MIN_FREQUENCY = 0.1
-"""Smallest frequency of the cells in the average standard deviation of a summary."""
+"""Smallest frequency, in some chain, of the cells that `summary` uses for the average standard deviation (ASDSF)."""
 NAMES_BY_DIM = {
     "cell": ("support",),
     "focal": ("tree_distance",),
@@ -39,6 +39,7 @@ NAMES_BY_DIM = {
     "row": ("y", "class_number", "sample_weight", "estimation"),
 }
 DIMS = {name: [dim] for dim, names in NAMES_BY_DIM.items() for name in names}
+"""Names of the dimensions of each variable behind chain and draw."""
 
 
 def load_arviz() -> Any:
@@ -132,7 +133,7 @@ def datasets(
 
 
 def _attrs_of_calls(calls: tuple[Call, ...]) -> dict[str, str]:
-    """Return the lines that make the draws again, their seed, and the releases that made them, as short texts."""
+    """Return attributes for the calls of a run: lines of Python that repeat it, its seed, and versions of packages."""
     if not calls:
         return {}
     versions = ", ".join(f"{name} {number}" for name, number in calls[-1].versions.items())
@@ -147,7 +148,11 @@ def _dataset(
     attrs: dict[str, Any],
     dims: dict[str, list[str]],
 ) -> Any:
-    """Return the dataset of a group. Dimensions without a name get one from the variable, as ArviZ names them."""
+    """Return the xarray dataset of a group with ``variables`` by name, and ``coords``, the labels by dimension.
+
+    ``dims`` has the names of the dimensions behind chain and draw. Other dimensions get a name from the variable, as in
+    ArviZ.
+    """
     import xarray as xr
 
     of_draws = [] if group.endswith("_data") else ["chain", "draw"]
@@ -164,7 +169,11 @@ def _dataset(
 
 
 def tree_traces(posterior: DrawnTrees) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
-    """Return traces (chains, draws, m) of cells and of tree distances, and their labels."""
+    """Return the traces "support" and "tree_distance", (chains, draws, m) each, and the labels of their last axes.
+
+    The first are 0/1 indicators of up to 20 cells with a probability near one half, the second the cell distances from
+    up to 12 focal trees.
+    """
     if posterior.tree_of_draw.size == 0:
         return {}, {}
     cells = posterior.cells
@@ -195,7 +204,7 @@ def tree_traces(posterior: DrawnTrees) -> tuple[dict[str, np.ndarray], dict[str,
 
 
 def unique_labels(labels: list[str]) -> list[str]:
-    """Return the labels, with a number behind each that occurred before."""
+    """Return the labels made unique: the second "a" becomes "a (2)", the third "a (3)"."""
     seen: dict[str, int] = {}
     out = []
     for label in labels:
@@ -205,7 +214,7 @@ def unique_labels(labels: list[str]) -> list[str]:
 
 
 def _groups(posterior: DrawnTrees, traces: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
-    """Return all groups but the log likelihood."""
+    """Return the arrays of `to_arviz` by group and name, except those that are made on demand."""
     target = posterior.model.target
     y = target.values if target.classes is None else target.classes[target.values]
     groups = {
@@ -227,7 +236,11 @@ def _groups(posterior: DrawnTrees, traces: dict[str, np.ndarray]) -> dict[str, d
 
 
 def predictive_draws(posterior: DrawnTrees, rng: np.random.Generator) -> tuple[str, np.ndarray, np.ndarray]:
-    """Draw a new y of every training row from each draw; return its name, its values (chains, draws, n), and y (n,)."""
+    """Draw a new y of every training row from each draw.
+
+    Returns the name of the variable, the new values (chains, draws, n) and the observed ones (n,). The name is "y", or
+    "class_number" if class labels are not numbers; then values are positions among the sorted classes.
+    """
     model = posterior.model
     refuse_loss(model)
     units = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
@@ -249,9 +262,10 @@ def predictive_draws(posterior: DrawnTrees, rng: np.random.Generator) -> tuple[s
 def expectation_draws(
     posterior: DrawnTrees, rows: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, dict[str, list[Any]]]:
-    """Draw E(y | x), or P(y | x), at rows of numbers from each draw: (chains, draws, n), or (chains, draws, n, d).
+    """Draw E(y | x), or P(y | x), at ``rows`` (n, p) from each draw: (chains, draws, n), or (chains, draws, n, d).
 
-    Also return the name and the labels of the last dimension, if there is one.
+    The tree is that of the draw, and the leaf parameters are drawn. Also returns a dictionary with the name and the
+    labels of the last dimension, empty if there is none.
     """
     drawn = draw_predictions(posterior, posterior.tree_of_draw.ravel(), rows, rng)
     drawn = drawn.reshape(*posterior.tree_of_draw.shape, *drawn.shape[1:])

@@ -1,4 +1,4 @@
-"""Sampled posteriors from the saved draws of chains, or from single trees."""
+"""Functions that build a sampled posterior from the saved draws of chains, or from single trees."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ def join_chains(
     kind: type[SampledPosterior] = SampledPosterior,
     by_stats: bool = False,
 ) -> Any:
-    """Return the draws of chains as a posterior of the class ``kind``.
+    """Return the saved draws of several chains as one posterior of the class ``kind``.
 
-    Each distinct tree is stored once, or with ``by_stats`` once for each set of statistics.
+    Each distinct tree is stored once. With ``by_stats``, trees with equal splits and different node statistics are
+    stored separately.
     """
     # a chain that was cut short may have saved trees after its last draw
     sizes = [int(saved.tree_of_draw.max()) + 1 for saved in chains]
@@ -65,7 +66,10 @@ def join_chains(
 def join_independent(
     model: TreeModel, trees: CodedTrees, stats: np.ndarray, log_prior: np.ndarray, log_score: np.ndarray
 ) -> SampledPosterior:
-    """Return independent draws as one chain without moves, from trees and the statistics and weights of each."""
+    """Return independent draws as a posterior with one chain: draw t is tree t.
+
+    ``stats`` (n_nodes, s) are the statistics of the nodes, ``log_prior`` and ``log_score`` (n_trees,) those of trees.
+    """
     number, first = number_trees(trees)
     nodes = trees.nodes_of(first)
     return SampledPosterior(model, trees.take(first), stats[nodes], number[None], log_prior[first], log_score[first])
@@ -79,9 +83,9 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
     model : TreeModel
         The model whose rows give the trees their statistics, priors and scores.
     trees : sequence of Tree
-        Trees with splits of the model's coding.
+        Distinct or equal trees, with thresholds and categories at which the model can split.
     tree_of_draw : array-like of shape (chains, draws), optional
-        Number of the tree that each draw is; by default each tree is one draw of one chain.
+        Index in ``trees`` of the tree of each draw. By default each tree is one draw of a single chain.
 
     Returns
     -------
@@ -92,8 +96,8 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
     TypeError
         If an entry of ``trees`` is not a Tree.
     ValueError
-        If there are no trees, a tree splits at a value without a cut in the coding or has prior mass 0, a draw has a
-        number that no tree has, or the feature weights are unknown.
+        If there are no trees, a tree splits at a value without a cut in the coding or has prior mass 0, an entry of
+        ``tree_of_draw`` is out of range, or the feature weights are unknown.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""The protocol of posteriors over trees: the methods on which all other answers are built.
+"""The abstract base class of posteriors over trees: the methods on which all other answers are built.
 
 The functions of `rows` and `trees` take an `AnyPosterior`, or the `DrawnTrees` that its method ``_as_draws`` returns.
 `Posterior` has one method for each of these functions, in `rows.answers` or `trees.answers`. So a new answer is a
@@ -44,19 +44,19 @@ rng : int, SeedSequence, Generator or None
         "raises": "Raises\n------\nValueError\n    If an argument is out of range or there are no draws.",
     }
 )
-"""Decorator that puts these texts into the docstring of an answer."""
+"""Decorator that replaces placeholders such as {draws_1000} in a method's docstring by these descriptions."""
 
 
 class AnyPosterior(ABC):
-    """Base class of all posteriors: what each of them computes in its own way.
+    """Base class of all posteriors, with the methods that each kind of posterior implements in its own way.
 
-    A *place* is a node of a drawn tree, or a cell of the exact engine. ``X`` are rows of numbers, as
-    ``model.columns.numbers`` returns them.
+    A *place* is a node of a drawn tree, or a cell of the exact engine: where a row can end. ``X`` (n, p) are rows of
+    numbers, as ``model.columns.numbers`` returns them.
     """
 
     model: TreeModel
     sees_all_rows: ClassVar[bool] = True
-    """True if all trees are from the posterior given all rows."""
+    """True if all trees are from the posterior given all rows; False for a mixture of posteriors given fewer rows."""
 
     @property
     @abstractmethod
@@ -113,41 +113,44 @@ class AnyPosterior(ABC):
     @property
     @abstractmethod
     def _stats_by_place(self) -> np.ndarray:
-        """Statistics (m, n_stats) of the places that a row may reach."""
+        """Statistics (m, n_stats) of the training rows at each of the m places."""
 
     @property
     @abstractmethod
     def _tree_of_place(self) -> np.ndarray:
-        """Number (m,) of the tree that a place is a leaf of, -1 for an internal node."""
+        """Number (m,) of the tree of which each place is a leaf, -1 for an internal node."""
 
     @abstractmethod
     def _mixtures(self, X: np.ndarray) -> Iterator[tuple[slice | np.ndarray, Mixture]]:
-        """Yield numbers of some rows, with the places that these rows reach and their probabilities.
+        """Yield blocks of rows: the numbers of the rows, and the places that they reach with their probabilities.
 
-        Each row comes once; about ``predictive.BLOCK`` places come at a time.
+        Each row is in one block; a block has about ``predictive.BLOCK`` places.
         """
 
     @abstractmethod
     def _averages(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
-        """Return the posterior means (n, d) of the values (m, d) of the places that rows reach."""
+        """Return for each row the posterior mean (n, d) of ``by_place`` (m, d) at the place that the row reaches."""
 
     @abstractmethod
     def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[DrawnTrees, np.ndarray]:
-        """Return draws that predict with their own statistics, and ``n`` numbers of distinct trees among them."""
+        """Return the posterior as draws whose leaves have their own statistics, and n of these trees by number.
+
+        The second array (n,) has the number of the distinct tree of each of ``n`` draws.
+        """
 
     def _as_draws(self, draws: int, rng: Seed) -> DrawnTrees:
-        """Return the posterior as draws: its own, or ``draws`` independent ones."""
+        """Return the draws of the posterior, or ``draws`` independent ones if it does not consist of draws."""
         return self._drawn_trees(check_count("draws", draws), read_generator(rng))[0]
 
     def _draws_that_predict(self, draws: int, rng: Seed) -> DrawnTrees:
-        """Return `_as_draws`, or refuse if the draws do not have the leaf values of the posterior."""
+        """Return `_as_draws`, or raise an error if the draws do not have the leaf values of the posterior."""
         return self._as_draws(draws, rng)
 
     def _cell_probability(self, post: DrawnTrees) -> np.ndarray:
-        """Return the probability of each cell of the draws ``post``."""
+        """Return the probability (n_cells,) of each cell of the draws ``post``."""
         return post.cells.frequencies(post.weight_of_tree)
 
     @property
     def _mean_at(self) -> Any:
-        """Function from distinct rows (m,) of the model to the posterior mean (m, d); None if draws must give it."""
+        """Function from numbers (m,) of distinct rows to the posterior mean (m, d); None to use the mean of draws."""
         return None

@@ -1,4 +1,7 @@
-"""Posteriors under another prior from the same draws: by importance weights, or given a constraint on the trees."""
+"""Posteriors under another prior from the same draws.
+
+Draws are resampled by importance weights, or those that satisfy a constraint on the trees are selected.
+"""
 
 from __future__ import annotations
 
@@ -42,13 +45,13 @@ class Reweighting(NamedTuple):
     log_evidence_ratio_se: float
     """Standard error of ``log_evidence_ratio``; NaN with fewer than four draws a chain."""
     log_evidence: float | None = None
-    """Log evidence of the new model, if that of the old one is known."""
+    """Log evidence of the new model, if that of the old one is known, otherwise None."""
     log_evidence_se: float | None = None
-    """Standard error of ``log_evidence``, if that of the old model is known."""
+    """Standard error of ``log_evidence``, if that of the old model is known, otherwise None."""
 
 
 def data_difference(one: TreeModel, other: TreeModel) -> str:
-    """Return the name of the data in which two models differ apart from X, or an empty text."""
+    """Return a name of data other than X in which two models differ, such as "y"; an empty text if there are none."""
     parts = (
         ("their classes", one.classes_, other.classes_),
         ("y", one.target.values, other.target.values),
@@ -65,7 +68,7 @@ def data_difference(one: TreeModel, other: TreeModel) -> str:
 
 
 def check_same_data(old: TreeModel, model: Any) -> None:
-    """Check that an argument is a model with the rows, y and columns of another one."""
+    """Raise an error unless ``model`` is a TreeModel of as many rows as ``old``, with its y, weights and columns."""
     check_type("model", model, TreeModel, "a TreeModel")
     what = data_difference(old, model)
     if what or old.n_rows != model.n_rows or old.columns.names != model.columns.names:
@@ -76,7 +79,11 @@ def check_same_data(old: TreeModel, model: Any) -> None:
 
 
 def reweighted(post: Drawn, model: TreeModel, least_ess: float, rng: Seed) -> Drawn:
-    """Return the posterior of another model from the draws of ``post``; see `SampledPosterior.reweight`."""
+    """Resample the draws of ``post`` by importance weights into draws of another model's posterior.
+
+    Implementation of `SampledPosterior.reweight`. The weight of a draw of tree T is p'(T) p'(y | T) / (p(T) p(y | T)),
+    with p' under ``model``.
+    """
     check_number("least_ess", least_ess, "a number >= 1", 1.0)
     generator = read_generator(rng)
     _check_pair(post, model)
@@ -112,9 +119,10 @@ def reweighted(post: Drawn, model: TreeModel, least_ess: float, rng: Seed) -> Dr
 def _scored(
     post: Any, model: TreeModel, trees: list[Tree], kept: np.ndarray
 ) -> tuple[CodedTrees, np.ndarray, np.ndarray]:
-    """Return the trees ``kept`` in the codes of the model, the statistics of their nodes, and their log scores.
+    """Return coded trees, the statistics of their nodes, and their log scores under ``model``.
 
-    Those of the draws are used if both models have the same leaf and codes, which is three times as fast.
+    ``trees`` are the distinct trees of ``post``, and ``kept`` (m,) the numbers of the trees to return. If both models
+    have the same leaf and codes, those of ``post`` are reused, which is three times as fast.
     """
     old = post.model
     if repr(old.leaf) == repr(model.leaf) and np.array_equal(old.units.codes, model.units.codes):
@@ -130,7 +138,7 @@ def _scored(
 
 
 def _check_pair(post: Any, model: TreeModel) -> None:
-    """Refuse a model whose posterior is not a reweighting of the draws."""
+    """Raise a ValueError if the draws cannot be reweighted to the posterior of ``model``."""
     old = post.model
     if not post.sees_all_rows:
         raise ValueError(f"the draws of a {type(post).__name__} are of many stages; sample(model), and reweight that.")
@@ -148,7 +156,7 @@ def _check_pair(post: Any, model: TreeModel) -> None:
 
 
 def _summary(log_weight: np.ndarray) -> Reweighting:
-    """Return the effective size and the log ratio of evidences of log weights (chains, draws)."""
+    """Return effective sample size and log ratio of evidences, log mean(weight), of ``log_weight`` (chains, draws)."""
     total = logsumexp(log_weight.ravel())
     if total == -math.inf:
         return Reweighting(0.0, -math.inf, math.nan)
@@ -160,7 +168,7 @@ def _summary(log_weight: np.ndarray) -> Reweighting:
 
 
 def _systematic(probability: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return as many numbers of draws as there are, by systematic resampling, in random order."""
+    """Resample indices 0, ..., n - 1 with ``probability`` (n,) by systematic resampling; return n of them, shuffled."""
     n = len(probability)
     at = (rng.random() + np.arange(n)) / n
     edges = np.cumsum(probability)
@@ -178,7 +186,7 @@ class Restriction(NamedTuple):
     standard_error: float
     """Monte-Carlo standard error of the probability."""
     by_chain: np.ndarray
-    """(chains,) the probability by the draws of each chain alone."""
+    """(chains,) the probability of the constraint estimated from each chain."""
     ess: float
     """Effective number of draws of ``posterior``."""
 
@@ -190,28 +198,31 @@ class Restriction(NamedTuple):
 
 
 class LeafRegions(NamedTuple):
-    """The leaves of a tree and their regions of the features that the tree splits on."""
+    """The regions of the m leaves of a tree, as boxes in the f features that the tree splits on.
+
+    The box of a leaf in an ordered feature is low < x <= high.
+    """
 
     leaf: np.ndarray
-    """(m,) nodes, counted from the start of the tree."""
+    """(m,) number of the node of each leaf, counted from the start of the tree."""
     low: np.ndarray
-    """(m, f): numbers in the region exceed it."""
+    """(m, f): lower bound of the region, not in it; -inf if there is none."""
     high: np.ndarray
-    """(m, f): the largest number in the region."""
+    """(m, f): upper bound of the region, in it; inf if there is none."""
     known: np.ndarray
     """(m, f) bool: the region has values that are not missing."""
     missing: np.ndarray
     """(m, f) bool: the region has missing values."""
     categories: np.ndarray
-    """(m, f) int64: bits of the categories in the region."""
+    """(m, f) int64: bits of the categories in the region; -1 for ordered features."""
 
 
 def restriction_of(
     post: DrawnTrees, monotone: Any, interactions: Any, min_ess: float, *, independent: bool
 ) -> Restriction:
-    """Return the draws that satisfy the constraints; see `Posterior.restrict`.
+    """Return the draws that satisfy the constraints, and the probability of these; see `Posterior.restrict`.
 
-    ``independent``: every draw is an effective one.
+    If ``independent``, the draws are independent, so that each counts as one effective draw.
     """
     min_ess = check_number("min_ess", min_ess, "a number of draws >= 1", 1.0)
     signs, groups = read_monotone(post, monotone), read_groups(post, interactions)
@@ -228,7 +239,7 @@ def restriction_of(
     probability, efficiency = n_kept / n, np.ones(2)
     if not independent:
         log_posterior = (post.log_prior_of_tree + post.log_score_of_tree)[post.tree_of_draw]
-        # fewer draws than a chain needs for an effective size count as they are
+        # with fewer draws than an effective size needs it is NaN, and every draw counts as effective
         efficiency = np.minimum(np.nan_to_num(rhat_and_ess([keep, log_posterior])[1], nan=n) / n, 1.0)
     ess = n_kept * float(efficiency.min())
     error = math.sqrt(probability * (1.0 - probability) / (n * efficiency[0]))
@@ -243,7 +254,7 @@ def restriction_of(
 
 
 def only(post: DrawnTrees, keep: np.ndarray) -> SampledPosterior:
-    """Return the draws (chains, draws) that are True, as one chain of the trees that they have."""
+    """Return the posterior of one chain that has the draws selected by ``keep`` (chains, draws) bool."""
     first, number = np.unique(post.tree_of_draw[keep], return_inverse=True)
     out: Any = type(post)(
         post.model,
@@ -260,7 +271,7 @@ def only(post: DrawnTrees, keep: np.ndarray) -> SampledPosterior:
 
 
 def read_monotone(post: DrawnTrees, monotone: Any) -> dict[int, int]:
-    """Check the argument ``monotone``, and return the sign of each constrained feature."""
+    """Check the argument ``monotone``, and return the sign, 1 or -1, by number of each constrained feature."""
     if monotone is None:
         return {}
     if not isinstance(monotone, Mapping) or not all(sign in (-1, 1) for sign in monotone.values()):
@@ -278,17 +289,21 @@ def read_monotone(post: DrawnTrees, monotone: Any) -> dict[int, int]:
 
 
 def read_groups(post: DrawnTrees, interactions: Any) -> list[int] | None:
-    """Check the argument ``interactions``, and return the groups of each feature as bits."""
+    """Check the argument ``interactions``, and return for each feature the bits of its groups; None if it is None."""
     if interactions is None:
         return None
     return post.model.columns.group_bits("interactions", interactions)
 
 
 def has_allowed_paths(post: DrawnTrees, t: int, groups: list[int]) -> bool:
-    """Return True if the features on each path of tree ``t`` have a group in common."""
+    """Return True if the features on each path of tree ``t`` have a group in common.
+
+    ``groups`` has for each feature the bits of its groups.
+    """
     feature = post.distinct_trees.feature
 
     def below(node: int, common: int, left: int, right: int) -> list[tuple[int, int]]:
+        """Return both children, each with the bits of the groups that all features above it have in common."""
         common &= groups[int(feature[node])]
         return [(left, common), (right, common)]
 
@@ -296,7 +311,11 @@ def has_allowed_paths(post: DrawnTrees, t: int, groups: list[int]) -> bool:
 
 
 def is_monotone(post: DrawnTrees, t: int, signs: dict[int, int]) -> bool:
-    """Return True if the prediction of tree ``t`` is monotone in each feature of ``signs``, all others held fixed."""
+    """Return True if the prediction of tree ``t`` is monotone in each feature of ``signs``, all others held fixed.
+
+    It increases for sign 1 and decreases for sign -1. Two leaves are compared in feature j if one is above the other in
+    j and they have points in common in all other features.
+    """
     nodes = slice(int(post.distinct_trees.offset[t]), int(post.distinct_trees.offset[t + 1]))
     features = np.unique(post.distinct_trees.feature[nodes])
     features = features[features != LEAF]
@@ -320,7 +339,7 @@ def is_monotone(post: DrawnTrees, t: int, signs: dict[int, int]) -> bool:
 
 
 def regions_of(post: DrawnTrees, t: int, features: np.ndarray) -> LeafRegions:
-    """Return the regions of the leaves of tree ``t`` in the ``features`` (f,), those that the tree splits on."""
+    """Return the region of each leaf of tree ``t`` in ``features`` (f,), which are the features that it splits on."""
     trees, base, columns = post.distinct_trees, int(post.distinct_trees.offset[t]), post.model.columns
     f, place = len(features), {k: j for j, k in enumerate(features.tolist())}
     lacks, labels = np.isin(features, columns.twins), [columns.categories[k] for k in features]
@@ -328,6 +347,7 @@ def regions_of(post: DrawnTrees, t: int, features: np.ndarray) -> LeafRegions:
     root = (np.full(f, -np.inf), np.full(f, np.inf), np.ones(f, dtype=bool), lacks, every)
 
     def below(node: int, region: Region, left: int, right: int) -> Iterator[tuple[int, Region]]:
+        """Yield both children with their regions, given the region of the node."""
         j, cut, mask = place[int(trees.feature[node])], trees.threshold[node], int(trees.categories[node])
         for is_left, child in ((True, left), (False, right)):
             low, high, known, missing, categories = (column.copy() for column in region)
@@ -349,7 +369,7 @@ def regions_of(post: DrawnTrees, t: int, features: np.ndarray) -> LeafRegions:
 
 
 def _meets(regions: LeafRegions, j: int) -> np.ndarray:
-    """Return True (m, m) for the pairs of leaves that have a value of feature ``j`` in common."""
+    """Return a (m, m) bool array: True if the regions of two leaves have a value of feature ``j`` in common."""
     low, high, known, missing, categories = (column[:, j] for column in regions[1:])
     both = known[:, None] & known & (np.maximum(low[:, None], low) < np.minimum(high[:, None], high))
     return (both | (missing[:, None] & missing)) & ((categories[:, None] & categories) != 0)

@@ -34,9 +34,10 @@ class SampledPosterior(AnswersAboutChains, Posterior):
     Attributes
     ----------
     model : TreeModel
+        The model whose trees are drawn.
     coded_trees : CodedTrees
-        Each tree that was drawn, once, end to end, in codes; names that end in ``_of_tree`` follow their order.
-        ``distinct_trees`` has them with thresholds in the units of X.
+        The distinct trees that were drawn, one after the other, with splits in codes. Arrays whose names end in
+        ``_of_tree`` have the same order. ``distinct_trees`` has these trees with thresholds in the units of X.
     tree_of_draw : ndarray of shape (chains, draws), int64
         Number of the distinct tree of each draw.
     log_prior_of_tree, log_score_of_tree : ndarray of shape (n_distinct_trees,)
@@ -46,8 +47,9 @@ class SampledPosterior(AnswersAboutChains, Posterior):
     node_stats : ndarray of shape (nodes of all distinct trees, statistics)
         Additive statistics of the rows in each node.
     proposed, accepted : ndarray of shape (chains, draws, moves), int64
-        Proposals since the draw before, and those accepted.
+        Numbers of proposals of each move since the previous draw, and of accepted ones.
     moves : tuple of str
+        Names of the moves.
     seconds : float
         Wall time of the run.
     noise_variance : ndarray of shape (chains, draws)
@@ -57,7 +59,8 @@ class SampledPosterior(AnswersAboutChains, Posterior):
     tempering : Tempering or None
         Ladders, swap rates, round trips and scores by level of a tempered run.
     course : Course or None
-        State that `resume` needs; None for independent draws and interrupted runs.
+        State of the chains at the end of the run, from which `resume` continues. None for independent draws and
+        interrupted runs.
     calls : tuple of Call
         The calls of `sample` and `resume` that made the draws, with seed and versions: ``post.calls[0].line`` makes
         them again. Empty for independent draws, and for files of earlier releases.
@@ -65,11 +68,11 @@ class SampledPosterior(AnswersAboutChains, Posterior):
 
     @property
     def log_evidence(self) -> float | None:
-        """Log evidence in nats, by the ladder of a tempered run or the bridge sampling of kernel "whole", else None.
+        """Log evidence in nats, from the ladder of a tempered run or the bridge sampling of kernel "whole"; else None.
 
-        It is None for kernel "whole" if feature weights are drawn, since the fitted density has trees and no weights.
-        If the chains tuned in two teams it is the mean of their evidences, ``post.course.evidences``: see
-        `docs/default.md`. The run estimates it; reading it computes nothing else.
+        With kernel "whole" the log evidence is None if feature weights are drawn, since the fitted density is one of
+        trees without weights. If the chains tuned in two teams, the log evidence is the mean of those of the teams,
+        ``post.course.evidences``: see `docs/default.md`. The run has estimated it, so reading it is fast.
         """
         return self._evidence[0]
 
@@ -77,13 +80,14 @@ class SampledPosterior(AnswersAboutChains, Posterior):
     def log_evidence_se(self) -> float | None:
         """Standard error of the log evidence; None if it was not estimated, or the draws are too few to estimate it.
 
-        Plus or minus two of it cover 95 %, as a quantile of Student's t is part of it. It covers the difference between
-        the evidences of two teams.
+        Plus or minus two standard errors cover 95 %, because a quantile of Student's t is included. If the chains tuned
+        in two teams, the difference between the evidences of the teams is included, too.
         """
         return self._evidence[1]
 
     @property
     def _evidence(self) -> tuple[float | None, float | None]:
+        """Log evidence and its standard error, from reweighting, tempering or the teams of the default run, or None."""
         if self.reweighting is not None:
             return self.reweighting.log_evidence, self.reweighting.log_evidence_se
         if self.tempering is not None:
@@ -135,6 +139,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         return by_chain.std(axis=0, ddof=1) / np.sqrt(self.n_chains)
 
     def _values_by_draw(self, X: np.ndarray) -> np.ndarray:
+        """Return the prediction (chains, draws, n, d) of the tree of each draw at rows of numbers X (n, p)."""
         model = self.model
         if model.leaf.x_columns is None:
             return leaf_values(self.distinct_trees, self.node_values, X)[self.tree_of_draw]
@@ -161,9 +166,10 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         return out
 
     def map_tree(self) -> Tree:
-        """Return the drawn tree with the largest posterior, which may not be the most frequent one.
+        """Return the drawn tree with the largest log prior plus log score, which may not be the most frequent tree.
 
-        If feature weights are drawn the log prior is its mean over the draws of the tree, each given its weights.
+        If feature weights are drawn, the log prior of a tree is the mean, over the draws of the tree, of the log prior
+        given the weights of the draw.
         """
         return self.distinct_tree(int(np.argmax(self.log_prior_of_tree + self.log_score_of_tree)))
 
@@ -173,31 +179,32 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         return [tree_of_number[int(t)] for t in chosen]
 
     def kl_to_prior(self) -> float:
-        """Return the divergence from the prior of the distribution of the draws: each tree with its fraction of them.
+        """Return the Kullback-Leibler divergence, in nats, from the prior of the empirical distribution of the draws.
 
-        Trees that have the same splits are one tree, whatever their leaf values.
+        Each tree has as its probability the fraction of the draws that have it. Trees with the same splits are one
+        tree, whatever their leaf values.
 
         Raises
         ------
         ValueError
-            Under LeafPenalty, whose constant draws do not determine.
+            Under LeafPenalty, because draws do not determine its normalising constant.
         """
         return kl_of_draws(self)
 
     def values_by_draw(self, X: Any) -> np.ndarray:
-        """Return the leaf values (chains, draws, n, d) that rows of ``X`` reach, draw by draw; for few rows."""
+        """Return the prediction (chains, draws, n, d) of the tree of each draw at the rows of ``X``; for few rows."""
         return self._values_by_draw(self.model.columns.numbers(X))
 
     def shap_by_draw(self, X: Any) -> np.ndarray:
-        """Return the Shapley values (chains, draws, n, p, d) of the predictions, draw by draw; for few rows.
+        """Return the Shapley values (chains, draws, n, p, d) of the prediction of each draw; for few rows.
 
-        As in `shap`; with the mean of the tree's leaf values over the training rows they sum to the prediction
-        of the draw.
+        They are defined as in `shap`. The Shapley values of all features, plus the mean prediction of the tree over the
+        training rows, sum to the prediction of the draw.
 
         Parameters
         ----------
         X : table of shape (n, p)
-            As the model's.
+            Rows with the columns of the model.
 
         Returns
         -------
@@ -228,15 +235,15 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         draws : array-like of shape (m,), optional
             Numbers of draws, chain * n_draws + draw. Default: 400 draws, evenly spaced.
         kind : {"cells", "partitions", "predictions"}, default "cells"
-            "cells": the number of cells that only one of the two has; its square root is a Euclidean distance.
-            "partitions": variation of information of the leaves as partitions of the training rows, nats.
-            "predictions": root mean square difference of their predictions over the training rows, for classification
-            summed over the classes.
+            "cells": the number of cells that only one of the two trees has; its square root is a Euclidean distance.
+            "partitions": variation of information of the partitions of the training rows into leaves, nats.
+            "predictions": root mean square difference of the predictions over the training rows, for classification
+            with the squares summed over the classes.
 
         Returns
         -------
         TreeDistances
-            ``matrix`` (m, m) and the ``chain``, ``draw`` and ``tree`` of each.
+            ``matrix`` (m, m) has the distances; ``chain``, ``draw`` and ``tree`` (m,) say where each tree comes from.
 
         Raises
         ------
@@ -402,9 +409,9 @@ class SampledPosterior(AnswersAboutChains, Posterior):
 
 
 def draws_from(posterior: Posterior, draws: int, rng: Seed, *, that_predict: bool = False) -> SampledPosterior:
-    """Return a posterior as draws: itself if it is sampled, else ``draws`` independent ones.
+    """Return ``posterior`` itself if it is sampled, otherwise ``draws`` independent draws from it.
 
-    If ``that_predict``, refuse a posterior whose draws do not contain its leaf values.
+    With ``that_predict``, raise an error for a posterior whose draws do not have its leaf values.
     """
     sampled = posterior._draws_that_predict(draws, rng) if that_predict else posterior._as_draws(draws, rng)
     assert isinstance(sampled, SampledPosterior)
@@ -412,5 +419,5 @@ def draws_from(posterior: Posterior, draws: int, rng: Seed, *, that_predict: boo
 
 
 def fractions(amount: np.ndarray) -> np.ndarray:
-    """Return amounts >= 0 divided by their sum; zeros if all are zero."""
+    """Return the entries of ``amount``, all >= 0, divided by their sum; zeros if all are zero."""
     return amount / max(amount.sum(), np.finfo(np.float64).tiny)

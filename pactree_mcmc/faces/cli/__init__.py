@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         args = read_arguments(sys.argv[1:] if argv is None else argv)
-        # imported here, since pandas and compiled code take long to import and --help does not need them
+        # imported here, since pandas and compiled code take long to import, and --help does not need them
         from .commands import COMMANDS
 
         COMMANDS[args.command](args)
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UsageError as error:
         return _fail(str(error), BAD_USAGE)
     except BrokenPipeError:
-        # the reader of the output has closed it; what is left must not be flushed at exit
+        # the reader of the output has closed it, so the rest of the output must not be flushed at exit
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     except OSError as error:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), BAD_DATA)
@@ -56,5 +56,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str, code: int) -> int:
+    """Print an error as one line on standard error, and return the exit code ``code``."""
     print("error:", " ".join(message.split()), file=sys.stderr)
     return code

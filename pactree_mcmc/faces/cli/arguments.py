@@ -1,4 +1,4 @@
-"""The arguments of the command line."""
+"""The arguments of the command line: parsers of all commands, and names of options in messages."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from ... import __version__
 from ...core.compile.folders import SHARED
 
 TREE_PRIORS = {"chipman": ("alpha", "beta"), "branching": ("rho",), "penalty": ("cost",)}
-"""Tree priors and their options."""
+"""Names of the options of each tree prior."""
 LEAVES = ("dirichlet", "normal", "shared-variance", "poisson")
+"""Names of leaf models that --leaf takes."""
 KERNELS = ("default", "whole", "local", "cgm", "grow-prune", "blanchard")
+"""Names of kernels that --kernel takes."""
 SMALLEST = 1e-15
-"""Smallest probability that an interval contains, or leaves out."""
+"""Smallest probability of an interval, and smallest probability outside an interval."""
 OPTIONS_OF_LIBRARY = (
     *("draws", "tune", "chains", "thin", "proposals", "steps", "seconds", "kernel", "betas", "checkpoint", "every"),
     *("missing", "nominal", "leaf", "max_cuts", "min_leaf", "max_depth", "max_cells"),
 )
-"""Arguments of the library that are options of the command line too."""
+"""Arguments of the library's functions that are also options of the command line."""
 EPILOG = (
     "What did not come compiled is compiled once: half a minute to two minutes of one core for a first run, "
     "two to six minutes of processor time for everything (the command warm-up)."
@@ -29,23 +31,26 @@ EPILOG = (
 
 
 class UsageError(Exception):
-    """Invalid arguments."""
+    """Invalid arguments of the command line."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that raises errors as exceptions of one line."""
+    """A parser that raises a `UsageError` with a message of one line instead of ending the process."""
 
     def error(self, message: str) -> NoReturn:
+        """Raise a UsageError with this message."""
         raise UsageError(f"{message}; see {self.prog} --help")
 
 
 def read_arguments(argv: Sequence[str]) -> argparse.Namespace:
-    """Return the arguments as attributes, with the name of the command and the whole line.
+    """Parse the arguments ``argv``, and return them as attributes of a namespace.
+
+    ``command`` is the name of the command, and ``line`` the whole command line as text.
 
     Raises
     ------
     UsageError
-        If they cannot be used.
+        If the arguments are invalid.
     SystemExit
         After the help or the version was printed.
     """
@@ -61,7 +66,7 @@ def read_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def with_options(message: str) -> str:
-    """Replace arguments of functions in a message of the library by options of the command line, and return it.
+    """Return a message of the library with arguments of functions replaced by options of the command line.
 
     Examples
     --------
@@ -76,11 +81,13 @@ def with_options(message: str) -> str:
 
 
 def _option(match: re.Match[str]) -> str:
+    """Return the option for a match of ``name=value``, such as "--max-cuts 9" for "max_cuts=9"."""
     value = (match[2] or "").strip("'\"")
     return f"--{match[1].replace('_', '-')} {value}".rstrip()
 
 
 def _parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands and their options."""
     description = "Posteriors over decision trees of a CSV file."
     parser = _Parser(prog="python -m pactree_mcmc", description=description, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=__version__)
@@ -121,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_warm_up(commands: Any) -> None:
+    """Add the command warm-up and its options."""
     add = commands.add_parser(
         "warm-up",
         help="Compile everything once, for images and clusters.",
@@ -140,6 +148,7 @@ Add = Callable[..., Any]
 
 
 def _add_new_rows(add: Add) -> None:
+    """Add the arguments of the command predict that other commands do not have."""
     keep = "columns of the file to keep beside the predictions, such as names of the rows"
     interval = (
         "add intervals with probability P, such as 0.9: of numbers lower and upper, which contain a new value, and "
@@ -153,12 +162,14 @@ def _add_new_rows(add: Add) -> None:
 
 
 def _add_page(add: Add) -> None:
+    """Add the options of the command report that other commands do not have."""
     add("-o", "--out", metavar="PAGE.html", required=True, help="the page; a file is replaced")
     add("--title", metavar="TEXT", help="its heading (the name of the source)")
     add("--exact", action="store_true", help="tick exact values, if the posterior is tractable (see compare)")
 
 
 def _add_model(add: Add, *, required: bool) -> None:
+    """Add the options that describe the model of a CSV file; ``required`` is True if --target must be given."""
     nominal = "columns without order, in addition to those with text; a target is then a class"
     regression = "the target is a number; by default text and integers are classes, and fractions make a regression"
     missing = (
@@ -190,6 +201,7 @@ def _add_model(add: Add, *, required: bool) -> None:
 
 
 def _add_file(add: Add) -> None:
+    """Add the options that say how CSV files are read."""
     separator = r"between fields, such as ';' or '\t' (',', in .tsv a tab)"
     dates = "columns of dates: year-month-day or day.month.year, or in a format such as %%m/%%d/%%Y"
     add("--separator", type=lambda sign: "\t" if sign == "\\t" else sign, metavar="C", help=separator)
@@ -198,6 +210,7 @@ def _add_file(add: Add) -> None:
 
 
 def _add_run(add: Add) -> None:
+    """Add the options of a run: its length, chains, kernel and seed."""
     betas = "temper the score, for chains that stay in different modes: how many inverse temperatures, or a list"
     fixed = "makes a run of fixed length; otherwise it continues until the chains agree"
     add("--draws", type=_count(1), default=1000, metavar="N", help="draws a chain (%(default)s)")
@@ -214,6 +227,7 @@ def _add_run(add: Add) -> None:
 
 
 def _add_checkpoint(add: Add) -> None:
+    """Add the options of checkpoints, and --quiet."""
     checkpoint = "write checkpoints of the run there; the command resume continues it"
     add("--checkpoint", metavar="RUN.nc", help=checkpoint)
     add("--every", type=_number, default=60.0, metavar="S", help="seconds between two checkpoints (%(default)s)")
@@ -221,6 +235,7 @@ def _add_checkpoint(add: Add) -> None:
 
 
 def _number(text: str) -> float:
+    """Return the text of an option as a float, or raise an error."""
     try:
         return float(text)
     except ValueError:
@@ -228,6 +243,7 @@ def _number(text: str) -> float:
 
 
 def _probability(text: str) -> float:
+    """Return the text of an option as a probability in (0, 1), or raise an error."""
     value = _number(text)
     if not SMALLEST <= value <= 1.0 - SMALLEST:
         raise argparse.ArgumentTypeError(f"{text!r} is not a probability between 0 and 1, such as 0.9")
@@ -235,6 +251,8 @@ def _probability(text: str) -> float:
 
 
 def _count(least: int) -> Callable[[str], int]:
+    """Return a function that reads the text of an option as an integer >= ``least``, or raises an error."""
+
     def read(text: str) -> int:
         try:
             value = int(text)
@@ -248,13 +266,15 @@ def _count(least: int) -> Callable[[str], int]:
 
 
 def _betas(text: str) -> list[float] | int:
+    """Return the inverse temperatures in a text such as "1,0.5,0", or their number for a text such as "8"."""
     return [_number(part) for part in text.split(",")] if "," in text else _count(2)(text)
 
 
 def _dates(text: str) -> dict[str, str]:
-    """Return columns of dates and their formats, "" for a column without one."""
+    """Return the format of each column in a text such as "A,B=%m/%d/%Y"; "" for a column without a format."""
     return {name.strip(): form for name, _, form in (part.partition("=") for part in text.split(",")) if name.strip()}
 
 
 def _names(text: str) -> list[str]:
+    """Return the names in a text such as "A,B"."""
     return [name.strip() for name in text.split(",") if name.strip()]

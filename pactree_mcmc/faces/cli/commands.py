@@ -1,4 +1,7 @@
-"""The commands: read a table or a saved run, compute, and print the answer as text or as JSON."""
+"""The commands of the command line, which read a table or a saved run, compute, and print text or JSON.
+
+The argument ``args`` of all functions has the options as attributes, see `arguments`.
+"""
 
 from __future__ import annotations
 
@@ -30,40 +33,40 @@ from .warm_up import warm_up
 FIRST_BYTES_OF_RUNS = (b"\x89HDF\r\n\x1a\n", b"CDF")
 """First bytes of netCDF files. A folder is a Zarr store."""
 RUN_SUFFIXES = (".nc", ".zarr")
-"""Suffixes of files that are meant to be runs, even if they are damaged."""
+"""Suffixes of files that are read as runs even if their first bytes are those of no run, as in damaged files."""
 MOST_ROWS = 20
-"""Largest number of predictions, features and sizes printed."""
+"""Largest number of lines of a table of predictions, features or numbers of leaves that are printed."""
 LEAST_PROBABILITY = 0.001
 """Smallest probability of a number of leaves that is printed."""
 DECIMALS, MOST_DECIMALS = 3, 12
-"""Number of decimals in every table, and the largest one in a column of predictions that hardly differ."""
+"""Number of decimals in tables, and largest number of decimals in a column of predictions that hardly differ."""
 DPI = 120
 """Resolution of pictures, in dots per inch."""
 OPTIONS_OF_SAMPLE = (
     *("draws", "tune", "chains", "thin", "kernel", "proposals"),
     *("steps", "seconds", "betas", "checkpoint", "every"),
 )
-"""Arguments of `pt.sample` that have the names of options."""
+"""Arguments of `pt.sample` that have the same names as options."""
 
 
 def fit(args: argparse.Namespace) -> None:
-    """Sample, save, draw and report."""
+    """Run the command fit: sample the model of a CSV file, save the run, write pictures and print a report."""
     _report_run(args, lambda: _sample(args, _read_model(args)), args.out)
 
 
 def resume(args: argparse.Namespace) -> None:
-    """Continue a run or finish a checkpoint, save, draw and report."""
+    """Run the command resume: continue a run or finish a checkpoint, save it, write pictures and print a report."""
     options = {"progress": not args.quiet, "checkpoint": args.checkpoint, "every": args.every}
     _report_run(args, lambda: pt.resume(args.source, args.draws, **options), args.out)
 
 
 def summary(args: argparse.Namespace) -> None:
-    """Draw and report a saved run, or a new one."""
+    """Run the command summary: write pictures and print a report of a saved run, or of a new one."""
     _report_run(args, lambda: _load_or_sample(args), None)
 
 
 def predict(args: argparse.Namespace) -> None:
-    """Predict the rows of a second file. Errors in the files are found before sampling."""
+    """Run the command predict: predict the rows of a second file. Errors in the files are found before sampling."""
     _check_out(args.out)
     with _notes() as notes:
         loaded = _load(args, may_score=True) if _is_saved(args.source) else None
@@ -99,7 +102,7 @@ def predict(args: argparse.Namespace) -> None:
 
 
 def report(args: argparse.Namespace) -> None:
-    """Write a run as one HTML page."""
+    """Run the command report: write a run as one HTML page."""
     check_page_path(args.out)
     with _notes() as notes:
         post = _load_or_sample(args)
@@ -118,7 +121,7 @@ def report(args: argparse.Namespace) -> None:
 
 
 def compare(args: argparse.Namespace) -> None:
-    """Compare the exact posterior with a sampled one."""
+    """Run the command compare: print a table that compares the exact posterior with a sampled one."""
     import exact
 
     with _notes() as notes:
@@ -149,10 +152,12 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
 
 
 def _load_or_sample(args: argparse.Namespace) -> pt.SampledPosterior:
+    """Return the saved run that ``args.source`` names, or a new run of the model of this CSV file."""
     return _load(args) if _is_saved(args.source) else _sample(args, _read_model(args))
 
 
 def _is_saved(path: str) -> bool:
+    """Return True if a file or folder is a saved run, by its first bytes or its suffix."""
     if Path(path).is_dir():
         return True
     with open(path, "rb") as file:
@@ -160,6 +165,10 @@ def _is_saved(path: str) -> bool:
 
 
 def _load(args: argparse.Namespace, *, may_score: bool = False) -> pt.SampledPosterior:
+    """Load the saved run that ``args.source`` names.
+
+    Raise an error if it is a model without draws, or if --target is given, unless ``may_score``.
+    """
     if args.target is not None and not may_score:
         raise UsageError(f"--target is of a CSV file; {args.source} is a saved run, which has its own")
     post = pt.load(args.source)
@@ -169,7 +178,7 @@ def _load(args: argparse.Namespace, *, may_score: bool = False) -> pt.SampledPos
 
 
 def _read_model(args: argparse.Namespace) -> pt.TreeModel:
-    """Return the model of a CSV file."""
+    """Return the model of the CSV file that ``args.source`` names, and warn of columns that look like row names."""
     if args.target is None:
         raise UsageError(f"{args.source} is not a saved run; name the column to predict, --target COLUMN")
     table = read_csv(args.source, args.separator, args.decimal, args.dates)
@@ -208,16 +217,21 @@ LEAVES: dict[str, Callable[[], Any]] = {
     "shared-variance": pt.NormalSharedVariance,
     "poisson": pt.PoissonGamma,
 }
+"""Leaf model by the name that --leaf takes."""
 
 
 def _tree_prior(args: argparse.Namespace) -> Any:
+    """Return the tree prior that the options describe."""
     kinds = {"chipman": pt.ChipmanPrior, "branching": pt.BranchingProcess, "penalty": pt.LeafPenalty}
     options = {name: getattr(args, name) for name in (*TREE_PRIORS[args.tree_prior], "max_depth")}
     return kinds[args.tree_prior](**{name: value for name, value in options.items() if value is not None})
 
 
 def _without_missing(args: argparse.Namespace, table: CsvTable, names: list[str]) -> CsvTable:
-    """Return the rows to sample from. ``--missing`` says if rows with missing values are an error, dropped or kept."""
+    """Return the rows to fit, without rows that have missing values if --missing is "drop".
+
+    Missing values in the columns ``names`` are an error if it is "error", and are kept, except in y, if it is "branch".
+    """
     if args.missing == "branch":
         table.check_whole([args.target], "fill it in, or leave such lines out with --missing drop")
         return table
@@ -234,7 +248,7 @@ def _without_missing(args: argparse.Namespace, table: CsvTable, names: list[str]
 
 
 def _new_target(table: CsvTable, name: str | None, model: pt.TreeModel) -> np.ndarray | None:
-    """Return y of the rows to predict if their file has it in every row, as text for classes; else None."""
+    """Return y (n,) of the rows to predict, as text for classes, or None if their file lacks it in some row."""
     if name not in table.frame.columns or table.frame[name].isna().any():
         return None
     if model.classes_ is not None:
@@ -244,7 +258,7 @@ def _new_target(table: CsvTable, name: str | None, model: pt.TreeModel) -> np.nd
 
 
 def _score(post: pt.SampledPosterior, X: pd.DataFrame, y: np.ndarray) -> dict[str, float]:
-    """Return how well the rows are predicted: accuracy and mean log loss of classes, or errors of numbers."""
+    """Return by name the accuracy and the mean log loss of class predictions, or the mean errors of a regression."""
     classes = post.model.classes_
     if classes is None:
         error = y - post.predict(X)
@@ -259,7 +273,7 @@ def _score(post: pt.SampledPosterior, X: pd.DataFrame, y: np.ndarray) -> dict[st
 
 
 def _new_rows(table: CsvTable, model: pt.TreeModel) -> pd.DataFrame:
-    """Return the columns of the model from the file to predict."""
+    """Return the columns of the model, with values of the same kind, from the file with the rows to predict."""
     columns, names = model.columns, list(model.columns.names)
     table.check_names(names, "a column of the model")
     if not model.columns.branches:
@@ -277,13 +291,17 @@ def _new_rows(table: CsvTable, model: pt.TreeModel) -> pd.DataFrame:
 
 
 def _sample(args: argparse.Namespace, model: pt.TreeModel) -> pt.SampledPosterior:
+    """Sample the model with the options of the run."""
     options = {name: getattr(args, name) for name in OPTIONS_OF_SAMPLE}
     return pt.sample(model, rng=args.seed, progress=not args.quiet, **options)
 
 
 @contextmanager
 def _notes() -> Iterator[list[str]]:
-    """Collect warnings as notes that name options, and print them on the standard error at the end."""
+    """Collect the warnings of the body, and print them on standard error at its end.
+
+    Yields the list that contains the warnings afterwards, with arguments of functions replaced by options.
+    """
     notes: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -294,14 +312,17 @@ def _notes() -> Iterator[list[str]]:
 
 
 def _check_out(path: str | None) -> None:
-    """Raise an error, before the run, if a file could not be written after it."""
+    """Raise an error if the folder of an output file does not exist or is not writable; called before the run."""
     folder = None if path is None else Path(path).resolve().parent
     if folder is not None and not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise BadTable(f"--out {path}: the folder {folder} does not exist or cannot be written to; make it first")
 
 
 def _predictions(post: pt.SampledPosterior, X: pd.DataFrame, interval: float | None) -> pd.DataFrame:
-    """Return labels with their probabilities, or means with their spread over trees, and intervals."""
+    """Return a table of labels and class probabilities, or of means and their standard deviations over trees.
+
+    If ``interval`` is a probability, columns with the ends of intervals are added.
+    """
     classes, ends = post.model.classes_, None if interval is None else post.credible_interval(X, interval)
     if classes is None:
         table = pd.DataFrame({"prediction": post.predict(X), "sd_over_trees": post.predict_std_over_trees(X)})
@@ -328,12 +349,15 @@ def _decimals(column: pd.Series) -> int:
 
 
 def _table_text(table: pd.DataFrame) -> str:
-    """Return a table as text with the number of decimals that all tables have."""
+    """Return a table as text, with three decimals."""
     return table.to_string(float_format=f"{{:.{DECIMALS}f}}".format)
 
 
 def _report_run(args: argparse.Namespace, make: Callable[[], pt.SampledPosterior], out: str | None) -> None:
-    """Make a posterior, save it, draw it, and report convergence, number of leaves, features and the best tree."""
+    """Make a posterior by ``make``, save it to ``out`` unless that is None, write pictures, and print a report.
+
+    The report has the convergence, the number of leaves, the features and the best tree.
+    """
     _check_out(out)
     if args.plot is not None:
         require("matplotlib", "--plot")
@@ -373,7 +397,7 @@ def _report_run(args: argparse.Namespace, make: Callable[[], pt.SampledPosterior
 
 
 def _describe(post: pt.SampledPosterior) -> dict[str, Any]:
-    """Return the facts about a run that every JSON answer has."""
+    """Return the description of a run that is part of every JSON answer."""
     return {
         **words.describe_model(post.model),
         "chains": post.n_chains,
@@ -386,6 +410,7 @@ def _describe(post: pt.SampledPosterior) -> dict[str, Any]:
 
 
 def _print_headline(post: pt.SampledPosterior) -> None:
+    """Print the data, the size and time of the run, and the log evidence if it was estimated."""
     print(words.data_line(post.model))
     print(f"{words.run_line(post)}, {post.seconds:.1f} s")
     if evidence := words.evidence_text(post):
@@ -393,17 +418,18 @@ def _print_headline(post: pt.SampledPosterior) -> None:
 
 
 def _print_probabilities(name: str, column: pd.Series) -> None:
-    """Print the first probabilities of a column below the name of its index."""
+    """Print the first 20 probabilities of a column, with ``name`` as the heading of the index, and how many remain."""
     print(_table_text(column.head(MOST_ROWS).to_frame().rename_axis(columns=name)))
     print(f"... {len(column) - MOST_ROWS} more\n" if len(column) > MOST_ROWS else "")
 
 
 def _print_json(answer: dict[str, Any]) -> None:
+    """Print an answer as JSON."""
     print(json.dumps(_for_json(answer), indent=2, ensure_ascii=False))
 
 
 def _for_json(value: Any) -> Any:
-    """Return a value with null for numbers that are not finite, and Python's numbers for NumPy's."""
+    """Return a value for JSON: None for numbers that are not finite, and Python numbers instead of those of NumPy."""
     if isinstance(value, dict):
         return {str(key): _for_json(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -413,7 +439,7 @@ def _for_json(value: Any) -> Any:
 
 
 def _draw(post: pt.SampledPosterior, folder: str) -> list[str]:
-    """Write the pictures, and return their paths."""
+    """Write pictures of the posterior, the best tree and the typical tree into a folder, and return their paths."""
     import matplotlib as mpl
 
     mpl.use("Agg")

@@ -1,4 +1,4 @@
-"""CSV files as tables. An error in a file names its line."""
+"""CSV files as tables. The message of an error in a file names the line."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ ENCODING = "utf-8-sig"
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 """Fields that are missing values."""
 TRUTHS = {"true": True, "false": False}
+"""Truth values by their text in lower case."""
 MOST_LISTED = 12
 """Largest number of columns named in an error."""
 FEWEST_NAMED = 20
-"""Number of rows from which a column of different values is taken for names of the rows."""
+"""Smallest number of rows at which a column without equal values is reported as names of the rows."""
 MOST_DIGITS = 15
-"""Number of digits of a number that float64 keeps."""
+"""Number of decimal digits that float64 stores without loss."""
 _UNIT = r"(?:[%‰€$£¥₹]|usd|eur|gbp|chf|jpy|cny|inr|kr|zł)"
 _FIGURE = r"(?:\d{1,3}(?:[.,\s'\u2019_]\d{3})+(?:[.,]\d+)?|\d*[.,]?\d+[.,]?)(?:e[+-]?\d+)?"
 LIKE_NUMBER = re.compile(rf"\(?[+\-\u2212]?\s*{_UNIT}?\s*[+\-\u2212]?{_FIGURE}\s*{_UNIT}?\s*\)?", re.IGNORECASE)
-"""Text that is a number with a decimal comma, separators of thousands, a percent sign or a currency."""
+"""Text that looks like a number, also with a decimal comma, separators of thousands, a percent sign or a currency."""
 _CLOCK = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?\s*(?:[ap]m)?(?:\s?(?:z|utc|[+-]\d\d:?\d\d))?"
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _DAY = "|".join(
@@ -45,14 +46,15 @@ _DAY = "|".join(
     )
 )
 LIKE_DATE = re.compile(rf"(?:{_DAY})(?:[t\s]\s*{_CLOCK})?|{_CLOCK}", re.IGNORECASE)
-"""Text that is a date, a date and a time, or a time of day."""
+"""Text that looks like a date, a date and a time, or a time of day."""
 DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S")
 """Formats of dates that are tried if --dates has none: ISO dates, and day.month.year."""
 ZONE = re.compile(r"\d(?:z|[+-]\d\d:?\d\d)", re.IGNORECASE)
+"""Time zone in the text of a date."""
 
 
 class BadTable(ValueError):
-    """A file that cannot be used as asked."""
+    """A CSV file that is invalid, or that does not fit the options of the command."""
 
 
 @dataclass(frozen=True)
@@ -60,16 +62,18 @@ class CsvTable:
     """The fields of a CSV file as text, and the line of each row."""
 
     path: str
+    """Path of the file, for messages."""
     frame: pd.DataFrame
     """Fields as text, NaN if missing."""
     line: np.ndarray
-    """(n,) int64: line of the file in which a row ends; the header is line 1."""
+    """(n,) int64: line of the file in which each row ends; the header is line 1."""
     decimal: str = "."
+    """Decimal sign of numbers, "." or ","."""
     formats: Mapping[str, str] | None = None
-    """Formats of the columns of dates, "" if --dates has none."""
+    """Format of each column of dates, "" if --dates gives none."""
 
     def check_names(self, names: Iterable[str], what: str) -> None:
-        """Raise an error for a name that is not a column."""
+        """Raise an error if one of the names is not a column; ``what`` is the option that has the names."""
         columns = [str(name) for name in self.frame.columns]
         for name in names:
             if name in columns:
@@ -84,7 +88,10 @@ class CsvTable:
         return CsvTable(self.path, self.frame[whole], self.line[whole], self.decimal, self.formats)
 
     def check_whole(self, names: Iterable[str], advice: str) -> None:
-        """Raise an error if there are missing values. It names their columns, and the first line of each."""
+        """Raise an error if one of the named columns has missing values.
+
+        The message has the name of each such column, the first line with a missing value, and ``advice``.
+        """
         gaps = []
         for name in names:
             missing = self.frame[name].isna().to_numpy()
@@ -101,10 +108,11 @@ class CsvTable:
         return column.where(column.notna(), None).to_numpy()
 
     def values(self, name: str, advice: str = "", *, may_be_text: bool = True) -> np.ndarray:
-        """Return a column of numbers, of truth values, of dates if --dates names it, or else of text.
+        """Return a column (n,) as dates if --dates names it, otherwise as numbers, truth values or text.
 
-        Text among numbers, and text that looks like a number or a date, is an error. Numbers with more digits than
-        float64 holds are returned exactly, as objects.
+        Text among numbers, and text that looks like a number or a date, is an error, with ``advice`` in its message.
+        So is any text if ``may_be_text`` is False. Numbers with more digits than float64 stores are returned exactly,
+        as objects.
         """
         if name in (self.formats or {}):
             return self.dates(name)
@@ -145,7 +153,7 @@ class CsvTable:
         return np.array([None if pd.isna(value) else value for value in out], dtype=object)
 
     def of_kind(self, name: str, kind: Kind) -> Any:
-        """Return a column as the data that a model was built on."""
+        """Return a column as values of a given kind, that of the column in the data of a model."""
         if kind in DATES:
             return self.dates(name)
         if kind.levels:
@@ -159,14 +167,20 @@ class CsvTable:
         return self.values(name, "correct it", may_be_text=False)
 
     def _with_point(self, text: np.ndarray) -> np.ndarray:
-        """Return fields with a decimal point. Under --decimal , fields with a point are no longer numbers."""
+        """Return fields with a decimal point. If the decimal sign is a comma, points and commas are exchanged.
+
+        So a field that has a point in the file is then not a number.
+        """
         if self.decimal == ".":
             return text
         swapped = str.maketrans({",": ".", ".": ","})
         return np.array([None if field is None else field.translate(swapped) for field in text], dtype=object)
 
     def _refuse_text(self, name: str, marked: np.ndarray, advice: str, holds: str = "numbers") -> None:
-        """Raise an error about the first marked text of a column, with the option that reads it."""
+        """Raise an error about the first field of a column for which ``marked`` (n,) is True.
+
+        The message says which option reads such text. ``holds`` says what the column has otherwise.
+        """
         row = int(np.argmax(marked))
         value = str(self.frame[name].iloc[row])
         shown = value if len(value) <= 40 else value[:39] + "…"
@@ -179,7 +193,7 @@ class CsvTable:
         raise BadTable(f"{begin}, which holds {holds}; {advice or f'correct it, or {nominal}'}")
 
     def _how_to_read(self, value: str) -> str:
-        """Return the advice about text that looks like a number."""
+        """Return advice on how to read or write text that looks like a number."""
         other = "," if self.decimal == "." else "."
         plain = "write it without separators of thousands, percent signs and currencies"
         if value.count(other) == 1 and self.decimal not in value:
@@ -188,7 +202,10 @@ class CsvTable:
 
 
 def _exactly(text: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Return numbers, or the exact ones as objects if some have more digits than float64 keeps."""
+    """Return ``numbers`` (n,), or if a field of ``text`` (n,) is longer than 15 characters, exact values as objects.
+
+    These are int if all are whole, otherwise Decimal; None if missing.
+    """
     if not any(field is not None and len(field) > MOST_DIGITS for field in text):
         return numbers
     exact = [None if field is None else decimal.Decimal(field.strip()) for field in text]
@@ -201,8 +218,9 @@ def read_csv(
 ) -> CsvTable:
     """Read a CSV file in UTF-8, gzipped if its name ends in .gz.
 
-    The separator is a comma by default, in a file called .tsv a tab. ``dates`` has columns of dates and their formats,
-    "" for a column without one. A file that is empty, damaged, or has lines of different lengths is a `BadTable`.
+    The default separator is a comma, or a tab if the name of the file has the suffix .tsv. ``dates`` has the format of
+    each column of dates, "" for a column without one. A file that is empty, damaged, or has lines of different lengths
+    raises a `BadTable`.
     """
     if separator is None:
         separator = "\t" if ".tsv" in Path(path).suffixes else ","
@@ -214,7 +232,10 @@ def read_csv(
 
 
 def _fields(path: str, separator: str) -> tuple[list[str], list[list[str]], list[int]]:
-    """Return the header, the fields of each row, and the line of each row; all rows are as long as the header."""
+    """Return the header, the fields of each row, and the line in which each row ends.
+
+    Raise an error unless all rows are as long as the header.
+    """
     open_text = gzip.open if Path(path).suffix == ".gz" else open
     with open_text(path, "rt", encoding=ENCODING, newline="") as file:
         reader = csv.reader(file, delimiter=separator)
@@ -243,7 +264,7 @@ def _fields(path: str, separator: str) -> tuple[list[str], list[list[str]], list
 
 
 def _encoding_advice(start: bytes) -> str:
-    """Return the advice about bytes that are not UTF-8."""
+    """Return advice about a file that is not UTF-8, given its first bytes."""
     if start.startswith(b"\x1f\x8b"):
         return "it is compressed: let its name end in .gz"
     known = "UTF-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "LATIN1"
@@ -251,6 +272,7 @@ def _encoding_advice(start: bytes) -> str:
 
 
 def _check_header(path: str, line: int, header: list[str], separator: str) -> None:
+    """Raise an error if a column has no name, two have the same name, or the file has another separator."""
     other = next((c for c in ";\t|," if c != separator and len(header) == 1 and c in header[0]), None)
     if other:
         raise BadTable(f"{path} has one column, {header[0][:40]!r}; give --separator {other!r}")
@@ -262,6 +284,7 @@ def _check_header(path: str, line: int, header: list[str], separator: str) -> No
 
 
 def _check_length(path: str, line: int, row: list[str], header: list[str]) -> None:
+    """Raise an error if a row does not have as many fields as the header."""
     if len(row) != len(header):
         raise BadTable(
             f"{path}, line {line}: {len(row)} fields, but the header has {len(header)}; "
@@ -270,7 +293,7 @@ def _check_length(path: str, line: int, row: list[str], header: list[str]) -> No
 
 
 def features(table: CsvTable, names: Sequence[str], nominal: Iterable[str]) -> pd.DataFrame:
-    """Return the columns as numbers, dates or text, those in ``nominal`` as text."""
+    """Return the named columns as numbers, truth values, dates or text; those in ``nominal`` as text."""
 
     def read(name: str) -> np.ndarray:
         return table.text(name) if name in nominal else table.values(name)
@@ -279,7 +302,10 @@ def features(table: CsvTable, names: Sequence[str], nominal: Iterable[str]) -> p
 
 
 def identifiers(X: pd.DataFrame) -> list[str]:
-    """Return the columns with a value of its own in every row: text, or whole numbers one after the other."""
+    """Return the columns that seem to number or name the rows.
+
+    These have a different value in every row, and are text or consecutive whole numbers. There must be 20 rows.
+    """
     out = []
     for name, column in X.items():
         if len(X) < FEWEST_NAMED or column.nunique() < len(X):
@@ -294,7 +320,10 @@ def identifiers(X: pd.DataFrame) -> list[str]:
 
 
 def target(table: CsvTable, name: str, *, regression: bool, nominal: bool) -> np.ndarray:
-    """Return the target (n,): labels (text, truth values or whole numbers), or floats, which are a regression."""
+    """Return the target (n,) as labels (text, truth values or whole numbers), or as floats for a regression.
+
+    Numbers with fractions are a regression even if ``regression`` is False. ``nominal`` makes all values text.
+    """
     if nominal:
         return np.array(table.text(name).tolist())
     values = table.values(name, "a regression needs numbers" if regression else "", may_be_text=not regression)
@@ -306,7 +335,7 @@ def target(table: CsvTable, name: str, *, regression: bool, nominal: bool) -> np
 
 
 def class_warning(y: np.ndarray) -> str | None:
-    """Return a doubt about whole numbers as classes, or None."""
+    """Return a warning if y has so many different whole numbers that they may not be classes, otherwise None."""
     n = len(np.unique(y)) if y.dtype.kind == "i" else 0
     if n <= MOST_WHOLE_CLASSES:
         return None
@@ -314,5 +343,6 @@ def class_warning(y: np.ndarray) -> str | None:
 
 
 def _listed(names: Sequence[Any]) -> str:
+    """Return the first names as text, and how many there are if some are left out."""
     shown = ", ".join(map(str, names[:MOST_LISTED]))
     return shown + (f", ... ({len(names)} in all)" if len(names) > MOST_LISTED else "")

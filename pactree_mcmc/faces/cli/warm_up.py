@@ -1,4 +1,7 @@
-"""The command warm-up: compile everything once, for images and clusters, each part in a process of its own."""
+"""The command warm-up, which compiles all machine code once, for container images and clusters.
+
+Each part is compiled in a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +30,11 @@ from ...mcmc.run.entries import make_all_ready
 from ...mcmc.run.workers import n_cores
 
 WIDE = 1 << 16
-"""Number of distinct values of a column from which on its codes take four bytes."""
+"""Smallest number of distinct values of a column whose codes take four bytes."""
 
 
 def random_table(n: int, columns: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    """Return random rows (n, columns) and a number for each."""
+    """Return random rows (n, columns) and a random number y (n,) for each row."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, columns)).round(1 if n < 1000 else 12)
     return X, X[:, 0] + rng.normal(size=n)
@@ -53,7 +56,10 @@ def compile_sampler() -> None:
 
 
 def compile_kernels(n: int = 200) -> None:
-    """Compile the functions of all kernels."""
+    """Compile the functions of all kernels, for a table of ``n`` rows.
+
+    From ``WIDE`` rows on, a column has so many distinct values that its codes take four bytes.
+    """
     X, y = random_table(n, 3 if n < WIDE else 1)
     model, rng = pt.TreeModel(X, y).lowered, np.random.default_rng(0)
     Chain(model, read_kernel("grow-prune"), rng, prepare=make_all_ready)
@@ -82,7 +88,7 @@ def compile_estimators() -> None:
 
 
 PARTS: dict[str, Callable[[], None]] = {
-    # first, since it would otherwise use the functions of all kernels, and nothing of its own would be compiled
+    # first, since after "all kernels" it would use the functions compiled there, and would compile none itself
     "the default sampler": compile_sampler,
     "all kernels": compile_kernels,
     "exact sums": compile_sums,
@@ -93,7 +99,10 @@ PARTS: dict[str, Callable[[], None]] = {
 
 
 def run_part(name: str, to: str | None) -> float:
-    """Compile one part and return the seconds it took; raise an OSError if the code cannot be written."""
+    """Compile one part into the folder ``to``, or the user's own if None, and return the number of seconds it took.
+
+    Raise an OSError if the code cannot be written.
+    """
     began = time.perf_counter()
     if to is not None:
         use_only(to)
@@ -107,7 +116,10 @@ def run_part(name: str, to: str | None) -> float:
 
 
 def check_folder(to: str | None) -> Path:
-    """Create the folder of compiled code and return it; raise an OSError if it cannot be written."""
+    """Create the folder of compiled code ``to``, or the user's own if None, and return it.
+
+    Raise an OSError if files cannot be written there.
+    """
     folder = own_folder() if to is None else Path(to).absolute()
     if folder is None:
         raise OSError("you have no home directory for compiled code; name a folder, --to FOLDER")
@@ -117,7 +129,7 @@ def check_folder(to: str | None) -> Path:
 
 
 def warm_up(args: argparse.Namespace) -> None:
-    """Compile everything that is not on disk yet."""
+    """Run the command warm-up: compile everything that is not on disk yet, and print the progress."""
     folder = check_folder(args.to)
     jobs = min(args.jobs or n_cores(), len(PARTS))
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:

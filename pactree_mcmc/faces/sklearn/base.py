@@ -1,4 +1,4 @@
-"""Base of both estimators: parameters, input, choice of the prior, and the run."""
+"""Base class of both scikit-learn estimators: parameters, input, choice of the prior, and the run."""
 
 from __future__ import annotations
 
@@ -54,34 +54,40 @@ if TYPE_CHECKING:
 MOST_POINTS = 200
 """Largest number of training rows at which the Monte-Carlo error is measured."""
 IMPORTANCE_ROWS, IMPORTANCE_DRAWS = 100, 200
-"""Numbers of training rows and of trees over which the importance of features is a mean."""
+"""Largest number of training rows, and number of draws of trees, over which importances of features are averaged."""
 ROWS_WITHIN = 0.9
-"""Fraction of these rows whose error is at most ``monte_carlo_error_``."""
+"""Fraction of these training rows whose Monte-Carlo error is at most ``monte_carlo_error_``."""
 TREES, FEWEST_TREES, TREES_ROWS = 1000, 100, 20_000
-"""Default number of trees drawn, and the number of rows above which it falls, since trees are larger then."""
+"""Default number of trees drawn, its minimum, and the number of rows above which it falls, because trees are larger."""
 WORK, WORK_ROWS = 8e7, 1000
-"""Default number of rows that a fit visits, and the number of rows above which it grows with their square root."""
+"""Default of ``work``, and the number of training rows above which it grows with the square root of this number."""
 MOST_SEARCHED = 2000
-"""Largest number of rows by which a prior is chosen."""
+"""Largest number of rows that are used to choose a prior."""
 MOST_CELLS, MOST_SPLITS = 100_000, 50_000
-"""Largest numbers of cells of an exact sum, and of splits of an exact posterior that predicts itself."""
+"""Largest number of cells for which a fit is exact, and largest number of splits at which it predicts without draws."""
 DEFAULTS = {"tree_prior": parts.TREE_PRIOR, "split_prior": LocalCuts()}
-"""Default parts, except the leaf, which depends on the estimator."""
+"""Default tree prior and split prior; the default leaf depends on the estimator."""
 PARTS = (*DEFAULTS, "leaf")
-"""Parameters of an estimator that have parameters of their own."""
+"""Names of the parameters of an estimator that have parameters themselves."""
 
 
 class Rows(NamedTuple):
-    """Checked training rows."""
+    """Checked training rows without those of weight zero."""
 
     X: Any
+    """Table of shape (n, p)."""
     y: np.ndarray
+    """(n,) labels or numbers."""
     weight: np.ndarray | None
+    """(n,) weights of the rows, or None if no weights were given."""
     row_index: np.ndarray
     """(n,) int64: index of each row in the X of the caller."""
 
     def sample(self, most: int, seed: int, *, each_class: bool) -> Rows:
-        """Return ``most`` rows at random, in their order, with one of each class that these lack, or all if fewer."""
+        """Return ``most`` rows drawn at random, in their original order, or all rows if there are not more.
+
+        If ``each_class``, a row of each class that is missing in the sample is added.
+        """
         n = len(self.y)
         if n <= most:
             return self
@@ -95,12 +101,12 @@ class Rows(NamedTuple):
 
     @property
     def variance(self) -> float:
-        """Weighted variance of y, 1 if it is zero. Raises a ValueError if it is too small for a prior."""
+        """Weighted variance of y, or 1 if that is zero. Raises a ValueError if it is too small for a prior."""
         return number_target(self.y, self.weight, None).prior_variance
 
 
 def default_work(n_rows: int) -> float:
-    """Return the default number of rows that a fit visits."""
+    """Return the default of ``work``, about the number of rows that the moves of a fit visit in total."""
     return WORK * math.sqrt(max(n_rows, WORK_ROWS) / WORK_ROWS)
 
 
@@ -110,22 +116,23 @@ def default_trees(n_rows: int) -> int:
 
 
 def exact_posterior(model: TreeModel, n_trees: int, seed: int) -> ExactPosterior | SampledPosterior | None:
-    """Return the exact posterior, or independent draws from it if predicting with it would be slow.
+    """Return the exact posterior, or ``n_trees`` independent draws from it if predicting with it would be slow.
 
-    None if the sum over all trees is too large.
+    None if the exact sum over all trees is too large.
     """
     truth = solve_if_small(model, MOST_CELLS)
     return truth if truth is None or truth.graph.n_edges <= MOST_SPLITS else truth.sample(n_trees, seed)
 
 
 _WARNED: set[tuple[str, int]] = set()
-"""Lines of programs whose searches have given a warning."""
+"""File name and line number of each line of user programs whose fits have warned."""
 
 
 def _is_first_of_search() -> bool:
-    """Return False if scikit-learn called `fit`, and a fit of the same line of the user's program has warned before.
+    """Return True if a fit may warn, and record the line of the user's program that called it.
 
-    So a search over many fits, or a cross-validation, gives one warning.
+    False if scikit-learn called `fit` and a fit from the same line has warned before. So a search over many fits, or a
+    cross-validation, gives one warning.
     """
     frame: FrameType | None = sys._getframe()
     is_search = False
@@ -143,17 +150,24 @@ def _is_first_of_search() -> bool:
 
 
 class BayesianTree(BaseEstimator):
-    """Base of both estimators: parameters, input, model, run, feature importances."""
+    """Base class of both estimators: parameters, input, model, run, feature importances."""
 
     _leaf_class: type[Leaf]
-    """Class of the leaf that ``leaf=None`` stands for."""
+    """Class of the default leaf, whose parameters `set_params` sets if ``leaf`` is None."""
     posterior_: SampledPosterior | ExactPosterior
+    """The posterior."""
     prior_: Choice
+    """Tree prior, leaf and power of the model."""
     rows_: np.ndarray
+    """(m,) int64: index in X of each row of the model, without rows of weight zero."""
     split_counts_: np.ndarray
+    """(p,) mean number of splits of a tree on each feature."""
     monte_carlo_error_: float
+    """Monte-Carlo standard error of a prediction; 0 if exact, NaN with one chain."""
     n_features_in_: int
+    """Number of columns of X."""
     feature_names_in_: np.ndarray
+    """(p,) names of the columns, if X is a frame whose names are strings."""
 
     def __init__(
         self,
@@ -191,9 +205,10 @@ class BayesianTree(BaseEstimator):
         self.verbose = verbose
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; with ``deep`` also those of parts that are not None, as ``tree_prior__beta``.
+        """Return the parameters by name, such as ``chains``.
 
-        `set_params` takes parameters of a part that is None, too.
+        With ``deep`` also return those of the tree prior, the split prior and the leaf, such as ``tree_prior__beta``,
+        unless these are None. `set_params` also sets parameters of those that are None.
         """
         out = super().get_params(deep=False)
         for name in PARTS if deep else ():
@@ -203,9 +218,10 @@ class BayesianTree(BaseEstimator):
         return out
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, those of parts by ``part__name``.
+        """Set parameters by name, such as ``chains``, or ``tree_prior__beta`` for a parameter of the tree prior.
 
-        A part that is None becomes the default with these parameters, and ``prior="auto"`` no longer chooses it.
+        If the tree prior, split prior or leaf is None, it becomes the default with these parameters, and
+        ``prior="auto"`` no longer chooses it.
         """
         inner: dict[str, dict[str, Any]] = {}
         for key in [key for key in params if key.partition("__")[0] in PARTS and "__" in key]:
@@ -234,17 +250,19 @@ class BayesianTree(BaseEstimator):
         return tags
 
     def _default_leaf(self, y: np.ndarray) -> Any:
+        """Return the leaf that is used if the user gives none and none is chosen by the evidence."""
         raise NotImplementedError
 
     def _leaves(self, rows: Rows) -> list[Any]:
-        """Return the leaves to choose among."""
+        """Return the grid of leaves among which ``prior="auto"`` chooses."""
         raise NotImplementedError
 
     def _starts(self, first: Choice, trees: list[Any], rows: Rows) -> list[Choice]:
-        """Return the choices from which the search for a prior starts."""
+        """Return the choices from which searches for a prior start, one search from each."""
         return [first]
 
     def _read_y(self, y: Any) -> np.ndarray:
+        """Check y, and return it as an array (n,)."""
         raise NotImplementedError
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -253,14 +271,15 @@ class BayesianTree(BaseEstimator):
         Parameters
         ----------
         X : table of shape (n, p)
-            As of `TreeModel`: finite numbers, or missing ones if ``missing="branch"``, text, dates, categories; n >= 2.
-            If X, y and sample_weight are pandas objects, their indices must be equal, in the same order.
+            As for `TreeModel`: numbers, which are finite, or may be missing if ``missing="branch"``, text, dates or
+            categories; n >= 2. If X, y and sample_weight are pandas objects, their indices must be equal, in the same
+            order.
         y : array-like of shape (n,)
             Labels, or numbers.
         sample_weight : array-like of shape (n,), optional
-            Weights >= 0: a row of weight 2 has the score of two such rows, one of weight 0 is ignored. Counts of rows
-            count each row once: ``min_samples_leaf``, ``min_leaf`` and ``max_cuts`` of LocalCuts, the quantiles of
-            GridCuts, and the larger branch that unseen values follow.
+            Weights >= 0: a row of weight 2 has the score of two such rows, a row of weight 0 is ignored. Numbers of
+            rows do not depend on the weights, in ``min_samples_leaf``, in ``min_leaf`` and ``max_cuts`` of LocalCuts,
+            in the quantiles of GridCuts, and in the choice of the larger branch, which unseen values follow.
 
         Returns
         -------
@@ -278,6 +297,7 @@ class BayesianTree(BaseEstimator):
         split_prior = parts.stated_split_prior(self.split_prior, self.min_samples_leaf, n)
 
         def build(some: Rows, choice: Choice) -> TreeModel:
+            """Return the model of some rows with the tree prior, leaf and power of a choice."""
             weight = some.weight
             if choice.power != 1.0:
                 weight = choice.power * (np.ones(len(some.y)) if weight is None else weight)
@@ -329,7 +349,10 @@ class BayesianTree(BaseEstimator):
             ) from None
 
     def _choose(self, build: Any, rows: Rows, seed: int, executor: Executor) -> Choice:
-        """Return the tree prior, the leaf and the power, as stated or, if they are not stated, chosen by the data."""
+        """Return the tree prior, the leaf and the power: those that the user gave, otherwise chosen by the data.
+
+        ``build`` returns the model of a choice on ``rows``.
+        """
         stated = parts.stated_tree_prior(self.tree_prior, self.max_depth)
         leaf = self._default_leaf(rows.y) if self.leaf is None else self.leaf
         choice = Choice(stated, leaf, 1.0 if self.power == "auto" else float(self.power))
@@ -342,7 +365,7 @@ class BayesianTree(BaseEstimator):
         return choice
 
     def _sample(self, model: TreeModel, draws: int, work: float, seed: int, executor: Executor) -> SampledPosterior:
-        """Draw from the posterior, and warn in one line if the chains do not agree."""
+        """Sample the posterior, and warn in one line if the chains do not agree. Other warnings are passed on."""
         chains, progress = int(self.chains), self.verbose > 0
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -360,7 +383,10 @@ class BayesianTree(BaseEstimator):
         return post
 
     def _describe(self, *, independent: bool) -> None:
-        """Set the number of splits on each feature, and the Monte-Carlo error of predictions."""
+        """Set ``split_counts_`` and ``monte_carlo_error_``.
+
+        ``independent`` is True if the posterior is exact or has independent draws.
+        """
         post = self.posterior_
         self.__dict__.pop("feature_importances_", None)
         if not isinstance(post, SampledPosterior):
@@ -388,7 +414,7 @@ class BayesianTree(BaseEstimator):
         return fractions(importance_of(post, rows, IMPORTANCE_DRAWS, 0).sum(axis=1))
 
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, int]:
-        """Return the checked rows without those of weight zero, and the number of rows with them."""
+        """Return the checked rows without those of weight zero, and the number of rows of X."""
         refuse_other_rows(X=X, y=y, sample_weight=sample_weight, exposure=getattr(self.leaf, "exposure", None))
         table, y = self._read(X, y)
         row_index, weight = np.arange(table.n_rows), None
@@ -402,7 +428,7 @@ class BayesianTree(BaseEstimator):
         return Rows(counted, y[row_index], None if weight is None else weight[row_index], row_index), table.n_rows
 
     def _read(self, X: Any, y: Any) -> tuple[Table, np.ndarray]:
-        """Return the table, its cells converted unless some may be categories or dates, and y."""
+        """Return X as a table, and y, both checked. X becomes float64 unless columns may be categories or dates."""
         X = frame_of(X)
         if is_frame(X) or self.nominal is not None or holds_categories(X):
             read_data(self, X, skip_check_array=True)
@@ -420,7 +446,7 @@ class BayesianTree(BaseEstimator):
         return "allow-nan" if self.missing == "branch" else True
 
     def _numbers(self, X: Any) -> np.ndarray:
-        """Return the rows to predict as numbers (n, p)."""
+        """Check that the estimator is fitted, and return the rows to predict as numbers (n, p)."""
         check_is_fitted(self)
         columns, X = self.posterior_.model.columns, frame_of(X)
         if not is_frame(X) and not columns.is_nominal.any() and columns.is_plain and not holds_categories(X):
@@ -429,7 +455,10 @@ class BayesianTree(BaseEstimator):
         return columns.numbers(X)
 
     def sample_predictive(self, X: Any, draws: int = 1000, rng: Seed = None) -> np.ndarray:
-        """Draw new y (draws, n) for the rows of X, labels or numbers; see `SampledPosterior.sample_predictive`."""
+        """Draw new y (draws, n) for the rows of X from the posterior predictive distribution, as labels or numbers.
+
+        Method and cost: `SampledPosterior.sample_predictive`.
+        """
         return sample_new_y(self.posterior_, self._numbers(X), draws, rng)
 
     def credible_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:

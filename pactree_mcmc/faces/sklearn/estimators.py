@@ -38,8 +38,8 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
         Default ``DirichletMultinomial(0.5 / K)``, half a pseudo-count per leaf in total, divided among K classes, or
         the choice of ``prior``.
     prior : {"auto", "stated"}, default "auto"
-        "auto": a tree prior and a leaf that are not given are chosen from a grid by the evidence of the training rows
-        (Notes). "stated": they are the defaults above.
+        How a tree prior or a leaf that is not given is found. "auto": from a grid, by the evidence of the training rows
+        (Notes). "stated": the defaults above.
     power : float > 0 or "auto", default 1.0
         Power of the likelihood: below 1 each row has less influence, which is appropriate for misspecified models
         (Grünwald 2012). "auto": 1, 1/2, 1/4 or 1/8, by the predictive density of left-out rows, which is not available
@@ -74,9 +74,9 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     posterior_ : SampledPosterior or exact.ExactPosterior
         The posterior, with all its methods (``map_tree``, ``draw_trees``, ``summary``, ``to_arviz``, ...).
     prior_ : Choice
-        The ``tree_prior``, ``leaf`` and ``power`` of its model.
+        The ``tree_prior``, ``leaf`` and ``power`` of the model.
     rows_ : ndarray of shape (m,), int64
-        Index in X of each row of ``posterior_.model``: those of weight zero are left out.
+        Index in X of each row of ``posterior_.model``, which does not have the rows of weight zero.
     feature_importances_ : ndarray of shape (p,)
         Mean absolute Shapley value of the feature, over up to 100 training rows and 200 trees with leaf parameters
         drawn, divided by the sum over features; computed when first read. For a leaf that uses columns of X, the
@@ -84,14 +84,15 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     split_counts_ : ndarray of shape (p,)
         Mean number of splits of a tree on the feature.
     monte_carlo_error_ : float
-        Monte-Carlo standard error of a predicted probability, from the variance between chains: the largest over the
-        classes of a row, and of these the 0.9 quantile over up to 200 training rows, so that it is at most this large
-        for nine rows in ten; 0 for an exact posterior, NaN with one chain.
+        Monte-Carlo standard error of predicted probabilities, from the variance between chains. For nine of ten
+        training rows, of up to 200, the errors of all classes are at most this large. 0 for an exact posterior, NaN
+        with one chain.
     classes_ : ndarray of shape (K,)
         Sorted labels.
     n_features_in_ : int
+        Number of columns of X.
     feature_names_in_ : ndarray of shape (p,)
-        Of a frame whose column names are strings.
+        Names of the columns, only if X is a frame whose column names are strings.
 
     Raises
     ------
@@ -101,8 +102,9 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     Warns
     -----
     ConvergenceWarning
-        If `pt.sample` would warn of the draws. Deep trees on many rows seldom converge within the default ``work``;
-        ``monte_carlo_error_`` says how accurate the predictions are nevertheless. Of the fits of a search one warns.
+        If the chains do not agree, or have too few draws to judge. Deep trees on many rows seldom converge within the
+        default ``work``; ``monte_carlo_error_`` shows how accurate the predictions are nevertheless. A search over many
+        fits warns once.
 
     Notes
     -----
@@ -160,7 +162,7 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
         ``costs`` (K, K) are those of `Posterior.predict`: entry i, j is the cost of deciding class j if the class is i,
         in the order of ``classes_``, or a DataFrame with the classes as index and columns.
         """
-        # an estimator that is not fitted is refused here
+        # raises an error if the estimator is not fitted
         proba = self.predict_proba(X)
         return decide(self.posterior_.model, proba, costs)
 
@@ -245,8 +247,8 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
     def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Return the predictive means (n,) of a new y, and with ``return_std`` its standard deviations (n,).
 
-        As in scikit-learn's BayesianRidge the standard deviation is that of a new y, including noise, for posteriors
-        `predict_std_new_y`; the disagreement of trees about the mean is ``posterior_.predict_std_over_trees``.
+        As in scikit-learn's BayesianRidge the standard deviation is that of a new y, including noise, the same as
+        ``posterior_.predict_std_new_y``. For the disagreement of trees use ``posterior_.predict_std_over_trees``.
         """
         numbers = self._numbers(X)
         if not return_std:

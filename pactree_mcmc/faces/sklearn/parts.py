@@ -1,8 +1,8 @@
-"""Tree prior, split prior and leaf of an estimator: as stated, or chosen by the evidence.
+"""Tree prior, split prior and leaf of an estimator, as the user gives them or chosen by the evidence.
 
 The choice is expectation-maximisation over a small grid (Dempster, Laird and Rubin 1977). A short run draws trees under
-the current choice. The next choice maximises the mean over these trees of the log of prior times score. Up to
-Monte-Carlo error no step decreases the evidence; the grid excludes regions where it has no maximum.
+the current tree prior and leaf. The next ones maximise the mean over these trees of log prior plus log score. Up to
+Monte-Carlo error no step decreases the evidence. The grid excludes regions in which the evidence has no maximum.
 """
 
 from __future__ import annotations
@@ -40,34 +40,37 @@ from ...tree.arrays import LEAF, node_depths
 TREE_PRIOR = ChipmanPrior(0.95, 0.5)
 """Default tree prior. Its trees are larger than with the customary ``beta = 2``, since they are averaged."""
 MANY_ROWS, MANY_CUTS = 20_000, 254
-"""Number of rows above which features have, by default, at most this many cuts."""
+"""Number of rows above which the cuts of a feature are limited by default, and largest number of cuts then."""
 TREE_PRIORS = ((0.95, 2.0), (0.95, 1.0), (0.95, 0.5), (0.95, 0.25), (0.95, 0.0), (0.99, 0.0))
-"""(alpha, beta) of Chipman's prior."""
+"""Grid of (alpha, beta) of Chipman's prior."""
 PSEUDO_ROWS = (0.001, 0.01, 0.05, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Pseudo-counts of a leaf, divided among the classes."""
+"""Grid of pseudo-counts of a leaf in total, which are divided equally among the classes."""
 NOISE = (1.0, 0.5, 0.25, 0.125, *(4.0**-k for k in range(2, 8)))
-"""Fractions of the variance of y that are noise."""
+"""Grid of prior noise variances in a leaf, as fractions of the variance of y."""
 SHAPES = (1.5, 5.0, 20.0, 80.0)
-"""Values of ``a0``, half the number of rows that the prior on the noise of a leaf is worth.
+"""Grid of ``a0`` of `NormalInverseGamma`, half the number of rows that the prior on the noise of a leaf is worth.
 
-If it is large, all leaves have nearly the same noise.
+If ``a0`` is large, all leaves have nearly the same noise.
 """
 FIRST_NOISE, FIRST_LARGER = (1 / 16, 1 / 64), 3
-"""Fractions of the variance with which further searches start, and the index of their tree prior."""
+"""Noise fractions with which further searches start, and the index of their tree prior in ``TREE_PRIORS``."""
 ROUNDS = 5
 """Largest number of runs of a search."""
 CHAINS, STEPS, PROPOSALS = 2, 8, 50
-"""Number of chains of a run, of its draws a chain, which equals that of its tuning steps, and of proposals a step."""
+"""Number of chains of a short run, number of draws per chain and of tuning steps, and number of proposals per step."""
 STEPS_LEFT_OUT = 40
-"""Number of draws a chain of a run by which rows are left out."""
+"""Number of draws per chain of a run that estimates the density of left-out rows."""
 POWERS = (1.0, 0.5, 0.25, 0.125)
-"""Powers of the likelihood to choose among."""
+"""Powers of the likelihood among which ``power="auto"`` chooses."""
 MOST_ROWS = 5000
-"""Largest number of rows that are left out, one by one."""
+"""Largest number of rows that are left out one by one."""
 
 
 def stated_tree_prior(tree_prior: Any, max_depth: Any) -> Any:
-    """Return the tree prior, or the default one for None, with the depth that the estimator allows."""
+    """Return the tree prior of an estimator with ``max_depth`` set, unless that is None.
+
+    If ``tree_prior`` is None the default one is returned.
+    """
     prior = TREE_PRIOR if tree_prior is None else tree_prior
     if max_depth is None:
         return prior
@@ -80,7 +83,10 @@ def stated_tree_prior(tree_prior: Any, max_depth: Any) -> Any:
 
 
 def stated_split_prior(split_prior: Any, min_samples_leaf: Any, n_rows: int) -> Any:
-    """Return the split prior, or the default one for None, with the smallest number of rows in a leaf."""
+    """Return the split prior of an estimator, with the smallest number of rows in a leaf if this is not 1.
+
+    If ``split_prior`` is None the default one is returned.
+    """
     if split_prior is None:
         split_prior = LocalCuts() if n_rows <= MANY_ROWS else LocalCuts(max_cuts=MANY_CUTS)
     least = _rows_in_leaf(min_samples_leaf, n_rows)
@@ -95,7 +101,7 @@ def stated_split_prior(split_prior: Any, min_samples_leaf: Any, n_rows: int) -> 
 
 
 def _rows_in_leaf(min_samples_leaf: Any, n_rows: int) -> int:
-    """Return the smallest number of rows in a leaf, from this number or from a fraction of all rows."""
+    """Return ``min_samples_leaf`` as a number of rows; a value in (0, 1) is a fraction of ``n_rows``."""
     if is_integer(min_samples_leaf):
         return check_count("min_samples_leaf", min_samples_leaf)
     fraction = as_number(min_samples_leaf)
@@ -107,13 +113,17 @@ def _rows_in_leaf(min_samples_leaf: Any, n_rows: int) -> int:
 
 
 def thin_split_prior(split_prior: Any, fraction: float) -> Any:
-    """Return the split prior for a sample of the rows, with proportionally fewer rows in a leaf."""
+    """Return the split prior for a random ``fraction`` of the rows, with ``min_leaf`` reduced in proportion."""
     least = getattr(split_prior, "min_leaf", 1)
     return split_prior if least == 1 or fraction == 1.0 else split_prior.with_min_leaf(math.ceil(fraction * least))
 
 
 def check_leaf(leaf: Any, power: Any, *, for_classes: bool) -> None:
-    """Raise a ValueError for a leaf of the other estimator, or without the density that a choice of the power needs."""
+    """Raise a ValueError if a leaf does not fit the estimator.
+
+    A classifier needs a leaf of classes, a regressor one of numbers, and ``power="auto"`` one whose left-out rows have
+    a density. Nothing is checked if ``leaf`` is not a leaf model, such as None.
+    """
     if not isinstance(leaf, Leaf):
         return
     name = type(leaf).__name__
@@ -142,11 +152,14 @@ def leaf_of_rows(leaf: Any, row_index: np.ndarray, n_rows: int) -> Any:
 
 
 class Choice(NamedTuple):
-    """A prior on trees, a leaf, and the power of the likelihood."""
+    """A tree prior, a leaf, and the power of the likelihood."""
 
     tree_prior: Any
+    """Prior on the size of trees."""
     leaf: Any
+    """Leaf model with its parameters."""
     power: float = 1.0
+    """Power of the likelihood, which multiplies the weights of all rows."""
 
 
 def choose(
@@ -157,10 +170,10 @@ def choose(
     rng: Any = None,
     executor: Executor | None = None,
 ) -> Choice:
-    """Choose among tree priors and among leaves; ``build`` returns the model of a choice.
+    """Choose one of the tree priors ``trees`` and one of ``leaves`` by expectation-maximisation.
 
-    A search can end in a local maximum. Of the ends of searches from several ``firsts`` the one is chosen that gives
-    rows that are left out the highest density.
+    ``build`` returns the model of a choice. A search can end in a local maximum, so one is made from each of
+    ``firsts``. If they end differently, the result with the highest density of left-out rows is returned.
     """
     sources = np.random.SeedSequence(rng).spawn(ROUNDS + 1)
     ends = list(dict.fromkeys(_search(build, first, trees, leaves, sources, executor) for first in firsts))
@@ -177,7 +190,10 @@ def _search(
     sources: list[Any],
     executor: Executor | None,
 ) -> Choice:
-    """Return the choice after rounds of expectation and maximisation, which start from ``choice``."""
+    """Return the choice at the end of one search by expectation-maximisation that starts from ``choice``.
+
+    ``sources`` are seeds, one for the short run of each round. The search ends early if the choice stays the same.
+    """
     start: Any = "grown"
     for source in sources[:ROUNDS]:
         post = _short_run(build(choice), start, source, executor)
@@ -192,7 +208,10 @@ def _search(
 def choose_power(
     build: Callable[[Choice], TreeModel], choice: Choice, rng: Any = None, executor: Executor | None = None
 ) -> Choice:
-    """Choose the power of the likelihood by the density of rows left out (Grünwald 2012; formulas, 12.6)."""
+    """Return ``choice`` with the power of the likelihood that gives left-out rows the highest density.
+
+    See Grünwald (2012); formulas, section 12.6.
+    """
     choices = [choice._replace(power=power) for power in POWERS]
     return _best_left_out(build, choices, np.random.SeedSequence([rng, 1]), executor)
 
@@ -200,17 +219,17 @@ def choose_power(
 def _best_left_out(
     build: Callable[[Choice], TreeModel], choices: list[Choice], source: Any, executor: Executor | None
 ) -> Choice:
-    """Return the choice that gives rows that are left out the highest density."""
+    """Return the one of ``choices`` that gives left-out rows the highest density, each estimated by a short run."""
     runs = (_short_run(build(choice), "grown", source, executor, STEPS_LEFT_OUT) for choice in choices)
     densities = [log_density_left_out(post, choice.power) for post, choice in zip(runs, choices, strict=True)]
     return choices[int(np.argmax(densities))]
 
 
 def log_density_left_out(post: SampledPosterior, power: float) -> float:
-    """Return the mean log density of a row given all others.
+    """Return the mean over rows of the log density of a row given all others.
 
-    It is computed by importance weights, which are truncated at their mean times the root of their number (Ionides
-    2008). The weight of a row in the likelihood is ``power`` times its count.
+    It is estimated from the draws by importance weights, which are truncated at their mean times the square root of
+    their number (Ionides 2008). The weights of rows in the model are ``power`` times the weights of the user.
     """
     left = rows_left_out(post, power, MOST_ROWS)
     mean = log_mean(-left.gained, axis=0)
@@ -220,15 +239,15 @@ def log_density_left_out(post: SampledPosterior, power: float) -> float:
 
 
 def class_leaves(n_classes: int) -> list[DirichletMultinomial]:
-    """Return the leaves of a classification to choose among."""
+    """Return the grid of leaves among which the prior of a classification is chosen."""
     return [DirichletMultinomial(rows / n_classes) for rows in PSEUDO_ROWS]
 
 
 def number_leaves(y: np.ndarray, variance: float) -> list[NormalInverseGamma]:
-    """Return the leaves of a regression to choose among.
+    """Return the grid of leaves among which the prior of a regression is chosen.
 
-    Their noise is a fraction of the variance of y, but at least that of rounding to a grid whose step is the smallest
-    gap between two values.
+    Their noise variance is a fraction of ``variance``, the variance of y. It is at least gap^2 / 12, the variance of
+    rounding to a grid whose step is the smallest gap between two values of y.
     """
     distinct = np.unique(y)
     least = (np.diff(distinct).min() / np.sqrt(variance)) ** 2 / 12.0 if len(distinct) > 1 else 0.0
@@ -237,7 +256,7 @@ def number_leaves(y: np.ndarray, variance: float) -> list[NormalInverseGamma]:
 
 
 def number_leaf(variance: float, fraction: float, a0: float) -> NormalInverseGamma:
-    """Return a leaf whose noise is a fraction of the variance of y."""
+    """Return a normal leaf whose prior noise variance is about ``fraction`` times ``variance``, the variance of y."""
     return NormalInverseGamma(k0=fraction, a0=a0, b0=a0 * fraction * variance)
 
 
@@ -248,14 +267,17 @@ def number_starts(first: Choice, trees: list[Any], variance: float) -> list[Choi
 
 
 def tree_priors(max_depth: int | None = None) -> list[ChipmanPrior]:
-    """Return the tree priors to choose among."""
+    """Return the grid of tree priors to choose among, with ``max_depth``."""
     return [ChipmanPrior(alpha, beta, max_depth) for alpha, beta in TREE_PRIORS]
 
 
 def _short_run(
     model: TreeModel, start: Any, rng: Any, executor: Executor | None, steps: int = STEPS
 ) -> SampledPosterior:
-    """Draw a few trees with each of a few chains."""
+    """Return a few draws of each of a few chains, without a warning if they have not converged.
+
+    ``start`` is the argument of `sample`.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return sample(
@@ -273,7 +295,10 @@ def _short_run(
 
 
 def _most_likely_prior(post: SampledPosterior, priors: list[Any]) -> Any:
-    """Return the prior under which the trees drawn are most likely. Leaves that cannot split do not count."""
+    """Return the one of ``priors`` with the largest mean log prior of the trees drawn.
+
+    A leaf that has no possible split contributes no factor.
+    """
     if len(priors) == 1:
         return priors[0]
     trees = post.distinct_trees
@@ -281,6 +306,7 @@ def _most_likely_prior(post: SampledPosterior, priors: list[Any]) -> Any:
     is_split, is_free = trees.feature != LEAF, _could_split(post, depth)
 
     def log_likely(prior: ChipmanPrior) -> float:
+        """Return the mean log prior of the trees drawn under ``prior``."""
         split, stop = prior.log_split(depth, 0), prior.log_stop(depth, 0, forced=False, empty=False)
         return float(weight @ np.where(is_split, split, np.where(is_free, stop, 0.0)))
 
@@ -288,7 +314,10 @@ def _most_likely_prior(post: SampledPosterior, priors: list[Any]) -> Any:
 
 
 def _could_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
-    """Return a mask (n_nodes,) of the leaves of the trees drawn whose cells have a split."""
+    """Return a bool array (n_nodes,), True for leaves of the drawn trees whose cells have a possible split.
+
+    ``depth`` (n_nodes,) is the depth of each node.
+    """
     model, trees = post.model, post.distinct_trees
     out = np.zeros(len(trees.feature), dtype=bool)
     rule = model.split_prior
@@ -317,13 +346,14 @@ def _could_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
 
 
 def _best_score(post: SampledPosterior, leaves: list[Any]) -> Any:
-    """Return the leaf under which the trees drawn have the largest mean score."""
+    """Return the one of ``leaves`` with the largest mean log score of the trees drawn."""
     if len(leaves) == 1:
         return leaves[0]
     is_leaf, target = post.distinct_trees.feature == LEAF, post.model.target
     stats, weight = np.ascontiguousarray(post.node_stats[is_leaf]), _weight_of_node(post)[is_leaf]
 
     def score(leaf: Any) -> float:
+        """Return the mean log score of the trees drawn under ``leaf``."""
         out = np.zeros(len(stats))
         add_scores_into(out, leaf.resolve(target).rule(target), stats, len(stats))
         return float(weight @ out)
@@ -332,4 +362,5 @@ def _best_score(post: SampledPosterior, leaves: list[Any]) -> Any:
 
 
 def _weight_of_node(post: SampledPosterior) -> np.ndarray:
+    """Return for each node of the distinct trees (n_nodes,) the fraction of the draws with its tree."""
     return np.repeat(post.weight_of_tree, np.diff(post.distinct_trees.offset))

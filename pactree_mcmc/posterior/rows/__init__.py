@@ -1,1 +1,1 @@
-"""Answers about rows: predictions, their spread, Shapley values, densities of rows left out, bounds on the risk."""
+"""Answers about rows: predictions and their intervals, Shapley values, leave-one-out densities, bounds on the risk."""

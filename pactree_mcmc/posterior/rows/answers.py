@@ -1,4 +1,4 @@
-"""The questions about rows that every posterior answers, each by one function."""
+"""Methods of every posterior that take rows. Each calls a function of another file of this folder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class AnswersAboutRows(AnswersAboutNewRows):
         ----------
         {X}
         q : float or array-like of shape (m,)
-            Probabilities in (0, 1).
+            Probabilities of the quantiles, in (0, 1).
 
         Returns
         -------
@@ -72,13 +72,13 @@ class AnswersAboutRows(AnswersAboutNewRows):
         Raises
         ------
         ValueError
-            As for `predict_quantiles`, two of which are the ends. For counts the probability is at least ``coverage``.
+            As for `predict_quantiles`, which computes the ends. For counts the probability is at least ``coverage``.
         """
         return predictive.MixtureOverTrees(self).interval(self.model.columns.numbers(X), coverage)
 
     @documented
     def credible_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
-        """Return credible intervals of E(y | x), or of P(y | x): over trees and leaf parameters.
+        """Return credible intervals of E(y | x), or of P(y | x), over trees and leaf parameters.
 
         Parameters
         ----------
@@ -159,12 +159,12 @@ class AnswersAboutRows(AnswersAboutNewRows):
     def interactions(
         self, min_probability: float = 0.05, *, most: int = 20, coverage: float = 0.9, draws: int = 1000, rng: Seed = 0
     ) -> pd.DataFrame:
-        """Return the pairs of features that interact: how probably, and how strongly.
+        """Return the pairs of features that interact, with the probability and the strength of each interaction.
 
         Parameters
         ----------
         min_probability : float, default 0.05
-            Smallest probability that is listed, in [0, 1].
+            Pairs with a larger probability than this are listed, in [0, 1].
         most : int, default 20
             Largest number of pairs that are listed, the most probable ones.
         {coverage}
@@ -217,9 +217,9 @@ class AnswersAboutRows(AnswersAboutNewRows):
 
     @documented
     def predict_std_over_trees(self, X: Any) -> np.ndarray:
-        """Return the standard deviation, over trees, of the prediction of a tree: how much the trees disagree.
+        """Return the standard deviation, over trees, of the prediction at each row, which is the disagreement of trees.
 
-        It includes neither the noise nor the uncertainty of the mean of a leaf; see `predict_std_new_y`.
+        It includes neither the noise of y nor the uncertainty of the mean of a leaf; see `predict_std_new_y`.
 
         Parameters
         ----------
@@ -290,8 +290,8 @@ class AnswersAboutRows(AnswersAboutNewRows):
         -------
         Attributions
             ``mean``, ``lower``, ``upper`` (n, p, d), of class probabilities (in the order of ``model.classes_``) or of
-            means of y; ``base`` (d,), which the means add up to the prediction; ``importance`` (p, d), the mean
-            absolute contribution, with its interval. ``.table()`` has the importance by name.
+            means of y. ``base`` (d,) plus the sum of ``mean`` over features is the prediction. ``importance`` (p, d) is
+            the mean absolute contribution, with its interval. ``.table()`` has the importance by name.
 
         Raises
         ------
@@ -381,8 +381,9 @@ class AnswersAboutRows(AnswersAboutNewRows):
         """Return bounds on the risk of a drawn tree and of ``predict`` from held-out rows, or the best bound.
 
         For any classification model. The posterior must not depend on these rows, which cannot be checked. With
-        ``choose`` the rows are counted and choose as well: among the posterior as fitted, each tree of a sample of it,
-        and votes of these trees with weights that make a bound small. The posterior is the prior of these bounds.
+        ``choose`` the rows also select a classifier, the one with the smallest bound: the posterior as fitted, one of
+        ``n_trees`` trees drawn from it, or a vote of these trees with weights that make a bound small. The posterior is
+        the prior of these bounds.
 
         Parameters
         ----------
@@ -393,9 +394,9 @@ class AnswersAboutRows(AnswersAboutNewRows):
         delta : float, default 0.05
             Probability, over these rows, that one of the bounds fails; in (0, 1).
         choose : bool, default False
-            If True, return the certificate of choice.
+            If True, choose among several classifiers by these rows, and return a ChosenCertificate.
         n_trees : int, default 200
-            With ``choose``: trees drawn from the posterior.
+            With ``choose``: number of trees drawn from the posterior.
         rng : None, int, SeedSequence or Generator, default 0
             With ``choose``: source of randomness of the draw.
 

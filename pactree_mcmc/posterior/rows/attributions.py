@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ..protocol import AnyPosterior
 
 AT_ONCE = 1 << 24
-"""Number of Shapley values in memory at a time."""
+"""Largest number of Shapley values in memory at a time."""
 N_POINTS = 40
 """Number of training rows at which partial dependences are evaluated, and over which they average."""
 N_TREES = 200
@@ -64,28 +64,27 @@ class Attributions(NamedTuple):
     mean: np.ndarray
     """(n, p, d) mean over the draws of the contribution of each feature to the prediction for each row."""
     lower: np.ndarray
-    """(n, p, d) lower end of the credible interval with probability ``coverage``, equal tails."""
+    """(n, p, d) lower end of the credible interval of the contribution, with probability ``coverage``, equal tails."""
     upper: np.ndarray
-    """(n, p, d) upper end."""
+    """(n, p, d) upper end of the credible interval of the contribution."""
     base: np.ndarray
-    """(d,) prediction without any feature, averaged over the draws: of a tree, the mean of its leaf values over the
-    training rows."""
+    """(d,) prediction without any feature: the mean prediction over training rows, averaged over the draws."""
     base_lower: np.ndarray
-    """(d,) lower end of its interval."""
+    """(d,) lower end of the credible interval of the base."""
     base_upper: np.ndarray
-    """(d,) upper end."""
+    """(d,) upper end of the credible interval of the base."""
     importance: np.ndarray
-    """(p, d) posterior mean of the mean over the rows of the absolute contribution."""
+    """(p, d) importance of each feature: posterior mean of the mean over the rows of its absolute contribution."""
     importance_lower: np.ndarray
-    """(p, d) lower end of its interval."""
+    """(p, d) lower end of the credible interval of the importance."""
     importance_upper: np.ndarray
-    """(p, d) upper end."""
+    """(p, d) upper end of the credible interval of the importance."""
     coverage: float
     """Coverage of the intervals, in (0, 1)."""
     features: list[str]
     """(p,) names of the features."""
     outputs: list
-    """(d,) names of the predictions: the classes, or those of the outputs."""
+    """(d,) names of the predicted numbers: the classes, or the outputs of a regression."""
 
     def table(self) -> pd.DataFrame:
         """Return the importance of the features, one line for each feature and output, the most important one first.
@@ -109,7 +108,7 @@ class Attributions(NamedTuple):
 
 
 def attributions_of(posterior: AnyPosterior, X: np.ndarray, coverage: float, draws: int, rng: Seed) -> Attributions:
-    """Return Shapley values for rows of numbers; see `Posterior.shap`."""
+    """Return Shapley values for the rows ``X`` (n, p), with intervals; see `Posterior.shap`."""
     ends, n, coverage = central_fractions(coverage), len(X), float(coverage)
     post, drawn = drawn_trees(posterior, draws, rng)
     distinct = TreesWithValues(post.distinct_trees, post.node_values, fractions_of_rows(post))
@@ -132,21 +131,22 @@ def attributions_of(posterior: AnyPosterior, X: np.ndarray, coverage: float, dra
 
 
 def importance_of(posterior: AnyPosterior, X: np.ndarray, draws: int, rng: Seed) -> np.ndarray:
-    """Return the importance (p, d) of `Attributions` for rows of numbers, without intervals."""
+    """Return the mean absolute Shapley value (p, d) of each feature over the rows ``X`` (n, p) and over draws."""
     return np.abs(drawn_trees(posterior, draws, rng)[1].shapley_values(X)).mean(axis=(0, 1))
 
 
 class TreesWithValues(NamedTuple):
-    """Trees end to end with the predictions of their leaves."""
+    """Several trees with the predictions of their leaves."""
 
     trees: TreeArrays
+    """The trees, one after the other."""
     value: np.ndarray
-    """(n_nodes, d) predictions, of which those of leaves count."""
+    """(n_nodes, d) prediction of each node; only those of leaves are used."""
     fraction: np.ndarray
-    """(n_nodes,) fraction of the training rows of its parent in each node, as of `fractions_of_rows`."""
+    """(n_nodes,) fraction of the parent's training rows that are in each node, from `fractions_of_rows`."""
 
     def shapley_values(self, X: np.ndarray) -> np.ndarray:
-        """Return Shapley values (n_trees, n, p, d) for rows of numbers (n, p)."""
+        """Return the Shapley values (n_trees, n, p, d) of each tree's predictions for the rows ``X`` (n, p)."""
         out = np.zeros((len(self.trees.offset) - 1, *X.shape, self.value.shape[1]))
         nodes, weights = gauss_legendre((int(node_depths(self.trees).max(initial=0)) + 1) // 2)
         X = np.ascontiguousarray(X)
@@ -162,7 +162,10 @@ class TreesWithValues(NamedTuple):
 
 
 def drawn_trees(posterior: AnyPosterior, draws: int, rng: Seed) -> tuple[DrawnTrees, TreesWithValues]:
-    """Return a posterior as draws, and a tree of each of ``draws`` of them with leaf values drawn given its rows."""
+    """Return a posterior as draws, and the trees of ``draws`` of these draws, evenly spaced, with random leaf values.
+
+    The leaf values of a tree are drawn from their posterior given the rows in each leaf.
+    """
     rng = read_generator(rng)
     post = posterior._draws_that_predict(check_count("draws", draws), rng)
     check_drawn(post)
@@ -172,12 +175,12 @@ def drawn_trees(posterior: AnyPosterior, draws: int, rng: Seed) -> tuple[DrawnTr
 
 
 def shapley_values(post: DrawnTrees, X: np.ndarray) -> np.ndarray:
-    """Return Shapley values (n_trees, n, p, d) of the predictions for rows of numbers (n, p), by distinct tree."""
+    """Return the Shapley values (n_trees, n, p, d) of each distinct tree's predictions for the rows ``X`` (n, p)."""
     return TreesWithValues(post.distinct_trees, post.node_values, fractions_of_rows(post)).shapley_values(X)
 
 
 def gauss_legendre(most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes and weights (most + 1, most) of the rules with 1, ..., ``most`` nodes on [0, 1]."""
+    """Return nodes and weights (most + 1, most) of Gauss-Legendre rules on [0, 1]; row m has the rule of m nodes."""
     nodes, weights = np.zeros((most + 1, max(most, 1))), np.zeros((most + 1, max(most, 1)))
     for m in range(1, most + 1):
         x, w = np.polynomial.legendre.leggauss(m)
@@ -186,9 +189,9 @@ def gauss_legendre(most: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fractions_of_rows(post: DrawnTrees) -> np.ndarray:
-    """Return the fraction (n_nodes,) of the training rows of its parent in each node; one half below empty nodes.
+    """Return for each node the fraction (n_nodes,) of its parent's training rows that it contains; 1 for roots.
 
-    Rows count with their weights, as in ``Tree.rows``. Roots have 1.
+    Rows count with their weights, as in ``Tree.rows``. The two children of an empty node have one half each.
     """
     trees, rows = post.distinct_trees, post.node_rows
     out = np.ones(len(rows))
@@ -203,7 +206,10 @@ def fractions_of_rows(post: DrawnTrees) -> np.ndarray:
 
 @jit
 def _multiply_down(reach: np.ndarray, trees: TreeArrays, fraction: np.ndarray) -> None:
-    """Write into ``reach`` (n_nodes,) the product of the fractions on the path to each node."""
+    """Write into ``reach`` (n_nodes,) the product of ``fraction`` (n_nodes,) on the path to each node.
+
+    Roots must contain 1.
+    """
     for t in range(len(trees.offset) - 1):
         start = trees.offset[t]
         for i in range(start, trees.offset[t + 1]):
@@ -222,9 +228,10 @@ def add_shapley_values_into(
     nodes: np.ndarray,
     weights: np.ndarray,
 ) -> None:
-    """Add to ``out`` (n_trees, n, p, d) the Shapley values for rows ``X`` (n, p), by tree.
+    """Add to ``out`` (n_trees, n, p, d) the Shapley values of each tree's predictions for the rows ``X`` (n, p).
 
-    ``value`` (n_nodes, d), ``fraction`` (n_nodes,) of the parent's rows; ``nodes`` and ``weights`` of `gauss_legendre`.
+    ``value`` (n_nodes, d) has the predictions of nodes, ``fraction`` (n_nodes,) that of the parent's rows in each node,
+    and ``nodes`` and ``weights`` the rules of `gauss_legendre`. The formula is in the docstring of this module.
     """
     deepest = 2 * (len(nodes) - 1) + 1
     # the path to a node, by depth: number of features, the features, o and z of each, and the side of the row
@@ -270,7 +277,12 @@ def _extend_path(
     follows: bool,
     fraction: float,
 ) -> None:
-    """Store the path to a node at ``level``: that to its parent, and the condition on feature ``k``."""
+    """Write the path to a node into row ``level``: the path to its parent, extended by a condition on feature ``k``.
+
+    Per feature on the path, ``met`` is o, 1 if the row meets all conditions so far, and ``absent`` is z, the product of
+    the fractions of training rows. ``follows`` is True if the row meets the new condition, whose factor of z is
+    ``fraction``.
+    """
     n, at = count[level - 1], -1
     for a in range(n):
         feature[level, a], met[level, a] = feature[level - 1, a], met[level - 1, a]
@@ -296,7 +308,10 @@ def _integrate(
     nodes: np.ndarray,
     weights: np.ndarray,
 ) -> None:
-    """Write into ``integral[j]``, j < n, the integral of the product over k != j of t met[k] + (1 - t) absent[k]."""
+    """Write the integral over t in [0, 1] of prod_{k != j} (t met[k] + (1 - t) absent[k]) into integral[j], j < n.
+
+    ``before`` is room for products of the first factors; ``nodes`` and ``weights`` are the rules of `gauss_legendre`.
+    """
     m = (n + 1) // 2
     for a in range(n):
         integral[a] = 0.0
@@ -314,7 +329,7 @@ def _integrate(
 def interactions_of(
     posterior: AnyPosterior, min_probability: float, most: int, coverage: float, draws: int, rng: Seed
 ) -> pd.DataFrame:
-    """Return the pairs of features that trees split on together; see `Posterior.interactions`."""
+    """Return the table of the pairs of features that interact; see `Posterior.interactions`."""
     import pandas as pd
 
     min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
@@ -341,10 +356,14 @@ def interactions_of(
 
 
 def pair_probabilities(post: DrawnTrees) -> np.ndarray:
-    """Return the probability (p, p) that a tree splits on one of two features below the other; 0 on the diagonal."""
+    """Return the probability (p, p) that a tree splits on one of two features in a subtree below a split on the other.
+
+    0 on the diagonal.
+    """
     feature, out = post.distinct_trees.feature.tolist(), np.zeros((post.model.n_features, post.model.n_features))
 
     def below(node: int, above: frozenset[int], left: int, right: int) -> list[tuple[int, frozenset[int]]]:
+        """Return both children, each with the set of features that its ancestors split on."""
         reached = above | {feature[node]}
         return [(left, reached), (right, reached)]
 
@@ -357,12 +376,15 @@ def pair_probabilities(post: DrawnTrees) -> np.ndarray:
 
 
 def _strengths(post: DrawnTrees, pairs: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return strength and H (m, draws) of the interaction of ``pairs`` (m, 2), for draws of trees and leaf values."""
+    """Return strength and H, (m, draws) each, of the interaction of the features in each of ``pairs`` (m, 2).
+
+    For each draw of a tree and its leaf values: sd(I_jk) and sd(I_jk) / sd(F_jk), see the docstring of this module.
+    """
     drawn = draw_values(post, spaced_draws(post, N_TREES), rng)
     value, points = drawn.value, training_points(post.model, N_POINTS)[1]
 
     def dependence(features: list[int]) -> np.ndarray:
-        """Return the centred partial dependence (draws, points, d) on some features."""
+        """Return the partial dependence (draws, points, d) on some features, centred to mean 0 over the points."""
         X = np.repeat(points[None], len(points), axis=0)
         X[:, :, features] = points[:, None, features]
         found = leaf_values(drawn.trees, value, X.reshape(-1, X.shape[2]))
@@ -381,5 +403,8 @@ def _strengths(post: DrawnTrees, pairs: np.ndarray, rng: np.random.Generator) ->
 
 
 def _sd(component: np.ndarray) -> np.ndarray:
-    """Return the standard deviation (draws,) over points, the root mean square over outputs, of centred components."""
+    """Return the standard deviation (draws,) of centred functions (draws, points, d) over points.
+
+    Over the d outputs the root mean square is taken.
+    """
     return np.sqrt((component**2).mean(axis=(1, 2)))

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 AS_FITTED, ONE_TREE, FACTOR_TWO = "as fitted", "one tree", "factor two"
 TANDEM, CANTELLI, SPLIT_KL, COIN_BETTING = "tandem", "Chebyshev-Cantelli", "split kl", "coin betting"
 PARTS = {AS_FITTED: 1 / 2} | dict.fromkeys((ONE_TREE, FACTOR_TWO, TANDEM, CANTELLI, SPLIT_KL, COIN_BETTING), 1 / 12)
-"""Part of delta of each alternative."""
+"""Fraction of delta that the bound of each alternative may use."""
 
 
 @dataclass(frozen=True)
@@ -51,18 +51,19 @@ class Certificate:
     Attributes
     ----------
     n : int
-        Counted rows.
+        Number of counted rows, on which the empirical risk is measured.
     delta : float
+        Probability that one of the bounds fails.
     risk : float
         Empirical risk of a tree drawn from the posterior.
     tandem_loss : float
-        Empirical tandem loss of two independent trees.
+        Empirical tandem loss, the probability that two trees drawn independently both err.
     kl : float
-        Divergence from the prior, nats.
+        Kullback-Leibler divergence of the posterior from the prior, nats.
     gibbs, relaxed : Bound
-        Risk of a drawn tree, by the inverse of the divergence and relaxed.
+        Bounds on the risk of a drawn tree, by inverting the binary divergence, and by a relaxation of it.
     factor_two, tandem, cantelli : Bound
-        Risk of ``predict``.
+        Bounds on the risk of ``predict``.
     """
 
     n: int
@@ -78,7 +79,7 @@ class Certificate:
 
     @property
     def vote(self) -> Bound:
-        """The smallest bound on the risk of ``predict``, which is valid since all hold simultaneously."""
+        """The smallest of the bounds on the risk of ``predict``; it is valid because all bounds hold simultaneously."""
         return min((self.factor_two, self.tandem, self.cantelli), key=lambda bound: bound.raw)
 
     def __repr__(self) -> str:
@@ -95,8 +96,11 @@ class Losses(NamedTuple):
     """Empirical losses of a posterior on the counted rows."""
 
     n: int
+    """Number of counted rows."""
     risk: float
+    """Mean over rows of the probability that a drawn tree errs."""
     tandem: float
+    """Mean over rows of the probability that two trees drawn independently both err."""
 
 
 def certify(post: AnyPosterior, delta: float) -> Certificate:
@@ -121,9 +125,9 @@ def certify(post: AnyPosterior, delta: float) -> Certificate:
 
 
 def losses(post: AnyPosterior) -> Losses:
-    """Return the empirical risk of a drawn tree and the tandem loss on the rows of S, exact for the posterior."""
+    """Return the empirical risk of a drawn tree and the tandem loss on the counted rows, S, exact for the posterior."""
     units, n_classes = post.model.units, post.model.target.n_classes
-    # merged rows of S, with values that every split of a box prior sends to the side of the row
+    # merged rows of S, by their codes; the values of a code go to the side of the row in every split on boxes
     counted = np.flatnonzero(units.label >= n_classes)
     label = units.label[counted].astype(np.int64) - n_classes
     rows = units.rows[counted & units.rows_all].astype(np.int64)
@@ -133,7 +137,7 @@ def losses(post: AnyPosterior) -> Losses:
 
 
 def check_prior_of_certificate(model: TreeModel) -> None:
-    """Refuse a model whose prior over classifiers may depend on the rows that would be counted.
+    """Raise an error if the model's prior over classifiers may depend on the rows that would be counted.
 
     Raises
     ------
@@ -152,12 +156,13 @@ class HoldoutCertificate:
     Attributes
     ----------
     n, errors : int
-        Rows, and errors of ``predict`` on them.
+        Number of held-out rows, and of errors of ``predict`` on them.
     delta : float
+        Probability that one of the bounds fails.
     gibbs : Bound
-        Risk of a tree drawn from the posterior.
+        Bound on the risk of a tree drawn from the posterior.
     vote : Bound
-        Risk of ``predict``.
+        Bound on the risk of ``predict``.
     """
 
     n: int
@@ -174,7 +179,7 @@ class HoldoutCertificate:
 
 
 def refuse_regression(post: AnyPosterior) -> np.ndarray:
-    """Return the classes of a classification, and refuse a regression."""
+    """Return the classes (K,) of a classification model, or raise a ValueError for a regression."""
     classes = post.model.classes_
     if classes is None:
         raise ValueError(
@@ -185,7 +190,7 @@ def refuse_regression(post: AnyPosterior) -> np.ndarray:
 
 
 def certify_holdout(post: AnyPosterior, X: Any, y: Any, delta: float) -> HoldoutCertificate:
-    """Return the certificate of a posterior over classification trees from held-out rows."""
+    """Return bounds on the risk of a drawn tree and of ``predict`` from the held-out rows ``X`` and ``y``."""
     delta, classes = check_delta(delta), refuse_regression(post)
     numbers, labels = _read_rows(post, X, y)
     probability, n = post._values(numbers), len(numbers)
@@ -196,7 +201,7 @@ def certify_holdout(post: AnyPosterior, X: Any, y: Any, delta: float) -> Holdout
 
 
 def _read_rows(post: AnyPosterior, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows as numbers (n, p), and their labels (n,)."""
+    """Check the arguments ``X`` and ``y``, and return the rows as numbers (n, p), and the labels (n,)."""
     labels, numbers = read_labels(y, X), post.model.columns.numbers(X)
     n = len(numbers)
     if labels.shape != (n,) or n == 0:
@@ -211,22 +216,24 @@ class ChosenCertificate:
     Attributes
     ----------
     n : int
-        Counted rows.
+        Number of counted rows.
     delta : float
+        Probability that one of the bounds fails.
     bounds : dict of str to Bound
-        Bound of each alternative, with its part of delta: the posterior "as fitted", whose predictions do not depend on
-        the counted rows; "one tree" of those drawn; and votes of these trees, their weights chosen for the bound:
-        "factor two", "tandem", "Chebyshev-Cantelli", "split kl", "coin betting".
+        Bound on the risk of each alternative classifier, each with its part of delta. The alternatives are the
+        posterior "as fitted", whose predictions do not depend on the counted rows; "one tree" of those drawn; and votes
+        of these trees, with weights chosen to make one bound small: "factor two", "tandem", "Chebyshev-Cantelli",
+        "split kl", "coin betting".
     paid : dict of str to float
         Cost in nats of the choice, for each alternative: minus the log of its part of delta.
     gibbs : Bound
-        Risk of a tree drawn with the weights of "factor two", with the same part of delta.
+        Bound on the risk of a tree drawn with the weights of "factor two", with the same part of delta.
     chosen : str
         The alternative with the smallest bound, which `predict` follows.
     trees : list of Tree
         The distinct trees that were drawn from the posterior.
     weights : dict of str to ndarray of shape (n_trees,)
-        Weights of the trees in each alternative but "as fitted", in which they are the prior.
+        Weights of the trees in each alternative. Those of "as fitted" are the fractions of the draws with each tree.
     """
 
     n: int
@@ -241,15 +248,15 @@ class ChosenCertificate:
 
     @property
     def vote(self) -> Bound:
-        """The smallest bound: that on the risk of `predict`."""
+        """The smallest bound, which is on the risk of `predict`."""
         return self.bounds[self.chosen]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Labels (n,) of rows, by the alternative ``chosen``: the classifier that is certified."""
+        """Return the labels (n,) that the certified classifier, the alternative ``chosen``, predicts for rows."""
         return self.predict_as(self.chosen, X)
 
     def predict_as(self, alternative: str, X: Any) -> np.ndarray:
-        """Labels (n,) of rows by any of the alternatives.
+        """Return the labels (n,) that one of the alternatives predicts for rows.
 
         Raises
         ------
@@ -280,7 +287,11 @@ class ChosenCertificate:
 
 
 def certify_chosen(post: AnyPosterior, X: Any, y: Any, delta: float, n_trees: int, rng: Seed) -> ChosenCertificate:
-    """Return the certificate of choice from rows that the posterior was not fitted to."""
+    """Return bounds on the risks of several classifiers, from rows that the posterior was not fitted to.
+
+    The rows also choose the classifier with the smallest bound. The classifiers are the posterior as fitted, each of
+    ``n_trees`` trees drawn from it with ``rng``, and votes of these trees. See `Posterior.holdout_certificate`.
+    """
     classes, delta, n_trees = refuse_regression(post), check_delta(delta), check_count("n_trees", n_trees)
     numbers, labels = _read_rows(post, X, y)
     n = len(numbers)
@@ -302,20 +313,23 @@ def certify_chosen(post: AnyPosterior, X: Any, y: Any, delta: float, n_trees: in
 
 
 def _distinct(drawn: list[Tree]) -> tuple[list[Tree], np.ndarray]:
-    """Return the distinct trees among those drawn, and the fraction of the draws with each."""
+    """Return the distinct trees among those drawn, and the fraction (n_trees,) of the draws that have each tree."""
     place: dict[Tree, int] = {}
     counts = np.bincount([place.setdefault(tree, len(place)) for tree in drawn])
     return list(place), counts / counts.sum()
 
 
 def _labels_of(tree: Tree, numbers: np.ndarray) -> np.ndarray:
-    """Return the numbers of the classes that a tree predicts for rows of numbers."""
+    """Return the number (n,) of the class that a tree predicts for each of the rows ``numbers`` (n, p)."""
     assert tree.value is not None
     return np.asarray(np.argmax(tree.value, axis=1)[tree.routes().leaves(numbers)])
 
 
 def _one_tree(wrong: np.ndarray, prior: np.ndarray, delta: float) -> tuple[Bound, int]:
-    """Return the smallest bound on the risk of a single tree, each with its prior's part of delta, and that tree."""
+    """Return the smallest bound on the risk of a single tree, and the number of that tree.
+
+    ``wrong`` (n_trees, n) is 1 for errors. The bound of tree t uses ``prior[t] * delta``, so all hold simultaneously.
+    """
     errors, n = wrong.sum(axis=1).astype(np.int64), wrong.shape[1]
     # a tree cannot have the smallest bound if another has at most as many errors and at least its prior
     order = np.lexsort((-prior, errors))
@@ -331,7 +345,10 @@ def _one_tree(wrong: np.ndarray, prior: np.ndarray, delta: float) -> tuple[Bound
 
 
 def _votes(wrong: np.ndarray, prior: np.ndarray, part: dict[str, float]) -> dict[str, tuple[Bound, WeightedTrees]]:
-    """Return the bounds on weighted votes, each at the weights that make it small."""
+    """Return by name each bound on a weighted vote, and the weights that were chosen to make this bound small.
+
+    ``wrong`` (n_trees, n) is 1 for errors, and ``part`` has the part of delta of each bound.
+    """
     n = wrong.shape[1]
     formula: dict[str, Callable[[float, float, float], Bound]] = {
         FACTOR_TWO: lambda risk, tandem, kl: vote_factor_two(risk, kl, n, part[FACTOR_TWO]),

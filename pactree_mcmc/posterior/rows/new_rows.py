@@ -1,4 +1,4 @@
-"""Answers about rows to predict: predictions, decisions, survival, and values that the training rows do not have."""
+"""Methods that predict rows: predictions, decisions, survival, and a check for values not seen in training."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class AnswersAboutNewRows(AnyPosterior):
         Returns
         -------
         ndarray of shape (n,); (n, d) for the means of several outputs
-            Labels of least expected cost, of equal ones the first; without ``costs`` the most probable ones, or under
-            OrderedClasses the median ones.
+            For a classification the labels with the smallest expected cost, the first one if several are equal. Without
+            ``costs`` the most probable labels, or under OrderedClasses the median ones.
 
         Raises
         ------
@@ -96,7 +96,7 @@ class AnswersAboutNewRows(AnyPosterior):
         return decide(self.model, values, costs)
 
     def novelty(self, X: Any) -> pd.DataFrame:
-        """Return the values of rows that the training rows do not have: out of range, unseen or missing.
+        """Return the values of new rows that are out of the training range, unseen categories, or unusually missing.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class AnswersAboutNewRows(AnyPosterior):
         ----------
         {X}
         times : array-like of shape (m,), or float
-            Times t >= 0.
+            Times t >= 0 at which the survival functions are evaluated.
         coverage : float, default 0.9
             Probability, in (0, 1), that the whole curve of a row is in its band.
 
@@ -265,8 +265,8 @@ class AnswersAboutNewRows(AnyPosterior):
 def decide(model: TreeModel, probabilities: np.ndarray, costs: Any = None) -> np.ndarray:
     """Return the labels (n,) of least expected cost, given class probabilities (n, K).
 
-    ``costs`` are as of `Posterior.predict`. Of several labels with the same expected cost the first is taken. Without
-    costs the leaf chooses: the most probable class, or the median of ordered ones.
+    ``costs`` are the argument of `Posterior.predict`. Of several labels with the same expected cost the first is taken.
+    If ``costs`` is None, return the most probable class, or the median of ordered classes.
     """
     classes = model.classes_
     assert classes is not None
@@ -276,7 +276,10 @@ def decide(model: TreeModel, probabilities: np.ndarray, costs: Any = None) -> np
 
 
 def read_costs(costs: Any, classes: np.ndarray) -> np.ndarray:
-    """Return costs (K, K) in the order of the classes: entry i, j is the cost of deciding j if the class is i."""
+    """Check the argument ``costs``, and return it as an array (K, K) in the order of the classes.
+
+    Entry i, j is the cost of deciding class j if the class is i.
+    """
     labels = classes.tolist()
     if hasattr(costs, "index") and hasattr(costs, "columns"):
         for axis, what in ((costs.index, "index"), (costs.columns, "columns")):
@@ -284,7 +287,7 @@ def read_costs(costs: Any, classes: np.ndarray) -> np.ndarray:
                 raise ValueError(
                     f"the {what} of costs is {in_words(list(axis))}; give the classes, each once: {in_words(labels)}."
                 )
-        # .loc would take labels True and False for a mask
+        # positions and not .loc, which would read labels True and False as a mask
         rows, columns = ([list(axis).index(label) for label in labels] for axis in (costs.index, costs.columns))
         costs = costs.to_numpy()[np.ix_(rows, columns)]
     matrix = read_numbers("costs", costs)
@@ -299,7 +302,7 @@ def read_costs(costs: Any, classes: np.ndarray) -> np.ndarray:
 
 
 def refuse_costs(leaf: Any, costs: Any) -> None:
-    """Refuse costs of classes for a regression."""
+    """Raise a ValueError if the argument ``costs`` is given to a regression with this leaf."""
     if costs is not None:
         raise ValueError(
             f"costs={in_words(costs)} is given, but {type(leaf).__name__} is a regression; costs are of decisions "
@@ -308,7 +311,7 @@ def refuse_costs(leaf: Any, costs: Any) -> None:
 
 
 def novelty_of(model: TreeModel, X: Any) -> pd.DataFrame:
-    """Return the values of rows that the training rows do not have; see `Posterior.novelty`."""
+    """Return the table of values of ``X`` that are out of the training range or unseen; see `Posterior.novelty`."""
     import pandas as pd
 
     columns, table = model.columns, Table(X)
@@ -317,7 +320,7 @@ def novelty_of(model: TreeModel, X: Any) -> pd.DataFrame:
             "the file of this model is of an earlier release, which did not store the ranges of the columns; build the "
             "model again from its table."
         )
-    # values that are missing are to be reported, also by a model that does not predict them
+    # with branches=True missing values are read, and so can be reported even if the model does not allow them
     numbers = replace(columns, branches=True).numbers(table.array if table.frame is None else table.frame)
     places = columns.places_in(table)
     lines = []
@@ -335,7 +338,10 @@ def novelty_of(model: TreeModel, X: Any) -> pd.DataFrame:
 
 
 def _unseen(name: str, raw: Any, codes: np.ndarray) -> list[tuple[int, str]]:
-    """Return the rows with an unknown category, and the reasons."""
+    """Return (row, reason) for each row whose category is not in the training rows, that is with a negative code.
+
+    ``raw`` are the values of column ``name``, ``codes`` (n,) the numbers of their categories.
+    """
     rows = np.flatnonzero(codes < 0.0).tolist()
     if not rows:
         return []
@@ -344,7 +350,10 @@ def _unseen(name: str, raw: Any, codes: np.ndarray) -> list[tuple[int, str]]:
 
 
 def _outside(columns: Columns, k: int, ends: np.ndarray, values: np.ndarray) -> list[tuple[int, str]]:
-    """Return the rows outside the training range of an ordered column, and the reasons."""
+    """Return (row, reason) for each of ``values`` (n,) of ordered column ``k`` outside its training range.
+
+    ``ends`` (2,) is that range. Missing values are listed if the column has none in the training rows.
+    """
     (low, high), kind = ends.tolist(), columns.kind(k)
     reasons = [
         (values < low, f"below the smallest training value, {value_text(low, kind)}"),

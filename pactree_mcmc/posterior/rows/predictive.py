@@ -22,21 +22,23 @@ if TYPE_CHECKING:
     from ..protocol import AnyPosterior
 
 DRAWS = 2000
-"""Number of draws behind the interval of a leaf model whose expectation has no posterior in closed form."""
+"""Number of draws for the interval of a leaf model whose expectation has no posterior in closed form."""
 BLOCK = 1 << 19
-"""Number of leaf distributions in a mixture at a time."""
+"""Largest number of leaf distributions that are evaluated at a time."""
 ROUNDING = 1e-11
-"""Probability that rounding may leave when the probabilities of thousands of cells are added."""
+"""Largest probability that counts as rounding error of a sum over thousands of cells."""
 
 
 class MixtureOverTrees:
-    """At rows of numbers, a mixture over trees of the distributions in the leaves that a row reaches.
+    """Mixture, over the trees of a posterior, of the distributions in the leaves that a row reaches.
 
     Parameters
     ----------
     post : AnyPosterior
+        The posterior whose trees are mixed.
     distribution : Distributions, optional
-        One for each place. By default those of a new y, as `Leaf.predictive` returns them.
+        A distribution for each place, that is for each node or cell where a row can end. By default the predictive
+        distributions of a new y, as `Leaf.predictive` returns them.
 
     Raises
     ------
@@ -57,14 +59,15 @@ class MixtureOverTrees:
             distribution = post.model.leaf.predictive(post._stats_by_place, tree, post.model.target)
         self._post, self._distribution = post, distribution
         self._by_row = post.model.leaf.x_columns is not None
-        # equal distributions of many places count once: a place of each, and the number of that of every place
+        # equal distributions of several places are evaluated once: _first has a place of each distinct distribution,
+        # and _number the number of the distinct distribution of each place
         table = np.ascontiguousarray(np.column_stack(tuple(self._distribution)))
         by_bytes = table.view(np.dtype((np.void, table.shape[1] * table.itemsize))).reshape(-1)
         self._first, number = np.unique(by_bytes, return_index=True, return_inverse=True)[1:]
         self._number = number.reshape(-1)
 
     def mean_and_variance(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean (n,) and variance (n,) of a new y at rows of X; infinite if a distribution has no variance."""
+        """Return mean (n,) and variance (n,) of a new y at rows of X; infinite if a leaf has an infinite variance."""
         center = self._post.model.target.center
         if self._by_row:
             return self._mean_and_variance_by_row(X, center)
@@ -76,7 +79,7 @@ class MixtureOverTrees:
         return center + out[:, 0], np.where(out[:, 2] > ROUNDING, np.inf, spread)
 
     def quantiles(self, X: np.ndarray, q: Any) -> np.ndarray:
-        """Return quantiles (n, len(q)) of a new y at rows of X, for probabilities ``q`` in (0, 1); (n,) for one q."""
+        """Return quantiles (n, m) of the mixture at rows of X for probabilities q (m,) in (0, 1), or (n,) for one q."""
         fractions = read_numbers("q", q)
         if fractions.ndim > 1 or not np.all((fractions > 0.0) & (fractions < 1.0)):
             raise ValueError(
@@ -95,7 +98,7 @@ class MixtureOverTrees:
         return out[:, 0] if fractions.ndim == 0 else out
 
     def interval(self, X: np.ndarray, coverage: Any) -> np.ndarray:
-        """Return the ends (n, 2) of the central interval."""
+        """Return the ends (n, 2) of the interval with equal tails and probability ``coverage``, at rows of X."""
         return self.quantiles(X, central_fractions(coverage))
 
     def cdf(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -107,12 +110,16 @@ class MixtureOverTrees:
         return out
 
     def _distributions_at(self, X: np.ndarray, mix: Mixture) -> Any:
-        """Return the distributions of a mixture, of leaves that use columns of the row."""
+        """Return the distributions of the places of ``mix`` at the rows X, for leaves that use columns of the row."""
         regressors, distributions = self._post.model.regressors(X), cast(Any, self._distribution.take(mix.place))
         assert regressors is not None
         return distributions.at(np.repeat(regressors, np.diff(mix.first), axis=0))
 
     def _mean_and_variance_by_row(self, X: np.ndarray, center: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean (n,) and variance (n,) of a new y for leaves that use columns of the row.
+
+        Numbers are centred at ``center`` to lose fewer digits.
+        """
         mean, variance = np.empty(len(X)), np.empty(len(X))
         for rows, mix in self._post._mixtures(X):
             each, spread = self._distributions_at(X[rows], mix).mean_and_variance()
@@ -121,7 +128,10 @@ class MixtureOverTrees:
         return center + mean, np.maximum(variance, 0.0)
 
     def _merged(self, mix: Mixture) -> Mixture:
-        """Merge equal distributions of a row; their numbers increase in each row, and the weights sum to one."""
+        """Return ``mix`` with equal distributions of a row merged and their weights added and normalised.
+
+        Places of the result are numbers of distinct distributions, ascending in each row.
+        """
         row = np.repeat(np.arange(len(mix.first) - 1), np.diff(mix.first))
         key, at = np.unique(row * len(self._first) + self._number[mix.place], return_inverse=True)
         weight, row = np.bincount(at, weights=mix.weight), key // len(self._first)
@@ -131,7 +141,7 @@ class MixtureOverTrees:
 
 
 def _distinct(mix: Mixture) -> tuple[Mixture, np.ndarray]:
-    """Return each distinct mixture once, and the number of that of each row."""
+    """Return the distinct mixtures among those of the rows, and the number (n,) of the mixture of each row."""
     seen: dict[bytes, int] = {}
     bounds = mix.first.tolist()
     number = np.empty(len(bounds) - 1, dtype=np.int64)
@@ -148,7 +158,10 @@ def _distinct(mix: Mixture) -> tuple[Mixture, np.ndarray]:
 
 
 def mean_and_square_by_row(post: AnyPosterior, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and mean square (n, d), over trees, of the predictions of leaves that use columns of the row."""
+    """Return the mean and the mean square over trees of the predictions at rows of X, (n, d) each.
+
+    For leaves that use columns of the row.
+    """
     leaf, target, regressors = post.model.leaf, post.model.target, post.model.regressors(X)
     assert regressors is not None
     numbers, means, squares = [np.empty(0, dtype=np.int64)], [], []
@@ -163,10 +176,10 @@ def mean_and_square_by_row(post: AnyPosterior, X: np.ndarray) -> tuple[np.ndarra
 
 
 def std_over_trees(post: AnyPosterior, X: np.ndarray, value: Callable[[], np.ndarray]) -> np.ndarray:
-    """Return the standard deviation over trees of the predictions at rows of numbers; (n,) for a single mean.
+    """Return the standard deviation over trees of the predictions at rows of X: (n, d), or (n,) for a single mean.
 
-    A row is in one leaf of a tree, so the square of its prediction is a mean over leaves, too. ``value`` returns the
-    predictions (m, d) of all places, unless leaves use columns of the row.
+    sd^2 = E[v^2] - E[v]^2 with means over trees of the value v of the leaf that the row reaches. ``value`` returns the
+    predictions (m, d) of all places; it is not called if leaves use columns of the row.
     """
     if post.model.leaf.x_columns is not None:
         mean, square = mean_and_square_by_row(post, X)
@@ -179,7 +192,7 @@ def std_over_trees(post: AnyPosterior, X: np.ndarray, value: Callable[[], np.nda
 
 
 def refuse_loss(model: TreeModel) -> None:
-    """Refuse a loss, which has no distribution of y."""
+    """Raise a ValueError if the leaf is a loss, which has no distribution of y."""
     if not model.leaf.has_likelihood:
         raise ValueError(
             f"{type(model.leaf).__name__} is a loss, not a model of y, so no y can be drawn. predict_proba gives "
@@ -188,7 +201,7 @@ def refuse_loss(model: TreeModel) -> None:
 
 
 def sample_new_y(post: AnyPosterior, X: np.ndarray, draws: int, rng: Seed) -> np.ndarray:
-    """Draw a new y for each row of numbers from each of ``draws`` trees; see `Posterior.sample_predictive`."""
+    """Draw a new y (draws, n) for each row of X from each of ``draws`` trees; see `Posterior.sample_predictive`."""
     model, draws, rng = post.model, check_count("draws", draws), read_generator(rng)
     refuse_loss(model)
     drawn, trees = post._drawn_trees(draws, rng)
@@ -209,10 +222,11 @@ def draw_new_y(
     rows: np.ndarray | None = None,
     regressors: tuple[Any, ...] = (),
 ) -> np.ndarray:
-    """Draw a new y (m, n[, d]), labels by number, for each row from each of the ``trees`` (m,), given by number.
+    """Draw a new y (m, n) or (m, n, d) for each of n rows from each of the distinct trees numbered ``trees`` (m,).
 
-    ``leaves_in`` returns the nodes (n,) that the rows reach in a tree, counted over all trees. ``rows`` (n,) are the
-    training rows whose exposure the y have; None for new rows.
+    Labels are drawn as numbers of classes. ``leaves_in`` returns the nodes (n,), numbered over all trees, that the rows
+    reach in a tree. If the rows are training rows, ``rows`` (n,) are their numbers, and the new y have their exposures.
+    For new rows it is None. ``regressors`` has the columns that leaves use, if any.
     """
     model, arrays = post.model, post.coded_trees
     out = []
@@ -226,7 +240,10 @@ def draw_new_y(
 
 
 def credible_interval(post: AnyPosterior, X: np.ndarray, coverage: float) -> np.ndarray:
-    """Return the ends (n, 2) or (n, d, 2) of intervals at rows of numbers; see `Posterior.credible_interval`."""
+    """Return the ends (n, 2) or (n, d, 2) of credible intervals of E(y | x) at rows of X, or of class probabilities.
+
+    Implementation of `Posterior.credible_interval`.
+    """
     fractions = central_fractions(coverage)
     refuse_no_expectation(post.model)
     leaf = post.model.leaf
@@ -239,9 +256,10 @@ def credible_interval(post: AnyPosterior, X: np.ndarray, coverage: float) -> np.
 
 
 def credible_interval_of_nodes(post: DrawnTrees, nodes: np.ndarray, weight: np.ndarray, coverage: float) -> np.ndarray:
-    """Return the ends (l, d, 2) of intervals of mixtures of nodes (m, l), counted over all trees, with ``weight`` (m,).
+    """Return the ends (l, d, 2) of credible intervals of the expectation in l leaves that m trees have in common.
 
-    The mixture of a column of nodes is over the m trees.
+    ``nodes`` (m, l) are these leaves in each tree, numbered over all trees, and ``weight`` (m,) are the weights of the
+    trees in the mixture.
     """
     m, n = nodes.shape
     outputs = post.model.leaf.expectation(post.node_stats, post._tree_of_place, post.model.target)
@@ -251,7 +269,7 @@ def credible_interval_of_nodes(post: DrawnTrees, nodes: np.ndarray, weight: np.n
 
 
 def draw_expectations(post: AnyPosterior, X: np.ndarray, draws: int, rng: Seed) -> np.ndarray:
-    """Draw E(y | x) at rows of numbers from a tree for each draw; see `Posterior.draw_expectations`."""
+    """Draw E(y | x) (draws, n[, d]) at rows of X, with a tree for each draw; see `Posterior.draw_expectations`."""
     model, draws, rng = post.model, check_count("draws", draws), read_generator(rng)
     refuse_no_expectation(model)
     drawn = draw_predictions(*post._drawn_trees(draws, rng), X, rng)
@@ -259,7 +277,7 @@ def draw_expectations(post: AnyPosterior, X: np.ndarray, draws: int, rng: Seed) 
 
 
 def refuse_no_expectation(model: TreeModel) -> None:
-    """Refuse a leaf that has no draws of E(y) given its rows."""
+    """Raise a ValueError if the leaf model cannot draw E(y) given the rows of a leaf."""
     refuse_loss(model)
     if not model.leaf.has_expectation:
         raise ValueError(
@@ -268,20 +286,20 @@ def refuse_no_expectation(model: TreeModel) -> None:
 
 
 class DrawnValues(NamedTuple):
-    """Trees, one for each draw, and a draw of the predictions of their leaves."""
+    """One tree for each draw, with leaf values drawn from their posterior."""
 
     trees: TreeArrays
-    """The trees of the draws, end to end."""
+    """The trees of the draws, one after the other."""
     value: np.ndarray
-    """(n_nodes, d) E(y), or class probabilities, given leaf parameters drawn; nothing is drawn for internal nodes."""
+    """(n_nodes, d) E(y), or class probabilities, given the drawn leaf parameters; not to be used for internal nodes."""
     node: np.ndarray
     """(n_nodes,) int64: number of each node among those of ``post.distinct_trees``."""
 
 
 def draw_values(post: DrawnTrees, numbers: np.ndarray, rng: np.random.Generator) -> DrawnValues:
-    """Draw the predictions of the leaves of the distinct trees with these ``numbers`` (draws,), given their rows.
+    """Draw E(y) in each leaf of the distinct trees with these ``numbers`` (draws,), given the rows in the leaf.
 
-    If the leaf is not a model of y, or has no draws of E(y), they are its predictions.
+    If the leaf is a loss, or cannot draw E(y), the values are the fixed predictions of the leaves.
     """
     model, node, sizes = post.model, post.coded_trees.nodes_of(numbers), np.diff(post.coded_trees.offset)[numbers]
     offset = np.concatenate([[0], np.cumsum(sizes)])
@@ -302,10 +320,10 @@ def draw_values(post: DrawnTrees, numbers: np.ndarray, rng: np.random.Generator)
 def draw_predictions(
     post: DrawnTrees, numbers: np.ndarray, X: np.ndarray, rng: np.random.Generator, outputs: Any = slice(None)
 ) -> np.ndarray:
-    """Draw some ``outputs`` of the predictions of the distinct trees with these ``numbers``, (draws, n, outputs).
+    """Draw the predictions (draws, n, d) at rows of X of the distinct trees with these ``numbers`` (draws,).
 
-    ``outputs`` is a slice or a list of numbers. ``X`` are rows of numbers. The leaf parameters are drawn as in
-    `draw_values`; the rows of one draw share them.
+The leaf parameters are drawn as in `draw_values`, once for all rows of a draw. ``outputs`` is a slice or a list of
+    some of the d outputs.
     """
     model = post.model
     regressors = model.regressors(X)
@@ -325,6 +343,9 @@ def draw_predictions(
 
 
 def spaced_draws(post: DrawnTrees, draws: int) -> np.ndarray:
-    """Return the distinct trees (draws,) of evenly spaced draws: of each draw once if there are as many."""
+    """Return the numbers (draws,) of the distinct trees of ``draws`` evenly spaced draws.
+
+    Each draw is taken once if the posterior has exactly ``draws`` draws.
+    """
     trees = post.tree_of_draw.ravel()
     return trees[np.arange(draws) * len(trees) // draws]

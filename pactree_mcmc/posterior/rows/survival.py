@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..protocol import AnyPosterior
 
 BLOCK = 1 << 22
-"""Number of survival probabilities, places times times, that are computed at a time."""
+"""Largest number of survival probabilities, nodes times time points, that are computed at a time."""
 GRID = 101
 """Number of times at which curves are drawn."""
 
@@ -46,7 +46,7 @@ class Survival(NamedTuple):
     upper: np.ndarray
     """(n, m) upper end of the credible band."""
     coverage: float
-    """Probability of the band of a row."""
+    """Probability that the whole curve of a row is in its band."""
 
     def table(self) -> pd.DataFrame:
         """Return one line for each row and time: row, time, mean, lower, upper."""
@@ -127,14 +127,17 @@ class KaplanMeier(NamedTuple):
     time: np.ndarray
     """(m,) distinct times of the rows, increasing."""
     survival: np.ndarray
-    """(m,) estimate from each of these times on."""
+    """(m,) estimate of P(time > t) at each of these times, constant until the next one."""
     lower: np.ndarray
     """(m,) lower end of the confidence interval; NaN if the estimate is 0 or 1."""
     upper: np.ndarray
-    """(m,) upper end."""
+    """(m,) upper end of the confidence interval; NaN if the estimate is 0 or 1."""
 
     def at(self, t: float) -> tuple[float, float, float]:
-        """Return estimate, lower and upper end at time t; NaN after the last time, unless the estimate is 0 there."""
+        """Return the estimate at time t, and the lower and upper end of its confidence interval.
+
+        The estimate is 1 before the first time, and NaN after the last time unless the curve has reached 0.
+        """
         k = int(np.searchsorted(self.time, t, side="right")) - 1
         if k < 0:
             return 1.0, np.nan, np.nan
@@ -158,7 +161,7 @@ def kaplan_meier(time: np.ndarray, event: np.ndarray, coverage: float) -> Kaplan
 
 
 def survival_leaf(model: TreeModel) -> SurvivalLeaf:
-    """Return the leaf of a model of times to an event, or refuse any other model."""
+    """Return the leaf of a model of times to an event, or raise a ValueError for any other model."""
     if not isinstance(model.leaf, SurvivalLeaf):
         raise ValueError(
             f"{type(model.leaf).__name__} is not a model of times to an event, so it has no survival function; give "
@@ -168,7 +171,7 @@ def survival_leaf(model: TreeModel) -> SurvivalLeaf:
 
 
 def survival_of(post: AnyPosterior, X: Any, times: Any, coverage: float) -> Survival:
-    """Return survival functions of rows with their bands; see `Posterior.survival`."""
+    """Return the survival functions of the rows ``X`` with credible bands; see `Posterior.survival`."""
     leaf, times = survival_leaf(post.model), _read_times(times)
     numbers = post.model.columns.numbers(X)
     ends = MixtureOverTrees(post, leaf.rates(post._stats_by_place)).interval(numbers, coverage)
@@ -177,7 +180,7 @@ def survival_of(post: AnyPosterior, X: Any, times: Any, coverage: float) -> Surv
 
 
 def median_survival_of(post: AnyPosterior, X: Any, coverage: float) -> pd.DataFrame:
-    """Return the median time of rows with its interval; see `Posterior.median_survival`."""
+    """Return the table of median times of the rows ``X`` with intervals; see `Posterior.median_survival`."""
     import pandas as pd
 
     leaf, numbers = survival_leaf(post.model), post.model.columns.numbers(X)
@@ -227,7 +230,7 @@ def survival_calibration_of(
 
 
 def _mean_survival(post: AnyPosterior, numbers: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """Return P(time > t) (n, m) at rows of numbers."""
+    """Return the posterior mean of P(time > t), (n, m), at the rows ``numbers`` (n, p) for each of ``times`` (m,)."""
     leaf, stats = survival_leaf(post.model), post._stats_by_place
     step = max(1, BLOCK // max(len(stats), 1))
     blocks = [leaf.mean_survival(stats, times[first : first + step]) for first in range(0, len(times), step)]
@@ -235,7 +238,7 @@ def _mean_survival(post: AnyPosterior, numbers: np.ndarray, times: np.ndarray) -
 
 
 def _read_times(times: Any) -> np.ndarray:
-    """Return times (m,) >= 0; a single number is one time."""
+    """Check the argument ``times``, and return it as an array (m,) of times >= 0; a single number becomes (1,)."""
     values = np.atleast_1d(read_numbers("times", times))
     if values.ndim != 1 or len(values) == 0 or not np.all((values >= 0.0) & np.isfinite(values)):
         raise ValueError(f"times has shape {values.shape} or entries out of range; give a row of finite times >= 0.")
@@ -243,7 +246,10 @@ def _read_times(times: Any) -> np.ndarray:
 
 
 def _groups_by_risk(post: AnyPosterior, numbers: np.ndarray, n_groups: int) -> tuple[np.ndarray, list[str]]:
-    """Return groups (n,) of about equal size by the predicted mean time, and their names; equal times stay together."""
+    """Divide rows into groups of about equal size by predicted mean time; return group numbers (n,) and group names.
+
+    Rows with equal predictions are in the same group.
+    """
     values, place = np.unique(post._values(numbers)[:, 0], return_inverse=True)
     size = np.bincount(place)
     middle = np.cumsum(size) - size / 2.0
@@ -254,7 +260,10 @@ def _groups_by_risk(post: AnyPosterior, numbers: np.ndarray, n_groups: int) -> t
 
 
 def _groups_by_tree(post: AnyPosterior, numbers: np.ndarray, tree: Tree) -> tuple[np.ndarray, list[str]]:
-    """Return the leaf of a tree that each row reaches, numbered among the leaves with rows, and their conditions."""
+    """Divide rows into groups by the leaf of ``tree`` they reach; return group numbers (n,) and conditions of leaves.
+
+    Leaves without rows are not counted.
+    """
     if tree.feature.max() >= post.model.n_features:
         raise ValueError(
             f"groups is a tree that splits on feature {tree.feature.max()}; the model has {post.model.n_features}."

@@ -1,4 +1,4 @@
-"""The questions about trees that every posterior answers, each by one function."""
+"""Methods of every posterior that describe its trees. Each calls a function of another file of this folder."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class AnswersAboutTrees(AnyPosterior):
         Parameters
         ----------
         min_support : float, default 0.5
-            Cells are kept whose probability exceeds this, in [0.5, 1]; at 1, those that all trees have.
+            Cells with a larger probability than this are shown, in [0.5, 1]. At 1 cells that all trees have are shown.
         join_cuts : bool, default True
             Join cells that trees reach by the same sides of the same features, whatever the cuts, and give each cut
             that varies an interval, with probability 0.9 among these trees. With False only cells with exactly the same
@@ -247,7 +247,7 @@ class AnswersAboutTrees(AnyPosterior):
         Returns
         -------
         Shapes
-            ``.shapes[0]`` is the most probable one; ``.table()`` has the probabilities, ``print`` shows the first.
+            ``.shapes[0]`` is the most probable shape, which ``print`` shows; ``.table()`` has all probabilities.
 
         {raises}
 
@@ -305,7 +305,7 @@ class AnswersAboutTrees(AnyPosterior):
         Parameters
         ----------
         distance : {"cells", "partitions", "predictions"}, default "cells"
-            As of `SampledPosterior.tree_distances`; "predictions" only if the leaf predicts.
+            Distance between trees, as in `SampledPosterior.tree_distances`; "predictions" only if the leaf predicts.
         most : int, default 8
             Largest number of clusters, 1 to 50.
         {draws_1000}
@@ -313,7 +313,7 @@ class AnswersAboutTrees(AnyPosterior):
         Returns
         -------
         Modes
-            The largest first; a single one if the trees do not form clusters. ``print`` shows them.
+            The clusters, the largest first; a single one if the trees do not form clusters. ``print`` shows them.
 
         {raises}
 
@@ -381,7 +381,7 @@ class AnswersAboutTrees(AnyPosterior):
 
 
 def _sorted_series(names: list[str], probability: np.ndarray) -> pd.Series:
-    """Return probabilities by name, the largest first."""
+    """Return a Series of the probabilities (n,), indexed by ``names``, the largest first."""
     import pandas as pd
 
     series = pd.Series(probability, index=names, name="probability")

@@ -1,4 +1,6 @@
-"""The cells and splits of drawn trees, by number (formulas, section 12.5), trees that are equal, and their divergence.
+"""Number the cells and splits of drawn trees, find equal trees, and compute the divergence of draws from the prior.
+
+The definitions are in the formulas, section 12.5.
 
 A cell is the set of training rows of a node; a split is the unordered partition of a cell in two. So a nominal split
 with its sides exchanged is the same split, and so is one with another threshold, or another feature, that divides the
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from ..draws import DrawnTrees
 
 MAX_ROWS = 2000
-"""Largest number of distinct rows by which cells are distinguished."""
+"""Default largest number of distinct training rows that are used to decide if two cells are equal."""
 
 
 @with_short_repr
@@ -35,7 +37,7 @@ class Cells(NamedTuple):
     split_of_node: np.ndarray
     """(n_nodes,) int64: the split of each node; -1 for leaves and nodes whose rows all go to one side."""
     tree_of_node: np.ndarray
-    """(n_nodes,) int64."""
+    """(n_nodes,) int64: the distinct tree that each node belongs to."""
     key: np.ndarray
     """(n_cells, 2) uint64: hash of the rows in each cell, the same in every posterior of the model."""
     sides: np.ndarray
@@ -43,11 +45,11 @@ class Cells(NamedTuple):
     offset: np.ndarray
     """(n_trees + 1,) int64: tree t has the cells member[offset[t]:offset[t + 1]]."""
     member: np.ndarray
-    """Cells by tree, each once a tree, ascending."""
+    """int64: the cell numbers of each tree, one tree after the other, ascending and without repetition in a tree."""
     n_rows: int
-    """Number of distinct rows by which cells are distinguished."""
+    """Number of distinct training rows that were used to decide if two cells are equal."""
     all_rows: int
-    """Number of distinct rows of the model; if it is larger, cells that differ only in rows not used count as one."""
+    """Number of distinct rows of the model; if it exceeds ``n_rows``, cells that differ only in unused rows are one."""
 
     @property
     def n_cells(self) -> int:
@@ -60,7 +62,7 @@ class Cells(NamedTuple):
         return len(self.sides)
 
     def holders(self, which: np.ndarray, *, splits: bool = False) -> np.ndarray:
-        """Return which distinct trees have each of the cells (or splits) ``which`` (m,): (m, n_trees) bool."""
+        """Return a (m, n_trees) bool array: True if a tree has cell ``which[i]``, or with ``splits`` that split."""
         of_node, n = (self.split_of_node, self.n_splits) if splits else (self.of_node, self.n_cells)
         place = np.full(n + 1, -1)
         place[which] = np.arange(len(which))
@@ -70,7 +72,7 @@ class Cells(NamedTuple):
         return out
 
     def frequencies(self, weight: np.ndarray, *, splits: bool = False) -> np.ndarray:
-        """Sum ``weight`` (..., n_trees) over the trees that have each cell (or split): (..., n_cells)."""
+        """Return the total ``weight`` (..., n_trees) of the trees with each cell (or split), (..., n_cells)."""
         if splits:
             tree, member = self.tree_of_node, self.split_of_node
             tree, member = tree[member >= 0], member[member >= 0]
@@ -85,19 +87,19 @@ class Cells(NamedTuple):
 def number_cells(model: TreeModel, trees: CodedTrees, max_rows: int = MAX_ROWS) -> Cells:
     """Number the cells and splits of distinct trees.
 
-    At most ``max_rows`` distinct rows are used, evenly spaced. Cells are distinguished by the exclusive or of 128
-    random bits a row, so two different cells of a posterior count as one with a probability below 1e-26.
+    At most ``max_rows`` distinct rows are used, evenly spaced. The hash of a cell is the exclusive or of 126 random
+    bits for each of its rows, so two different cells of a posterior count as one with a probability below 1e-26.
     O(rows * depth) a tree.
     """
     units, key = rows_looked_at(model, max_rows)
-    # Zobrist hashing: the word of a set of rows is the exclusive or of their random words, so words of children combine
+    # Zobrist hashing: hash(A) = xor over i in A of key[i], so hash(A or B) = hash(A) ^ hash(B) for disjoint A and B
     word = hash_nodes(trees, model.units.codes, units, key)
     of_node, first = number_words(word)
     tree_of_node = np.repeat(np.arange(trees.n_trees), np.diff(trees.offset))
     inner = np.flatnonzero(trees.feature != LEAF)
     sides = of_node[np.column_stack([inner + 1, trees.offset[tree_of_node[inner]] + trees.right[inner]])]
     sides.sort(axis=1)
-    # a side that is empty has number -1, the lowest
+    # an empty side has number -1, which sorts first; such a node separates no rows and has no split
     parts = sides[:, 0] >= 0
     split_of_node = np.full(len(of_node), -1, dtype=np.int64)
     split_of_node[inner[parts]], first_split = number_words(sides[parts].astype(np.uint64) + np.uint64(1))
@@ -108,7 +110,10 @@ def number_cells(model: TreeModel, trees: CodedTrees, max_rows: int = MAX_ROWS) 
 
 
 def rows_looked_at(model: TreeModel, max_rows: int = MAX_ROWS) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct rows (m,) by which cells are distinguished, evenly spaced, and their random words (m, 2)."""
+    """Choose the distinct rows that identify cells: return unit numbers (m,), evenly spaced, and hash keys (m, 2).
+
+    A unit is a group of merged equal rows. The keys are 126 random bits, the same in every posterior of the model.
+    """
     n = model.units.n_units
     units = np.unique(np.linspace(0, n - 1, min(n, max_rows)).astype(np.int64))
     key = np.random.default_rng(20_261_123).integers(1, 1 << 63, size=(n, 2), dtype=np.uint64)
@@ -116,10 +121,11 @@ def rows_looked_at(model: TreeModel, max_rows: int = MAX_ROWS) -> tuple[np.ndarr
 
 
 def distinct_rows(model: TreeModel, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return row numbers and units (m,) of at most ``most`` rows that the model does not treat alike.
+    """Return the row numbers (m,) and units (m,) of at most ``most`` training rows that the model can distinguish.
 
-    Rows are alike if no split separates them and the leaf uses no values of theirs that differ. Of these the first
-    counts. If more than ``most`` remain, those at even steps are chosen, the first and the last one among them.
+    A unit is a group of merged equal rows. Two rows are alike if no split separates them and they have the same
+    regressors of the leaf, if any. The first of several rows that are alike is returned. If more than ``most`` rows
+    remain, evenly spaced ones are chosen, including the first and the last.
     """
     units = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
     regressors = model.target.regressors
@@ -141,10 +147,10 @@ def distinct_rows(model: TreeModel, most: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def training_points(model: TreeModel, max_points: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return row numbers (m,) and numbers (m, p) that every tree of the model routes as it routes these rows.
+    """Return the numbers (m,) of some training rows, and values X (m, p) that every tree routes like these rows.
 
-    At most ``max_points`` rows, evenly spaced; of rows with equal codes the first. The numbers are one for each code:
-    its smallest value under local cuts, else the cut above it.
+    At most ``max_points`` rows are taken, evenly spaced; of rows with equal codes, which no split separates, only the
+    first is kept. The value of a code is its smallest training value under local cuts, otherwise the cut above it.
     """
     rows = np.unique(np.linspace(0, model.n_rows - 1, min(max_points, model.n_rows)).astype(np.int64))
     units = rows if model.unit_of_row is None else model.unit_of_row[rows]
@@ -153,7 +159,7 @@ def training_points(model: TreeModel, max_points: int) -> tuple[np.ndarray, np.n
 
 
 def _by_tree(tree: np.ndarray, cell: np.ndarray, n_trees: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the position of the first cell of each tree, and the cells, ascending, each once a tree."""
+    """Return ``offset`` and ``member`` of `Cells`, given the ``tree`` and the ``cell`` (n_nodes,) of each node."""
     has_rows = cell >= 0
     n = int(cell.max(initial=0)) + 1
     both = tree[has_rows] * n + cell[has_rows]
@@ -165,7 +171,10 @@ def _by_tree(tree: np.ndarray, cell: np.ndarray, n_trees: int) -> tuple[np.ndarr
 
 @jit
 def hash_nodes(trees: CodedTrees, codes: np.ndarray, units: np.ndarray, key: np.ndarray) -> np.ndarray:
-    """Return the exclusive or (n_nodes, 2) of the ``key`` (m, 2) of the ``units`` (m,) in each node."""
+    """Return the hash (n_nodes, 2) of the rows in each node: the exclusive or of the ``key`` (m, 2) of its ``units``.
+
+    ``codes`` (p, n_units) are the coded values and ``units`` (m,) the distinct rows used. Empty nodes have hash (0, 0).
+    """
     n = len(units)
     word = np.zeros((len(trees.feature), 2), dtype=np.uint64)
     order, start, stop = np.empty(n, dtype=np.int64), np.empty(1, dtype=np.int64), np.empty(1, dtype=np.int64)
@@ -205,7 +214,10 @@ def hash_nodes(trees: CodedTrees, codes: np.ndarray, units: np.ndarray, key: np.
 
 @jit
 def number_words(word: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Number pairs of words (m, 2) by first occurrence, -1 for two zeros; return numbers (m,) and first positions."""
+    """Number the distinct rows of ``word`` (m, 2) in the order of first occurrence, by a hash table.
+
+    Returns the number (m,) of each row, -1 for a row of two zeros, and the position of each number's first occurrence.
+    """
     room = 16
     while room < 2 * len(word):
         room *= 2
@@ -229,7 +241,10 @@ def number_words(word: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def kl_of_draws(post: DrawnTrees) -> float:
-    """Return the divergence from the prior of the distribution of the draws; see `SampledPosterior.kl_to_prior`."""
+    """Return sum_t w_t log(w_t / prior(t)), nats, over the distinct trees t with fraction w_t of the draws.
+
+    Implementation of `SampledPosterior.kl_to_prior`.
+    """
     reason = unknown_constant(post.model)
     if reason is not None:
         raise ValueError(f"the divergence from the prior is unknown: {reason}.")
@@ -242,12 +257,14 @@ def kl_of_draws(post: DrawnTrees) -> float:
 
 
 def as_divergence(difference: float, size: float) -> float:
-    """Return a divergence computed as a difference of terms of order ``size``, without the negative rounding of zero.
+    """Return ``difference``, a divergence in nats, or 0 if rounding has made it negative.
+
+    ``size`` is the order of the terms whose difference it is.
 
     Raises
     ------
     RuntimeError
-        If it is negative beyond rounding, which no divergence is.
+        If the difference is negative beyond rounding, since no divergence is negative.
     """
     if not difference >= -1e-9 * max(1.0, size):
         raise RuntimeError(
@@ -259,7 +276,7 @@ def as_divergence(difference: float, size: float) -> float:
 
 
 def same_trees(model: TreeModel, trees: CodedTrees) -> np.ndarray:
-    """Return the number (n_trees,) int64 of the distinct tree equal to each tree, by first occurrence.
+    """Return a label (n_trees,) int64 for each tree, such that equal trees have equal labels, by first occurrence.
 
     Under local cuts two splits of a cell are equal if they are on the same feature and divide its rows in the same way;
     otherwise if they have the same cut, or the same set of categories. The two sides of a nominal split may be
@@ -283,14 +300,15 @@ def same_trees(model: TreeModel, trees: CodedTrees) -> np.ndarray:
 
 
 def _pairs(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return pairs (m, 2) of numbers >= 0 as words of which none is zero."""
+    """Return numbers >= 0, two arrays (m,), plus one as the columns of a (m, 2) uint64 array for `number_words`."""
     return np.column_stack([one, other]).astype(np.uint64) + np.uint64(1)
 
 
 def _number_splits(model: TreeModel, trees: CodedTrees, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return equal numbers (n_nodes,) for equal splits of a cell, and the splits (n_nodes,) whose sides are exchanged.
+    """Number the splits of nodes so that equal splits of the same cell have equal numbers (n_nodes,).
 
-    ``first`` (n_nodes,) is the root of the tree of each node.
+    Also returns a bool array (n_nodes,): True if the two sides of a nominal split must be exchanged, so that equal
+    splits have the same left side. ``first`` (n_nodes,) is the root of the tree of each node.
     """
     is_inner = trees.feature != LEAF
     is_nominal = is_inner & model.columns.is_nominal[model.columns.source][trees.feature]
@@ -313,7 +331,10 @@ def _number_splits(model: TreeModel, trees: CodedTrees, first: np.ndarray) -> tu
 
 
 def _categories_in_box(model: TreeModel, trees: CodedTrees, first: np.ndarray) -> np.ndarray:
-    """Return the bits (n_nodes,) of the categories in the box of each node, of the feature that it splits on."""
+    """Return the categories (n_nodes,), as bits, that the splits above a node admit, of the feature it splits on.
+
+    0 for leaves. ``first`` (n_nodes,) is the root of the tree of each node.
+    """
     whole = np.array([(1 << min(n, 63)) - 1 for n in model.n_codes.tolist()], dtype=np.int64)
     box, out = [whole] * len(first), np.zeros(len(first), dtype=np.int64)
     # parents have smaller numbers than their children

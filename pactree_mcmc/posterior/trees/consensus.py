@@ -46,21 +46,21 @@ class ConsensusTree(NamedTuple):
     support: np.ndarray
     """(m,) probability that a tree has the cell."""
     rows: np.ndarray
-    """(m,) training rows in the cell; a row counts as often as its weight says. Of joined cells it is the mean over the
-    trees that also have the parent."""
+    """(m,) number of training rows in the cell, counted with their weights; for joined cells its mean over the trees
+    that also have the parent."""
     rest: np.ndarray
-    """(m,) rows of the node outside all its children; 0 for a node without children."""
+    """(m,) number of rows of the node that are in none of its children; 0 for a node without children."""
     parent: np.ndarray
-    """(m,) int64; -1 for node 0."""
+    """(m,) int64: the parent of each node; -1 for node 0."""
     depth: np.ndarray
-    """(m,) int64."""
+    """(m,) int64: number of ancestors of each node in this tree."""
     value: np.ndarray | None
-    """(m, d) prediction of a leaf with these rows: class probabilities, or the mean; None if it depends on the row or
-    the leaf predicts nothing."""
+    """(m, d) prediction of a leaf with these rows: class probabilities, or the mean. None if the prediction depends on
+    the row, or the leaf predicts nothing."""
     classes: np.ndarray | None
     """(K,) class labels; None for regression."""
     key: list[tuple[int, ...]]
-    """(m,) equal for the same cell in every posterior of the model, as in `Support`."""
+    """(m,) identifiers of the cells, equal for the same cell in every posterior of the model, as in `Support`."""
     said: list[list[str]]
     """(m,) the prediction of a leaf with these rows as lines of text; no lines if the leaf predicts nothing."""
 
@@ -91,6 +91,7 @@ class ConsensusTree(NamedTuple):
         return "\n".join(lines)
 
     def _line(self, node: int) -> str:
+        """Return conditions, rows, support and prediction of a node as one line of text."""
         facts = [count_text(float(self.rows[node]))]
         if node > 0:
             facts.append(f"support {self.support[node]:.2f}")
@@ -105,10 +106,11 @@ class ConsensusTree(NamedTuple):
 def consensus_of(
     post: DrawnTrees, probability: np.ndarray, min_support: float, join_cuts: bool = True
 ) -> ConsensusTree:
-    """Return the majority tree, given the ``probability`` (n_cells,) of exact cells; see `Posterior.consensus_tree`.
+    """Return the tree of the cells with a probability above ``min_support``; see `Posterior.consensus_tree`.
 
-    Two groups of cells that each have a probability above one half are both in some tree, so they are nested or
-    disjoint there.
+    ``probability`` (n_cells,) is that of exact cells. With ``join_cuts``, cells that differ in the places of cuts alone
+    are joined into groups. Two groups that each have a probability above one half are both in some tree, so they are
+    nested or disjoint there.
     """
     min_support = check_number("min_support", min_support, "a number 0.5..1", 0.5, 1.0)
     check_flag("join_cuts", join_cuts)
@@ -152,14 +154,20 @@ def consensus_of(
 
 
 def _mean_rows(post: DrawnTrees, pairs: list[tuple[int, int]]) -> float:
-    """Return the mean number of training rows in the lower nodes of pairs, rounded; each tree has its weight."""
+    """Return the mean number of training rows in the lower nodes of (upper, lower) ``pairs``, rounded.
+
+    The mean is weighted by the posterior weight of each tree.
+    """
     node = np.array(pairs)[:, 1]
     weight = post.weight_of_tree[post.cells.tree_of_node[node]]
     return float(np.rint(np.average(post.node_rows[node], weights=weight if weight.any() else None)))
 
 
 def _parents(is_above: np.ndarray) -> np.ndarray:
-    """Return the lowest group above each group, given which (m, m) are above; -1 for that of all rows."""
+    """Return the parent (m,) of each group: the group above it that has the most groups above it.
+
+    ``is_above[i, j]`` (m, m) is True if group j is above group i. Group 0, all rows, has parent -1.
+    """
     n_above, parent = is_above.sum(axis=1), np.full(len(is_above), -1)
     for i in range(1, len(is_above)):
         # a group above i has fewer groups above it than i, so that no circle can arise
@@ -169,9 +177,9 @@ def _parents(is_above: np.ndarray) -> np.ndarray:
 
 
 def _path(post: DrawnTrees, pairs: list[tuple[int, int]], alone: int) -> list[Condition]:
-    """Return the conditions between the two nodes of a pair, in the most probable tree of the ``pairs``.
+    """Return the conditions on the path between two nodes: the (upper, lower) pair in the most probable tree.
 
-    If no tree drawn has both groups, return the conditions from the root to the node ``alone``.
+    If ``pairs`` is empty, because no tree drawn has both groups, return the conditions from the root to node ``alone``.
     """
     tree_of_node, above, node = post.cells.tree_of_node, -1, alone
     if pairs:
@@ -182,16 +190,22 @@ def _path(post: DrawnTrees, pairs: list[tuple[int, int]], alone: int) -> list[Co
 
 
 def _nodes_of_both(post: DrawnTrees, of_node: np.ndarray, parent: int, child: int) -> list[tuple[int, int]]:
-    """Return the nodes of two groups in each tree that has both, the first above the second."""
+    """Return the pair (node of ``parent``, node of ``child``) in each tree that has the first above the second.
+
+    ``parent`` and ``child`` are groups, ``of_node`` (n_nodes,) the group of each node.
+    """
     tree_of_node = post.cells.tree_of_node
-    # a split that separates no rows repeats the cell: the path begins below the last one
+    # a split that separates no rows gives parent and child the same cell: the path begins at the lowest such node
     last = {int(tree_of_node[node]): node for node in np.flatnonzero(of_node == parent).tolist()}
     first = {int(tree_of_node[node]): node for node in np.flatnonzero(of_node == child).tolist()[::-1]}
     return [(last[t], first[t]) for t in sorted(last.keys() & first.keys()) if last[t] < first[t]]
 
 
 def _cut_intervals(post: DrawnTrees, pairs: list[tuple[int, int]]) -> Cuts:
-    """Return the 90 % interval of each cut between the nodes of ``pairs``, by feature and side, if the trees differ."""
+    """Return the 90 % interval, over trees, of each cut on the path between the nodes of (upper, lower) ``pairs``.
+
+    Intervals are by feature and side. If all trees have the same cut, it has no interval.
+    """
     values: dict[tuple[int, bool], list[tuple[float, float]]] = {}
     for above, node in pairs:
         tree = int(post.cells.tree_of_node[node])
@@ -212,10 +226,10 @@ def _cut_intervals(post: DrawnTrees, pairs: list[tuple[int, int]]) -> Cuts:
 
 
 def _places(parent: np.ndarray, paths: list[list[Condition]]) -> np.ndarray:
-    """Return sort keys (m,) of the children of a node: those whose first condition is a left side come first.
+    """Return a sort key (m,) of each node among its siblings: children on the left side of a split come first.
 
-    Three or more are ordered by their lower bounds of one feature: the feature with thresholds in the conditions of
-    most of them, if two have one in common.
+    ``paths`` are the conditions between each node and its parent. Three or more siblings are ordered by their lower
+    bounds of one feature: the one with thresholds in the conditions of most siblings, if at least two have it.
     """
     place = np.array([0.0, *(float(not path[0].left) for path in paths[1:])])
     for node in range(len(parent)):
@@ -231,7 +245,7 @@ def _places(parent: np.ndarray, paths: list[list[Condition]]) -> np.ndarray:
 
 
 def _preorder(parent: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """Return the nodes in preorder, children by their ``place`` (m,)."""
+    """Return the nodes (m,) in preorder; siblings are ordered by the sort key ``place`` (m,)."""
     order, todo = [], [0]
     while todo:
         node = todo.pop()
@@ -245,24 +259,25 @@ class Groups(NamedTuple):
     """Groups of nodes of the distinct trees of a posterior: exact cells, or cells joined by their signatures."""
 
     of_node: np.ndarray
-    """(n_nodes,) int64: the group of each node of ``coded_trees``, -1 if it has none; group 0 is all rows."""
+    """(n_nodes,) int64: the group of each node of ``coded_trees``, -1 for a node without rows; group 0 is all rows."""
     probability: np.ndarray
     """(n_groups,) probability that a tree has a node of the group."""
     is_joined: np.ndarray
-    """(n_groups,) True if the group has several exact cells."""
+    """(n_groups,) bool: True if the group consists of several exact cells."""
 
 
 def exact_groups(post: DrawnTrees, probability: np.ndarray) -> Groups:
-    """Return the exact cells as groups."""
+    """Return groups of which each is one exact cell with its ``probability`` (n_cells,)."""
     return Groups(post.cells.of_node, probability, np.zeros(len(probability), dtype=np.bool_))
 
 
 def join_cells(post: DrawnTrees, probability: np.ndarray, least: float) -> Groups:
-    """Return groups by signature if these are in more than ``least`` of the trees, and otherwise exact cells.
+    """Join the cells of all nodes with the same signature, if nodes with this signature have a weight above ``least``.
 
-    ``probability`` (n_cells,) is that of exact cells. An exact cell in more than ``least`` of the trees keeps a group
-    of its own if less than three quarters of its weight are in groups by signature, because then trees reach the same
-    rows by different paths.
+    The signature of a node is the sequence of sides on its path, by feature, without the cuts. All other nodes are
+    grouped by exact cell, which has ``probability`` (n_cells,). An exact cell more probable than ``least`` is not
+    joined if less than three quarters of its weight would be, because then trees reach the same rows by different
+    paths.
     """
     cells, has_rows = post.cells, post.cells.of_node >= 0
     number, weight = _number_signatures(post), post.weight_of_tree[cells.tree_of_node] * has_rows
@@ -284,12 +299,16 @@ def join_cells(post: DrawnTrees, probability: np.ndarray, least: float) -> Group
 
 
 def _number_signatures(post: DrawnTrees) -> np.ndarray:
-    """Return the number of the signature of each node, (n_nodes,) int64; that of all rows is 0."""
+    """Number the signatures, and return the one of each node, (n_nodes,) int64; a root has signature 0.
+
+    A signature maps each feature on the path to the sequence of sides taken, or to the categories that remain.
+    """
     trees, columns = post.distinct_trees, post.model.columns
     feature, categories, is_missing = trees.feature.tolist(), trees.categories.tolist(), np.isnan(trees.threshold)
     every = {k: (1 << len(labels)) - 1 for k, labels in enumerate(columns.categories) if labels is not None}
 
     def below(node: int, sides: dict[int, Any], left: int, right: int) -> list[tuple[int, dict[int, Any]]]:
+        """Return both children with their signatures, given the signature of the node."""
         k = feature[node]
         if categories[node] >= 0:
             remaining = sides.get(k, every[k])
@@ -308,9 +327,10 @@ def _number_signatures(post: DrawnTrees) -> np.ndarray:
 
 
 def ancestors_of_groups(post: DrawnTrees, of_node: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Return whether group j is above group i in most of the trees that have both, (m, m) bool.
+    """Return a (m, m) bool array, True at [i, j] if group j is above group i in most of the trees that have both.
 
-    ``chosen`` (m,) are numbers of groups; the first is all rows.
+    ``chosen`` (m,) are numbers of groups, the first that of all rows, and ``of_node`` (n_nodes,) the group of each
+    node.
     """
     place = np.full(int(of_node.max()) + 2, -1)
     place[chosen] = np.arange(len(chosen))
@@ -318,6 +338,7 @@ def ancestors_of_groups(post: DrawnTrees, of_node: np.ndarray, chosen: np.ndarra
     above, both = np.zeros((len(chosen), len(chosen))), np.zeros((len(chosen), len(chosen)))
 
     def below(node: int, ancestors: frozenset[int], left: int, right: int) -> list[tuple[int, frozenset[int]]]:
+        """Return both children, each with the set of chosen groups among its ancestors."""
         reached = ancestors if at[node] < 0 else ancestors | {at[node]}
         return [(left, reached), (right, reached)]
 

@@ -1,4 +1,7 @@
-"""The smallest set of trees with a given posterior probability, and the level of any tree."""
+"""The smallest set of trees with a given posterior probability, and the level of a tree.
+
+The level of a tree is the posterior probability of all trees that are more probable.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ NO_CLOSED_FORM = (
     "a cell admits some features and not others, and its prior, a mean over unknown feature weights, has no closed form"
 )
 TIE = 1e-9
-"""Log posteriors that differ by less than this, relative to their size or to one nat, count as equal: rounding."""
+"""Largest difference of log posteriors that counts as rounding, relative to their size or to 1 nat if that is more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +112,10 @@ class CredibleSet:
         return 1.0 if log_prior == -np.inf else self.level_at(log_prior + model.log_score(tree))
 
     def level_at(self, log_posterior: float) -> float:
-        """Return the fraction of the posterior in trees of a larger ``log_posterior`` (nats, as the model gives it)."""
+        """Return the posterior probability of all trees with a larger log prior plus log score than ``log_posterior``.
+
+        In nats, as the model computes it, without the constant of the evidence.
+        """
         return fraction_above(*self._ranked, log_posterior)
 
     def __contains__(self, tree: Any) -> bool:
@@ -127,7 +133,10 @@ class CredibleSet:
 
 
 def credible_set_of(post: DrawnTrees, weight: np.ndarray, mass: float, *, exact: bool = False) -> CredibleSet:
-    """Return the set, from trees and their ``weight`` (n_distinct_trees,); see `Posterior.credible_set`."""
+    """Return the credible set with probability ``mass``, given the ``weight`` (n_distinct_trees,) of each tree.
+
+    ``exact`` says if the weights are probabilities. See `Posterior.credible_set`.
+    """
     log_posterior, drawn = post.log_posterior_of_tree, np.flatnonzero(weight > 0.0)
     unknown = int(np.isnan(log_posterior[drawn]).sum())
     if unknown:
@@ -143,11 +152,15 @@ def credible_set_of(post: DrawnTrees, weight: np.ndarray, mass: float, *, exact:
 
 
 def check_mass(mass: Any) -> float:
-    """Check that a mass is a number strictly between 0 and 1."""
+    """Return ``mass`` as a float, or raise an error if it is not strictly between 0 and 1."""
     return check_number("mass", mass, "a number between 0 and 1", np.nextafter(0.0, 1.0), np.nextafter(1.0, 0.0))
 
 
 def fraction_above(falling: np.ndarray, weight_above: np.ndarray, log_posterior: float) -> float:
-    """Return the weight of trees with a larger log posterior; ``weight_above`` (m + 1,) sums it by ``falling`` (m,)."""
+    """Return the total weight of the trees whose log posterior exceeds ``log_posterior`` by more than rounding.
+
+    ``falling`` (m,) has the log posteriors of the trees in descending order, and ``weight_above`` (m + 1,) the sums of
+    the weights of the first 0, 1, ..., m of them.
+    """
     bound = log_posterior + TIE * max(1.0, abs(log_posterior))
     return float(min(weight_above[np.searchsorted(-falling, -bound, side="left")], 1.0))

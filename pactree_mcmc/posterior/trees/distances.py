@@ -28,7 +28,7 @@ KINDS = ("cells", "partitions", "predictions")
 MOST_DRAWS = 400
 """Default number of draws between which distances are computed."""
 N_FOCAL = 100
-"""Number of focal trees of the pseudo effective sample size."""
+"""Largest number of focal trees, trees from which distances are measured for the pseudo effective sample size."""
 
 
 @with_short_repr
@@ -36,7 +36,7 @@ class TreeDistances(NamedTuple):
     """Distances between the trees of some draws."""
 
     matrix: np.ndarray
-    """(m, m) float64, symmetric, zeros on the diagonal."""
+    """(m, m) float64: distance between draws i and j; symmetric, zeros on the diagonal."""
     chain: np.ndarray
     """(m,) int64: the chain of each draw."""
     draw: np.ndarray
@@ -44,11 +44,14 @@ class TreeDistances(NamedTuple):
     tree: np.ndarray
     """(m,) int64: the distinct tree of each draw."""
     kind: str
-    """"cells", "partitions" or "predictions"."""
+    """Name of the distance: "cells", "partitions" or "predictions"."""
 
 
 def distances_between(post: DrawnTrees, draws: object, kind: str) -> TreeDistances:
-    """Return the distances between draws of trees; see `SampledPosterior.tree_distances`."""
+    """Return the distances of ``kind`` between the trees of some draws; see `SampledPosterior.tree_distances`.
+
+    ``draws`` (m,) are numbers of draws, chain after chain; None for 400, evenly spaced.
+    """
     kind = check_choice("kind", kind, KINDS)
     check_drawn(post)
     total = post.tree_of_draw.size
@@ -68,12 +71,15 @@ def distances_between(post: DrawnTrees, draws: object, kind: str) -> TreeDistanc
 
 
 def spaced(n: int, most: int) -> np.ndarray:
-    """Return at most ``most`` of the numbers below ``n``, evenly spaced."""
+    """Return at most ``most`` of the integers 0, ..., n - 1, evenly spaced, with the first and the last."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.int64))
 
 
 def between_trees(post: DrawnTrees, one: np.ndarray, other: np.ndarray, kind: str) -> np.ndarray:
-    """Return the distances (a, b) of the distinct trees ``one`` (a,) from ``other`` (b,)."""
+    """Return the distances (a, b) between the distinct trees numbered ``one`` (a,) and those numbered ``other`` (b,).
+
+    ``kind`` is "cells", "partitions" or "predictions".
+    """
     if kind == "cells":
         return cell_distances(post.cells.offset, post.cells.member, one, other)
     if kind == "partitions":
@@ -83,7 +89,10 @@ def between_trees(post: DrawnTrees, one: np.ndarray, other: np.ndarray, kind: st
 
 @jit
 def cell_distances(offset: np.ndarray, member: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return the number (a, b) of cells that only one has, of the trees ``one`` (a,) and ``other`` (b,)."""
+    """Return the size (a, b) of the symmetric difference of the sets of cells of trees ``one`` (a,) and ``other`` (b,).
+
+    Tree t has the cells member[offset[t]:offset[t + 1]].
+    """
     out = np.empty((len(one), len(other)))
     for i in range(len(one)):
         for j in range(len(other)):
@@ -94,7 +103,10 @@ def cell_distances(offset: np.ndarray, member: np.ndarray, one: np.ndarray, othe
 
 @jit
 def in_common(offset: np.ndarray, member: np.ndarray, s: int, t: int) -> int:
-    """Return the number of cells that trees ``s`` and ``t`` have in common."""
+    """Return the number of cells that trees ``s`` and ``t`` have in common.
+
+    Tree t has the cells member[offset[t]:offset[t + 1]], in ascending order.
+    """
     i, j, n = offset[s], offset[t], 0
     while i < offset[s + 1] and j < offset[t + 1]:
         a, b = member[i], member[j]
@@ -105,6 +117,10 @@ def in_common(offset: np.ndarray, member: np.ndarray, s: int, t: int) -> int:
 
 
 def _partition_distances(post: DrawnTrees, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the variation of information (a, b), nats, between the partitions of the training rows by leaves.
+
+    ``one`` (a,) and ``other`` (b,) are numbers of distinct trees.
+    """
     units = rows_looked_at(post.model, MAX_ROWS)[0]
     codes, rows = post.model.units.codes, row_counts(post.model, units)
     leaves = [_leaf_numbers(leaves_of_units(post.coded_trees.take(trees), codes, units)) for trees in (one, other)]
@@ -112,13 +128,20 @@ def _partition_distances(post: DrawnTrees, one: np.ndarray, other: np.ndarray) -
 
 
 def _leaf_numbers(leaf: np.ndarray) -> np.ndarray:
-    """Number the leaves (n_trees, m) of each tree from 0, given nodes (m, n_trees)."""
+    """Number the leaves of each tree from 0, and return the leaf number of each row (n_trees, m).
+
+    ``leaf`` (m, n_trees) is the node that each row reaches in each tree.
+    """
     return np.ascontiguousarray([np.unique(column, return_inverse=True)[1] for column in leaf.T], dtype=np.int64)
 
 
 @jit
 def information_distances(one: np.ndarray, other: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the variation of information (a, b), nats, of partitions (a, m) and (b, m); ``weight`` (m,) sums to 1."""
+    """Return the variation of information (a, b), nats, between a partitions and b partitions of m rows.
+
+    VI(A, B) = H(A | B) + H(B | A). ``one`` (a, m) and ``other`` (b, m) number the part of each row from 0, and
+    ``weight`` (m,) of the rows sums to 1.
+    """
     most = 1
     for leaves in (one, other):
         for t in range(len(leaves)):
@@ -148,6 +171,10 @@ def information_distances(one: np.ndarray, other: np.ndarray, weight: np.ndarray
 
 
 def _prediction_distances(post: DrawnTrees, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the root mean squared difference (a, b) over training rows of the predictions of two trees.
+
+    The square is summed over outputs. ``one`` (a,) and ``other`` (b,) are numbers of distinct trees.
+    """
     units = rows_looked_at(post.model, MAX_ROWS)[0]
     rows = row_counts(post.model, units)
     scale = np.sqrt(rows / rows.sum())[:, None]
@@ -155,13 +182,16 @@ def _prediction_distances(post: DrawnTrees, one: np.ndarray, other: np.ndarray) 
     centre = values[0].mean(axis=0)
     first, second = (value - centre for value in values)
     square = (first**2).sum(axis=1)[:, None] + (second**2).sum(axis=1) - 2.0 * first @ second.T
-    # rounding of a distance 0
+    # differences that are rounding error of a distance 0
     square[square < 1e-14 * (first**2).sum(axis=1).max(initial=0.0)] = 0.0
     return np.sqrt(np.maximum(square, 0.0))
 
 
 def values_at(post: DrawnTrees, trees: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """Return the predictions (n_trees, m, d) of each distinct tree at distinct rows of the model."""
+    """Return the predictions (n_trees, m, d) of the distinct trees numbered ``trees`` at distinct training rows.
+
+    ``units`` (m,) are the numbers of these rows.
+    """
     model = post.model
     if not model.leaf.predicts:
         raise ValueError(f"{type(model.leaf).__name__} predicts nothing; take the distance of cells or partitions.")
@@ -170,22 +200,23 @@ def values_at(post: DrawnTrees, trees: np.ndarray, units: np.ndarray) -> np.ndar
     regressors = model.target.regressors
     if regressors is None:
         return np.ascontiguousarray(model.leaf.value(stats, model.target))[reached]
-    # a training row of each unit
+    # the first training row of each unit, a group of merged equal rows
     row = units if model.unit_of_row is None else np.unique(model.unit_of_row, return_index=True)[1][units]
     return np.array([model.leaf.value(stats[nodes], model.target, regressors[row]) for nodes in reached])
 
 
 def row_counts(model: TreeModel, units: np.ndarray) -> np.ndarray:
-    """Return the number of training rows in each of the ``units``."""
+    """Return the number (m,) of training rows that were merged into each of the distinct rows ``units`` (m,)."""
     return model.units.rows[units & model.units.rows_all].astype(np.float64)
 
 
 def classical_scaling(square: np.ndarray, k: int = 2) -> tuple[np.ndarray, np.ndarray]:
-    """Return points (m, k) whose squared distances approximate ``square`` (m, m), and the part (k,) of each axis.
+    """Return points (m, k) whose squared distances approximate ``square`` (m, m), and the fraction (k,) each axis
+    explains.
 
-    Torgerson (1952): the leading eigenvectors of the doubly centred matrix, times the roots of their eigenvalues. The
-    part is a fraction of the sum of the positive eigenvalues; zeros if all points are equal. The sign of an axis is
-    such that its largest coordinate in size is positive. O(m³).
+    Torgerson (1952): the leading eigenvectors of the doubly centred matrix -½ J D² J, times the roots of their
+    eigenvalues. The fraction is that of the sum of the positive eigenvalues, 0 if all points are equal. The sign of an
+    axis is such that its coordinate of largest absolute value is positive. O(m³).
     """
     m = len(square)
     inner = -0.5 * (square - square.mean(axis=0) - square.mean(axis=1)[:, None] + square.mean())
@@ -206,15 +237,15 @@ class TreeEss(NamedTuple):
     pseudo_min: float
     """The smallest, over focal trees, of the effective sample size of the distance from the focal tree."""
     pseudo_median: float
-    """The median over focal trees."""
+    """The median, over focal trees, of the effective sample size of the distance from the focal tree."""
     frechet: float
-    """Effective sample size by the autocorrelation of the trees: with squared distances for squared differences."""
+    """Effective sample size by autocorrelations of trees, with squared distances in place of squared differences."""
     rhat: float
     """The largest R-hat of the distances from the focal trees."""
     mean_distance: float
     """Mean number of cells that only one of two draws has."""
     sd_distance: float
-    """Standard deviation of that number, over the draws and the focal trees; NaN for one draw."""
+    """Standard deviation of the distance from a focal tree, over draws and focal trees; NaN for one draw."""
     n_draws: int
     """Total number of draws."""
 
@@ -237,18 +268,24 @@ def tree_ess_of(post: DrawnTrees) -> TreeEss:
 
 
 def focal_draws(post: DrawnTrees, most: int) -> np.ndarray:
-    """Return draws with different trees, at most ``most``, evenly spaced over all chains; chain after chain."""
+    """Choose at most ``most`` draws, evenly spaced over all chains; return the numbers of those with different trees.
+
+    Draws are numbered chain after chain.
+    """
     draws = spaced(post.tree_of_draw.size, most)
     return draws[np.sort(np.unique(post.tree_of_draw.ravel()[draws], return_index=True)[1])]
 
 
 def draw_words(post: DrawnTrees, draw: int) -> str:
-    """Return the name of a draw, given its number among those of all chains one after the other."""
+    """Return the name of a draw, such as "draw 3 of chain 1", given its number, counted chain after chain."""
     return f"draw {draw % post.n_draws} of chain {draw // post.n_draws}"
 
 
 def distances_from(post: DrawnTrees, trees: np.ndarray) -> np.ndarray:
-    """Return the number (m, n_distinct_trees) of cells that only one has, of the ``trees`` (m,) and each tree."""
+    """Return the cell distance (m, n_distinct_trees) of each distinct tree from the trees numbered ``trees`` (m,).
+
+    The distance is the number of cells that only one of two trees has.
+    """
     return between_trees(post, trees, np.arange(post.n_distinct_trees), "cells")
 
 
@@ -275,8 +312,11 @@ def frechet_ess(post: DrawnTrees) -> float:
 def vector_autocovariances(
     offset: np.ndarray, member: np.ndarray, halves: np.ndarray, mean: np.ndarray, between: float
 ) -> np.ndarray:
-    """Sum autocovariances (draws,) over cells, means over ``halves`` (chains, draws) of trees with ``mean``
-    (chains, n_cells); zeros from the lag at which Geyer's sums of pairs turn negative.
+    """Return autocovariances (draws,) by lag of the 0/1 vectors of cells of the draws, summed over cells.
+
+    Means over chains. ``halves`` (chains, draws) are numbers of trees, ``mean`` (chains, n_cells) the frequencies of
+    the cells, and ``between`` the variance between chains summed over cells. Zeros behind the lag at which Geyer's sum
+    of a pair of autocorrelations is not positive.
     """
     chains, n = halves.shape
     out = np.zeros(n)

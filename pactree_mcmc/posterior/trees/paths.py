@@ -14,30 +14,33 @@ from ...tree.arrays import LEAF, TreeArrays
 
 ALL_ROWS = "all rows"
 Cuts = dict[tuple[int, bool], tuple[float, float]]
-"""Intervals of thresholds by feature and side, True for the left one."""
+"""Interval (lower, upper) of a threshold, by feature and side, True for the left side."""
 
 
 class Condition(NamedTuple):
-    """The answer to one split, in the units of X."""
+    """One split on a path and the side that the path takes, in the units of X."""
 
     feature: int
+    """Number of the feature that the node splits on."""
     threshold: float
-    """NaN if the split separates missing from known values."""
+    """Largest value that goes left; NaN if the split separates missing from known values."""
     categories: int
     """Bits of the categories going left, -1 for an ordered feature."""
     missing_left: bool
+    """True if missing values go left."""
     left: bool
     """True if the path goes left."""
     low: float = math.nan
-    """Largest training value on the left of the threshold, in the cell that it splits; NaN if it is unknown."""
+    """Largest training value in the cell that goes left; NaN if it is unknown."""
     high: float = math.nan
-    """Smallest training value on the right, likewise."""
+    """Smallest training value in the cell that goes right; NaN if it is unknown."""
 
 
 def path_to(trees: TreeArrays, between: np.ndarray | None, tree: int, node: int) -> list[tuple[int, Condition]]:
-    """Return the nodes above ``node``, counted over all trees, from the root of its ``tree`` on, and their conditions.
+    """Return the ancestors of ``node``, from the root of its ``tree`` on, each with its condition on the path.
 
-    ``between`` is as `values_between` returns it.
+    Nodes are numbered over all trees. ``between`` (n_nodes, 2) has the training values on either side of each
+    threshold, as `values_between` returns them; None if they are unknown.
     """
     base = int(trees.offset[tree])
     here, out = base, []
@@ -50,7 +53,7 @@ def path_to(trees: TreeArrays, between: np.ndarray | None, tree: int, node: int)
 
 
 def condition_of(trees: TreeArrays, between: np.ndarray | None, node: int, left: bool = True) -> Condition:
-    """Return the condition of an inner node, that of its left side unless ``left`` is False."""
+    """Return the condition under which a row goes left at an inner node, or goes right if ``left`` is False."""
     assert trees.feature[node] != LEAF
     k, threshold = int(trees.feature[node]), float(trees.threshold[node])
     low, high = (math.nan, math.nan) if between is None else between[node].tolist()
@@ -60,10 +63,10 @@ def condition_of(trees: TreeArrays, between: np.ndarray | None, node: int, left:
 def conditions_in_words(
     columns: Columns, conditions: Iterable[Condition], above: Sequence[Condition] = (), cuts: Cuts | None = None
 ) -> str:
-    """Return the conditions together, one of each feature and side, features in the order of the path.
+    """Return the conjunction of conditions as text: for each feature the tightest lower and upper bound.
 
-    Of a nominal feature only the categories that the conditions ``above`` admit are named. ``cuts`` are intervals of
-    thresholds, which are shown in brackets.
+    Features come in the order of the path. Of a nominal feature only the categories that the conditions ``above`` admit
+    are named. ``cuts`` are intervals of thresholds, which are shown in brackets.
     """
     by_feature: dict[int, list[Condition]] = {}
     for condition in conditions:
@@ -79,7 +82,7 @@ def conditions_in_words(
 def _as_texts(
     columns: Columns, k: int, conditions: list[Condition], above: Sequence[Condition], cuts: Cuts
 ) -> list[str]:
-    """Return the conditions on feature ``k`` together as texts, to be put behind its name."""
+    """Return the conjunction of the conditions on feature ``k`` as one or two texts, each to follow its name."""
     if columns.categories[k] is not None:
         return [_categories_as_text(columns, k, conditions, above)]
     lacks = k in columns.twins and all(c.missing_left == c.left for c in conditions)
@@ -100,7 +103,7 @@ def _as_texts(
 
 
 def cut_text(columns: Columns, k: int, cut: float) -> str:
-    """Return a cut of an ordered feature as short text."""
+    """Return a threshold of an ordered feature as short text."""
     return figure(cut, 4) if columns.kind(k).is_plain else value_text(cut, columns.kind(k))
 
 
@@ -117,7 +120,7 @@ def _categories_as_text(columns: Columns, k: int, conditions: list[Condition], a
 
 
 def _possible(columns: Columns, k: int, conditions: Iterable[Condition]) -> int:
-    """Return the bits of the categories of feature ``k`` that conditions admit."""
+    """Return the categories of nominal feature ``k``, as bits, that all of the conditions admit."""
     categories = columns.categories[k]
     assert categories is not None
     out = (1 << len(categories)) - 1

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from ..draws import DrawnTrees
 
 AT_ONCE = 1 << 22
-"""Largest number of predictions computed at a time."""
+"""Largest number of predictions in memory at a time."""
 N_ROOTS = 8
 """Largest number of features whose best split is tried at the root."""
 GAIN = 1e-12
-"""Smallest reduction of the sum of squares by a split, relative to the total."""
+"""Smallest reduction of the sum of squares for which a split is added, relative to the total sum of squares."""
 
 
 class Projection(NamedTuple):
@@ -49,15 +49,15 @@ class Projection(NamedTuple):
     r2: float
     """Fraction of the variance of the posterior mean, over training rows, that the tree explains."""
     r2_draws: np.ndarray
-    """(chains, draws): the same fraction for the predictions of each draw, projected on the same leaves."""
+    """(chains, draws): fraction of the variance of each draw's predictions that means over the same leaves explain."""
     leaf: np.ndarray
-    """(L,) int64: the nodes of ``tree`` that are leaves."""
+    """(L,) int64: numbers of the nodes of ``tree`` that are leaves."""
     leaf_draws: np.ndarray
     """(chains, draws, L, d): mean of each draw's predictions over the rows of each leaf."""
     words: list[str]
     """(L,) the conditions that lead to each leaf."""
     outputs: list
-    """(d,) names of the predictions: the classes, or those of the outputs."""
+    """(d,) names of the predicted numbers: the classes, or the outputs of a regression."""
 
     def table(self, coverage: float = 0.9) -> pd.DataFrame:
         """Return the leaves with their values and intervals of posterior probability ``coverage``, as a DataFrame.
@@ -65,7 +65,7 @@ class Projection(NamedTuple):
         Parameters
         ----------
         coverage : float, default 0.9
-            In (0, 1); equal tails.
+            Posterior probability of the intervals, in (0, 1); equal tails.
 
         Returns
         -------
@@ -101,9 +101,10 @@ class Projection(NamedTuple):
 
 
 def projection_of(post: DrawnTrees, max_leaves: int, mean: Any) -> Projection:
-    """Return the projection on a tree of at most ``max_leaves`` leaves; see `Posterior.project`.
+    """Return the projection of the posterior mean on a tree of at most ``max_leaves`` leaves; see `Posterior.project`.
 
-    ``mean`` returns the posterior mean (m, d) at distinct rows (m,) of the model; None for the mean of the draws.
+    ``mean`` is a function from numbers (m,) of distinct training rows to the posterior mean (m, d) of the predictions,
+    or None to use the mean of the draws.
     """
     max_leaves = check_count("max_leaves", max_leaves, 1)
     model = post.model
@@ -130,7 +131,7 @@ def projection_of(post: DrawnTrees, max_leaves: int, mean: Any) -> Projection:
 
 
 def _mean_of(post: DrawnTrees, units: np.ndarray) -> np.ndarray:
-    """Return the mean (m, d) of the predictions of the draws at distinct rows."""
+    """Return the mean over the draws of their predictions, (m, d), at the distinct training rows ``units`` (m,)."""
     drawn = np.flatnonzero(post.weight_of_tree)
     step = max(AT_ONCE // max(len(units), 1), 1)
     chunks = [drawn[start : start + step] for start in range(0, len(drawn), step)]
@@ -138,10 +139,10 @@ def _mean_of(post: DrawnTrees, units: np.ndarray) -> np.ndarray:
 
 
 def explained_by(values: np.ndarray, part: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the fraction (k,) of the variance of functions (k, m, d) that leaves explain, and means (k, L, d) in
-    leaves.
+    """Approximate functions by their means in leaves; return the R² (k,) and the means (k, L, d) of each function.
 
-    ``part`` (m, L) has the weight of the row in its leaf, ``weight`` (m,) that of all. A constant is explained wholly.
+    ``values`` (k, m, d) are k functions at m rows with ``weight`` (m,), and ``part`` (m, L) is the weight of each row
+    in its leaf, 0 in all others. The R² of a constant function is 1.
     """
     # R2 = sum over leaves of w_leaf mean_leaf^2 / sum over rows of w f^2, for f less its mean
     in_leaf = part.sum(axis=0)
@@ -158,11 +159,11 @@ def explained_by(values: np.ndarray, part: np.ndarray, weight: np.ndarray) -> tu
 def grow_summary(
     model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarray, max_leaves: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Grow a tree of least squares for a function (m, d) of distinct rows.
+    """Grow a least-squares tree for a function ``f`` (m, d) of the distinct rows ``units`` (m,) with ``weight`` (m,).
 
-    Starting from the best split of each of several features at the root, the split that lowers the sum of squares most
-    is added again and again; the best of these trees is returned: records of its nodes in preorder, dtype CODED_NODE,
-    and the node in which each row ends.
+    One tree is grown from the best split of each of several features at the root. The split that lowers the sum of
+    squares most is added until there are ``max_leaves`` leaves. Returns the best of these trees, as records of its
+    nodes in preorder, dtype CODED_NODE, and the number (m,) of the leaf of each row.
     """
     least = GAIN * float((weight[:, None] * (f - np.average(f, axis=0, weights=weight)) ** 2).sum())
     roots = sorted(_splits(model, units, f, weight), key=lambda split: -split.gain)[:N_ROOTS]
@@ -176,7 +177,11 @@ def grow_summary(
 def _grown(
     model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarray, max_leaves: int, root: _Split, least: float
 ) -> tuple[float, list[np.ndarray], dict[int, tuple[_Split, int, int]]]:
-    """Return the total reduction of the sum of squares, the rows of each node, and the splits with their children."""
+    """Grow a least-squares tree from the split ``root``, best split first; splits that gain <= ``least`` are not made.
+
+    Returns the total reduction of the sum of squares, the row indices of each node in the order of creation, and for
+    each inner node its split and the numbers of its left and right child.
+    """
     members, gain = [np.arange(len(units))], 0.0
     below: dict[int, tuple[_Split, int, int]] = {}
     heap = [(-root.gain, 0, root)]
@@ -196,7 +201,10 @@ def _grown(
 def _as_records(
     members: list[np.ndarray], below: dict[int, tuple[_Split, int, int]], weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nodes in preorder, and the leaf of each row."""
+    """Return the nodes in preorder, dtype CODED_NODE, and the preorder number (m,) of the leaf of each row.
+
+    ``members`` and ``below`` are the rows and the splits of the nodes, as `_grown` returns them.
+    """
     order, todo = [], [0]
     while todo:
         number = todo.pop()
@@ -216,16 +224,29 @@ def _as_records(
 
 
 class _Split(NamedTuple):
+    """A split of some rows by their codes."""
+
     gain: float
+    """Reduction of the weighted sum of squares."""
     coordinate: int
+    """Number of the row of ``units.codes`` that the split uses."""
     cut: int
+    """Largest code that goes left; 0 for a nominal feature."""
     upper: int
+    """Smallest code right of the cut; 0 for a nominal feature."""
     categories: int
+    """Bits of the categories going left, -1 for an ordered feature."""
     left: np.ndarray
+    """(m,) bool: True for rows that go left."""
 
 
 def _splits(model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarray) -> Iterator[_Split]:
-    """Yield for each coordinate the split of rows that lowers the sum of squares of ``f`` (m, d) most."""
+    """Yield for each coordinate the split of the rows ``units`` (m,) that lowers the sum of squares of ``f`` (m, d)
+    most.
+
+    A coordinate is a feature, or one of two copies of a feature with missing values. A coordinate that is constant on
+    these rows yields no split.
+    """
     nominal = model.columns.is_nominal[model.columns.source]
     centred = (f - np.average(f, axis=0, weights=weight)) * weight[:, None]
     for c in range(len(nominal)):
@@ -255,12 +276,18 @@ def _splits(model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarr
 
 
 def _next_code(model: TreeModel, present: np.ndarray, i: int) -> int:
-    """Return the code right of the cut behind ``present[i]``: under local cuts the next one in the cell."""
+    """Return the code that begins the right side of a cut after code ``present[i]``.
+
+    Under local cuts the next code that occurs in the cell, otherwise the next integer.
+    """
     return int(present[i + 1]) if model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL) else int(present[i]) + 1
 
 
 def _along_main_axis(means: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Return means (k, d) along the direction of largest variance; its largest entry is positive."""
+    """Return the coordinates (k,) of ``means`` (k, d) along their main axis, the first right singular vector.
+
+    Rows are weighted by ``size`` (k,). The sign of the axis is such that its largest entry is positive.
+    """
     if means.shape[1] == 1:
         return means[:, 0]
     axis = np.linalg.svd(means * np.sqrt(size)[:, None], full_matrices=False)[2][0]
@@ -268,7 +295,10 @@ def _along_main_axis(means: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 
 def _as_tree(model: TreeModel, node: np.ndarray, of_row: np.ndarray, f: np.ndarray, weight: np.ndarray) -> Tree:
-    """Return the tree in the units of X, its nodes with the weighted means of ``f``."""
+    """Return the public Tree with thresholds in the units of X, and the weighted mean of ``f`` as value of each node.
+
+    ``of_row`` (m,) is the leaf of each row in the records ``node``.
+    """
     rows = np.bincount(of_row, weights=weight, minlength=len(node))
     sums = np.column_stack([np.bincount(of_row, weights=weight * column, minlength=len(node)) for column in f.T])
     for i in range(len(node) - 1, -1, -1):

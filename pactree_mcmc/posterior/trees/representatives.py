@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LEAST_SILHOUETTE = 0.25
-"""Smallest mean silhouette of clusters (Kaufman and Rousseeuw 1990, table 2.4)."""
+"""Smallest mean silhouette at which clusters are reported (Kaufman and Rousseeuw 1990, table 2.4)."""
 MORE, LEAST_FRACTION = 0.05, 0.05
-"""Smallest increase of the silhouette by further clusters, and smallest fraction of the draws in a cluster."""
+"""Smallest increase of the silhouette for which more clusters are used, and smallest fraction of draws in a cluster."""
 APART = 0.25
 """Smallest difference in frequency, between a cluster and the others, that is reported."""
 N_REPORTED = 3
@@ -34,7 +34,7 @@ N_REPORTED = 3
 ROUNDS = 100
 """Largest number of updates of the medoids; a few suffice."""
 MAJORITY = 0.5
-"""Probability from which the most probable shape is recommended: then no other shape is as probable."""
+"""Smallest probability at which the most probable shape is recommended; no other shape can be more probable then."""
 N_ROWS = 200
 """Largest number of training rows at which predictions are compared."""
 AT_ONCE = 256
@@ -46,15 +46,15 @@ class Mode(NamedTuple):
     """A cluster of trees."""
 
     mass: float
-    """Fraction of all draws."""
+    """Fraction of all draws that are in the cluster."""
     by_chain: np.ndarray
-    """(chains,) fraction of the draws of each chain."""
+    """(chains,) fraction of the draws of each chain that are in the cluster."""
     tree: Tree
-    """The tree of the cluster with the smallest mean distance to the others."""
+    """Medoid of the cluster: the tree with the smallest mean distance to the trees of the cluster."""
     differs: list[str]
-    """Root features and splits that its trees have more or less often than all others, the largest difference first."""
+    """Lines of text: root feature and splits that are more or less frequent in this cluster than in all other trees."""
     trees: np.ndarray
-    """Numbers of its distinct trees."""
+    """(n,) int64: numbers of the distinct trees in the cluster."""
 
 
 @with_short_repr
@@ -62,12 +62,13 @@ class Modes(NamedTuple):
     """Clusters of the trees of a posterior, the largest first; a single one if the trees do not form clusters."""
 
     modes: list[Mode]
+    """The clusters, the largest first."""
     of_draw: np.ndarray
-    """(chains, draws) int64: the mode of each draw."""
+    """(chains, draws) int64: index in ``modes`` of the cluster of each draw."""
     silhouette: float
     """Mean silhouette of the draws used, in [-1, 1]: 1 if clusters are far apart, about 0 if not; 0 with one mode."""
     kind: str
-    """Name of the distance."""
+    """Distance between trees: "cells", "partitions" or "predictions"."""
 
     def format(self) -> str:
         """Return the modes as text, one after the other."""
@@ -83,7 +84,7 @@ class Modes(NamedTuple):
 
 
 def modes_of(post: DrawnTrees, kind: str, most: int) -> Modes:
-    """Return clusters of the trees drawn; see `Posterior.modes`."""
+    """Return at most ``most`` clusters of the trees drawn, by the distance ``kind``; see `Posterior.modes`."""
     kind, most = check_choice("distance", kind, KINDS), check_count("most", most, 1, 50)
     tree = post.tree_of_draw.ravel()[spaced(post.tree_of_draw.size, MOST_DRAWS)]
     distinct, which = np.unique(tree, return_inverse=True)
@@ -109,10 +110,10 @@ def modes_of(post: DrawnTrees, kind: str, most: int) -> Modes:
 
 
 def cluster(distance: np.ndarray, most: int) -> tuple[np.ndarray, float]:
-    """Return medoids (k,) of at most ``most`` clusters by ``distance`` (m, m), and their mean silhouette.
+    """Choose clusters of m points by ``distance`` (m, m); return the indices (k,) of medoids, and the mean silhouette.
 
-    More clusters are chosen if their mean silhouette is 0.25 or more, is larger by 0.05 than with fewer, and each has
-    5 % of the places; else one.
+    k > 1 clusters, at most ``most``, are chosen if their mean silhouette is at least 0.25, exceeds that of the best
+    smaller number by 0.05, and each cluster has 5 % of the points. Otherwise k = 1 and the silhouette is 0.
     """
     best, score = medoids(distance, 1), 0.0
     for k in range(2, min(most, len(distance)) + 1):
@@ -129,10 +130,10 @@ def cluster(distance: np.ndarray, most: int) -> tuple[np.ndarray, float]:
 
 
 def medoids(distance: np.ndarray, k: int) -> np.ndarray:
-    """Return places (k,) that make the sum of the distances to the nearest one small, a local minimum.
+    """Return the indices (k,) of medoids of m points, which locally minimise sum_i min_j distance[i, medoid_j].
 
-    First the place that lowers the sum most is added, k times (the first phase of partitioning around medoids). Then
-    medoids and clusters are computed in turn until they stay the same.
+    First the point that lowers the sum most is added as a medoid, k times (the first phase of partitioning around
+    medoids). Then clusters and their medoids are computed in turn until they stay the same.
     """
     chosen = [int(np.argmin(distance.sum(axis=0)))]
     for _ in range(1, k):
@@ -153,7 +154,11 @@ def medoids(distance: np.ndarray, k: int) -> np.ndarray:
 
 
 def _silhouette(distance: np.ndarray, nearest: np.ndarray, k: int) -> float:
-    """Return the mean silhouette; that of a place alone in its cluster is 0."""
+    """Return the mean over points of the silhouette (b - a) / max(a, b).
+
+    a is the mean distance of a point to its own cluster, b that to the nearest other cluster. ``nearest`` (m,) is the
+    cluster of each point. The silhouette of a point alone in its cluster is 0.
+    """
     belongs = np.eye(k)[nearest]
     size = belongs.sum(axis=0)
     sums = distance @ belongs
@@ -169,9 +174,11 @@ def _silhouette(distance: np.ndarray, nearest: np.ndarray, k: int) -> float:
 
 
 def differences(post: DrawnTrees, inside: np.ndarray) -> list[str]:
-    """Return what the distinct trees ``inside`` (bool) have more or less often than the others, as lines of text.
+    """Describe a cluster by the splits that its trees have more or less often than all other trees, as lines of text.
 
-    The feature that they have at the root a quarter more often, if any, and the three splits that differ most.
+    ``inside`` (n_distinct_trees,) is True for trees of the cluster. The first line is the root feature that is more
+    frequent by a quarter or more, if there is one. Then follow at most three splits whose frequencies differ most, by
+    at least a quarter.
     """
     weight = post.weight_of_tree
     groups = np.array([np.where(inside, weight, 0.0), np.where(inside, 0.0, weight)])
@@ -196,28 +203,29 @@ def differences(post: DrawnTrees, inside: np.ndarray) -> list[str]:
 
 
 def _frequency_words(name: str, fraction: np.ndarray) -> str:
+    """Return the frequencies (2,) of a split, inside and outside a cluster, as a line of text."""
     return f"{name}: in {fraction[0]:.2f} of its trees, in {fraction[1]:.2f} of the others"
 
 
 def typical_tree(posterior: AnyPosterior, n_draws: int = 1000, rng: Seed = 0, *, distance: str = "predictions") -> Tree:
     """Return the tree of the posterior that is closest to all others.
 
-    A central tree, whereas the most probable tree is the mode. By predictions it is the tree whose predictions are
-    closest to those of the posterior, in mean square over up to 200 training rows; among the trees drawn it is also the
-    one with the smallest mean squared distance to all draws. By cells it is the tree that differs from a draw in the
-    fewest cells on average, by partitions the one whose leaves divide the training rows most nearly as those of a draw
-    do.
+    This is a central tree, whereas the most probable tree is the mode. By predictions it is the tree whose predictions
+    are closest to those of the posterior, in mean square over up to 200 training rows. Among the trees drawn it then
+    also has the smallest mean squared distance to all draws. By cells it is the tree that differs from a draw in the
+    fewest cells on average. By partitions it is the tree with the smallest mean distance, from all draws, of the
+    partitions of the training rows into leaves.
 
     Parameters
     ----------
     posterior : Posterior
-        For a sampled one, all trees drawn are candidates.
+        The posterior to represent. If it is sampled, all trees drawn are candidates.
     n_draws : int, default 1000
         Number of candidates drawn from an exact posterior.
     rng : int, SeedSequence, Generator or None
         Source of randomness for those draws.
     distance : {"predictions", "cells", "partitions"}, default "predictions"
-        As of `SampledPosterior.tree_distances`.
+        Distance between trees, as in `SampledPosterior.tree_distances`.
 
     Returns
     -------
@@ -259,7 +267,7 @@ def typical_tree(posterior: AnyPosterior, n_draws: int = 1000, rng: Seed = 0, *,
 
 
 def middle_tree(post: DrawnTrees, distance: str) -> Tree:
-    """Return the tree whose mean distance from all draws, by "cells" or "partitions", is least."""
+    """Return the drawn tree with the smallest mean distance from all draws, by "cells" or "partitions"."""
     check_drawn(post)
     if distance == "cells":
         # the mean distance of a tree is sum p over all cells plus the sum of 1 - 2 p over the cells that it has
@@ -284,8 +292,9 @@ class Representatives(NamedTuple):
     best_probability: float
     """Posterior probability of the most probable tree; for draws, the fraction of them that have it."""
     projection: Projection | None
-    """The tree of as many leaves as the shape whose predictions are closest to the posterior mean, or None if the
-    prediction of a leaf depends on the row."""
+    """The projection of the posterior mean on a tree with at most as many leaves as the shape, or 2 if that is more.
+
+    None if a leaf does not predict one value for all of its rows."""
 
     @property
     def recommended(self) -> str:
@@ -316,7 +325,10 @@ class Representatives(NamedTuple):
 
 
 def representatives_of(post: AnyPosterior, draws: int, rng: Seed) -> Representatives:
-    """Return trees that represent a posterior; see `Posterior.representatives`."""
+    """Return the shape, consensus tree, most probable tree and projection; see `Posterior.representatives`.
+
+    ``draws`` trees are drawn with ``rng`` if the posterior does not consist of draws.
+    """
     drawn = post._draws_that_predict(draws, rng)
     shape = shapes_of(drawn, 1, 0.9).shapes[0]
     best = post.map_tree()

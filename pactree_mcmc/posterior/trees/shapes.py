@@ -1,4 +1,4 @@
-"""Trees grouped by shape: by the features of their splits, whatever the cuts."""
+"""Trees grouped by shape. Two trees have the same shape if they split on the same features, whatever the cuts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Shape(NamedTuple):
     n_trees: int
     """Number of distinct trees drawn that have the shape."""
     tree: Tree
-    """The most probable of these trees."""
+    """The most probable tree of the shape."""
     splits: pd.DataFrame
     """One line for each split in preorder; the index is the node, counted in preorder.
 
@@ -72,12 +72,13 @@ class Shapes(NamedTuple):
     """The most probable shapes of the trees of a posterior, the most probable first."""
 
     shapes: list[Shape]
+    """The shapes that are described, the most probable first."""
     of_draw: np.ndarray
-    """(chains, draws) int64: number of the shape of each draw, -1 if it is not among ``shapes``."""
+    """(chains, draws) int64: index in ``shapes`` of the shape of each draw, -1 if it is not among them."""
     n_shapes: int
     """Number of different shapes among all draws."""
     coverage: float
-    """Probability of each interval."""
+    """Posterior probability of each interval of a cut or of a leaf."""
 
     def table(self) -> pd.DataFrame:
         """Return the probabilities as a DataFrame.
@@ -114,18 +115,18 @@ class Shapes(NamedTuple):
 
 
 class ShapeNumbers(NamedTuple):
-    """Shapes of the distinct trees of a posterior, by number."""
+    """Shapes of the distinct trees of a posterior, numbered by first occurrence."""
 
     of_tree: np.ndarray
-    """(n_distinct_trees,) int64, numbered by first occurrence."""
+    """(n_distinct_trees,) int64: the number of the shape of each tree."""
     nodes: list[np.ndarray]
-    """Nodes of each distinct tree, counted over all trees, in the order of its shape."""
+    """For each distinct tree its nodes in preorder, with the sides of nominal splits in a standard order."""
     left_categories: dict[int, int]
-    """Bits of the categories on the left side of each nominal split, among those that the splits above admit."""
+    """Bits of the categories on the left of each nominal split, by node, among those that the splits above admit."""
 
 
 def shapes_of(post: DrawnTrees, most: int, coverage: float) -> Shapes:
-    """Return the shapes of the trees drawn; see `Posterior.shapes`."""
+    """Return the ``most`` most probable shapes of the trees drawn, with intervals; see `Posterior.shapes`."""
     most = check_count("most", most)
     central_fractions(coverage)
     numbers = number_shapes(post)
@@ -145,8 +146,8 @@ def shapes_of(post: DrawnTrees, most: int, coverage: float) -> Shapes:
 def number_shapes(post: DrawnTrees) -> ShapeNumbers:
     """Number the shapes of the distinct trees.
 
-    Nodes are in preorder. The left side of a split of categories is the one with the first category of the cell, so
-    that a split with its sides exchanged has the same shape.
+    The left side of a split of categories is taken to be the one with the first category of the cell, so that a split
+    with its sides exchanged has the same shape. Nodes are numbered over all trees.
     """
     trees, columns = post.distinct_trees, post.model.columns
     feature, categories = trees.feature.tolist(), trees.categories.tolist()
@@ -155,6 +156,7 @@ def number_shapes(post: DrawnTrees) -> ShapeNumbers:
     left_categories: dict[int, int] = {}
 
     def below(node: int, admitted: dict[int, int], left: int, right: int) -> list[tuple[int, dict[int, int]]]:
+        """Return both children in their standard order, with the bits of the categories that each cell admits."""
         k = feature[node]
         if categories[node] < 0:
             return [(left, admitted), (right, admitted)]
@@ -182,7 +184,7 @@ def _shape(
     by_chain: np.ndarray,
     coverage: float,
 ) -> Shape:
-    """Return the shape that the distinct ``trees`` (m,) have."""
+    """Return the description of one shape, given the numbers (m,) of the distinct ``trees`` that have it."""
     nodes = np.array([numbers.nodes[t] for t in trees.tolist()])
     weight = post.weight_of_tree[trees] / post.weight_of_tree[trees].sum()
     best = int(trees[np.argmax(post.log_prior_of_tree[trees] + post.log_score_of_tree[trees])])
@@ -195,7 +197,7 @@ def _shape(
 def _splits(
     post: DrawnTrees, numbers: ShapeNumbers, nodes: np.ndarray, weight: np.ndarray, coverage: float
 ) -> pd.DataFrame:
-    """Return the table ``Shape.splits``; ``nodes`` (m, n_nodes) are those of trees with ``weight`` (m,)."""
+    """Return the table ``Shape.splits``; ``nodes`` (m, n_nodes) are the nodes of the m trees, with ``weight`` (m,)."""
     import pandas as pd
 
     trees, columns = post.distinct_trees, post.model.columns
@@ -225,7 +227,7 @@ def _splits(
 
 
 def _leaves(post: DrawnTrees, nodes: np.ndarray, weight: np.ndarray, coverage: float) -> pd.DataFrame:
-    """Return the table ``Shape.leaves``; ``nodes`` (m, n_nodes) are those of trees with ``weight`` (m,)."""
+    """Return the table ``Shape.leaves``; ``nodes`` (m, n_nodes) are the nodes of the m trees, with ``weight`` (m,)."""
     import pandas as pd
 
     model, leaves = post.model, np.flatnonzero(post.distinct_trees.feature[nodes[0]] == LEAF)
@@ -251,14 +253,20 @@ def _leaves(post: DrawnTrees, nodes: np.ndarray, weight: np.ndarray, coverage: f
 
 
 def _interval_over_trees(values: np.ndarray, weight: np.ndarray, coverage: float) -> np.ndarray:
-    """Return the intervals (l, d, 2) of the predictions (m, l, d) of leaves, for a leaf model without a posterior."""
+    """Return the central intervals (l, d, 2) over m trees of the predictions ``values`` (m, l, d) of l leaves.
+
+    Used for leaf models without a closed-form posterior of the expectation.
+    """
     m, n_leaves, d = values.shape
     ends = [weighted_quantiles(column, weight, coverage)[::2] for column in values.reshape(m, -1).T]
     return np.array(ends).reshape(n_leaves, d, 2)
 
 
 def weighted_quantiles(values: np.ndarray, weight: np.ndarray, coverage: float) -> tuple[float, float, float]:
-    """Return the lower end, the median and the upper end of the central interval of weighted values (m,)."""
+    """Return the lower end of the central interval of ``values`` (m,), their median, and the upper end of the interval.
+
+    Each value has ``weight`` (m,); the interval has weight ``coverage`` of the total.
+    """
     order = np.argsort(values)
     below = np.cumsum(weight[order])
     places = np.searchsorted(below, below[-1] * np.insert(central_fractions(coverage), 1, 0.5))
@@ -267,7 +275,7 @@ def weighted_quantiles(values: np.ndarray, weight: np.ndarray, coverage: float) 
 
 
 def _leaf_text(leaf: pd.DataFrame, is_binary: bool) -> str:
-    """Return the lines of one leaf in ``Shape.leaves`` as text; of two classes the more probable one."""
+    """Return the rows of ``Shape.leaves`` of one leaf as text; if there are two classes only the more probable one."""
     rows = f"({figure(float(leaf['rows'].iloc[0]), 3)} rows)"
     if "mean" not in leaf:
         return f"leaf {rows}"

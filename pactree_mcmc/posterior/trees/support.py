@@ -29,27 +29,27 @@ class Support(NamedTuple):
     """
 
     kind: np.ndarray
-    """(m,) "cell" or "split"."""
+    """(m,) "cell" or "split", for each of the m listed cells and splits."""
     words: list[str]
-    """The conditions on the path to the cell; for a split followed by a colon and its condition."""
+    """(m,) the conditions on the path to the cell; for a split also a colon and the condition of its left side."""
     probability: np.ndarray
-    """(m,) probability that a tree has it."""
+    """(m,) posterior probability that a tree has the cell or split."""
     by_chain: np.ndarray
     """(m, chains): the probability estimated from each chain; no columns if it is exact."""
     rhat: np.ndarray
-    """(m,) R-hat of its indicator; 1 if the probability is exact."""
+    """(m,) R-hat of the indicator that a drawn tree has the cell or split; 1 if the probability is exact."""
     ess: np.ndarray
-    """(m,) bulk effective sample size of its indicator; infinite if the probability is exact."""
+    """(m,) bulk effective sample size of that indicator; infinite if the probability is exact."""
     mcse: np.ndarray
     """(m,) Monte-Carlo standard error of the probability; 0 if it is exact."""
     rows: np.ndarray
-    """(m,) training rows in the cell, or in the cell that is split; a row counts as often as its weight says."""
+    """(m,) number of training rows, counted with their weights, in the cell, or in the cell that is split."""
     key: list[tuple[int, ...]]
-    """Keys that are equal for the same cell or split in all posteriors of the model."""
+    """(m,) identifiers, equal for the same cell or split in all posteriors of the model."""
     by_tree: np.ndarray
-    """(m, n_distinct_trees) bool: True if the tree has it; no columns if the probability is exact."""
+    """(m, n_distinct_trees) bool: True if the tree has the cell or split; no columns if the probability is exact."""
     n_rows: int
-    """Number of distinct rows by which cells are distinguished."""
+    """Number of distinct training rows that were used to decide if two cells are equal."""
     all_rows: int
     """Number of distinct rows of the model."""
 
@@ -81,9 +81,9 @@ class Support(NamedTuple):
         Parameters
         ----------
         beside : Support, optional
-            Of another posterior of the same model, such as the exact one: its probabilities are added as the column
-            ``beside``, NaN where it does not list the cell, and ``z``, the difference over the Monte-Carlo errors of
-            both.
+            Support of another posterior of the same model, such as the exact one. Its probabilities are added as the
+            column ``beside``, NaN for cells and splits that it does not list. Column ``z`` is the difference of the two
+            probabilities over its Monte-Carlo standard error.
 
         Returns
         -------
@@ -112,7 +112,7 @@ class Support(NamedTuple):
         if beside is not None:
             check_type("beside", beside, Support, "what support() of another posterior of the model returns")
             place = {key: i for i, key in enumerate(beside.key)}
-            # an absent cell has the number behind the last one
+            # a cell that ``beside`` does not list gets the index of the NaN that is appended below
             number = [place.get(key, len(beside.key)) for key in self.key]
             other, error = (np.append(values, np.nan)[number] for values in (beside.probability, beside.mcse))
             out["beside"] = other
@@ -123,7 +123,7 @@ class Support(NamedTuple):
 
 
 def support_of_draws(post: DrawnTrees, min_probability: float) -> Support:
-    """Return the cells and splits that draws have with at least ``min_probability``; see `Posterior.support`."""
+    """Return the cells and splits in at least a fraction ``min_probability`` of the draws; see `Posterior.support`."""
     min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
     cells, nodes = post.cells, []
     by_tree, by_chain = [], []
@@ -159,32 +159,35 @@ def support_of_draws(post: DrawnTrees, min_probability: float) -> Support:
 
 
 def check_drawn(post: DrawnTrees) -> None:
-    """Check that a posterior has draws."""
+    """Raise a ValueError if a posterior has no draws."""
     if post.tree_of_draw.size == 0:
         raise ValueError("the posterior has no draws; sample at least one.")
 
 
 def frequency_by_chain(post: DrawnTrees, *, splits: bool = False) -> np.ndarray:
-    """Return the fraction (chains, n_cells) of the draws of each chain that have each cell, or split."""
+    """Return the fraction of the draws of each chain that have each cell, (chains, n_cells), or with ``splits`` each
+    split.
+    """
     counts = [np.bincount(chain, minlength=post.n_distinct_trees) for chain in post.tree_of_draw]
     return post.cells.frequencies(np.array(counts, dtype=np.float64), splits=splits) / post.n_draws
 
 
 def likely(probability: np.ndarray, least: float, first: int) -> np.ndarray:
-    """Return the numbers from ``first`` on of positive probability >= ``least``, the most probable first."""
+    """Return the indices >= ``first`` with a positive ``probability`` (n,) of at least ``least``, the largest first."""
     numbers = first + np.flatnonzero((probability[first:] >= least) & (probability[first:] > 0.0))
     return numbers[np.argsort(-probability[numbers], kind="stable")]
 
 
 def split_keys(sides: np.ndarray) -> list[tuple[int, ...]]:
-    """Return the keys of splits, given those (m, 2, 2) of their sides in any order."""
+    """Return the key of each split, the hashes of its two cells in ascending order, given these hashes (m, 2, 2)."""
     return [(*min(one, other), *max(one, other)) for one, other in sides.tolist()]
 
 
 def most_probable_nodes(post: DrawnTrees, of_node: np.ndarray) -> np.ndarray:
-    """Return the node, counted over all trees, of each group in the most probable tree that has it, or -1 if none has.
+    """Return a node (n_groups,) of each group, in the most probable tree that has one; -1 for a group without nodes.
 
-    ``of_node`` (n_nodes,) is the group of each node, such as its cell or its split; -1 if it is in none.
+    Nodes are numbered over all trees. ``of_node`` (n_nodes,) is the group of each node, such as its cell or its split;
+    -1 for a node in no group.
     """
     log_posterior = post.log_prior_of_tree + post.log_score_of_tree
     order = np.argsort(-log_posterior[post.cells.tree_of_node], kind="stable")
@@ -196,7 +199,10 @@ def most_probable_nodes(post: DrawnTrees, of_node: np.ndarray) -> np.ndarray:
 
 
 def words_of_node(post: DrawnTrees, node: int, *, split: bool = False) -> str:
-    """Return the conditions on the path to a node, counted over all trees, and with ``split`` its split."""
+    """Return the conditions on the path to a node as text, with ``split`` also the split of the node.
+
+    Nodes are numbered over all trees.
+    """
     trees, between, columns = post.distinct_trees, post.node_between, post.model.columns
     tree = int(post.cells.tree_of_node[node])
     above = [condition for _, condition in path_to(trees, between, tree, node)]
@@ -207,23 +213,27 @@ def words_of_node(post: DrawnTrees, node: int, *, split: bool = False) -> str:
 
 
 def with_split(path: str, split: str) -> str:
-    """Return a split in words, given its condition and the path to its cell."""
+    """Return the text of a split: the ``path`` to its cell, a colon, and the condition ``split`` of its left side."""
     return f"{path}: {split}"
 
 
 class SplitFrequencies(NamedTuple):
-    """Differences between chains in the frequencies of cells."""
+    """Differences between chains in the frequencies of cells, which phylogenetics calls split frequencies."""
 
     asdsf: float
-    """Average over the cells of the standard deviation of their frequencies between chains."""
+    """Average over the cells of the standard deviation, between chains, of the frequency of the cell."""
     expected: float
-    """Expected value of ``asdsf`` if the chains differ by their Monte-Carlo errors alone."""
+    """Expected value of ``asdsf`` if chains differ by Monte-Carlo error alone; NaN for chains too short to estimate."""
     n_cells: int
     """Number of cells in the average."""
 
 
 def split_frequencies(post: DrawnTrees, min_probability: float) -> SplitFrequencies:
-    """Return the average standard deviation of split frequencies; see `SampledPosterior.asdsf`."""
+    """Return the average standard deviation between chains of the frequencies of cells; see `SampledPosterior.asdsf`.
+
+    The average is over cells with a frequency of at least ``min_probability`` in some chain. A single chain is divided
+    into two halves.
+    """
     min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
     check_drawn(post)
     draws = post.tree_of_draw
@@ -243,6 +253,6 @@ def split_frequencies(post: DrawnTrees, min_probability: float) -> SplitFrequenc
         time[i] = autocorrelation_times(is_held[draws][None].astype(np.float64))[0]
     mean, chains = frequency[:, used].mean(axis=0), len(draws)
     variance = mean * (1.0 - mean) * np.minimum(time / draws.shape[1], 1.0)
-    # mean of the standard deviation of ``chains`` standard normal numbers
+    # c4, the expected sample standard deviation of ``chains`` independent standard normal numbers
     shrink = math.sqrt(2.0 / (chains - 1)) * math.exp(math.lgamma(chains / 2) - math.lgamma((chains - 1) / 2))
     return SplitFrequencies(float(deviation.mean()), float((shrink * np.sqrt(variance)).mean()), len(used))
