@@ -55,7 +55,7 @@ tandem : float, in [0, 1]
 kl : float
     Divergence of Q from the prior, nats, >= 0.
 n : int
-    Counted rows, >= 1.
+    Number of counted rows, >= 1.
 {_DELTA}""",
         "counted_rows": """\
 tree : Tree
@@ -63,7 +63,7 @@ tree : Tree
 X : table of shape (n, p)
     The counted rows; the tree may depend on them.
 y : array-like of shape (n,)
-    Their labels.""",
+    Labels of these rows.""",
         "bound_of_tree": """\
 Returns
 -------
@@ -78,18 +78,18 @@ split_bits : float, or array of shape (n_nodes,)
     Code length of the splits, bits, >= 0; entries of leaves are ignored.""",
         "n_nodes_n_features": """\
 n_nodes, n_features : int
-    Nodes of the tree, leaves included; features.""",
+    Number of nodes of the tree, leaves included, and number of features.""",
         "n_errors_delta": f"""\
 n : int
-    Rows.
+    Number of rows.
 errors : int
-    Training errors.
+    Number of training errors.
 {_DELTA}""",
         "compression_set": f"""\
 n_nodes, n_features, n : int
-    Nodes of the tree, leaves included; features; rows. ``n_nodes < n``.
+    Numbers of nodes of the tree, leaves included, of features, and of rows. ``n_nodes < n``.
 errors : int
-    Training errors on the ``n - n_nodes`` rows outside the compression set, which has a row for each node.
+    Number of training errors on the ``n - n_nodes`` rows outside the compression set, which has a row for each node.
 {_DELTA}""",
         "coded_tree": """\
 tree : Tree
@@ -97,7 +97,7 @@ tree : Tree
 X : table of shape (n, p)
     The counted rows, without missing values; the tree may depend on them.
 y : array-like of shape (n,)
-    Their labels.""",
+    Labels of these rows.""",
         "coded_options": f"""\
 parents : {{"string", "number"}}, default "string"
     Code of a node's parent: one of k + 1 strings, or a number among k (footnote 3).
@@ -105,7 +105,7 @@ parents : {{"string", "number"}}, default "string"
 {_DELTA}""",
         "cyclic": """\
 cyclic : bool, default False
-    Whether the depth determines the coordinate.""",
+    If True, the depth determines the coordinate.""",
     }
 )
 """Decorator that replaces placeholders such as {delta} in the docstring of a bound by these descriptions."""

@@ -72,7 +72,7 @@ def sample(
         fixed length, with 1000 tuning steps by default. Without them the run is adaptive (Notes).
     chains : int, default 4
         Number of chains, >= 1, each with a generator of its own.
-    rng : int, SeedSequence, Generator, sequence of these, or None
+    rng : int, SeedSequence, BitGenerator, Generator, sequence of these, or None
         Source of randomness. Chain c gets its c-th spawned child, so that draws do not depend on the number of workers.
         A sequence has the source of each chain, which is used as it is.
     kernel : {"default", "whole", "local", "cgm", "grow-prune", "blanchard"} or {move or kernel: weight}
@@ -319,6 +319,8 @@ def chain_seeds(rng: Any, chains: int) -> list[Any]:
         for source in rng:
             _check_source(source)
         return [np.random.SeedSequence() if source is None else source for source in rng]
+    if isinstance(rng, np.random.BitGenerator):
+        rng = np.random.Generator(rng)
     if isinstance(rng, np.random.Generator):
         return list(rng.spawn(chains))
     if isinstance(rng, np.random.SeedSequence):
@@ -332,7 +334,7 @@ def _check_source(rng: Any) -> None:
     is_source = rng is None or isinstance(rng, np.random.SeedSequence | np.random.Generator | np.random.BitGenerator)
     if not is_source and not (is_integer(rng) and int(rng) >= 0):
         raise ValueError(
-            f"rng={in_words(rng)}; give None, an integer >= 0, a SeedSequence, a Generator, or one of these a chain."
+            f"rng={in_words(rng)}; give None, an integer >= 0, a SeedSequence, a BitGenerator, a Generator, or one of these a chain."
         )
 
 

@@ -52,9 +52,9 @@ class Tempering(NamedTuple):
     scores: np.ndarray
     """(chains, draws, n): log likelihood score of the tree at each level, nats."""
     swap_rates: np.ndarray
-    """(chains, n - 1): fraction of proposed exchanges between neighbouring levels that were accepted."""
+    """(chains, n - 1): mean acceptance probability of exchanges between neighbouring levels."""
     round_trips: np.ndarray
-    """(chains,): number of trips of a replica from the last level to the first and back."""
+    """(chains,): number of arrivals at the first level of a replica that was at the last one since its arrival before."""
     log_evidence: float | None
     """Log evidence, nats; None if the ladder does not reach 0, or the mass of the prior cannot be estimated."""
     log_evidence_se: float | None

@@ -32,7 +32,7 @@ rng : int, SeedSequence, Generator or None, default 0
 
 documented = with_texts(
     {
-        "X": "X : table of shape (n, p)\n    As the model's.",
+        "X": "X : table of shape (n, p)\n    Rows with the columns of the model.",
         "coverage": "coverage : float, default 0.9\n    Probability of each interval, in (0, 1); equal tails.",
         "new_draws": """\
 draws : int, default 1000

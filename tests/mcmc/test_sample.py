@@ -140,6 +140,7 @@ def test_forms_of_rng():
     assert_same_draws(first, draw(rng=source))
     assert_same_draws(first, draw(rng=np.random.SeedSequence(1).spawn(4)))
     assert_same_draws(first, draw(rng=[np.random.default_rng(s) for s in np.random.SeedSequence(1).spawn(4)]))
+    assert_same_draws(first, draw(rng=np.random.PCG64(1)))
     generator = np.random.default_rng(1)
     one, two = draw(rng=generator), draw(rng=generator)
     assert_same_draws(first, one)

@@ -261,6 +261,7 @@ def test_a_product_has_the_strength_of_its_interaction():
     assert {first["feature"], first["other"]} == {"x0", "x1"} and first["probability"] == pytest.approx(1.0)
     assert first["strength"] == pytest.approx(1.0, abs=0.1) and first["H"] == pytest.approx(1.0, abs=0.05)
     assert first["lower"] <= first["strength"] <= first["upper"]
+    assert len(posterior_of(y).interactions(first["probability"])) == 1
 
 
 def test_a_sum_has_almost_none():

@@ -164,7 +164,7 @@ class AnswersAboutRows(AnswersAboutNewRows):
         Parameters
         ----------
         min_probability : float, default 0.05
-            Pairs with a larger probability than this are listed, in [0, 1].
+            Pairs with at least this probability are listed, in [0, 1]. Pairs of probability 0 are not.
         most : int, default 20
             Largest number of pairs that are listed, the most probable ones.
         {coverage}

@@ -340,7 +340,8 @@ def interactions_of(
     probability = pair_probabilities(post)
     first, second = np.triu_indices(len(probability), 1)
     order = np.argsort(-probability[first, second], kind="stable")
-    order = order[probability[first, second][order] > max(min_probability, 0.0)][:most]
+    of_pair = probability[first, second][order]
+    order = order[(of_pair > 0.0) & (of_pair >= min_probability)][:most]
     pairs = np.column_stack([first, second])[order]
     names = np.array(post.model.columns.names, dtype=object)
     table = {

@@ -322,7 +322,7 @@ def draw_predictions(
 ) -> np.ndarray:
     """Draw the predictions (draws, n, d) at rows of X of the distinct trees with these ``numbers`` (draws,).
 
-The leaf parameters are drawn as in `draw_values`, once for all rows of a draw. ``outputs`` is a slice or a list of
+    The leaf parameters are drawn as in `draw_values`, once for all rows of a draw. ``outputs`` is a slice or a list of
     some of the d outputs.
     """
     model = post.model
