@@ -277,7 +277,7 @@ class TreeModel:
 
     @cached_property
     def counted_rows(self) -> np.ndarray:
-        """Indices (m,) of the rows that a score counts: those of positive weight, and not in E if E fixes the leaves."""
+        """Indices (m,) of the rows that a score counts: those of positive weight, and not in E if E fixes leaves."""
         counted = self.target.weights > 0.0
         if self.leaf.uses_estimation and self.target.estimation is not None:
             counted = counted & ~self.target.estimation

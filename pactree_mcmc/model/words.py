@@ -104,8 +104,10 @@ def _fitted(
 
 
 def _regressor(columns: Columns, k: int, x: np.ndarray) -> Regressor:
-    """Return the text for column ``k`` with values ``x`` (n,): its name, or its difference from a value near the mean
-    if it holds dates or the mean is far from 0."""
+    """Return the text for column ``k`` with values ``x`` (n,).
+
+    This is its name, or its difference from a value near the mean if it holds dates or the mean is far from 0.
+    """
     name, kind, mean, spread = columns.names[k], columns.kind(k), float(x.mean()), float(x.std())
     if kind not in DATES and not 0.0 < FAR * spread < abs(mean):
         return Regressor(name, 0.0, float(np.abs(x).max()) or 1.0)

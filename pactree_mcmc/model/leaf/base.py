@@ -357,8 +357,7 @@ class Leaf:
         return self.draw(rng, stats, leaf, target, rows)
 
     def for_one_tree(self, rng: Generator) -> Leaf:
-        """Return the leaf model with parameters that all leaves share drawn from their prior; itself if there are none.
-        """
+        """Return the leaf model with parameters that all leaves share drawn from their prior; itself without these."""
         return self
 
     # input and output

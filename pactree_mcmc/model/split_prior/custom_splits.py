@@ -403,8 +403,10 @@ class BoundSplits(SplitPrior):
         return weight
 
     def examine(self, cuts: Iterator[Cut]) -> None:
-        """Raise a ValueError if the compiled and the Python weight of a cut differ, or one depends on the depth without
-        ``by_depth``. At most ``MOST_CUTS`` of the cuts are compared."""
+        """Raise a ValueError if the compiled and the Python weight of a cut differ.
+
+        Do so too if a weight depends on the depth without ``by_depth``. At most ``MOST_CUTS`` of the cuts are used.
+        """
         address, some = self._address, list(cuts)
         some = [some[i] for i in np.unique(np.linspace(0, len(some) - 1, MOST_CUTS).astype(int))] if some else []
         for cut in some:

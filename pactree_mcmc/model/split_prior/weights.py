@@ -105,8 +105,7 @@ def new_cut(rule: SplitRule, k: int, n_splits: float, depth: int) -> np.ndarray:
 
 @jit
 def set_ends(rule: SplitRule, out: np.ndarray, k: int, first: int, last: int) -> None:
-    """Write the smallest and largest value of a cell, with codes ``first`` to ``last`` of coordinate ``k``, to ``out``.
-    """
+    """Write LOW and HIGH of ``out``: the ends of a cell with codes ``first`` to ``last`` of coordinate ``k``."""
     of = rule.feature[k].ends
     out[0, LOW], out[0, HIGH] = rule.ends[0, of + first], rule.ends[1, of + last]
 
