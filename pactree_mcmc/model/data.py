@@ -372,7 +372,7 @@ def parts_with_rows(model: TreeModel, X: Any, y: Any, sample_weight: Any) -> dic
 
 
 def _check_known(model: TreeModel, numbers: np.ndarray) -> None:
-    """Refuse new rows (m, p) with categories unknown to the model, or missing values in columns without such values."""
+    """Raise a ValueError if new rows (m, p) have unknown categories, or missing values in columns that had none."""
     for k, name in enumerate(model.columns.names):
         is_nominal = model.columns.categories[k] is not None
         bad = numbers[:, k] < 0 if is_nominal else np.isnan(numbers[:, k]) & (k not in model.columns.twins)

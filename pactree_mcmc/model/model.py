@@ -194,11 +194,13 @@ class TreeModel:
             self.rules.warn_of_root(self.root_cell())
 
     def _regressors_of(self, table: Table, leaf: Leaf) -> np.ndarray | None:
+        """Return the columns (n, c) of the training table that the leaf uses, or None if it uses no columns."""
         if leaf.x_columns is None:
             return None
         return np.column_stack([self.columns.ordered_values(table.column(k), k) for k in self._x_places(leaf)])
 
     def _x_places(self, leaf: Leaf) -> list[int]:
+        """Return the indices of the columns of X that the leaf uses."""
         return self.columns.ordered_places("x_columns", leaf.x_columns)
 
     def regressors(self, numbers: np.ndarray) -> np.ndarray | None:

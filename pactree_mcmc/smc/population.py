@@ -252,7 +252,8 @@ class Stages:
     def enter(self, first: int, last: int, stage: int) -> None:
         """Add the examples ``first`` to ``last - 1`` to all trees.
 
-        A population is then reweighted. It is resampled and moved if its weights are too unequal.
+        A population is then reweighted. It is resampled if its weights are too unequal, and moved if it was resampled
+        or `moves_between` is True.
         """
         gain = np.empty(len(self.chains))
         enter_all(self.walks, self.rows, first, last, stage, gain)

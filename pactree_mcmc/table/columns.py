@@ -44,7 +44,7 @@ class Columns:
         True if the names come from the table, so that prediction can select columns by name.
     categories : tuple
         For each feature the sorted array of its categories, or None if it is ordered; a missing value is the category
-        None, which comes last. A column with more than 63 categories has groups of neighbouring ones (`groups`).
+        None, which comes last. If a column has more than 63 categories, the entries are groups of neighbouring ones.
     branches : bool
         True if values may be missing. Each split then has a side for them.
     twins : tuple of int

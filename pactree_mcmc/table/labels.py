@@ -119,7 +119,7 @@ def is_missing(label: Any) -> bool:
 
 
 def refuse_missing(y: Any) -> None:
-    """Refuse labels or numbers with a missing one (None, NaN, NA), and name its row. ``y`` may be None."""
+    """Raise a ValueError, which names the row, if a label or number of y is missing (None, NaN, NA). y may be None."""
     if y is None:
         return
     labels = read_array("y", y)

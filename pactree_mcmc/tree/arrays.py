@@ -13,7 +13,7 @@ from ..files.encoding import kept
 LEAF = -1
 """Feature of a leaf."""
 IN_ORDER, STRAY, BAD_LEFT, BAD_RIGHT, MISSING = range(5)
-"""Results of `find_disorder`: no fault, a node that is no child where preorder needs it, a wrong left child, a right
+"""Results of `find_disorder`: no fault, a node that is not the child that must come next, a wrong left child, a right
 child out of range, and a child that is missing."""
 
 
@@ -165,6 +165,7 @@ NODE = np.dtype(
         ("right", np.int32),  # the node itself in a leaf; the left child follows the node
     ]
 )
+"""Record of a node of `Routes`. A row in a leaf stays there, so that all rows take the same number of steps."""
 
 
 class Routes(NamedTuple):

@@ -348,6 +348,7 @@ class Tree:
         return cls(**sklearn_fields(fitted))
 
     def _key(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return the arrays that determine the splits, by which trees are compared."""
         return (self.feature, self.threshold, self.left, self.right, self.categories, self.default_left)
 
     def __eq__(self, other: object) -> bool:

@@ -133,6 +133,7 @@ def _foreign(address: int, numbers: np.ndarray, n: int, *params: np.ndarray) -> 
 
 
 def _call_plain(address: int, numbers: np.ndarray, row: int, first: int, n: int) -> float:
+    """Return the result of the function at an address for ``numbers[row, first:]``, without compilation."""
     if address not in _plain:
         return _foreign(address, numbers[row, first:], n)
     return float(_plain[address](numbers[row, first:], n))

@@ -35,7 +35,7 @@ LEAST_VARIANCE = 1e-290
 
 
 def check_variance(variance: float) -> float:
-    """Refuse a variance of y so small that its rounding would change the size of a prior that is set by it."""
+    """Return the variance of y. Raise a ValueError if it is so small that a prior set from it would be inaccurate."""
     if variance < LEAST_VARIANCE:
         raise ValueError(f"y is too small: its variance is {variance:.1g}; rescale y.")
     return variance
@@ -251,7 +251,10 @@ class Leaf:
         return stats.sum(axis=1) if self.is_classifier else stats[:, 0]
 
     def sums_of(self, stats: np.ndarray) -> np.ndarray:
-        """Return the statistics (..., k) that `plain_score` takes: without the weight if the score has no code."""
+        """Return the statistics (..., k) that `plain_score` takes.
+
+        These leave out the first one, the weight, if the score is called by its address and y is not a class.
+        """
         return stats[..., 1:] if self.kind == codes.BY_ADDRESS and not self.is_classifier else stats
 
     # scores
@@ -261,7 +264,7 @@ class Leaf:
         return np.array([getattr(self, name) for name in self.score_parameters])
 
     def params(self, target: Target) -> np.ndarray:
-        """Return the parameters in the layout of `compiled.leaf_score`."""
+        """Return the parameters in the layout that the compiled score needs, here that of `codes.addressed_score`."""
         own = np.asarray(self.score_params(target), dtype=np.float64)
         address = address_of(self.compiled_score, len(own) > 0)
         if not 0 < address < EXACT_INTEGERS:
@@ -310,7 +313,7 @@ class Leaf:
         """Return the log density (n,) of every row given all other rows and the tree.
 
         This is the difference that the row makes to the score of the tree. ``others`` (n, n_stats) are the statistics
-        of a row's leaf without the row, ``node`` (n,) is the number of the leaf.
+        of a row's leaf without the row, ``node`` (n,) is the index of the leaf.
         """
         return self.log_density(others, target.values, target, target.weights)
 
@@ -357,7 +360,10 @@ class Leaf:
         return self.draw(rng, stats, leaf, target, rows)
 
     def for_one_tree(self, rng: Generator) -> Leaf:
-        """Return the leaf model with parameters that all leaves share drawn from their prior; itself without these."""
+        """Return the leaf model given a draw of the parameters common to all leaves of a tree from their prior.
+
+        Return the leaf model itself if there are no such parameters.
+        """
         return self
 
     # input and output
@@ -400,7 +406,7 @@ def refuse_rows(bad: np.ndarray, what: str, values: np.ndarray, wanted: str) -> 
 
 
 def check_positive(name: str, value: Any, *, entries: bool = False) -> None:
-    """Refuse a parameter that is not positive and finite. It may be an array if it has ``entries``."""
+    """Raise a ValueError unless a parameter is positive and finite. It may be an array (m,) if ``entries`` is True."""
     array = read_numbers(name, value)
     if array.ndim > entries:
         raise ValueError(f"{name} has shape {array.shape}; give one number{' or a row of them' * entries}.")

@@ -88,6 +88,7 @@ class DirichletMultinomial(ClassLeaf):
         return self
 
     def _alpha(self, target: Target) -> np.ndarray:
+        """Return the prior counts (K,) of the classes."""
         return np.broadcast_to(np.asarray(self.alpha, dtype=np.float64), target.n_classes)
 
     def params(self, target: Target) -> np.ndarray:

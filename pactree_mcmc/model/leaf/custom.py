@@ -390,6 +390,7 @@ class CustomDistributions(Distributions):
         return CustomDistributions(self.leaf, self.target, self.stats, regressors)
 
     def _of(self, which: str, use: str, *more: np.ndarray) -> np.ndarray:
+        """Return the result (m,) of the function ``which`` of the leaf. ``use`` names its purpose in an error."""
         function = self.leaf._need(which, use)
         out = np.asarray(function(self.leaf.sums_of(self.stats).copy(), *more, *_copies(self.regressors)))
         if out.shape != (len(self.stats),):

@@ -52,6 +52,7 @@ class Distributions:
         return out
 
     def _by_scipy(self, name: str, *arguments: Any) -> np.ndarray:
+        """Return the result (k,) of the method ``name`` of the distribution in scipy.stats."""
         # scipy.stats takes longer to import than this library
         from scipy import stats
 
@@ -155,7 +156,7 @@ class _Search:
         return high
 
     def _inside(self, y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Return y (m,) moved inside the bracket: integers if y is whole, else floats ``CLOSE / 2`` from its ends."""
+        """Return y (m,) moved inside the bracket: to integers if y is whole, else at least one float from its ends."""
         if self._distributions.is_whole:
             return np.clip(np.floor(y), np.floor(low) + 1.0, np.ceil(high) - 1.0)
         return np.clip(y, _moved(low, CLOSE // 2), _moved(high, -(CLOSE // 2)))

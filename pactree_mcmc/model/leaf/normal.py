@@ -132,6 +132,7 @@ class NormalInverseGamma(_UnknownVariance):
         return np.array([rest, *self.mean_lookup(n)])
 
     def _posterior(self, stats: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return mn less the center of y, kn, an and bn of the posterior in cells with ``stats`` (..., 3)."""
         # mu | sigma2 ~ Normal(mn, sigma2 / kn), sigma2 ~ InverseGamma(an, bn), with mn = (k0 m0 + n mean) / kn and
         # bn = b0 + scatter / 2 + k0 n (mean - m0)^2 / (2 kn)
         n, mean, scatter = self.spread(stats)

@@ -119,6 +119,7 @@ MAX_LEVELS = 31
 LARGEST_WEIGHT = 1e100
 """Largest weight of a feature or of a split. A positive weight of a feature is at least its inverse."""
 DESIGN = np.dtype([("feature", np.int64), ("cut", np.int64), ("categories", np.int64), ("right", np.int64)])
+"""Record of a node of a fixed tree: feature, largest code and set of categories that go left, and right child."""
 
 
 FEATURE = np.dtype(
@@ -236,7 +237,7 @@ class SplitPrior:
         return np.where(columns.twin == np.arange(len(weight)), weight, weight / 2.0)
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
-        """Return an upper bound on the depth of trees over ``n_units`` merged rows, with ``n_codes`` (q,) codes."""
+        """Return an upper bound on the depth of trees over ``n_units`` merged rows, with ``n_codes`` (p,) codes."""
         return int(min((n_codes - 1).sum(), 1 << 62))
 
     def fewest_splits(self, columns: Columns) -> int:

@@ -260,6 +260,7 @@ class CustomSplits(SplitPrior):
 
     @property
     def _arguments(self) -> dict[str, Any]:
+        """Arguments by name from which an equal prior is built."""
         own = {"weight": self.weight, "of": self.of, "params": self.params.tolist(), "over": self.over}
         return own | {"by_depth": self.by_depth, "interactions": self.interactions or None, "name": self.name}
 
@@ -304,6 +305,7 @@ class BoundSplits(SplitPrior):
 
     @property
     def _address(self) -> int:
+        """Address of the compiled weight; a TypeError if the weight cannot be compiled."""
         try:
             return weight_address(self.splits.weight, len(self.splits.params) > 0)
         except NumbaError as error:
@@ -314,6 +316,7 @@ class BoundSplits(SplitPrior):
 
     @property
     def _params(self) -> np.ndarray:
+        """A zero and the parameters of the weight, as `SplitRule.params`."""
         return np.concatenate([[0.0], self.splits.params])
 
     def of_codes(self, k: int, present: np.ndarray, rows: np.ndarray, depth: int = 0) -> Iterator[Cut]:

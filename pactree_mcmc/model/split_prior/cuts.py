@@ -107,6 +107,7 @@ class LocalCuts(SplitPrior):
         return present[:-1][(below >= self.min_leaf) & (rows.sum() - below >= self.min_leaf)]
 
     def _is_nominal(self, cell: PlainCell, feature: int) -> bool:
+        """Return True if a feature is nominal."""
         return bool(cell.high[feature] < 0)
 
     def count_splits(self, cell: PlainCell, feature: int) -> int:

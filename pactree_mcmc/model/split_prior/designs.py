@@ -360,6 +360,7 @@ def grow_contexts(depth: int, n_symbols: int) -> tuple[np.ndarray, np.ndarray, n
 
 
 def _check_alphabet(depth: int, n_symbols: int) -> None:
+    """Raise a ValueError unless the depth is at least 1 and there are at least 2 symbols."""
     check_count("depth", depth)
     check_count("n_symbols", n_symbols)
     if n_symbols < 2:
