@@ -138,7 +138,7 @@ def read_array(name: str, value: Any) -> np.ndarray:
 
 
 def inexact_row(values: np.ndarray) -> int | None:
-    """Return the index of a row of an array (n, ...) with an integer that float64 would round, the first; else None."""
+    """Return the index of the first row of an array (n, ...) with an integer that float64 would round, or None."""
     if values.dtype.kind not in "iuO":
         return None
     if values.dtype.kind == "O":

@@ -15,7 +15,7 @@ import numpy as np
 
 T = TypeVar("T")
 NATIVE = "fiub"
-"""Kinds of dtypes that are stored without conversion."""
+"""Kinds of dtypes of numbers and booleans, which are stored as arrays. Other arrays are stored as lists in the text."""
 SMALL = 1 << 16
 """Number of bytes below which arrays of one dtype are joined into one array, since many arrays make files slow."""
 POOL = "small_"
@@ -59,7 +59,7 @@ class _Arrays:
 
 
 class Unknown(ValueError):
-    """A value that a file cannot contain."""
+    """Error for a value that a file cannot contain, or for content that cannot be decoded."""
 
 
 class Codec:

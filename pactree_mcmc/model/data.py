@@ -411,7 +411,8 @@ def _joined_codes(
     model: TreeModel, scale: AnyScale, old: np.ndarray, x: np.ndarray, is_nominal: bool
 ) -> tuple[AnyScale, np.ndarray, np.ndarray]:
     """Return the scale of a coordinate to which values ``x`` are added, the codes of the old rows, and of the new ones.
-    Local cuts between values are computed again. Other cuts stay, but codes keep their smallest and largest value.
+    Local cuts between all values are computed again. Other cuts stay; if the scale stores the smallest and the largest
+    value of each code, these are extended to the new values.
     """
     if is_nominal:
         return scale, old, x.astype(np.int64)

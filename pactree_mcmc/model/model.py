@@ -453,7 +453,7 @@ class TreeModel:
     def visit(self, tree: Tree) -> Iterator[Visit]:
         """Yield the nodes of ``tree`` in preorder, with their cells.
 
-        A node whose threshold is not among the cuts of the model has the split None, and no node below it is visited.
+        A node whose split the codes of the model cannot express has the split None, and no node below it is visited.
         """
         return visits(self, tree)
 

@@ -94,7 +94,7 @@ class TreePrior:
         raise NotImplementedError
 
     def log_constant(self, shape: FixedShape | None) -> float:
-        """Return minus the log of the sum that normalises the prior; 0 if the prior is used as it is."""
+        """Return minus the log of the sum that normalises the prior; 0 if it is normalised, or left unnormalised."""
         return 0.0
 
     def log_by_leaves(self) -> np.ndarray:

@@ -146,7 +146,7 @@ MOST_STATS = 12
 
 
 class NotFinite(ValueError):
-    """A leaf score is NaN or infinite."""
+    """Error for a leaf score that is NaN or infinite."""
 
 
 class Answer(NamedTuple):

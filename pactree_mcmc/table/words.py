@@ -17,11 +17,11 @@ import numpy as np
 from ..files.encoding import kept
 
 MICROSECONDS = 86_400_000_000
-"""Microseconds of a day."""
+"""Number of microseconds of a day."""
 NANOSECONDS = 1000 * MICROSECONDS
-"""Nanoseconds of a day."""
+"""Number of nanoseconds of a day."""
 NANOSECOND_PARTS = (NANOSECONDS, 3_600 * 10**9, 60 * 10**9, 10**9, 10**6, 10**3)
-"""Nanoseconds of a day, an hour, a minute, a second, a millisecond and a microsecond."""
+"""Number of nanoseconds of a day, an hour, a minute, a second, a millisecond and a microsecond."""
 FINEST_DAYS = 50.0
 """Length of a duration in days up to which its text shows nanoseconds, which float64 distinguishes up to 52 days."""
 MOST_DAYS = 1e8
@@ -280,7 +280,7 @@ def digits_that_separate(values: Iterable[float], least: int = SHORT) -> int:
 def digits_of_range(values: np.ndarray, least: int = 5) -> int:
     """Return the number of significant digits that shows differences of 10^(1 - ``least``) times the range of values.
 
-    Values (m,) are finite. The result is at least ``least``, and at most 13 unless ``least`` is larger.
+    Values (m,) are finite. The result lies between ``least`` and 13.
     """
     if not len(values):
         return least
@@ -302,7 +302,8 @@ def count_text(n: float, name: str = "row") -> str:
 
 
 PLAIN = re.compile(r"(?!missing$)[^ \"',{}]([^,{}]*[^ ,{}])?")
-"""Pattern of categories shown without quotes: no comma or brace, no quote at the start, no space at either end."""
+"""Pattern of categories shown without quotes: no comma or brace, no quote at the start, no space at either end, and not
+the word "missing"."""
 
 
 def ordered_words(

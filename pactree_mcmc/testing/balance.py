@@ -35,7 +35,7 @@ SLIVERS = 1e-15
 
 
 class BalanceError(AssertionError):
-    """A move does not leave the posterior invariant, or corrupts the arrays of the chain."""
+    """Error for a move that does not leave the posterior invariant, or corrupts the arrays of the chain."""
 
 
 class BalanceReport(NamedTuple):

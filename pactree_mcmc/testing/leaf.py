@@ -17,7 +17,7 @@ FEWEST_ROWS, MOST_CELLS = 8, 100_000
 
 
 class LeafError(AssertionError):
-    """A leaf model violates its definition."""
+    """Error for a leaf model that violates its definition."""
 
 
 class LeafReport(NamedTuple):

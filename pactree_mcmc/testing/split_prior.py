@@ -23,7 +23,7 @@ MOST_DEPTH, MOST_WALKS = 20, 1000
 
 
 class SplitPriorError(AssertionError):
-    """A split prior violates its definition."""
+    """Error for a split prior that violates its definition."""
 
 
 class SplitPriorReport(NamedTuple):
