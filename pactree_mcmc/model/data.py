@@ -249,7 +249,7 @@ class Merged(NamedTuple):
 def merge_rows(codes: np.ndarray, leaf: Leaf, target: Target) -> Merged:
     """Merge rows with equal codes (p, n), and equal labels if the statistics are counts, and add their statistics.
 
-    The memory of ``codes`` is overwritten.
+    If rows are merged, the memory of ``codes`` is overwritten.
     """
     n = codes.shape[1]
     group = np.empty(n, dtype=np.int32)

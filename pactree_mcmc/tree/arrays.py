@@ -156,7 +156,7 @@ def leaves_reached(trees: TreeArrays, X: np.ndarray) -> np.ndarray:
 
 
 ROWS_ABREAST = 512
-"""Number of rows that go down a tree together, level by level, so that their memory stays in the cache."""
+"""Number of rows that go down a tree together, level by level."""
 
 NODE = np.dtype(
     [

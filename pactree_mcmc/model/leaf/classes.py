@@ -19,7 +19,7 @@ from .distributions import Constant, Distributions
 from .gamma import log_fractions, log_gamma_ratio, scalar_stirling_rest, stirling_rest
 
 TABLE_BLOCK = 1 << 15
-"""Number of columns of the table of scores that are computed at a time, to save memory."""
+"""Number of columns of the table of scores that are computed at a time."""
 
 
 class ClassLeaf(Leaf):
