@@ -1,6 +1,7 @@
-"""Small helpers of both engines: hashes, sets of categories, and the side of a split to which a code goes.
+"""Bit operations of both engines: hashes, sets of categories, and the side of a split to which a code goes.
 
-Sets of categories are bits of an int64; there are at most 63 categories, so the sign bit stays clear.
+A set of categories is an int64 in which bit j is set if category j is in the set. There are at most 63 categories, so
+that the number is never negative.
 """
 
 import numpy as np
@@ -10,7 +11,7 @@ from .compile.jit import jit
 
 @jit
 def mixed(x: int) -> int:
-    """Return a pseudo-random number, a bijection of the given one (the last steps of SplitMix64)."""
+    """Return a hash of ``x``: a pseudo-random bijection of int64 (one step of SplitMix64)."""
     z = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -28,7 +29,7 @@ def goes_left(code: int, cut: int, categories: int) -> int:
 
 
 def codes_go_left(codes: np.ndarray, cut: int, categories: int) -> np.ndarray:
-    """Return True for each of many codes that goes left, as `goes_left` does, without compiled code."""
+    """Return True for each code (n,) that goes left. This is `goes_left` for an array, without compiled code."""
     if categories >= 0:
         return (categories >> codes.astype(np.int64, copy=False)) & 1 == 1
     return codes <= cut
@@ -36,7 +37,7 @@ def codes_go_left(codes: np.ndarray, cut: int, categories: int) -> np.ndarray:
 
 @jit
 def n_bits(mask: int) -> int:
-    """Return the number of bits set."""
+    """Return the number of bits that are set in ``mask``."""
     n = 0
     while mask:
         mask &= mask - 1
@@ -46,7 +47,7 @@ def n_bits(mask: int) -> int:
 
 @jit
 def spread_bits(mask: int, pattern: int) -> int:
-    """Return the set bits of ``mask`` that ``pattern`` selects, whose bit j stands for the j-th of them."""
+    """Return a subset of the bits set in ``mask``: the j-th lowest is kept if bit j of ``pattern`` is set."""
     out = np.int64(0)
     while mask:
         lowest = mask & -mask
@@ -66,8 +67,9 @@ def all_bits(n: int) -> int:
 
 @jit
 def low_sums(rows: np.ndarray, least: int) -> np.ndarray:
-    """Return an array whose entry (j, t) is the number of subsets of the categories j, j + 1, ... with fewer than t
-    rows.
+    """Return (n + 1, least + 1) the number of subsets of the categories j, ..., n - 1 with fewer than t rows in all.
+
+    This is entry (j, t). ``rows`` (n,) is the number of rows of each category.
     """
     n = len(rows)
     out = np.zeros((n + 1, least + 1), dtype=np.int64)

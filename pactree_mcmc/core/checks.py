@@ -1,4 +1,4 @@
-"""Checks of arguments that many public functions share.
+"""Checks and conversions of arguments that many public functions share.
 
 Arguments may be of any type, so no check compares or converts a value before its type is known, or relies on its repr.
 """
@@ -15,11 +15,12 @@ import numpy as np
 Seed = SupportsIndex | Sequence[int] | np.random.SeedSequence | np.random.BitGenerator | np.random.Generator | None
 """Source of randomness, as an argument of public functions."""
 MOST = 2**31 - 1
-"""Largest meaningful count, since draws, rows and cells are numbered with 31 bits."""
+"""Largest value of a count, since draws, rows and cells have indices of 31 bits."""
 
 BELOW_ONE = 1.0 - 2.0**-53
+"""Largest float64 below 1."""
 MOST_EXACT = 1 << 53
-"""Largest integer up to which float64 holds all integers."""
+"""Largest integer up to which float64 represents all integers."""
 
 _WORDS = reprlib.Repr()
 _WORDS.maxstring = _WORDS.maxother = 100
@@ -41,7 +42,10 @@ def is_integer(value: Any) -> bool:
 
 
 def check_count(name: str, value: Any, least: int = 1, most: int = MOST, *, or_none: bool = False) -> int:
-    """Return an integer from ``least`` to ``most``. Refuse anything else."""
+    """Return ``value`` if it is an integer from ``least`` to ``most``. Otherwise raise a ValueError.
+
+    ``or_none`` is True if the message is to mention None as another possible value.
+    """
     if not is_integer(value) or not least <= int(value) <= most:
         allowed = f"an integer >= {least}" if most >= MOST else f"an integer {least}..{most}"
         if most == MOST and is_integer(value) and int(value) > most:
@@ -52,7 +56,7 @@ def check_count(name: str, value: Any, least: int = 1, most: int = MOST, *, or_n
 
 
 def settle(instance: Any, name: str, value: Any) -> None:
-    """Put a checked value, in its plain form, into a frozen dataclass that is being made."""
+    """Set a field of a frozen dataclass in its ``__post_init__``, to a checked and converted value."""
     object.__setattr__(instance, name, value)
 
 
@@ -70,7 +74,7 @@ def as_number(value: Any) -> float | None:
 
 
 def check_number(name: str, value: Any, allowed: str, least: float = -np.inf, most: float = np.inf) -> float:
-    """Return a finite number in [``least``, ``most``]. Refuse anything else; ``allowed`` says in words what to give."""
+    """Return a finite number in [``least``, ``most``] as float. Otherwise raise a ValueError that says ``allowed``."""
     number = as_number(value)
     if number is None or not least <= number <= most or not np.isfinite(number):
         raise ValueError(f"{name}={in_words(value)} is out of range; give {allowed}.")
@@ -78,14 +82,14 @@ def check_number(name: str, value: Any, allowed: str, least: float = -np.inf, mo
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """Refuse a value that is neither True nor False."""
+    """Return a boolean. Raise a ValueError for any other value."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name}={in_words(value)} is not a boolean; give True or False.")
     return bool(value)
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
-    """Refuse a value that is not among the ``choices``."""
+    """Return ``value`` if it is one of the ``choices``. Otherwise raise a ValueError."""
     choices = list(choices)
     if not isinstance(value, str) or str(value) not in choices:
         raise ValueError(f"{name}={in_words(value)} is unknown; give one of {choices}.")
@@ -93,19 +97,22 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 
 def check_type(name: str, value: Any, kind: Any, allowed: str) -> None:
-    """Refuse a value that is not an instance of ``kind``; ``allowed`` says in words what to give."""
+    """Raise a TypeError that says ``allowed`` unless ``value`` is an instance of ``kind``."""
     if not isinstance(value, kind):
         raise TypeError(f"{name} is {in_words(value)}, a {type(value).__name__}; give {allowed}.")
 
 
 def refuse_endless(name: str, value: Any) -> None:
-    """Refuse a range so long that writing it out would fill the memory."""
+    """Raise a ValueError for a ``range`` of more than ``MOST`` numbers, which as an array would fill the memory."""
     if isinstance(value, range) and value[MOST:]:
         raise ValueError(f"{name} is {in_words(value)}, which is too long; give at most {MOST} numbers.")
 
 
 def central_fractions(coverage: Any) -> tuple[float, float]:
-    """Return the probabilities below the two ends of a central interval, or raise an error if there is none."""
+    """Return the probabilities below the two ends of a central interval: (1 - coverage) / 2 and (1 + coverage) / 2.
+
+    Raise a ValueError unless ``coverage`` lies between 0 and 1.
+    """
     coverage = check_number("coverage", coverage, "a probability 0 < coverage < 1", 1e-15, 1.0 - 1e-15)
     return (1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0
 
@@ -116,7 +123,7 @@ def read_array(name: str, value: Any) -> np.ndarray:
     Raises
     ------
     ValueError
-        If it is ragged or cannot be an array, or has masked entries, which a plain array cannot represent.
+        If the argument is ragged or cannot be an array, or has masked entries, which a plain array cannot represent.
     """
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ValueError(f"{name} is an array with masked entries; fill them in, or drop them.")
@@ -131,7 +138,7 @@ def read_array(name: str, value: Any) -> np.ndarray:
 
 
 def inexact_row(values: np.ndarray) -> int | None:
-    """Return the first row of an array (n, ...) with an integer that float64 cannot hold, or None."""
+    """Return the index of the first row of an array (n, ...) with an integer that float64 would round, or None."""
     if values.dtype.kind not in "iuO":
         return None
     if values.dtype.kind == "O":
@@ -152,7 +159,7 @@ def inexact_row(values: np.ndarray) -> int | None:
 
 
 def read_matrix(name: str, value: Any) -> np.ndarray:
-    """Return a table of real numbers as float64; refuse integers that float64 cannot hold.
+    """Return a table of real numbers as float64.
 
     Raises
     ------
@@ -164,7 +171,7 @@ def read_matrix(name: str, value: Any) -> np.ndarray:
 
 
 def refuse_inexact(name: str, values: np.ndarray) -> None:
-    """Refuse an array with integers that float64 cannot hold."""
+    """Raise a ValueError if an array contains an integer that float64 would round."""
     row = inexact_row(values)
     if row is not None:
         raise ValueError(
@@ -174,9 +181,10 @@ def refuse_inexact(name: str, values: np.ndarray) -> None:
 
 
 def refuse_other_rows(**arguments: Any) -> None:
-    """Refuse pandas objects, one for each argument that has a value a row, whose indices differ.
+    """Raise a ValueError if two arguments are pandas objects of the same length with different indices.
 
-    Values are taken by position, so a Series in another order than the table would be attached to other rows.
+    Each argument has a value for each row. Values are taken by position, so that a Series in another order than the
+    table would be attached to other rows.
 
     Raises
     ------
@@ -205,9 +213,9 @@ def refuse_other_rows(**arguments: Any) -> None:
 
 
 def read_labels(y: Any, X: Any = None) -> np.ndarray:
-    """Return class labels (n,), to be compared with others; a column (n, 1) is taken as one.
+    """Return labels (n,) as an array, from a vector or a column (n, 1).
 
-    ``X`` is the table to whose rows the labels belong: a pandas object with another index is refused.
+    ``X`` is the table to whose rows the labels belong. If both are pandas objects, their indices must be equal.
     """
     refuse_other_rows(X=X, y=y)
     labels = read_array("y", y)
@@ -215,7 +223,7 @@ def read_labels(y: Any, X: Any = None) -> np.ndarray:
 
 
 def differ(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return True for each label that differs between two arrays. Labels that cannot be compared count as different."""
+    """Return a boolean array: True if the labels of two arrays differ. Labels that cannot be compared are different."""
     text = {array.dtype.kind in "UST" for array in (one, other) if array.dtype.kind != "O"}
     try:
         unlike = one != other if len(text) < 2 else None

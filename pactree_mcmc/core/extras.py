@@ -1,4 +1,4 @@
-"""Packages that only some parts of the library need, and the extras of pactree-mcmc that install them."""
+"""Optional packages, which only some parts of the library need, and the extras of pactree-mcmc that install them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ EXTRAS = {"matplotlib": "plots", "sklearn": "sklearn", "arviz": "arviz"}
 
 
 def is_installed(package: str) -> bool:
-    """Return True if a package can be imported; do not import it."""
+    """Return True if a package can be imported, without importing it."""
     return find_spec(package) is not None
 
 
 def require(package: str, what: str) -> None:
-    """Raise an ImportError that names the extra to install if ``what`` needs a package that is not installed.
+    """Raise an ImportError if a package is not installed. The message says that ``what`` needs it, and what to install.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Sums of numbers that are given by their logs, without overflow: the one place that takes such sums.
+"""Sums of numbers that are given by their logs, without overflow.
 
-Compiled code and Python call the compiled functions; `log_mean` is for arrays outside compiled code. A number of log
-``-inf`` counts as 0, so an empty sum, or a sum of zeros, has log ``-inf``.
+All of the library uses these functions; `log_mean` is for arrays outside compiled code. A log ``-inf`` represents the
+number 0, so that the log of an empty sum, or of a sum of zeros, is ``-inf``.
 """
 
 from math import exp, inf, log, log1p
@@ -15,14 +15,14 @@ from .special import logsumexp
 
 @jit
 def log_add(a: float, b: float) -> float:
-    """Return the log of the sum of two numbers given by their logs, NaN if one of these is NaN."""
+    """Return ``log(exp(a) + exp(b))``; NaN if ``a`` or ``b`` is NaN."""
     low, high = (a, b) if a < b else (b, a)
     return low if high == -inf else high + log1p(exp(low - high))
 
 
 @jit
 def exp_sum(values: np.ndarray, n: int) -> tuple[float, float]:
-    """Return the largest of the first ``n`` values, and the sum of the exponentials of their differences from it."""
+    """Return the maximum m of the first ``n`` values, and the sum of ``exp(value - m)``; -inf and 0 if all are -inf."""
     largest, total = -inf, 0.0
     for i in range(n):
         largest = max(largest, values[i])
@@ -34,16 +34,16 @@ def exp_sum(values: np.ndarray, n: int) -> tuple[float, float]:
 
 @jit
 def log_sum(values: np.ndarray, n: int) -> float:
-    """Return the log of the sum of the exponentials of the first ``n`` values."""
+    """Return ``log(sum(exp(values)))`` over the first ``n`` values."""
     largest, total = exp_sum(values, n)
     return largest + log(total) if total > 0.0 else -inf
 
 
 @jit
 def exp_into(out: np.ndarray, values: np.ndarray, n: int) -> float:
-    """Write exponentials of the first ``n`` values, up to one factor, into ``out``, and return their sum.
+    """Write ``exp(value - maximum)`` of the first ``n`` values to ``out``, and return the sum of these numbers.
 
-    The largest becomes 1. If all values are ``-inf``, all become 0. ``out`` may be ``values``.
+    If all values are ``-inf``, all results are 0. ``out`` may be ``values``.
     """
     largest, total = -inf, 0.0
     for i in range(n):
@@ -55,5 +55,5 @@ def exp_into(out: np.ndarray, values: np.ndarray, n: int) -> float:
 
 
 def log_mean(values: np.ndarray, axis: int | None = None) -> Any:
-    """Return the log of the mean of the exponentials of an array, over one axis or over the whole array."""
+    """Return ``log(mean(exp(values)))``, over one axis or, if ``axis`` is None, over the whole array."""
     return logsumexp(values, axis=axis) - np.log(values.size if axis is None else values.shape[axis])

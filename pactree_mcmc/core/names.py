@@ -1,4 +1,4 @@
-"""Suggestions for misspelt names of arguments, representations of one line, and shared texts of docstrings."""
+"""Suggestions for misspelt names of arguments, one-line representations of objects, and shared texts of docstrings."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any, ParamSpec, TypeVar
 from .checks import in_words
 
 MOST_SHOWN = 400
-"""Largest number of characters of a representation."""
+"""Largest number of characters of the representation of a NamedTuple."""
 MOST_LINES = 40
-"""Largest number of lines of a text that is printed."""
+"""Largest number of lines of a text that `print` shows."""
 MOST_OF_FIELD = 60
-"""Largest number of characters of a field."""
+"""Largest number of characters of a field in the representation of a dataclass."""
 P = ParamSpec("P")
 R = TypeVar("R")
 Documented = TypeVar("Documented")
@@ -26,7 +26,7 @@ K = TypeVar("K")
 
 
 def suggest_names(function: Callable[P, R]) -> Callable[P, R]:
-    """Return the function with errors that suggest an argument for one that it does not have.
+    """Return the function with a better TypeError for an unknown argument, which suggests the name that was meant.
 
     Examples
     --------
@@ -55,14 +55,20 @@ def suggest_names(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def suggest_names_in(namespace: dict[str, Any]) -> None:
-    """Replace the public functions of a module, and the methods of its public classes, by ones that suggest names."""
+    """Apply `suggest_names` to the public functions of a module, and to the methods of its public classes, in place.
+
+    ``namespace`` is the dict of the module's globals.
+    """
     for name in namespace["__all__"]:
         if name in namespace:
             namespace[name] = with_suggestions(namespace[name], namespace["__name__"])
 
 
 def with_suggestions(part: Any, module: str) -> Any:
-    """Return a public function that suggests names, or a class whose constructor and methods do."""
+    """Return a public function with `suggest_names`, or a class after `suggest_names` was applied to its methods.
+
+    Anything else is returned as it is.
+    """
     if inspect.isfunction(part):
         out = suggest_names(part)
         # pickle finds a function by its module and its name, and must find this one
@@ -76,9 +82,9 @@ def with_suggestions(part: Any, module: str) -> Any:
 
 
 def _suggest_in_class(owner: type) -> None:
-    """Replace the constructor, and the public methods with optional arguments, of one class."""
+    """Apply `suggest_names` to the constructor of a class, and to its public methods with optional arguments."""
     for name, method in list(vars(owner).items()):
-        # a class may have been seen before, as the base of another one
+        # a base class of several classes may have been changed before
         is_plain = inspect.isfunction(method) and not hasattr(method, "__wrapped__")
         has_options = is_plain and not name.startswith("_") and (method.__defaults__ or method.__kwdefaults__)
         if has_options or (is_plain and name == "__init__"):
@@ -86,7 +92,7 @@ def _suggest_in_class(owner: type) -> None:
 
 
 def _unknown_argument(function: Callable[..., Any], args: tuple, given: dict[str, Any]) -> str | None:
-    """Return the message about an argument that a function does not have, or None if it has all that are given."""
+    """Return the message about the first unknown argument of a call, or None if the function has all of ``given``."""
     parameters = inspect.signature(function).parameters
     unknown = [name for name in given if name not in parameters]
     if not unknown or any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
@@ -99,20 +105,20 @@ def _unknown_argument(function: Callable[..., Any], args: tuple, given: dict[str
 
 
 def short_repr(value: Any) -> str:
-    """Return the name of a NamedTuple and its fields in one line, arrays by their shapes."""
+    """Return a one-line representation of a NamedTuple, in which arrays are shown by their shapes."""
     parts = [f"{name}={_short(part)}" for name, part in zip(value._fields, value, strict=True)]
     text = f"{type(value).__name__}({', '.join(parts)})"
     return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 4]}...)"
 
 
 def with_short_repr(kind: type[K]) -> type[K]:
-    """Return the class of NamedTuples with `short_repr` as its representation."""
+    """Decorate a class of NamedTuples: set `short_repr` as its representation, and return the class."""
     type.__setattr__(kind, "__repr__", short_repr)
     return kind
 
 
 def on_a_screen(text: str) -> str:
-    """Return a text, or its first lines and the number of the other ones if it does not fit on a screen.
+    """Return a text. If it has more than ``MOST_LINES`` lines, return its first lines and the number of other lines.
 
     Examples
     --------
@@ -127,7 +133,7 @@ def on_a_screen(text: str) -> str:
 
 
 def fields_repr(value: Any) -> str:
-    """Return the name of a dataclass and its fields in one line, long arrays and lists by their sizes."""
+    """Return a one-line representation of a dataclass, in which long arrays and lists are shown by their sizes."""
     parts = []
     for field in dataclasses.fields(value):
         if field.repr:
@@ -138,6 +144,7 @@ def fields_repr(value: Any) -> str:
 
 
 def _short(part: Any) -> str:
+    """Return a field as short text: the shape of an array, the length of a list, or the type if the text is long."""
     if hasattr(part, "shape"):
         return f"<array {tuple(part.shape)}>" if part.shape else str(part)
     if isinstance(part, list | tuple | dict):
@@ -147,10 +154,7 @@ def _short(part: Any) -> str:
 
 
 def with_texts(texts: dict[str, str]) -> Callable[[Documented], Documented]:
-    """Return a decorator that replaces each line ``{name}`` of a docstring by the text of that name.
-
-    The text is indented as the line is. So `help` and the pages show the whole docstring.
-    """
+    """Return a decorator that replaces each line ``{name}`` of a docstring by ``texts[name]``, with its indentation."""
 
     def fill(documented: Documented) -> Documented:
         doc = documented.__doc__ or ""

@@ -1,4 +1,4 @@
-"""Sending of tasks to executors: the model goes with each task, or, on a Dask cluster, once for all tasks of a run."""
+"""Sending of tasks to executors. The model is sent with each task, on a Dask cluster once for all tasks of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def sending(executor: Executor | None, model: Any) -> Executor | None:
-    """Return an executor that sends the model once if the executor is one of Dask, otherwise the executor itself."""
+    """Return a `ModelOnce` if the executor is one of Dask, otherwise the executor itself (None stays None)."""
     client = _client_of(executor)
     return executor if client is None else ModelOnce(executor, client, model)
 
@@ -26,7 +26,7 @@ class ModelOnce(Executor):
     client : distributed.Client
         Client that sends the model.
     model : Any
-        Model of all plans.
+        Model of all plans, the arguments of the tasks of a run.
     """
 
     def __init__(self, executor: Executor, client: Any, model: Any) -> None:
@@ -34,7 +34,7 @@ class ModelOnce(Executor):
         self._sent: Any = None
 
     def submit(self, task: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
-        """Run ``task``. An argument that is a plan, or contains one, is sent without the model."""
+        """Submit ``task`` and return its future. Plans among the arguments, or inside them, are sent without model."""
         light = [_with_model(arg, None) for arg in args]
         # Dask names pure tasks by a hash of their arguments
         return self.executor.submit(run_with, self._reference(), task, *light, pure=False, **kwargs)
@@ -55,12 +55,12 @@ class ModelOnce(Executor):
 
 
 def run_with(model: Any, task: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run a task that was sent without its model; a plain function, for workers."""
+    """Run a task on a worker, with the model put back into the arguments that were sent without it."""
     return task(*(_with_model(arg, model) for arg in args), **kwargs)
 
 
 def _with_model(plan: Any, model: Any) -> Any:
-    """Return a plan, or a record that contains one, with another model. Return anything else as it is."""
+    """Return a plan, or a NamedTuple that contains a plan, with ``model`` as its model. Return others as they are."""
     fields = getattr(plan, "_fields", ())
     if "model" in fields:
         return plan._replace(model=model)

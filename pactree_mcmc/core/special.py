@@ -1,10 +1,12 @@
-"""Functions of scipy.special, which takes longer to import than this library: loaded when one is first called."""
+"""Functions of scipy.special, imported at the first call, since it takes longer to import than this library."""
 
 from collections.abc import Callable
 from typing import Any
 
 
 def _loaded_when_called(name: str) -> Callable[..., Any]:
+    """Return a function that imports scipy.special when it is called, and calls its function ``name``."""
+
     def call(*args: Any, **more: Any) -> Any:
         import scipy.special
 

@@ -1,4 +1,4 @@
-"""Warnings that name the line of the user's program."""
+"""Warnings that name the line of the user's program instead of a line of the library."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import sys
 import warnings
 
 INSIDE = ("pactree_mcmc", "exact", "numba")
-"""Packages whose lines a warning does not name. numba calls the library when it looks for compiled code."""
+"""Packages whose lines a warning does not name. numba is one, since it calls the library when it loads code."""
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Issue a warning that names the innermost line outside of the library."""
+    """Issue a warning that names the innermost line of the call stack outside of the packages in INSIDE."""
     frame, level = sys._getframe(), 1
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in INSIDE:
         frame, level = frame.f_back, level + 1

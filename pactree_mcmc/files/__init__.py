@@ -1,1 +1,1 @@
-"""Writing and reading of files. The classes that a file may contain are registered where they are defined."""
+"""Writing and reading of files. A class that a file may contain is registered where it is defined, by `kept`."""

@@ -1,4 +1,4 @@
-"""Records of the calls that made draws: arguments, seed, and the releases that ran them."""
+"""Records of the calls of `sample` and `resume` that made draws: arguments, seed, and releases of the packages."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ POOL_SIZE = 4
 
 @kept
 class Call(NamedTuple):
-    """A call that made draws, or further ones.
+    """Record of a call of `sample` or `resume` that made draws.
 
-    Its ``line`` makes the same draws again with the same model and the same ``versions``, if it is ``repeatable``.
+    If ``repeatable`` is True, running ``line`` with the same model and ``versions`` gives the same draws.
     """
 
     function: str
@@ -34,13 +34,13 @@ class Call(NamedTuple):
     arguments: dict[str, str]
     """Arguments by name, as Python source. A value without such a form is described between < and >."""
     repeatable: bool
-    """True if the line determines the draws: no used generator, no start tree, no user's move, no interruption."""
+    """True if the line determines the draws: no used generator, start tree, user's move or interruption."""
     versions: dict[str, str]
     """Release numbers of Python and of packages, by name."""
 
     @property
     def line(self) -> str:
-        """Call as a line of Python."""
+        """The call as a line of Python source."""
         first = "model" if self.function == "sample" else "post"
         arguments = "".join(f", {name}={value}" for name, value in self.arguments.items())
         return f"post = pt.{self.function}({first}{arguments})"
@@ -51,7 +51,10 @@ class Call(NamedTuple):
         return self.arguments.get("rng")
 
     def ended(self, steps: int | None) -> Call:
-        """Return the call with ``steps`` in place of ``seconds``. None stands for an interrupted run."""
+        """Return the record of the call after its run has ended with ``steps`` steps, None if it was interrupted.
+
+        ``steps`` replaces a time limit ``seconds``. An interrupted call is not repeatable.
+        """
         if steps is None:
             return self._replace(repeatable=False)
         if "seconds" not in self.arguments:
@@ -79,8 +82,9 @@ def call_of(function: Callable[..., Any], values: Mapping[str, Any]) -> Call:
 def source_of(rng: Any, sources: Sequence[Any]) -> Any:
     """Return a seed that gives the same ``sources`` of the chains as ``rng`` did.
 
-    This is ``rng`` itself if it determines them. If no seed was given, it is the entropy drawn from the system. For a
-    Generator it is the list of seeds of the generators that it spawned.
+    ``sources`` are the random sources of the chains. The seed is ``rng`` itself if it determines them. If no seed was
+    given, it is the entropy drawn from the system. For a Generator it is the list of seeds of the generators that it
+    spawned.
     """
     if rng is None:
         return sources[0].entropy

@@ -1,6 +1,6 @@
-"""Conversion of values to JSON text and plain arrays, and back.
+"""Conversion of Python values to JSON text and plain arrays, the content of a file, and back.
 
-Files contain no pickles. Reading makes objects of registered classes only.
+Files contain no pickles. Reading a file makes objects of registered classes only.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ import numpy as np
 
 T = TypeVar("T")
 NATIVE = "fiub"
-"""Kinds of dtypes that are stored without conversion."""
+"""Kinds of dtypes of numbers and booleans, which are stored as arrays. Other arrays are stored as lists in the text."""
 SMALL = 1 << 16
-"""Number of bytes below which arrays of one dtype are stored end to end, since many arrays make files slow."""
+"""Number of bytes below which arrays of one dtype are joined into one array, since many arrays make files slow."""
 POOL = "small_"
-"""First part of the names of these joint arrays. The dtype follows."""
+"""First part of the names of joint arrays of small arrays. The dtype follows."""
 
 
 class Encoded(NamedTuple):
-    """A value in the form in which files contain it."""
+    """A value in the form in which files contain it: text and arrays."""
 
     text: str
-    """JSON. An array is represented by its name, or by the name of a joint array and its first entry there."""
+    """JSON text. An array is represented by its name, or by the name of a joint array and its first entry there."""
     arrays: dict[str, np.ndarray]
     """Arrays of numbers by name. Booleans and records are bytes."""
 
 
 class _Arrays:
-    """Arrays to be written to a file, the small ones end to end."""
+    """Arrays to be written to a file. Small arrays of one dtype are joined, unless their names begin with ``apart``."""
 
     def __init__(self, apart: tuple[str, ...]) -> None:
         self.apart = apart
@@ -42,7 +42,7 @@ class _Arrays:
         self.used: dict[str, int] = {}
 
     def add(self, name: str, data: np.ndarray) -> dict:
-        """Add an array, and return its representation in the text."""
+        """Add an array, and return the JSON object that represents it in the text."""
         data = np.ascontiguousarray(data, dtype=data.dtype.newbyteorder("<"))
         if data.nbytes >= SMALL or name.startswith(self.apart):
             self.single[name] = data
@@ -59,7 +59,7 @@ class _Arrays:
 
 
 class Unknown(ValueError):
-    """A value that a file cannot contain."""
+    """Error for a value that a file cannot contain, or for content that cannot be decoded."""
 
 
 class Codec:
@@ -95,7 +95,7 @@ class Codec:
             raise Unknown(f"its description does not make sense ({type(error).__name__}: {error})") from error
 
     def decode(self, encoded: Encoded) -> Any:
-        """Return the value that `encode` was given. Raise Unknown if `encode` cannot have written this."""
+        """Return the value that `encode` has converted. Raise Unknown if `encode` cannot have written this content."""
         try:
             return self._decode(json.loads(encoded.text), encoded.arrays)
         except Unknown:
@@ -104,7 +104,7 @@ class Codec:
             raise Unknown(f"its description does not make sense ({type(error).__name__}: {error})") from error
 
     def _encode(self, value: Any, at: str, arrays: _Arrays) -> Any:
-        """Return the representation of a value whose name is ``at``, and add its arrays."""
+        """Return the JSON form of a value whose name is ``at``, and add its arrays to ``arrays``."""
         if value is None or type(value) in (bool, str, int):
             return value
         if type(value) is float:
@@ -130,7 +130,7 @@ class Codec:
         raise Unknown(f"{at.lstrip('.')} is a {type(value).__name__}, {value!r}, which a file cannot hold")
 
     def _encode_array(self, value: np.ndarray, at: str, arrays: _Arrays) -> Any:
-        """Return the representation of an array. Values that share an array share its representation."""
+        """Return the JSON form of an array. An array that occurs several times is added only once."""
         if at.lstrip(".").startswith(arrays.apart):
             return self._encode_new(value, at, arrays)
         if id(value) not in arrays.shared:
@@ -138,7 +138,7 @@ class Codec:
         return arrays.shared[id(value)][1]
 
     def _encode_new(self, value: np.ndarray, at: str, arrays: _Arrays) -> Any:
-        """Return the representation of an array, and add the array."""
+        """Return the JSON form of an array, and add the array to ``arrays``."""
         if value.dtype.names is not None:
             name = next((name for name, dtype in self.records.items() if dtype == value.dtype), None)
             if name is None:
@@ -156,7 +156,7 @@ class Codec:
         return form | arrays.add(at.lstrip("."), data) if data.size else form
 
     def _decode(self, form: Any, arrays: dict[str, np.ndarray]) -> Any:
-        """Return the value of a representation."""
+        """Return the value with a JSON form."""
         if isinstance(form, list):
             return [self._decode(x, arrays) for x in form]
         if not isinstance(form, dict):
@@ -179,7 +179,7 @@ class Codec:
         return self._decode_array(form, arrays)
 
     def _decode_array(self, form: dict, arrays: dict[str, np.ndarray]) -> np.ndarray:
-        """Return the array of a representation."""
+        """Return the array with a JSON form."""
         shape = tuple(form["shape"])
         if "labels" in form:
             labels = [self._decode(x, arrays) for x in form["labels"]]
@@ -218,11 +218,11 @@ CODEC = Codec((), {}, ("draws.trees", "draws.stats", "draws.tree_of_draw"))
 
 
 def kept(cls: type[T]) -> type[T]:
-    """Let files contain values of a NamedTuple or dataclass. This is a decorator of the class."""
+    """Register a NamedTuple or dataclass whose values files may contain. This is a decorator of the class."""
     CODEC.classes[cls.__name__] = cls
     return cls
 
 
 def keep_records(**records: np.dtype) -> None:
-    """Let files contain arrays of these record types."""
+    """Register record types, by name, whose arrays files may contain."""
     CODEC.records.update(records)

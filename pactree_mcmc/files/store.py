@@ -1,6 +1,6 @@
-"""Writing and reading of one netCDF file or Zarr store.
+"""Writing and reading of a file of this library, one netCDF file or Zarr store.
 
-It contains groups for ArviZ and xarray, and one group of this library with the digest of its content.
+A file contains groups for ArviZ and xarray, and one group of this library, whose content has a digest.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ AnyPath = str | os.PathLike[str]
 GROUP = "pactree_mcmc"
 """Name of the group of this library."""
 LONGEST_PATH = 4000
+"""Largest number of characters of a path."""
 FORMAT = 3
 """Number of the format that this release writes and reads."""
 SUFFIXES = {".nc": "netCDF", ".nc4": "netCDF", ".netcdf": "netCDF", ".zarr": "Zarr"}
+"""Kind of file that each suffix of a path selects."""
 HEADER_BYTES = 4096
 """Upper bound on the bytes in which a netCDF file describes a variable."""
 SEAL, DIGEST = b"\npactree-mcmc: sha256 of all bytes before this line ", 64
@@ -46,9 +48,9 @@ with h5py.File(sys.argv[1], "r") as file:
         dict(group[name].attrs)
         group[name][()]
 """
-"""Program that reads the group of this library, for a separate process."""
+"""Program for a separate process that reads the group of this library, and may crash if the file is damaged."""
 LACKS_GROUP, PROBE_SECONDS = 3, 300
-"""Exit code of that program if the file has no such group, and seconds after which the file counts as damaged."""
+"""Exit code of `PROBE` if the file lacks the group, and number of seconds after which the file counts as damaged."""
 TEXT = "description"
 """Name of the variable that holds the JSON text, as bytes: attributes may not be that long."""
 
@@ -68,7 +70,7 @@ def check_target(path: Any, *, only: str | None = None) -> Path:
 
 
 def as_path(path: Any) -> Path:
-    """Return a path. Raise a ValueError if no system could have it."""
+    """Return a ``Path``. Raise a ValueError if the argument cannot be the path of a file on any system."""
     if not isinstance(path, str | os.PathLike):
         raise ValueError(f"path is {in_words(path)}, a {type(path).__name__}; give the path of a file.")
     try:
@@ -95,7 +97,7 @@ def write_parts(parts: dict[str, Any], path: Any, groups: dict[str, Any] | None 
 
 
 def encoded(value: dict, path: Path) -> Encoded:
-    """Return parts in the form in which files contain them. A ValueError names a value that has no such form."""
+    """Return parts as text and arrays for a file. A ValueError names a value that a file cannot contain."""
     try:
         return CODEC.encode(value)
     except Unknown as error:
@@ -103,10 +105,10 @@ def encoded(value: dict, path: Path) -> Encoded:
 
 
 def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
-    """Write datasets by group and the content of this library, whole or not at all.
+    """Write datasets by group and the content of this library to ``path``, completely or not at all.
 
-    The bytes go to a temporary file in the same folder first. It replaces ``path`` when they are safely on the disk.
-    After an OSError what was at ``path`` is still there.
+    The data go to a temporary file in the same folder, which replaces ``path`` once it is on the disk. After an OSError
+    the former file at ``path`` still exists.
     """
     import xarray as xr
 
@@ -153,10 +155,10 @@ def _file_digest(path: Path, size: int) -> str:
 
 
 def check_seal(path: Path) -> None:
-    """Refuse a damaged file by a ValueError, since bytes that HDF5 has not written may crash it.
+    """Raise a ValueError if a netCDF file is damaged, since HDF5 may crash on bytes that it has not written.
 
-    A file with a digest must have the bytes that it belongs to. If there is no digest, another program has written to
-    the file, or the file was truncated. Then a separate process reads the file first.
+    If the file ends with a digest, the digest must be that of the bytes before it. If there is no digest, another
+    program has written to the file, or it was truncated. Then a separate process reads the file first.
     """
     body = path.stat().st_size - len(SEAL) - DIGEST
     with path.open("rb") as file:
@@ -178,7 +180,7 @@ def check_seal(path: Path) -> None:
 
 
 def _compare(path: Path, what: str, computed: str, stored: str) -> None:
-    """Refuse a file whose computed digest is not the stored one."""
+    """Raise a ValueError if the computed digest of a file is not the stored digest. ``what`` was digested."""
     if computed != stored:
         raise ValueError(
             f"{path} does not match its checksum: the SHA-256 of its {what} is {computed[:12]}..., and the file says "
@@ -187,7 +189,7 @@ def _compare(path: Path, what: str, computed: str, stored: str) -> None:
 
 
 def _reserve(part: Path, datasets: Iterable[Any]) -> None:
-    """Check that there is room on the disk, since HDF5 may crash if the disk fills up while it writes."""
+    """Raise an OSError if the disk has no room for the datasets, since HDF5 may crash on a full disk."""
     if not hasattr(os, "posix_fallocate"):
         return
     size = sum(dataset.nbytes + HEADER_BYTES * (1 + len(dataset.variables)) for dataset in datasets)
@@ -200,12 +202,12 @@ def _reserve(part: Path, datasets: Iterable[Any]) -> None:
 
 
 def _dimensions(shape: tuple[int, ...]) -> list[str]:
-    """Return names of dimensions by their sizes, each once in an array, as xarray wants."""
+    """Return a name for each dimension of an array, by its size, all different, as xarray requires."""
     return [f"n{size}" + "_" * shape[:axis].count(size) for axis, size in enumerate(shape)]
 
 
 def digest(content: Encoded) -> str:
-    """Return the SHA-256 of a content: of its text, and of the names, dtypes, shapes and bytes of its arrays."""
+    """Return the SHA-256 of the text, and of the names, dtypes, shapes and bytes of the arrays."""
     out = hashlib.sha256(content.text.encode())
     for name, array in sorted(content.arrays.items()):
         out.update(f"|{name} {array.dtype.str} {array.shape}|".encode())
@@ -214,7 +216,7 @@ def digest(content: Encoded) -> str:
 
 
 def _put(part: Path, suffix: str, group: str, dataset: Any) -> None:
-    """Write one group. The group "/" is the root of the file."""
+    """Write a dataset as one group of the file ``part``. The group "/" is the root of the file."""
     if SUFFIXES[suffix.lower()] == "Zarr":
         dataset.to_zarr(part, group=None if group == "/" else group, mode="a", consolidated=False)
         return
@@ -245,7 +247,7 @@ def _replace(part: Path, path: Path) -> None:
 
 
 def _flush(path: Path) -> None:
-    """Wait until a file or folder is on the disk."""
+    """Write a file or folder to the disk, and wait until this is done."""
     # Windows flushes only files that are open for writing
     handle = os.open(path, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
     try:
@@ -263,7 +265,7 @@ def _remove(path: Path) -> None:
 
 
 def read(path: Any) -> Encoded:
-    """Return the content of a file of this library, whose format and digest are right. Otherwise raise a ValueError."""
+    """Return the content of a file of this library. Raise a ValueError if its format or digest is wrong."""
     path = as_path(path)
     if not path.exists():
         raise ValueError(f"{path} does not exist; give the path of a file that save or a checkpoint has written.")
@@ -287,7 +289,7 @@ def read(path: Any) -> Encoded:
 
 
 def _contents(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return attributes and arrays of the group of this library, as they were written."""
+    """Return the attributes and the arrays, by name, of the group of this library in a file."""
     import xarray as xr
 
     try:

@@ -82,7 +82,7 @@ def load_unfinished(
 def _model(
     parts: dict[str, Encoded], path: Any, leaf: CustomLeaf | None, split_prior: CustomSplits | None
 ) -> TreeModel:
-    """Return the model of a file."""
+    """Return the model in ``parts`` of a file, after a check. ``leaf`` and ``split_prior`` are those of the caller."""
     content = _decoded(parts["model"], path)
     content = _with_code(content, "leaf", leaf, path)
     content = _with_code(content, "split_prior", split_prior, path)
@@ -94,11 +94,16 @@ OWN: dict[str, tuple[Any, Any, str]] = {
     "leaf": (LeafOutline, CustomLeaf, "leaf"),
     "split_prior": (SplitsOutline, CustomSplits, "split prior"),
 }
-"""Part of a model: class of its outline in a file, class of the part with the code of a user, name in messages."""
+"""For each part of a model that a user may write: class of its description in a file, class of the part, its name in
+messages."""
 
 
 def _with_code(content: Any, name: str, given: Any, path: Any) -> Any:
-    """Return the parts of a model with the user's leaf or split prior, if the file was written with it."""
+    """Return the parts of a model with ``given``, the user's leaf or split prior, in place of its description.
+
+    ``name`` is "leaf" or "split_prior". Return the parts as they are if the file contains the whole part. Raise a
+    ValueError if ``given`` is missing, not needed, or differs from the description.
+    """
     outline_class, own_class, words = OWN[name]
     outline = getattr(content, name, None)
     if not isinstance(outline, outline_class):
@@ -124,13 +129,13 @@ def _with_code(content: Any, name: str, given: Any, path: Any) -> Any:
 
 
 def _run(parts: dict[str, Encoded], model: TreeModel, path: Any) -> Unfinished:
-    """Decode and check the unfinished run."""
+    """Return the unfinished run in ``parts`` of a file, after a check."""
     run: Unfinished = _apply(path, check_run, _decoded(parts["run"], path), model)
     return run
 
 
 def _apply(path: Any, check: Callable[..., Any], *what: Any) -> Any:
-    """Return the value of ``check``. Refuse the file if it raises any exception, and name the file in the message."""
+    """Return ``check(*what)``. Any exception in it becomes a ValueError that names the file."""
     try:
         with np.errstate(all="ignore"):
             return check(*what)
@@ -151,7 +156,7 @@ def _parts(path: Any) -> dict[str, Encoded]:
 
 
 def _decoded(encoded: Encoded, path: Any) -> Any:
-    """Return the value of a part of a file."""
+    """Return the value of an encoded part of a file. A ValueError names the file if it cannot be decoded."""
     try:
         return CODEC.decode(encoded)
     except Unknown as error:
@@ -159,7 +164,7 @@ def _decoded(encoded: Encoded, path: Any) -> Any:
 
 
 def _draws_so_far(model: TreeModel, run: Unfinished, path: Any) -> SampledPosterior:
-    """Return the posterior of the draws that every chain of an unfinished run has."""
+    """Return the posterior of an unfinished run, with as many draws of each chain as all chains have."""
     least = min(0 if result is None else result.n_draws for result in run.results)
     if least == 0:
         raise ValueError(f"{path} is a checkpoint from before every chain had a draw; pt.resume(path) goes on from it.")

@@ -1,8 +1,8 @@
 """Check of the draws and chains of a file.
 
-Compiled code that answers questions relies on the shapes and ranges of draws. States from which only `resume` goes on
-are checked by type, dtype and shape. That their values are those that the library has written is ensured by the digest
-of the content, which `files.store.read` compares before.
+Compiled code relies on the shapes and ranges of draws, so that both are checked. States of chains, which only `resume`
+uses, are checked by type, dtype and shape. The digest of the content, which `files.store.read` compares before, ensures
+that their values are those that the library has written.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ SHIFT_LIMIT = 1 << MAX_CATEGORIES
 ROUNDING = 1e-6
 """Largest rounding error of the sum over some rows, relative to the sum over all."""
 DECLARED = get_type_hints(ChainState, include_extras=True)
-"""Dtypes and axes of the arrays of a chain."""
+"""Declared types of the arrays of a chain, with their dtypes and the names of their axes."""
 EVIDENCES = Annotated[np.ndarray, np.float64, "teams", 2] | None
+"""Declared type of `Course.evidences`."""
 
 
 class InvalidFile(ValueError):
@@ -44,32 +45,32 @@ class InvalidFile(ValueError):
 
 
 def require(holds: Any, what: str) -> None:
-    """Refuse a file with the message ``what`` unless the condition holds, in all entries if it is an array."""
+    """Raise an InvalidFile error with the message ``what`` unless ``holds`` is true, in all entries if an array."""
     if not np.all(holds):
         raise InvalidFile(what)
 
 
 def array_of(array: Any, kind: str, shape: tuple, what: str) -> None:
-    """Refuse a value that is not an array of one of the kinds and of the shape. -1 stands for any length."""
+    """Raise an error unless ``array`` has one of the dtype kinds, such as "fi", and the shape. -1 is any length."""
     good = isinstance(array, np.ndarray) and array.dtype.kind in kind and array.ndim == len(shape)
     require(good and all(m in (-1, n) for m, n in zip(shape, array.shape, strict=True)), f"{what} has another shape")
 
 
 def between(values: np.ndarray, low: Any, high: Any, what: str) -> None:
-    """Refuse values outside of [low, high)."""
+    """Raise an error unless all values lie in [low, high)."""
     require((values >= low) & (values < high), f"{what} is out of range")
 
 
 Sizes = dict[str, int]
-"""Lengths of the axes that declarations name."""
+"""Lengths of axes by the names that declarations give them."""
 
 
 def check_declared(value: Any, hint: Any, what: str, sizes: Sizes | None = None) -> None:
-    """Refuse a value that has another type than the declaration ``hint``, or contains a part that has.
+    """Raise an error unless a value, and every part of it, has the type that the declaration ``hint`` gives.
 
-    A NamedTuple is checked field by field. ``what`` is the name of the value in messages, ``sizes`` the lengths of
-    named axes. Any other axis must have one length in all arrays of the same NamedTuple, and enters ``sizes`` if
-    ``value`` is an array.
+    A NamedTuple is checked field by field. ``what`` is the name of the value in messages. ``sizes`` are the known
+    lengths of named axes. An axis whose name is not among them must have the same length in all arrays of a
+    NamedTuple, and is added to ``sizes`` if ``value`` is an array.
     """
     sizes = {} if sizes is None else sizes
     if get_origin(hint) in (Union, UnionType):
@@ -94,7 +95,10 @@ def check_declared(value: Any, hint: Any, what: str, sizes: Sizes | None = None)
 
 
 def _check_array(array: np.ndarray, dtype: Any, axes: tuple[int | str, ...], what: str, sizes: Sizes) -> None:
-    """Refuse an array of another dtype or shape. An axis is a length or a name, which may enter ``sizes``."""
+    """Raise an error unless an array has the dtype and the axes, each a length or a name.
+
+    A name that ``sizes`` does not contain is added to it.
+    """
     require(array.dtype == dtype, f"{what} has dtype {array.dtype}")
     require(array.ndim == len(axes), f"{what} has shape {array.shape}")
     named = zip(axes, array.shape, strict=True)
@@ -103,7 +107,7 @@ def _check_array(array: np.ndarray, dtype: Any, axes: tuple[int | str, ...], wha
 
 
 def _has_class(value: Any, hint: Any) -> bool:
-    """Return True if a value has exactly the class of a declaration, whatever the value contains."""
+    """Return True if a value has exactly the class that a declaration gives. Its parts are not checked."""
     kind = get_origin(hint) or hint
     if kind is Annotated or kind is np.ndarray:
         return isinstance(value, np.ndarray)
@@ -111,13 +115,13 @@ def _has_class(value: Any, hint: Any) -> bool:
 
 
 def check_recorded_calls(calls: Any) -> None:
-    """Refuse calls that `sample` and `resume` do not write."""
+    """Raise an error unless ``calls`` are records of calls of `sample` and `resume`."""
     check_declared(calls, tuple[Call, ...], "the calls")
     require([call.function in FUNCTIONS for call in calls], "a call is of an unknown function")
 
 
 def check_draws(draws: Any, model: TreeModel) -> None:
-    """Refuse trees that would lead out of their arrays, and values that are not numbers."""
+    """Raise an error if draws have trees that compiled code cannot follow safely, or values that are out of range."""
     trees = draws.trees
     check_recorded_calls(draws.calls)
     require(isinstance(trees, CodedTrees), "the trees are missing")
@@ -138,7 +142,7 @@ def check_draws(draws: Any, model: TreeModel) -> None:
 
 
 def _check_trees(trees: CodedTrees, model: TreeModel) -> None:
-    """Refuse trees that do not have the invariants of `docs/tree_format.md`."""
+    """Raise an error unless trees satisfy the invariants of `docs/tree_format.md`."""
     n_nodes, n_trees, q = len(trees.feature), len(trees.offset) - 1, len(model.scales)
     none = f"its trees are not trees over {model.n_features} features"
     array_of(trees.offset, "i", (-1,), "offset")
@@ -165,7 +169,10 @@ def _check_trees(trees: CodedTrees, model: TreeModel) -> None:
 
 
 def _check_weights(weights: Any, shape: tuple[int, ...], model: TreeModel) -> None:
-    """Refuse draws of feature weights under a prior without them, and values that are not numbers."""
+    """Raise an error unless feature weights are stored if and only if the prior draws them, and are finite and >= 0.
+
+    ``shape`` is (chains, draws).
+    """
     drawn = model.split_prior.drawn_weights is not None
     require((weights is not None) == drawn, "the feature weights are of another prior")
     if weights is not None:
@@ -175,7 +182,7 @@ def _check_weights(weights: Any, shape: tuple[int, ...], model: TreeModel) -> No
 
 
 def _check_counts(draws: Any, model: TreeModel) -> None:
-    """Refuse counts of moves and diagnostics of ladders that do not fit the draws."""
+    """Raise an error if counts of moves, variances, weights or diagnostics of tempering do not fit the draws."""
     chains, length = draws.tree_of_draw.shape
     require(
         isinstance(draws.moves, tuple) and all(type(name) is str for name in draws.moves), "the moves have no names"
@@ -199,7 +206,7 @@ def _check_counts(draws: Any, model: TreeModel) -> None:
 
 
 def _unit_stats(units: Units, n_stats: int) -> np.ndarray:
-    """Return the statistics (U, n_stats) of each unit."""
+    """Return the statistics (U, n_stats) of each merged row."""
     weight = np.broadcast_to(units.weight, units.n_units)
     if not units.counts:
         return np.column_stack([weight, *units.moments])
@@ -209,7 +216,7 @@ def _unit_stats(units: Units, n_stats: int) -> np.ndarray:
 
 
 def check_course(course: Any, draws: Any, model: TreeModel) -> None:
-    """Refuse a course that does not belong to the draws."""
+    """Raise an error unless a course, the state from which `resume` continues, fits the draws and the model."""
     require(isinstance(course, Course), "the course is missing")
     check_kernel(course.kernel)
     require(course.kernel.moves == draws.moves, "the moves are not those of the kernel")
@@ -226,7 +233,7 @@ def check_course(course: Any, draws: Any, model: TreeModel) -> None:
 
 
 def check_kernel(kernel: Any) -> None:
-    """Refuse a kernel that is not a mixture of moves whose names are known."""
+    """Raise an error unless a kernel is a mixture of known moves."""
     check_declared(kernel, Kernel, "the kernel")
     names = [*STEPS, *(move.name for move in kernel.own)]
     require(len(set(names)) == len(names), "a move has the name of another")
@@ -235,7 +242,9 @@ def check_kernel(kernel: Any) -> None:
 
 
 def check_end(end: Snapshot, model: TreeModel, kernel: Kernel) -> None:
-    """Refuse the state of a chain, or of a ladder, that has other shapes or dtypes than this model and kernel give."""
+    """Raise an error unless the state of a chain, or of a temperature ladder, has the shapes and dtypes that this model
+    and kernel give.
+    """
     levels, rungs = 1, end.rungs
     if rungs is not None:
         levels = len(rungs.betas)
@@ -246,7 +255,7 @@ def check_end(end: Snapshot, model: TreeModel, kernel: Kernel) -> None:
 
 
 def _check_replica(replica: Replica, model: TreeModel, kernel: Kernel) -> None:
-    """Refuse the state of one chain that has other shapes or dtypes."""
+    """Raise an error unless the state of one chain has the shapes and dtypes that this model and kernel give."""
     require(len(replica.state) == len(ARRAYS), "the state of a chain is incomplete")
     lowered, scratch = model.lowered, kernel.scratch
     n_nodes = len(replica.state[ARRAYS.index("node")])
@@ -267,9 +276,9 @@ def _check_replica(replica: Replica, model: TreeModel, kernel: Kernel) -> None:
 
 
 def check_run(run: Any, model: TreeModel) -> Unfinished:
-    """Return an unfinished run with its model.
+    """Return an unfinished run with its model after a check.
 
-    Refuse states of chains that have other shapes or dtypes, and draws that `check_draws` refuses.
+    Raise an error if states of chains have wrong shapes or dtypes, or `check_draws` finds a fault in its draws.
     """
     require(isinstance(run, Unfinished), "the run is missing")
     # a file contains the model once, and the plans without it
@@ -288,7 +297,7 @@ def check_run(run: Any, model: TreeModel) -> Unfinished:
 
 
 def _check_saved(saved: Saved, model: TreeModel, moves: tuple[str, ...]) -> None:
-    """Refuse draws of a chain that `check_draws` refuses, and trees and nodes that are in no draw."""
+    """Raise an error if `check_draws` finds a fault in the draws of a chain, or a tree or node is in no draw."""
     start = np.asarray(saved.tree)["start"]
     require(saved.node.dtype == CODED_NODE and start[0] == 0 and start[-1] == len(saved.node), "the trees have no ends")
     used = np.unique(saved.tree_of_draw)

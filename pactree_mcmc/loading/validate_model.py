@@ -1,4 +1,4 @@
-"""Check of the model of a file: its columns, scales, units and terms, and the outline of its leaf."""
+"""Check of the model of a file: columns, scales, merged rows (units), priors, and the outline of a custom leaf."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ..tree.arrays import LEAF
 from .validate import array_of, between, require
 
 OTHER_UNITS = "the units are not those of the rows"
-"""Message about units that are not the sums of their rows."""
+"""Message about merged rows (units) whose statistics are not the sums over their rows."""
 
 
 def check_parts(parts: ModelParts) -> None:
-    """Refuse parts of which no model can be made."""
+    """Raise an error if no model can be made of the parts, because one is missing, malformed or contradicts another."""
     n, p = parts.n_rows, parts.n_features
     kinds: tuple[tuple[Any, type], ...]
     kinds = ((parts, ModelParts), (parts.columns, Columns), (parts.target, Target), (parts.units, Units))
@@ -72,7 +72,7 @@ def check_parts(parts: ModelParts) -> None:
 
 
 def _check_regressors(parts: ModelParts) -> None:
-    """Refuse columns of X other than those that the leaf reads."""
+    """Raise an error unless the stored regressors are the columns of X that the leaf uses."""
     regressors, wanted = parts.target.regressors, parts.leaf.x_columns
     require((regressors is None) == (wanted is None), "the leaf looks at other columns")
     if regressors is not None:
@@ -82,7 +82,7 @@ def _check_regressors(parts: ModelParts) -> None:
 
 
 def check_outline(outline: LeafOutline, target: Target) -> None:
-    """Refuse an outline of a leaf that is malformed, or data that do not fit it."""
+    """Raise an error if the outline of a custom leaf, its description in a file, is malformed or does not fit y."""
     require(isinstance(target, Target), "a part of the model is missing")
     require(type(outline.name) is str and type(outline.classes) is bool, "the leaf has no name")
     require(type(outline.y_columns) is int and isinstance(outline.x_columns, tuple), "the leaf has no columns")
@@ -97,7 +97,7 @@ def check_outline(outline: LeafOutline, target: Target) -> None:
 
 
 def check_splits_outline(outline: SplitsOutline, scales: Any, columns: Any) -> None:
-    """Refuse an outline of a split prior that is malformed, or scales that do not fit it."""
+    """Raise an error if the outline of a custom split prior, its description in a file, or its scales are malformed."""
     require(type(outline.name) is str and type(outline.by_depth) is bool, "the split prior has no name")
     require(outline.over in ("feature", "cell"), "the split prior has an unknown argument over")
     require(isinstance(outline.of, LocalCuts | GridCuts), "the split prior weighs an unknown split prior")
@@ -111,7 +111,7 @@ def check_splits_outline(outline: SplitsOutline, scales: Any, columns: Any) -> N
 
 
 def _check_scale(scale: Any, categories: np.ndarray | None) -> None:
-    """Refuse a scale that does not rise, or that is of other categories."""
+    """Raise an error unless a scale has increasing cuts, or, for a nominal feature, a code for each category."""
     if isinstance(scale, DyadicScale):
         finite = np.isfinite([scale.lower, scale.upper]).all()
         require(finite and scale.lower < scale.upper and 1 <= scale.levels <= MAX_LEVELS, "a scale has no range")
@@ -130,7 +130,10 @@ def _check_scale(scale: Any, categories: np.ndarray | None) -> None:
 
 
 def _check_units(parts: ModelParts, q: int) -> None:
-    """Refuse units that are not the sums of their rows, since their weights determine the length of score tables."""
+    """Raise an error unless the statistics of the merged rows (units) are the sums over their rows.
+
+    The check is needed, since the weights of units determine the length of score tables.
+    """
     units, of_row, target = parts.units, parts.unit_of_row, parts.target
     array_of(units.codes, "u", (q, -1), "codes")
     m = units.n_units
@@ -162,7 +165,7 @@ def _check_units(parts: ModelParts, q: int) -> None:
 
 
 def _check_bound(parts: ModelParts) -> None:
-    """Refuse parts that contradict each other. Lowering the model raises an error for most of them."""
+    """Raise an error if parts of the model contradict each other. Converting it for compiled code finds most cases."""
     model = TreeModel.from_parts(parts)
     parts.split_prior.weights(parts.n_features)
     if model.shape is not None:

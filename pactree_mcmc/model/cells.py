@@ -1,4 +1,4 @@
-"""A cell in plain form: its merged rows and its box. The engines have faster forms of it."""
+"""Cells in plain Python: merged rows and box of a cell. The engines use faster forms of their own."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from .data import Units
 
 
 class Split(NamedTuple):
-    """A split of a cell in two."""
+    """A split of a cell into two children, in codes."""
 
     feature: int
+    """Coordinate that is split on."""
     cut: int
     """Largest code that goes left; -1 if no code does."""
     categories: int
@@ -24,32 +25,36 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PlainCell:
-    """A cell of feature space with its merged training rows."""
+    """A cell of feature space with its merged training rows (units)."""
 
     units: Units
+    """All merged rows of the model."""
     index: np.ndarray
-    """Numbers of the merged rows in the cell."""
+    """Indices of the merged rows in the cell."""
     columns: Columns
     low: np.ndarray
-    """(q,) int64: first code of each ordered coordinate in the box; a nominal feature's categories as bits."""
+    """(q,) int64: first code of an ordered coordinate in the box, or the bit set of the categories of a nominal one."""
     high: np.ndarray
-    """(q,) int64: last code plus one; -1 for a nominal feature."""
+    """(q,) int64: last code of an ordered coordinate in the box plus one, or -1 for a nominal one."""
     depth: int = 0
     node: int = 0
-    """Node of the fixed tree, for a fixed design."""
+    """Node of the fixed tree that the cell is, for `FixedTree` only."""
 
     def span(self, feature: int) -> tuple[int, int]:
-        """Return the first code of an ordered coordinate in the box and the last plus one."""
+        """Return the first code of an ordered coordinate in the box and the last plus one.
+
+        The two coordinates of a feature with missing values have the same range, the intersection of theirs.
+        """
         both = [feature, self.columns.twin[feature]]
         return int(self.low[both].max()), int(self.high[both].min())
 
     def codes(self, feature: int) -> np.ndarray:
-        """Return the codes of ``feature`` of the units in the cell."""
+        """Return the code of ``feature`` for each merged row in the cell."""
         return self.units.codes[feature, self.index].astype(np.int64)
 
     @property
     def rows(self) -> np.ndarray:
-        """Number of rows of each unit of the cell."""
+        """Number of training rows of each merged row in the cell."""
         return self.units.rows[self.index & self.units.rows_all].astype(np.int64)
 
     @property
@@ -58,12 +63,12 @@ class PlainCell:
         return int(self.rows.sum())
 
     def rows_by_code(self, feature: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the distinct codes of ``feature`` in the cell, ascending, and the number of rows of each."""
+        """Return the distinct codes of ``feature`` in the cell, ascending, and the number of training rows of each."""
         present, where = np.unique(self.codes(feature), return_inverse=True)
         return present, np.bincount(where, weights=self.rows, minlength=len(present)).astype(np.int64)
 
     def stats(self, n_stats: int) -> np.ndarray:
-        """Return the statistics (n_stats,) of the cell."""
+        """Return the sufficient statistics (n_stats,): weights of the classes, or total weight and sums of moments."""
         units = self.units
         weight = units.weight[self.index & units.weight_all]
         if units.counts:
@@ -71,11 +76,11 @@ class PlainCell:
         return np.concatenate([[weight.sum()], units.moments[:, self.index].sum(axis=1)])
 
     def goes_left(self, split: Split) -> np.ndarray:
-        """Return True for each unit of the cell that goes left."""
+        """Return True for each merged row in the cell that goes left."""
         return codes_go_left(self.codes(split.feature), split.cut, split.categories)
 
     def split(self, by: Split, nodes: tuple[int, int] = (0, 0)) -> tuple[PlainCell, PlainCell]:
-        """Return the two children."""
+        """Return the two children of the cell; ``nodes`` are their nodes of a fixed tree."""
         goes_left, k = self.goes_left(by), by.feature
         children = []
         for is_left, rows, node in ((True, goes_left, nodes[0]), (False, ~goes_left, nodes[1])):

@@ -1,4 +1,4 @@
-"""Checked y and weights, merged rows (units) and the sums of their statistics, and the data of added rows."""
+"""Data of a model: checked y and weights, merged rows (units) and sums of their statistics, and added rows."""
 
 from __future__ import annotations
 
@@ -22,28 +22,32 @@ if TYPE_CHECKING:
     from .model import TreeModel
 
 MOST_WHOLE_CLASSES = 20
-"""Number of distinct integers above which they are more likely quantities than labels."""
+"""Number of distinct integers in y above which a warning says that they are treated as classes."""
 
 
 @kept
 class Units(NamedTuple):
-    """Merged rows, as compiled code takes them; U units. Unit weights and row counts are stored once."""
+    """Merged rows in the form that compiled code uses. A unit is a set of merged rows; there are U units.
+
+    Weights that are all equal, and row counts that are all 1, are stored once.
+    """
 
     codes: np.ndarray
-    """(p, U) unsigned: the code of each feature."""
+    """(q, U) unsigned: the code of each coordinate."""
     counts: bool
-    """True if the statistics are weights by label, False if they are the weight and moments."""
+    """True if the statistics of a cell are weights by label, False if they are the weight and moments."""
     label: np.ndarray
-    """(U,) uint16 for counts: number of the statistic that the unit adds to; else one dummy."""
+    """(U,) uint16 if ``counts``: index of the statistic to which the unit adds its weight; else one dummy."""
     weight: np.ndarray
     """(U,) float64, or (1,) when all are equal: read at ``u & weight_all``."""
     weight_all: int
     """-1 when ``weight`` has an entry for each unit, 0 when one entry serves all."""
     moments: np.ndarray
-    """(k, U) float64 for moments: the statistics but the first; else (2, 1)."""
+    """(k, U) float64 unless ``counts``: all statistics but the first, the weight; else a dummy (2, 1)."""
     rows: np.ndarray
-    """(U,) int32 rows merged in the unit, or (1,) when all are 1: read at ``u & rows_all``."""
+    """(U,) int32: number of rows merged in the unit, or (1,) when all are 1: read at ``u & rows_all``."""
     rows_all: int
+    """-1 when ``rows`` has an entry for each unit, 0 when one entry serves all."""
 
     @property
     def n_units(self) -> int:
@@ -51,7 +55,7 @@ class Units(NamedTuple):
         return self.codes.shape[1]
 
     def take(self, order: np.ndarray) -> Units:
-        """Return the units in another order."""
+        """Return the units with indices ``order``, in this order."""
         return self._replace(
             codes=np.ascontiguousarray(self.codes[:, order]),
             label=self.label[order] if self.counts else self.label,
@@ -62,7 +66,7 @@ class Units(NamedTuple):
 
 
 def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimation: Any) -> tuple[Target, Leaf]:
-    """Check y, weights and the estimation mask; choose the leaf model if there is none."""
+    """Check y, weights and the estimation mask. Return them and the leaf model, a default one if ``leaf`` is None."""
     labels = read_y(y, n, leaf)
     names, kind = _names_of_y(y, leaf), labels.dtype.kind
     chosen = leaf is not None
@@ -153,6 +157,7 @@ def _named_columns(y: Any, leaf: Leaf) -> np.ndarray | None:
 
 
 def _plain_objects(labels: np.ndarray) -> np.ndarray:
+    """Return labels of dtype object as strings, booleans, integers or floats; refuse a mixture."""
     refuse_missing(labels)
     if labels.ndim > 1:
         return read_numbers("y", labels)
@@ -172,6 +177,7 @@ def _plain_objects(labels: np.ndarray) -> np.ndarray:
 
 
 def _class_target(labels: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | None) -> Target:
+    """Return labels (n,) as class indices, with the sorted classes."""
     classes, numbered = np.unique(labels, return_inverse=True)
     if labels.dtype.kind == "f" and np.any(classes != np.floor(classes)):
         raise ValueError("y holds fractions; a classification needs labels: give integers or strings, or another leaf.")
@@ -183,14 +189,15 @@ def _class_target(labels: np.ndarray, weight: np.ndarray | None, mask: np.ndarra
 def number_target(
     y: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | None, needs_variance: bool = True
 ) -> Target:
-    """Return numbers (n,) with their weighted mean and variance. Columns have neither.
+    """Return the target of a regression: y with its weighted mean and variance, or 0 and 1 if y has columns.
 
-    The variance of numbers that differ is at least the smallest float, and 1 of equal ones.
+    The variance is 1 if all y of positive weight are equal. Otherwise it is at least the smallest float.
 
     Raises
     ------
     ValueError
-        If the mean overflows, or the variance if ``needs_variance``; else it is at most the largest float.
+        If the mean overflows, or if the variance overflows and ``needs_variance``. If the variance is not needed, it is
+        cut at the largest float.
     """
     if y.ndim > 1:
         return Target(y, None, weight, mask, 0.0, 1.0)
@@ -210,6 +217,7 @@ def number_target(
 
 
 def _read_weight(sample_weight: Any, n: int) -> np.ndarray | None:
+    """Check the weights of rows and return them as float64 (n,), or None if there are none."""
     if sample_weight is None:
         return None
     weight = read_numbers("sample_weight", sample_weight)
@@ -245,7 +253,7 @@ def read_mask(estimation: Any, n: int) -> np.ndarray | None:
 
 
 class Merged(NamedTuple):
-    """The units of a table, and the unit of each row."""
+    """The merged rows (units) of a table, and the unit of each row."""
 
     units: Units
     unit_of_row: np.ndarray | None
@@ -253,7 +261,10 @@ class Merged(NamedTuple):
 
 
 def merge_rows(codes: np.ndarray, leaf: Leaf, target: Target) -> Merged:
-    """Merge rows with equal codes (and equal label, if the statistics are counts) and add their statistics."""
+    """Merge rows with equal codes (p, n), and equal labels if the statistics are counts, and add their statistics.
+
+    If rows are merged, the memory of ``codes`` is overwritten.
+    """
     n = codes.shape[1]
     group = np.empty(n, dtype=np.int32)
     n_units = group_rows_into(group, codes, _labels(leaf, target))
@@ -268,11 +279,15 @@ def merge_rows(codes: np.ndarray, leaf: Leaf, target: Target) -> Merged:
 
 
 def _labels(leaf: Leaf, target: Target) -> np.ndarray:
+    """Return the index of the statistic to which each row adds (n,), or one dummy if the leaf is not of classes."""
     return leaf.labels(target).astype(np.uint16) if leaf.is_classifier else np.zeros(1, dtype=np.uint16)
 
 
 def summed_units(codes: np.ndarray, group: np.ndarray | None, leaf: Leaf, target: Target) -> Units:
-    """Return units with ``codes`` (p, U) and the sums over the rows of each ``group`` (n,); None: row i is unit i."""
+    """Return units with ``codes`` (p, U) and the sums of the statistics of their rows.
+
+    ``group`` (n,) is the unit of each row; None if row i is unit i.
+    """
     label = _labels(leaf, target)
     weight, moments = (target.weight, np.zeros((2, 1))) if leaf.is_classifier else leaf.moments(target)
     if group is None:
@@ -304,9 +319,10 @@ def first_rows(group: np.ndarray, n_groups: int) -> np.ndarray:
 
 @jit
 def group_rows_into(group: np.ndarray, codes: np.ndarray, label: np.ndarray) -> int:
-    """Number the classes of equal rows by first occurrence into ``group`` (n,); return their number.
+    """Write the index of the group of equal rows that contains each row to ``group`` (n,). Return the number of groups.
 
-    A hash table of leading rows, at most two thirds full; rows are compared, so hashes may collide.
+    Groups are numbered by first occurrence. A hash table of their first rows, at most two thirds full, finds them. Rows
+    are compared, so hashes may collide.
     """
     n = len(group)
     size = np.int64(4)
@@ -333,6 +349,7 @@ def group_rows_into(group: np.ndarray, codes: np.ndarray, label: np.ndarray) -> 
 
 @jit
 def _same_row(codes: np.ndarray, label: np.ndarray, a: int, b: int) -> bool:
+    """Return True if rows ``a`` and ``b`` have equal codes, and equal labels if there are labels."""
     if len(label) > 1 and label[a] != label[b]:
         return False
     for k in range(codes.shape[0]):
@@ -342,7 +359,7 @@ def _same_row(codes: np.ndarray, label: np.ndarray, a: int, b: int) -> bool:
 
 
 def parts_with_rows(model: TreeModel, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
-    """Return the parts of the model that change if rows are added; see `TreeModel.with_rows`."""
+    """Return the parts of the model that change if rows are added, as fields of `ModelParts` by name."""
     if model.target.estimation is not None:
         raise ValueError("the model has estimation=, and new rows belong neither to E nor to S; build it of all rows.")
     if getattr(model.leaf, "exposure", None) is not None:
@@ -369,7 +386,7 @@ def parts_with_rows(model: TreeModel, X: Any, y: Any, sample_weight: Any) -> dic
 
 
 def _check_known(model: TreeModel, numbers: np.ndarray) -> None:
-    """Refuse categories that the model does not have, and missing values in columns that had none."""
+    """Raise a ValueError if new rows (m, p) have unknown categories, or missing values in columns that had none."""
     for k, name in enumerate(model.columns.names):
         is_nominal = model.columns.categories[k] is not None
         bad = numbers[:, k] < 0 if is_nominal else np.isnan(numbers[:, k]) & (k not in model.columns.twins)
@@ -382,7 +399,7 @@ def _check_known(model: TreeModel, numbers: np.ndarray) -> None:
 
 
 def _joined_target(model: TreeModel, labels: np.ndarray, weight: np.ndarray | None, numbers: np.ndarray) -> Target:
-    """Return y, weights and regressors of the rows of the model and of new ones."""
+    """Return y, weights and regressors of the rows of the model followed by the new rows."""
     old = model.target
     if weight is not None or old.weight is not None:
         weight = np.concatenate([old.weights, np.ones(len(labels)) if weight is None else weight])
@@ -407,7 +424,10 @@ def _joined_target(model: TreeModel, labels: np.ndarray, weight: np.ndarray | No
 def _joined_codes(
     model: TreeModel, scale: AnyScale, old: np.ndarray, x: np.ndarray, is_nominal: bool
 ) -> tuple[AnyScale, np.ndarray, np.ndarray]:
-    """Return the scale of a coordinate with new values ``x``, and the codes of the old rows and the new ones."""
+    """Return the scale of a coordinate to which values ``x`` are added, the codes of the old rows, and of the new ones.
+    Local cuts between all values are computed again. Other cuts stay; if the scale stores the smallest and the largest
+    value of each code, these are extended to the new values.
+    """
     if is_nominal:
         return scale, old, x.astype(np.int64)
     if isinstance(scale, DyadicScale) or not len(scale.low):
@@ -429,7 +449,7 @@ def _joined_codes(
 
 
 class UnitStats(NamedTuple):
-    """The statistics of units; the fields are those of `Units`, which describes them and serves as well."""
+    """Statistics of merged rows: the fields of `Units` that the sums below read. `Units` may be given instead."""
 
     counts: bool
     label: np.ndarray
@@ -475,7 +495,7 @@ def add_units(stats: np.ndarray, row: int, units: Any, order: np.ndarray, start:
 
 @jit
 def scatter_units(stats: np.ndarray, to: np.ndarray, units: Any, order: np.ndarray, start: int, stop: int) -> None:
-    """Add the statistics of the units ``order[start:stop]`` to the rows ``to[0], to[1], ...`` of ``stats``."""
+    """Add the statistics of the i-th of the units ``order[start:stop]`` to row ``to[i]`` of ``stats``."""
     label, weight, weight_all, moments = units.label, units.weight, units.weight_all, units.moments
     if units.counts:
         for i in range(start, stop):

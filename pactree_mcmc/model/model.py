@@ -1,4 +1,4 @@
-"""TreeModel: data, tree prior, split prior and leaf model, and the posterior of any tree without compiled code."""
+"""`TreeModel`: data, tree prior, split prior and leaf model, and the log posterior of a tree without compiled code."""
 
 from __future__ import annotations
 
@@ -40,29 +40,29 @@ from .words import not_finite
 
 
 class Lowered(NamedTuple):
-    """A model as compiled code takes it: arrays and integer codes."""
+    """A model in the form that compiled code uses: arrays and integer codes."""
 
     units: Units
     prior: PriorTables
     split_prior: SplitRule
     leaf: LeafRule
     guess: LeafRule
-    """The leaf rule for tables of scores: that of the leaf, but with a variance that changes rarely."""
+    """Leaf rule for tables of scores: the same as ``leaf``, but a variance that is drawn changes rarely."""
 
     @property
     def n_weights(self) -> int:
-        """Number of values per draw: p weights, concentration, log prior. 0 if weights are fixed."""
+        """Number of values that a draw stores for feature weights: p weights, concentration, log prior; 0 if fixed."""
         return 0 if self.split_prior.is_fixed else self.split_prior.n_turns + 2
 
     @property
     def is_fixed(self) -> bool:
-        """True if a run draws trees alone, and neither a variance of the leaves nor feature weights."""
+        """True if a run draws only trees, and neither a variance of the leaves nor feature weights."""
         return self.leaf.is_fixed and self.split_prior.is_fixed
 
 
 @kept
 class ModelParts(NamedTuple):
-    """A model in the form in which files contain it: checked parts, and the coded data."""
+    """Parts of a model from which it is built again, as in a file: checked arguments and coded data."""
 
     tree_prior: Any
     split_prior: SplitPrior
@@ -194,15 +194,17 @@ class TreeModel:
             self.rules.warn_of_root(self.root_cell())
 
     def _regressors_of(self, table: Table, leaf: Leaf) -> np.ndarray | None:
+        """Return the columns (n, c) of the training table that the leaf uses, or None if it uses no columns."""
         if leaf.x_columns is None:
             return None
         return np.column_stack([self.columns.ordered_values(table.column(k), k) for k in self._x_places(leaf)])
 
     def _x_places(self, leaf: Leaf) -> list[int]:
+        """Return the indices of the columns of X that the leaf uses."""
         return self.columns.ordered_places("x_columns", leaf.x_columns)
 
     def regressors(self, numbers: np.ndarray) -> np.ndarray | None:
-        """Return the columns (n, c) of rows of numbers (n, p) that the leaf uses, or None if it uses no columns."""
+        """Return the columns (n, c) of ``numbers`` (n, p) that the leaf uses, or None if it uses no columns of X."""
         if self.leaf.x_columns is None:
             return None
         chosen = numbers[:, self._x_places(self.leaf)]
@@ -212,7 +214,7 @@ class TreeModel:
         return np.ascontiguousarray(chosen)
 
     def __getstate__(self) -> dict[str, Any]:
-        # it contains addresses of compiled functions, which are not valid in another process
+        # `lowered` contains addresses of compiled functions, which are not valid in another process
         return {name: value for name, value in vars(self).items() if name not in ("lowered", "_inclusion_by_seed")}
 
     @property
@@ -222,7 +224,7 @@ class TreeModel:
 
     @property
     def parts_in_file(self) -> ModelParts:
-        """`parts` in the form that files contain."""
+        """`parts` with leaf model and split prior in the form that a file stores."""
         return self.parts._replace(
             leaf=self.leaf.in_file(self.target), split_prior=self.split_prior.in_file(self.scales)
         )
@@ -257,7 +259,10 @@ class TreeModel:
         write_parts({"model": self.parts_in_file}, path)
 
     def _merge(self, table: Table) -> Merged:
-        """Merge rows that no split can separate: by their codes, or by their finest cell before they are coded."""
+        """Merge rows that no split can separate: rows with equal codes, or, under a fixed tree, in the same leaf.
+
+        Under a fixed tree only one row of each leaf is coded.
+        """
         cells = self.split_prior.finest_cells(table, self.columns)
         if cells is None:
             return merge_rows(encode(table, self.columns, self.scales), self.leaf, self.target)
@@ -274,7 +279,7 @@ class TreeModel:
 
     @cached_property
     def counted_rows(self) -> np.ndarray:
-        """Rows (m,) that enter the score of a tree: of positive weight, and not in E if E determines the leaves."""
+        """Indices (m,) of the rows that a score counts: those of positive weight, and not in E if E fixes leaves."""
         counted = self.target.weights > 0.0
         if self.leaf.uses_estimation and self.target.estimation is not None:
             counted = counted & ~self.target.estimation
@@ -287,24 +292,24 @@ class TreeModel:
 
     @cached_property
     def natural_depth(self) -> int:
-        """Largest depth that the splits allow."""
+        """Upper bound on the depth of a tree that follows from the splits alone."""
         return self.rules.natural_depth(self.units.n_units, self.n_codes[: self.n_features])
 
     @cached_property
     def prior_tables(self) -> PriorTables:
-        """Tables of the tree prior."""
+        """Tree prior as tables of log factors by depth, or by node of the fixed tree."""
         return tables(self.tree_prior, self.natural_depth, self.shape)
 
     @cached_property
     def lowered(self) -> Lowered:
-        """Form of the model for compiled code."""
+        """The model in the form that compiled code uses."""
         check_known(self.tree_prior, self.split_prior, self.leaf)
         rule = self.rules.rule(self.n_codes, self.columns)
         leaf = self.leaf.rule(self.target)
         return Lowered(self.units, self.prior_tables, rule, leaf, leaf)
 
     def unit_numbers(self, chosen: np.ndarray) -> np.ndarray:
-        """Return rows of numbers (m, p) with the codes of the units ``chosen`` (m,)."""
+        """Return rows of numbers (m, p) with the codes of the merged rows ``chosen`` (m,); NaN for missing values."""
         codes, n_features = self.units.codes[:, chosen].astype(np.int64), self.n_features
         out = np.empty((len(chosen), n_features))
         for k, scale in enumerate(self.scales[:n_features]):
@@ -419,31 +424,37 @@ class TreeModel:
         return cell.depth >= self.prior_tables.depth_limit or not self.rules.admissible(cell).any()
 
     def log_split(self, cell: PlainCell) -> float:
-        """Return the log prior factor of splitting a cell that can be split."""
+        """Return the log prior factor of a cell that is split, without the probability R of the split."""
         if self._is_joint(cell):
             return 0.0
         return self.tree_prior.log_split(cell.depth, self._node(cell))
 
     def categories_in(self, cell: PlainCell, feature: int) -> int:
-        """Return the bits of the categories that a split of the cell divides; 0 under a `FixedTree`."""
+        """Return the bit set of the categories that a split of the cell divides; 0 under a `FixedTree`."""
         if told(parts_box, self.split_prior):
             return int(cell.low[feature])
         return 0 if self.shape is not None else sum(1 << int(c) for c in np.unique(cell.codes(feature)))
 
     def _log_stop(self, cell: PlainCell) -> float:
+        """Return the log prior factor of a leaf; -inf for a joint node of a fixed tree."""
         if self._is_joint(cell):
             return -math.inf
         forced = self.is_forced(cell)
         return self.tree_prior.log_stop(cell.depth, self._node(cell), forced=forced, empty=len(cell.index) == 0)
 
     def _is_joint(self, cell: PlainCell) -> bool:
+        """Return True if the cell is a joint node of a fixed tree, which is always split."""
         return self.shape is not None and bool(self.shape.joint[cell.node])
 
     def _node(self, cell: PlainCell) -> int:
+        """Return the node of the fixed tree, or -1 under other split priors."""
         return -1 if self.shape is None else cell.node
 
     def visit(self, tree: Tree) -> Iterator[Visit]:
-        """Yield the nodes of ``tree`` in preorder. A split that the coding lacks is None and not followed."""
+        """Yield the nodes of ``tree`` in preorder, with their cells.
+
+        A node whose split the codes of the model cannot express has the split None, and no node below it is visited.
+        """
         return visits(self, tree)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Reasons why compiled code cannot take parts of a model, and why posteriors of a model have no certificate."""
+"""Reasons why compiled code cannot use a part of a model, and why posteriors of a model have no certificate."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 TREE_PRIORS = (BranchingProcess, ChipmanPrior, LeafPenalty, LeafCountPrior, CatalanExponential)
 SPLIT_PRIORS = (LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits)
+"""Classes of tree priors, split priors and leaf models that compiled code implements."""
 LEAVES = (
     *(DirichletMultinomial, FrozenLaplace, PacBayesLoss),
     *(NormalInverseGamma, NormalKnownVariance, NormalSharedVariance, PoissonGamma),
@@ -46,11 +47,11 @@ LEAVES = (
 FREE = frozenset(
     {"resolve", "value", "predictive", "log_density", "log_density_left_out", "draw", "draw_parameters", "draw_given"}
 )
-"""Methods of a leaf that have no compiled form."""
+"""Methods of a leaf without a compiled form, which a subclass may therefore change."""
 
 
 def check_known(tree_prior: Any, split_prior: SplitPrior, leaf: Leaf | None) -> None:
-    """Refuse, with a TypeError, parts of a model that compiled code would mistake for something else."""
+    """Raise a TypeError if a part of a model is of an unknown class, or of a subclass that compiled code ignores."""
     _check(tree_prior, TREE_PRIORS, "tree_prior")
     _check(split_prior, SPLIT_PRIORS, "split_prior")
     if leaf is not None:
@@ -58,6 +59,7 @@ def check_known(tree_prior: Any, split_prior: SplitPrior, leaf: Leaf | None) -> 
 
 
 def _check(part: Any, classes: tuple[type, ...], name: str) -> None:
+    """Raise a TypeError if ``part`` has none of the ``classes``, or its subclass changes a method that is compiled."""
     lineage = type(part).__mro__
     base = next((cls for cls in lineage if cls in classes), None)
     if base is None:
@@ -82,7 +84,7 @@ def obstacle_to_certificate(model: TreeModel, sampled: bool) -> str | None:
 
 
 def unknown_weights(model: TreeModel) -> str:
-    """Return the reason for models with unknown feature weights."""
+    """Return a text that says why the prior of a tree is not computed if feature weights are unknown."""
     return (
         f"the feature weights are unknown under {model.split_prior.drawn_weights}, and the prior of a tree, a mean "
         "over them, is not computed; give feature_weights= as numbers"
@@ -90,7 +92,7 @@ def unknown_weights(model: TreeModel) -> str:
 
 
 def unknown_constant(model: TreeModel) -> str | None:
-    """Return why the divergence from the prior cannot be computed from draws, or None."""
+    """Return a text that says why draws do not determine the divergence of the posterior from the prior, or None."""
     if model.split_prior.drawn_weights is not None:
         return unknown_weights(model)
     if not isinstance(model.tree_prior, LeafPenalty | CountsLeaves):
@@ -102,6 +104,7 @@ def unknown_constant(model: TreeModel) -> str | None:
 
 
 def _of_leaf(model: TreeModel) -> str | None:
+    """Return the reason against a certificate in the leaf model, E or the weights, or None."""
     leaf, target = model.leaf, model.target
     if not leaf.is_classifier:
         return (
@@ -121,6 +124,7 @@ def _of_leaf(model: TreeModel) -> str | None:
 
 
 def _of_prior(model: TreeModel) -> str | None:
+    """Return the reason against a certificate in unknown feature weights or the cost of empty leaves, or None."""
     if model.split_prior.drawn_weights is not None:
         return unknown_weights(model)
     if model.prior_tables.empty_bonus != 0.0:
@@ -129,6 +133,7 @@ def _of_prior(model: TreeModel) -> str | None:
 
 
 def _of_classes(model: TreeModel) -> str | None:
+    """Return the reason against a certificate in classes without rows in E, or None."""
     in_e = np.zeros(model.target.n_classes, dtype=np.bool_)
     in_e[model.target.values[model.target.estimation]] = True
     assert model.classes_ is not None
@@ -148,6 +153,7 @@ def _of_classes(model: TreeModel) -> str | None:
 
 
 def _of_columns(model: TreeModel) -> str | None:
+    """Return the reason against a certificate in categories or missing values that only counted rows have, or None."""
     units, columns = model.units, model.columns
     in_e = units.label < model.target.n_classes
     for j in np.flatnonzero(columns.is_nominal).tolist():

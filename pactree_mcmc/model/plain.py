@@ -1,4 +1,4 @@
-"""Trees in the cells of a model, without compiled code: visits, draws from the prior, and the prior of a tree."""
+"""Trees of a model in plain Python: visits of nodes with their cells, draws from the prior, and the marginal prior."""
 
 from __future__ import annotations
 
@@ -23,19 +23,24 @@ if TYPE_CHECKING:
     from .split_prior.base import DirichletWeights
 
 MAX_TRIES = 100_000
-"""Number of trees that are drawn from a conditioned prior until one is admissible."""
+"""Largest number of trees that rejection draws for one tree of a conditioned prior."""
 
 
 class Visit(NamedTuple):
     """A node of a tree with its cell, and its split in the codes of the model."""
 
     number: int
+    """Index of the node in the tree."""
     cell: PlainCell
     split: Split | None
+    """Split of an inner node, None for a leaf or if the codes of the model cannot express the split."""
 
 
 def visits(model: TreeModel, tree: Tree) -> Iterator[Visit]:
-    """Yield the nodes of ``tree`` in preorder. A split that the coding lacks is None and not followed."""
+    """Yield the nodes of ``tree`` in preorder, with their cells.
+
+    A node whose split the codes of the model cannot express has the split None, and no node below it is visited.
+    """
     check_tree(tree, model.n_features)
     todo = [(0, model.root_cell())]
     while todo:
@@ -51,7 +56,7 @@ def visits(model: TreeModel, tree: Tree) -> Iterator[Visit]:
 
 
 def coded_split(model: TreeModel, tree: Tree, node: int, cell: PlainCell) -> Split | None:
-    """Return the split of an inner node in codes, as a split of its cell, or None if the coding lacks it."""
+    """Return the split of an inner node of ``tree`` in the codes of the model, or None if they cannot express it."""
     k, categories = int(tree.feature[node]), int(tree.categories[node])
     if (categories >= 0) != model.columns.is_nominal[k]:
         return None
@@ -71,14 +76,14 @@ def coded_split(model: TreeModel, tree: Tree, node: int, cell: PlainCell) -> Spl
 
 
 class Grown(NamedTuple):
-    """A tree and the cells of its leaves."""
+    """A tree and the cells of its leaves, from left to right."""
 
     tree: Tree
     leaves: list[PlainCell]
 
 
 def grow(model: TreeModel, decide: Callable[[PlainCell], Split | None]) -> Grown:
-    """Return the tree that splits each cell by the split that ``decide`` returns; None makes the cell a leaf."""
+    """Grow a tree from the root in preorder: ``decide`` returns the split of a cell, or None to make it a leaf."""
     nodes: list[list] = []
     leaves = []
     todo: list[tuple[PlainCell, int]] = [(model.root_cell(), -1)]
@@ -108,7 +113,10 @@ def grow(model: TreeModel, decide: Callable[[PlainCell], Split | None]) -> Grown
 def _in_data_units(
     model: TreeModel, cell: PlainCell, split: Split, default_left: bool
 ) -> tuple[float, int, tuple[float, float]]:
-    """Return the threshold, the category bits and the values beside the threshold as a tree stores them."""
+    """Return the threshold, the bit set of the categories that go left, and the values next to the threshold.
+
+    These are stored in a `Tree`, in the units of the data. Values that do not apply are 0, -1 and (NaN, NaN).
+    """
     unknown = np.nan, np.nan
     k = split.feature
     local = told(parts_rows, model.split_prior)
@@ -131,7 +139,7 @@ def _in_data_units(
 
 
 def read_feature_weights(model: TreeModel, tree: Tree, feature_weights: Any) -> np.ndarray | None:
-    """Check feature weights (p,) and return them; None if the split prior does not draw them."""
+    """Check feature weights (p,) and return them; None if they are known, or not given for a tree without splits."""
     drawn = model.split_prior.drawn_weights
     if feature_weights is None:
         if drawn is not None and np.any(tree.feature != LEAF):
@@ -151,7 +159,7 @@ def read_feature_weights(model: TreeModel, tree: Tree, feature_weights: Any) -> 
 
 
 def draw_prior(model: TreeModel, rng: np.random.Generator) -> Grown | None:
-    """Return a tree from the prior, or None if the prior is not a branching process or rejection finds no tree.
+    """Draw a tree from the prior. Return None if the prior is not a process, or if rejection finds no tree.
 
     A conditioned process is drawn by rejecting trees that are too deep or reach cells without admissible split. Unknown
     feature weights are drawn with each try.
@@ -187,7 +195,7 @@ def draw_prior(model: TreeModel, rng: np.random.Generator) -> Grown | None:
 def simulated_inclusion(model: TreeModel, draws: int, rng: Seed) -> np.ndarray:
     """Return the fraction (p,) of ``draws`` trees from the prior that split on each feature.
 
-    It is stored with the model if ``rng`` is a number.
+    The fractions are stored with the model if ``rng`` is an integer.
     """
     stored = model.__dict__.setdefault("_inclusion_by_seed", {})
     key = (draws, int(rng)) if is_integer(rng) else None  # type: ignore[arg-type]
@@ -239,7 +247,10 @@ def log_marginal_prior(model: TreeModel, tree: Tree) -> float:
 
 
 def log_dirichlet_multinomial(drawn: DirichletWeights, counts: np.ndarray) -> float:
-    """Return the log probability of a sequence of features with ``counts`` (p,), unknown weights integrated out."""
+    """Return the log probability of a sequence of features in which feature k occurs ``counts[k]`` times.
+
+    The weights, and the concentration if it is unknown, are integrated out.
+    """
     p, n = len(counts), counts.sum()
     a = drawn.concentrations(p)[:, None]
     each = (gammaln(a / p + counts) - gammaln(a / p)).sum(axis=1)
@@ -248,7 +259,10 @@ def log_dirichlet_multinomial(drawn: DirichletWeights, counts: np.ndarray) -> fl
 
 
 def coded_tree(model: TreeModel, tree: Tree, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the records of the nodes of a tree, and their statistics."""
+    """Return the nodes (m,) of a tree in codes, of dtype CODED_NODE, and their statistics (m, n_stats).
+
+    ``number`` is the index of the tree in an error message.
+    """
     node = np.zeros(tree.n_nodes, dtype=CODED_NODE)
     stats = np.zeros((tree.n_nodes, int(model.leaf.n_stats(model.target))))
     node["feature"], node["categories"], node["right"] = LEAF, -1, tree.right
@@ -274,7 +288,7 @@ def coded_tree(model: TreeModel, tree: Tree, number: int) -> tuple[np.ndarray, n
 
 
 def _gap(model: TreeModel, visit: Visit) -> tuple[int, int]:
-    """Return the codes on both sides of a cut, in the cell under local cuts."""
+    """Return the largest code left of a cut and the smallest right of it; under local cuts, among those in the cell."""
     assert visit.split is not None
     cut = visit.split.cut
     if not told(parts_rows, model.split_prior):
@@ -287,7 +301,10 @@ def _gap(model: TreeModel, visit: Visit) -> tuple[int, int]:
 
 
 def can_start(model: TreeModel, tree: Tree) -> bool:
-    """Return True if a chain can start at the tree: it has a prior, and nominal splits send the first category left."""
+    """Return True if a chain can start at the tree.
+
+    Its prior must be positive, and its nominal splits must send the first category of their cell left.
+    """
     if model.log_prior(tree) == -np.inf:
         return False
     for visit in model.visit(tree):

@@ -1,4 +1,4 @@
-"""Tree priors: the factors log_split and log_stop of a node (formulas, section 1), or a factor by number of leaves."""
+"""Tree priors, by the log factors log_split and log_stop of a node (formulas, section 1), or by number of leaves."""
 
 from __future__ import annotations
 
@@ -15,31 +15,32 @@ from ..core.special import gammaln
 from ..files.encoding import kept
 
 DEPTH_CEILING = 4_095
-"""Depth at which a tree without ``max_depth`` stops; no tree reaches it."""
+"""Depth limit of trees without ``max_depth``, which no tree reaches in practice."""
 
 FACTORS = np.dtype(
     [
-        ("log_split", np.float64),  # of splitting a cell that can be split; -inf at the depth limit
-        ("log_stop", np.float64),  # of stopping there
-        ("log_forced", np.float64),  # of stopping in a cell that cannot be split, or at the depth limit
+        ("log_split", np.float64),  # of an inner node; -inf at the depth limit
+        ("log_stop", np.float64),  # of a leaf whose cell could be split
+        ("log_forced", np.float64),  # of a leaf whose cell cannot be split, or at the depth limit
     ]
 )
+"""Record of the log prior factors of a node."""
 
 
 class PriorTables(NamedTuple):
-    """A tree prior as compiled code takes it; entry ``i`` is a depth, or a node of the fixed tree if ``by_node``."""
+    """A tree prior as tables of log factors, for compiled code."""
 
     table: np.recarray
-    """Records of dtype FACTORS."""
+    """(m,) records of dtype FACTORS, by depth, or by node of the fixed tree if ``by_node``."""
     by_node: bool
     depth_limit: int
-    """Depth at which every node stops."""
+    """Depth at which every node is a leaf."""
     empty_bonus: float
-    """Added to the stop factor of a cell without rows."""
+    """Term added to the log stop factor of a cell without rows."""
     log_constant: float
-    """Added once a tree: minus the log normaliser."""
+    """Term added to the log prior of every tree: minus the log of the normalising sum."""
     by_leaves: np.ndarray
-    """(most leaves + 1,): added once a tree, by its number of leaves; no entries if it does not matter."""
+    """(most leaves + 1,): term added to the log prior of a tree with i leaves; no entries if there is none."""
 
 
 class FixedShape(NamedTuple):
@@ -58,20 +59,21 @@ class FixedShape(NamedTuple):
     """(m,) bool."""
 
     def inner(self, limit: int) -> np.ndarray:
-        """Return which nodes (m,) of a tree no deeper than ``limit`` can be split."""
+        """Return True for each node (m,) that can be split if no tree is deeper than ``limit``."""
         return ~self.is_leaf & (self.joint | (self.depth < limit))
 
 
 class TreePrior:
-    """Base class of tree priors: factors of nodes, one or many, by depth and by number in the fixed tree.
+    """Base class of tree priors: log factors of nodes by their ``depth``, or by their ``node`` of the fixed tree.
 
-    A node without number has -1. The prior of a tree is the product of the factors of its nodes times the exponential
-    of `log_constant`, and of the entry of `log_by_leaves` for its number of leaves.
+    Both are numbers or arrays; ``node`` is -1 if there is no fixed tree. The prior of a tree is the product of the
+    factors of its nodes, the exponential of `log_constant`, the exponential of the entry of `log_by_leaves` for its
+    number of leaves, and R of its splits.
     """
 
     max_depth: int | None
     is_process: ClassVar[bool] = True
-    """True if trees are drawn from the root down, each node split by its factors."""
+    """True if the prior is a branching process, whose trees can be drawn from the root down."""
 
     def __repr__(self) -> str:
         return fields_repr(self)
@@ -85,11 +87,14 @@ class TreePrior:
         raise NotImplementedError
 
     def log_stop(self, depth: Any, node: Any, *, forced: bool, empty: bool) -> Any:
-        """Return the log factor of a leaf; ``forced`` if it cannot be split or lies at ``max_depth``."""
+        """Return the log factor of a leaf.
+
+        ``forced`` is True if its cell cannot be split or lies at ``max_depth``, ``empty`` if the cell has no rows.
+        """
         raise NotImplementedError
 
     def log_constant(self, shape: FixedShape | None) -> float:
-        """Return minus the log of the sum that normalises the prior; 0 if it is normalised, or never is."""
+        """Return minus the log of the sum that normalises the prior; 0 if it is normalised, or left unnormalised."""
         return 0.0
 
     def log_by_leaves(self) -> np.ndarray:
@@ -102,16 +107,16 @@ class TreePrior:
     def log_mass(self, n_splits: int, shape: FixedShape | None) -> float | None:
         """Return the log of the sum of the prior over all trees, or None if it depends on the cells.
 
-        ``n_splits`` is that of `SplitPrior.fewest_splits`.
+        ``n_splits`` is a lower bound on the length of a path that ends for lack of splits: `SplitPrior.fewest_splits`.
         """
         return 0.0
 
     def check(self, shape: FixedShape | None) -> None:
-        """Refuse parameters that do not fit the splits."""
+        """Raise a ValueError if array parameters do not fit the fixed tree, or the depth limit if there is none."""
 
 
 def tables(prior: TreePrior, natural_depth: int, shape: FixedShape | None) -> PriorTables:
-    """Return ``prior`` as tables, for trees no deeper than ``natural_depth``, the depth that the splits allow."""
+    """Return ``prior`` as tables of log factors. ``natural_depth`` is the largest depth that the splits allow."""
     limit = min(natural_depth, DEPTH_CEILING if prior.max_depth is None else prior.max_depth)
     joint: np.ndarray | bool
     if shape is None:
@@ -219,7 +224,7 @@ class BranchingProcess(TreePrior):
         return None if shape is None else math.log(self._mass_by_node(shape)) + self.log_constant(shape)
 
     def _mass_by_node(self, shape: FixedShape) -> float:
-        """Return ``z`` of the root of the fixed tree."""
+        """Return the sum ``z`` over the prunings of the fixed tree of their prior as an unstopped process."""
         rho = self._rho(shape.depth, np.arange(len(shape.depth)))
         inner = shape.inner(DEPTH_CEILING if self.max_depth is None else self.max_depth)
         return float(mass_of_root(np.array(rho), shape.joint, inner, shape.left, shape.right))
@@ -227,9 +232,10 @@ class BranchingProcess(TreePrior):
 
 @jit
 def mass_of_root(rho: np.ndarray, joint: np.ndarray, inner: np.ndarray, left: np.ndarray, right: np.ndarray) -> float:
-    """Return the mass of the prunings of a fixed tree under an unstopped process.
+    """Return the probability that an unstopped process makes a pruning of the fixed tree.
 
-    ``z = (1 - rho) + rho z_left z_right``; of a joint node ``z = z_left z_right``.
+    ``z = (1 - rho) + rho z_left z_right``, with a product 0 if the node cannot be split; ``z = z_left z_right`` for a
+    joint node.
     """
     z = np.empty(len(rho))
     for i in range(len(rho) - 1, -1, -1):
@@ -324,7 +330,7 @@ MOST_LEAVES = 1 << 12
 
 
 class CountsLeaves(TreePrior):
-    """Base of the priors whose factor of a tree depends on its number of leaves; nodes have the factor 1."""
+    """Base class of priors that give a tree a factor for its number of leaves. Nodes have the factor 1."""
 
     is_process: ClassVar[bool] = False
 
@@ -338,7 +344,7 @@ class CountsLeaves(TreePrior):
         return None
 
     def log_pmf(self) -> np.ndarray:
-        """Return the log probability of each number of leaves, from 1."""
+        """Return the log probability of each number of leaves; entry i is for i + 1 leaves."""
         raise NotImplementedError
 
     def log_by_leaves(self) -> np.ndarray:

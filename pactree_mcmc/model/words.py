@@ -1,4 +1,4 @@
-"""Text about cells: predictions that are not one number per output, and the error for scores that are not finite."""
+"""Texts about cells: predictions in words, and the error about a score that is not finite."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .model import TreeModel
 
 FAR = 100.0
-"""Columns whose mean is more standard deviations from 0 than this are shown as differences from a value near it."""
+"""Ratio of mean and standard deviation of a column beyond which a text subtracts a value near the mean."""
 ERROR = 1e-3
 """Largest error of a prediction that rounded coefficients cause, as a fraction of the standard deviation of y."""
 STRAIGHT = 1e-6
@@ -24,20 +24,22 @@ STRAIGHT = 1e-6
 
 
 class Regressor(NamedTuple):
-    """A column of X in a regression as text."""
+    """Text for a column of X in a regression."""
 
     name: str
+    """Name of the column, or the text of its difference from the origin."""
     origin: float
     """Value of the column that the text subtracts; 0 if it subtracts none."""
     reach: float
-    """Largest absolute value, in the training table, of what the coefficient multiplies."""
+    """Largest absolute value of the column less the origin in the training table; 1 if this is 0."""
 
 
 def words_of_cells(model: TreeModel, stats: np.ndarray) -> list[str] | None:
     """Return the predictions of cells with ``stats`` (m, n_stats) in words.
 
-    None if `Leaf.value` says all of them: class probabilities, a mean, or means of outputs without names. A leaf whose
-    prediction is linear in columns of X is shown as ``y = 1.2 + 3.4 x0``; another one that uses columns names them.
+    Return None if `Leaf.value` describes them completely: class probabilities, a mean, or means of several outputs
+    without names. A leaf whose prediction is linear in columns of X is shown as ``y = 1.2 + 3.4 x0``. If the prediction
+    depends on columns in another way, the text names the columns.
     """
     leaf = model.leaf
     if leaf.x_columns is None or not leaf.predicts:
@@ -91,7 +93,8 @@ def output_names(model: TreeModel) -> list:
 def lines_of_cells(model: TreeModel, stats: np.ndarray, most: int | None = None) -> list[list[str]]:
     """Return the predictions of cells with ``stats`` (m, n_stats) as lines of text.
 
-    No lines if the leaf predicts nothing. Beyond ``most`` classes the most probable ones are listed.
+    There are no lines if the leaf predicts nothing. If there are more than ``most`` classes, only the most probable
+    ones are listed.
     """
     texts = words_of_cells(model, stats)
     if texts is not None:
@@ -104,7 +107,11 @@ def lines_of_cells(model: TreeModel, stats: np.ndarray, most: int | None = None)
 def _fitted(
     model: TreeModel, stats: np.ndarray, center: np.ndarray, scale: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Return predictions (m, d) at the center, slopes (m, c, d), and whether predictions are linear in the columns."""
+    """Return the predictions (m, d) of m cells at ``center`` (c,), their slopes (m, c, d) in the c columns, and True if
+    the predictions are linear in the columns.
+
+    The test takes steps of one ``scale`` (c,) up and down each column, and one step in all columns together.
+    """
 
     def at(offset: np.ndarray) -> np.ndarray:
         return model.leaf.value(stats, model.target, np.tile(center + offset * scale, (len(stats), 1)))
@@ -121,7 +128,10 @@ def _fitted(
 
 
 def _regressor(columns: Columns, k: int, x: np.ndarray) -> Regressor:
-    """Return column ``k`` with values ``x`` (n,) as text: its name, less a value near a mean far from 0."""
+    """Return the text for column ``k`` with values ``x`` (n,).
+
+    This is its name, or its difference from a value near the mean if it holds dates or the mean is far from 0.
+    """
     name, kind, mean, spread = columns.names[k], columns.kind(k), float(x.mean()), float(x.std())
     if kind not in DATES and not 0.0 < FAR * spread < abs(mean):
         return Regressor(name, 0.0, float(np.abs(x).max()) or 1.0)
@@ -135,7 +145,10 @@ def _regressor(columns: Columns, k: int, x: np.ndarray) -> Regressor:
 
 
 def _formula(constant: float, slope: np.ndarray, shown: list[Regressor], spread: float) -> str:
-    """Return a regression as text, with so many digits that rounding moves no prediction by ``ERROR * spread``."""
+    """Return a regression as text. Rounding changes predictions by less than ``ERROR * spread``.
+
+    ``spread`` is the standard deviation of y.
+    """
     allowed = ERROR * (spread or abs(constant) or 1.0) / (len(shown) + 1)
     parts = [_rounded(constant, allowed)]
     for coefficient, one in zip(slope.tolist(), shown, strict=True):
@@ -145,7 +158,7 @@ def _formula(constant: float, slope: np.ndarray, shown: list[Regressor], spread:
 
 
 def _rounded(x: float, error: float) -> str:
-    """Return a number with two digits, or as many more as keep the rounding error within ``error``."""
+    """Return a number as text with at least two digits, and enough to keep the rounding error within ``error``."""
     if x == 0.0 or not math.isfinite(x):
         return figure(x)
     digits = math.floor(math.log10(abs(x))) - math.floor(math.log10(max(2.0 * error, 1e-300))) + 1
@@ -157,11 +170,11 @@ MOST_STATS = 12
 
 
 class NotFinite(ValueError):
-    """A leaf score is NaN or infinite."""
+    """Error for a leaf score that is NaN or infinite."""
 
 
 class Answer(NamedTuple):
-    """A split on the path to a cell, in codes, and the side of the cell."""
+    """A split on the path to a cell, in codes, and True as ``left`` if the cell is on the left side."""
 
     coordinate: int
     cut: int
@@ -171,7 +184,7 @@ class Answer(NamedTuple):
 
 
 def not_finite(model: TreeModel, answers: Iterable[Answer], what: str, rows: int, stats: Any, score: Any) -> NotFinite:
-    """Return the error that ``what`` has a score which is not finite; ``answers`` lead to its cell."""
+    """Return the error about a score of ``what`` that is not finite; ``answers`` are the splits above its cell."""
     path = " and ".join(words(model, answer) for answer in answers)
     numbers = [f"{v:.6g}" for v in np.asarray(stats)[:MOST_STATS].tolist()] + ["..."] * (len(stats) > MOST_STATS)
     cell = f"{path}{'; ' if path else ''}{int(rows)} rows, statistics [{', '.join(numbers)}]"
@@ -182,7 +195,7 @@ def not_finite(model: TreeModel, answers: Iterable[Answer], what: str, rows: int
 
 
 def words(model: TreeModel, answer: Answer) -> str:
-    """Return an answer as text, such as ``x0 > 2.5``."""
+    """Return a split and the side of the cell as text, such as ``x0 > 2.5``."""
     columns, c = model.columns, answer.coordinate
     k = int(columns.source[c])
     name = columns.names[k]

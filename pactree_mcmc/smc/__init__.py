@@ -1,1 +1,1 @@
-"""The progressive mixture by Monte Carlo: chains and populations of trees while examples enter."""
+"""The progressive mixture by Monte Carlo: sequential Monte Carlo over trees while the rows of S enter one by one."""

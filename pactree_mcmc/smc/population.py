@@ -1,7 +1,8 @@
-"""Chains and populations of trees while examples enter: the engines of the progressive mixture.
+"""Single chains and weighted populations of trees while examples enter: the engines of the progressive mixture.
 
-The rows of S have weight zero at first. An example that enters adds its weight to its merged row and to the statistics
-of the nodes on its path in each tree, whose scores are updated; splits depend only on the rows and do not change.
+An example is a row of S. All examples have weight zero at first. An example that enters adds its weight to its merged
+row (unit), and to the statistics and scores of the nodes on its path in each tree. The splits of a cell depend on the
+rows but not on their weights, and do not change.
 """
 
 from __future__ import annotations
@@ -36,25 +37,26 @@ from ..model.data import UnitStats, add_unit
 from ..tree.drawn import Saved
 
 OWN = ("order", "node", "stats", "box", "count", "beta", "moves")
-"""Arrays of a state that a particle does not share: the others are scratch, or depend on cells and examples alone."""
+"""Arrays of a state of which each particle has its own. All others are scratch, or depend on cells and examples alone.
+"""
 BETWEEN_MOVES = 1.5
 """Factor by which the number of examples grows between two moves of a population that is not resampled."""
 GAP_BLOCKS = 10
-"""Blocks of proposals between two trees of a prior that only a chain can sample."""
+"""Number of blocks of proposals between two draws from a prior that only a chain can sample."""
 
 
 class Incoming(NamedTuple):
     """Rows of S in the order in which they enter."""
 
     unit: np.ndarray
-    """(T,) int64."""
+    """(T,) int64: index of the merged row (unit) that contains each row."""
     own: UnitStats
-    """Contribution of each row to the statistics of its cell."""
+    """Contribution of each row to the statistics of its cell, with rows in place of units."""
 
 
 @jit
 def weigh_rows(model: Any, rows: Any, first: int, last: int) -> None:
-    """Add the rows from ``first`` up to ``last`` to the weights of their units, once for all trees."""
+    """Add the rows ``first`` to ``last - 1`` to the weights and moments of their merged rows, which all trees share."""
     units, own = model.units, rows.own
     for i in range(first, last):
         u = rows.unit[i]
@@ -66,7 +68,7 @@ def weigh_rows(model: Any, rows: Any, first: int, last: int) -> None:
 
 @jit
 def enter_rows(model: Any, state: Any, rows: Any, first: int, last: int) -> float:
-    """Add the rows from ``first`` up to ``last`` to one tree. Return the gain of its log score."""
+    """Add the rows ``first`` to ``last - 1`` to the nodes of one tree. Return the increase of its log score."""
     units, own, gain = model.units, rows.own, 0.0
     for i in range(first, last):
         u, node = rows.unit[i], np.int64(0)
@@ -85,7 +87,10 @@ def enter_rows(model: Any, state: Any, rows: Any, first: int, last: int) -> floa
 
 @jit
 def enter_all(walks: Any, rows: Any, first: int, last: int, stage: int, gain: np.ndarray) -> None:
-    """Call `enter_rows` for all trees, write the gains into ``gain``, and invalidate stored values of cells."""
+    """Add the rows ``first`` to ``last - 1`` to all trees, and write the increase of each log score to ``gain``.
+
+    ``stage`` marks stored values of cells, so that those of earlier stages are no longer used.
+    """
     weigh_rows(walks[0].model, rows, first, last)
     for i in range(len(walks)):
         walk = walks[i]
@@ -95,7 +100,7 @@ def enter_all(walks: Any, rows: Any, first: int, last: int, stage: int, gain: np
 
 @jit
 def list_of(walk: Any) -> Any:
-    """Return a typed list that holds the walk."""
+    """Return a typed list with one walk, the compiled form of a chain (model, state and random numbers)."""
     out = List()
     out.append(walk)
     return out
@@ -103,7 +108,7 @@ def list_of(walk: Any) -> Any:
 
 @jit
 def put_walk(walks: Any, i: int, walk: Any) -> None:
-    """Put a walk into a list at place ``i``, or at the end."""
+    """Replace walk ``i`` of a list, or append the walk if ``i`` is the length of the list."""
     if i == len(walks):
         walks.append(walk)
     else:
@@ -112,7 +117,10 @@ def put_walk(walks: Any, i: int, walk: Any) -> None:
 
 @jit
 def grow_prior(walk: Any, node: int) -> int:
-    """Grow a tree of a branching process from ``node`` on in preorder. Return -1, or the node at which room ran out."""
+    """Grow a tree of a branching process in preorder, from ``node`` on.
+
+    Return NONE if the tree is complete, or the node at which no free nodes were left.
+    """
     model, state, root = walk.model, walk.state, np.int64(0)
     while node != NONE:
         if is_leaf(state, node) and state.node[node].splittable:
@@ -127,32 +135,35 @@ def grow_prior(walk: Any, node: int) -> int:
 
 
 class StagePlan(NamedTuple):
-    """Plan of one chain or population."""
+    """Arguments of one repetition: a single chain, or a population of trees."""
 
     model: TreeModel
     kernel: Kernel
     seed: Any
     entering: np.ndarray
-    """Rows of S in the order in which they enter, unless ``shuffle`` is True."""
+    """Indices (T,) of the rows of S in the order in which they enter, unless ``shuffle`` is True."""
     shuffle: bool
     bounds: np.ndarray
     """(stages,) number of examples that have entered at each stage, from 0 to all."""
     draws: int
+    """Number of trees to save."""
     steps: int
+    """Number of proposals for each example that enters a single chain, or in each tree when a population moves."""
     particles: int
-    """Number of particles, or 0 for one chain that moves at each stage."""
+    """Number of trees of a population, or 0 for a single chain, which moves at each stage."""
     threshold: float
+    """Effective sample size, as a fraction of ``particles``, below which the population is resampled."""
 
 
 class StageResult(NamedTuple):
-    """Result of one chain or population."""
+    """Result of one repetition."""
 
     saved: Saved
     """Draws, evenly distributed over the stages."""
     stage: np.ndarray
     """(draws,) number of examples that had entered at each draw."""
     best: Saved | None
-    """Most probable tree at the last stage, or None if the stage was not reached."""
+    """Most probable tree of the last stage, or None if that stage was not reached."""
     log_evidence: np.ndarray
     """(stages,) log evidence of the examples that had entered, for a population. Empty for a chain."""
     stump_fraction: float
@@ -160,14 +171,14 @@ class StageResult(NamedTuple):
     n_resampled: int
 
     def first_draws(self, n_draws: int) -> StageResult:
-        """Return the first draws alone, those of an interrupted repetition."""
+        """Return the result of an interrupted repetition with its first ``n_draws`` draws only."""
         return self._replace(
             saved=first_draws(self.saved, n_draws), stage=self.stage[:n_draws], best=None, log_evidence=np.empty(0)
         )
 
 
 class Stages:
-    """Chain or population that goes through the stages."""
+    """State of one repetition, a chain or a population, while it goes through the stages."""
 
     def __init__(self, plan: StagePlan) -> None:
         self.plan, self.rng = plan, np.random.default_rng(plan.seed)
@@ -185,7 +196,10 @@ class Stages:
         self.stump_fraction = float(np.mean([chain.state.count[N_NODES] == 1 for chain in self.chains]))
 
     def _draw_first_trees(self) -> None:
-        """Draw the trees of the stage without examples from the prior."""
+        """Draw the trees of the first stage, without examples, from the prior.
+
+        Trees of a branching process are independent draws. Other priors are sampled by a chain, from tree to tree.
+        """
         model, before = self.plan.model, None
         for chain in self.chains:
             if not model.tree_prior.is_process:
@@ -203,17 +217,17 @@ class Stages:
         self._list_walks()
 
     def _list_walks(self) -> None:
-        """Update the list of trees that compiled code takes."""
+        """Update the typed list of all chains for compiled code."""
         if not hasattr(self, "walks"):
             self.walks = list_of(self.chains[0].walk)
         for i, chain in enumerate(self.chains):
             put_walk(self.walks, i, chain.walk)
 
     def run(self, stop: Event | None = None) -> StageResult:
-        """Take the trees through all stages, or until ``stop`` is set."""
+        """Run all stages, or those until ``stop`` is set, and return the result."""
         plan, bounds = self.plan, self.plan.bounds
         widths = np.append(np.diff(bounds), 1)
-        # a draw in each of equally long parts of the stages 0, ..., T, at a uniform time of its part
+        # stratified draws: the stages 0, ..., T are divided into equal parts, with one draw at a uniform time in each
         times = (np.arange(plan.draws) + self.rng.random(plan.draws)) * ((bounds[-1] + 1) / plan.draws)
         due = np.searchsorted(times, np.append(bounds, bounds[-1] + 1))
         finished = True
@@ -236,7 +250,11 @@ class Stages:
         )
 
     def enter(self, first: int, last: int, stage: int) -> None:
-        """Let examples enter all trees. Reweight, and if need be resample and move, a population."""
+        """Add the examples ``first`` to ``last - 1`` to all trees.
+
+        A population is then reweighted. It is resampled if its weights are too unequal, and moved if it was resampled
+        or `moves_between` is True.
+        """
         gain = np.empty(len(self.chains))
         enter_all(self.walks, self.rows, first, last, stage, gain)
         if self.plan.particles == 0:
@@ -257,9 +275,7 @@ class Stages:
             self._list_walks()
 
     def _propose(self, n: int) -> None:
-        """Make ``n`` proposals in each tree, allocated so that in the long run each step of the kernel makes its
-        fraction.
-        """
+        """Make ``n`` proposals in each tree, of which each move has its fraction in the long run."""
         n_each = self.plan.kernel.next_proposals(self.n_proposed, n)
         for chain in self.chains:
             for step, n_now in enumerate(n_each):
@@ -267,7 +283,7 @@ class Stages:
         self.n_proposed += n
 
     def _resample(self) -> None:
-        """Resample systematically. Trees that stay keep their places."""
+        """Resample the population systematically. Copies of trees replace only trees that are dropped."""
         chosen = systematic_indices(self.rng, self.weight, len(self.chains))
         copies = np.bincount(chosen, minlength=len(self.chains))
         dropped = iter(np.flatnonzero(copies == 0).tolist())
@@ -278,7 +294,7 @@ class Stages:
         self.n_resampled += 1
 
     def _save_while_moving(self, times: np.ndarray, n: int) -> None:
-        """Make ``n`` proposals, saving draws at the given fractions of them."""
+        """Make ``n`` proposals in the chain, and save its tree after the fractions ``times`` of them."""
         done = 0
         for at in (times * n).astype(int).tolist():
             self._propose(at - done)
@@ -288,19 +304,19 @@ class Stages:
         put_walk(self.walks, 0, self.chains[0].walk)
 
     def _save_some(self, n: int) -> None:
-        """Save ``n`` trees drawn from the weighted population."""
+        """Save ``n`` trees of the population, drawn systematically by their weights."""
         if n > 0:
             for i in systematic_indices(self.rng, self.weight, n).tolist():
                 self._save(self.chains[i])
 
     def _save(self, chain: Chain) -> None:
-        """Save the present tree of a chain among the draws of all."""
+        """Append the current tree of a chain to the draws of the repetition."""
         chain.saved, chain.packed_saved = self.saved, self.packed_saved
         chain.save(anew=True)
         self.saved, self.packed_saved = chain.saved, chain.packed_saved
 
     def _best(self) -> Saved:
-        """Return the present tree that is most probable."""
+        """Return the most probable of the current trees."""
         values = [log_prior_of(self.model, chain.packed) + conditional_score(chain.packed) for chain in self.chains]
         chain = self.chains[int(np.argmax(values))]
         chain.reserve(1)
@@ -311,22 +327,25 @@ class Stages:
 def moves_between(first: int, last: int) -> bool:
     """Return True if the number of examples added passes a power of `BETWEEN_MOVES` from ``first`` to ``last``.
 
-    If moves only followed resampling, populations of even weights would never move, and stay too near the prior.
-    The bias would be of the order of one over the number of particles.
+    If moves only followed resampling, a population with even weights would never move and stay too close to the prior,
+    with a bias of the order of one over the number of particles.
     """
     powers = [-1.0 if n == 0 else math.floor(math.log(n) / math.log(BETWEEN_MOVES)) for n in (first, last)]
     return powers[1] > powers[0]
 
 
 def run_stages(plan: StagePlan, stop: Event | None = None) -> StageResult:
-    """Run one chain or population; a plain function of plain data, for any executor."""
+    """Run one repetition. This is a module-level function of plain data, which any executor can send."""
     stages = Stages(plan)
     with cells_named(plan.model, stages.chains):
         return stages.run(stop)
 
 
 def model_before_examples(model: TreeModel, order: np.ndarray) -> tuple[Lowered, Incoming]:
-    """Return the model in which S has no weight, in arrays of its own, and the rows of S."""
+    """Return the compiled form of the model before any example has entered, and the examples in ``order`` (T,).
+
+    Weights and moments of the merged rows are copies, which the examples change.
+    """
     target, units = model.target, model.units
     weight, moments, label = target.weights, np.zeros((2, 1)), np.zeros(1, dtype=np.uint16)
     if units.counts:
@@ -356,7 +375,7 @@ def shared_copy(chain: Chain) -> Chain:
 
 
 def copy_state(chain: Chain, source: Chain) -> None:
-    """Bring a chain into the state of its twin."""
+    """Copy the state of ``source`` to another chain of the same population."""
     if len(chain.state.node) == len(source.state.node):
         for name in OWN:
             np.copyto(getattr(chain.state, name), getattr(source.state, name))
@@ -367,7 +386,7 @@ def copy_state(chain: Chain, source: Chain) -> None:
 
 
 def systematic_indices(rng: np.random.Generator, probability: np.ndarray, n: int) -> np.ndarray:
-    """Return ``n`` indices, each expected ``n * probability`` times, from one uniform number."""
+    """Return ``n`` indices by systematic sampling: index i is expected ``n * probability[i]`` times."""
     ends = np.cumsum(probability)
     places = (np.arange(n) + rng.random()) / n * ends[-1]
     return np.minimum(np.searchsorted(ends, places, side="right"), len(ends) - 1)

@@ -1,4 +1,4 @@
-"""The progressive mixture by Monte Carlo, for models whose trees cannot be summed."""
+"""The progressive mixture by Monte Carlo, for models that the exact engine cannot solve."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def progressive_mixture(
 
 
 def rows_of_s(model: TreeModel) -> np.ndarray:
-    """Return the rows that enter one by one, in the order of the data."""
+    """Return the indices (T,) of the rows of S, which enter one by one, in the order of the data."""
     if len(model.counted_rows) == 0:
         raise ValueError("S is empty: every row is in E or of weight zero; leave some rows to weigh the trees.")
     return model.counted_rows
@@ -176,7 +176,7 @@ def _in_threads(plans: list[StagePlan]) -> list[StageResult]:
         futures = pending = [pool.submit(run_stages, plan, stop) for plan in plans]
         try:
             while pending:
-                # a wait without end may not hear Ctrl-C
+                # a wait without a timeout may not react to Ctrl-C
                 pending = list(wait(pending, timeout=0.2, return_when=FIRST_EXCEPTION).not_done)
                 if any(future.done() and future.exception() for future in futures):
                     stop.set()
@@ -222,7 +222,7 @@ class ProgressiveSample(SampledPosterior):
     def from_results(
         cls, model: TreeModel, results: list[StageResult], moves: tuple[str, ...], seconds: float
     ) -> ProgressiveSample:
-        """Join the repetitions."""
+        """Return the posterior sample that joins the results of all repetitions."""
         post = join_chains(model, [r.saved for r in results], moves, seconds, kind=cls, by_stats=True)
         post.stage = np.array([result.stage for result in results])
         post.n_resampled = np.array([result.n_resampled for result in results])
@@ -295,7 +295,11 @@ class ProgressiveSample(SampledPosterior):
 def _joined_evidence(
     model: TreeModel, by_stage: np.ndarray, stump_fraction: np.ndarray
 ) -> tuple[float | None, float | None]:
-    """Return the log of the mean evidence of the repetitions, and its standard error."""
+    """Return the log of the mean evidence of the repetitions, with the mass of the prior, and its standard error.
+
+    ``by_stage`` (chains, stages) are log evidences, ``stump_fraction`` (chains,) the fractions of stumps at the first
+    stage, which estimate an unknown mass. Both results are None if the evidence is unknown.
+    """
     if by_stage.shape[1] == 0:
         return None, None
     mass, fraction = prior_mass(model), float(stump_fraction.mean())

@@ -1,6 +1,6 @@
-"""Coding of the features as small unsigned integers by each feature's cut points.
+"""Coding of the values of features as small unsigned integers, by the cut points of each feature.
 
-Code ``c`` of an ordered feature lies between cut ``c - 1`` (excluded) and cut ``c`` (included), so that
+A value of an ordered feature has code ``c`` if it is above cut ``c - 1`` and not above cut ``c``, so that
 ``x <= cuts[a]`` and ``code <= a`` are equivalent. The code of a nominal feature is the index of its category.
 
 A feature with missing values has two coordinates (see `Columns`): missing values are -inf in one, +inf in the other.
@@ -22,26 +22,30 @@ from .labels import category_codes, nominal_labels
 from .reader import Table
 
 MANY_ROWS = 500_000
+"""Number of rows from which codes may have one byte."""
 LARGEST = float(np.finfo(np.float64).max)
+"""Largest finite float64."""
 
 
 @kept
 class Scale(NamedTuple):
-    """Cut points of one feature."""
+    """Cut points of one coordinate, which define the codes of its values."""
 
     cuts: np.ndarray
     """(n_codes - 1,) increasing thresholds; empty for a nominal feature."""
     low: np.ndarray
-    """Smallest value of each code, when a threshold depends on the cell's neighbours (local cuts); else empty."""
+    """(n_codes,) smallest training value of each code under local cuts, whose thresholds depend on the values in the
+    cell; else empty."""
     high: np.ndarray
-    """Largest value of each code, likewise."""
+    """(n_codes,) largest training value of each code under local cuts; else empty."""
     n_codes: int
+    """Number of codes."""
 
     def threshold(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Return the thresholds of splits ``code <= cut`` whose next code on the right, in the cell, is ``upper``.
+        """Return the thresholds (m,) of splits ``code <= cut``; ``upper`` (m,) are the next codes in their cells.
 
-        A split of missing from known values has none, NaN. A split that sends all values to one side has an infinite
-        one.
+        The threshold is NaN if the split separates missing from known values, and infinite if it sends all values to
+        one side.
         """
         out = np.full(len(cut), np.inf)
         out[cut < 0] = -np.inf
@@ -54,7 +58,7 @@ class Scale(NamedTuple):
         return out
 
     def between(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Return the training values (m, 2) on either side of each threshold in its cell; NaN if they are not known."""
+        """Return the training values (m, 2) next to each threshold in its cell, left and right; NaN if not stored."""
         out = np.full((len(cut), 2), np.nan)
         inner = (cut >= 0) & (upper < self.n_codes)
         if len(self.low):
@@ -63,17 +67,17 @@ class Scale(NamedTuple):
         return out
 
     def encode(self, x: np.ndarray) -> np.ndarray:
-        """Return the codes of values ``x`` of an ordered feature."""
+        """Return the codes (n,) of values ``x`` (n,) of an ordered coordinate."""
         return np.searchsorted(self.cuts, x, side="left")
 
     def numbers(self, codes: np.ndarray) -> np.ndarray:
-        """Return a value of each code."""
+        """Return a value that has each of the ``codes`` (m,)."""
         return (self.low if len(self.low) else np.append(self.cuts, np.inf))[codes]
 
     def cut_of(self, threshold: float) -> int | None:
-        """Return the largest code that goes left under ``threshold``, -1 if no code does, None if it is not a cut.
+        """Return the largest code that goes left under ``threshold``, -1 if no code does.
 
-        NaN is the split of missing from known values.
+        Return None if the threshold is not a cut of this scale. NaN is the split of missing from known values.
         """
         if np.isnan(threshold):
             lacks_below, lacks_above = (len(self.low) > 0 and self.low[i] == s for i, s in ((0, -np.inf), (-1, np.inf)))
@@ -92,7 +96,7 @@ class Scale(NamedTuple):
 @kept
 @dataclass(frozen=True, eq=False)
 class DyadicScale:
-    """Cut points at the midpoints of a dyadic partition of ``[lower, upper]``, computed when needed."""
+    """Cut points of a coordinate that divide ``[lower, upper]`` into ``2 ** levels`` equal parts, not stored."""
 
     lower: float
     upper: float
@@ -113,7 +117,7 @@ class DyadicScale:
         return np.full((len(cut), 2), np.nan)
 
     def numbers(self, codes: np.ndarray) -> np.ndarray:
-        """Return a value of each code."""
+        """Return a value that has each of the ``codes`` (m,)."""
         return self.threshold(codes, codes)
 
     def cut_of(self, threshold: float) -> int | None:
@@ -130,15 +134,15 @@ class DyadicScale:
     def encode(self, x: np.ndarray) -> np.ndarray:
         """Return the codes of values ``x``. Values outside the bounds get the codes of the outermost cells.
 
-        One midpoint after another, as down a tree, so that codes and thresholds agree where rounding makes thresholds
-        equal.
+        Each value is compared with one midpoint after another, as in a tree, so that codes and thresholds agree even if
+        rounding makes thresholds equal.
         """
         return dyadic_codes(x, self.lower, self.upper, self.levels)
 
 
 @jit
 def dyadic_codes(x: np.ndarray, lower: float, upper: float, levels: int) -> np.ndarray:
-    """Return the codes of values by midpoints, the highest bit first, as `DyadicScale.threshold` has them."""
+    """Return the codes (n,) of values by bisection, the highest bit first, with the cuts of `DyadicScale.threshold`."""
     out = np.empty(len(x), dtype=np.int64)
     n_codes = np.int64(1) << levels
     for i in range(len(x)):
@@ -156,7 +160,7 @@ AnyScale = Scale | DyadicScale
 
 
 def nominal_scale(n_categories: int) -> Scale:
-    """Return the scale of a nominal feature, codes without cuts."""
+    """Return the scale of a nominal feature, which has a code for each category and no cuts."""
     return Scale(np.empty(0), np.empty(0), np.empty(0), n_categories)
 
 
@@ -188,12 +192,17 @@ def quantile_scale(x: np.ndarray, max_cuts: int) -> Scale:
 
 
 class _Bins(NamedTuple):
+    """Distinct values, ascending, and the index of the first value of each bin."""
+
     values: np.ndarray
     starts: np.ndarray
 
 
 def quantile_starts(x: np.ndarray, max_cuts: int | None) -> _Bins:
-    """Return the distinct values of ``x`` and the index of the first of each bin. Bins have about as many rows."""
+    """Return at most ``max_cuts + 1`` bins of the values ``x`` (n,), with about equal numbers of rows.
+
+    Each distinct value is a bin if there are no more values, or if ``max_cuts`` is None.
+    """
     values, counts = np.unique(x, return_counts=True)
     if max_cuts is None or len(values) <= max_cuts + 1:
         return _Bins(values, np.arange(len(values)))
@@ -204,15 +213,15 @@ def quantile_starts(x: np.ndarray, max_cuts: int | None) -> _Bins:
 
 
 def midpoint(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return midpoints m of ``a < b`` with ``a <= m < b`` in floating point; beside infinity m is ``a``."""
+    """Return midpoints m of ``a < b`` with ``a <= m < b`` in floating point; m is ``a`` if no midpoint is inside."""
     middle = a / 2.0 + b / 2.0
     return np.where((middle < b) & (middle >= a), middle, a)
 
 
 def code_type(n_codes: int, n_rows: int) -> type:
-    """Return the smallest unsigned integer type that fits, but of two bytes at least below ``MANY_ROWS``.
+    """Return the smallest unsigned integer type for the codes, but not one byte for fewer than ``MANY_ROWS`` rows.
 
-    Code is compiled separately for each width, which costs more time than a small table can save.
+    Functions are compiled separately for each type, which costs more time than a small table can save.
     """
     if n_codes <= 1 << 8 and n_rows >= MANY_ROWS:
         return np.uint8
@@ -220,7 +229,7 @@ def code_type(n_codes: int, n_rows: int) -> type:
 
 
 def encode(table: Table, columns: Columns, scales: list[AnyScale]) -> np.ndarray:
-    """Return the codes (p, n) of the training ``table`` in small unsigned integers."""
+    """Return the codes (q, n) of the training ``table`` by coordinate, as unsigned integers of `code_type`."""
     kind = code_type(max(s.n_codes for s in scales), table.n_rows)
     codes: np.ndarray = np.empty((len(scales), table.n_rows), dtype=kind)
     for c, (k, scale) in enumerate(zip(columns.source, scales, strict=True)):

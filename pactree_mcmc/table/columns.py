@@ -1,6 +1,4 @@
-"""The columns of X: their names, which of them are nominal, their categories, and the conversion of input to
-numbers.
-"""
+"""The columns of X: names, kinds and categories, and the conversion of tables to numbers."""
 
 from __future__ import annotations
 
@@ -46,7 +44,7 @@ class Columns:
         True if the names come from the table, so that prediction can select columns by name.
     categories : tuple
         For each feature the sorted array of its categories, or None if it is ordered; a missing value is the category
-        None, which comes last. A column with more than 63 categories has groups of neighbouring ones (`groups`).
+        None, which comes last. If a column has more than 63 categories, the entries are groups of neighbouring ones.
     branches : bool
         True if values may be missing. Each split then has a side for them.
     twins : tuple of int
@@ -109,18 +107,21 @@ class Columns:
         return out
 
     def coordinate(self, feature: Any, missing_left: Any) -> np.ndarray:
-        """Return the coordinate of ordered splits on ``feature`` (also an array) by the side of missing values."""
+        """Return the coordinate of ordered splits on ``feature``, given the side of missing values. Both may be arrays.
+
+        This is the second coordinate of a feature with missing values if these go right, else the feature itself.
+        """
         feature, to_right = np.asarray(feature), ~np.asarray(missing_left, dtype=np.bool_)
         return np.where((feature >= 0) & to_right & np.isin(feature, self.twins), self.twin[feature], feature)
 
     def ordered_coordinate(self, raw: Any, c: int) -> np.ndarray:
-        """Return the values (n,) of an ordered coordinate from the raw column. Missing ones are infinite."""
+        """Return the values (n,) of ordered coordinate ``c`` from its raw column. Missing values become -inf or inf."""
         k = self.source[c]
         values = ordered_values(raw, self.names[k], self.branches)
         return in_coordinate(values, c >= self.n_features) if k in self.twins else values
 
     def ordered_places(self, argument: str, chosen: Iterable[Any]) -> list[int]:
-        """Return the places of ordered columns chosen by name or index. A ValueError names a wrong one."""
+        """Return the indices of ordered columns, given by name or index. A ValueError names a wrong one."""
         out = self.chosen_places(argument, chosen)
         for place in out:
             if self.categories[place] is not None:
@@ -128,13 +129,13 @@ class Columns:
         return out
 
     def chosen_places(self, argument: str, chosen: Iterable[Any]) -> list[int]:
-        """Return the places of columns chosen by name or index. A ValueError names a wrong one."""
+        """Return the indices of columns, given by name or index. A ValueError names a wrong one."""
         return places_of(argument, chosen, self.names)
 
     def group_bits(self, argument: str, groups: Any) -> list[int]:
-        """Return for each feature the bits of the groups of columns that contain it.
+        """Return for each feature the set of the groups that contain it, as bits of an integer.
 
-        ``groups`` is a list of lists of columns, by name or index. All columns in none of them are one more group.
+        ``groups`` is a list of lists of columns, by name or index. The columns that are in no list are one more group.
         """
         is_list = isinstance(groups, list | tuple) and all(isinstance(group, list | tuple) for group in groups)
         if not is_list or not groups:
@@ -144,7 +145,7 @@ class Columns:
         return [sum(1 << i for i, group in enumerate(places) if k in group) for k in range(self.n_features)]
 
     def ordered_values(self, raw: Any, k: int) -> np.ndarray:
-        """Return the values (n,) of an ordered column, which may have no missing value."""
+        """Return the values (n,) of an ordered column, or raise a ValueError if a value is missing."""
         values = ordered_values(raw, self.names[k], self.branches)
         if np.isnan(values).any():
             row = int(np.argmax(np.isnan(values)))
@@ -152,7 +153,7 @@ class Columns:
         return values
 
     def in_coordinates(self, numbers: np.ndarray) -> np.ndarray:
-        """Return rows of numbers (n, p) by coordinate, (n, q)."""
+        """Return rows of ``numbers`` (n, p) by coordinate, (n, q), with missing ordered values as -inf or inf."""
         if not self.twins:
             return numbers
         out = numbers[:, self.source]
@@ -161,7 +162,10 @@ class Columns:
         return out
 
     def label_set(self, feature: int, mask: int) -> frozenset[Any]:
-        """Return the labels of a nominal ``feature`` whose bit, or whose group's, is set in ``mask``."""
+        """Return the labels of the categories of a nominal ``feature`` whose bits are set in ``mask``.
+
+        Of a group of categories, all labels are returned.
+        """
         categories = self.categories[feature]
         if categories is None:
             raise ValueError(f"feature {self.names[feature]!r} is ordered; it has no categories.")
@@ -199,7 +203,7 @@ class Columns:
         return out
 
     def places_in(self, table: Table) -> list[int]:
-        """Return the place of each feature in another table, by name if both have names."""
+        """Return the index in another table of each feature, found by name if both tables have names."""
         if self.named and table.names is not None:
             missing = [name for name in self.names if name not in table.names]
             if missing:
@@ -216,7 +220,7 @@ class Columns:
 
 
 def places_of(argument: str, chosen: Iterable[Any], names: tuple[str, ...]) -> list[int]:
-    """Return the places among ``names`` of columns chosen by name or index. A ValueError names a wrong one."""
+    """Return the indices among ``names`` of columns, given by name or index. A ValueError names a wrong one."""
     out = []
     for column in chosen:
         place = names.index(column) if column in names else column
@@ -227,14 +231,15 @@ def places_of(argument: str, chosen: Iterable[Any], names: tuple[str, ...]) -> l
 
 
 def in_coordinate(values: np.ndarray, above: bool) -> np.ndarray:
-    """Return values of a feature in one of its two coordinates: missing ones are above or below all others."""
+    """Return the values of a feature in one of its two coordinates: NaN becomes inf if ``above``, else -inf."""
     return np.where(np.isnan(values), np.inf if above else -np.inf, values)
 
 
 def learn_columns(table: Table, nominal: Any, missing: str = "error") -> Columns:
-    """Read names, categories and kinds off the training ``table``; ``nominal`` names further nominal columns.
+    """Return names, categories and kinds of the columns of the training ``table``.
 
-    Columns of text are nominal, but for arrays of text. A ValueError names all columns that cannot be used.
+    Categorical columns and columns of text are nominal, except in an array of text, and so are the columns that
+    ``nominal`` names. A ValueError names all columns that cannot be used.
     """
     check_choice("missing", missing, MISSING)
     if table.n_rows == 0 or table.n_features == 0:
@@ -285,7 +290,7 @@ def _learn_categories(raw: Any, name: str, may_lack: bool) -> np.ndarray:
 
 
 def for_each_column(reads: Iterable[Callable[[], Any]]) -> list:
-    """Return the results of these calls, one per column. Join the errors of all that fail in one ValueError."""
+    """Call the functions, one per column, and return their results. One ValueError joins the errors of all columns."""
     out, wrong = [], []
     for read in reads:
         try:

@@ -11,7 +11,7 @@ from ..core.checks import in_words, read_array
 from ..files.encoding import kept
 
 MAX_CATEGORIES = 63
-"""Largest number of categories, or groups of categories, of a column: the bits of an int64 without its sign."""
+"""Largest number of categories, or groups of them, of a column, so that a set is an int64 with its sign bit free."""
 
 
 @kept
@@ -58,9 +58,10 @@ def group_categories(labels: np.ndarray, n_rows: np.ndarray) -> np.ndarray:
 
 
 def _group_starts(below: np.ndarray, limit: int, most: int) -> list[int]:
-    """Return the first category of each group if groups are filled in order up to ``limit`` rows.
+    """Return the index of the first category of each group, if groups are filled in order up to ``limit`` rows.
 
-    Once the categories left are no more than the groups left, of ``most``, each is alone.
+    ``below`` contains the cumulative numbers of rows, from 0. As soon as the remaining categories are no more than the
+    groups still allowed, of ``most``, each is a group by itself.
     """
     starts, n = [0], len(below) - 1
     while True:
@@ -118,7 +119,7 @@ def is_missing(label: Any) -> bool:
 
 
 def refuse_missing(y: Any) -> None:
-    """Refuse labels or numbers with a missing one (None, NaN, NA), and name its row. ``y`` may be None."""
+    """Raise a ValueError, which names the row, if a label or number of y is missing (None, NaN, NA). y may be None."""
     if y is None:
         return
     labels = read_array("y", y)
@@ -135,7 +136,7 @@ def refuse_missing(y: Any) -> None:
 
 
 def nan_if_missing(values: Any) -> np.ndarray:
-    """Return y as an array, with NaN for None and NA."""
+    """Return y as an array with NaN in place of None and NA."""
     array = read_array("y", values)
     if array.dtype.kind != "O":
         return array
@@ -152,7 +153,7 @@ def differs_from_itself(label: Any) -> bool:
 
 
 def category_codes(labels: np.ndarray, categories: np.ndarray) -> np.ndarray:
-    """Return the place of each label among ``categories``, or of its group, and -1 for an unknown label."""
+    """Return the index (n,) of each label, or of its group, among ``categories``; -1 for an unknown label."""
     if labels.dtype.kind in "iu" and categories.dtype.kind in "iu":
         place = np.searchsorted(categories, labels).clip(max=len(categories) - 1)
         return np.where(categories[place] == labels, place, -1)
@@ -161,7 +162,7 @@ def category_codes(labels: np.ndarray, categories: np.ndarray) -> np.ndarray:
 
 
 def hashable(labels: list) -> list:
-    """Return the labels if all can be looked up. A ValueError names the type of one that cannot."""
+    """Return the labels if all are hashable. A ValueError names the type of one that is not."""
     for label in labels:
         try:
             hash(label)
@@ -190,6 +191,7 @@ def sorted_unique(labels: np.ndarray) -> np.ndarray:
 
 
 def _set_of(labels: list) -> set:
+    """Return the set of the labels, or raise a ValueError if labels are not hashable or cannot be compared."""
     try:
         return set(hashable(labels))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Uniform reading of arrays, pandas and polars frames, column by column."""
+"""Access to the columns and rows of arrays, pandas frames and polars frames in the same way."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from ..core.checks import MOST_EXACT, read_array
 
 MOST_NAMED = 1_000_000
+"""Largest number of items of a Python sequence that are listed as they are."""
 
 
 class Table:
@@ -45,7 +46,7 @@ class Table:
 
 
 def listed(name: str, items: Any) -> list:
-    """Return one item, or several, as a list."""
+    """Return one item (a string or an integer), or several, as a list."""
     if isinstance(items, str | numbers.Integral):
         return [items]
     if isinstance(items, list | tuple | set | frozenset | range) and len(items) <= MOST_NAMED:
@@ -54,7 +55,7 @@ def listed(name: str, items: Any) -> list:
 
 
 def _holds_text(raw: Any) -> bool:
-    """Return True if a column of a frame or of objects holds text; an array of text is not taken as categories."""
+    """Return True if a column of a frame, or of Python objects, contains text. An array of text does not count."""
     if isinstance(raw, np.ndarray) and raw.dtype.kind != "O":
         return False
     kind = str(raw.dtype)
@@ -96,6 +97,7 @@ def is_frame(X: Any) -> bool:
 
 
 def _as_matrix(X: Any) -> np.ndarray:
+    """Return a table that is not a frame as an array (n, p), of objects if one dtype would change its values."""
     if type(X).__module__.startswith("scipy.sparse"):
         raise ValueError("X is a sparse matrix; give a dense array, X.toarray().")
     array = read_array("X", X)
@@ -108,6 +110,7 @@ def _as_matrix(X: Any) -> np.ndarray:
 
 
 def _is_categorical(raw: Any) -> bool:
+    """Return True if a column has a categorical dtype of pandas or polars."""
     return type(getattr(raw, "dtype", None)).__name__ in ("CategoricalDtype", "Categorical", "Enum") or str(
         getattr(raw, "dtype", "")
     ).startswith(("Categorical", "Enum"))

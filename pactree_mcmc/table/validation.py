@@ -1,4 +1,4 @@
-"""scikit-learn's checks of the arguments of an estimator; unexpected errors become a ValueError."""
+"""Checks of the arguments of scikit-learn estimators by scikit-learn. Unexpected errors become a ValueError."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .values import exact_array
 
 
 def read_data(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
-    """Return the result of `validate_data`, with a ValueError for values that cannot be used.
+    """Return the result of scikit-learn's `validate_data`, or raise a ValueError for values that cannot be used.
 
-    These are values that are too large or not a table, integers that float64 would round, and a missing y.
+    These are values that are too large or do not form a table, integers that float64 would round, and a missing y.
     """
     for labels in y:
         refuse_missing(labels)
@@ -26,7 +26,7 @@ def read_data(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
 
 
 def _refuse_rounded(X: Any) -> None:
-    """Refuse a table with integers that float64 would round; leave other faults to scikit-learn."""
+    """Raise a ValueError if a table has integers that float64 would round. Other faults are left to scikit-learn."""
     try:
         table = Table(X)
     except ValueError:
@@ -37,11 +37,12 @@ def _refuse_rounded(X: Any) -> None:
 
 
 def read_column(y: Any, **settings: Any) -> Any:
-    """Return the result of `column_or_1d`, with a ValueError for values that cannot be used."""
+    """Return the result of scikit-learn's `column_or_1d`, or raise a ValueError for values that cannot be used."""
     return _checked(column_or_1d, y, given=(y,), **settings)
 
 
 def _checked(check: Any, *args: Any, given: tuple, **settings: Any) -> Any:
+    """Return ``check(*args, **settings)``. An unexpected exception becomes a ValueError that shows ``given``."""
     for value in given:
         refuse_endless("X or y", value)
     try:

@@ -1,7 +1,7 @@
-"""Ordered columns as numbers: truth values, dates, times, durations, periods and ordered categories too.
+"""Conversion of ordered columns to float64: numbers, truth values, dates, durations, periods, ordered categories.
 
-Every kind becomes float64 so that the order is kept and no two values of a column fall together. A column for which
-this is impossible is refused.
+The conversion keeps the order, and different values of a column remain different. A ValueError refuses a column for
+which this is impossible.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .words import (
 )
 
 EXACT_TICKS = 1 << 52
-"""Ticks, from zero, up to which a quotient by a constant keeps all of them apart."""
+"""Number of ticks up to which division by a constant, in float64, gives different quotients for all integers."""
 
 
 def ordered_values(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
@@ -46,9 +46,9 @@ def ordered_values(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
 
 
 def read_ordered(raw: Any, name: str, may_lack: bool = False, built: Kind | None = None) -> tuple[np.ndarray, Kind]:
-    """Return the column as `ordered_values` does, and its kind.
+    """Return an ordered column as float64 (n,), with NaN for missing values if ``may_lack``, and its kind.
 
-    ``built`` is the kind of the column in the model if rows are to be predicted, else None.
+    ``built`` is the kind of the column in the model if the rows are new, None if they are training rows.
     """
     if built is not None and built.levels:
         values, kind = _level_values(raw, name, built.levels, may_lack), built
@@ -70,7 +70,7 @@ def read_ordered(raw: Any, name: str, may_lack: bool = False, built: Kind | None
 
 
 def levels_of(raw: Any) -> Kind | None:
-    """Return the kind of an ordered categorical of pandas or an Enum of polars; None for any other column."""
+    """Return the kind, with the levels, of an ordered categorical of pandas or an Enum of polars; else None."""
     dtype = getattr(raw, "dtype", None)
     if getattr(dtype, "ordered", False) is True:
         return kind_of_levels(dtype.categories.tolist())  # type: ignore[union-attr]
@@ -80,7 +80,7 @@ def levels_of(raw: Any) -> Kind | None:
 
 
 def _with_kind(raw: Any, name: str, built: Kind | None) -> tuple[np.ndarray, Kind]:
-    """Return the column as real numbers of any dtype, NaN if missing, and its kind."""
+    """Return an ordered column as real numbers (n,) of any dtype, NaN if missing, and its kind."""
     levels = levels_of(raw)
     if levels is not None:
         return _level_values(raw, name, levels.levels, True), levels
@@ -112,11 +112,12 @@ def _with_kind(raw: Any, name: str, built: Kind | None) -> tuple[np.ndarray, Kin
 
 
 def _built_on(built: Kind) -> str:
+    """Return the end of an error message about new rows of another kind than the model's column."""
     return f"the model was built on {built.group}: give those"
 
 
 def exact_array(raw: Any, name: str) -> np.ndarray:
-    """Return the column as an array (n,); whole numbers that lack a value and that float64 may round, as objects."""
+    """Return the column as an array (n,). Large integers with missing values, which float64 may round, are objects."""
     values = read_array(f"column {name!r}", raw)
     if values.ndim != 1:
         raise ValueError(f"column {name!r} holds lists or records; give real numbers or a categorical.")
@@ -127,12 +128,13 @@ def exact_array(raw: Any, name: str) -> np.ndarray:
 
 
 def _is_whole_in_polars(raw: Any) -> bool:
+    """Return True if a column is a polars Series of integers."""
     is_integer = getattr(getattr(raw, "dtype", None), "is_integer", None)
     return callable(is_integer) and is_integer() is True
 
 
 def _exact(values: np.ndarray, name: str, built: Kind | None) -> np.ndarray:
-    """Return the values; refuse integers that float64 cannot hold."""
+    """Return the values as they are, or raise a ValueError if float64 would round an integer among them."""
     row = inexact_row(values)
     if row is not None:
         _refuse_inexact(values[row], row, name, built)
@@ -140,6 +142,7 @@ def _exact(values: np.ndarray, name: str, built: Kind | None) -> np.ndarray:
 
 
 def _refuse_inexact(value: Any, row: int, name: str, built: Kind | None) -> None:
+    """Raise the ValueError about an integer that float64 would round."""
     advice = (
         "subtract the same number from all rows, or name the column in nominal= or leave it out if it is an identifier"
     )
@@ -151,7 +154,7 @@ def _refuse_inexact(value: Any, row: int, name: str, built: Kind | None) -> None
 
 
 def _refuse_merged(exact: np.ndarray, near: np.ndarray, name: str) -> None:
-    """Refuse a column of which different values (n,) have the same floating-point number (n,)."""
+    """Raise a ValueError if two different values of ``exact`` (n,) have the same float64 in ``near`` (n,)."""
     order = np.argsort(near, kind="stable")
     exact, near = exact[order], near[order]
     merged = (near[1:] == near[:-1]) & (exact[1:] != exact[:-1])
@@ -164,7 +167,7 @@ def _refuse_merged(exact: np.ndarray, near: np.ndarray, name: str) -> None:
 
 
 def _of_ticks(values: np.ndarray, name: str, built: Kind | None, aware: bool = False) -> tuple[np.ndarray, Kind]:
-    """Return dates or durations as days, NaN if missing, and their kind."""
+    """Return dates or durations in days (n,), NaN if missing, and their kind. ``aware``: dates have a time zone."""
     if values.dtype.kind == "m":
         return _days(values, name, "durations"), DURATION
     days = _days(values, name, "dates")
@@ -175,10 +178,10 @@ def _of_ticks(values: np.ndarray, name: str, built: Kind | None, aware: bool = F
 
 
 def _days(values: np.ndarray, name: str, what: str) -> np.ndarray:
-    """Return dates since 1970 or durations in days, NaN if missing.
+    """Return dates as days since 1970, or durations in days, NaN if missing. ``what`` names them in messages.
 
-    What is finer than a microsecond is rounded up, so that a cut at a microsecond divides the values as before. Short
-    durations are kept to the nanosecond.
+    Fractions of a microsecond are rounded up, so that a cut at a microsecond separates the same values. Durations with
+    such fractions are exact to the nanosecond, and refused beyond 52 days.
     """
     gone, kind = np.isnat(values), values.dtype.kind
     fine = values.astype(f"{kind}8[us]")
@@ -199,7 +202,7 @@ def _days(values: np.ndarray, name: str, what: str) -> np.ndarray:
 
 
 def _level_values(raw: Any, name: str, levels: tuple, may_lack: bool) -> np.ndarray:
-    """Return the place of each label of a column (n,) among the ``levels``, NaN if missing.
+    """Return the index (n,) of each label of a column among the ``levels``, NaN if missing.
 
     A label is looked up by its value, or else by its text.
     """
@@ -250,7 +253,7 @@ def _of_objects(values: np.ndarray, name: str, built: Kind | None) -> tuple[np.n
 
 
 def _real(value: Any, row: int, name: str, built: Kind | None) -> float:
-    """Return an object as a number."""
+    """Return a Python object as a float, or raise a ValueError if it is not a real number or would be rounded."""
     if isinstance(value, bool | np.bool_):
         return float(value)
     number = as_number(float(value) if isinstance(value, decimal.Decimal) else value)
@@ -264,17 +267,19 @@ def _real(value: Any, row: int, name: str, built: Kind | None) -> float:
 
 
 def _instant(value: Any) -> np.datetime64:
-    """Return a date or a time, with its zone taken to UTC, as NumPy's."""
+    """Return a date or a time as NumPy's datetime64, in UTC if it has a time zone."""
     if getattr(value, "tzinfo", None) is not None:
         value = value.astimezone(ZONE_UTC).replace(tzinfo=None)
     return value.to_datetime64() if hasattr(value, "to_datetime64") else np.datetime64(value)
 
 
 def _duration(value: Any) -> np.timedelta64:
+    """Return a duration as NumPy's timedelta64."""
     return value.to_timedelta64() if hasattr(value, "to_timedelta64") else np.timedelta64(value)
 
 
 def _since_midnight(value: time) -> np.timedelta64:
+    """Return a time of the day as the duration since midnight."""
     return np.timedelta64(datetime.combine(date.min, value.replace(tzinfo=None)) - datetime.min)
 
 
@@ -283,4 +288,4 @@ CONVERSIONS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     ((timedelta, np.timedelta64), _duration),
     (time, _since_midnight),
 )
-"""Types of objects that are dates or durations, and the conversion of one to NumPy's."""
+"""Types of Python objects that are dates, durations or times of the day, with the function that converts an object."""

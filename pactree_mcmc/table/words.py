@@ -1,4 +1,4 @@
-"""Kinds of data of ordered columns, and numbers and splits as text for people.
+"""Kinds of data of ordered columns, and the text of numbers, thresholds and splits.
 
 A threshold is shown as the shortest number that separates the same training values, so that a printed rule sends every
 training row to the side to which the model sends it. If these values are not known, the threshold is shown exactly.
@@ -17,18 +17,18 @@ import numpy as np
 from ..files.encoding import kept
 
 MICROSECONDS = 86_400_000_000
-"""Microseconds of a day."""
+"""Number of microseconds of a day."""
 NANOSECONDS = 1000 * MICROSECONDS
-"""Nanoseconds of a day."""
+"""Number of nanoseconds of a day."""
 NANOSECOND_PARTS = (NANOSECONDS, 3_600 * 10**9, 60 * 10**9, 10**9, 10**6, 10**3)
-"""Nanoseconds of a day, an hour, a minute, a second, a millisecond and a microsecond."""
+"""Number of nanoseconds of a day, an hour, a minute, a second, a millisecond and a microsecond."""
 FINEST_DAYS = 50.0
-"""Durations in days up to which words show nanoseconds: float64 tells them apart until day 52."""
+"""Length of a duration in days up to which its text shows nanoseconds, which float64 distinguishes up to 52 days."""
 MOST_DAYS = 1e8
-"""Days from which on words show a number, since NumPy's dates in microseconds end there."""
+"""Number of days from which the text is a plain number, since NumPy's dates in microseconds end there."""
 GROUPS = {"number": "numbers", "truth value": "numbers", "day": "dates", "time": "dates", "time UTC": "dates"}
 GROUPS |= {"duration": "durations", "level": "levels of an ordered categorical"}
-"""Kinds in the words of an error; kinds with the same words can stand for each other."""
+"""Words for the kinds in error messages. New rows may have another kind than the model if the words are the same."""
 
 
 @kept
@@ -46,7 +46,7 @@ class Kind(NamedTuple):
 
     @property
     def group(self) -> str:
-        """Contents of the column in the words of an error."""
+        """Words for the contents of the column in error messages."""
         return f"periods of frequency {self.detail}" if self.name == "period" else GROUPS[self.name]
 
     @property
@@ -58,8 +58,9 @@ class Kind(NamedTuple):
 NUMBER, TRUTH, DAY, TIME, UTC, DURATION = SIMPLE = tuple(
     Kind(name) for name in ("number", "truth value", "day", "time", "time UTC", "duration")
 )
-"""Kinds without details. Days, times and durations are days, since 1970 or long, in floating point."""
+"""Kinds without details. Values are floats: dates and times in days since 1970, durations in days."""
 DATES = (DAY, TIME, UTC)
+"""Kinds whose values are days since 1970."""
 
 
 def kind_of_levels(levels: list) -> Kind:
@@ -71,7 +72,7 @@ def kind_of_levels(levels: list) -> Kind:
 
 
 def plain_level(label: Any) -> Any:
-    """Return a label as files can hold it: text, a number, or the text of anything else, such as an interval."""
+    """Return a label in a form that files can hold: strings and numbers as they are, other labels as their text."""
     label = label.item() if isinstance(label, np.generic) else label
     return label if type(label) in (str, int, float, bool) else str(label)
 
@@ -95,11 +96,11 @@ def is_kind(kind: Any) -> bool:
 
 
 def kind_words(value: float, kind: Kind, low: float, high: float) -> str:
-    """Return a value of a column of levels, periods or durations, or a cut, in the words of its kind.
+    """Return the text of a value or threshold of a column of levels, periods or durations.
 
-    Of a cut these are the words of the largest value of the kind that is not above the cut. So the values not above the
-    words are those that are not above the cut. If the values ``low`` and ``high`` on either side are known, a duration
-    has the fewest parts that lie between them.
+    The text of a threshold names the largest level, period or duration that is not above the threshold, so that both
+    separate the same values. If the training values ``low`` and ``high`` next to the threshold are known (not NaN), a
+    duration is rounded to the coarsest unit that lies between the two.
     """
     if kind.levels:
         place = min(math.floor(value), len(kind.levels) - 1)
@@ -110,6 +111,7 @@ def kind_words(value: float, kind: Kind, low: float, high: float) -> str:
 
 
 def _period_words(ordinal: float, frequency: str) -> str:
+    """Return the text of a period of pandas, such as ``2024-05``, given its ordinal and frequency."""
     import pandas as pd
 
     try:
@@ -139,21 +141,22 @@ def _duration_words(days: float, low: float, high: float) -> str:
 
 
 def _tick(days: float, ticks: int) -> int:
-    """Return the largest tick, of which a day has so many, that is not above a number of days."""
+    """Return the largest integer t with ``t / ticks <= days``: a time in ticks, of which a day has ``ticks``."""
     nearest = round(days * ticks)
     return nearest if nearest / ticks <= days else nearest - 1
 
 
 SHORT = 6
-"""Significant digits of a threshold that is shown as it is, and least digits of predictions."""
+"""Number of significant digits up to which a threshold is shown exactly, and smallest number of digits of predictions.
+"""
 MOST_DIGITS = 15
-"""Significant digits that every float64 keeps."""
+"""Number of significant digits that every float64 keeps."""
 EQUAL_DIGITS = 13
-"""Predictions that agree in so many digits are equal: sums in another order differ in the last ones."""
+"""Number of digits in which equal predictions agree. The last digits of a sum depend on the order of its terms."""
 EXACT_DIGITS = 17
-"""Significant digits that distinguish all float64."""
+"""Number of significant digits that distinguishes all float64."""
 MICROSECOND_PARTS = (MICROSECONDS, 60_000_000, 1_000_000, 1)
-"""Microseconds of a day, a minute, a second and a microsecond."""
+"""Number of microseconds of a day, a minute, a second and a microsecond."""
 
 
 def number_text(x: float) -> str:
@@ -170,7 +173,7 @@ def number_text(x: float) -> str:
 def shortest_between(low: float, high: float, near: float) -> str:
     """Return the shortest decimal number t with ``low <= t < high`` as text, of several the closest to ``near``.
 
-    ``near`` itself lies between them. If it has at most six digits, it is the answer.
+    ``near`` itself lies between ``low`` and ``high``. If it has at most six digits, it is returned.
 
     Examples
     --------
@@ -222,10 +225,11 @@ def value_text(x: float, kind: Kind = NUMBER) -> str:
 
 
 def _date_between(low: float, high: float, near: float, kind: Kind) -> str:
-    """Return the date with the fewest parts in ``[low, high)``, the closest to ``near``; numbers are days since 1970.
+    """Return the text of the coarsest date in ``[low, high)``, of several the closest to ``near``.
 
-    A day of a column of days stands for all times in it. If no number of microseconds lies between the two, as can
-    happen after the year 2200, the text is that of the last microsecond that is not after ``near``.
+    A date may be a day, or have minutes, seconds or microseconds. Arguments are days since 1970. In a column of days
+    the text is the day of ``near``. If no microsecond lies in the interval, as can happen after the year 2200, the text
+    is that of the last microsecond that is not after ``near``.
     """
     if kind == DAY:
         return str(np.datetime64(math.floor(near), "D"))
@@ -250,17 +254,17 @@ def _moment_text(microseconds: int, kind: Kind) -> str:
 
 
 def figure(x: float, digits: int = SHORT) -> str:
-    """Return a number with so many significant digits as text; below 1e15 the digits before the point are all shown."""
+    """Return a number as text with ``digits`` significant digits. Below 1e15 all digits before the point are shown."""
     if 10.0**digits <= abs(x) < 10.0**MOST_DIGITS:
         return f"{x:.0f}"
     return number_text(float(f"{x:.{digits}g}")) if math.isfinite(x) else str(x)
 
 
 def digits_that_separate(values: Iterable[float], least: int = SHORT) -> int:
-    """Return the smallest number of digits, at least ``least``, with which different values differ as text.
+    """Return the smallest number of significant digits, at least ``least``, with which different values differ as text.
 
-    A text is off its value by at most a tenth of the smallest difference between two values. Values that agree in 13
-    digits count as equal.
+    Rounding changes a value by at most a tenth of the smallest difference between two values. Values that agree in 13
+    digits count as equal. The result is at most 15.
     """
     numbers = np.unique([float(f"{x:.{EQUAL_DIGITS}g}") for x in values if math.isfinite(x)])
     if len(numbers) < 2:
@@ -274,9 +278,9 @@ def digits_that_separate(values: Iterable[float], least: int = SHORT) -> int:
 
 
 def digits_of_range(values: np.ndarray, least: int = 5) -> int:
-    """Return the number of digits, at least ``least``, that shows differences of 10^(1 - ``least``) times the range.
+    """Return the number of significant digits that shows differences of 10^(1 - ``least``) times the range of values.
 
-    Values are finite, (m,).
+    Values (m,) are finite. The result lies between ``least`` and 13.
     """
     if not len(values):
         return least
@@ -286,28 +290,29 @@ def digits_of_range(values: np.ndarray, least: int = 5) -> int:
 
 
 def figures(values: Iterable[float], least: int = SHORT) -> list[str]:
-    """Return numbers as text with the digits that `digits_that_separate` finds for all of them."""
+    """Return numbers as text, all with the same number of digits, by which different values differ as text."""
     numbers = list(values)
     digits = digits_that_separate(numbers, least)
     return [figure(x, digits) for x in numbers]
 
 
 def count_text(n: float, name: str = "row") -> str:
-    """Return a number of rows, or of other things, in words; with weights it need not be whole."""
+    """Return a number and the name of the things counted, in the plural unless it is 1. It need not be an integer."""
     return f"{figure(n)} {name}{'s' * (n != 1.0)}"
 
 
 PLAIN = re.compile(r"(?!missing$)[^ \"',{}]([^,{}]*[^ ,{}])?")
-"""Categories that are shown without quotes: none of the signs that end a category, no quote or space at the start."""
+"""Pattern of categories shown without quotes: no comma or brace, no quote at the start, no space at either end, and not
+the word "missing"."""
 
 
 def ordered_words(
     threshold: float, missing_left: bool | None, kind: Kind = NUMBER, low: float = math.nan, high: float = math.nan
 ) -> str:
-    """Return an ordered split as text, to be put behind the name of the feature.
+    """Return an ordered split as text that follows the name of the feature, such as " <= 2.5 or missing".
 
-    ``missing_left`` is None if no value is missing. A split without threshold separates missing from known values.
-    ``low`` and ``high`` are as in `threshold_text`.
+    ``missing_left`` is None if no value is missing. A threshold NaN separates missing from known values. ``low`` and
+    ``high`` are as in `threshold_text`.
     """
     if math.isnan(threshold):
         return " is missing" if missing_left else " is known"
@@ -315,14 +320,14 @@ def ordered_words(
 
 
 def side_words(threshold: float, left: bool, kind: Kind = NUMBER, low: float = math.nan, high: float = math.nan) -> str:
-    """Return the condition on the values of one side of a threshold as text."""
+    """Return the condition for values on the left or the right of a threshold as text, such as "> 2.5"."""
     if kind == TRUTH and 0.0 <= threshold < 1.0:
         return "= no" if left else "= yes"
     return f"{'<=' if left else '>'} {threshold_text(threshold, low, high, kind)}"
 
 
 def one_of(labels: Iterable[Any]) -> str:
-    """Return a set of categories as text, to be put behind the name of the feature."""
+    """Return a set of categories as text that follows the name of the feature, such as " in {a, b}"."""
     return f" in {{{', '.join(sorted(map(label_words, labels)))}}}"
 
 

@@ -1,4 +1,4 @@
-"""Implementation of `check_balance`: the full transition matrix of a move on a small model."""
+"""Implementation of `check_balance`, which computes the full transition matrix of a move on a small model."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ from .spaces import (
 )
 
 MOST_BY_FAR = 20_000
+"""Largest value allowed for ``most_trees``."""
 SLIVERS = 1e-15
-"""Flows below this are differences of ends of intervals that are equal but for rounding."""
+"""Largest flow that is attributed to rounding: to ends of intervals that should be equal."""
 
 
 class BalanceError(AssertionError):
-    """A move does not leave the posterior invariant, or corrupts the arrays of the chain."""
+    """Error for a move that does not leave the posterior invariant, or corrupts the arrays of the chain."""
 
 
 class BalanceReport(NamedTuple):
@@ -51,7 +52,7 @@ class BalanceReport(NamedTuple):
     """Largest difference of the two flows between two trees, relative to the larger of the two."""
     trees: list[Tree]
     posterior: np.ndarray
-    """(n_trees,) their posterior probabilities."""
+    """(n_trees,) posterior probability of each tree."""
     transition: np.ndarray
     """(n_trees, n_trees) probability of being at tree j after a step from tree i."""
 
@@ -136,7 +137,7 @@ def check_balance(
 
 
 class _BalanceCheck:
-    """Trees of a model, and the steps of a move from each."""
+    """Check of a move on one model: all trees of the model, and the steps of the move from each."""
 
     def __init__(self, move: Move | str, model: TreeModel, beta: float, most: int, tolerance: float) -> None:
         self.model, self.tolerance, self.beta = model, tolerance, beta
@@ -184,7 +185,10 @@ class _BalanceCheck:
         )
 
     def _row(self, i: int, snapshot: Snapshot) -> dict:
-        """Return the distribution of the next tree from tree ``i``. Refuse invalid steps and arrays on the way."""
+        """Return the distribution of the next tree from tree ``i``, {key: probability}.
+
+        Raise a BalanceError if a step is invalid, or leaves arrays that do not match the tree.
+        """
 
         def check(key: tuple) -> None:
             j = self.reached.number.get(key)
@@ -216,7 +220,7 @@ class _BalanceCheck:
             ) from error
 
     def _check_arrays(self, i: int, j: int) -> None:
-        """Refuse arrays that are not those of the tree."""
+        """Raise a BalanceError if, after a step from tree ``i``, the arrays of the chain do not match tree ``j``."""
         terms, state, lowered = plain_package().module("mcmc.state.terms"), self.chain.packed, self.chain.model
         count = tuple(state.count[:5])
         ours = (
@@ -238,7 +242,7 @@ class _BalanceCheck:
         )
 
     def _check_terms(self, pair: tuple[int, int], proposal: Any) -> None:
-        """Refuse a proposal from one tree to another whose prior or score ratio is not the model's."""
+        """Raise a BalanceError if the prior or score ratio of a proposal between two trees is not the model's."""
         wrong = self._wrong_terms(pair, proposal)
         if wrong:
             i, j = pair
@@ -247,12 +251,12 @@ class _BalanceCheck:
             )
 
     def _wrong_terms(self, pair: tuple[int, int], proposal: Any) -> str:
-        """Describe the terms of a proposal that differ from the model's. Return "" if all are right."""
+        """Return a text on the ratios of a proposal that differ from the model's, "" if both are right."""
         i, j = pair
         edits = plain_package().module("mcmc.edits.proposal")
         if proposal.edit in (edits.TAKE, edits.MADE):
             return ""
-        # the factor of the number of leaves enters where proposals are decided
+        # a proposal does not contain the prior factor of the number of leaves, which `decide` adds
         ratio = self.log_prior[j] - self.log_by_leaves[j] - self.log_prior[i] + self.log_by_leaves[i]
         right = ratio, self.beta * (self.log_score[j] - self.log_score[i])
         claimed = proposal.log_prior_ratio, proposal.log_score_ratio
@@ -277,5 +281,5 @@ class _BalanceCheck:
         )
 
     def _text(self, i: int) -> str:
-        """Return the text of a tree, for messages."""
+        """Return tree ``i`` with its posterior probability as text, for messages."""
         return f"tree {i}, of posterior probability {self.distribution[i]:.6g}:\n{to_text(self.reached.trees[i])}"

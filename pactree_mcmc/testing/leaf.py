@@ -1,4 +1,4 @@
-"""Implementation of `check_leaf`: the plain and compiled forms of a leaf model, and its parts, on random cells."""
+"""Implementation of `check_leaf`, which compares the plain and the compiled form of a leaf model on random cells."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from ..model.leaf.compiled import leaf_score
 from ..model.split_prior.designs import kd_tree
 
 FEWEST_ROWS, MOST_CELLS = 8, 100_000
+"""Smallest number of rows of y, and largest number of cells."""
 
 
 class LeafError(AssertionError):
-    """A leaf model violates its definition."""
+    """Error for a leaf model that violates its definition."""
 
 
 class LeafReport(NamedTuple):
@@ -123,12 +124,12 @@ def check_leaf(
 
 
 class _LeafCheck:
-    """Random cells of a model, and the checks of its leaf on them."""
+    """Checks of the leaf model of one model on random cells."""
 
     def __init__(self, model: TreeModel, n_cells: int, tolerance: float, rng: np.random.Generator) -> None:
         self.model, self.tolerance, self.rng = model, tolerance, rng
         self.leaf, self.target, self.rule = model.leaf, model.target, model.lowered.leaf
-        # a variance that all leaves share is given for the plain score, as it is for the compiled one
+        # if all leaves share a variance, both scores are computed given the same value of it
         self.plain = self.leaf.given(float(self.rule.params[0])) if hasattr(self.leaf, "given") else self.leaf
         self.rows = self.leaf.row_stats(self.target)
         self.cells = [self._some_rows() for _ in range(n_cells)]
@@ -154,13 +155,13 @@ class _LeafCheck:
         return LeafReport(self.leaf, len(stats) + 1, self.max_difference, tuple(offered))
 
     def _some_rows(self) -> np.ndarray:
-        """Return a random set of rows, a small one half of the time."""
+        """Return the indices of a random set of rows, of at most three rows half of the time."""
         n = len(self.rows)
         size = int(self.rng.integers(1, n + 1)) if self.rng.random() < 0.5 else int(self.rng.integers(1, 4))
         return np.sort(self.rng.choice(n, size, replace=False))
 
     def _check_rows(self) -> None:
-        """Refuse statistics of rows that do not add up to those of the root."""
+        """Raise a LeafError if the statistics of the rows do not add up to those of the root."""
         shape = (self.model.n_rows, self.leaf.n_stats(self.target))
         if self.rows.shape != shape:
             raise LeafError(f"row_stats has shape {self.rows.shape}; (rows, n_stats) is {shape}.")
@@ -173,11 +174,11 @@ class _LeafCheck:
             )
 
     def _scores(self, cell: np.ndarray) -> tuple[float, float]:
-        """Return the plain score and the compiled one."""
+        """Return the plain and the compiled score of a cell with statistics ``cell`` (n_stats,)."""
         return float(self.plain.log_score(cell, self.target)), float(leaf_score(self.rule, cell[None].copy(), 0))
 
     def _check_score(self, cell: np.ndarray) -> None:
-        """Refuse a cell whose plain and compiled scores differ."""
+        """Raise a LeafError if the plain and the compiled score of a cell differ or are not finite."""
         plain, compiled = self._scores(cell)
         if not np.isfinite(plain) or not np.isfinite(compiled):
             raise LeafError(
@@ -192,7 +193,7 @@ class _LeafCheck:
             )
 
     def _try(self, name: str, stats: np.ndarray) -> bool:
-        """Check an optional part of a leaf. Return True if the leaf has it."""
+        """Check an optional method of the leaf, such as "value", and return True. Return False if the leaf lacks it."""
         try:
             getattr(self, f"_check_{name}")(stats)
         except (NotImplementedError, ValueError) as error:
@@ -202,11 +203,11 @@ class _LeafCheck:
         return True
 
     def _gives(self, name: str) -> bool:
-        """Return True if a `CustomLeaf` has an optional function."""
+        """Return True if the leaf is a `CustomLeaf` with the function ``name``."""
         return isinstance(self.leaf, CustomLeaf) and self.leaf.gives(name)
 
     def _check_value(self, stats: np.ndarray) -> None:
-        """Refuse predictions of a wrong shape, and probabilities that do not sum to 1."""
+        """Raise a LeafError if predictions have a wrong shape, or probabilities do not sum to 1."""
         if not self.leaf.predicts:
             raise NotImplementedError
         value = np.asarray(self.leaf.value(stats, self.target))
@@ -218,7 +219,7 @@ class _LeafCheck:
                 raise LeafError(f"value, {value[0].tolist()}, is not a distribution over {classes} classes.")
 
     def _check_log_density(self, stats: np.ndarray) -> None:
-        """Refuse a predictive density of a row that is not the gain of the score by that row."""
+        """Raise a LeafError if the predictive density of a row is not the difference that it makes to the score."""
         if not self.leaf.has_likelihood:
             raise NotImplementedError
         some = self.rng.integers(0, len(self.rows), len(stats))
@@ -237,7 +238,7 @@ class _LeafCheck:
                 )
 
     def _check_draw(self, stats: np.ndarray) -> None:
-        """Refuse draws that are too few or not finite."""
+        """Raise a LeafError if draws are too few or not finite."""
         leaf = self.rng.integers(0, len(stats), 50)
         drawn = np.asarray(self.leaf.draw(self.rng, stats, leaf, self.target))
         if len(drawn) != 50:

@@ -1,4 +1,4 @@
-"""Plain forms of compiled things: a copy of the package that runs as Python, users' functions, and records."""
+"""Uncompiled forms: a copy of the package that runs as plain Python, functions of users, and fast records."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ..core.compile.user_functions import globals_of, plain_of
 
 PACKAGE = "pactree_mcmc"
 LEFT_OUT = ("faces", "testing", "__main__")
+"""Parts of the package that the plain copy does not import."""
 
 
 def _own_modules() -> list[str]:
@@ -45,7 +46,7 @@ def plain_package() -> SimpleNamespace:
         for name in _own_modules():
             del sys.modules[name]
         sys.modules.update(compiled)
-    # both copies use the same numbers for functions that are called by address
+    # both copies share the table of Python functions by the number that represents their address
     address = f"{PACKAGE}.core.compile.address"
     plain[address]._plain = compiled[address]._plain
     mixed = table_of_results(plain[f"{PACKAGE}.core.bits"].mixed)
@@ -56,7 +57,10 @@ def plain_package() -> SimpleNamespace:
 
 
 def table_of_results(mixed: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return the same hash with a table of results, because NumPy's integers are slow and warn when they overflow."""
+    """Return the hash function `mixed` for Python integers, with stored results.
+
+    Computed by NumPy integers it would be slow, and warn of overflows.
+    """
 
     @cache
     def looked_up(x: int) -> Any:
@@ -67,24 +71,24 @@ def table_of_results(mixed: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def as_signed(x: int) -> int:
-    """Return an integer modulo 2^64 as a signed one."""
+    """Return the integer from -2^63 to 2^63 - 1 that equals ``x`` modulo 2^64."""
     return (x + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def plain_function(function: Any) -> Any:
-    """Return a user's function as plain Python, which calls the plain copy of the library."""
+    """Return an uncompiled copy of a user's function that calls the plain copy of the library."""
     return _Plain().of(function)
 
 
 class _Plain:
-    """Plain forms of the objects that functions can reach, each made once."""
+    """Conversion of functions, and of all objects that they can reach, to their plain forms, each made once."""
 
     def __init__(self) -> None:
         self.plain_forms: dict[int, Any] = {}
         self.modules = plain_package()
 
     def of(self, value: Any) -> Any:
-        """Return the plain form of a value, or the value itself if it has nothing to do with compiled code."""
+        """Return the plain form of a function, class or module; any other value as it is."""
         plain = plain_of(value) if isinstance(value, Dispatcher) else value
         if isinstance(plain, ModuleType):
             return self._module(plain)
@@ -105,7 +109,7 @@ class _Plain:
         return self.modules.module(module.__name__.partition(".")[2]) if inside else module
 
     def _function(self, function: FunctionType) -> FunctionType:
-        """Return a copy of a function whose globals and cells are in plain form."""
+        """Return a copy of a function whose globals and closure variables are in plain form."""
         names, own = globals_of(function), dict(function.__globals__)
         copy = FunctionType(function.__code__, own, function.__name__, function.__defaults__, self._cells(function))
         # registered first, since the functions that it calls may call it
@@ -115,18 +119,19 @@ class _Plain:
         return copy
 
     def _cells(self, function: FunctionType) -> tuple[CellType, ...]:
+        """Return the closure variables of a function in plain form."""
         return tuple(CellType(self.of(cell.cell_contents)) for cell in function.__closure__ or ())
 
 
 class Record:
-    """Record whose fields are attributes. NumPy's records take nine tenths of the time of uncompiled code."""
+    """Record whose fields are attributes, since NumPy's records would take nine tenths of the time of plain code."""
 
     def __init__(self, fields: Any) -> None:
         self.__dict__.update(fields)
 
 
 class Records(list):
-    """Records of an array. A field of all of them is returned as a new array."""
+    """List of the records of an array. An attribute is the field of all records, as a new array."""
 
     def __init__(self, array: np.ndarray) -> None:
         super().__init__(Record(zip(array.dtype.names, row, strict=True)) for row in array.tolist())
@@ -135,17 +140,17 @@ class Records(list):
         return np.array([getattr(record, name) for record in self])
 
     def copies(self) -> list[dict[str, Any]]:
-        """Return copies of the fields of every record."""
+        """Return a copy of the fields of each record, for `put_back`."""
         return [record.__dict__.copy() for record in self]
 
     def put_back(self, copies: list[dict[str, Any]]) -> None:
-        """Restore fields that `copies` returned."""
+        """Restore the fields of all records from the result of `copies`."""
         for record, fields in zip(self, copies, strict=True):
             record.__dict__ = fields.copy()
 
 
 def with_records(group: Any) -> Any:
-    """Return a NamedTuple of arrays and such groups with record arrays replaced. Other arrays are shared."""
+    """Return a (nested) NamedTuple of arrays with each record array replaced by `Records`. Other arrays are shared."""
 
     def replaced(value: Any) -> Any:
         if hasattr(value, "_fields"):

@@ -1,4 +1,4 @@
-"""The exact transition matrix of a move: its plain code run on every outcome of every random choice.
+"""The exact transition matrix of a move, whose plain code runs on every outcome of every random choice.
 
 Random choices go through ``rng.random()`` and ``rng.integers(0, n)`` of a generator that returns prescribed outcomes. A
 step that is replayed with every possible sequence of outcomes, depth first, gives the distribution of its result.
@@ -19,19 +19,21 @@ from ..posterior.joining import join_chains
 from .plain import Records, plain_function, plain_package, with_records
 
 ASK = "draw all chance by moves.pick, moves.flip, moves.flip_log or moves.pick_weighted"
+"""Advice at the end of an error about an invalid use of the generator."""
 MOST_TREES = 500
+"""Default number of trees above which a model is refused."""
 CELL_BYTES = 1 << 17
-"""Memory of the stored values of about a thousand cells, so that some take the place of others."""
+"""Memory for stored values of about a thousand cells, so few that the test also replaces stored values."""
 EXPECTED = (1.2, 0.6, 0.4)
-"""Splits expected in the samples of a random subgraph: fewer than in a run, as every outcome is followed."""
+"""Expected numbers of splits in the samples of a random subgraph, fewer than in a run, as every outcome is followed."""
 
 
 class StepError(ValueError):
-    """Error for a step that returns or draws what a step may not."""
+    """Error for a step that returns an invalid value, or uses the generator in a way that cannot be followed."""
 
 
 class Outcomes:
-    """Generator that follows prescribed outcomes, and takes the first one beyond them."""
+    """Random generator whose first choices have prescribed outcomes. Each later choice has its first outcome."""
 
     def __init__(self, prescribed: Sequence[int]) -> None:
         self.prescribed = prescribed
@@ -39,7 +41,7 @@ class Outcomes:
         self.probability = 1.0
 
     def choose(self, probabilities: Sequence[float]) -> int:
-        """Return the number of the outcome among those with these probabilities."""
+        """Return the index of the outcome of a choice with these ``probabilities``, and record the choice."""
         at = len(self.trail)
         outcome = self.prescribed[at] if at < len(self.prescribed) else 0
         self.trail.append((outcome, len(probabilities)))
@@ -52,14 +54,14 @@ class Outcomes:
         raise StepError(f"uses rng.{name}, whose outcomes cannot be followed; {ASK}")
 
     def integers(self, low: int, high: int | None = None, *more: Any, **named: Any) -> int:
-        """Return each of low, ..., high - 1 with equal probability."""
+        """Return the outcome of a choice among low, ..., high - 1 with equal probabilities."""
         if high is None or more or named:
             raise StepError("calls rng.integers other than as rng.integers(low, high); use moves.pick(rng, n)")
         assert high > low, f"[{low}, {high}) has no integer"
         return int(low) + self.choose([1.0 / (high - low)] * int(high - low))
 
     def random(self, *size: Any) -> Uniform:
-        """Return a uniform number of which only the results of comparisons are determined."""
+        """Return a number that represents a uniform variable. Each comparison with it is a random choice."""
         if size:
             raise StepError(f"calls rng.random with a size; {ASK}")
         return Uniform(self, [0.0, 1.0], 1.0, 0.0)
@@ -73,7 +75,10 @@ class Outcomes:
 
 
 class Uniform:
-    """Number ``scale * U + shift`` with U uniform in ``interval``, which all numbers that derive from U share."""
+    """Number ``scale * U + shift``, with U uniform in ``interval`` given all comparisons so far.
+
+    All numbers computed from the same U share the interval.
+    """
 
     def __init__(self, outcomes: Outcomes, interval: list[float], scale: float, shift: float) -> None:
         self.outcomes, self.interval, self.scale, self.shift = outcomes, interval, scale, shift
@@ -112,7 +117,7 @@ class Uniform:
 
 
 def all_outcomes(run: Callable[[Outcomes], Any]) -> Iterator[tuple[float, Any]]:
-    """Yield pairs (probability, result of ``run(generator)``) over all outcomes of the generator."""
+    """Yield (probability, result of ``run(generator)``) for each possible sequence of outcomes of the generator."""
     prescribed: list[int] | None = []
     while prescribed is not None:
         outcomes = Outcomes(prescribed)
@@ -127,7 +132,7 @@ class TooMany(ValueError):
 
 @contextmanager
 def set_names(module: Any, **values: Any) -> Iterator[None]:
-    """Set names of a module to other values while the block runs."""
+    """Context manager that sets attributes of a module to other values while its block runs."""
     before = {name: getattr(module, name) for name in values}
     try:
         for name, value in values.items():
@@ -176,7 +181,7 @@ def tree_key(state: Any) -> tuple:
 
 
 def saved_trees(model: Any, chain: Any) -> list:
-    """Return the trees of the chain's draws, of the library's class or of its plain copy's, as the model takes them."""
+    """Return the trees of the chain's draws, of the class `Tree` in the copy of the library that made the model."""
     plain = plain_package()
     saved = plain.module("mcmc.chain.draw_store").trimmed(chain.saved)
     join = join_chains if isinstance(model, TreeModel) else plain.module("posterior.joining").join_chains
@@ -198,7 +203,7 @@ class Snapshot:
         self.arrays = {name: value.copy() for name, value in current.items() if not isinstance(value, Records)}
 
     def restore(self, state: Any) -> None:
-        """Put the arrays back."""
+        """Copy the arrays back to the state of a chain."""
         for name, copies in self.records.items():
             getattr(state, name).put_back(copies)
         for name, array in self.arrays.items():
@@ -206,7 +211,7 @@ class Snapshot:
 
 
 class Stepper:
-    """Move, of the library by name or of a user, on plain chains."""
+    """Steps of one move, a `Move` of a user or the name of one of the library, on plain chains."""
 
     def __init__(self, move: Move | str) -> None:
         plain = plain_package()
@@ -219,11 +224,11 @@ class Stepper:
 
     @staticmethod
     def of_library(plain: Any, name: str) -> Callable[..., Any]:
-        """Return the step of a move by its name."""
+        """Return the step function of a move of the library, given its name."""
         return plain.module("mcmc.kernel").STEPS[name].step
 
     def first(self, chain: Any) -> int:
-        """Return the column in which the move is counted."""
+        """Return the first column of the chain's counts that belongs to the move."""
         return chain.kernel.firsts[chain.kernel.names.index(self.name)]
 
     def checked_proposal(self, rng: Any, chain: Any) -> Any:
@@ -270,7 +275,7 @@ class Stepper:
 
 
 class ReachedTrees:
-    """Trees that a move reaches from the stump: keys, snapshots and trees by number, and rows of its matrix."""
+    """All trees that a move reaches from the stump, numbered, with snapshots and the rows of its transition matrix."""
 
     def __init__(self, model: Any, walker: Stepper, chain: Any, most: int = MOST_TREES) -> None:
         self.chain, self.keys, self.number, self.snapshots = chain, [], {}, []
@@ -284,7 +289,7 @@ class ReachedTrees:
         self.trees = saved_trees(model, chain)
 
     def _see(self, key: tuple) -> None:
-        """Number and save the present tree if it is new. Keep the state if it was reached from a larger tree."""
+        """Number and save the current tree if it is new. If it was reached from a larger tree, keep this state too."""
         if key not in self.number:
             if len(self.keys) == self.most:
                 raise TooMany(f"there are more than {self.most} trees")
@@ -298,7 +303,7 @@ class ReachedTrees:
 
 
 def row_of_numbers(row: dict, number: dict) -> np.ndarray:
-    """Return a distribution over keys as an array over tree numbers."""
+    """Return a distribution {key: probability} as an array (n_trees,), given the number of each key."""
     out = np.zeros(len(number))
     for key, probability in row.items():
         out[number[key]] = probability
@@ -306,14 +311,17 @@ def row_of_numbers(row: dict, number: dict) -> np.ndarray:
 
 
 def posterior_of(model: Any, trees: list, beta: float = 1.0) -> np.ndarray:
-    """Return the posterior probabilities (m,) of all trees, the score tempered, by the model's plain formula."""
+    """Return the probabilities (m,) of ``trees``, proportional to prior times exp(beta score), in plain Python."""
     log_joint = np.array([model.log_prior(tree) + beta * model.log_score(tree) for tree in trees])
     weight = np.exp(log_joint - log_joint.max())
     return weight / weight.sum()
 
 
 def imbalance(transition: np.ndarray, distribution: np.ndarray, least: float = 0.0) -> float:
-    """Return the largest breach of detailed balance, relative to the larger of the two flows, above ``least``."""
+    """Return the largest difference of the two flows between two trees, relative to the larger flow.
+
+    Pairs of trees whose larger flow is at most ``least`` are left out.
+    """
     flow = distribution[:, None] * transition
     apart, larger = np.abs(flow - flow.T), np.maximum(flow, flow.T)
     return float((apart[larger > least] / larger[larger > least]).max())

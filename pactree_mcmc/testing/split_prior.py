@@ -1,4 +1,4 @@
-"""Implementation of `check_split_prior`: the plain and compiled forms of a split prior in random cells."""
+"""Implementation of `check_split_prior`, which compares plain and compiled forms of a split prior in random cells."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from .plain import plain_package
 from .spaces import all_outcomes, new_chain
 
 MOST_CATEGORIES = 8
-"""Largest number of categories of a nominal column, all parts of which are tried."""
+"""Largest number of categories of a nominal column, since all subsets are tried."""
 MOST_DEPTH, MOST_WALKS = 20, 1000
+"""Largest values allowed for ``max_depth`` and ``n_walks``."""
 
 
 class SplitPriorError(AssertionError):
-    """A split prior violates its definition."""
+    """Error for a split prior that violates its definition."""
 
 
 class SplitPriorReport(NamedTuple):
@@ -108,7 +109,7 @@ def check_split_prior(
 
 
 class _SplitPriorCheck:
-    """Paths down from the root of a model, and the checks of its split prior in their cells."""
+    """Checks of the split prior of one model in the cells on random paths down from the root."""
 
     def __init__(self, model: TreeModel) -> None:
         self.model, self.rules, self.parts_rows = model, model.rules, told(parts_rows, model.split_prior)
@@ -142,7 +143,7 @@ class _SplitPriorCheck:
                 node, cell = (here.left, sides[0]) if goes_left else (here.right, sides[1])
 
     def _check_cell(self, chain: Any, cell: PlainCell, node: int) -> list:
-        """Return the splits that compiled code draws in a cell, [] if the cell cannot be split."""
+        """Check all splits of a cell. Return the splits that compiled code draws, [] if the cell cannot be split."""
         self.n_cells += 1
         if not chain.state.node[node].splittable:
             return []
@@ -169,7 +170,10 @@ class _SplitPriorCheck:
         return self._check_draws(chain, cell, node, plainly)
 
     def _check_draws(self, chain: Any, cell: PlainCell, node: int, plainly: dict[Hashable, float]) -> list:
-        """Return the splits that compiled code draws. Refuse others than the plain ones, or other probabilities."""
+        """Return the splits that compiled code draws in a cell.
+
+        Raise an error if these are not the splits of the plain form, with the log probabilities ``plainly``.
+        """
         drawn: dict[Hashable, tuple[float, Any]] = {}
         for probability, result in all_outcomes(
             lambda rng: self.splits.draw_split(rng, chain.model, chain.packed, node)
@@ -193,20 +197,20 @@ class _SplitPriorCheck:
         return [result for _, result in drawn.values()]
 
     def _check_node(self, chain: Any, cell: PlainCell, node: int) -> None:
-        """Check that compiled code and the prior agree on the possibility of a split."""
+        """Check that compiled code and the plain form agree on whether the cell can be split."""
         splits = bool(chain.state.node[node].splittable)
         can = cell.depth < self.model.prior_tables.depth_limit and bool(self.rules.admissible(cell).any())
         self._require(splits == can, cell, f"splittable {splits} compiled, and {can} plainly")
 
     def _check_parts(self, cell: PlainCell, split: Split) -> None:
-        """Refuse a split whose children do not have the rows of the cell between them."""
+        """Raise an error if the children of a split, in plain form, do not together contain the rows of the cell."""
         left, right = self.rules.children(cell, split)
         together = np.sort(np.concatenate([left.index, right.index]))
         good = np.array_equal(together, np.sort(cell.index)) and left.depth == right.depth == cell.depth + 1
         self._require(good, cell, f"children of {split} that do not hold its rows between them")
 
     def _check_child(self, chain: Any, cell: PlainCell, split: Any, child: int, side: PlainCell) -> None:
-        """Refuse a child of compiled code with other rows or another box than the plain child."""
+        """Raise an error if a child node of compiled code has other rows or another box than the plain child."""
         here = chain.state.node[child]
         rows = np.sort(chain.state.order[here.start : here.stop])
         good = np.array_equal(rows, np.sort(side.index)) and here.rows == side.n_rows and here.depth == side.depth
@@ -216,7 +220,7 @@ class _SplitPriorCheck:
         self._require(bool(good), cell, f"other children compiled than plainly, of {split}")
 
     def _all_splits(self, cell: PlainCell) -> Iterator[Split]:
-        """Yield every split of a cell by any prior."""
+        """Yield every split of a cell that any split prior could have: all subsets of categories and all cuts."""
         for k, n_codes in enumerate(self.model.n_codes.tolist()):
             if self.columns[k]:
                 for bits in range(1 << n_codes):
@@ -226,7 +230,7 @@ class _SplitPriorCheck:
                     yield Split(k, cut, -1)
 
     def _key(self, cell: PlainCell, split: Split) -> Hashable:
-        """Return a key that distinguishes a split from others of the cell."""
+        """Return a key that is equal for two splits of a cell if and only if the prior counts them as the same."""
         left = cell.goes_left(split)
         if self.parts_rows:
             parts = {tuple(cell.index[left].tolist()), tuple(cell.index[~left].tolist())}

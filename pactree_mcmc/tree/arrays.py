@@ -1,4 +1,4 @@
-"""Trees as flat arrays in the form that compiled code takes: functions of many trees at once, and of many rows."""
+"""Trees as flat arrays for compiled code, and functions that send many rows through many trees."""
 
 from __future__ import annotations
 
@@ -11,32 +11,35 @@ from ..core.compile.jit import jit
 from ..files.encoding import kept
 
 LEAF = -1
+"""Feature of a leaf."""
 IN_ORDER, STRAY, BAD_LEFT, BAD_RIGHT, MISSING = range(5)
+"""Results of `find_disorder`: no fault, a node that is not the child that must come next, a wrong left child, a right
+child out of range, and a child that is missing."""
 
 
 @kept
 class TreeArrays(NamedTuple):
-    """Nodes of one or more trees end to end, in the form compiled code takes."""
+    """Nodes of one or more trees, one tree after another, each in preorder."""
 
     offset: np.ndarray
     """(n_trees + 1,) int64: tree t owns the nodes offset[t] to offset[t + 1] - 1."""
     feature: np.ndarray
     """(n_nodes,) int32: the feature split on, -1 in a leaf."""
     threshold: np.ndarray
-    """(n_nodes,) float64: x <= threshold goes left; NaN in a split of missing from known values."""
+    """(n_nodes,) float64: x <= threshold goes left. NaN: missing values go to the default side, all others not."""
     left: np.ndarray
-    """(n_nodes,) int32: left child, counted from the start of its tree."""
+    """(n_nodes,) int32: index of the left child in its tree."""
     right: np.ndarray
-    """(n_nodes,) int32: right child, likewise."""
+    """(n_nodes,) int32: index of the right child in its tree."""
     categories: np.ndarray
-    """(n_nodes,) int64: bits of the categories going left, -1 for an ordered split."""
+    """(n_nodes,) int64: bit set of the categories that go left, -1 for an ordered split."""
     default_left: np.ndarray
     """(n_nodes,) bool: True if missing values, and categories unknown to the training data, go left."""
 
 
 @jit
 def find_disorder(feature: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[int, int]:
-    """Return the first fault in the order of the nodes, and the node."""
+    """Return the first fault in the preorder of the nodes (m,) and its node, or IN_ORDER and 0."""
     m = len(feature)
     expected = np.empty(m + 2, dtype=np.int64)
     expected[0] = 0
@@ -58,10 +61,10 @@ def find_disorder(feature: np.ndarray, left: np.ndarray, right: np.ndarray) -> t
 def walk(
     trees: TreeArrays, t: int, state: Any, below: Callable[[int, Any, int, int], Iterable[tuple[int, Any]]]
 ) -> Iterator[tuple[int, int, Any]]:
-    """Yield the nodes of tree ``t`` in preorder: node, counted over all trees, feature and state.
+    """Yield (node, feature, state) for the nodes of tree ``t``, parents first; nodes are numbered over all trees.
 
-    ``state`` is that of the root. ``below(node, state, left, right)`` returns the children of an internal node with
-    their states, in the order in which they are visited.
+    A state is any value that a function computes on the way down. ``state`` is that of the root. ``below(node, state,
+    left, right)`` returns the children to visit of an internal node, with their states, in the order of the visits.
     """
     base, end = trees.offset[t : t + 2].tolist()
     feature, right = trees.feature[base:end].tolist(), trees.right[base:end].tolist()
@@ -89,9 +92,9 @@ def number_goes_left(x: float, threshold: float, categories: int, default_left: 
 
 @jit
 def route_rows_into(leaf: np.ndarray, trees: TreeArrays, t: int, X: np.ndarray) -> None:
-    """Write into ``leaf`` (n,) the node, counted over all trees, that each row of numbers X (n, p) reaches in tree t.
+    """Write the leaf that each row of X (n, p) reaches in tree ``t`` to ``leaf`` (n,), numbered over all trees.
 
-    One call per tree: a call costs more than a row, since it counts the references to all the arrays of ``trees``.
+    One call handles all rows: a call costs more than a row, since it counts references to all arrays of ``trees``.
     """
     start = trees.offset[t]
     for i in range(len(X)):
@@ -109,7 +112,10 @@ def route_rows_into(leaf: np.ndarray, trees: TreeArrays, t: int, X: np.ndarray) 
 def add_predictions_into(
     out: np.ndarray, trees: TreeArrays, weight: np.ndarray, value: np.ndarray, X: np.ndarray
 ) -> None:
-    """Add to ``out`` (n, d) the values (n_nodes, d) of the leaves each row reaches, trees weighted by ``weight``."""
+    """Add the predictions of each row of X (n, p) to ``out`` (n, d), summed over trees with ``weight`` (n_trees,).
+
+    ``value`` (n_nodes, d) is the prediction of each leaf.
+    """
     leaf = np.empty(len(X), dtype=np.int64)
     for t in range(len(weight)):
         if weight[t] > 0.0:
@@ -139,7 +145,7 @@ def node_depths(trees: TreeArrays) -> np.ndarray:
 
 @jit
 def leaves_reached(trees: TreeArrays, X: np.ndarray) -> np.ndarray:
-    """Return the node (n, n_trees), counted over all trees, that each row of numbers (n, p) reaches in each tree."""
+    """Return the leaf (n, n_trees) that each row of X (n, p) reaches in each tree, numbered over all trees."""
     out = np.empty((len(X), len(trees.offset) - 1), dtype=np.int64)
     leaf = np.empty(len(X), dtype=np.int64)
     for t in range(out.shape[1]):
@@ -150,23 +156,25 @@ def leaves_reached(trees: TreeArrays, X: np.ndarray) -> np.ndarray:
 
 
 ROWS_ABREAST = 512
+"""Number of rows that go down a tree together, level by level."""
 
 NODE = np.dtype(
     [
-        ("threshold", np.float64),  # NaN in a leaf: no number is below it, and its default is right
+        ("threshold", np.float64),  # NaN in a leaf: no number is below it, so that every row goes "right"
         ("feature", np.int32),  # 0 in a leaf
         ("right", np.int32),  # the node itself in a leaf; the left child follows the node
     ]
 )
+"""Record of a node of `Routes`. A row in a leaf stays there, so that all rows take the same number of steps."""
 
 
 class Routes(NamedTuple):
-    """Tree in the form in which rows go down it."""
+    """One tree in the form that is fastest for sending many rows down."""
 
     node: np.recarray
-    """(m,) records of dtype NODE, each of which holds what a step needs."""
+    """(m,) records of dtype NODE, with the fields that an ordered split needs."""
     categories: np.ndarray
-    """(m,) int64: bits going left, -1 if ordered."""
+    """(m,) int64: bit set of the categories that go left, -1 if ordered."""
     default_left: np.ndarray
     """(m,) bool: True if missing values and unknown categories go left."""
     nominal: bool
@@ -183,7 +191,7 @@ class Routes(NamedTuple):
 def routes(
     feature: np.ndarray, threshold: np.ndarray, right: np.ndarray, categories: np.ndarray, default_left: np.ndarray
 ) -> Routes:
-    """Return the routes of a tree in preorder. ``feature`` is -1 in a leaf."""
+    """Return the `Routes` of a tree whose arrays (m,) are in preorder. ``feature`` is -1 in a leaf."""
     leaf = feature < 0
     node = np.empty(len(feature), dtype=NODE).view(np.recarray)
     node.threshold, node.feature = np.where(leaf, np.nan, threshold), np.where(leaf, 0, feature)
@@ -217,7 +225,7 @@ def descend_into(
         stop = min(start + ROWS_ABREAST, len(out))
         for _ in range(depth):
             for i in range(start, stop):
-                # unsigned indices need no check for counting from the end; both children are at hand before the answer
+                # unsigned indices need no check for negative values; both children are loaded before the comparison
                 here = np.uint64(out[i])
                 x = X[np.uint64(i), np.uint64(node[here].feature)]
                 right, below = np.int64(node[here].right), out[i] + 1

@@ -1,4 +1,7 @@
-"""Trees in codes, the form of draws. `drawn.in_data_units` computes thresholds from them; see `docs/tree_format.md`."""
+"""Trees whose splits are in codes of the model, as draws are stored (`docs/tree_format.md`).
+
+`drawn.in_data_units` computes thresholds from the codes.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +17,22 @@ from .arrays import LEAF
 CODED_NODE = np.dtype(
     [
         ("feature", np.int32),  # the coordinate, -1 in a leaf
-        ("right", np.int32),  # right child, counted from the start of the tree; 0 in a leaf
-        ("cut", np.int64),  # largest code going left
-        ("upper", np.int64),  # next code on the right, in the cell under local cuts
-        ("categories", np.int64),  # bits going left, -1 if ordered
+        ("right", np.int32),  # index of the right child in its tree; 0 in a leaf
+        ("cut", np.int64),  # largest code that goes left
+        ("upper", np.int64),  # smallest code that goes right, under local cuts among the codes in the cell
+        ("categories", np.int64),  # bit set of the categories that go left, -1 if ordered
         ("default_left", np.bool_),
     ],
     align=True,
 )
-"""Record of a node as the engines write it. Left children follow their parents."""
+"""Record of a node of a tree in codes, as both engines write it. The left child of a node follows it."""
 
 keep_records(CODED_NODE=CODED_NODE)
 
 
 @kept
 class CodedTrees(NamedTuple):
-    """Nodes of trees end to end, each tree in preorder, so that the left child of a node follows it."""
+    """Nodes of trees in codes, one tree after another, each in preorder: the left child of a node follows it."""
 
     offset: np.ndarray
     """(n_trees + 1,) int64: tree t owns the nodes offset[t] to offset[t + 1] - 1."""
@@ -38,11 +41,12 @@ class CodedTrees(NamedTuple):
     cut: np.ndarray
     """(n_nodes,) int64: the largest code that goes left; 0 in leaves and nominal splits."""
     upper: np.ndarray
-    """(n_nodes,) int64: the next code on the right, in the cell under local cuts; 0 in leaves and nominal splits."""
+    """(n_nodes,) int64: the smallest code that goes right, under local cuts among the codes in the cell; 0 in leaves
+    and nominal splits."""
     right: np.ndarray
-    """(n_nodes,) int32: right child, counted from the start of its tree; 0 in a leaf."""
+    """(n_nodes,) int32: index of the right child in its tree; 0 in a leaf."""
     categories: np.ndarray
-    """(n_nodes,) int64: bits of the categories that go left, -1 in leaves and ordered splits."""
+    """(n_nodes,) int64: bit set of the categories that go left, -1 in leaves and ordered splits."""
     default_left: np.ndarray
     """(n_nodes,) bool: True if missing values, and categories unknown to the training data, go left."""
 
@@ -53,25 +57,25 @@ class CodedTrees(NamedTuple):
 
     @property
     def left(self) -> np.ndarray:
-        """Left child of each node, (n_nodes,) int32, counted from the start of its tree; 0 in a leaf."""
+        """Index of the left child of each node in its tree, (n_nodes,) int32; 0 in a leaf."""
         first = np.repeat(self.offset[:-1], np.diff(self.offset))
         left = np.arange(1, len(self.feature) + 1) - first
         return np.where(self.feature == LEAF, 0, left).astype(np.int32)
 
     def nodes_of(self, which: np.ndarray) -> np.ndarray:
-        """Return the numbers of the nodes of the trees ``which``, one tree after the other."""
+        """Return the indices of the nodes of the trees ``which``, one tree after another."""
         size = (self.offset[1:] - self.offset[:-1])[which]
         ends = np.cumsum(size)
         return np.arange(size.sum()) + np.repeat(self.offset[which] - ends + size, size)
 
     def take(self, which: np.ndarray) -> CodedTrees:
-        """Return the trees ``which``, in this order."""
+        """Return the trees with the indices ``which``, in this order."""
         nodes = self.nodes_of(which)
         offset = np.concatenate([[0], np.cumsum((self.offset[1:] - self.offset[:-1])[which])])
         return CodedTrees(offset.astype(np.int64), *(column[nodes] for column in self[1:]))
 
     def records(self) -> np.recarray:
-        """Return the nodes as the engines write them."""
+        """Return the nodes as records (n_nodes,) of dtype CODED_NODE."""
         out = np.zeros(len(self.feature), dtype=CODED_NODE)
         for name in CODED_NODE.names or ():
             out[name] = getattr(self, name)
@@ -79,12 +83,15 @@ class CodedTrees(NamedTuple):
 
 
 def whole(records: np.ndarray) -> np.ndarray:
-    """Return a view of records as bytes, which NumPy copies several times as fast as field by field."""
+    """Return a view of records as blocks of bytes, which NumPy copies several times as fast as records with fields."""
     return np.asarray(records).view(np.dtype((np.void, records.dtype.itemsize)))
 
 
 def from_records(node: np.ndarray, offset: np.ndarray) -> CodedTrees:
-    """Return trees from the records of their nodes, dtype CODED_NODE. Unused fields of nominal splits become 0."""
+    """Return trees from the records ``node`` (n_nodes,) of dtype CODED_NODE and ``offset`` (n_trees + 1,).
+
+    Cuts of nominal splits, which are unused, become 0.
+    """
     feature, cut, upper, right, categories, default_left = (
         np.ascontiguousarray(node[name]) for name in CodedTrees._fields[1:]
     )
@@ -93,9 +100,10 @@ def from_records(node: np.ndarray, offset: np.ndarray) -> CodedTrees:
 
 
 def number_trees(trees: CodedTrees, stats: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number of each tree among the distinct ones, (n_trees,), by first occurrence, and the first of each.
+    """Return the index of each tree among the distinct trees, (n_trees,), and the first tree of each, (n_distinct,).
 
-    With ``stats`` (n_nodes, s), trees whose nodes hold other statistics are distinct.
+    Distinct trees are numbered by first occurrence. If ``stats`` (n_nodes, s) are given, trees with equal splits but
+    different statistics are distinct.
     """
     key = np.column_stack([trees.feature, trees.cut, trees.categories])
     seen: dict[bytes, int] = {}
@@ -113,7 +121,10 @@ def number_trees(trees: CodedTrees, stats: np.ndarray | None = None) -> tuple[np
 
 @jit
 def route_into(leaf: np.ndarray, trees: CodedTrees, t: int, codes: np.ndarray, units: np.ndarray) -> None:
-    """Write into ``leaf`` (m,) the node, counted over all trees, that ``units`` (m,) of ``codes`` (q, U) reach."""
+    """Write the leaf that each unit reaches in tree ``t`` to ``leaf`` (m,), numbered over all trees.
+
+    ``units`` (m,) are indices of columns of ``codes`` (q, U).
+    """
     start = trees.offset[t]
     for i in range(len(units)):
         node = start
@@ -125,7 +136,7 @@ def route_into(leaf: np.ndarray, trees: CodedTrees, t: int, codes: np.ndarray, u
 
 
 def weight_of_nodes(trees: CodedTrees, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the total ``weight`` (U,) of the units with these ``codes`` (q, U) in each node, (n_nodes,).
+    """Return the total ``weight`` (U,) of the units that reach each node, (n_nodes,). Columns of ``codes`` are units.
 
     Costs O(U depth) a tree.
     """
@@ -142,7 +153,10 @@ def weight_of_nodes(trees: CodedTrees, codes: np.ndarray, weight: np.ndarray) ->
 
 @jit
 def leaves_of_units(trees: CodedTrees, codes: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """Return the leaf (m, n_trees), counted over all trees, that columns ``units`` of ``codes`` (q, U) reach."""
+    """Return the leaf (m, n_trees) that each of the ``units`` (m,), columns of ``codes`` (q, U), reaches in each tree.
+
+    Leaves are numbered over all trees.
+    """
     out = np.empty((len(units), len(trees.offset) - 1), dtype=np.int64)
     leaf = np.empty(len(units), dtype=np.int64)
     for t in range(out.shape[1]):

@@ -1,4 +1,4 @@
-"""Draws as chains save them, and as trees in data units."""
+"""Draws in the form in which chains save them, and their trees with thresholds in the units of the data."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
 OrderedKey = tuple[int, float | None] | tuple[int, float | None, str]
 RootKey = OrderedKey | tuple[int, frozenset[Any]] | None
-"""Name of a root split: None without one, (feature, threshold), the same with the side of missing values, or
-(feature, categories going left). The threshold is None if the split separates missing from known values."""
+"""Key of a root split: None for a tree without splits, (feature, threshold), (feature, threshold, side of missing
+values), or (feature, categories that go left). The threshold is None if the split separates missing from known values.
+"""
 
 SAVED_TREE = np.dtype([("log_prior", np.float64), ("log_score", np.float64), ("start", np.int64)])
+"""Record of a saved tree: its log prior, its log score, and the index of its first node."""
 
 
 keep_records(SAVED_TREE=SAVED_TREE)
@@ -30,22 +32,22 @@ keep_records(SAVED_TREE=SAVED_TREE)
 
 @kept
 class Saved(NamedTuple):
-    """Draws of a chain: each tree that differs from the draw before it, and the tree of each draw."""
+    """Draws of a chain. Successive draws of the same tree store the tree once."""
 
     tree_of_draw: np.ndarray
-    """(n_draws,) int64."""
+    """(n_draws,) int64: index of the tree of each draw."""
     noise: np.ndarray
-    """(n_draws,) float64: the noise variance all leaves share; NaN if leaves share no variance."""
+    """(n_draws,) float64: noise variance that all leaves share; NaN if leaves share no variance."""
     moves: np.ndarray
-    """(n_draws, 2, n_moves) int64: proposals since the draw before, and those accepted."""
+    """(n_draws, 2, n_moves) int64: number of proposals since the draw before, and number of these accepted."""
     tree: np.recarray
     """(n_trees + 1,) records of dtype SAVED_TREE; the last one only marks the end of the nodes."""
     node: np.recarray
-    """(n_nodes,) records of dtype CODED_NODE, trees end to end, each in preorder."""
+    """(n_nodes,) records of dtype CODED_NODE, one tree after another, each in preorder."""
     stats: np.ndarray
-    """(n_nodes, n_stats) float64."""
+    """(n_nodes, n_stats) float64: statistics of each node."""
     used: np.ndarray
-    """(3,) int64: draws, trees, nodes saved so far."""
+    """(3,) int64: number of draws, trees and nodes saved so far."""
     weights: np.ndarray = np.empty((0, 0))
     """(n_draws, p + 2) float64: feature weights that are drawn, their concentration, and the log prior of the tree
     given them. Without columns if the weights are fixed."""
@@ -53,7 +55,7 @@ class Saved(NamedTuple):
 
 @kept
 class Course(NamedTuple):
-    """Information that chains need to continue where they stopped."""
+    """State from which `resume` continues the chains of a run."""
 
     def __repr__(self) -> str:
         return short_repr(self)
@@ -63,23 +65,23 @@ class Course(NamedTuple):
     ends: tuple
     """State of each chain at its end."""
     steps: int
-    """Steps each chain has made since tuning."""
+    """Number of steps of each chain since tuning."""
     evidences: np.ndarray | None = None
-    """(teams, 2) log evidence in nats by the draws and the density of each team, and its standard error, NaN if
-    unknown.
+    """(teams, 2): log evidence in nats that the draws and the fitted density of each team estimate, and its standard
+    error, NaN if unknown. A team is a group of chains that tuned together.
 
-    None if the run has a ladder, learned no density of whole trees, or cannot estimate the evidence by it.
+    None if the run has a temperature ladder, fitted no density of whole trees, or cannot estimate the evidence.
     """
 
     @property
     def teams(self) -> list[list[int]]:
-        """The chains of each team, which tuned together and apart from those of other teams."""
+        """Indices of the chains of each team, a group of chains that tuned together, separately from other teams."""
         numbers = [end.team for end in self.ends]
         return [[c for c, other in enumerate(numbers) if other == number] for number in sorted(set(numbers))]
 
 
 def in_data_units(model: TreeModel, trees: CodedTrees) -> TreeArrays:
-    """Return the trees with features instead of coordinates and thresholds instead of codes."""
+    """Return the trees with splits on features by thresholds, instead of splits on coordinates by codes."""
     inner, columns = trees.feature != LEAF, model.columns
     threshold = np.zeros(len(inner))
     feature, default_left = trees.feature, trees.default_left
@@ -97,7 +99,7 @@ def in_data_units(model: TreeModel, trees: CodedTrees) -> TreeArrays:
 def values_between(model: TreeModel, trees: CodedTrees) -> np.ndarray | None:
     """Return the training values (n_nodes, 2) on either side of each threshold, in the cell that it splits.
 
-    NaN in other nodes. None if the split prior has cuts that are not those of the training values of a cell.
+    Leaves and nominal splits have NaN. Return None unless cuts are local, that is between training values of a cell.
     """
     out = np.full((len(trees.feature), 2), np.nan)
     for c, scale in enumerate(model.scales):
@@ -109,7 +111,7 @@ def values_between(model: TreeModel, trees: CodedTrees) -> np.ndarray | None:
 
 
 def root_key(model: TreeModel, trees: TreeArrays, node: int) -> RootKey:
-    """Return the name of a root split in ``root_split_pmf``."""
+    """Return the key in ``root_split_pmf`` of the split of root ``node``, numbered over all trees."""
     k = int(trees.feature[node])
     if k == LEAF:
         return None
@@ -119,7 +121,7 @@ def root_key(model: TreeModel, trees: TreeArrays, node: int) -> RootKey:
 
 
 def ordered_key(model: TreeModel, feature: int, threshold: float, missing_left: bool) -> OrderedKey:
-    """Return the name of an ordered root split: with the side of missing values if the feature has some."""
+    """Return the key of an ordered root split, with the side of missing values if the feature has some."""
     named = None if math.isnan(threshold) else threshold
     if feature in model.columns.twins:
         return (feature, named, "missing left" if missing_left else "missing right")
@@ -127,7 +129,7 @@ def ordered_key(model: TreeModel, feature: int, threshold: float, missing_left: 
 
 
 def key_words(model: TreeModel, key: RootKey) -> str:
-    """Return a root split that ``root_split_pmf`` names as text."""
+    """Return a root split as text, given its key in ``root_split_pmf``."""
     if key is None:
         return "none"
     columns, (k, rule, *side) = model.columns, key

@@ -1,4 +1,4 @@
-"""One tree for and from other programs: text, Graphviz dot, the arrays of scikit-learn's ``tree_``."""
+"""Conversion of a tree to text, to Graphviz dot, and to and from the arrays of scikit-learn's ``tree_``."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from .tree import Tree
 
 NO_CHILD, NO_SPLIT = -1, -2
-"""Values that scikit-learn writes into a leaf, as children and as feature and threshold."""
+"""Values that scikit-learn stores in a leaf: -1 as children, -2 as feature and threshold."""
 MOST_CLASSES = 6
-"""Classes listed in a leaf of a dot file, the most probable ones."""
+"""Largest number of classes listed in a leaf of a dot file; these are the most probable ones."""
 
 
 def to_text(tree: Tree) -> str:
-    """Return the tree as indented text; see `Tree.format`."""
+    """Return the tree as indented text, one line a node, the yes branch first (`Tree.format`)."""
     lines: list[str] = []
     todo: list[tuple[int, str, str]] = [(0, "", "")]
     predictions = leaf_lines(tree)
@@ -37,7 +37,7 @@ def to_text(tree: Tree) -> str:
 
 
 def to_dot(tree: Tree, *, name: str = "tree") -> str:
-    """Return the tree in Graphviz's dot language; see `Tree.to_dot`. Leaves have their six most probable classes."""
+    """Return the tree in Graphviz's dot language as a digraph called ``name``. Leaves show at most six classes."""
     if not isinstance(name, str):
         raise TypeError(f"name is {in_words(name)}, a {type(name).__name__}; give a string.")
     nodes, edges = [], []
@@ -55,11 +55,11 @@ def to_dot(tree: Tree, *, name: str = "tree") -> str:
 
 
 def to_sklearn(tree: Tree, X: np.ndarray | None = None) -> dict[str, np.ndarray]:
-    """Return the arrays of scikit-learn's ``tree_``; see `Tree.to_sklearn`.
+    """Return the arrays of scikit-learn's ``tree_`` by name (`Tree.to_sklearn`).
 
-    ``X`` (n, p) are rows of numbers that must go to the same leaves there, by default the training rows that the tree's
-    ``between`` describes. A threshold that does not separate the values on either side once these are rounded to
-    float32 is moved to the midpoint of the rounded values.
+    ``X`` (n, p) are rows of numbers that must reach the same leaves in scikit-learn, by default the training rows that
+    the tree's ``between`` describes. If a threshold does not separate the values on either side after these are rounded
+    to float32, it is moved to the midpoint of the rounded values.
     """
     if np.any(tree.categories >= 0):
         node = int(np.argmax(tree.categories >= 0))
@@ -81,9 +81,9 @@ def to_sklearn(tree: Tree, X: np.ndarray | None = None) -> dict[str, np.ndarray]
 
 
 def leaf_lines(tree: Tree, most: int | None = None, least: int = SHORT) -> list[list[str]]:
-    """Return the prediction of each node as lines of text; no lines if the tree has no predictions.
+    """Return the prediction of each node as a list of lines of text, empty if the tree has no predictions.
 
-    The ``most`` most probable classes are listed, by default all. Means have at least ``least`` digits.
+    Only the ``most`` most probable classes are listed, by default all. Means have at least ``least`` digits.
     """
     if tree.words is not None:
         return [[text] if text else [] for text in tree.words]
@@ -100,10 +100,11 @@ def value_lines(
     least: int = SHORT,
     names: Sequence[str] | None = None,
 ) -> list[list[str]]:
-    """Return predictions (m, d) as lines of text: means, or class probabilities, beyond ``most`` of them the largest.
+    """Return predictions ``value`` (m, d) as lines of text, for each of m nodes: class probabilities, or means.
 
-    Means have at least ``least`` digits, and so many that those of the places ``beside`` (m,) bool differ as text.
-    ``names`` are those of several outputs, by default y0, y1, ...
+    If there are more than ``most`` classes, only the most probable ones are listed. Means have at least ``least``
+    digits, and enough that different means differ as text among the nodes for which ``beside`` (m,) is True. ``names``
+    are those of several outputs, by default y0, y1 and so on.
     """
     if classes is not None:
         return [_class_lines(row, classes, most) for row in value]
@@ -117,7 +118,7 @@ def value_lines(
 
 
 def _class_lines(value: np.ndarray, classes: np.ndarray, most: int | None) -> list[str]:
-    """Return class probabilities in words, beyond ``most`` of them the largest."""
+    """Return class probabilities ``value`` (K,) as lines of text; only the ``most`` largest if there are more."""
     shown = np.arange(len(value))
     if most is not None and len(value) > most:
         shown = np.argsort(-value, kind="stable")[:most]
@@ -126,16 +127,17 @@ def _class_lines(value: np.ndarray, classes: np.ndarray, most: int | None) -> li
 
 
 def rows_words(tree: Tree, node: int) -> str:
-    """Return the number of training rows of a node in words; empty if it is not known."""
+    """Return the number of training rows of a node as text; "" if the tree does not store it."""
     return "" if tree.rows is None else count_text(float(tree.rows[node]))
 
 
 def _rows_behind(tree: Tree, node: int) -> str:
+    """Return the number of training rows of a node in parentheses, to be appended to a line; "" if unknown."""
     return f" ({rows_words(tree, node)})" if tree.rows is not None else ""
 
 
 def _joined(lines: list[str]) -> str:
-    """Return lines as one quoted string of the dot language."""
+    """Return lines joined into the content of one quoted string of the dot language, with special signs escaped."""
     return "\\n".join(line.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") for line in lines)
 
 
@@ -171,9 +173,10 @@ def _float32_thresholds(tree: Tree, X: np.ndarray | None) -> np.ndarray:
 
 
 def _values_beside(tree: Tree, X: np.ndarray) -> np.ndarray:
-    """Return the largest value on the left and the smallest on the right (m, 2) of each split, of the rows in its node.
+    """Return, for each split, the largest value that goes left and the smallest that goes right, (m, 2).
 
-    NaN if no row with a known value goes to a side.
+    These are values of the rows of X (n, p) that reach the node. Both are NaN in leaves, and if no row with a known
+    value goes to one of the sides.
     """
     out, cuts = np.full((tree.n_nodes, 2), np.nan), tree.cuts
     inside: list[np.ndarray] = [np.arange(len(X))] + [np.empty(0, dtype=np.int64)] * (tree.n_nodes - 1)
@@ -223,7 +226,7 @@ def sklearn_fields(fitted: Any) -> dict[str, Any]:
 
 
 def _preorder(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the numbers of scikit-learn's nodes in preorder."""
+    """Return the indices (m,) of scikit-learn's nodes in preorder, or raise a ValueError if they form no tree."""
     order: dict[int, None] = {}
     todo = [0]
     while todo:
@@ -237,7 +240,7 @@ def _preorder(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _column(source: Any, name: str) -> np.ndarray:
-    """Return an array of scikit-learn's tree by name."""
+    """Return the array ``name`` (m,) of scikit-learn's tree, or raise a ValueError if it is not one of numbers."""
     array = read_array(name, source[name] if isinstance(source, dict) else getattr(source, name))
     if array.ndim != 1 or array.dtype.kind not in ("fiu" if name == "threshold" else "iu"):
         raise ValueError(f"{name} has dtype {array.dtype} and shape {array.shape}; give numbers of shape (n_nodes,).")

@@ -1,4 +1,4 @@
-"""Trees as flat arrays with written invariants, and their methods.
+"""The class `Tree`: one decision tree as flat arrays, with the invariants of the arrays.
 
 A tree of ``m`` nodes is six parallel arrays. A leaf has ``feature == -1``; its other fields are unused.
 
@@ -42,9 +42,9 @@ class Tree:
     feature, threshold, left, right : array-like of shape (m,)
         Nodes in preorder; ``feature`` is -1 in a leaf. A threshold is NaN in a split of missing from known values.
     categories : array-like of int64 of shape (m,), optional
-        Bits of the categories going left; -1 (the default) marks an ordered split.
+        Bit set of the categories that go left; -1 (the default) marks an ordered split.
     default_left : array-like of bool of shape (m,), optional
-        Where missing values (NaN) and unknown categories go. Default: False.
+        True if missing values (NaN) and unknown categories go left. Default: False.
     value : array of shape (m, d), optional
         Prediction of each node: class probabilities, if there are ``classes``, or the means of d outputs.
     columns : Columns, optional
@@ -52,7 +52,7 @@ class Tree:
     classes : array of shape (K,), optional
         Class labels; makes ``predict`` return labels.
     rows : array of shape (m,), optional
-        Training rows in each node, those with a weight as often as it says; trees of a posterior have them.
+        Number of training rows in each node, each row counted by its weight; trees of a posterior have them.
     between : array of shape (m, 2), optional
         The training values on either side of each threshold, in the cell that it splits; NaN in leaves and nominal
         splits. Trees of a posterior under `LocalCuts` have them. Texts show the shortest number between the two.
@@ -181,11 +181,11 @@ class Tree:
 
     @property
     def arrays(self) -> TreeArrays:
-        """Arrays of the tree in the form that compiled code takes."""
+        """The tree in the form that compiled code uses."""
         return TreeArrays(np.array([0, self.n_nodes], dtype=np.int64), *self._key())
 
     def routes(self, default_left: np.ndarray | None = None) -> Routes:
-        """Return the form in which many rows go down the tree. ``default_left`` (m,) may replace the tree's own."""
+        """Return the form of the tree that is fastest for many rows, with its own ``default_left`` or another (m,)."""
         unknown_left = self.default_left if default_left is None else default_left
         return routes(self.feature, self.cuts, self.right, self.categories, unknown_left)
 
@@ -258,7 +258,7 @@ class Tree:
 
     @cached_property
     def _possible_categories(self) -> list[int]:
-        """Bits of the categories that rows in each node can have, of the feature that a nominal split is on."""
+        """Bit sets (m,) of the categories that the splits above a nominal split leave possible; -1 if all are."""
         out = [-1] * self.n_nodes
         below: list[dict[int, int]] = [{}] * self.n_nodes
         for i in np.flatnonzero(self.feature != LEAF).tolist():
@@ -348,6 +348,7 @@ class Tree:
         return cls(**sklearn_fields(fitted))
 
     def _key(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return the arrays that determine the splits, by which trees are compared."""
         return (self.feature, self.threshold, self.left, self.right, self.categories, self.default_left)
 
     def __eq__(self, other: object) -> bool:
@@ -367,7 +368,7 @@ class Tree:
 
 
 def _field(name: str, value: Any, dtype: type) -> np.ndarray:
-    """Return a field of a tree in its dtype. Raise a ValueError if its numbers do not fit."""
+    """Return a field of a tree converted to ``dtype``. Raise a ValueError if its values do not fit the dtype."""
     array = read_numbers(name, value) if dtype is np.float64 else read_array(name, value)
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{name} is {in_words(value)}, of dtype {array.dtype}; give numbers.")
@@ -425,6 +426,7 @@ def check_tree(tree: Tree, n_features: int | None = None) -> None:
 
 
 def _check_preorder(tree: Tree) -> None:
+    """Raise a ValueError that names the first node that breaks the preorder, if there is one."""
     problem, i = find_disorder(tree.feature, tree.left, tree.right)
     if problem == STRAY:
         raise ValueError(f"node {i}: not in preorder: it is not where its parent's left or right points.")
@@ -437,7 +439,7 @@ def _check_preorder(tree: Tree) -> None:
 
 
 def _known_categories(table: np.ndarray, nominal: np.ndarray) -> np.ndarray:
-    """Return the table with values of ``nominal`` columns that are not the number of a category marked as unknown."""
+    """Return the table (n, p) with -1, an unknown category, for values of ``nominal`` columns outside 0 to 62."""
     out = table.copy()
     for k in nominal[nominal < table.shape[1]]:
         out[~((table[:, k] >= 0.0) & (table[:, k] < MAX_CATEGORIES)), k] = -1.0
@@ -445,6 +447,6 @@ def _known_categories(table: np.ndarray, nominal: np.ndarray) -> np.ndarray:
 
 
 def stack_trees(trees: Sequence[Tree]) -> TreeArrays:
-    """Return trees end to end, in the form that compiled code takes."""
+    """Return the nodes of all trees, one tree after another, in the form that compiled code uses."""
     offset = np.concatenate([[0], np.cumsum([t.n_nodes for t in trees])]).astype(np.int64)
     return TreeArrays(offset, *(np.concatenate(c) for c in zip(*(t._key() for t in trees), strict=True)))

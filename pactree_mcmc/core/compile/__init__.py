@@ -3,4 +3,4 @@
 import numba
 
 COMPILES = not numba.config.DISABLE_JIT
-"""True if this copy of the library is compiled. `pactree_mcmc.testing` makes one that is not."""
+"""True if this copy of the library is compiled. `pactree_mcmc.testing` imports another copy, which is not."""

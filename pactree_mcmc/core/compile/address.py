@@ -1,7 +1,6 @@
-"""Functions that compiled code calls by their address, so that the callers need not be compiled again for them.
+"""Functions that compiled code calls by their address, so that callers are not compiled again for each function.
 
-Such a function takes a pointer to numbers, the number of them, and, if it has parameters, a pointer to these. It
-returns a number.
+Such a function takes a pointer to n numbers, n, and, if it has parameters, a pointer to these. It returns a number.
 """
 
 from __future__ import annotations
@@ -33,12 +32,16 @@ _lock = threading.Lock()
 _compiled: dict[tuple[Callable[..., float], bool], Any] = {}
 """Compiled functions, which must live as long as the process because their addresses are in use."""
 _cached: set[Callable[..., float]] = set()
+"""Functions of the library that `by_address` has registered, whose code is cached on disk."""
 _plain: dict[int, Callable[..., float]] = {}
-"""Python functions by the number that stands for their address, if nothing is compiled."""
+"""Python functions by the number that represents their address, if nothing is compiled."""
 
 
 def by_address(function: Callable[..., float]) -> Callable[..., float]:
-    """Register a function of this library to be called by its address. It is cached, and must raise no exception."""
+    """Register a function of this library that is called by its address. This is a decorator.
+
+    Its compiled code is cached on disk. It must raise no exception.
+    """
     _cached.add(function)
     return function
 
@@ -85,6 +88,7 @@ def _guarded(function: Callable[..., float], with_params: bool) -> Callable[...,
 
 
 def _pointer(context: Any, builder: Any, kind: Any, value: Any, place: list) -> Any:
+    """Return a pointer to the entry of an array at the indices ``place``, in code that is being generated."""
     if FASTER and isinstance(kind, BlockType):
         kind, value = kind.as_array, load_fixed(builder, value)
     array = context.make_array(kind)(context, builder, value)
@@ -92,6 +96,7 @@ def _pointer(context: Any, builder: Any, kind: Any, value: Any, place: list) -> 
 
 
 def _called(builder: Any, address: Any, args: list) -> Any:
+    """Return the result of a call of the function at ``address``, in code that is being generated."""
     signature = ir.FunctionType(ir.DoubleType(), [arg.type for arg in args])
     return builder.call(builder.inttoptr(address, signature.as_pointer()), args)
 
@@ -120,7 +125,7 @@ _POINTER = ctypes.POINTER(ctypes.c_double)
 
 
 def _foreign(address: int, numbers: np.ndarray, n: int, *params: np.ndarray) -> float:
-    """Call compiled code at an address from plain code, as tests of a compiled model's plain moves do."""
+    """Return the result of compiled code at an address, called from plain code, as tests of plain moves do."""
     form = ctypes.CFUNCTYPE(ctypes.c_double, _POINTER, ctypes.c_int64, *[_POINTER for _ in params])
     arrays = [np.array(each, dtype=np.float64) for each in (numbers, *params)]
     first, *own = [array.ctypes.data_as(_POINTER) for array in arrays]
@@ -128,6 +133,7 @@ def _foreign(address: int, numbers: np.ndarray, n: int, *params: np.ndarray) -> 
 
 
 def _call_plain(address: int, numbers: np.ndarray, row: int, first: int, n: int) -> float:
+    """Return the result of the function at an address for ``numbers[row, first:]``, without compilation."""
     if address not in _plain:
         return _foreign(address, numbers[row, first:], n)
     return float(_plain[address](numbers[row, first:], n))
@@ -142,6 +148,7 @@ def _call_plain_with(
 
 
 call_at: Any = _call if COMPILES else _call_plain
-"""``call_at(address, numbers, row, first, n)`` calls the function with ``numbers[row, first:]`` from compiled code."""
+"""Function for compiled code: ``call_at(address, numbers, row, first, n)`` calls the function at the address with a
+pointer to ``numbers[row, first:]`` and n."""
 call_at_with: Any = _call_with if COMPILES else _call_plain_with
-"""``call_at_with(..., params, at)`` calls a function with the parameters ``params[at:]``."""
+"""Function for compiled code: ``call_at_with(..., params, at)`` also passes a pointer to ``params[at:]``."""

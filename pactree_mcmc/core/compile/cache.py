@@ -1,8 +1,8 @@
-"""Compiled code of functions on disk, with the interface of numba's caches.
+"""Cache on disk of the compiled code of functions, with the interface of numba's caches.
 
-numba keeps compiled code as long as the file of the function is unchanged, although the code also contains everything
-that the function calls from other files. This module keeps the code until a source changes that compiled code of its
-package can reach by imports. A folder that cannot be read or written only costs time.
+numba's own cache is valid as long as the file of the function is unchanged, although the code also contains everything
+that the function calls from other files. This cache is valid until a source file changes that compiled code of the
+function's package can reach by imports. A folder that cannot be read or written only costs time.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ ADVICE = (
 )
 OWN_ADVICE = "every process compiles it again. Let the function read numbers, arrays and functions only"
 FOREIGN = "own_functions"
-"""Name that stands for the package of functions that are not of the library."""
+"""Name used in place of a package for functions that do not belong to the library."""
 
 
 class CodeCacheWarning(UserWarning, RuntimeWarning):
-    """Compiled code that cannot be kept or found."""
+    """Warning about compiled code that cannot be written to disk or found there."""
 
 
 _warned: set[str] = set()
 
 
 def _warn(subject: str, text: str) -> None:
-    """Warn once in a process of each subject."""
+    """Issue a CodeCacheWarning with ``text``, but only once in a process for each subject."""
     if subject not in _warned:
         _warned.add(subject)
         warn(text, CodeCacheWarning)
 
 
 def _save(files: Files, key: Any, data: Any) -> None:
-    """Write compiled code, or warn that it cannot be written."""
+    """Write compiled code ``data`` under a key, or warn that it cannot be written."""
     try:
         files.save(key, data)
     except OSError as error:
@@ -68,26 +68,26 @@ def watching(watcher: Callable[[CodeCache], None]) -> Iterator[None]:
 
 
 class CodeCache:
-    """Compiled forms of one function on disk. The first call reads them."""
+    """Cache on disk of the compiled forms of one function, a form for each tuple of types of arguments."""
 
     def __init__(self, function: Any, key: Callable[[], str] | None = None) -> None:
         self._function, self._key_function = function, key
 
     @functools.cached_property
     def _key(self) -> str:
-        """Text of everything that the code depends on besides the library's sources."""
+        """Text, or hash, of everything on which the code depends besides the library's sources."""
         if self._key_function is not None:
             return self._key_function()
         return key_of(self._function) if self._is_foreign else ""
 
     @functools.cached_property
     def digest(self) -> str:
-        """Hash of the library's sources that the code depends on."""
+        """Hash of the source files of the library on which the code depends."""
         return sources("" if self._is_foreign else self.part)
 
     @functools.cached_property
     def _files(self) -> Files | None:
-        """Files of the function, or None if its code cannot be kept."""
+        """Files of the function, or None (with a warning) if its code cannot be stored."""
         if self._key.startswith(NOT_KEPT):
             self._warn_of_function(self._key.removeprefix(NOT_KEPT))
             return None
@@ -102,15 +102,16 @@ class CodeCache:
 
     @property
     def cache_path(self) -> str | None:
-        """Folder that the code is written to, for numba's statistics."""
+        """Folder to which the code is written, or None. numba shows it in its statistics."""
         return None if self._files is None or self._files.folder is None else str(self._files.folder)
 
     @property
     def _is_foreign(self) -> bool:
+        """True if the function does not belong to the library."""
         return (self._function.__module__ or "").partition(".")[0] not in ("pactree_mcmc", "exact")
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the compiled form for the types ``sig``, or None if it is missing or its file is damaged."""
+        """Return the compiled form for the types ``sig``, or None if it is not on disk or its file is damaged."""
         form, is_ready = None, False
         if self._files is not None:
             # before keys are compared, which name the processor
@@ -125,11 +126,11 @@ class CodeCache:
 
     @property
     def has_code(self) -> bool:
-        """True if code of the function for any types is on disk."""
+        """True if a compiled form of the function, for any types, is on disk."""
         return self._files is not None and self._files.has_code
 
     def save_overload(self, sig: Any, form: Any) -> None:
-        """Write a compiled form, if possible."""
+        """Write the compiled form for the types ``sig`` to disk, or warn if this is impossible."""
         if self._files is None:
             return
         if form.library.has_dynamic_globals:
@@ -138,7 +139,7 @@ class CodeCache:
         _save(self._files, function_key(self._function, sig), form._reduce())
 
     def _warn_of_function(self, what: str) -> None:
-        """Warn that code of the function is not kept, because the function reads ``what``."""
+        """Warn that the code of the function is not stored, because the function reads ``what``."""
         name = self._function.__qualname__
         _warn(name, f"compiled code is not kept: {name} reads {what}; {OWN_ADVICE}.")
 
@@ -153,7 +154,7 @@ def announce(cache: CodeCache) -> None:
 
 
 class Store:
-    """Compiled code of several functions in one file on disk, in the folder of the first function."""
+    """Cache on disk of several functions that are compiled as one, in the folder of the first function."""
 
     def __init__(self, functions: Sequence[Any]) -> None:
         caches = [function._cache for function in functions]
@@ -162,13 +163,13 @@ class Store:
         self._files = Files(caches[0].part, digest, f"together-{names[:16]}")
 
     def locked(self) -> contextlib.AbstractContextManager[None]:
-        """Keep other processes from entering for the same functions."""
+        """Return a context manager that only one process at a time enters for the same functions."""
         return self._files.locked()
 
     def load(self, key: Any) -> tuple[Any, bool]:
-        """Return the data saved under the key, or None, and True if they need not be saved again."""
+        """Return the data saved under the key, or None, and True if the data need not be saved again."""
         return self._files.load(key)
 
     def save(self, key: Any, data: Any) -> None:
-        """Write data under the key, if possible."""
+        """Write data under the key, or warn if this is impossible."""
         _save(self._files, key, data)

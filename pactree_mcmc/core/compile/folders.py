@@ -1,9 +1,10 @@
-"""Folders of compiled code: those that are read, the one that is written, and the removal of old versions.
+"""Folders of compiled code: reading from three folders, writing to one, and the removal of old versions.
 
-Compiled code never lies in the folder of the package, because what pip did not write there survives an uninstallation
-and then hides other installations. It is read from the archive of a wheel, then from the folder that an administrator
-filled, then from the folder of the user; it is written to the last one only. All three have the same layout: a folder
-for each part of the library, in it one for each version of the sources that this part can reach, in it numba's files.
+Compiled code is never written to the folder of the package, because files there that pip did not write survive an
+uninstallation and then hide other installations. Code is read from the archive of a wheel, then from the folder that an
+administrator filled, then from the folder of the user. It is written only to the folder of the user. All three have the
+same layout: a folder for each part (package) of the library, in it a folder for each version of the sources that this
+part can reach, in it numba's files.
 """
 
 from __future__ import annotations
@@ -32,20 +33,20 @@ ARCHIVE = Path(__file__).with_name("archives")
 SHARED = "PACTREE_SHARED_CACHE"
 """Environment variable that names the folder of an administrator, which is only read."""
 MOST, DAYS = 20, 30
-"""Number of versions of a part that are kept, and days for which one is kept without use."""
+"""Largest number of versions of a part on disk, and number of days without use after which a version is removed."""
 PROCESSOR = 1
-"""Position of the processor in the keys of an index."""
+"""Position of the processor in numba's key of a compiled form."""
 
 
 def build() -> str:
-    """Return the name of everything but sources and processor that compiled code depends on."""
+    """Return a name of the environment on which compiled code depends: Python, numba, platform and options."""
     python = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
     checks = "-checked" if numba.config.BOUNDSCHECK else ""
     return f"{python}-numba{numba.__version__}-{sys.platform}-{platform.machine().lower()}{checks}"
 
 
 def own_folder() -> Path | None:
-    """Return the folder that this process writes to, or None if its user has no home directory."""
+    """Return the folder to which this process writes, or None if its user has no home directory."""
     return Path(numba.config.CACHE_DIR).absolute() if numba.config.CACHE_DIR else _user_folder()
 
 
@@ -62,7 +63,7 @@ def use_only(folder: str) -> None:
 
 
 class Files:
-    """Compiled forms of a function, or of several linked as one, by key.
+    """Files with the compiled forms of a function, or of several functions linked as one, by key.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ class Files:
     base : str
         Beginning of the names of the files.
     stamp : str
-        What else the code depends on.
+        Everything else on which the code depends, as text. Files with another stamp are not used.
     """
 
     def __init__(self, part: str, digest: str, base: str, stamp: str = "") -> None:
@@ -87,7 +88,11 @@ class Files:
             _mark_used(self.folder)
 
     def load(self, key: Any) -> tuple[Any, bool]:
-        """Return the form under a key and True, or that for another processor and False, or None and False."""
+        """Return the compiled form under a key, and True if it is complete.
+
+        If there is only a form for another processor, return it without machine code, and False. If there is none,
+        return None and False.
+        """
         for index in self._indices:
             form = index.read(key)
             if form is not None:
@@ -100,7 +105,7 @@ class Files:
         return None, False
 
     def save(self, key: Any, data: Any) -> None:
-        """Write a form to the user's folder; raise an OSError if that is impossible."""
+        """Write a compiled form to the user's folder, or raise an OSError if this is impossible."""
         self._make_folder()
         try:
             self._indices[-1].write(key, data)
@@ -111,10 +116,11 @@ class Files:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from entering for the same files, so that they find what this one compiles.
+        """Return a context manager that only one process at a time enters for the same files.
 
-        The system removes the lock of a process that ends. Without such locks (Windows, some network folders), or if
-        the folder cannot be written, several processes may enter.
+        Processes that waited then find the code that the first one compiled. The system removes the lock of a process
+        that ends. Without such locks (Windows, some network folders), or if the folder cannot be written, several
+        processes may enter.
         """
         with contextlib.ExitStack() as stack:
             with contextlib.suppress(OSError, ImportError):
@@ -126,6 +132,7 @@ class Files:
             yield
 
     def _make_folder(self) -> None:
+        """Create the folder to which files are written, and remove old versions if it is new."""
         if self.folder is None:
             raise OSError("the user has no home directory")
         if not self.folder.exists():
@@ -134,12 +141,12 @@ class Files:
 
     @property
     def has_code(self) -> bool:
-        """True if there is a form under any key."""
+        """True if there is a compiled form under any key."""
         return any(index.stored_keys() for index in self._indices)
 
 
 class _Index(IndexDataCacheFile):
-    """Numba's files of a function in one folder; damaged ones count as missing."""
+    """numba's files of a function in one folder. Damaged files count as missing."""
 
     def __init__(self, folder: Path, base: str, stamp: str) -> None:
         super().__init__(str(folder), base, stamp)
@@ -151,32 +158,34 @@ class _Index(IndexDataCacheFile):
             return {}
 
     def stored_keys(self) -> list[Any]:
-        """Return the keys of all forms."""
+        """Return the keys of all compiled forms in the folder."""
         return list(self._load_index())
 
     def read(self, key: Any) -> Any:
-        """Return the form under a key, or None. Bytes that were not written for this key count as missing."""
+        """Return the compiled form under a key, or None if it is missing, damaged, or was written under another key."""
         try:
             digest, payload = self.load(key) or ("", b"")
             if digest != hashlib.sha256(payload).hexdigest():
                 return None
-            # two processes that save at the same time may give one name to the files of two keys
+            # two processes that save at the same time may write the forms of two keys to files of the same name
             stored, data = pickle.loads(payload)
         except Exception:  # whatever unpickling raises
             return None
         return data if stored == key else None
 
     def write(self, key: Any, data: Any) -> None:
-        """Write a form under a key."""
+        """Write a compiled form under a key."""
         payload = dumps((key, data))
         self.save(key, (hashlib.sha256(payload).hexdigest(), payload))
 
 
 def _without_processor(key: Any) -> Any:
+    """Return a key without the processor."""
     return (*key[:PROCESSOR], *key[PROCESSOR + 1 :])
 
 
 def _user_folder() -> Path | None:
+    """Return the cache folder of the user for this library, or None if the user has no home directory."""
     from platformdirs import user_cache_path
 
     try:
@@ -189,16 +198,17 @@ def _user_folder() -> Path | None:
 
 @functools.cache
 def _mark_used(folder: Path) -> None:
-    """Set the time of a folder, the time of its last use, to now."""
+    """Set the modification time of a folder, which is the time of its last use, to now."""
     with contextlib.suppress(OSError):
         os.utime(folder)
 
 
 @functools.cache
 def remove_old() -> None:
-    """Remove the versions of each part that were not used for long, once in a process that adds a version.
+    """Remove versions of compiled code that were not used for long, at most once in a process.
 
-    The folders that somebody named are left alone: their readers may be unable to mark what they use.
+    This applies to the default folder of the user only. In folders that somebody named, processes that read may be
+    unable to mark the versions that they use.
     """
     root = _user_folder()
     if root is None or root != own_folder():

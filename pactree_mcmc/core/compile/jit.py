@@ -1,4 +1,4 @@
-"""The one place that sets compiler options."""
+"""Decorators of compiled functions. All compiler options are set here."""
 
 import functools
 from collections.abc import Callable
@@ -21,13 +21,13 @@ FASTER = COMPILES and structs is not None
 
 
 def jit(function: Callable[..., Any], key: Callable[[], str] | None = None) -> Any:
-    """Compile ``function`` on first call, cache it on disk, release the GIL while it runs.
+    """Compile ``function`` at its first call, cache the code on disk, and release the GIL while it runs.
 
-    Compiled callers get a *part* of the same code, which is optimised and cached as one with the function that Python
-    calls (see `linking`). No fastmath, because zero is ``-inf`` in log space and must stay so. Constants that compiled
-    callers pass count as values of their type, since numba would compile the function once more for each of them.
+    Compiled callers use the same code as a *part*, which is optimised and cached together with the function that Python
+    calls (see `linking`). Fastmath is off, because the log of zero is ``-inf`` and must stay so. Constants that
+    compiled callers pass count as values of their type, since numba would otherwise compile the function for each.
 
-    ``key`` is a function that returns the rest of the key of the code besides the library's sources (see `cache`).
+    ``key`` is a function that returns everything besides the library's sources on which the code depends (see `cache`).
     """
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     if not FASTER:
@@ -52,10 +52,10 @@ def jit(function: Callable[..., Any], key: Callable[[], str] | None = None) -> A
 
 
 def by_class(function: Callable[..., Any]) -> Any:
-    """Make a generic function of ``function``, which dispatches on the class of its first argument, a NamedTuple.
+    """Return a generic function that dispatches on the class of its first argument, a NamedTuple. This is a decorator.
 
-    ``@function.register(Class)`` adds a function, as with `functools.singledispatch`. Compiled callers are compiled for
-    each class separately, so that a loop written once runs without a dispatch.
+    ``@function.register(Class)`` adds a function for a class, as with `functools.singledispatch`. Compiled callers are
+    compiled for each class separately, so that a loop that is written once runs without dispatch.
     """
     registry = functools.singledispatch(function)
     if COMPILES:

@@ -1,4 +1,4 @@
-"""Groups of arrays and numbers in the form that compiled code takes."""
+"""Conversion of NamedTuples of arrays and numbers to the form that compiled code uses."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if FASTER:
 
 
 def pack(value: Any) -> Any:
-    """Return a NamedTuple of arrays, numbers, and NamedTuples of such, as one pointer. The arrays are shared.
+    """Return a (nested) NamedTuple of arrays and numbers in a form that compiled code takes as one pointer.
 
-    Without compilation, or with a numba of other private parts, return the NamedTuple itself. Arrays must not be
-    resized, and later changes of numbers have no effect.
+    The arrays are shared and must not be resized. Later changes of numbers have no effect. Without compilation, or with
+    a numba without the private parts that this needs, return the NamedTuple itself.
     """
     return Packed(value) if FASTER else value

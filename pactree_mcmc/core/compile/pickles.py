@@ -1,4 +1,4 @@
-"""Pickles of values that contain functions, for other processes."""
+"""Pickling of values that contain compiled functions, to send them to other processes."""
 
 from __future__ import annotations
 
@@ -27,16 +27,17 @@ class _Pickler(cloudpickle.CloudPickler):
 
 
 def _named(module: str, name: str) -> Any:
+    """Return an attribute of a module, both given by name."""
     return getattr(importlib.import_module(module), name)
 
 
 def packed(value: Any) -> bytes:
-    """Return a value that contains functions as bytes: the library's by name, others by their code."""
+    """Return a value that contains functions as bytes. Functions of known libraries are named, others sent as code."""
     out = io.BytesIO()
     _Pickler(out).dump(value)
     return out.getvalue()
 
 
 def unpacked(data: bytes) -> Any:
-    """Return the value that `packed` made into bytes. Its functions are compiled when they are first called."""
+    """Return the value that `packed` has converted to bytes. Its functions are compiled at their first call."""
     return pickle.loads(data)

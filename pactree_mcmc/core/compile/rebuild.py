@@ -1,7 +1,7 @@
-"""Compiled functions from their files.
+"""Reading of compiled functions from the data in their files.
 
-A file holds machine code for one processor, and the optimised code from which it was made. From the latter the machine
-code for another processor takes a few seconds.
+A file contains machine code for one processor, and the optimised code (LLVM bitcode) from which it was made. Making the
+machine code for another processor from the latter takes a few seconds.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from numba.core.registry import cpu_target
 
 
 def file_base(function: Any) -> str:
-    """Return the beginning of the names of a function's files, as numba calls them."""
+    """Return the beginning of the names of a function's files, by numba's convention."""
     name = f"{Path(function.__code__.co_filename).stem}.{function.__qualname__}".replace("<", "").replace(">", "")
     python = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
     return f"{name}-{function.__code__.co_firstlineno}.{python}"
 
 
 def function_key(function: Any, sig: Any) -> Any:
-    """Return numba's key of a function's code for some types."""
+    """Return numba's key of the compiled form of a function for arguments of the types ``sig``."""
     return FunctionCache._index_key(SimpleNamespace(_py_func=function), sig, cpu_target.target_context.codegen())
 
 
 def without_machine_code(data: Any) -> Any:
-    """Return the data of a file with the optimised code in place of machine code."""
+    """Return the data of a file with optimised code (bitcode) in place of machine code."""
     (name, kind, code), *rest = data
     return ((name, "bitcode", code[1]) if kind == "object" else (name, kind, code), *rest)
 
 
 def library_of(libdata: Any) -> Any:
-    """Return the library in a file, compiled from bitcode if needed. It can be saved."""
+    """Return numba's library from the data of a file. Machine code is made from bitcode if it is missing."""
     codegen = cpu_target.target_context.codegen()
     name, kind, data = libdata
     if kind == "object":
@@ -49,7 +49,7 @@ def library_of(libdata: Any) -> Any:
 
 
 def result_of(libdata: Any, fndesc: Any, environment: Any, sig: Any, *rest: Any) -> CompileResult:
-    """Return a function's compiled form from the data that numba writes."""
+    """Return the compiled form of a function from the data that numba writes to a file."""
     library, reload_init, environments = library_of(libdata), rest[-2], rest[-1]
     result = result_in(library, fndesc, environment, sig, reload_init)
     set_environments(environments)
@@ -57,7 +57,7 @@ def result_of(libdata: Any, fndesc: Any, environment: Any, sig: Any, *rest: Any)
 
 
 def result_in(library: Any, fndesc: Any, environment: Any, sig: Any, reload_init: Any = ()) -> CompileResult:
-    """Return the compiled form of a function of a library."""
+    """Return the compiled form of a function whose code is in ``library``."""
     target = cpu_target.target_context
     fields = dict.fromkeys(CompileResult._fields) | {
         "typing_context": target.typing_context,
@@ -76,6 +76,6 @@ def result_in(library: Any, fndesc: Any, environment: Any, sig: Any, reload_init
 
 
 def set_environments(environments: Any) -> None:
-    """Give compiled code the constants that it refers to."""
+    """Store the constants to which compiled code refers where this code finds them."""
     for environment in environments:
         cpu_target.target_context.codegen().set_env(environment.env_name, environment)

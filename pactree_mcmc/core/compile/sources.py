@@ -15,8 +15,8 @@ COMPILED = re.compile(r"^@jit|^@by_address|^@by_class", re.MULTILINE)
 def sources(package: str = "") -> str:
     """Return a hash of the sources on which compiled code in the folder of ``package`` depends.
 
-    These are the files of the folder that contain compiled code, everything that they import at once, and the files of
-    `core.compile`. If ``package`` has no compiled code of the library, they are all sources.
+    These are the files of the folder that contain compiled code, everything that they import, directly or not, at the
+    top of a module, and the files of `core.compile`. If ``package`` has no compiled code, these are all sources.
     """
     texts = _texts()
     reached = {name for name in texts if name.rpartition(".")[0] == package and COMPILED.search(texts[name])}
@@ -34,20 +34,21 @@ def sources(package: str = "") -> str:
 
 @functools.cache
 def _texts() -> dict[str, str]:
-    """Return the sources of the library by the names of their modules."""
+    """Return the text of each source file of the library by the name of its module."""
     root = Path(__file__).parents[3]
     paths = (path for package in ("pactree_mcmc", "exact") for path in (root / package).rglob("*.py"))
     return {_module(path.relative_to(root)): path.read_text(encoding="utf-8") for path in paths}
 
 
 def _module(path: Path) -> str:
+    """Return the name of the module with this path."""
     parts = path.with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 @functools.cache
 def _imports(module: str) -> frozenset[str]:
-    """Return names that ``module`` imports at once and that may be modules."""
+    """Return the names in the top-level imports of ``module``, some of which are names of modules."""
     out = set(re.findall(r"^import ([\w.]+)", _texts()[module], re.MULTILINE))
     is_package = any(name.startswith(f"{module}.") for name in _texts())
     for dots, base, names in IMPORT.findall(_texts()[module]):

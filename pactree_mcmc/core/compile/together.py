@@ -1,7 +1,8 @@
-"""Compilation of functions that Python calls one after the other as one, so that shared code is optimised once.
+"""Compilation of several functions as one library, so that the code that they share is optimised once.
 
-An entry by itself is linked with all it calls, and code that two entries call is optimised twice. The functions of a
-run call much the same code. Therefore they are linked into one library, which has one file.
+A compiled function that Python calls is linked with all code that it calls, so that code that two such functions call
+is optimised twice. The functions of a run call much the same code. Therefore they are linked into one library, which
+has one file.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ if FASTER:
 
 
 class Member(NamedTuple):
-    """A compiled function, and the types of its arguments."""
+    """A function to be compiled, and the numba types of its arguments."""
 
     function: Any
     args: tuple[types.Type, ...]
 
 
 def compile_together(members: Sequence[Member], among: Sequence[Member] = ()) -> None:
-    """Load the functions for arguments of these types from disk, or compile those that are missing as one.
+    """Load the functions from disk, or compile those that are missing as one library.
 
-    ``among`` are these functions and others, which may be on disk as one. If a single function is missing, it is
-    compiled at its first call.
+    ``among`` are these functions and others: a larger library that may be on disk. If only one function is missing,
+    nothing is done, and the function is compiled at its first call.
     """
     if not FASTER or len(_missing(members)) < 2:
         return
@@ -53,14 +54,14 @@ def compile_together(members: Sequence[Member], among: Sequence[Member] = ()) ->
 
 
 def find_together(members: Sequence[Member]) -> None:
-    """Load the functions if exactly these are on disk as one."""
+    """Load the functions if exactly these are on disk as one library."""
     if FASTER and _missing(members):
         with global_compiler_lock:
             _load(members)
 
 
 def _load(members: Sequence[Member]) -> bool:
-    """Load exactly these functions if they are on disk as one, and return True if they were."""
+    """Load the functions if exactly these are on disk as one library. Return True if they were."""
     if not members:
         return False
     data, is_ready = _store(members).load(_key(members))
@@ -74,31 +75,36 @@ def _load(members: Sequence[Member]) -> bool:
 
 
 def _store(members: Sequence[Member]) -> Store:
+    """Return the cache on disk of the library of these functions."""
     return Store([member.function for member in members])
 
 
 def _key(members: Sequence[Member]) -> Any:
+    """Return the key of the library: the types of the arguments, and the processor."""
     return tuple(str(member.args) for member in members), _target().codegen().magic_tuple()
 
 
 def _add(members: Sequence[Member], results: Sequence[CompileResult]) -> None:
+    """Register the compiled forms with their functions, unless a function has a form for the types."""
     for member, result in zip(members, results, strict=True):
         if member.args not in member.function.overloads:
             member.function.add_overload(result)
 
 
 def _missing(members: Iterable[Member]) -> list[Member]:
+    """Return the functions that this process has neither compiled nor loaded."""
     return [member for member in members if member.args not in member.function.overloads]
 
 
 def _target() -> Any:
-    """Return numba's target with the functions that compiled code calls, even if nothing was compiled or loaded yet."""
+    """Return numba's target context after it has registered all functions that compiled code may call."""
     context = cpu_target.target_context
     context.refresh()
     return context
 
 
 def _compiled(members: Sequence[Member]) -> tuple[list[CompileResult], Any]:
+    """Compile the functions as one library. Return their compiled forms and the library."""
     lowered = []
     for function, args in members:
         announce(function._cache)
@@ -114,12 +120,13 @@ def _compiled(members: Sequence[Member]) -> tuple[list[CompileResult], Any]:
 
 
 def _linked(result: CompileResult, library: Any) -> CompileResult:
+    """Return a compiled form whose machine code is that of the library."""
     entry = _target().get_executable(library, result.fndesc, result.environment)
     return result._replace(library=library, entry_point=entry)
 
 
 def _reduced(results: Sequence[CompileResult], library: Any) -> tuple[Any, ...]:
-    """Return the data that are written to disk, in numba's terms."""
+    """Return the compiled forms and their library as data for a file, from which `_rebuilt` makes them again."""
     parts = []
     for result in results:
         result.fndesc.typemap = result.fndesc.calltypes = None
@@ -128,6 +135,7 @@ def _reduced(results: Sequence[CompileResult], library: Any) -> tuple[Any, ...]:
 
 
 def _rebuilt(libdata: Any, parts: Sequence[Any], environments: Sequence[Any]) -> tuple[list[CompileResult], Any]:
+    """Return the compiled forms and their library from the data that `_reduced` returned."""
     library = library_of(libdata)
     results = [result_in(library, *part) for part in parts]
     set_environments(environments)

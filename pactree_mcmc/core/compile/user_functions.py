@@ -1,6 +1,6 @@
-"""Functions of users: keys of their compiled code on disk.
+"""Keys of the compiled code, on disk, of functions that users wrote.
 
-A user's function is not among the sources of the library, so that the key of its code is a hash of its bytecode and of
+Such a function is not among the sources of the library. The key of its code is therefore a hash of its bytecode and of
 everything that it calls or reads.
 """
 
@@ -16,14 +16,14 @@ import numba
 import numpy as np
 
 LIBRARIES = ("pactree_mcmc", "numba", "numpy", "math", "builtins")
-"""Packages whose code is identified by its name: the key of the sources, or of their release, covers it."""
+"""Packages whose functions the hash contains by name only. The cache depends on their sources or releases anyway."""
 NOT_KEPT = "not kept: "
-"""Beginning of the text that stands for the key of a function that has none."""
+"""Beginning of the text, with the reason, in place of the key of a function that has none."""
 SIMPLE = bool | int | float | str | bytes | complex | np.generic | np.dtype | type(None)
 
 
 class UnhashableFunction(ValueError):
-    """The function reads something whose value cannot be part of a key."""
+    """Error for a function that reads an object whose value cannot be part of a hash."""
 
 
 def plain_of(function: Any) -> Any:
@@ -32,7 +32,7 @@ def plain_of(function: Any) -> Any:
 
 
 def globals_of(function: FunctionType) -> dict[str, Any]:
-    """Return the globals and the variables of closures that a function, or one defined in it, can reach by name."""
+    """Return the global and closure variables, by name, that a function, or a function defined in it, can read."""
     names, codes = set(), [function.__code__]
     while codes:
         code = codes.pop()
@@ -45,7 +45,7 @@ def globals_of(function: FunctionType) -> dict[str, Any]:
 
 
 def is_known(value: Any) -> bool:
-    """Return True if an object belongs to the library, or to one of those in LIBRARIES."""
+    """Return True if an object belongs to one of the packages in LIBRARIES."""
     plain = plain_of(value)
     name = plain.__name__ if isinstance(plain, ModuleType) else getattr(plain, "__module__", None)
     # a function made from text may claim to be of no module, or of the builtin ones
@@ -68,7 +68,10 @@ def key_of(function: Any) -> str:
 
 
 def _parts(name: str, value: Any, visited: set[int]) -> Iterator[bytes]:
-    """Yield bytes that identify a value of this name, and for a function everything that it reaches."""
+    """Yield bytes that identify a value called ``name``, and, if it is a function, all values that it can read.
+
+    ``visited`` are the ids of functions that have been identified before.
+    """
     plain = plain_of(value)
     yield f"{name}:{type(plain).__name__};".encode()
     if isinstance(plain, FunctionType):

@@ -1,1 +1,1 @@
-"""Leaf models: the score of a cell and what it predicts, plain and compiled."""
+"""Leaf models: scores of cells and predictions, in plain and in compiled code."""

@@ -1,9 +1,9 @@
-"""The base class of leaf models, and the checked y that they take.
+"""The base class of leaf models, and the class of the checked y.
 
 A leaf model is a declaration of four things:
 
-- the *statistics*: what each row adds to the sums of its cell (`Leaf.statistics`);
-- the *score* of these sums, plainly (`Leaf.plain_score`) and compiled (`Leaf.compiled_score`, the function beside it);
+- the *statistics*: the numbers that each row adds to the sums of its cell (`Leaf.statistics`);
+- the *score*, a function of these sums, in plain Python (`Leaf.plain_score`) and compiled (`Leaf.compiled_score`);
 - the *distribution* of a new y given the sums (`Leaf.predictive`), and its mean (`Leaf.value`);
 - *draws*: of the parameters given the sums (`Leaf.draw_parameters`), and of y given the parameters
   (`Leaf.draw_given`).
@@ -29,13 +29,13 @@ from .codes import LeafRule
 from .distributions import Distributions
 
 MOST_LOOKED_UP = 4_000_000
-"""Largest number of entries of a table of functions of the weight."""
+"""Largest number of entries of a table of functions of the weight of a cell."""
 LEAST_VARIANCE = 1e-290
-"""Least variance of y of which fractions are accurate."""
+"""Smallest variance of y whose fractions float64 represents accurately."""
 
 
 def check_variance(variance: float) -> float:
-    """Refuse a variance of y so small that its rounding would change the size of a prior that is set by it."""
+    """Return the variance of y. Raise a ValueError if it is so small that a prior set from it would be inaccurate."""
     if variance < LEAST_VARIANCE:
         raise ValueError(f"y is too small: its variance is {variance:.1g}; rescale y.")
     return variance
@@ -43,20 +43,20 @@ def check_variance(variance: float) -> float:
 
 @kept
 class Target(NamedTuple):
-    """The checked y, as leaf models take it."""
+    """Checked y, weights and other data of the rows, as leaf models use them."""
 
     values: np.ndarray
-    """(n,): class numbers int32, or y float64, which may have columns, (n, d)."""
+    """(n,) int32: class indices, or (n,) or (n, d) float64: y of a regression."""
     classes: np.ndarray | None
     """(K,) sorted labels; None for a regression."""
     weight: np.ndarray | None
     """(n,) float64 sample weights; None: all one."""
     estimation: np.ndarray | None
-    """(n,) bool, True for the rows of E; None: no such split."""
+    """(n,) bool, True for the rows of E; None if ``estimation=`` is not given."""
     center: float
-    """Weighted mean of y, subtracted before moments are summed; 0 for classes, and if y has columns."""
+    """Weighted mean of y, which moments subtract; 0 for classes, and if y has columns."""
     variance: float
-    """Weighted variance of y; 1 if y is constant or a class."""
+    """Weighted variance of y; 1 for classes, and if y is constant or has columns."""
     regressors: np.ndarray | None = None
     """(n, c) float64: the columns of X that the leaf uses, or None."""
     names: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class Target(NamedTuple):
 
     @property
     def prior_variance(self) -> float:
-        """`variance`, for priors that are set by it. A variance that is too small for this raises a ValueError."""
+        """`variance`, for priors whose parameters are set from it; a ValueError if it is too small for this."""
         return check_variance(self.variance)
 
     @property
@@ -86,18 +86,18 @@ class Target(NamedTuple):
 
 
 Draws = Sequence[np.ndarray]
-"""Parameters of leaves: arrays whose first axis is that of the leaves, or of the y in them."""
+"""Drawn parameters of leaves: arrays whose first axis is over leaves, or over the y to be drawn."""
 EXACT_INTEGERS = 1 << 53
-"""Integers up to which a float64 contains all of them."""
+"""Integer up to which float64 represents all integers."""
 
 
 class Leaf:
     """Base class of leaf models.
 
-    A cell has its weight as first statistic, then the sums of `statistics` over its rows, each row as often as it
-    weighs. Leaves of classes have the weights by class instead. The compiled score is called by its address, so that a
-    new leaf model needs no recompilation. It sees the sums without the weight. Leaf models whose score has a code
-    (`codes`) see all statistics instead.
+    The statistics of a cell are its weight and then the sums of `statistics` over its rows, each multiplied by the
+    weight of the row. Leaves of classes have the weight of each class instead. The compiled score is called by its
+    address, so that a new leaf model needs no recompilation. Its argument is the sums without the weight. Scores with a
+    code of their own (`codes`) read all statistics instead.
     """
 
     kind: Any = codes.BY_ADDRESS
@@ -113,7 +113,7 @@ class Leaf:
     """True if the score of a tree is the sum over its leaves. The exact engine needs this."""
     has_likelihood: ClassVar[bool] = True
     has_closed_expectation: ClassVar[bool] = True
-    """True if the leaf has an `expectation`; False if it has only draws of it."""
+    """True if `expectation` is implemented; False if E(y) can only be drawn."""
     needs_variance: ClassVar[bool] = True
     """False if the statistics and defaults contain no squares of y, so that the variance of y may overflow."""
     y_columns: Any = 1
@@ -121,15 +121,15 @@ class Leaf:
     may_lack_y: ClassVar[bool] = False
     """True if some columns of y may be missing (NaN) in a row."""
     y_names: tuple[str, ...] = ()
-    """Names of the columns of y, by which a frame is read."""
+    """Names of the columns of y, by which the columns of a data frame are found."""
     x_columns: Any = None
     """Names or indices of the columns of X that the leaf uses, or None."""
     predicts: Any = True
     """True if the leaf has a `value`."""
     weighs_rows: Any = True
-    """True if the `weight` of a cell is the weight of its rows, False if it is that of their exposures."""
+    """True if `weight` returns the weight of the rows of a cell, False if each row also counts by its exposure."""
     compiled_score: Any = None
-    """Score in nats of the sums of a cell as a function to compile: ``(s, n)``, or ``(s, n, params)``."""
+    """Function to compile, ``(s, n)`` or ``(s, n, params)``: the score in nats of a cell with ``n`` sums ``s``."""
     score_parameters: ClassVar[tuple[str, ...]] = ()
     """Parameters that the compiled score reads as ``params[0], ...``."""
 
@@ -164,14 +164,14 @@ class Leaf:
         raise NotImplementedError
 
     def choose(self, probabilities: np.ndarray, target: Target) -> np.ndarray:
-        """Return the numbers (n,) of the classes to predict, given class probabilities (n, K)."""
+        """Return the indices (n,) of the classes to predict, given class probabilities (n, K)."""
         return np.argmax(probabilities, axis=1)
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Any:
         """Return the `Distributions` of a new y of weight and exposure 1 in nodes with ``stats`` (m, n_stats).
 
-        The parameters of the leaf are integrated out. ``tree`` (m,) is the number of the tree that a node is a leaf of,
-        -1 for an inner node. Leaves of classes have `value` instead.
+        The parameters of the leaf are integrated out. ``tree`` (m,) is the index of the tree of which a node is a leaf,
+        -1 for an inner node. Leaves of classes implement `value` instead.
         """
         raise NotImplementedError
 
@@ -183,11 +183,11 @@ class Leaf:
         raise NotImplementedError
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
-        """Draw the parameters of the leaves of one tree given their rows: arrays (m, ...)."""
+        """Draw the parameters of the leaves of one tree given their rows, ``stats`` (m, n_stats): arrays (m, ...)."""
         raise ValueError(f"{type(self).__name__} is not a model of y; there is nothing to draw.")
 
     def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
-        """Draw y (n,) given the parameters, of which each array now has an entry for each y.
+        """Draw y (n,) given the parameters of their leaves, arrays (n, ...).
 
         ``rows`` and ``regressors`` are those of `draw`.
         """
@@ -212,14 +212,14 @@ class Leaf:
     # statistics
 
     def n_stats(self, target: Target) -> int:
-        """Return the number of statistics of a cell: the number of classes, or one more than `statistics`."""
+        """Return the number of statistics of a cell: that of the classes, or 1 + k if `statistics` returns k arrays."""
         if self.is_classifier:
             return target.n_classes
         some = None if target.regressors is None else target.regressors[:1]
         return 1 + len(self.statistics(target.values[:1], target._replace(regressors=some)))
 
     def labels(self, target: Target) -> np.ndarray:
-        """Return the number of the statistic that each row adds its weight to, (n,), for leaves of classes."""
+        """Return the index (n,) of the statistic to which each row adds its weight, for leaves of classes."""
         return target.values
 
     def moments(self, target: Target) -> tuple[np.ndarray | None, np.ndarray]:
@@ -230,7 +230,7 @@ class Leaf:
         return target.weight, sums
 
     def row_stats(self, target: Target) -> np.ndarray:
-        """Return what each row adds to the statistics of its cell, (n, n_stats)."""
+        """Return the statistics (n, n_stats) that each row adds to those of its cell, times its weight."""
         if not self.is_classifier:
             weight, moments = self.moments(target)
             return np.column_stack([np.ones(len(target.values)) if weight is None else weight, *moments])
@@ -239,7 +239,10 @@ class Leaf:
         return out
 
     def added(self, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
-        """Return what ``y``, observed ``weight`` times, adds to cells if it replaces the y of rows, (n, n_stats)."""
+        """Return the statistics (n, n_stats) that rows with ``y`` in place of their own add to a cell.
+
+        Each is observed ``weight`` times, a number or an array (n,).
+        """
         weight = np.broadcast_to(np.asarray(weight, dtype=np.float64), len(y))
         if self.is_classifier:
             return weight[:, None] * np.eye(target.n_classes)[y]
@@ -250,7 +253,10 @@ class Leaf:
         return stats.sum(axis=1) if self.is_classifier else stats[:, 0]
 
     def sums_of(self, stats: np.ndarray) -> np.ndarray:
-        """Return the statistics (..., k) that the score of a cell sees."""
+        """Return the statistics (..., k) that `plain_score` takes.
+
+        These leave out the first one, the weight, if the score is called by its address and y is not a class.
+        """
         return stats[..., 1:] if self.kind == codes.BY_ADDRESS and not self.is_classifier else stats
 
     # scores
@@ -260,7 +266,7 @@ class Leaf:
         return np.array([getattr(self, name) for name in self.score_parameters])
 
     def params(self, target: Target) -> np.ndarray:
-        """Return the parameters in the layout of `compiled.leaf_score`."""
+        """Return the parameters in the layout that the compiled score needs, here that of `codes.addressed_score`."""
         own = np.asarray(self.score_params(target), dtype=np.float64)
         address = address_of(self.compiled_score, len(own) > 0)
         if not 0 < address < EXACT_INTEGERS:
@@ -268,11 +274,11 @@ class Leaf:
         return np.array([address, 0.0 if self.is_classifier else 1.0, len(own) > 0, *own], dtype=np.float64)
 
     def lookup(self, target: Target) -> np.ndarray:
-        """Return functions (r, m) of the weights 0, ..., m - 1 that the score needs; (1, 1) if none are tabulated."""
+        """Return a table (r, m) of r functions of the weights 0, ..., m - 1 that the score reads; (1, 1) if unused."""
         return np.zeros((1, 1))
 
     def rule(self, target: Target) -> LeafRule:
-        """Return the leaf model as compiled code takes it."""
+        """Return the leaf model in the form that compiled code uses."""
         return LeafRule(self.kind, self.params(target), self.n_stats(target), self.lookup(target))
 
     def scores(self, stats: np.ndarray, target: Target) -> np.ndarray:
@@ -309,12 +315,12 @@ class Leaf:
         """Return the log density (n,) of every row given all other rows and the tree.
 
         This is the difference that the row makes to the score of the tree. ``others`` (n, n_stats) are the statistics
-        of a row's leaf without the row, ``node`` (n,) is the number of the leaf.
+        of a row's leaf without the row, ``node`` (n,) is the index of the leaf.
         """
         return self.log_density(others, target.values, target, target.weights)
 
     def log_influence(self, others: np.ndarray, node: np.ndarray, target: Target) -> np.ndarray:
-        """Return by how much more probable every row (n,) is given all rows and the tree than given all others, nats.
+        """Return the log density (n,) of every row given all rows and the tree, minus that given all other rows.
 
         This is the log of the mean of the row's likelihood times the mean of its reciprocal, both over the posterior of
         the leaf parameters given the tree. ``others`` and ``node`` are as in `log_density_left_out`.
@@ -352,17 +358,23 @@ class Leaf:
         return self.expectation_given([part[leaf] for part in parameters], *regressors)
 
     def draw_y(self, rng: Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: Any) -> np.ndarray:
-        """Draw y for training rows, in the columns in which y is given."""
+        """Draw y for training ``rows``, in the columns that the model's y has. The arguments are those of `draw`."""
         return self.draw(rng, stats, leaf, target, rows)
 
     def for_one_tree(self, rng: Generator) -> Leaf:
-        """Return the leaf model given a draw of the parameters common to all leaves of a tree from their prior."""
+        """Return the leaf model given a draw of the parameters common to all leaves of a tree from their prior.
+
+        Return the leaf model itself if there are no such parameters.
+        """
         return self
 
     # input and output
 
     def with_defaults(self, **defaults: Any) -> Self:
-        """Return the leaf model with ``defaults`` in place of None. A function gets the leaf as set so far."""
+        """Return the leaf model with ``defaults`` for parameters that are None.
+
+        A default may be a function of the leaf model in which the parameters before it are set.
+        """
         out = self
         for name, default in defaults.items():
             if getattr(out, name) is None:
@@ -370,7 +382,7 @@ class Leaf:
         return out
 
     def order_of_y(self, names: list[str], columns: list[Any]) -> list[int]:
-        """Return the places of the columns of y in a frame, found by their names, or all of them as they are."""
+        """Return the indices of the columns of y in a data frame: by `y_names` if it has them, else all in order."""
         lower = [name.lower() for name in names]
         if self.y_names and set(self.y_names) <= set(lower):
             return [lower.index(name) for name in self.y_names]
@@ -381,19 +393,22 @@ class Leaf:
         return None
 
     def in_file(self, target: Target) -> Any:
-        """Return what a file stores of the leaf model."""
+        """Return the object that a file stores for the leaf model."""
         return self
 
 
 def refuse_rows(bad: np.ndarray, what: str, values: np.ndarray, wanted: str) -> None:
-    """Refuse rows (n,) of y if some are ``bad``. The error names the first: ``what`` is its value, give ``wanted``."""
+    """Raise a ValueError if some rows are ``bad`` (n,).
+
+    The message names the first bad row, with the name ``what`` of its ``values``, and ends with the advice ``wanted``.
+    """
     if np.any(bad):
         row = int(np.argmax(bad))
         raise ValueError(f"{what} is {values[row].tolist()} in row {row}; {wanted}")
 
 
 def check_positive(name: str, value: Any, *, entries: bool = False) -> None:
-    """Refuse a parameter that is not positive and finite. It may be an array if it has ``entries``."""
+    """Raise a ValueError unless a parameter is positive and finite. It may be an array (m,) if ``entries`` is True."""
     array = read_numbers(name, value)
     if array.ndim > entries:
         raise ValueError(f"{name} has shape {array.shape}; give one number{' or a row of them' * entries}.")

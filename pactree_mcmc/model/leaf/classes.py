@@ -1,4 +1,4 @@
-"""Leaf models of classes: Dirichlet-multinomial, frozen on a part of the rows, a loss, and ordered classes."""
+"""Leaf models of classes: Dirichlet-multinomial, probabilities fixed by the rows E, a loss, and ordered classes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ from .distributions import Constant, Distributions
 from .gamma import log_fractions, log_gamma_ratio, scalar_stirling_rest, stirling_rest
 
 TABLE_BLOCK = 1 << 15
-"""Entries of the table of scores that are computed at a time."""
+"""Number of columns of the table of scores that are computed at a time."""
 
 
 class ClassLeaf(Leaf):
-    """Base class of leaf models for classes: the statistics are the weights by class, in E and in S if these differ."""
+    """Base class of leaf models for classes.
+
+    The statistics are the weight of each class; if E and S differ, its weight in E and then its weight in S.
+    """
 
     is_classifier = True
 
@@ -31,7 +34,7 @@ class ClassLeaf(Leaf):
         return target.n_classes * (2 if self.splits_sample(target) else 1)
 
     def splits_sample(self, target: Target) -> bool:
-        """Return True if E and S have statistics of their own."""
+        """Return True if the rows of E and those of S have statistics of their own."""
         return self.uses_estimation and target.estimation is not None
 
     def labels(self, target: Target) -> np.ndarray:
@@ -63,7 +66,7 @@ class DirichletMultinomial(ClassLeaf):
     Raises
     ------
     ValueError
-        If an entry is not positive and finite, or their number is not K.
+        If an entry is not positive and finite, or there are not K entries.
 
     Examples
     --------
@@ -85,6 +88,7 @@ class DirichletMultinomial(ClassLeaf):
         return self
 
     def _alpha(self, target: Target) -> np.ndarray:
+        """Return the prior counts (K,) of the classes."""
         return np.broadcast_to(np.asarray(self.alpha, dtype=np.float64), target.n_classes)
 
     def params(self, target: Target) -> np.ndarray:
@@ -96,7 +100,7 @@ class DirichletMultinomial(ClassLeaf):
         n = target.whole_weights(len(alpha) + 1)
         if n is None:
             return super().lookup(target)
-        # what is linear in n cancels between classes and total; without it the entries are small, so their errors are
+        # the terms linear in n cancel between classes and total; entries without them are small, and so are errors
         x = np.append(alpha, alpha.sum())[:, None]
         before, out = stirling_rest(x), np.empty((len(x), len(n)))
         for first in range(0, len(n), TABLE_BLOCK):
@@ -137,7 +141,10 @@ class DirichletMultinomial(ClassLeaf):
 
 @jit
 def dirichlet_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the score; ``params``: sum of alpha, its Stirling rest, alpha of each class, their Stirling rests."""
+    """Return the Dirichlet-multinomial score of the cell ``stats[row]``, the weights by class.
+
+    ``params``: sum of alpha, its `stirling_rest`, alpha of each class, `stirling_rest` of each.
+    """
     n_classes, total = stats.shape[1], 0.0
     for i in range(n_classes):
         total += stats[row, i]
@@ -161,7 +168,10 @@ def dirichlet_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
 
 @jit
 def counts_score(log_rising: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the score by ``lookup``, for whole numbers; rows by class, then of the total."""
+    """Return the Dirichlet-multinomial score of the cell ``stats[row]``, the integer counts by class, from a table.
+
+    ``log_rising`` (K + 1, m) is `DirichletMultinomial.lookup`: a row for each class, and the last one for the total.
+    """
     total, score = np.int64(0), 0.0
     for i in range(stats.shape[1]):
         count = np.int64(stats[row, i])
@@ -240,7 +250,10 @@ class FrozenLaplace(ClassLeaf):
 
 @jit
 def laplace_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the score; ``params``: pseudocount; ``stats``: weights of E by class, then of S by class."""
+    """Return the log likelihood of the rows S of a cell under the class probabilities that its rows E determine.
+
+    ``params``: pseudocount; ``stats[row]``: weights of E by class, then of S by class.
+    """
     n_classes = stats.shape[1] // 2
     total, score = 0.0, 0.0
     for i in range(n_classes):
@@ -320,9 +333,10 @@ class PacBayesLoss(ClassLeaf):
 
 @jit
 def loss_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the score.
+    """Return the score ``-lambda1 * errors - lambda2 * sqrt(n)`` of a cell.
 
-    ``params``: lambda1, lambda2, number of classes; ``stats``: weights by class, those of E before those of S if apart.
+    ``params``: lambda1, lambda2, number of classes. ``stats[row]``: weights by class, or, if the sample is split, those
+    of E and then those of S.
     """
     n_classes = np.int64(params[2])
     label, best = 0, stats[row, 0]
@@ -338,7 +352,7 @@ def loss_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
 
 @by_address
 def ordered_score(s: Any, n: int, params: Any) -> float:
-    """Return the score. ``s``: weights by class; ``params``: strength, then the classes in order, by number."""
+    """Return the score of `OrderedClasses`. ``s``: weights by class; ``params``: strength, class indices in order."""
     strength, rest, score = params[0], 0.0, 0.0
     for j in range(n):
         rest += s[j]
@@ -421,12 +435,12 @@ class OrderedClasses(ClassLeaf):
         return self.with_defaults(order=tuple(known))
 
     def places(self, target: Target) -> np.ndarray:
-        """Return the numbers (K,) of the classes in their order."""
+        """Return the indices (K,) in ``classes_`` of the classes in their order, the lowest first."""
         place = {label: j for j, label in enumerate(target.classes.tolist())}
         return np.array([place[label] for label in self.order], dtype=np.int64)
 
     def _steps(self, stats: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray]:
-        """Return the two parameters (m, K - 1) of the beta posterior of each step."""
+        """Return the two parameters (m, K - 1) of the beta posterior of each probability to stop, in m cells."""
         counts = stats[:, self.places(target)]
         n = counts.shape[1]
         a = self.strength / (n - np.arange(n - 1))
@@ -434,7 +448,7 @@ class OrderedClasses(ClassLeaf):
         return a + counts[:, :-1], self.strength - a + later
 
     def _probabilities(self, steps: np.ndarray, target: Target) -> np.ndarray:
-        """Return class probabilities (m, K), sorted as the classes, given probabilities (m, K - 1) to stop."""
+        """Return class probabilities (m, K), in the order of ``classes_``, given probabilities (m, K - 1) to stop."""
         ones = np.ones((len(steps), 1))
         in_order = np.hstack([steps, ones]) * np.hstack([ones, np.cumprod(1.0 - steps, axis=1)])
         out = np.empty_like(in_order)

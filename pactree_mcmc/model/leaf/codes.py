@@ -1,4 +1,4 @@
-"""The codes of the leaf scores, a leaf model as compiled code takes it, and scores that are called by address."""
+"""Codes of leaf scores, leaf models in the form that compiled code uses, and scores that are called by address."""
 
 from typing import NamedTuple
 
@@ -8,12 +8,13 @@ from ...core.compile.address import call_at, call_at_with
 from ...core.compile.jit import jit
 
 ROUNDING = 2.0**-48
-"""Differences smaller than this fraction of their terms are rounding."""
+"""Fraction of its terms below which a difference is rounding error."""
 DIRICHLET, LAPLACE, NORMAL, KNOWN_NORMAL, POISSON, LOSS, SHARED_NORMAL, BY_ADDRESS = range(8)
+"""Codes of leaf scores."""
 
 
 class LeafRule(NamedTuple):
-    """A leaf model as compiled code takes it."""
+    """Parameters of a leaf model in the form that compiled code uses."""
 
     kind: int
     """One of the codes of this module."""
@@ -22,7 +23,7 @@ class LeafRule(NamedTuple):
     n_stats: int
     """Number of statistics of a cell."""
     lookup: np.ndarray
-    """(r, m) float64: functions of 0, ..., m - 1 that the score needs for whole weights; (1, 1) if unused."""
+    """(r, m) float64: r functions of 0, ..., m - 1, tables for a score with integer weights; (1, 1) if unused."""
 
     @property
     def is_fixed(self) -> bool:
@@ -32,11 +33,10 @@ class LeafRule(NamedTuple):
 
 @jit
 def addressed_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the score by a function that is called by its address; 0 if the cell has no weight.
+    """Return the score of the cell ``stats[row]`` by the function at an address; 0 if the cell has no weight.
 
-    ``params``: the address, the number of the first statistic that the function sees, 1 if it has parameters, the
-    parameters. The function does not see the weight if this is a statistic by itself. If it sees all statistics, these
-    are weights.
+    ``params``: the address, the index of the first statistic that the function reads, 1 if it has parameters, the
+    parameters. The index is 1 if the first statistic is the weight of the cell, and 0 if all statistics are weights.
     """
     first, weight = np.int64(params[1]), stats[row, 0]
     if first == 0:

@@ -1,4 +1,4 @@
-"""The leaf scores as compiled code takes them: an integer code, parameters, additive statistics."""
+"""Scores of cells for compiled code: the code of a leaf model selects the function."""
 
 from math import nan
 
@@ -57,6 +57,7 @@ def add_scores_into(out: np.ndarray, rule: LeafRule, stats: np.ndarray, n: int) 
 
 @jit
 def _score(kind: int, params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
+    """Return the log score of the cell ``stats[row]`` by the function of the code ``kind``; NaN for an unknown code."""
     if kind == DIRICHLET:
         if lookup.shape[1] > 1:
             score = counts_score(lookup, stats, row)

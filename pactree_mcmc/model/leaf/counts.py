@@ -1,4 +1,4 @@
-"""Counts: events per exposure with a gamma prior on their rate, and successes among trials (formulas, section 3)."""
+"""Leaf models of counts: events with a gamma prior on their rate, and successes among trials (formulas, section 3)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .gamma import HALF_LOG_TWO_PI, divergence, log_gamma_ratio, scalar_divergen
 
 
 class ExposedLeaf(Leaf):
-    """Leaf models with an exposure e of each row, a known factor of its rate; log e is called its offset."""
+    """Base class of leaf models in which each row has an exposure e, a known factor of its rate (log e: its offset)."""
 
     exposure: Any
 
@@ -34,7 +34,7 @@ class ExposedLeaf(Leaf):
             check_positive("exposure", self.exposure, entries=True)
 
     def check_exposure(self, target: Target) -> None:
-        """Refuse exposures that are not one for each row."""
+        """Raise a ValueError if there are exposures, but not one for each row."""
         n = len(target.values)
         if self.exposure is not None and np.shape(self.exposure) != (n,):
             raise ValueError(f"exposure has shape {np.shape(self.exposure)}; y has {n} rows: one each.")
@@ -44,14 +44,14 @@ class ExposedLeaf(Leaf):
         return np.ones(len(target.values)) if self.exposure is None else np.asarray(self.exposure, dtype=np.float64)
 
     def at_exposure(self, values: np.ndarray, exposure: np.ndarray) -> np.ndarray:
-        """Return the means (n, 1) at exposures (n,), given those at exposure 1."""
+        """Return the means (n, 1) at ``exposure`` (n,), given the means ``values`` (n, 1) at exposure 1."""
         return values * exposure[:, None]
 
 
 def predict_at_exposure(leaf: Leaf, values: np.ndarray, exposure: Any) -> np.ndarray:
-    """Return means (n, 1) at the exposure of each row, or refuse leaf models without exposure.
+    """Return the means (n, 1) at ``exposure``, a number or an array (n,), given the means ``values`` at exposure 1.
 
-    ``exposure`` is a number or an array (n,).
+    A leaf model without exposure raises a ValueError.
     """
     if not isinstance(leaf, ExposedLeaf):
         raise ValueError(
@@ -120,9 +120,9 @@ class PoissonGamma(ExposedLeaf):
         ]
 
     def _reference(self, target: Target) -> float:
-        """Return a rate close to all counts, for their densities; 0 if counts are not close to each other.
+        """Return the mean rate r if the rates y / e of all rows are close to r, otherwise 0.
 
-        Large counts have scores much smaller than the log factorials in them.
+        Large counts have scores much smaller than their log factorials. Statistics relative to r avoid cancellation.
         """
         y, e = target.values, self.exposures(target)
         fraction = target.weights * e
@@ -195,10 +195,10 @@ class PoissonGamma(ExposedLeaf):
 
 @jit
 def poisson_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the score.
+    """Return the Poisson-gamma score of the cell ``stats[row]``.
 
-    ``params``: shape, rate, constant, reference rate or 0, Stirling rest of the shape; ``stats``: exposure, count, sum
-    of w (y log e - lgamma(y + 1)), or of the log densities at the reference rate.
+    ``params``: shape, rate, constant, reference rate or 0, `stirling_rest` of the shape. ``stats[row]``: exposure,
+    count, and the sum of w (y log e - lgamma(y + 1)), or of w times the log density at the reference rate.
     """
     if stats[row, 0] <= 0.0:
         return 0.0
@@ -211,7 +211,10 @@ def poisson_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
 
 @by_address
 def beta_binomial_score(s: Any, n: int, params: Any) -> float:
-    """Return the score. ``s``: successes, failures, sum of the log binomial coefficients; ``params``: a, b."""
+    """Return the beta-binomial score.
+
+    ``s``: successes, failures, sum of the log binomial coefficients; ``params``: a, b.
+    """
     a, b = params[0], params[1]
     each = lgamma(a + s[0]) - lgamma(a) + lgamma(b + s[1]) - lgamma(b)
     return s[2] + each - (lgamma(a + b + s[0] + s[1]) - lgamma(a + b))

@@ -1,4 +1,4 @@
-"""Leaf models defined by the user: additive statistics, a score, and predictions."""
+"""Leaf models defined by the caller: additive statistics, a score, and predictions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FEW_CELLS = 4
 
 @kept
 class LeafOutline(NamedTuple):
-    """Contents of a file about a leaf from outside the library, by which the leaf is recognised."""
+    """Description of a `CustomLeaf` in a file, which does not contain its functions."""
 
     name: str
     classes: bool
@@ -39,7 +39,7 @@ class LeafOutline(NamedTuple):
     stats: np.ndarray
     """(m, n_stats): the statistics of some cells."""
     scores: np.ndarray
-    """(m,): their scores."""
+    """(m,): the scores of these cells, to recognise the leaf."""
 
 
 class CustomLeaf(Leaf):
@@ -183,6 +183,7 @@ class CustomLeaf(Leaf):
         return self._functions[which] is not None
 
     def _need(self, which: str, use: str) -> Callable[..., Any]:
+        """Return the function ``which``, or raise a ValueError that says which ``use`` needs it."""
         function = self._functions[which]
         if function is None:
             raise ValueError(f"{self!r} has no {which}, which {use} needs; give CustomLeaf({which}=...).")
@@ -313,6 +314,7 @@ class CustomLeaf(Leaf):
         check_predictions(self, target)
 
     def _target(self, y: Any, X: Any) -> Target:
+        """Return the first ``MOST_ROWS`` rows of checked data as a `Target`."""
         refuse_other_rows(X=X, y=y)
         if self.is_classifier:
             classes, values = np.unique(_some_rows("y", read_array("y", y)), return_inverse=True)
@@ -327,7 +329,7 @@ class CustomLeaf(Leaf):
         return Target(values, None, None, None, 0.0, 1.0, regressors)
 
     def outline(self, target: Target) -> LeafOutline:
-        """Return what a file stores of the leaf: among it the scores of some cells, by which it is recognised."""
+        """Return the description that a file stores, with the scores of some cells to recognise the leaf."""
         own = self.added(target.values, target)
         n = len(own)
         cells = np.array([own[:1].sum(axis=0), own[: n // 2 + 1].sum(axis=0), own[::2].sum(axis=0), own.sum(axis=0)])
@@ -338,7 +340,7 @@ class CustomLeaf(Leaf):
     in_file = outline
 
     def mismatch(self, outline: LeafOutline, target: Target) -> str | None:
-        """Return how the leaf differs from that of a file, or None."""
+        """Return a text on the first difference from the leaf of a file, or None if the two agree."""
         for what in ("name", "classes", "y_columns"):
             mine = self.is_classifier if what == "classes" else getattr(self, what)
             if mine != getattr(outline, what):
@@ -372,7 +374,7 @@ class CustomLeaf(Leaf):
 
 
 class CustomDistributions(Distributions):
-    """Distributions of a new y in cells with ``stats`` (m, n_stats), by the functions of a leaf."""
+    """Distributions of a new y in cells with ``stats`` (m, n_stats), by the functions of a `CustomLeaf`."""
 
     def __init__(
         self, leaf: CustomLeaf, target: Target, stats: np.ndarray, regressors: np.ndarray | None = None
@@ -384,10 +386,11 @@ class CustomDistributions(Distributions):
         return CustomDistributions(self.leaf, self.target, self.stats[place])
 
     def at(self, regressors: np.ndarray) -> CustomDistributions:
-        """Return the distributions at the regressors (m, c) of a row each."""
+        """Return the distributions given ``regressors`` (m, c), those of one row for each cell."""
         return CustomDistributions(self.leaf, self.target, self.stats, regressors)
 
     def _of(self, which: str, use: str, *more: np.ndarray) -> np.ndarray:
+        """Return the result (m,) of the function ``which`` of the leaf. ``use`` names its purpose in an error."""
         function = self.leaf._need(which, use)
         out = np.asarray(function(self.leaf.sums_of(self.stats).copy(), *more, *_copies(self.regressors)))
         if out.shape != (len(self.stats),):
@@ -398,7 +401,7 @@ class CustomDistributions(Distributions):
         return self.leaf.value(self.stats, self.target, self.regressors)[:, 0], self.variance()
 
     def variance(self) -> np.ndarray:
-        """Return variances (m,)."""
+        """Return the variance (m,) of a new y in each cell."""
         return self._of("variance", "a standard deviation")
 
     def below(self, y: np.ndarray) -> np.ndarray:
@@ -408,18 +411,19 @@ class CustomDistributions(Distributions):
         return 1.0 - self.below(y)
 
     def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
-        # the ends of the data, from which a search begins
+        # a search begins with the smallest and the largest y of the data
         y = self.target.values
         return np.full(len(self.stats), y.min()), np.full(len(self.stats), y.max())
 
 
 @functools.lru_cache(maxsize=64)
 def _again(parts: bytes) -> CustomLeaf:
-    """Return the leaf that was pickled: the same object for the same bytes, so that its score is compiled once."""
+    """Return the pickled leaf. The same bytes give the same object, so that the score is compiled once."""
     return CustomLeaf(**cloudpickle.loads(parts))
 
 
 def _copies(array: np.ndarray | None) -> list[np.ndarray]:
+    """Return a list with a copy of the array, as an argument of a function of the caller; no entries for None."""
     return [] if array is None else [np.array(array)]
 
 

@@ -1,4 +1,4 @@
-"""Checks of a `CustomLeaf`: the calls of its functions, its scores and its predictions."""
+"""Checks of a `CustomLeaf`: the arguments of its functions, its scores and its predictions."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ TOLERANCE = 1e-9
 MOST_ROWS = 1000
 """Largest number of rows that a check uses."""
 APART = 1e-6
-"""Largest difference of a probability by the distribution function and by the score."""
+"""Largest difference allowed between a probability from the distribution function and the same from the score."""
 LEAST_RESOLVED = 1e-4
-"""Estimated error of an integral above which it is not compared."""
+"""Estimated error of an integral above which the check skips the integral."""
 MOST_WHOLE = 5000
 """Largest number of integers between two quantiles over which a probability is summed."""
 
 
 def check_calls(score: Callable[..., Any], has_params: bool, functions: dict[str, Any], takes_x: bool) -> None:
-    """Refuse functions that cannot be called as a leaf calls them."""
+    """Raise a ValueError if a function does not take the arguments with which a leaf calls it."""
     if not _takes(score, "s, n, params" if has_params else "s, n"):
         if has_params and _takes(score, "s, n"):
             raise ValueError(
@@ -58,7 +58,7 @@ def check_calls(score: Callable[..., Any], has_params: bool, functions: dict[str
 
 
 def _takes(function: Any, call: str) -> bool:
-    """Return True if a function can be called with these arguments, or has no signature."""
+    """Return True if a function can be called with the arguments in ``call``, or has no signature."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -71,7 +71,7 @@ def _takes(function: Any, call: str) -> bool:
 
 
 def check_scores(leaf: CustomLeaf, target: Target, rng: np.random.Generator, n_cells: int) -> None:
-    """Refuse statistics that are not additive, and a compiled score that is not the plain one, on random cells."""
+    """Raise a ValueError if statistics are not additive, or compiled and plain score differ, on random cells."""
     n = len(target.values)
     own = leaf.added(target.values, target)
     if not np.isfinite(own).all():
@@ -99,6 +99,7 @@ def check_scores(leaf: CustomLeaf, target: Target, rng: np.random.Generator, n_c
 
 
 def _check_additive(leaf: CustomLeaf, target: Target, own: np.ndarray, rng: np.random.Generator) -> None:
+    """Raise a ValueError if the statistics of a row, ``own`` (n, n_stats), depend on the other rows."""
     n = len(target.values)
     for size in {1, max(n // 2, 1)}:
         rows = np.sort(rng.choice(n, size, replace=False))
@@ -112,7 +113,7 @@ def _check_additive(leaf: CustomLeaf, target: Target, own: np.ndarray, rng: np.r
 
 
 def check_predictions(leaf: CustomLeaf, target: Target) -> None:
-    """Refuse predictions, densities and distribution functions that are invalid or differ from those of the score."""
+    """Raise a ValueError if a prediction, density or distribution function is invalid, or contradicts the score."""
     whole_cell = leaf.added(target.values, target).sum(axis=0)
     cells = np.tile(whole_cell, (len(target.values), 1))
     if leaf.gives("log_density"):
@@ -132,6 +133,7 @@ def check_predictions(leaf: CustomLeaf, target: Target) -> None:
 
 
 def _check_density(leaf: CustomLeaf, cells: np.ndarray, target: Target) -> None:
+    """Raise a ValueError if ``log_density`` differs from the difference that a row makes to the score."""
     density = leaf.log_density(cells, target.values, target)
     gained = Leaf.log_density(leaf, cells, target.values, target)
     good = np.abs(density - gained) <= 1e-6 * np.maximum(1.0, np.abs(gained))
@@ -141,6 +143,7 @@ def _check_density(leaf: CustomLeaf, cells: np.ndarray, target: Target) -> None:
 
 
 def _check_rises(leaf: CustomLeaf, cells: np.ndarray, target: Target) -> None:
+    """Raise a ValueError if the distribution function decreases, or leaves [0, 1]."""
     chances = leaf.predictive(cells, target.values, target).at(target.regressors).below(np.sort(target.values))
     rises = target.regressors is not None or np.all(np.diff(chances) >= -1e-12)
     if not np.all((chances >= 0.0) & (chances <= 1.0)) or not rises:
@@ -167,7 +170,10 @@ def _check_cdf(leaf: CustomLeaf, target: Target) -> None:
 def _probabilities(
     leaf: CustomLeaf, cell: np.ndarray, low: float, high: float, target: Target
 ) -> Iterator[tuple[float, float]]:
-    """Yield what the score determines of P(low < y <= high), and the error allowed: as a sum, as an integral."""
+    """Yield P(low < y <= high) by the score, and the error allowed, as a sum over integers and as an integral.
+
+    The sum is left out unless all y are integers, the integral if it is inaccurate or the leaf is one of integers.
+    """
     integers = np.array_equal(target.values, np.round(target.values)) and high - low <= MOST_WHOLE
     if integers:
         total = float(_densities(leaf, cell, np.arange(low + 1.0, high + 1.0), target).sum())
@@ -187,5 +193,6 @@ def _probabilities(
 
 
 def _densities(leaf: CustomLeaf, cell: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
+    """Return the predictive densities (m,) of y (m,) in a cell, by the score."""
     with np.errstate(all="ignore"):
         return np.exp(Leaf.log_density(leaf, np.tile(cell, (len(y), 1)), y, target))

@@ -1,4 +1,4 @@
-"""Predictive distributions of a new y in a leaf, parameters integrated out, and quantiles of their mixtures."""
+"""Predictive distributions of a new y in a leaf, with its parameters integrated out, and quantiles of mixtures."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import numpy as np
 from ...core.special import betainc, betaincc, gammainc, gammaincc
 
 MOST_STEPS = 140
-"""Steps of the search for a quantile: a little more than twice the 64 halvings of all floats to one."""
+"""Largest number of steps of the search for a quantile. 64 halvings reduce all floats to one, two steps for each."""
 SLACK = 1 << 10
-"""Floats by which a quantile of SciPy may be off before the search looks further: 2e-13 of its size."""
+"""Number of floats by which the first bracket is wider than SciPy's quantiles, a relative error of 2e-13."""
 CLOSE = 2
-"""Floats between the ends of a bracket that needs no further step: 4e-16 of its size."""
+"""Number of floats between the ends of a bracket at which the search ends, a relative error of 4e-16."""
 ROUNDING = 1e-15
 """Relative error of a probability that is due to rounding."""
 LARGEST_RATE, LARGEST_COUNT = 1e12, 1e32
-"""Rate up to which NumPy draws Poisson counts: at 1e15 five times as many as should be lie beyond the .0005-quantile.
-Count from which the Poisson noise is below the rounding of floats, so that counts have the gamma distribution of their
-rate.
+"""Rate from which Poisson counts are drawn from a normal distribution: at rate 1e15 NumPy draws five times too many
+counts beyond the .0005-quantile. Count from which Poisson noise is below the rounding of floats, so that counts have
+the gamma distribution of their rate.
 """
 LARGEST = np.finfo(np.float64).max
 
 
 class Distributions:
-    """Distributions of a new y, one for each of k places of a table.
+    """k distributions of one family, with parameters in arrays (k,).
 
     Parameters
     ----------
@@ -46,12 +46,13 @@ class Distributions:
         return iter(self.parameters)
 
     def take(self, place: np.ndarray) -> Self:
-        """Return the distributions of some places."""
+        """Return the distributions with the indices ``place``."""
         out = copy.copy(self)
         out.parameters = tuple(part[place] for part in self.parameters)
         return out
 
     def _by_scipy(self, name: str, *arguments: Any) -> np.ndarray:
+        """Return the result (k,) of the method ``name`` of the distribution in scipy.stats."""
         # scipy.stats takes longer to import than this library
         from scipy import stats
 
@@ -71,31 +72,31 @@ class Distributions:
         return self._by_scipy("sf", y)
 
     def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return two numbers (k,) between which the q-quantile of each distribution lies; good guesses suffice."""
+        """Return two arrays (k,) between which the q-quantile of each distribution lies, at least approximately."""
         y = self._by_scipy("ppf", q) if q <= 0.5 else self._by_scipy("isf", 1.0 - q)
         return y, y
 
 
 class Mixture(NamedTuple):
-    """For each of m rows, the components of its mixture distribution, at least one."""
+    """Mixture distributions of m rows, of k components in all; each row has at least one component."""
 
     place: np.ndarray
-    """(k,) int64: numbers of distributions in a table, row after row."""
+    """(k,) int64: index of each component in a list of distributions, row after row."""
     weight: np.ndarray
-    """(k,): their probabilities, which sum to one in each row."""
+    """(k,): probability of each component; these sum to one in each row."""
     first: np.ndarray
-    """(m + 1,) int64: where the distributions of each row begin."""
+    """(m + 1,) int64: index of the first component of each row; the last entry is k."""
 
     def mean(self, values: np.ndarray) -> np.ndarray:
-        """Return means (m,) over the distributions of ``values`` (k,)."""
+        """Return the mean (m,) in each row of the ``values`` (k,) of its components, by their probabilities."""
         return np.add.reduceat(self.weight * values, self.first[:-1])
 
     def by_distribution(self, values: np.ndarray) -> np.ndarray:
-        """Return values (m,) of rows, repeated for each of their distributions (k,)."""
+        """Return the value (m,) of each row, repeated for each of its components (k,)."""
         return np.repeat(values, np.diff(self.first))
 
     def quantile(self, distributions: Distributions, q: float) -> np.ndarray:
-        """Return the least y (m,) that mixtures of ``distributions`` (k,) do not exceed with probability q.
+        """Return the q-quantiles (m,) of the mixtures of ``distributions`` (k,).
 
         The quantile of a mixture lies between the smallest and the largest quantile of its components. From there the
         search steps by regula falsi on the log of the smaller tail, and halves the number of floats between the ends
@@ -116,14 +117,18 @@ class _Search:
         self._mix, self._distributions, self._q = mix, distributions, q
 
     def excess(self, y: np.ndarray) -> np.ndarray:
-        """Return a number (m,) that increases with y (m,) and is at least 0 from the quantile on."""
+        """Return a function (m,) of y (m,) that does not decrease and is at least 0 if and only if y is at or above the
+        quantile.
+
+        It is ``log(P(Y <= y) / q)`` if q <= 1/2, otherwise ``-log(P(Y > y) / (1 - q))``.
+        """
         at = self._mix.by_distribution(np.floor(y) if self._distributions.is_whole else y)
         if self._q <= 0.5:
             return np.log(self._mix.mean(self._distributions.below(at)) / self._q)
         return -np.log(self._mix.mean(self._distributions.above(at)) / (1.0 - self._q))
 
     def run(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Return the quantiles (m,); the numbers ``low`` and ``high`` (m,) are where the search begins."""
+        """Return the quantiles (m,). The search begins with the bracket from ``low`` (m,) to ``high`` (m,)."""
         low, high, below, above = self._widened(low, high)
         width, side = _distance(low, high), np.zeros(len(low))
         for step in range(MOST_STEPS):
@@ -140,7 +145,7 @@ class _Search:
             y = np.where(is_slow | ~((y > low) & (y < high)), middle, y)
             excess = self.excess(y)
             reached = excess >= 0.0
-            # the value at an end that stays twice is halved, so that both ends move (the Illinois rule)
+            # if an end stays twice its function value is halved, so that both ends move (the Illinois rule)
             above = np.where(reached, excess, np.where(side == -1, above / 2.0, above))
             below = np.where(reached, np.where(side == 1, below / 2.0, below), excess)
             side = np.where(reached, 1, -1)
@@ -151,13 +156,13 @@ class _Search:
         return high
 
     def _inside(self, y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Return y (m,) as integers if they must be, and so far inside the bracket that it ends by two steps."""
+        """Return y (m,) moved inside the bracket: to integers if y is whole, else at least one float from its ends."""
         if self._distributions.is_whole:
             return np.clip(np.floor(y), np.floor(low) + 1.0, np.ceil(high) - 1.0)
         return np.clip(y, _moved(low, CLOSE // 2), _moved(high, -(CLOSE // 2)))
 
     def _widened(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return ends (m,) on both sides of the quantile, and the excess at both."""
+        """Return a lower and an upper bound (m,) of the quantile, wider than given if need be, and `excess` at both."""
         if self._distributions.is_whole:
             low, high = np.floor(low) - 1.0, np.ceil(high) + 1.0
         else:
@@ -176,44 +181,50 @@ class _Search:
 
 
 def _number(y: np.ndarray) -> np.ndarray:
-    """Return numbers (m,) int64 that count the floats up to y (m,) from zero, so that their order is that of y."""
+    """Return the index (m,) int64 of each float y (m,) among all floats in ascending order; 0 has the index 0."""
     bits = np.ascontiguousarray(y, dtype=np.float64).view(np.int64)
     return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
 
 
 def _float(number: np.ndarray) -> np.ndarray:
-    """Return the floats (m,) that `_number` counts."""
+    """Return the floats (m,) with the indices ``number`` (m,): the inverse of `_number`."""
     return np.where(number < 0, np.int64(-(2**63)) - number, number).view(np.float64)
 
 
 def _moved(y: np.ndarray, floats: int) -> np.ndarray:
-    """Return the float (m,) that is so many floats above y (m,)."""
+    """Return the float (m,) that is ``floats`` places above y (m,) in the order of all floats."""
     limit = int(_number(np.array([LARGEST]))[0])
     return _float(np.clip(np.clip(_number(y), -limit, limit) + floats, -limit, limit))
 
 
 def _middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return the float (m,) with as many floats to ``low`` as to ``high``."""
+    """Return the median (m,) of the floats from ``low`` to ``high``."""
     a, b = _number(low), _number(high)
     return _float((a >> 1) + (b >> 1) + (a & b & 1))
 
 
 def _distance(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return the number of floats (m,) between two floats, exactly if it is below 2^53."""
+    """Return the number of floats (m,) from ``low`` to ``high``, exact if it is below 2^53."""
     a, b = _number(low), _number(high)
     # halves, since the difference of two integers of 64 bits need not fit, and float64 would round each of them
     return 2.0 * ((b >> 1) - (a >> 1)) + ((b & 1) - (a & 1))
 
 
 def _interpolated(low: np.ndarray, high: np.ndarray, below: np.ndarray, above: np.ndarray) -> np.ndarray:
-    """Return the zero (m,) of a line through two points, by log |y| unless it crosses y = 0; NaN if it has no zero."""
+    """Return the zero (m,) of the line through (low, below) and (high, above).
+
+    The line is in log |y| if low and high have the same sign, else in y. The result may be NaN.
+    """
     part = -below / (above - below)
     ratio = high / low
     return np.where(ratio > 0.0, low * ratio**part, low + part * (high - low))
 
 
 def count_bracket(distributions: Distributions, q: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return bounds (k,) of the q-quantiles of counts by their moments: the inequalities of Cantelli and Markov."""
+    """Return a lower and an upper bound (k,) of the q-quantiles of counts from mean and variance.
+
+    The bounds are the inequalities of Cantelli and Markov.
+    """
     mean, variance = distributions.mean_and_variance()
     std = np.sqrt(variance)
     low = np.maximum(mean - std * np.sqrt((1.0 - q) / q), -1.0)
@@ -222,7 +233,7 @@ def count_bracket(distributions: Distributions, q: float) -> tuple[np.ndarray, n
 
 
 def draw_poisson(rng: np.random.Generator, rate: np.ndarray) -> np.ndarray:
-    """Draw Poisson counts (n,) float64; beyond rates of 1e12 from the normal distribution, which is close to 1e-6."""
+    """Draw Poisson counts (n,) float64. Rates from 1e12 on use the normal distribution, with an error of about 1e-6."""
     if np.all(rate < LARGEST_RATE):
         return rng.poisson(rate).astype(np.float64)
     counts = rng.poisson(np.minimum(rate, LARGEST_RATE)).astype(np.float64)
@@ -230,7 +241,7 @@ def draw_poisson(rng: np.random.Generator, rate: np.ndarray) -> np.ndarray:
 
 
 class Constant(Distributions):
-    """Distributions of one value each."""
+    """Point masses: each distribution has one value."""
 
     def __init__(self, value: np.ndarray) -> None:
         super().__init__("constant", value)
@@ -249,7 +260,7 @@ class Constant(Distributions):
 
 
 class StudentT(Distributions):
-    """Student t distributions; normal ones if ``df`` is infinite, which is everywhere or nowhere."""
+    """Student t distributions, or normal ones if ``df`` is infinite for all of them."""
 
     def __init__(self, df: np.ndarray, location: np.ndarray, scale: np.ndarray) -> None:
         super().__init__("t", df, location, scale)
@@ -260,14 +271,13 @@ class StudentT(Distributions):
         return super()._by_scipy(name, *arguments)
 
     def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
-        # with at most one degree of freedom there is no mean, so that SciPy's variance is NaN: the point of symmetry
-        # stands for the mean
+        # with at most one degree of freedom there is no mean, and SciPy's variance is NaN: return the location as mean
         variance = self._by_scipy("var")
         return self.parameters[1], np.where(np.isnan(variance), np.inf, variance)
 
 
 class NegativeBinomial(Distributions):
-    """Counts at exposure 1 whose rate has the distribution ``Gamma(shape, rate)``.
+    """Negative binomial distributions: Poisson counts whose rate has the distribution ``Gamma(shape, rate)``.
 
     SciPy takes the probability ``rate / (1 + rate)`` instead of the rate, so that the digits of a large rate are lost.
     """

@@ -1,4 +1,4 @@
-"""Log gamma functions and the like in forms without cancellation, on arrays and for compiled code."""
+"""Differences of log gamma functions and related functions without cancellation, for arrays and compiled code."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def stirling_rest(x: np.ndarray) -> np.ndarray:
 
 
 def log_gamma_ratio(x: np.ndarray, step: np.ndarray) -> np.ndarray:
-    """Return ``lgamma(x + step) - lgamma(x)`` for x > 0 and step >= 0, however large."""
+    """Return ``lgamma(x + step) - lgamma(x)`` for x > 0 and step >= 0, accurate for any size of x and step."""
     rest = stirling_rest(x + step) - stirling_rest(x)
     return (x - 0.5) * np.log1p(step / x) + step * np.log(x + step) - step + rest
 
 
 def log_fractions(parts: np.ndarray) -> np.ndarray:
-    """Return the log of each part's fraction of the sum, parts (K,) > 0; accurate for a fraction close to one."""
+    """Return ``log(parts / parts.sum())`` for parts (K,) > 0, accurate for a fraction close to one."""
     others = parts.sum() - parts
     largest = int(np.argmax(parts))
     others[largest] = np.delete(parts, largest).sum()
@@ -42,7 +42,10 @@ def log_fractions(parts: np.ndarray) -> np.ndarray:
 
 
 def divergence(s: np.ndarray, m: np.ndarray) -> np.ndarray:
-    """Return ``s log(s / m) - s + m``, s >= 0 and m > 0, which a Poisson log density at s lacks at mean m."""
+    """Return ``s log(s / m) - s + m``, for s >= 0 and m > 0.
+
+    This is the log density of s events under a Poisson distribution of mean s minus that under mean m.
+    """
     apart = (s - m) / m
     near = np.abs(apart) < 0.5
     return np.where(near, s * np.log1p(np.where(near, apart, 0.0)), xlogy(s, s / m)) - (s - m)

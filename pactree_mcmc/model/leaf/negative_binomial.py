@@ -1,4 +1,6 @@
-"""Overdispersed counts: negative binomial of known dispersion, its probability integrated out (section 3)."""
+"""Leaf model of overdispersed counts: negative binomial of known dispersion, its probability integrated out (formulas,
+section 3).
+"""
 
 from __future__ import annotations
 
@@ -19,22 +21,25 @@ from .distributions import Distributions, count_bracket, draw_poisson
 from .gamma import FAR, HALF_LOG_TWO_PI, log_gamma_ratio, stirling_rest
 
 MOST_SUMMED = 128.0
-"""Largest count to which probabilities are summed one by one; an integral costs as much as about so many terms."""
+"""Largest count up to which a tail probability is a sum of terms; an integral costs about as much as 128 terms."""
 LEAST_LOG = -600.0
-"""Log probability of the count 0 from which a sum can begin without underflow."""
+"""Smallest log probability of the count 0 with which a sum starts, so that no term underflows."""
 STEP, NODES = 0.12, 64
-"""Trapezoid rule along the line: its error is exp(-pi^2 / 2 / 0.12) = 1e-18 for an integrand like a normal density, and
+"""Step and number of nodes of the trapezoid rule: the error is exp(-pi^2 / 2 / 0.12) = 1e-18 for a normal density, and
 less for one with poles. The last node is a thousand widths away.
 """
 HALVINGS = 18
-"""Halvings of an interval of length 120 to one of 5e-4."""
+"""Number of bisection steps for the saddle point, from an interval of length 120 to one of 5e-4."""
 BLOCK = 2048
-"""Distributions integrated at a time, so that memory stays below 10 MB."""
+"""Number of distributions that are integrated at a time, so that memory stays below 10 MB."""
 
 
 @by_address
 def negative_binomial_score(s: Any, n: int, params: Any) -> float:
-    """Return the score. ``s``: weight, sum of y, sum of the log C; ``params``: a, b, dispersion."""
+    """Return the score of `NegativeBinomialBeta`.
+
+    ``s``: weight, sum of y, sum of log C; ``params``: a, b, dispersion.
+    """
     a, b, total_r = params[0], params[1], params[2] * s[0]
     each = lgamma(a + total_r) - lgamma(a) + lgamma(b + s[1]) - lgamma(b)
     return s[2] + each - (lgamma(a + b + total_r + s[1]) - lgamma(a + b))
@@ -133,7 +138,10 @@ class NegativeBinomialBeta(ExposedLeaf):
 
 
 class BetaNegativeBinomial(Distributions):
-    """Counts of dispersion r whose probability is ``Beta(a, b)``; SciPy sums their probabilities one by one."""
+    """Beta negative binomial distributions: counts of dispersion r whose probability p is ``Beta(a, b)``.
+
+    SciPy sums the probabilities of all counts up to y, which is slow if y is large.
+    """
 
     def __init__(self, r: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
         super().__init__("betanbinom", r, a, b, is_whole=True)
@@ -156,7 +164,7 @@ class BetaNegativeBinomial(Distributions):
         return count_bracket(self, q)
 
     def _both(self, y: np.ndarray) -> np.ndarray:
-        """Return the probabilities (2, k) of at most y and of more."""
+        """Return the probabilities (2, k) of a count of at most y (k,), and of more."""
         r, a, b = self.parameters
         count = np.floor(y)
         out = np.repeat([[0.0], [1.0]], len(count), axis=1)
@@ -171,7 +179,10 @@ class BetaNegativeBinomial(Distributions):
         return out
 
     def _summed(self, count: np.ndarray, chance: np.ndarray) -> np.ndarray:
-        """Return both probabilities (2, k) as a sum; ``chance`` (k,) is the probability of the count 0."""
+        """Return the probabilities (2, k) of at most ``count`` (k,), and of more, by adding those of single counts.
+
+        ``chance`` (k,) is the probability of the count 0.
+        """
         r, a, b = self.parameters
         total = np.zeros(len(count))
         for j in range(int(count.max(initial=-1.0)) + 1):
@@ -181,12 +192,12 @@ class BetaNegativeBinomial(Distributions):
         return np.array([total, 1.0 - total])
 
     def _integrated(self, count: np.ndarray) -> np.ndarray:
-        """Return both probabilities (2, k) as an integral along a line in the complex plane.
+        """Return the probabilities (2, k) of at most ``count`` (k,), and of more, as an integral in the complex plane.
 
-        With independent gamma variables G of these shapes, the count is at most y exactly if
-        ``log G(a) + log G(y + 1) - log G(r) - log G(b)`` is positive. The moment generating function of this number is
-        ``M(s) = G(a + s) G(y + 1 + s) G(r - s) G(b - s) / (G(a) G(y + 1) G(r) G(b))`` with the gamma function G. Its
-        probability to be on the far side of 0 from its mean is the integral of ``M(s) / (2 pi i s)`` upwards along a
+        Let y be the count, and G(x) independent gamma variables of shape x. The probability of at most y is that of
+        ``log G(a) + log G(y + 1) - log G(r) - log G(b) > 0``. The moment generating function of the left side is
+        ``M(s) = G(a + s) G(y + 1 + s) G(r - s) G(b - s) / (G(a) G(y + 1) G(r) G(b))`` with the gamma function G. The
+        probability that it lies on the other side of 0 than its mean is the integral of ``M(s) / (2 pi i s)`` along a
         vertical line on the right of 0, or downwards on the left. The line goes through the saddle point, so that the
         integrand does not oscillate near its maximum and the result has a small relative error.
         """
@@ -208,7 +219,10 @@ class BetaNegativeBinomial(Distributions):
 
 
 def _integral(up: np.ndarray, down: np.ndarray, saddle: np.ndarray, width: np.ndarray) -> np.ndarray:
-    """Return the absolute value (k,) of the integral of M(s) / (2 pi i s) for s = saddle + i width sinh(u)."""
+    """Return the absolute value (k,) of the integral of M(s) / (2 pi i s) along s = saddle + i width sinh(u).
+
+    The integral is over all real u, by the trapezoid rule. The other arguments are those of `_log_moment`.
+    """
     u = STEP * np.arange(NODES)
     weight = np.where(u == 0.0, 0.5, np.cosh(u))
     s = saddle[:, None] + 1j * width[:, None] * np.sinh(u)
@@ -217,7 +231,10 @@ def _integral(up: np.ndarray, down: np.ndarray, saddle: np.ndarray, width: np.nd
 
 
 def _log_moment(up: np.ndarray, down: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """Return log M(s) by Stirling's formula, in which the terms proportional to s log x are added up first."""
+    """Return log M(s) for ``up`` = (a, y + 1) and ``down`` = (r, b), as in `BetaNegativeBinomial._integrated`.
+
+    By Stirling's formula, with the terms proportional to s log x added up first, so that large ones cancel.
+    """
     total = s * np.log(up[0] / down[0] * (up[1] / down[1]))
     for x, moved in ((up[0], s), (up[1], s), (down[0], -s), (down[1], -s)):
         total = total + (x - 0.5 + moved) * _log1p(moved / x) + _complex_rest(x + moved) - stirling_rest(x)
@@ -225,14 +242,14 @@ def _log_moment(up: np.ndarray, down: np.ndarray, s: np.ndarray) -> np.ndarray:
 
 
 def _log1p(z: np.ndarray) -> np.ndarray:
-    """Return log(1 + z) of complex z; NumPy's own loses digits if z is small."""
+    """Return log(1 + z) of complex z. NumPy's function loses digits if z is small."""
     return 0.5 * np.log1p(z.real * (2.0 + z.real) + z.imag**2) + 1j * np.arctan2(z.imag, 1.0 + z.real)
 
 
 def _complex_rest(z: np.ndarray) -> np.ndarray:
     """Return `stirling_rest` of complex z with a positive real part.
 
-    Near 0 or for small |z| the function itself is computed.
+    For small |z| the result is a difference of log gamma and Stirling's formula, otherwise a series.
     """
     w = 1.0 / z**2
     out = (1.0 / 12.0 - w * (1.0 / 360.0 - w * (1.0 / 1260.0 - w * (1.0 / 1680.0 - w / 1188.0)))) / z

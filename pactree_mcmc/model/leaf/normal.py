@@ -1,4 +1,4 @@
-"""Normal y: mean and variance of each leaf integrated out, or a variance that is known or shared by all leaves."""
+"""Leaf models of normal y: mean and variance of each leaf integrated out, or a variance that is known or shared."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from .gamma import log_gamma_ratio
 
 
 class NormalLeaf(Leaf):
-    """Base class of leaf models for normal y: the statistics are the weight and two moments about the center of y.
+    """Base class of leaf models for normal y, with ``mu ~ Normal(m0, sigma2 / k0)`` in each leaf.
 
-    ``mu ~ Normal(m0, sigma2 / k0)`` in each leaf.
+    The statistics are the weight, and the sums of y and of y^2, both measured from the center of y (`Target.center`).
     """
 
     finite = ("m0",)
@@ -40,26 +40,26 @@ class NormalLeaf(Leaf):
 
     @staticmethod
     def spread(stats: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return weight, mean (from the center) and sum of squares about the mean of cells with ``stats`` (..., 3)."""
+        """Return weight, mean less the center, and sum of squares about the mean, of cells with ``stats`` (..., 3)."""
         n = stats[..., 0]
         mean = np.divide(stats[..., 1], n, out=np.zeros_like(n), where=n > 0)
         scatter = stats[..., 2] - stats[..., 1] * mean
         return n, mean, np.where(scatter > ROUNDING * stats[..., 2], scatter, 0.0)
 
     def misfit(self, stats: np.ndarray, target: Target) -> np.ndarray:
-        """Return the squares about the means of cells, and of the means about m0 as far as k0 weighs them, (m,)."""
+        """Return (m,) the sum of squares about the mean plus ``k0 n (mean - m0)^2 / (k0 + n)``, for each cell."""
         n, mean, scatter = self.spread(stats)
         return scatter + self.k0 * n * (mean - (self.m0 - target.center)) ** 2 / (self.k0 + n)
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         n, mean, _ = self.spread(stats)
         apart = self.m0 - target.center
-        # from m0 or from the center, whichever weighs more, so that digits in common are not lost
+        # measured from m0 or from the center, whichever has more weight, so that no digits cancel
         from_center = target.center + (self.k0 * apart + n * mean) / (self.k0 + n)
         return np.where(n >= self.k0, from_center, self.m0 + n * (mean - apart) / (self.k0 + n))[:, None]
 
     def mean_lookup(self, n: np.ndarray) -> list[np.ndarray]:
-        """Return, for the weights ``n``, 1 / n and the weight of the mean's squared distance from m0."""
+        """Return 1 / n and ``k0 n / (k0 + n)``, the factor of (mean - m0)^2 in `misfit`, for the weights ``n``."""
         return [np.divide(1.0, n, out=np.zeros_like(n), where=n > 0), n * (self.k0 / (self.k0 + n))]
 
     def draw_variance(self, rng: Generator, stats: np.ndarray, target: Target) -> np.ndarray:
@@ -132,6 +132,7 @@ class NormalInverseGamma(_UnknownVariance):
         return np.array([rest, *self.mean_lookup(n)])
 
     def _posterior(self, stats: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return mn less the center of y, kn, an and bn of the posterior in cells with ``stats`` (..., 3)."""
         # mu | sigma2 ~ Normal(mn, sigma2 / kn), sigma2 ~ InverseGamma(an, bn), with mn = (k0 m0 + n mean) / kn and
         # bn = b0 + scatter / 2 + k0 n (mean - m0)^2 / (2 kn)
         n, mean, scatter = self.spread(stats)
@@ -171,8 +172,8 @@ class NormalInverseGamma(_UnknownVariance):
 def log_student_density(apart: np.ndarray, weight: Any, kn: np.ndarray, an: np.ndarray, bn: np.ndarray) -> np.ndarray:
     """Return the log density of a y observed ``weight`` times, at a distance ``apart`` from the posterior mean.
 
-    Mean and variance are integrated out: the variance is ``InverseGamma(an, bn)``, the mean has precision ``kn`` in
-    units of the reciprocal variance. For weight 1 this is the density of a Student t distribution.
+    Mean and variance are integrated out: ``sigma2 ~ InverseGamma(an, bn)``, and the mean has the posterior variance
+    ``sigma2 / kn``. For weight 1 this is the density of a Student t distribution.
     """
     spread, half = (kn + weight) / kn, np.asarray(weight) / 2.0
     return (
@@ -185,10 +186,10 @@ def log_student_density(apart: np.ndarray, weight: Any, kn: np.ndarray, an: np.n
 
 @jit
 def normal_score(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the score.
+    """Return the score of the cell ``stats[row]``, with mean and variance integrated out.
 
-    ``params``: m0 (from the center), k0, a0, b0, a0 log b0 - lgamma(a0); ``lookup``: all terms but that of bn, then
-    what `misfit` needs.
+    ``params``: m0 less the center, k0, a0, b0, a0 log b0 - lgamma(a0). ``lookup``, by n: all terms but that of bn, then
+    the two rows that `misfit` reads.
     """
     n, k0 = stats[row, 0], params[1]
     if n <= 0.0:
@@ -201,7 +202,10 @@ def normal_score(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row:
 
 
 def known_normal_params(sigma2: float, m0: float, k0: float, a0: float = 0.0, b0: float = 0.0) -> np.ndarray:
-    """Return the parameters of the compiled score given the variance; ``m0`` is from the center of y."""
+    """Return the parameters of `known_normal_score`; ``m0`` is measured from the center of y.
+
+    ``a0`` and ``b0`` are those of the prior of a shared variance, else 0.
+    """
     return np.array([sigma2, m0, k0, a0, b0, math.log(2.0 * math.pi * sigma2), 0.5 / sigma2])
 
 
@@ -256,7 +260,7 @@ class NormalKnownVariance(NormalLeaf):
         )
 
     def mean_from_center(self, stats: np.ndarray, target: Target) -> np.ndarray:
-        """Return posterior means (m,) less the center: y is compared with them without the leading digits in common."""
+        """Return the posterior means (m,) less the center of y, so that differences from y lose no digits."""
         return (self.k0 * (self.m0 - target.center) + stats[:, 1]) / (self.k0 + stats[:, 0])
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> StudentT:
@@ -279,10 +283,10 @@ class NormalKnownVariance(NormalLeaf):
 
 @jit
 def known_normal_score(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the score.
+    """Return the score of the cell ``stats[row]`` given the variance, with the mean integrated out.
 
-    ``params``: sigma2, m0 (from the center), k0, and at 5 log(2 pi sigma2), 1 / (2 sigma2); ``lookup``:
-    0.5 log(k0 / (k0 + n)), then what `misfit` needs.
+    ``params``: those of `known_normal_params`, sigma2, m0 less the center, k0, a0, b0, log(2 pi sigma2),
+    1 / (2 sigma2). ``lookup``, by n: 0.5 log(k0 / (k0 + n)), then the two rows that `misfit` reads.
     """
     n, k0 = stats[row, 0], params[2]
     if n <= 0.0:
@@ -331,21 +335,24 @@ class NormalSharedVariance(_UnknownVariance):
         return self.given(1.0).lookup(target)
 
     def given(self, sigma2: float) -> NormalKnownVariance:
-        """Return the leaf model given the variance."""
+        """Return the leaf model in which the shared variance is known to be ``sigma2``."""
         return NormalKnownVariance(float(sigma2), self.m0, self.k0)
 
     def for_one_tree(self, rng: Generator) -> NormalKnownVariance:
         return self.given(self.b0 / rng.gamma(self.a0))
 
     def _variance(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray]:
-        """Return shape and rate (m,) of the posterior of the variance, given the tree of which a node is a leaf."""
+        """Return an and bn (m,) of the posterior ``InverseGamma(an, bn)`` of the variance, given the tree of each node.
+
+        ``tree`` (m,) is the index of the tree of which a node is a leaf, -1 for an inner node.
+        """
         leaf, out = tree >= 0, np.zeros((2, len(tree)))
         for i, amount in enumerate((stats[:, 0], self.misfit(stats, target))):
             out[i] = np.bincount(tree[leaf], weights=amount[leaf])[tree]
         return self.a0 + out[0] / 2.0, self.b0 + out[1] / 2.0
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> StudentT:
-        # the variance is integrated out given the tree, so that the one drawn with the tree is not needed
+        # the variance is integrated out given the tree, so that the value drawn with the tree is not needed
         an, bn = self._variance(stats, tree, target)
         scale = np.sqrt(bn / an * (1.0 + 1.0 / (self.k0 + stats[:, 0])))
         return StudentT(2.0 * an, self.value(stats, target)[:, 0], scale)
@@ -382,7 +389,7 @@ class NormalSharedVariance(_UnknownVariance):
         return log_student_density(apart, weight, self.k0 + others[:, 0], an, bn)
 
     def log_influence(self, others: np.ndarray, node: np.ndarray, target: Target) -> np.ndarray:
-        # given the posterior mean of the variance's reciprocal, which one row hardly changes
+        # the variance is fixed at the reciprocal of the posterior mean of 1 / sigma2, which one row hardly changes
         leaves = np.array([np.bincount(node, weights=part) for part in self.row_stats(target).T]).T
         an = self.a0 + leaves[:, 0].sum() / 2.0
         leaf = self.given((self.b0 + self.misfit(leaves, target).sum() / 2.0) / an)
@@ -390,7 +397,7 @@ class NormalSharedVariance(_UnknownVariance):
 
 
 def sums_of_others(values: np.ndarray) -> np.ndarray:
-    """Return the sum of all ``values`` (m,) but each, without taking a difference."""
+    """Return (m,) for each of the ``values`` the sum of the others, without subtraction, which would lose digits."""
     before = np.concatenate([[0.0], np.cumsum(values[:-1])])
     behind = np.concatenate([np.cumsum(values[:0:-1])[::-1], [0.0]])
     return before + behind
@@ -398,16 +405,16 @@ def sums_of_others(values: np.ndarray) -> np.ndarray:
 
 @jit
 def squares_about_mean(total: float, squares: float, mean: float) -> float:
-    """Return the squares about the mean from the sums of y and of its squares; 0 if they are due to rounding."""
+    """Return the sum of squares about the mean from the sums of y and of y^2; 0 if it is within rounding error."""
     scatter = squares - total * mean
     return scatter if scatter > ROUNDING * squares else 0.0
 
 
 @jit
 def misfit(m0: float, k0: float, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the squares about the mean, and of the mean about m0 as far as k0 weighs it.
+    """Return the sum of squares about the mean plus ``k0 n (mean - m0)^2 / (k0 + n)``, for the cell ``stats[row]``.
 
-    Last rows of ``lookup``: 1 / n, n k0 / (k0 + n).
+    Rows 1 and 2 of ``lookup``, by n: 1 / n and n k0 / (k0 + n). They are computed if it has one column.
     """
     n, total = stats[row, 0], stats[row, 1]
     if lookup.shape[1] > 1:

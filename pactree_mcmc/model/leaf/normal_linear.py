@@ -1,4 +1,4 @@
-"""A linear regression in each leaf, coefficients and variance integrated out (formulas, section 3)."""
+"""Leaf model with a linear regression in each leaf, coefficients and variance integrated out (formulas, section 3)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from .gamma import log_gamma_ratio
 
 @by_address
 def linear_score(s: Any, n: int, params: Any) -> float:
-    """Return the score. ``s``: F'F below and on the diagonal, row by row, F'r, r'r; ``params``: q, a0, b0, k0, k1."""
+    """Return the score of `NormalLinear`, with log |L| and bn by a Cholesky factorisation of L.
+
+    ``s``: lower triangle of F'F (q, q), row by row, F'r, r'r; ``params``: q, a0, b0, k0, k1.
+    """
     q, a0, b0 = int(params[0]), params[1], params[2]
     factor, solved = np.empty((q, q)), np.empty(q)
     at, misfit, log_determinant = 0, s[n - 1], 0.0
@@ -136,7 +139,7 @@ class NormalLinear(Leaf):
         return np.array([len(self.columns) + 1.0, self.a0, self.b0, self.k0, self.k1])
 
     def _basis(self, regressors: np.ndarray) -> np.ndarray:
-        """Return rows (n, q) of 1 and the standardised columns."""
+        """Return the rows f = (1, z) (n, q): a 1 and the standardised columns, of ``regressors`` (n, q - 1)."""
         return np.column_stack([np.ones(len(regressors)), (regressors - self.centers) / self.scales])
 
     def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
@@ -145,7 +148,7 @@ class NormalLinear(Leaf):
         return *(basis[i] * basis[j]), *(basis * rest), rest**2
 
     def _posterior(self, sums: np.ndarray) -> Posterior:
-        """Return the posterior in cells with the sums (m, k)."""
+        """Return the posterior of coefficients and variance in cells with ``sums`` (m, k)."""
         q = len(self.columns) + 1
         lower, n_products = np.tril_indices(q), q * (q + 1) // 2
         precision = np.empty((len(sums), q, q))
@@ -194,17 +197,18 @@ class Posterior(NamedTuple):
     """Posterior of the coefficients and the variance in m cells."""
 
     mean: np.ndarray
-    """(m, q)."""
+    """(m, q): posterior mean of the coefficients."""
     precision: np.ndarray
-    """(m, q, q): the precision of the coefficients, divided by 1 / sigma2."""
+    """(m, q, q): posterior precision matrix of the coefficients times sigma2."""
     an: np.ndarray
     bn: np.ndarray
+    """(m,) each: ``sigma2 ~ InverseGamma(an, bn)``."""
 
 
 class LinearDistributions(Distributions):
-    """Student t distributions of a new y in cells with ``stats`` (m, n_stats), given the row.
+    """Student t distributions of a new y in cells with ``stats`` (m, n_stats), given the regressors of its row.
 
-    With ``noise`` 0 instead of 1 they are those of the mean of y.
+    With ``noise`` 0 instead of 1 these are the distributions of the mean of y.
     """
 
     def __init__(self, leaf: NormalLinear, stats: np.ndarray, noise: float = 1.0) -> None:
@@ -215,7 +219,7 @@ class LinearDistributions(Distributions):
         return type(self)(self.leaf, self.stats[place], self.noise)
 
     def at(self, regressors: np.ndarray) -> StudentT:
-        """Return the distributions at the regressors (m, c) of a row each."""
+        """Return the distributions given ``regressors`` (m, c), those of one row for each cell."""
         posterior, basis = self.leaf._posterior(self.stats[:, 1:]), self.leaf._basis(regressors)
         widened = (basis * np.linalg.solve(posterior.precision, basis[:, :, None])[:, :, 0]).sum(axis=1)
         location = self.leaf.m0 + (posterior.mean * basis).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Several outputs: normal ones that are independent given the leaf, or correlated (formulas, section 3)."""
+"""Leaf models of several normal outputs, independent or correlated given the leaf (formulas, section 3)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from .gamma import log_gamma_ratio
 
 @by_address
 def independent_normals_score(s: Any, n: int, params: Any) -> float:
-    """Return the score.
+    """Return the score of `IndependentNormals`.
 
-    ``s``: for each output the weight of the rows that have it, the sum of y - m0, the sum of its squares; ``params``:
-    k0, a0, then b0 of each output.
+    ``s``: for each output the weight of the rows with a value of it, the sum of y - m0, the sum of (y - m0)^2.
+    ``params``: k0, a0, then b0 of each output.
     """
     k0, a0, score = params[0], params[1], 0.0
     for j in range(n // 3):
@@ -129,7 +129,7 @@ class IndependentNormals(Leaf):
         return [part[:, j] for j in range(self.outputs) for part in (known.astype(np.float64), apart, apart**2)]
 
     def _posterior(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return mean, kn, an and bn (m, d) of the outputs in cells with the sums (m, 3 d)."""
+        """Return mean, kn, an and bn (m, d) of the posterior of each output in cells with ``sums`` (m, 3 d)."""
         n, total, square = np.moveaxis(sums.reshape(len(sums), self.outputs, 3), 2, 0)
         kn = self.k0 + n
         return self.m0 + total / kn, kn, self.a0 + n / 2.0, self.b0 + (square - total**2 / kn) / 2.0
@@ -166,9 +166,10 @@ class IndependentNormals(Leaf):
 
 @by_address
 def multivariate_normal_score(s: Any, n: int, params: Any) -> float:
-    """Return the score. ``s``: weight, sums of y - m0, their products below and on the diagonal, row by row.
+    """Return the score of `MultivariateNormal`, with log |Sn| by a Cholesky factorisation.
 
-    ``params``: d, k0, nu0, log |S0|, S0 below and on the diagonal.
+    ``s``: weight, sums of r = y - m0, then the lower triangle of the sum of r r', row by row. ``params``: d, k0, nu0,
+    log |S0|, the lower triangle of S0.
     """
     d, k0, nu, weight = int(params[0]), params[1], params[2], s[0]
     kn, factor, at, log_determinant = k0 + s[0], np.empty((d, d)), 0, 0.0
@@ -275,7 +276,7 @@ class MultivariateNormal(Leaf):
         return np.ones(len(y)), *rest, *(rest[i] * rest[j])
 
     def _posterior(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return kn (m,), mean less m0 (m, d), and scale matrix (m, d, d) of cells with the sums (m, k)."""
+        """Return kn (m,), the posterior mean less m0 (m, d), and Sn (m, d, d), in cells with ``sums`` (m, k)."""
         d, (i, j) = self.outputs, np.tril_indices(self.outputs)
         kn, total = self.k0 + sums[:, 0], sums[:, 1 : d + 1]
         scale = np.empty((len(sums), d, d))
@@ -312,7 +313,8 @@ class MultivariateNormal(Leaf):
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
         d, (kn, mean, scale) = self.outputs, self._posterior(stats[:, 1:])
-        # a Wishart matrix as L A A' L', A with roots of chi-squares on its diagonal and normals below it
+        # Bartlett: Sigma = L A^-T A^-1 L' is inverse Wishart if L L' = Sn and A is lower triangular, with roots of
+        # chi-square variables on its diagonal and normal variables below it
         chi = rng.chisquare(self.nu0 + stats[:, 1, None] - np.arange(d))
         lower = np.tril(rng.standard_normal((len(stats), d, d)), -1)
         lower[:, np.arange(d), np.arange(d)] = np.sqrt(chi)
@@ -327,7 +329,10 @@ class MultivariateNormal(Leaf):
 
 
 def _variances(y: np.ndarray, mean: np.ndarray, fraction: np.ndarray) -> np.ndarray:
-    """Return variances (d,) of the columns of y (n, d), rows by ``fraction`` (n,); 1 for a constant column."""
+    """Return the variances (d,) of the columns of y (n, d) about ``mean`` (d,); 1 for a constant column.
+
+    ``fraction`` (n,) contains the weights of the rows, which sum to one.
+    """
     counted = y[fraction > 0.0]
     # rounding leaves the variance of a constant above zero
     is_constant = (counted == counted[0]).all(axis=0)

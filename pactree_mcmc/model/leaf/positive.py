@@ -1,4 +1,4 @@
-"""Positive y whose rate has a gamma prior: amounts, and times to an event, some censored (formulas, section 3)."""
+"""Leaf models of positive y whose rate has a gamma prior: amounts, and times, some censored (formulas, section 3)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .gamma import log_gamma_ratio
 
 @by_address
 def gamma_score(s: Any, n: int, params: Any) -> float:
-    """Return the score. ``s``: weight, sum of y, sum of log y; ``params``: shape, rate, k."""
+    """Return the score of `GammaGamma`. ``s``: weight, sum of y, sum of log y; ``params``: shape, rate, k."""
     shape, rate, k = params[0], params[1], params[2]
     gamma = lgamma(shape + k * s[0]) - lgamma(shape) - shape * log1p(s[1] / rate) - k * s[0] * log(rate + s[1])
     return gamma + (k - 1.0) * s[2] - s[0] * lgamma(k)
@@ -115,7 +115,7 @@ class GammaGamma(Leaf):
 
 
 class SurvivalLeaf(ExposedLeaf):
-    """Leaf models of possibly censored times whose power ``k`` has an exponential distribution."""
+    """Base class of leaf models of possibly censored times t, for which t^k has an exponential distribution."""
 
     y_columns = 2
     y_names = ("time", "event")
@@ -142,7 +142,7 @@ class SurvivalLeaf(ExposedLeaf):
         return [1 - flags[0], flags[0]]
 
     def check_y(self, y: np.ndarray) -> None:
-        """Refuse rows of y (n, 2) whose time is not positive, or whose event is neither 0 nor 1."""
+        """Raise a ValueError if a row of y (n, 2) has a time that is not positive, or an event that is not 0 or 1."""
         time, event = y.T
         refuse_rows(~(time > 0.0), "the time", time, f"{type(self).__name__} needs times > 0.")
         is_flag = (event == 0.0) | (event == 1.0)
@@ -170,11 +170,11 @@ class SurvivalLeaf(ExposedLeaf):
         return self.shape + stats[:, 1], self.rate + stats[:, 2]
 
     def _exposed(self, amount: np.ndarray, target: Target) -> np.ndarray:
-        """Return amounts (n,), times their exposures if there are any."""
+        """Return ``amount`` (n,) multiplied by the exposures of the rows, if there are any."""
         return amount if self.exposure is None else self.exposures(target) * amount
 
     def _with_offset(self, sums: Sequence[np.ndarray], event: np.ndarray) -> Sequence[np.ndarray]:
-        """Return the statistics of rows; if there are exposures, with the log exposures of the events as last one."""
+        """Return the statistics of rows; if there are exposures, append ``event * log(exposure)``."""
         return sums if self.exposure is None else (*sums, event * np.log(self.exposure))
 
     def at_exposure(self, values: np.ndarray, exposure: np.ndarray) -> np.ndarray:
@@ -187,7 +187,7 @@ class SurvivalLeaf(ExposedLeaf):
         return Distributions("gamma", shape, np.zeros(len(stats)), 1.0 / rate)
 
     def survival_given(self, rates: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Return P(time > t) (n, m) for each lambda (n,) at ``times`` (m,)."""
+        """Return P(time > t) (n, m) given each lambda in ``rates`` (n,), for each t in ``times`` (m,)."""
         with np.errstate(over="ignore"):
             return np.exp(-rates[:, None] * times**self.k)
 
@@ -198,7 +198,7 @@ class SurvivalLeaf(ExposedLeaf):
             return np.exp(-shape[:, None] * np.log1p(times**self.k / rate[:, None]))
 
     def median_given(self, rates: np.ndarray) -> np.ndarray:
-        """Return the median time for each lambda, an array of any shape."""
+        """Return the median time given each lambda in ``rates``, an array of any shape."""
         return (math.log(2.0) / rates) ** (1.0 / self.k)
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
@@ -214,7 +214,7 @@ class SurvivalLeaf(ExposedLeaf):
 
     def words(self, stats: np.ndarray, target: Target) -> list[str] | None:
         means, sums = figures(self.value(stats, target)[:, 0].tolist(), 4), stats[:, 1:3].tolist()
-        # the sum of another power of the times is not the time at risk
+        # the sum of t^k with k other than 1 is not the time at risk
         is_time = self.k == 1.0 and self.exposure is None
         at_risk = [f", time at risk {figure(total, 4)}" if is_time else "" for _, total in sums]
         return [
@@ -223,12 +223,12 @@ class SurvivalLeaf(ExposedLeaf):
         ]
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Distributions:
-        # the k-th power of the time has a Lomax distribution, so the time has a Burr distribution of type XII
+        # t^k has a Lomax distribution, so the time t has a Burr distribution of type XII
         shape, rate = self._posterior(stats)
         return Distributions("burr12", np.full(len(stats), self.k), shape, np.zeros(len(stats)), rate ** (1.0 / self.k))
 
     def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
-        # the mean time is Gamma(1 + 1 / k) times the power -1 / k of a rate that has a gamma posterior
+        # E(t | lambda) = Gamma(1 + 1 / k) lambda^(-1 / k), and lambda has a gamma posterior
         shape, rate = self._posterior(stats)
         scale = math.gamma(1.0 + 1.0 / self.k) * rate ** (1.0 / self.k)
         return [Distributions("gengamma", shape, np.full(len(stats), -self.k), np.zeros(len(stats)), scale)]
@@ -251,7 +251,11 @@ class SurvivalLeaf(ExposedLeaf):
 
 @by_address
 def exponential_score(s: Any, n: int, params: Any) -> float:
-    """Return the score. ``s``: events, total time, if exposures are given the sum of log e; ``params``: shape, rate."""
+    """Return the score of `ExponentialGamma`.
+
+    ``s``: events, total time times exposure, and, if exposures are given, the sum of log e over the events.
+    ``params``: shape, rate.
+    """
     shape, rate = params[0], params[1]
     gamma = lgamma(shape + s[0]) - lgamma(shape) - shape * log1p(s[1] / rate) - s[0] * log(rate + s[1])
     return gamma + s[2] if n > 2 else gamma
@@ -314,9 +318,10 @@ class ExponentialGamma(SurvivalLeaf):
 
 @by_address
 def weibull_score(s: Any, n: int, params: Any) -> float:
-    """Return the score; ``params``: shape, rate, k.
+    """Return the score of `WeibullGamma`.
 
-    ``s``: events, sum of t^k, sum of log t over the events, if exposures are given the sum of log e over the events.
+    ``s``: events, sum of t^k times exposure, sum of log t over the events, and, if exposures are given, the sum of
+    log e over the events. ``params``: shape, rate, k.
     """
     shape, rate, k = params[0], params[1], params[2]
     gamma = lgamma(shape + s[0]) - lgamma(shape) - shape * log1p(s[1] / rate) - s[0] * log(rate + s[1])

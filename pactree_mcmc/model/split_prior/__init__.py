@@ -1,1 +1,1 @@
-"""Which splits a cell admits, and how likely each is."""
+"""Split priors: the splits that a cell admits, and the probability of each."""

@@ -19,9 +19,9 @@ from ..cells import PlainCell, Split
 from ..tree_prior import FixedShape
 
 N_CONCENTRATIONS = 200
-"""Number of values that an unknown concentration can have."""
+"""Number of points of the discrete prior of an unknown concentration."""
 LEAST, MOST = 1e-6, 1e6
-"""Range of a concentration, and of its scale rho."""
+"""Smallest and largest value allowed for a concentration and for its scale rho."""
 
 
 @kept
@@ -77,29 +77,30 @@ class DirichletWeights:
             raise ValueError("rho is the scale of an unknown concentration; give concentration or rho, not both.")
 
     def numbers(self, p: int) -> np.ndarray:
-        """Return numbers (2,) for compiled code: the concentration, 0 if it is unknown, and rho."""
+        """Return the parameters (2,) for compiled code: the concentration, or 0 if it is unknown, and rho."""
         rho = float(p) if self.rho is None else float(self.rho)
         return np.array([0.0 if self.concentration is None else float(self.concentration), rho])
 
     def concentrations(self, p: int) -> np.ndarray:
-        """Return the values that the concentration can have, all of the same prior probability."""
+        """Return the points of the prior of the concentration, which are equally likely; one point if it is given."""
         a, rho = self.numbers(p)
         if a > 0.0:
             return np.array([a])
+        # Beta(1/2, 1) has the quantile function u -> u^2, and b = a / (a + rho) gives a = rho b / (1 - b)
         below = ((np.arange(N_CONCENTRATIONS) + 0.5) / N_CONCENTRATIONS) ** 2
         return rho * below / (1.0 - below)
 
     def draw(self, rng: np.random.Generator, p: int) -> np.ndarray:
-        """Return log weights (p,) drawn from the prior."""
+        """Draw the log feature weights (p,), normalised, from the prior."""
         values = self.concentrations(p)
         a = float(values[rng.integers(len(values)) if len(values) > 1 else 0])
-        # Gamma(a/p) as Gamma(a/p + 1) times a power of a uniform number: it may lie below all floats
+        # Gamma(a/p) = Gamma(a/p + 1) U^(p/a) with U uniform; its log is computed, since the variable may underflow
         log_weight = np.log(rng.gamma(a / p + 1.0, size=p)) - rng.standard_exponential(p) / (a / p)
         return log_weight - np.logaddexp.reduce(log_weight)
 
 
 def read_dirichlet(feature_weights: Any) -> DirichletWeights | None:
-    """Return the prior of unknown weights that ``feature_weights`` names, or None if weights are given or equal."""
+    """Return the prior of unknown feature weights, or None if the argument gives weights or is None (equal ones)."""
     if isinstance(feature_weights, DirichletWeights):
         return feature_weights
     if not isinstance(feature_weights, str):
@@ -112,9 +113,13 @@ def read_dirichlet(feature_weights: Any) -> DirichletWeights | None:
 
 
 LOCAL, LOCAL_TRIVIAL, GRID, DYADIC, CYCLIC, FIXED = range(6)
+"""Codes of the geometries of split priors."""
 MAX_LEVELS = 31
+"""Largest number of times that dyadic cuts halve a coordinate, since codes would overflow beyond it."""
 LARGEST_WEIGHT = 1e100
+"""Largest weight of a feature or of a split. A positive weight of a feature is at least its inverse."""
 DESIGN = np.dtype([("feature", np.int64), ("cut", np.int64), ("categories", np.int64), ("right", np.int64)])
+"""Record of a node of a fixed tree: feature, largest code and set of categories that go left, and right child."""
 
 
 FEATURE = np.dtype(
@@ -123,38 +128,39 @@ FEATURE = np.dtype(
         ("n_codes", np.int64),
         ("nominal", np.bool_),
         ("twin", np.int64),  # the other coordinate of the same feature, itself if there is none
-        ("turn", np.int64),  # place among the features, by which cyclic splits choose
-        ("ends", np.int64),  # where the values of its codes begin in `SplitRule.ends`
-        ("groups", np.int64),  # bits of the groups of features that contain it; -1 if any features may interact
+        ("turn", np.int64),  # index of the feature (column of X); cyclic splits at depth j are on feature j mod p
+        ("ends", np.int64),  # first of the columns of `SplitRule.ends` that belong to its codes
+        ("groups", np.int64),  # bit set of the interaction groups that contain it; -1 if any features may interact
     ],
     align=True,
 )
-"""A coordinate: a feature, or one of the two of a feature with missing values."""
+"""Record of a coordinate. A feature has one coordinate, or two if it has missing values."""
 
 
 class SplitRule(NamedTuple):
-    """A split prior as compiled code takes it."""
+    """Parameters of a split prior in the form that compiled code uses."""
 
     kind: int
-    """One of the codes of this module."""
+    """Code of the geometry: LOCAL, LOCAL_TRIVIAL, GRID, DYADIC, CYCLIC or FIXED."""
     min_leaf: int
     """Smallest number of rows on each side of a local cut."""
     feature: np.recarray
     """(q,) records of dtype FEATURE: the coordinates."""
     n_turns: int
-    """Number of features."""
+    """Number of features p, the period of cyclic splits."""
     design: np.recarray
     """(m,) records of dtype DESIGN: the fixed tree in preorder, so that the left child of node i is i + 1."""
     weigh: int
-    """Address of the weight of a split (see `weights`); 0 if the splits on a feature are equally likely."""
+    """Address of the function that weights a split (see `weights`); 0 if the splits on a feature are equally likely."""
     joint: bool
-    """True if the splits on all features are weighted together, False if a feature is drawn by its weight first."""
+    """True if a split is drawn from all splits of the cell by its weight, False if its feature is drawn first."""
     by_depth: bool
     """True if the weight depends on the depth, so that cells of different depths are different."""
     params: np.ndarray
     """(1 + m,) float64: a zero, and the parameters of the weight."""
     ends: np.ndarray
-    """(2, m) float64: smallest and largest value of each code, features end to end; one dummy without weights."""
+    """(2, m) float64: smallest and largest value of each code, of one coordinate after another; (2, 1) zeros if splits
+    are not weighted."""
     dirichlet: np.ndarray
     """(2,): `DirichletWeights.numbers` if feature weights are drawn; else (0,)."""
 
@@ -165,7 +171,7 @@ class SplitRule(NamedTuple):
 
     @property
     def n_open(self) -> int:
-        """Number of sets of groups that can be open in a cell; 1 if any features may interact."""
+        """Number of sets of interaction groups that can be left for a cell; 1 if any features may interact."""
         found = {-1}
         for groups in set(self.feature.groups.tolist()):
             found |= {groups & before for before in found}
@@ -175,8 +181,8 @@ class SplitRule(NamedTuple):
 class SplitPrior:
     """Base class of split priors.
 
-    A split prior has a geometry, the splits of each cell, by a code that both engines know. The splits on a feature are
-    equally likely, or weighted by a function (`CustomSplits`).
+    A split prior has a geometry, which determines the splits of each cell. Both engines implement the geometry that the
+    code ``kind`` names. The splits on a feature are equally likely, or weighted by a function (`CustomSplits`).
     """
 
     kind: int
@@ -191,14 +197,14 @@ class SplitPrior:
 
     @property
     def use_of_rows(self) -> str | None:
-        """Text that says how the prior depends on the rows of X and what to give instead; None if it does not."""
+        """Text on how the splits depend on the rows of X and which prior to give instead; None if they do not."""
         return None
 
     def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
-        """Return the cut points of each coordinate."""
+        """Return the scale of each coordinate: its cut points, which turn values into integer codes."""
         raise NotImplementedError
 
-    # a prior whose splits depend on the cut points of a model has the next three once it is bound to a model
+    # if the splits depend on the cut points of a model, only the prior that `bind` returns has the next three methods
 
     def count_splits(self, cell: PlainCell, feature: int) -> int:
         """Return the number of splits of the cell on ``feature``; 0 if the feature is not admissible."""
@@ -213,11 +219,11 @@ class SplitPrior:
         raise NotImplementedError
 
     def mass(self, cell: PlainCell, feature: int) -> float:
-        """Return the sum of the weights of the splits on ``feature``, their number if they are equally likely."""
+        """Return the sum of the weights of the splits on ``feature``, their number if all are equally likely."""
         return float(self.count_splits(cell, feature))
 
     def weights(self, p: int) -> np.ndarray:
-        """Return feature weights (p,), not normalised; equal ones if they are drawn."""
+        """Return the feature weights (p,), not normalised; ones if they are equal or unknown."""
         return read_weights(getattr(self, "feature_weights", None), p)
 
     @property
@@ -226,20 +232,20 @@ class SplitPrior:
         return read_dirichlet(getattr(self, "feature_weights", None))
 
     def coordinate_weights(self, columns: Columns) -> np.ndarray:
-        """Return the weights (q,) of the coordinates: two of the same feature have half of its weight each."""
+        """Return the weights (q,) of the coordinates; each of two coordinates of a feature has half of its weight."""
         weight = self.weights(columns.n_features)[columns.source]
         return np.where(columns.twin == np.arange(len(weight)), weight, weight / 2.0)
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
-        """Return a depth below which no cell has splits."""
+        """Return an upper bound on the depth of trees over ``n_units`` merged rows, with ``n_codes`` (p,) codes."""
         return int(min((n_codes - 1).sum(), 1 << 62))
 
     def fewest_splits(self, columns: Columns) -> int:
-        """Return a number of splits that every path from the root has, if no tree prior stops it."""
+        """Return a lower bound on the number of splits from the root to a leaf that has no splits left."""
         return 0
 
     def finest_cells(self, table: Table, columns: Columns) -> np.ndarray | None:
-        """Return the number of the finest cell of each row (n,), or None if it depends on the codes of the row."""
+        """Return the index of the finest cell with each row (n,), or None if the codes of a row determine this cell."""
         return None
 
     def shape(self) -> FixedShape | None:
@@ -251,12 +257,15 @@ class SplitPrior:
         return cell.split(split)
 
     def admissible(self, cell: PlainCell) -> np.ndarray:
-        """Return the weight of each coordinate (q,), 0 if it is not admissible in the cell."""
+        """Return the weight of each coordinate (q,), 0 if the cell has no split on the coordinate."""
         weight = self.coordinate_weights(cell.columns)
         return np.array([w if w > 0.0 and self.count_splits(cell, k) > 0 else 0.0 for k, w in enumerate(weight)])
 
     def log_probability(self, cell: PlainCell, split: Split, feature_weights: np.ndarray | None = None) -> float:
-        """Return log R(split | cell), for ``feature_weights`` (p,) if they are unknown."""
+        """Return log R(split | cell), -inf if the cell does not admit the split.
+
+        ``feature_weights`` (p,) are the current weights if these are unknown, None otherwise.
+        """
         weight = self.admissible(cell)
         if feature_weights is not None:
             weight = weight * feature_weights[cell.columns.source]
@@ -266,7 +275,7 @@ class SplitPrior:
         return math.log(weight[k]) - math.log(weight.sum()) - math.log(self.mass(cell, k))
 
     def draw(self, rng: np.random.Generator, cell: PlainCell, log_weights: np.ndarray | None = None) -> Split:
-        """Draw a split of a cell from R, for the log feature weights ``log_weights`` (p,) if they are unknown."""
+        """Draw a split of a cell from R. ``log_weights`` (p,) are the current log weights of features if unknown."""
         weight = self.admissible(cell)
         if log_weights is not None:
             log_weight = np.where(weight > 0.0, log_weights[cell.columns.source], -np.inf)
@@ -274,11 +283,11 @@ class SplitPrior:
         return self.draw_split_of(rng, cell, int(rng.choice(len(weight), p=weight / weight.sum())))
 
     def bind(self, scales: list[AnyScale]) -> SplitPrior:
-        """Return the prior with its own cut points, if it has any, expressed in codes."""
+        """Return the prior with its own cut points, if it has any, expressed in codes of ``scales``."""
         return self
 
     def in_file(self, scales: list[AnyScale]) -> Any:
-        """Return what a file stores of the prior."""
+        """Return the object that a file stores for the prior."""
         return self
 
     def with_min_leaf(self, rows: int) -> SplitPrior:
@@ -286,7 +295,7 @@ class SplitPrior:
         return replace(self, min_leaf=rows)  # type: ignore[type-var]
 
     def rule(self, n_codes: np.ndarray, columns: Columns) -> SplitRule:
-        """Return the prior as compiled code takes it."""
+        """Return the parameters of the prior for compiled code."""
         feature = np.empty(len(n_codes), dtype=FEATURE).view(np.recarray)
         feature.weight, feature.n_codes = self.coordinate_weights(columns), n_codes
         feature.nominal = columns.is_nominal[columns.source]
@@ -297,12 +306,12 @@ class SplitPrior:
         return SplitRule(*geometry, 0, False, False, np.zeros(1), np.zeros((2, 1)), dirichlet)
 
     def design(self) -> np.recarray:
-        """Return the records of the fixed tree; one dummy for other priors."""
+        """Return the nodes (m,) of the fixed tree, of dtype DESIGN; one dummy node for other priors."""
         return np.full(1, LEAF, dtype=np.int64).astype(DESIGN).view(np.recarray)
 
 
 def read_weights(feature_weights: Any, p: int) -> np.ndarray:
-    """Check feature weights and return them as float64 (p,); ones if they are equal or drawn."""
+    """Check feature weights and return them as float64 (p,); ones if they are equal or unknown."""
     weight = check_weights(feature_weights)
     if len(weight) == 0:
         return np.ones(p)
@@ -312,7 +321,7 @@ def read_weights(feature_weights: Any, p: int) -> np.ndarray:
 
 
 def check_weights(feature_weights: Any) -> np.ndarray:
-    """Check feature weights and return them as float64; an empty array if they are equal or drawn."""
+    """Check feature weights and return them as float64 (p,); an empty array if they are equal or unknown."""
     if feature_weights is None or read_dirichlet(feature_weights) is not None:
         return np.empty(0)
     weight = read_numbers("feature_weights", feature_weights)

@@ -1,4 +1,4 @@
-"""Splits of another prior, weighted by a function of the caller."""
+"""Split priors that weight the splits of another prior by a function of the caller, or restrict interactions."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ TOLERANCE = 1e-9
 MOST_CUTS, MOST_ROWS = 200, 1000
 """Largest numbers of cuts of a cell, and of rows of a table, that a check uses."""
 MOST_GROUPS = 61
-"""Largest number of groups of columns: with the group of all other columns the bits of an int64 without its sign."""
+"""Largest number of groups of columns, so that these and the group of all other columns fit into the bits of int64."""
 KEPT_CUTS = 8
 """Number of cuts of a feature whose weights are stored in a file."""
 
 
 @kept
 class SplitsOutline(NamedTuple):
-    """Contents of a file about splits that are weighted by a function from outside the library."""
+    """Description of a `CustomSplits` prior in a file, which does not contain the weight function itself."""
 
     name: str
     of: Any
@@ -44,11 +44,11 @@ class SplitsOutline(NamedTuple):
     weights: np.ndarray
     """(m,): the weights of some cuts in the range of the data."""
     interactions: tuple = ()
-    """Groups of columns that may be split on together; none if any may."""
+    """Groups of columns that may be split on together; () if any columns may."""
 
 
 class CustomSplits(SplitPrior):
-    """Splits of another prior, weighted by a function of yours, or of columns that may interact; for both engines.
+    """Splits of another prior, weighted by a function of yours or restricted to groups of columns, for both engines.
 
     ``weight(cut)`` takes a `Cut`, which says where a cell is split: ``cut.feature``, the threshold ``cut.at``, the ends
     of the cell ``cut.low`` and ``cut.high``, the rows on either side, and more. It returns a number >= 0, and the
@@ -101,7 +101,7 @@ class CustomSplits(SplitPrior):
     -----
     The splits on a nominal feature are equally likely; with ``over="cell"`` the weight is computed once for all of
     them, with ``cut.nominal`` set, and each has this weight. The weights of all cuts on a feature in a cell are
-    computed together, in time linear in their number. Kernel "default" is "local": the moves that learn a density of
+    computed together, in time linear in their number. Kernel "default" is "local": the moves that fit a density of
     splits, *learned* and *subgraph*, and the sums of *regrow-line*, need splits that are equally likely.
 
     Files contain no code. The weight is sent to the workers of an executor as a Python function.
@@ -177,7 +177,7 @@ class CustomSplits(SplitPrior):
         return self.of.scales(table, columns)
 
     def group_bits(self, columns: Columns) -> np.ndarray:
-        """Return for each coordinate (q,) the bits of the groups with its feature; -1 if any features may interact."""
+        """Return the groups of the feature of each coordinate (q,) as a bit set; -1 if any features may interact."""
         if not self.interactions:
             return np.full(len(columns.source), -1)
         return np.array(columns.group_bits("interactions", self.interactions), dtype=np.int64)[columns.source]
@@ -233,7 +233,7 @@ class CustomSplits(SplitPrior):
                 bound.examine(bound.of_codes(k, present, count, depth))
 
     def in_file(self, scales: list[AnyScale]) -> SplitsOutline:
-        """Return what a file stores of the prior: among it the weights of some cuts, which identify it."""
+        """Return the description that a file stores, with the weights of some cuts to recognise the function."""
         bound, weights = self.bind(scales), []
         for k in range(len(scales)):
             cuts = list(bound.of_whole(k))
@@ -245,7 +245,7 @@ class CustomSplits(SplitPrior):
         )
 
     def mismatch(self, outline: SplitsOutline, scales: list[AnyScale]) -> str | None:
-        """Return how the prior differs from that of a file, or None."""
+        """Return a text on the first difference from the prior of a file, or None if the two agree."""
         for what in ("name", "over", "by_depth", "interactions"):
             if getattr(self, what) != getattr(outline, what):
                 return f"its {what} is {getattr(self, what)!r}, that of the file {getattr(outline, what)!r}"
@@ -260,6 +260,7 @@ class CustomSplits(SplitPrior):
 
     @property
     def _arguments(self) -> dict[str, Any]:
+        """Arguments by name from which an equal prior is built."""
         own = {"weight": self.weight, "of": self.of, "params": self.params.tolist(), "over": self.over}
         return own | {"by_depth": self.by_depth, "interactions": self.interactions or None, "name": self.name}
 
@@ -278,7 +279,7 @@ class CustomSplits(SplitPrior):
 
 
 class BoundSplits(SplitPrior):
-    """Weighted splits with their cuts in codes."""
+    """Weighted splits of a model: `CustomSplits` with the scales of the coordinates, which give values to cuts."""
 
     is_even = False
 
@@ -304,6 +305,7 @@ class BoundSplits(SplitPrior):
 
     @property
     def _address(self) -> int:
+        """Address of the compiled weight; a TypeError if the weight cannot be compiled."""
         try:
             return weight_address(self.splits.weight, len(self.splits.params) > 0)
         except NumbaError as error:
@@ -314,10 +316,14 @@ class BoundSplits(SplitPrior):
 
     @property
     def _params(self) -> np.ndarray:
+        """A zero and the parameters of the weight, as `SplitRule.params`."""
         return np.concatenate([[0.0], self.splits.params])
 
     def of_codes(self, k: int, present: np.ndarray, rows: np.ndarray, depth: int = 0) -> Iterator[Cut]:
-        """Yield the cuts on a feature in a cell with codes ``present``, each in ``rows`` rows; one if it is nominal."""
+        """Yield the cuts on coordinate ``k`` of a cell in which code ``present[i]`` occurs in ``rows[i]`` rows.
+
+        A nominal feature with two categories or more yields one `Cut` for all its splits.
+        """
         ends, depth = self.ends[k], depth if self.splits.by_depth else 0
         if np.isnan(ends).any():
             n_splits = float((1 << (len(present) - 1)) - 1) if len(present) else 0.0
@@ -339,36 +345,45 @@ class BoundSplits(SplitPrior):
             yield Cut(k, False, at, a, b, low, high, *sides, number, float(len(use)), depth)
 
     def of_whole(self, k: int) -> Iterator[Cut]:
-        """Yield the cuts of a feature in a cell with all its codes, each in enough rows, at one or two depths."""
+        """Yield the cuts on coordinate ``k`` of a cell that has all its codes, each in ``min_leaf`` rows.
+
+        The depth is 0, then also 1 if the weight depends on the depth.
+        """
         n = self.values[k].n_codes
         for depth in range(2 if self.splits.by_depth else 1):
             yield from self.of_codes(k, np.arange(n), np.full(n, float(self.min_leaf)), depth)
 
     def _codes(self, cell: PlainCell, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the codes of a feature that splits of a cell can separate, and the rows that have each."""
+        """Return the codes of coordinate ``k`` that splits of a cell can separate, and the number of rows of each.
+
+        Under GridCuts these are all codes in the box, with one row each.
+        """
         if self.kind != GRID:
             return cell.rows_by_code(k)
         inside = np.array(bits(cell.low[k])) if cell.high[k] < 0 else np.arange(*cell.span(k))
         return inside, np.ones(len(inside))
 
     def _places(self, rows: np.ndarray) -> np.ndarray:
-        """Return the places of the codes, each in ``rows`` rows, above which there can be a cut."""
+        """Return the indices i such that a cut after the i-th code leaves ``min_leaf`` rows on both sides.
+
+        ``rows`` contains the number of rows of each code.
+        """
         below = np.cumsum(rows)
         return np.flatnonzero((below[:-1] >= self.min_leaf) & (below[-1] - below[:-1] >= self.min_leaf))
 
     def _weights(self, cell: PlainCell, k: int) -> np.ndarray:
-        """Return the weights of the cuts of a feature in a cell, ascending; one weight if the feature is nominal.
+        """Return the weights of the cuts on a feature in a cell, by ascending cut; one weight if it is nominal.
 
-        Return no weights if no group contains the feature and all features split on above.
+        Return no weights if no interaction group contains the feature and all features split on above the cell.
         """
         if not self._may_split_on(cell, k):
             return np.empty(0)
         return np.array([self.weigh(cut) for cut in self.of_codes(k, *self._codes(cell, k), cell.depth)])
 
     def _may_split_on(self, cell: PlainCell, k: int) -> bool:
-        """Return True if some group contains a feature and all features split on above.
+        """Return True if some interaction group contains the feature and all features split on above the cell.
 
-        The cell was split on a feature above exactly if its box is smaller than that of all rows, in codes.
+        The path to the cell splits on a feature if and only if the box has fewer codes of the feature than the root.
         """
         if not self.splits.interactions:
             return True
@@ -379,7 +394,10 @@ class BoundSplits(SplitPrior):
         return bool(np.bitwise_and.reduce(self.splits.group_bits(cell.columns)[is_used]))
 
     def weigh(self, cut: Cut) -> float:
-        """Return the plain weight of a cut after a check; 1 if it cancels, as a nominal feature is drawn first."""
+        """Return the weight of a cut, computed in Python, or raise a ValueError if it lies outside 0 to 1e100.
+
+        A nominal feature that is drawn before its split has weight 1, since the weight cancels.
+        """
         if cut.nominal and self.splits.over == "feature":
             return 1.0
         weight = plain_weight(self.splits.weight, cut, self.splits.params)
@@ -388,7 +406,10 @@ class BoundSplits(SplitPrior):
         return weight
 
     def examine(self, cuts: Iterator[Cut]) -> None:
-        """Refuse a weight whose compiled form differs, or that depends on the depth without ``by_depth``."""
+        """Raise a ValueError if the compiled and the Python weight of a cut differ.
+
+        Do so too if a weight depends on the depth without ``by_depth``. At most ``MOST_CUTS`` of the cuts are used.
+        """
         address, some = self._address, list(cuts)
         some = [some[i] for i in np.unique(np.linspace(0, len(some) - 1, MOST_CUTS).astype(int))] if some else []
         for cut in some:
@@ -407,7 +428,7 @@ class BoundSplits(SplitPrior):
                     raise ValueError(f"{self.splits!r} depends on the depth of the cell; give by_depth=True.")
 
     def warn_of_root(self, root: PlainCell) -> None:
-        """Warn if the cell of all rows has splits and each of them, on features that are drawn, weighs 0."""
+        """Warn if the root has splits on features of positive weight, but the function gives all of them weight 0."""
         used, has_cuts = self.coordinate_weights(root.columns), False
         for k in np.flatnonzero(used > 0.0).tolist():
             for cut in self.of_codes(k, *self._codes(root, k), root.depth):
@@ -436,7 +457,7 @@ class BoundSplits(SplitPrior):
         return self.of.admits(cell, split) and self._weight_of(cell, split) > 0.0
 
     def _weight_of(self, cell: PlainCell, split: Split) -> float:
-        """Return the weight of a split that the geometry admits."""
+        """Return the weight of a split that the prior ``of`` admits."""
         k = split.feature
         weight = self._weights(cell, k)
         if cell.high[k] < 0:
@@ -463,7 +484,7 @@ class BoundSplits(SplitPrior):
 
 
 def _ends(scale: AnyScale) -> np.ndarray:
-    """Return the smallest and largest value (2, n_codes) of each code; NaN for a nominal feature."""
+    """Return the smallest and the largest value of each code, as rows (2, n_codes); NaN for a nominal feature."""
     assert isinstance(scale, Scale)
     if len(scale.low):
         return np.array([scale.low, scale.high])
@@ -473,12 +494,12 @@ def _ends(scale: AnyScale) -> np.ndarray:
 
 
 def equal_weight(cut: Cut) -> float:
-    """Return the weight of splits that are equally likely."""
+    """Return 1, the weight of every split if no function is given."""
     return 1.0
 
 
 def _read_groups(interactions: Any) -> tuple[tuple, ...]:
-    """Check groups of columns, and return them as tuples; () if there are none."""
+    """Check the groups of columns that may interact, and return them as tuples; () if the argument is None."""
     if interactions is None:
         return ()
     is_list = isinstance(interactions, list | tuple) and all(isinstance(group, list | tuple) for group in interactions)
@@ -488,12 +509,12 @@ def _read_groups(interactions: Any) -> tuple[tuple, ...]:
 
 
 def _as_text(of: Any) -> tuple[str, list]:
-    """Return the fields of a dataclass in a form that can be compared."""
+    """Return the text and the arrays that a file stores for a split prior, to compare two priors."""
     encoded = CODEC.encode(of)
     return encoded.text, [(name, array.tolist()) for name, array in sorted(encoded.arrays.items())]
 
 
 @functools.lru_cache(maxsize=64)
 def _again(parts: bytes) -> CustomSplits:
-    """Return the prior that was pickled: the same object for the same bytes, so that its weight is compiled once."""
+    """Return the pickled prior. The same bytes give the same object, so that the weight is compiled once."""
     return CustomSplits(**cloudpickle.loads(parts))

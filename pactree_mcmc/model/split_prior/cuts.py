@@ -1,4 +1,4 @@
-"""Local, grid and dyadic cuts: between the points in the cell, from a fixed list, or at midpoints."""
+"""Split priors with local, grid and dyadic cuts: between the points of a cell, from a fixed list, or at midpoints."""
 
 from __future__ import annotations
 
@@ -101,11 +101,13 @@ class LocalCuts(SplitPrior):
         return 1 << 62 if self.trivial else 0
 
     def _cuts(self, cell: PlainCell, feature: int) -> np.ndarray:
+        """Return the cuts of an ordered feature, each as the largest code that goes left, ascending."""
         present, rows = cell.rows_by_code(feature)
         below = np.cumsum(rows)[:-1]
         return present[:-1][(below >= self.min_leaf) & (rows.sum() - below >= self.min_leaf)]
 
     def _is_nominal(self, cell: PlainCell, feature: int) -> bool:
+        """Return True if a feature is nominal."""
         return bool(cell.high[feature] < 0)
 
     def count_splits(self, cell: PlainCell, feature: int) -> int:
@@ -116,10 +118,10 @@ class LocalCuts(SplitPrior):
         return len(self._cuts(cell, feature)) + 2 * self.trivial
 
     def _partitions(self, cell: PlainCell, feature: int) -> int:
-        """Count unordered partitions of the present categories with enough rows per side."""
+        """Count the splits of the categories in the cell into two sets of at least ``min_leaf`` rows each."""
         _, rows = cell.rows_by_code(feature)
-        # a partition is the side without the first category: count these subsets by their number of rows, one category
-        # after another, and keep those that leave min_leaf rows on both sides
+        # the side without the first category determines the split: count the possible sides by their number of rows,
+        # adding one category after another, and keep those that leave min_leaf rows on both sides
         counts = Counter({0: 1})
         for r in rows[1:].tolist():
             counts.update({total + r: n_subsets for total, n_subsets in counts.items()})
@@ -153,15 +155,15 @@ class LocalCuts(SplitPrior):
 @kept
 @dataclass(frozen=True, eq=False, repr=False)
 class GridCuts(SplitPrior):
-    """Cuts from a fixed list per feature: any that lies strictly inside the cell's box, data or no data.
+    """Cuts from a fixed list for each feature. A cell has those strictly inside its box, whether or not it has rows.
 
-    Nominal features: the box holds a set of categories, and every split of it is equally likely.
+    The box contains a set of categories of each nominal feature, and all splits of this set are equally likely.
 
     Parameters
     ----------
     cuts : int or sequence of p arrays
-        Increasing finite cut points of each feature (None or empty for a nominal one); or at most how many quantiles
-        of each feature, over the rows whatever they weigh, serve as cuts.
+        Increasing finite cut points of each feature (None or empty for a nominal one); or the largest number of
+        quantiles of each feature that serve as cuts. Quantiles ignore the weights of rows.
     feature_weights : array of shape (p,), "dirichlet" or DirichletWeights, optional
         Weights of the features, >= 0, not all 0; or their prior, if they are unknown and few features are to be
         split on. Default: equal.
@@ -169,7 +171,7 @@ class GridCuts(SplitPrior):
     Raises
     ------
     ValueError
-        If the cuts of a feature are not finite and strictly increasing, or their number is not p.
+        If the cuts of a feature are not finite and strictly increasing, or there are not p lists of cuts.
 
     Examples
     --------
@@ -286,21 +288,23 @@ class GridCuts(SplitPrior):
 @kept
 @dataclass(frozen=True, eq=False, repr=False)
 class DyadicCuts(SplitPrior):
-    """The midpoint of the cell's box along a coordinate (Scott 2004; Nguyen and Kpotufe 2018).
+    """Cuts at the midpoint of the cell's box along a coordinate (Scott 2004; Nguyen and Kpotufe 2018).
 
-    Free: any coordinate split fewer than ``levels`` times on the way down, by weight. Cyclic: coordinate
-    ``depth mod p``. Values outside the bounds lie in the outermost cells. Ordered features only.
+    By default the coordinate is drawn by weight among those split fewer than ``levels`` times above the cell. Cyclic
+    splits at depth j are on coordinate ``j mod p``. Values outside the bounds lie in the outermost cells. Features are
+    ordered.
 
     Parameters
     ----------
     levels : int
-        Splits of one coordinate on the way to a leaf, 1 to 31.
+        Largest number of splits of one coordinate from the root to a leaf, 1 to 31.
     cyclic : bool, default False
+        True if the depth determines the coordinate.
     bounds : array of shape (p, 2), optional
         Lower and upper end of each feature. Default: the range of the data.
     feature_weights : array of shape (p,), "dirichlet" or DirichletWeights, optional
-        Weights of the features when free, >= 0, not all 0; or their prior, if they are unknown and few features are to
-        be split on. Default: equal.
+        Weights of the features unless ``cyclic``, >= 0, not all 0; or their prior, if they are unknown and few features
+        are to be split on. Default: equal.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Fixed designs made for a purpose: KD and dyadic trees over a table, context trees over a sequence of symbols."""
+"""Constructors of fixed trees: KD and dyadic trees over a table, context trees over a sequence of symbols."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from .. import DyadicCuts, FixedTree
 from ..tree_prior import DEPTH_CEILING
 
 MOST_NODES = 1 << 27
+"""Largest number of nodes of a context tree."""
 
 
 def kd_tree(X: Any, depth: int, *, y: Any = None, rule: str = "median", coordinate: str = "cycling") -> FixedTree:
@@ -73,7 +74,7 @@ def kd_tree(X: Any, depth: int, *, y: Any = None, rule: str = "median", coordina
 
 
 def _ordered_numbers(X: Any, what: str) -> np.ndarray:
-    """Return the table as float64 (n, p) if every column is ordered."""
+    """Return the table as float64 (n, p), or raise a ValueError if a column is nominal."""
     columns = learn_columns(Table(X), None)
     if columns.is_nominal.any():
         name = columns.names[int(np.argmax(columns.is_nominal))]
@@ -82,7 +83,7 @@ def _ordered_numbers(X: Any, what: str) -> np.ndarray:
 
 
 def _labels(y: Any, n: int, X: Any) -> np.ndarray:
-    """Return class numbers (n,) int64; without labels every row has its own, so that no two are equal."""
+    """Return the index of the class of each row (n,); if ``y`` is None every row is a class of its own."""
     if y is None:
         return np.arange(n)
     labels = read_labels(y, X)
@@ -100,17 +101,18 @@ def grow(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return feature, threshold, left and right of the nodes, in preorder, of a tree over the rows of ``x`` (n, p).
 
-    A cell is a leaf if its rows have one ``label`` (n,), if they are equal or none, or if it lies at ``depth``. If
-    ``box`` (p, 2) has entries, splits halve its sides in turn. Otherwise the other arguments are those of `kd_cut`.
+    A cell is a leaf if it has fewer than two rows, if all its rows have the same ``label`` (n,), or if it lies at
+    ``depth``. If ``box`` (p, 2) has entries, splits halve its sides in turn. If it is empty, `kd_cut` determines the
+    splits, and a cell whose rows are equal is a leaf too.
     """
     n, p = x.shape
     order, right_rows = np.arange(n), np.empty(n, dtype=np.int64)
-    code = np.zeros((len(box), n), dtype=np.int64)  # the halves in which a row lies, a bit each
+    code = np.zeros((len(box), n), dtype=np.int64)  # the half of each cut that has the row, a bit each
     node, threshold, n_nodes = np.zeros((64, 3), dtype=np.int64), np.zeros(64), 0
     todo, n_todo = (
         np.zeros((depth + 2, 4), dtype=np.int64),
         1,
-    )  # start and stop in order, level, parent of a right child
+    )  # start and stop in `order`, level, parent of a right child (LEAF for a left one)
     todo[0, 1], todo[0, 3] = n, LEAF
     while n_todo > 0:
         n_todo -= 1
@@ -156,10 +158,11 @@ def grow(
 def kd_cut(
     x: np.ndarray, rows: np.ndarray, level: int, is_median: bool, is_cycling: bool, unit: np.ndarray
 ) -> tuple[np.int64, float]:
-    """Return the feature and the threshold by which a KD tree splits a cell; LEAF if its rows are equal.
+    """Return the feature and the threshold by which a KD tree splits a cell. The feature is LEAF if its rows are equal.
 
-    The feature is the next one in turn in which rows differ, or the one with the widest range in its ``unit`` (p,). The
-    threshold is the cut nearest the middle of the rows, or the middle of their range.
+    If ``is_cycling``, the feature is the first from ``level mod p`` on in which rows differ. Otherwise it has the
+    widest range, measured in ``unit`` (p,). The threshold lies between the two neighbouring values that split the rows
+    most evenly if ``is_median``, otherwise in the middle of the range.
     """
     p, feature, widest, low, high = x.shape[1], np.int64(LEAF), -1.0, 0.0, 0.0
     for j in range(p):
@@ -229,13 +232,13 @@ def dyadic_tree(X: Any, depth: int, *, y: Any = None, bounds: Any = None) -> Fix
 
 
 def box_around(x: np.ndarray) -> np.ndarray:
-    """Return the lower and upper end (p, 2) of each column; a constant one gets a wider end."""
+    """Return the lower and upper end (p, 2) of each column; a constant column gets a larger upper end."""
     low, high = x.min(axis=0), x.max(axis=0)
     return np.column_stack([low, np.where(low < high, high, low + np.maximum(1.0, np.abs(low)))])
 
 
 class Contexts(NamedTuple):
-    """A sequence as a table: each symbol and those before it."""
+    """A sequence as a table: each row has a symbol as its label and the symbols before it as features."""
 
     X: np.ndarray
     """(n - depth, depth): column r holds the symbol r + 1 places back."""
@@ -247,14 +250,14 @@ class Contexts(NamedTuple):
 
 
 def contexts(symbols: Any, depth: int, n_symbols: int) -> Contexts:
-    """Turn a sequence into the table a context tree splits on.
+    """Return the table on which a context tree splits, with a row for each symbol of a sequence.
 
     Parameters
     ----------
     symbols : array-like of int of shape (n,)
         Symbols 0 to ``n_symbols - 1``, in the order of time; n >= depth + 2.
     depth : int
-        How many symbols back a context reaches, >= 1.
+        Number of symbols in a context, >= 1.
     n_symbols : int
         Size of the alphabet, >= 2.
 
@@ -289,12 +292,12 @@ def contexts(symbols: Any, depth: int, n_symbols: int) -> Contexts:
 
 
 def context_tree(depth: int, n_symbols: int) -> FixedTree:
-    """Return the complete context tree: a node at depth r splits on the symbol r + 1 places back, a child a symbol.
+    """Return the complete context tree. A node at depth r has a child for each value of the symbol r + 1 places back.
 
     Parameters
     ----------
     depth : int
-        Symbols of the longest context, >= 1.
+        Number of symbols of the longest context, >= 1.
     n_symbols : int
         Size of the alphabet, >= 2.
 
@@ -334,7 +337,7 @@ def context_tree(depth: int, n_symbols: int) -> FixedTree:
 @jit
 def grow_contexts(depth: int, n_symbols: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return feature, threshold, left, right and joint of the nodes of a complete context tree in preorder."""
-    size = np.ones(depth + 1, dtype=np.int64)  # of the tree below a node, by the number of symbols left to split on
+    size = np.ones(depth + 1, dtype=np.int64)  # nodes of the subtree of a node with r symbols left to split on
     for r in range(1, depth + 1):
         size[r] = n_symbols - 1 + n_symbols * size[r - 1]
     m = size[depth]
@@ -357,6 +360,7 @@ def grow_contexts(depth: int, n_symbols: int) -> tuple[np.ndarray, np.ndarray, n
 
 
 def _check_alphabet(depth: int, n_symbols: int) -> None:
+    """Raise a ValueError unless the depth is at least 1 and there are at least 2 symbols."""
     check_count("depth", depth)
     check_count("n_symbols", n_symbols)
     if n_symbols < 2:

@@ -1,4 +1,4 @@
-"""The fixed design: the split of every node is that of a given tree (formulas, section 2)."""
+"""Split prior of a fixed tree: the given tree determines the split of every node (formulas, section 2)."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from ..tree_prior import FixedShape
 from .base import DESIGN, FIXED, SplitPrior
 
 ROWS_AT_ONCE = 1 << 16
+"""Number of rows of a table that are converted to numbers at a time."""
 
 
 @kept
@@ -33,10 +34,10 @@ class FixedTree(SplitPrior):
     tree : Tree
         The deepest tree; a node that is a leaf of it is never split.
     joint : bool array of shape (n_nodes,), optional
-        Nodes that belong to the split of their parent, which so has more than two answers: a joint node is split
-        whenever it is reached, whatever the tree prior, is never a leaf and adds no depth. A node with m children is
-        m - 1 nodes of the tree, all but the first joint. `exact.solve` takes them; chains cannot, since they grow one
-        node at a time. Default: none.
+        Nodes that belong to the split of their parent, which so has more than two children. A joint node is always
+        split, whatever the tree prior, is never a leaf and adds no depth. A node with m children is m - 1 nodes of the
+        tree, all but the first joint. `exact.solve` takes joint nodes; chains cannot, since they grow one node at a
+        time. Default: none.
 
     Raises
     ------
@@ -82,7 +83,7 @@ class FixedTree(SplitPrior):
         return cls(Tree.from_sklearn(fitted))
 
     def split_probabilities(self, X: Any, rho: float = 0.95) -> np.ndarray:
-        """Return split probabilities by node that pay for the choice of each split: ``rho`` times R under local cuts.
+        """Return split probabilities that correct for the choice of each split: ``rho`` times R under local cuts.
 
         A tree fitted to the data has splits picked among many. With these probabilities its prunings have, up to a
         factor, the prior that they have among all trees with local cuts.
@@ -169,7 +170,7 @@ class FixedTree(SplitPrior):
         return out
 
     def finest_cells(self, table: Table, columns: Columns) -> np.ndarray:
-        """Return the leaf of the tree that contains each row (n,)."""
+        """Return the node index of the leaf that contains each row (n,)."""
         routes, out = self.tree.routes(), np.empty(table.n_rows, dtype=np.uint32)
         for start in range(0, table.n_rows, ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)
@@ -206,12 +207,13 @@ class FixedTree(SplitPrior):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _BoundFixedTree(FixedTree):
-    """A fixed tree with its splits in codes, one for each node."""
+    """Fixed tree with the split of each node expressed in codes of a model."""
 
     splits: Any = None
     """Records (n_nodes,) of dtype DESIGN."""
 
     def _split(self, node: int) -> Split:
+        """Return the split of a node in codes."""
         here = self.splits[node]
         return Split(int(here.feature), int(here.cut), int(here.categories))
 
@@ -233,7 +235,7 @@ class _BoundFixedTree(FixedTree):
 
 @jit
 def count_values(ranks: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
-    """Count the distinct values (m, p) of the ``ranks`` (p, n) of each feature in each of m ranges of rows."""
+    """Count the distinct ``ranks`` (p, n) of each feature in each range of rows ``start[i]:stop[i]``; return (m, p)."""
     p = ranks.shape[0]
     out = np.zeros((len(start), p), dtype=np.int64)
     for k in range(p):

@@ -1,7 +1,7 @@
-"""Properties of the geometry of a split prior by its code, for compiled code.
+"""Properties of the geometries of split priors, as functions for compiled code.
 
-No other compiled code knows the codes of `base`: a geometry of another code gets its properties here, and a case in
-the operations on cells, those of the sampler in `mcmc/state/splits.py`, those of the exact engine in
+No other compiled code depends on the codes (LOCAL, GRID, ...) of `base`. A new geometry needs its properties here, and
+a case in the operations on cells: those of the sampler are in `mcmc/state/splits.py`, those of the exact engine in
 `exact/graph/build.py`.
 """
 
@@ -13,13 +13,13 @@ from .base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL, SplitRule
 
 
 def told(ability: Callable[..., Any], rule: Any) -> Any:
-    """Return the value of one of the functions below for a rule, or for a split prior, without compiling it."""
+    """Return ``ability(rule)`` without compiling it; ``ability`` is a function below, ``rule`` may be a split prior."""
     return getattr(ability, "py_func", ability)(rule)
 
 
 @jit
 def parts_rows(rule: SplitRule) -> bool:
-    """Return True if a cell is a set of rows, so that splits that separate them in the same way are one split."""
+    """Return True if a cell is a set of rows, so that splits that separate the rows in the same way are the same."""
     return rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL
 
 
@@ -67,7 +67,7 @@ def takes_turns(rule: SplitRule) -> bool:
 
 @jit
 def has_free_cuts(rule: SplitRule) -> bool:
-    """Return True if a cell can have several cuts of a feature, and its children the others of them."""
+    """Return True if a cell can have several cuts on a feature, and its children keep those that are not used."""
     return rule.kind == LOCAL or rule.kind == GRID
 
 
@@ -79,5 +79,5 @@ def is_weighted(rule: SplitRule) -> bool:
 
 @jit
 def least_rows(rule: SplitRule) -> int:
-    """Return the smallest number of rows on each side."""
+    """Return the smallest number of rows on each side of a split; 0 if there is no such limit."""
     return rule.min_leaf if rule.kind == LOCAL else 0

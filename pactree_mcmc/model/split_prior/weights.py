@@ -1,4 +1,4 @@
-"""Weights of splits by a function of the caller, in the form in which compiled code calls it by its address."""
+"""Weights of splits: a function of the caller, compiled in a form that compiled code calls by its address."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ class Cut(NamedTuple):
     right: float
     """Number of rows of X that go right; NaN under GridCuts."""
     number: int
-    """Number of the split among those on the feature, from 0 at the lowest threshold."""
+    """Index of the split among those on the feature, 0 for the lowest threshold."""
     n_splits: float
-    """Number of splits of the cell on the feature; those of a nominal one that leave too few rows count too."""
+    """Number of splits of the cell on the feature. On a nominal one, those that leave too few rows count too."""
     depth: int
     """Depth of the cell if ``by_depth`` is set, else 0."""
 
 
 FEATURE, NOMINAL, AT, BELOW, ABOVE, LOW, HIGH, ROWS_LEFT, ROWS_RIGHT, NUMBER, N_SPLITS, DEPTH = range(12)
-"""The fields as numbers, in the order of `Cut`."""
+"""Positions of the fields of a `Cut` in an array of ``N_FIELDS`` numbers."""
 N_FIELDS = len(Cut._fields)
 
 
 def weight_address(function: Callable[..., float], with_params: bool) -> int:
-    """Return the address of a weight, which is compiled on first use."""
+    """Return the address of a compiled weight function. The function is compiled on first use."""
     return address_of(_of_numbers(function, with_params), with_params)
 
 
 @functools.lru_cache(maxsize=256)
 def _of_numbers(function: Callable[..., float], with_params: bool) -> Callable[..., float]:
-    """Return a weight as a function of the numbers of a cut."""
+    """Return the weight as a function of an array with the fields of a cut, its length, and any parameters."""
     if not COMPILES:
         if with_params:
             return lambda s, n, params: plain_weight(function, cut_of(s), params)
@@ -78,14 +78,14 @@ def _of_numbers(function: Callable[..., float], with_params: bool) -> Callable[.
 
 
 def cut_of(s: np.ndarray) -> Cut:
-    """Return a cut from its numbers."""
+    """Return the `Cut` with the fields ``s`` (N_FIELDS,)."""
     at, below, above, low, high, left, right = (float(x) for x in s[2:9])
     ends = (at, below, above, low, high, left, right)
     return Cut(int(s[0]), bool(s[1] > 0.0), *ends, int(s[9]), float(s[10]), int(s[11]))
 
 
 def plain_weight(function: Callable[..., float], cut: Cut, params: np.ndarray) -> float:
-    """Return the weight of a cut, by plain Python; NaN if it raises an exception."""
+    """Return the weight of a cut, computed in Python; NaN if the function raises a ValueError or ArithmeticError."""
     try:
         with np.errstate(all="ignore"):
             return float(function(cut, np.array(params)) if len(params) else function(cut))
@@ -96,7 +96,7 @@ def plain_weight(function: Callable[..., float], cut: Cut, params: np.ndarray) -
 
 @jit
 def new_cut(rule: SplitRule, k: int, n_splits: float, depth: int) -> np.ndarray:
-    """Return the numbers (1, N_FIELDS) that all cuts, or nominal splits, on feature ``k`` have in common."""
+    """Return the fields (1, N_FIELDS) that all cuts, or nominal splits, on coordinate ``k`` share; NaN for the rest."""
     out = np.full((1, N_FIELDS), math.nan)
     out[0, FEATURE], out[0, NOMINAL] = rule.feature[k].turn, rule.feature[k].nominal
     out[0, NUMBER], out[0, N_SPLITS], out[0, DEPTH] = 0.0, n_splits, depth if rule.by_depth else 0
@@ -105,16 +105,16 @@ def new_cut(rule: SplitRule, k: int, n_splits: float, depth: int) -> np.ndarray:
 
 @jit
 def set_ends(rule: SplitRule, out: np.ndarray, k: int, first: int, last: int) -> None:
-    """Set the ends of a cell whose codes go from ``first`` to ``last``."""
+    """Write LOW and HIGH of ``out``: the ends of a cell with codes ``first`` to ``last`` of coordinate ``k``."""
     of = rule.feature[k].ends
     out[0, LOW], out[0, HIGH] = rule.ends[0, of + first], rule.ends[1, of + last]
 
 
 @jit
 def weight_behind(rule: SplitRule, out: np.ndarray, k: int, cut: int, upper: int, number: int) -> float:
-    """Return the weight of cut ``number``, between codes ``cut`` and ``upper``.
+    """Return the weight of the cut of index ``number`` on coordinate ``k``, between codes ``cut`` and ``upper``.
 
-    ``out`` already contains the numbers of rows on either side.
+    ``out`` contains the ends of the cell and the numbers of rows on either side. The other fields are written to it.
     """
     of = rule.feature[k].ends
     below, above = rule.ends[1, of + cut], rule.ends[0, of + upper]
@@ -126,7 +126,7 @@ def weight_behind(rule: SplitRule, out: np.ndarray, k: int, cut: int, upper: int
 
 @jit
 def weight_of(rule: SplitRule, cut: np.ndarray) -> float:
-    """Return the weight of a cut by its numbers; an invalid one stops the run."""
+    """Return the weight of a cut with fields (1, N_FIELDS). Raise a ValueError if it is outside 0 to 1e100 or NaN."""
     weight = weight_at(rule.weigh, cut, rule.params)
     if not (weight >= 0.0 and weight <= LARGEST_WEIGHT):
         raise ValueError(
@@ -137,7 +137,7 @@ def weight_of(rule: SplitRule, cut: np.ndarray) -> float:
 
 @jit
 def weight_at(address: int, cut: np.ndarray, params: np.ndarray) -> float:
-    """Return the weight of a cut by its numbers, without a check."""
+    """Return the weight of a cut with fields (1, N_FIELDS), from the function at ``address``, without a check."""
     zero, one, n = np.int64(0), np.int64(1), np.int64(N_FIELDS)
     if len(params) > 1:
         return call_at_with(address, cut, zero, zero, n, params, one)
@@ -146,5 +146,5 @@ def weight_at(address: int, cut: np.ndarray, params: np.ndarray) -> float:
 
 @jit
 def weight_of_part(rule: SplitRule, k: int, n_splits: float, depth: int) -> float:
-    """Return the weight of each split on a nominal feature; 1 if the feature is drawn first, as it then cancels."""
+    """Return the weight of each split on a nominal feature; 1 if the feature is drawn first, as the weight cancels."""
     return weight_of(rule, new_cut(rule, k, n_splits, depth)) if rule.joint and n_splits > 0.0 else 1.0

@@ -1,1 +1,1 @@
-"""Uses of numba's private parts, which save most of the time of compiling. See docs/develop/compile.md."""
+"""Code that uses private parts of numba, which saves most of the compilation time. See docs/develop/compile.md."""

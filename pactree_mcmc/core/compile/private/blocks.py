@@ -1,9 +1,9 @@
-"""Arrays inside a struct in compiled code: a pointer to the description of the array.
+"""Blocks: arrays inside a struct that compiled code uses through a pointer to numba's description of the array.
 
 numba passes an array as seven values and counts references to it, so that reading one entry takes some ninety
-instructions before optimisation. A *block* is an array that Python keeps alive and does not move: one pointer, read
-with a handful of instructions. Single entries and lengths are read and set here. For all other operations a block is
-converted to an array.
+instructions before optimisation. A *block* is an array that Python keeps alive and does not move. It is one pointer,
+and reading an entry takes few instructions. Single entries and lengths are implemented here. For all other operations
+a block is converted to an array.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numba.extending import infer_getattr, models, register_model
 from numba.np import arrayobj
 
 DATA, SHAPE = 4, 5
-"""Positions of the first entry's address and of the shape in numba's description of an array."""
+"""Positions, in numba's description of an array, of the address of the first entry and of the shape."""
 
 
 class BlockType(types.Type):
@@ -37,7 +37,7 @@ class BlockType(types.Type):
         return types.Array(self.dtype, self.ndim, self.layout)
 
     def can_convert_to(self, typingctx: Any, other: types.Type) -> Conversion | None:
-        """Return that a block converts safely to its array."""
+        """Return a safe conversion if ``other`` is the type of the block's array, otherwise None."""
         return Conversion.safe if isinstance(other, types.Array) and other == self.as_array else None
 
     def unify(self, typingctx: Any, other: types.Type) -> types.Type | None:
@@ -122,13 +122,14 @@ def _get_attribute(context: Any, builder: Any, block: BlockType, value: Any, nam
 
 
 def load_fixed(builder: Any, pointer: Any) -> Any:
-    """Load a value that never changes while compiled code runs, so that one load serves a whole loop."""
+    """Return the value at a pointer, marked as never changing while compiled code runs, so that loops load it once."""
     loaded = builder.load(pointer)
     loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
     return loaded
 
 
 def _size(builder: Any, block: Any, axis: int) -> Any:
+    """Return the length of an axis of a block, in code that is being generated."""
     return load_fixed(builder, cgutils.gep_inbounds(builder, block, 0, SHAPE, axis))
 
 
@@ -148,6 +149,7 @@ def _entry(context: Any, builder: Any, kinds: Any, block: Any, at: Any) -> Any:
 
 
 def _may_be_negative(kind: Any, index: Any) -> bool:
+    """Return True if an index is signed and not a constant >= 0."""
     is_constant = isinstance(index, ir.Constant) and isinstance(index.constant, int)
     return bool(kind.signed) and not (is_constant and index.constant >= 0)
 
@@ -171,6 +173,7 @@ def _set(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 def _place(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """Return the address of an entry from the arguments of getitem or setitem, a block and one or several indices."""
     if isinstance(sig.args[1], types.BaseTuple):
         at = cgutils.unpack_tuple(builder, args[1], count=len(sig.args[1]))
         return _entry(context, builder, sig.args[1], args[0], at)

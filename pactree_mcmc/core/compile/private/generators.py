@@ -1,4 +1,4 @@
-"""NumPy's generators of random numbers inside a struct: a pointer to the addresses that numba needs."""
+"""NumPy's random generators inside a struct, as a pointer to the addresses (words) that numba needs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WORDS = "state_address", "state", "fnptr_next_uint64", "fnptr_next_uint32", "fnp
 
 
 class GeneratorType(types.Type):
-    """Type of a pointer to a generator's words."""
+    """Type of a pointer to the words of a generator, see WORDS."""
 
     def __init__(self) -> None:
         super().__init__(name="generator")
@@ -45,7 +45,7 @@ def generator_words(rng: np.random.Generator) -> np.ndarray:
 
 @intrinsic
 def _as_numba(typing, generator):  # type: ignore[no-untyped-def]
-    """Return the generator in numba's own form, without a reference of its own."""
+    """Return the generator in numba's own form. References to it are not counted."""
 
     def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
         generator = cgutils.create_struct_proxy(_NUMBA)(context, builder)
@@ -67,7 +67,7 @@ def _random(rng):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def _upper_word(typing, x, y):  # type: ignore[no-untyped-def]
-    """Return bits 64 to 127 of a product."""
+    """Return bits 64 to 127 of the product of two uint64."""
 
     def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
         wide = ir.IntType(128)
@@ -79,11 +79,12 @@ def _upper_word(typing, x, y):  # type: ignore[no-untyped-def]
 
 @overload_method(GeneratorType, "integers")
 def _integers(rng, low, high):  # type: ignore[no-untyped-def]
-    """Draw as NumPy does (Lemire, Fast random integer generation in an interval, 2019, Algorithm 5).
+    """Draw an integer from ``low`` to ``high - 1`` as NumPy does (Lemire 2019, Fast random integer generation in an
+    interval, Algorithm 5).
 
-    The upper word of x n, with x of 32 or 64 random bits, is uniform below n if x is drawn again whenever the lower
-    word is below 2^32 mod n, or 2^64 mod n. numba's own function takes half a second to compile, and omits the
-    rejection above 2^32: near 2^62, some integers would be half as probable again as others.
+    Let n = high - low, and x have 32 or 64 random bits. The upper word of x n is uniform below n if x is drawn again
+    whenever the lower word is below 2^32 mod n, or 2^64 mod n. numba's own function takes half a second to compile, and
+    omits the rejection above 2^32, so that near 2^62 some integers would be 1.5 times as probable as others.
     """
 
     def implementation(rng, low, high):  # type: ignore[no-untyped-def]

@@ -1,9 +1,9 @@
-"""Compilation in which code is optimised once, together with the function through which Python calls it.
+"""Compilers and libraries by which code is optimised only once, in the function through which Python calls it.
 
 By default numba optimises every compiled function together with all that it calls and turns it into machine code, so
 that a function ten calls deep is processed ten times. Here a function called by compiled code is a *part*, which is
-only typed and lowered. An *entry*, called from Python, links the parts it reaches, which are optimised and cached as
-one.
+only typed and lowered to LLVM code. An *entry*, called from Python, links the parts it reaches, which are optimised and
+cached as one.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from numba.core.untyped_passes import FixupArgs, GenericRewrites, IRProcessing, 
 
 @contextlib.contextmanager
 def without_collection() -> Iterator[None]:
-    """Collect no garbage while the block runs, since the many objects of a compilation all stay alive."""
+    """Return a context manager that turns garbage collection off, since all objects of a compilation stay alive."""
     if not gc.isenabled():
         yield
         return
@@ -35,20 +35,20 @@ def without_collection() -> Iterator[None]:
     try:
         yield
     finally:
-        # together these make all objects old, so that the next collection of young ones visits none of numba's
+        # together these make all objects old, so that the next collection of young objects skips those of numba
         gc.freeze()
         gc.unfreeze()
         gc.enable()
 
 
 class PartLibrary(JITCodeLibrary):
-    """Code of one function, neither linked nor optimised."""
+    """Library with the code of one function (a part), neither linked nor optimised."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
         """Do nothing, since the part is optimised in the entry that links it."""
 
     def finalize(self) -> None:
-        """Let nothing more be added."""
+        """Mark the library as complete, so that no code can be added."""
         self._finalize_dynamic_globals()
         self._finalized = True
 
@@ -58,11 +58,11 @@ class PartLibrary(JITCodeLibrary):
 
     @property
     def own_module(self) -> Any:
-        """Code of the function alone."""
+        """LLVM module with the code of the function alone."""
         return super()._get_module_for_linking()
 
     def _get_module_for_linking(self) -> Any:
-        """Return the code of the function and of all it calls, for libraries that numba makes of its own overloads."""
+        """Return a module with the function and all that it calls, for libraries of numba's own overloads."""
         module = self.own_module.clone()
         for library in _reached([self]):
             if library is not self:
@@ -71,7 +71,7 @@ class PartLibrary(JITCodeLibrary):
 
 
 class EntryLibrary(JITCodeLibrary):
-    """Code of a function that Python calls, with the code of all it calls."""
+    """Library with the code of a function that Python calls (an entry), and of all functions that it calls."""
 
     def finalize(self) -> None:
         """Link, optimise, make machine code."""
@@ -92,7 +92,7 @@ class EntryLibrary(JITCodeLibrary):
 
 
 class MembersLibrary(EntryLibrary):
-    """Code of several functions that Python calls, with the code of all they call."""
+    """Library with the code of several functions that Python calls, and of all functions that they call."""
 
     def __init__(self, codegen: Any, name: str, members: list[PartLibrary]) -> None:
         super().__init__(codegen, name)
@@ -108,7 +108,7 @@ class MembersLibrary(EntryLibrary):
 
 
 def _reached(libraries: Iterable[CodeLibrary]) -> Iterable[CodeLibrary]:
-    """Return the libraries, and those that parts among them call, each once."""
+    """Return the libraries and all that parts among them call, directly or not, each once."""
     reached, ahead = dict.fromkeys(libraries), list(libraries)
     while ahead:
         library = ahead.pop()
@@ -120,6 +120,7 @@ def _reached(libraries: Iterable[CodeLibrary]) -> Iterable[CodeLibrary]:
 
 
 def _link(module: Any, library: CodeLibrary) -> None:
+    """Link the code of a library into a module, of a part only its own function."""
     part = isinstance(library, PartLibrary)
     module.link_in(library.own_module if part else library._get_module_for_linking(), preserve=True)
 
@@ -135,14 +136,17 @@ class _Lowering(NativeLowering):
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class EntryLowering(_Lowering):
-    """numba's lowering, linked as an entry."""
+    """numba's lowering pass for a function that Python calls, whose library is an `EntryLibrary`."""
 
     _name, library_class = "entry_lowering", EntryLibrary
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class PartLowering(_Lowering):
-    """numba's lowering without machine code; an object of its own stands for the function's address."""
+    """numba's lowering pass for a function that compiled code calls. It makes no machine code.
+
+    A new object takes the place of the function's address.
+    """
 
     _name, library_class = "part_lowering", PartLibrary
 
@@ -165,7 +169,7 @@ class _FewPasses(PassManager):
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class TypeInference(NopythonTypeInference):
-    """numba's inference of types, with `_TypingContext`."""
+    """numba's type inference pass, which uses `_TypingContext`."""
 
     _name = "type_inference"
 
@@ -179,7 +183,7 @@ class TypeInference(NopythonTypeInference):
 
 
 class _TypingContext:
-    """numba's typing context, except that a built-in function is resolved once for the same types.
+    """numba's typing context, except that a built-in function is resolved only once for the same types of arguments.
 
     numba tries the templates of all libraries, most of which do not fit, at every use of an operator.
     """
@@ -206,7 +210,7 @@ class _TypingContext:
 
 
 LIBRARY = ("pactree_mcmc", "exact")
-"""Packages whose functions need no more than PASSES."""
+"""Packages whose functions are compiled with the shorter list PASSES."""
 PASSES = (
     TranslateByteCode,
     FixupArgs,
@@ -219,7 +223,7 @@ PASSES = (
     NativeLowering,
     NoPythonBackend,
 )
-"""numba's passes without those for closures, array expressions, constants and parallel loops."""
+"""numba's compiler passes without those for closures, array expressions, constants and parallel loops."""
 
 
 class EntryCompiler(CompilerBase):
@@ -233,9 +237,9 @@ class EntryCompiler(CompilerBase):
             return super().compile_extra(func)
 
     def define_pipelines(self) -> list[Any]:
-        """Return numba's passes, for functions of the library after a shorter list. Both use ``self.lowering``.
+        """Return the lists of compiler passes to try in turn, all with ``self.lowering``.
 
-        numba takes the second list if the first one fails.
+        For functions of the library the first list is PASSES. The last is numba's list.
         """
         managers = [DefaultPassBuilder.define_nopython_pipeline(self.state)]
         if self.state.func_id.modname.partition(".")[0] in LIBRARY:

@@ -1,8 +1,8 @@
-"""Groups of arrays and numbers that compiled code takes as one pointer.
+"""Structs: NamedTuples of arrays and numbers in packed form, which compiled code takes as one pointer.
 
-A NamedTuple of arrays reaches a compiled function as some hundred separate values, which makes compiling slow. Here the
-descriptions of the arrays, and the numbers, are written into memory once, and compiled code gets the address. The words
-of a NamedTuple in a NamedTuple are among those of the outer one.
+A NamedTuple of arrays reaches a compiled function as some hundred separate values, which makes compilation slow. Here
+the descriptions of the arrays, and the numbers, are written once into an array of 64-bit words, and compiled code gets
+its address. A NamedTuple in a NamedTuple has its words among those of the outer one.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from .blocks import BlockType, load_fixed
 from .generators import GENERATOR, generator_words
 
 WORD = 8
+"""Number of bytes of a word."""
 
 
 class StructType(types.Type):
@@ -37,7 +38,7 @@ class StructType(types.Type):
 
     @functools.cached_property
     def places(self) -> dict[str, tuple[int, types.Type]]:
-        """Offset of each field in bytes, and its type."""
+        """Offset in bytes and type of each field, by name."""
         places, at = {}, 0
         for name, kind in self.fields:
             places[name] = at, kind
@@ -45,7 +46,7 @@ class StructType(types.Type):
         return places
 
     def kind_of(self, name: str) -> types.Type:
-        """Return the type of a field."""
+        """Return the type of the field ``name``."""
         kind = self.places[name][1]
         return kind.struct if isinstance(kind, InnerType) else kind
 
@@ -54,7 +55,7 @@ class StructType(types.Type):
 
 
 class InnerType(types.Type):
-    """Type of a group inside another one, whose words contain its words."""
+    """Type of a field that is a NamedTuple itself, whose words are among those of the outer struct."""
 
     def __init__(self, struct: StructType) -> None:
         self.struct = struct
@@ -62,7 +63,7 @@ class InnerType(types.Type):
 
 
 def n_words(kind: types.Type) -> int:
-    """Return the number of words of a field: an array's description, a number, a pointer, or a group."""
+    """Return the number of words of a field: 5 + 2 ndim of an array, 1 of a number or a pointer, a sum of a struct."""
     if isinstance(kind, InnerType):
         return sum(n_words(field) for _, field in kind.struct.fields)
     return 5 + 2 * kind.ndim if isinstance(kind, BlockType) else 1
@@ -90,6 +91,7 @@ def _group(value: Any) -> tuple[StructType, list[int], Any]:
 
 @functools.cache
 def _struct_type(of: str, names: tuple[str, ...], kinds: tuple[types.Type, ...]) -> StructType:
+    """Return the struct type of the NamedTuple class ``of``, the same object for the same arguments."""
     return StructType(of, tuple(zip(names, kinds, strict=True)))
 
 
@@ -117,11 +119,13 @@ def _field(value: Any) -> tuple[types.Type, list[int], Any]:
 
 @functools.cache
 def _inner_type(struct: StructType) -> InnerType:
+    """Return the type of a struct inside another one, the same object for the same struct."""
     return InnerType(struct)
 
 
 @functools.cache
 def _block_type(dtype: np.dtype, ndim: int, layout: str) -> BlockType:
+    """Return the type of a block, the same object for the same arguments."""
     return BlockType(numba.from_dtype(dtype), ndim, layout)
 
 
