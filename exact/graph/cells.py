@@ -40,8 +40,8 @@ class CellGraph(NamedTuple):
     feature: np.ndarray
     """(n_edges,) int32: coordinate of the split. A feature has one coordinate, or two if it has missing values."""
     split: np.ndarray
-    """(n_edges,) int64: cut and next code, packed, or bits of the categories going left (see `graph.boxes`). In an empty
-    cell of a grid they count from the low end of its box.
+    """(n_edges,) int64: cut and next code, packed, or bits of the categories going left (see `graph.boxes`). In an
+    empty cell of a grid they count from the low end of its box.
     """
     log_rule: np.ndarray
     """(n_edges,) float64: log R(split | cell), the log prior probability of the split among those of the cell."""

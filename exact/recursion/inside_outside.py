@@ -1,4 +1,4 @@
-"""The three recursions on a graph of cells: sums from the leaves up, occurrences from the root down, growing of trees."""
+"""The recursions on a graph of cells: sums over trees (inside), occurrences (outside), and growing of trees."""
 
 from typing import Any, NamedTuple
 
@@ -126,8 +126,8 @@ def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, wanted: np.n
     """Return trees grown from the root down as the semiring chooses, one for each entry of ``wanted`` (n_trees,).
 
     With `LogSum` the trees are independent draws from the posterior. With `Best` each is the best tree. With
-    `BestBySize` it is the tree of the coefficient ``wanted`` of the root, with `Hull` that of this vertex, with `Ranked`
-    that of this rank. Time of a tree: the number of splits of its cells.
+    `BestBySize` it is the tree of the coefficient ``wanted`` of the root, with `Hull` that of this vertex, and with
+    `Ranked` that of this rank. Time of a tree: the number of splits of its cells.
     """
     n_trees = len(wanted)
     nodes = np.empty((64, 7), dtype=np.int64)
