@@ -18,14 +18,14 @@ from .posterior import ExactPosterior
 from .solving import solve
 
 LEAST_PENDING = 1 << 16
-"""Number of new rows up to which they are kept as they are; more of them are merged if they outnumber the merged rows."""
+"""Number of new rows that are always kept unmerged. More are merged once they outnumber the rows merged before."""
 
 
 class DesignCounts:
     """The statistics of the finest cells of splits that do not depend on the data, for streams and many workers.
 
-    Counts that are updated in pieces, in any order, or added from several workers, equal those of all rows together, and
-    so does the posterior. They are equal exactly if weights are integers and y is a class, otherwise up to rounding.
+    Counts that are updated in pieces, in any order, or added from several workers, equal those of all rows together.
+    So do the posteriors. They are equal exactly if weights are integers and y is a class, otherwise up to rounding.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class DesignCounts:
         return f"DesignCounts({self.split_prior!r}, {self.n_rows} rows)"
 
     def _design(self) -> list:
-        """Return a list that is the same for two split priors if and only if their splits are the same."""
+        """Return a description of the splits, by which two designs are compared."""
         q = self.split_prior
         if isinstance(q, parts.DyadicCuts):
             return ["dyadic", q.levels, q.cyclic, np.asarray(q.bounds, dtype=np.float64).tolist()]

@@ -1,4 +1,5 @@
-"""Implementation of `exact.solve` and `exact.visited`: posteriors over all trees, or over those in a part of the graph."""
+"""Implementation of `exact.solve` and `exact.visited`: posteriors over all trees, or over those of a part of the graph.
+"""
 
 from __future__ import annotations
 
@@ -139,14 +140,14 @@ def visited(post: SampledPosterior, grow: int = 0, *, max_cells: int = 20_000_00
 
 
 def as_visited(model: TreeModel, graph: CellGraph) -> VisitedPosterior:
-    """Return the posterior over all trees of a graph that is complete, as a `VisitedPosterior` without error."""
+    """Return the posterior over the trees of a complete graph as a `VisitedPosterior` with coverage 1."""
     post = VisitedPosterior(model, graph)
     post.log_evidence_of_all = post.log_evidence_bound = post.log_evidence
     return post
 
 
 GROWTH = 0.5
-"""Number of cells expanded in a round, divided by the number expanded before. To expand a cell is to list its splits."""
+"""Number of cells expanded (whose splits are listed) in a round, divided by the number expanded before."""
 GAIN_POWER, LARGEST_GAIN = 0.3, 50.0
 """Power of the largest possible gain of a cell in `Frontier.expected_gain`, and the largest exponent there."""
 LOWERS_BOUND = 5

@@ -72,7 +72,7 @@ def ceiling_of(model: TreeModel, points: Points) -> Ceiling | str:
 
 
 def _best_scores(model: TreeModel, points: Points) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]] | str:
-    """Return `Ceiling.values` and `Ceiling.best_scores` for the leaf of a model, or the reason why there is no bound."""
+    """Return `Ceiling.values` and `Ceiling.best_scores` for the leaf of a model, or the reason why there are none."""
     leaf: Any = model.leaf
     stats = points.stats
     if type(leaf) is DirichletMultinomial:
@@ -95,7 +95,7 @@ def _entropies(counts: np.ndarray) -> np.ndarray:
 
 
 def _of_classes(model: Any, stats: np.ndarray) -> Any:
-    """Return ``values`` and ``best_scores`` for labels. Points with rows of one class are pooled in a leaf for each class.
+    """Return ``values`` and ``best_scores`` for labels: points with rows of one class are pooled, class by class.
 
     This is a bound because the probability of a row increases with the rows of its own class in the leaf and decreases
     with those of others. Each other point has its largest likelihood.
@@ -173,7 +173,7 @@ def best_partitions(score: np.ndarray, most: int) -> np.ndarray:
 
 
 def leaf_masses(model: TreeModel, n_columns: int) -> np.ndarray:
-    """Return the log prior probability (depths, n_columns) of the trees with 2, 3, ... leaves below a cell that is split.
+    """Return the log prior probability (depths, n_columns) of trees with 2, 3, ... leaves below a cell that is split.
 
     Rows are depths, and the last column is for all larger trees. It is computed as if every cell could be split, with
     ``mass_d(m) = split_d * sum over k of mass_(d+1)(k) mass_(d+1)(m - k)``. The mass of one leaf is raised to the prior

@@ -70,7 +70,7 @@ class SizeEstimate(NamedTuple):
     seconds: float  # Processor time
 
     def in_words(self, at_least: bool = False) -> str:
-        """Return the estimate as a phrase. With ``at_least`` it begins with "at least", as if coordinates are missing."""
+        """Return the estimate as a phrase, which begins with "at least" if ``at_least`` is True."""
         error = f" (standard error {100.0 * self.error:.0f}%)" if self.error >= 0.005 else ""
         about = "at least about" if at_least else "about"
         return f"{about} {self.cells:.2g} cells{error}, {as_bytes(self.n_bytes)}, {as_time(self.seconds)}"
@@ -142,7 +142,7 @@ def _summary(terms: np.ndarray, model: TreeModel) -> SizeEstimate:
 
 
 class Boxes:
-    """Random boxes over points with ``codes`` (q, P), in the coordinates ``order``, ordered ones before nominal ones."""
+    """Random boxes over points with ``codes`` (q, P), in the coordinates ``order``, nominal ones last."""
 
     def __init__(
         self,
@@ -347,7 +347,7 @@ def settings_that_fit(model: TreeModel, limit: Limit) -> dict[str, int]:
 
 
 def _largest(fits: Callable[[int], bool], most: int) -> int:
-    """Return the largest number up to ``most`` for which ``fits`` is True, by bisection; 0 if there is no such number."""
+    """Return the largest number up to ``most`` for which ``fits`` is True, by bisection; 0 if it never is."""
     low, high = 0, max(most, 0)
     while low < high:
         middle = (low + high + 1) // 2
@@ -356,9 +356,9 @@ def _largest(fits: Callable[[int], bool], most: int) -> int:
 
 
 def bound(model: TreeModel, n_codes: int, depth: int) -> tuple[int, int]:
-    """Return upper bounds on the numbers of cells and splits up to ``depth``, with ``n_codes`` codes per ordered feature.
+    """Return upper bounds on the numbers of cells and of splits up to ``depth``.
 
-    A feature with fewer codes has its own number of codes.
+    Ordered features with more than ``n_codes`` codes are taken to have ``n_codes``.
     """
     usable = model.split_prior.coordinate_weights(model.columns) > 0.0
     sides = [_side(model, c, n_codes) for c in np.flatnonzero(usable)]

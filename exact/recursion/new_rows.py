@@ -58,7 +58,7 @@ def average_rows(
 def ends_of_rows(
     graph: CellGraph, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray
 ) -> Iterator[tuple[int, Ends]]:
-    """Yield the number of the first of some consecutive rows, and the cells that may be the leaves of these rows.
+    """Yield the number of the first of some consecutive rows, and the cells that may be leaves of these rows.
 
     ``rows`` and ``codes`` are (n, q). The row numbers in `Ends` count from that first row.
     """
@@ -70,7 +70,7 @@ def ends_of_rows(
 def flow_of_rows(
     graph: CellGraph, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield the number of the first of m consecutive rows, and the probabilities (n_cells, m) of the leaves of each row.
+    """Yield the number of the first of m consecutive rows, and the probabilities (n_cells, m) of their leaves.
 
     One pass over the graph from the root down for at most `ROWS_AT_ONCE` rows. Time: the splits of the cells that any
     of the rows may reach, and a few operations for each row, split and depth.
@@ -102,7 +102,7 @@ def carry_mass(
     first: int,
     last: int,
 ) -> None:
-    """Move the probabilities of rows in cells ``first`` to ``last - 1`` to their children, or to ``weight`` (n_cells, n).
+    """Move the probabilities of the rows in cells ``first`` to ``last - 1`` to the child slots, or to ``weight``.
 
     ``mass[s, i]`` is the probability of the trees in which row i passes through slot s. Of this mass the fraction
     ``stop_s / inside_s`` ends there, and ``split_s R_e inside_left inside_right / inside_s`` goes on to the child of
@@ -145,7 +145,7 @@ def carry_mass(
 
 @jit
 def _rows_to_left(graph: Any, router: Router, rows: np.ndarray, codes: np.ndarray, e: int, cell: int, here: int) -> int:
-    """Return the set of those rows in the set ``here`` that split ``e`` sends to the left. Sets are bits of integers."""
+    """Return the set of the rows in the set ``here`` that split ``e`` sends to the left. Sets are bits of integers."""
     out = np.int64(0)
     for i in range(len(rows)):
         if (here >> i) & 1 and row_goes_left(graph, router, e, cell, rows[i], codes[i]):
@@ -155,7 +155,9 @@ def _rows_to_left(graph: Any, router: Router, rows: np.ndarray, codes: np.ndarra
 
 @jit
 def row_goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray, code: np.ndarray) -> bool:
-    """Return True if a row (q,) of numbers, with codes (q,) unless cuts are local, goes left at split ``e`` of ``cell``.
+    """Return True if a row (q,) of numbers goes left at split ``e`` of ``cell``.
+
+    The codes (q,) of the row are used unless cuts are local.
 
     A missing value or an unknown category goes to the side with more training rows.
     """
