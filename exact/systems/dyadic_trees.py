@@ -108,7 +108,8 @@ class RootFragments(_WithDelta):
     """The spatially adaptive penalty at the best root fragment of each tree (Scott 2004, remark 1).
 
     A root fragment R is a subtree of T with the same root. The deviation of each leaf A of R is bounded as that of a
-    leaf of T, with the code of T_A, the part of T below A, added to the code of A. The penalty is the smallest over R of
+    leaf of T, with the code of T_A, the part of T below A, added to the code of A. The penalty is the smallest, over R,
+    of
 
     ``Phi_R(T) = sum over A of sqrt(2 p'_A ([A] ln 2 + [T_A] ln 2 + ln(1 / delta)) / n)``.
 

@@ -287,7 +287,7 @@ class _Grower:
         return min(open_splits, key=bound_and_gain)
 
     def _bound(self, n_inner: int, errors: int, nats: float, compressed: bool) -> float:
-        """Return the risk bound of a tree with these numbers of splits and errors, and this code length of thresholds."""
+        """Return the risk bound of a tree with ``n_inner`` splits and thresholds of total code length ``nats``."""
         n = len(self.X)
         code = message_nats(2 * n_inner + 1, self.alphabet, self.parents) | {"thresholds": nats}
         if compressed:
@@ -335,9 +335,9 @@ def _splits_by_errors(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the best split of some rows for each number of errors of the two children.
 
-    Entry e of the four arrays describes the best split with e errors: its feature (-1 if there is no split), the largest
-    value that goes left, the code length of the threshold, and the information gain times rows. The best split has the
-    largest gain if ``by_gain``, else the shortest code. The other criterion breaks ties.
+    Entry e of the four arrays describes the best split with e errors: its feature (-1 if there is no split), the
+    largest value that goes left, the code length of the threshold, and the information gain times rows. The best split
+    has the largest gain if ``by_gain``, else the shortest code. The other criterion breaks ties.
     """
     n = len(rows)
     whole = np.zeros(n_labels, dtype=np.int64)
@@ -375,7 +375,10 @@ def _splits_by_errors(
 
 @jit
 def _threshold_nats(low: float, high: float, listed: np.ndarray, lower: float, upper: float) -> float:
-    """Return the code length, nats, of a threshold in [low, high), without that of its feature; inf if none has a code."""
+    """Return the code length (nats) of a threshold in [low, high) in addition to that of the feature's code.
+
+    Return inf if no number in this interval has a code.
+    """
     if len(listed) > 0:
         place = np.searchsorted(listed, low)
         return 0.0 if place < len(listed) and listed[place] < high else np.inf

@@ -27,12 +27,12 @@ from ..recursion.terms import with_terms
 
 
 class BaseTree(NamedTuple):
-    """A tree T0 whose subtrees vote, with the counts of the rows that determine their weights. Nodes are in preorder."""
+    """A tree T0 whose subtrees vote, with counts of the rows that determine their weights. Nodes are in preorder."""
 
     tree: Tree
     routes: Routes  # The tree in a form that sends many rows to leaves
     leaf_number: np.ndarray  # (n_nodes,) int64: number of leaves before the node
-    # The nodes as cells: ``stats`` are the counts (n_nodes, K) of the rows that determine the weights, ``rows`` the sums
+    # The nodes as cells: ``stats`` are the counts (n_nodes, K) of the rows that determine the weights, ``rows`` sums
     graph: CellGraph
     # (n_nodes,) int64: most frequent class of the rows that label nodes, the first of several; see `base_tree`
     label: np.ndarray
@@ -49,7 +49,7 @@ def base_tree(
     ``labelling`` (n_nodes, K) are the counts of the rows that label nodes, and ``counts`` (n_nodes, K), by default the
     same, those of the rows that determine the weights of subtrees. A *dummy* is a node without rows that label it. It
     has no children. If ``dummies_abstain`` is True, it takes the label of its parent and votes only for rows for which
-    no other node votes, since in the paper a dummy is not a node of T0 and has no label. Otherwise its label is class 0.
+    no other node votes, since in the paper a dummy is not a node of T0 and has no label. If False, its label is class 0.
     """
     label, dummy = np.argmax(labelling, axis=1), labelling.sum(axis=1) == 0.0
     counts = labelling if counts is None else counts
@@ -485,6 +485,5 @@ def check_lambda(lam: float) -> float:
 
 
 def confidence_term(n: int, lam: float, delta: float) -> float:
-    """Return the last term of Proposition 2 and Theorem 1, ``(log(2 sqrt(n) / delta) + lam sqrt(2n log(1/delta))) / (lam n)``.
-    """
+    """Return the term of Proposition 2 and Theorem 1 that depends on the confidence and the number of rows alone."""
     return (math.log(2.0 * math.sqrt(n) / delta) + lam * math.sqrt(2.0 * n * math.log(1.0 / delta))) / (lam * n)

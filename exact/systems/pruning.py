@@ -31,7 +31,7 @@ FIRST_SIZES = 16
 
 
 class Chosen(NamedTuple):
-    """The tree with the largest log weight minus penalty, as a choice from which `recursion.trees.grow` makes the tree."""
+    """The tree with the largest log weight minus penalty, in a form from which `recursion.trees.grow` makes it."""
 
     semiring: Hull | BestBySize
     wanted: int  # Number of the tree at the root: of a vertex of the hull, or of a coefficient
@@ -73,7 +73,7 @@ def root_vertices(hull: Hull) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sizes_penalty(penalty: Any, leaves: np.ndarray) -> np.ndarray:
-    """Return the values of a penalty at ascending numbers of ``leaves``, and check that they are finite and nondecreasing.
+    """Return the values of a penalty at ascending numbers of ``leaves``. Check that they are finite and nondecreasing.
 
     ``penalty`` is a function of an array of numbers of leaves, or the array of its values for 1, 2, ... leaves.
     """
