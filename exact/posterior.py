@@ -69,8 +69,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
 
     @property
     def log_evidence(self) -> float:
-        """Log of the sum over all trees of prior times likelihood, nats. Under LeafPenalty the prior is unnormalised.
-        """
+        """Log of the sum over all trees of prior times likelihood, nats; the prior of LeafPenalty is unnormalised."""
         return float(self.log_inside[0] + self.model.prior_tables.log_constant)
 
     @cached_property

@@ -1,5 +1,4 @@
-"""Implementation of `exact.solve` and `exact.visited`: posteriors over all trees, or over those of a part of the graph.
-"""
+"""Implementation of `exact.solve` and `exact.visited`: posteriors over all trees, or those of a part of the graph."""
 
 from __future__ import annotations
 

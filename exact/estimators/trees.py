@@ -1,4 +1,4 @@
-"""scikit-learn classifiers by one tree, and by the exact progressive mixture."""
+"""scikit-learn classifiers that predict by one optimal tree, or by the exact progressive mixture."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .base import ClassifierOfTree, ExactClassifier, documented, read_rows, set_
 
 
 class _ClassifierOfOneTree(ClassifierOfTree):
-    """Base of these classifiers: prediction by one tree, and checks of its bounds."""
+    """Base of the classifiers that predict by one tree, with checks of the conditions of their risk bounds."""
 
     levels: int | None
     cyclic: Any
@@ -45,13 +45,14 @@ class _ClassifierOfOneTree(ClassifierOfTree):
         return X, np.where(self.classes_[place] == y, place, -1)
 
     def _is_cyclic(self, n: int, p: int) -> bool:
-        """Return True if coordinates are taken in turn: as ``cyclic`` says, or if n rows of p features need it."""
+        """Return True if coordinates are taken in turn: the value of ``cyclic``, or for "auto" if n and p need this."""
         if isinstance(self.cyclic, str):
             check_choice("cyclic", self.cyclic, ("auto",))
             return needs_cyclic(n, p, self.levels)
         return check_flag("cyclic", self.cyclic)
 
     def _check_bounds(self) -> None:
+        """Raise ValueError if ``bounds`` is None, so that the range of X was used and no risk bound holds."""
         check_is_fitted(self)
         if self.bounds is None:
             raise ValueError(
@@ -299,6 +300,7 @@ class RootFragmentClassifier(_ClassifierOfOneTree):
         return self
 
     def _splits(self, n: int, p: int) -> DyadicCuts:
+        """Return the dyadic splits for n rows and p features, by ``levels``, ``cyclic`` and ``bounds``."""
         cyclic = self._is_cyclic(n, p)
         levels = default_levels(n, p, cyclic=cyclic) if self.levels is None else self.levels
         return DyadicCuts(levels, cyclic=cyclic, bounds=self.bounds)

@@ -87,8 +87,8 @@ class Guarantee(NamedTuple):
     miss: Bound
     """Bound on the true miss rate of the tree."""
     excess: np.ndarray
-    """(max_leaves,): entry k - 1 bounds the difference of the true miss rate and that of the best tree of k leaves whose
-    true false-alarm rate is at most ``alpha``. It holds with the constants of the theorem, ``tolerance = strength = 1``.
+    """(max_leaves,): entry k - 1 bounds the true miss rate minus that of the best tree of k leaves whose true
+    false-alarm rate is at most ``alpha``. It holds with the constants of the theorem, ``tolerance = strength = 1``.
     Empty for "adaptive", for which no such theorem is known."""
 
     def __repr__(self) -> str:
@@ -263,7 +263,7 @@ def _fewest_misses(graph: CellGraph, sides: _Sides, alarms: np.ndarray, penalty:
 
 
 def _fewest_possible(graph: CellGraph, sides: _Sides, alarms: np.ndarray) -> np.ndarray:
-    """Return a lower bound (most,) on the misses of trees of 1, 2, ... leaves with at most ``alarms`` (most,) false alarms.
+    """Return lower bounds (most,) on the misses of trees of 1, 2, ... leaves with at most ``alarms`` false alarms.
 
     It follows from Lagrangian duality. For each multiplier it is the lower hull, over the number of leaves, of misses
     plus the multiplier times false alarms, minus the multiplier times the false alarms allowed.
@@ -278,7 +278,7 @@ def _fewest_possible(graph: CellGraph, sides: _Sides, alarms: np.ndarray) -> np.
 
 
 def _labelled(problem: DyadicProblem, best: _Best) -> Tree:
-    """Return the best tree with 0 or 1 as the label of each leaf: 1 if the chosen coefficient has false alarms there."""
+    """Return the best tree with a label of each leaf: 1 if the chosen coefficient has false alarms there, else 0."""
     model, graph, sizes = problem.model, problem.graph, best.semiring
     grown = grow(model, graph, sizes, [best.wanted])
     nodes = grown.nodes

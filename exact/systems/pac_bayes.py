@@ -49,7 +49,7 @@ def base_tree(
     ``labelling`` (n_nodes, K) are the counts of the rows that label nodes, and ``counts`` (n_nodes, K), by default the
     same, those of the rows that determine the weights of subtrees. A *dummy* is a node without rows that label it. It
     has no children. If ``dummies_abstain`` is True, it takes the label of its parent and votes only for rows for which
-    no other node votes, since in the paper a dummy is not a node of T0 and has no label. If False, its label is class 0.
+    no other node votes, since in the paper a dummy is not a node of T0 and has no label. If False, the label is 0.
     """
     label, dummy = np.argmax(labelling, axis=1), labelling.sum(axis=1) == 0.0
     counts = labelling if counts is None else counts

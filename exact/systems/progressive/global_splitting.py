@@ -1,9 +1,10 @@
 """The global splitting prior: uniform over the distinct partitions of the rows by a labelled structure.
 
-A *structure* is a tree with a feature at each split but without cuts. A *splitting* is a partition of the rows of X among
-the leaves of a structure. It is a choice, at each node, of one division of the node's rows by the feature of the node,
-including the two trivial ones (one division if there are no rows). So splittings are the trees of a graph whose cells
-are pairs of a structure and a set of rows, to which every recursion applies (Blanchard 1999, section 5, equation 8).
+A *structure* is a tree with a feature at each split but without cuts. A *splitting* is a partition of the rows of X
+among the leaves of a structure. It is a choice, at each node, of one division of the node's rows by the feature of the
+node, including the two trivial ones (one division if there are no rows). So splittings are the trees of a graph whose
+cells are pairs of a structure and a set of rows, to which every recursion applies (Blanchard 1999, section 5,
+equation 8).
 """
 
 from __future__ import annotations
@@ -92,9 +93,9 @@ def count_splittings(model: TreeModel, structure: Tree, max_cells: int) -> int:
 def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> ExactPosterior:
     """Return the posterior under the global splitting prior.
 
-    A structure tau is a tree with features and without cuts. A tree with this structure has the tree prior's probability
-    of the shape, times the weights of the features, divided by the number of partitions of the rows by tau. This prior
-    does not factorise, so the sum runs over all structures.
+    A structure tau is a tree with features and without cuts. A tree with this structure has the tree prior's
+    probability of the shape, times the weights of the features, divided by the number of partitions of the rows by tau.
+    This prior does not factorise, so the sum runs over all structures.
 
     Parameters
     ----------
@@ -362,7 +363,7 @@ class SplittingCounts:
         return weight * total
 
     def _divisions(self, shape: Any, rows: np.ndarray) -> np.ndarray:
-        """Return the numbers (n + 1,) of divisions of the first 0, 1, ..., n of ``rows`` by a leaf or a node of leaves."""
+        """Return the numbers (n + 1,) of divisions of the first 0, 1, ..., n rows by a leaf, or a node above leaves."""
         out = np.ones(len(rows) + 1)
         if shape is not None:
             codes = self.codes[rows, shape[0]]

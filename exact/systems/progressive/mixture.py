@@ -1,4 +1,4 @@
-"""The exact progressive mixture: the mean over all stages of the posteriors in which examples enter one by one."""
+"""The exact progressive mixture: the mean of the posteriors after 0, 1, ..., all test examples (the stages)."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 VALUES_AT_ONCE = 1 << 20
-"""Number of copies of cells whose leaf values are computed together. More of them take more memory."""
+"""Number of copies of cells whose leaf values are computed together, which limits the memory."""
 
 
 class Order(NamedTuple):
     """One order in which the test examples enter."""
 
     estimation: np.ndarray | None  # (n,) bool: the rows of E; None if leaves are not frozen
-    staged: np.ndarray  # Rows of S, one for each stage, in their order
+    staged: np.ndarray  # int64: rows of S in the order in which they enter
 
 
 def progressive_mixture(

@@ -64,7 +64,7 @@ class Stages(NamedTuple):
 def route(graph: Any, codes: np.ndarray, nominal: np.ndarray, n_before: int) -> Routed:
     """Return the examples in each cell. Each cell takes its examples from the first of its parents.
 
-    ``codes`` (q, n) are those of the examples, ``nominal`` (q,) is True for nominal coordinates, and ``n_before`` is the
+    ``codes`` (q, n) are those of the examples. ``nominal`` (q,) is True for nominal coordinates. ``n_before`` is the
     number of examples that are seen before the first stage.
     """
     n_cells = len(graph.rows)
@@ -145,7 +145,7 @@ def link_stages(graph: Any, routed: Routed, copy: np.ndarray, first: np.ndarray,
 
 
 def unroll(graph: CellGraph, model: Any, routed: Routed, rows: Examples) -> Stages:
-    """Return the graph unrolled over the stages. It has ``sum(n_staged + 1)`` cells, two of them more."""
+    """Return the graph unrolled over the stages, with ``sum(n_staged + 1)`` copies of cells and two further cells."""
     n_copies = routed.n_staged + 1
     copy = 1 + np.concatenate([[0], np.cumsum(n_copies)])
     n, n_stages = int(copy[-1]) + 1, int(n_copies[0])
