@@ -104,7 +104,7 @@ class Comparison:
 
 
 def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) -> Comparison:
-    """Compare exact and sampled: evidence, number of leaves, root split, feature inclusion, predictions.
+    """Compare an exact with a sampled posterior: evidence, leaves, root split, feature inclusion, predictions.
 
     Parameters
     ----------

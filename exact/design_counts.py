@@ -87,7 +87,7 @@ class DesignCounts:
         sample_weight : array-like of shape (n,), optional
             Weights >= 0.
         estimation : bool array of shape (n,), optional
-            Rows of E; give it in every piece, or in none.
+            True for the rows of E, which determine frozen leaves. Give it for every piece, or for none.
 
         Raises
         ------

@@ -78,7 +78,7 @@ class TreesWithin(NamedTuple):
         X : table of shape (n, p)
             Rows.
         y : array-like of shape (n,)
-            Their classes.
+            Classes of the rows.
         rng : int, SeedSequence, Generator or None, default 0
             Source of randomness for one permutation of each column, the same for all trees.
 

@@ -198,6 +198,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
 
     @cached_property
     def _n_leaves_pmf(self) -> np.ndarray:
+        """Result of `n_leaves_pmf`, which is copied for users."""
         return answers.size_distribution(self.graph, self.log_inside, self._occurrences)
 
     def depth_pmf(self) -> np.ndarray:
@@ -327,6 +328,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
 
     @cached_property
     def _cell_probabilities(self) -> CellProbabilities:
+        """Result of `cell_probabilities`, which is copied for users."""
         occurs = self._occurrences.slot
         leaf = occurs * np.exp(self.graph.log_stop - np.maximum(self.log_inside, np.finfo(float).min))
         first = self.graph.first_slot[:-1]

@@ -245,7 +245,7 @@ def solve(
     Parameters
     ----------
     model : TreeModel
-        With any tree prior and split prior, and a leaf model whose tree score is a sum over leaves.
+        Model with any tree prior and split prior, and a leaf model whose tree score is a sum over leaves.
     max_cells : int, default 20,000,000
         Largest number of cells; a cell takes some hundred bytes, each of its splits 28.
     budget : int, optional

@@ -86,7 +86,7 @@ class DyadicTreeClassifier(_ClassifierOfOneTree):
         ``strength`` times the penalty of the tree; the sum with `risk_` is the smallest over all trees.
     levels_ : int
     cyclic_ : bool
-        Whether coordinates were taken in turn.
+        True if coordinates were taken in turn.
     {features}
 
     Examples
@@ -143,7 +143,7 @@ class NeymanPearsonTreeClassifier(_ClassifierOfOneTree):
     method : {"srm", "erm", "adaptive"}, default "srm"
         As for `neyman_pearson_tree`.
     max_leaves : int or None, default None
-        Largest number of leaves; None: as many as can matter. "erm" needs a number.
+        Largest number of leaves. If None, as many as can matter. "erm" needs a number.
     tolerance : float, default 0.0
         Multiple of the theory's tolerance that is added to ``alpha``; with 0 the false-alarm rate on the training rows
         is at most ``alpha``.
@@ -153,7 +153,7 @@ class NeymanPearsonTreeClassifier(_ClassifierOfOneTree):
         Confidence parameters, in (0, 1).
     {levels}
     cyclic : bool, default True
-        Coordinate ``depth mod p``; False: any coordinate at each split, for few features.
+        If True, a node at depth d splits coordinate ``d mod p``. If False, any coordinate, which suits few features.
     {bounds}
     {max_cells}
 
@@ -231,7 +231,8 @@ class RootFragmentClassifier(_ClassifierOfOneTree):
     Parameters
     ----------
     split_prior : DyadicCuts, GridCuts, FixedTree or None, default None
-        The splits that trees may have, with a `FixedTree` its prunings; None: dyadic ones, by the next three.
+        The splits that trees may have. With a `FixedTree` the trees are its prunings. If None, splits are dyadic, with
+        ``levels``, ``cyclic`` and ``bounds``.
     {levels}
     {cyclic}
     {bounds}
@@ -239,7 +240,7 @@ class RootFragmentClassifier(_ClassifierOfOneTree):
     max_depth : int or None, default None
         Largest depth of a leaf.
     n_classes : int or None, default None
-        Number of possible labels; None: as many as y has, two at least.
+        Number of possible labels. If None, the number of classes in y, at least 2.
     delta : float, default 0.05
         Probability that the bound fails, in (0, 1).
     {max_cells}
@@ -323,8 +324,9 @@ class RootFragmentClassifier(_ClassifierOfOneTree):
 class ProgressiveMixtureClassifier(ExactClassifier):
     """Progressive mixture over all subtrees of a KD or dyadic tree, exactly (Blanchard 1999).
 
-    Half of the rows determine the class frequencies of every node, the others enter one by one; the prediction is the
-    mean of the posterior predictions over the numbers of examples that have entered and over random orders and halves.
+    Half of the rows determine the class frequencies of every node. The others, the test examples, enter one by one. The
+    prediction is the mean of the posterior predictions after 0, 1, ..., all test examples, over random orders and
+    halves.
 
     Parameters
     ----------
@@ -338,7 +340,7 @@ class ProgressiveMixtureClassifier(ExactClassifier):
     orders : int, default 10
         Number of random orders, each with its own random half, >= 1.
     max_depth : int or None, default None
-        Depth of the deepest leaf, >= 1; None: ``floor(log2(n))``, for a dyadic tree at least the number of features.
+        Largest depth of a leaf, >= 1. If None, ``floor(log2(n))``, for a dyadic tree at least the number of features.
     random_state : int, RandomState or None, default None
         Source of randomness for the orders.
 
@@ -349,7 +351,7 @@ class ProgressiveMixtureClassifier(ExactClassifier):
     mixture_ : ProgressiveMixture
         The mixture, with all its methods.
     rows_ : ndarray of shape (n_rows,)
-        Index, among the rows passed, of each row of its model.
+        Index, among the rows passed to ``fit``, of each row of the model of the mixture.
     feature_importances_ : ndarray of shape (p,)
         Probability that a tree splits on the feature, divided by the sum over features; computed on first access.
     n_features_in_, feature_names_in_

@@ -173,7 +173,7 @@ class VotingTree(ClassifierOfTree):
         return chosen
 
     def _search_one(self, name: str, chosen: dict[str, float], error: Callable[[dict[str, float]], float]) -> None:
-        """Choose the parameter ``name`` and add it to ``chosen``: the value with the smallest cross-validated ``error``.
+        """Choose the value of parameter ``name`` with the smallest cross-validated ``error``, and add it to ``chosen``.
 
         A logarithmic grid is tried first, then a linear grid from half to twice the best value.
         """
@@ -190,10 +190,12 @@ class VotingTree(ClassifierOfTree):
     def _fold(
         self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray, rows: np.ndarray, held_out: np.ndarray
     ) -> Fold:
+        """Return the base tree of ``rows``, with the leaves that the rows ``held_out`` reach."""
         base = self._labelled(X[rows], label[rows], bounds)
         return Fold(base, self._node_votes(base), base.leaf_number[base.routes.leaves(X[held_out])], label[held_out])
 
     def _n_wrong(self, fold: Fold, chosen: dict[str, float]) -> int:
+        """Return the number of held-out rows that the vote under the parameters ``chosen`` misclassifies."""
         votes = self._vote(fold.base, self._weights(fold.base, chosen), fold.votes)
         return int(np.sum(np.argmax(votes, axis=1)[fold.reached] != fold.label))
 
@@ -220,8 +222,9 @@ class PACBayesTreeClassifier(VotingTree):
         For a leaf A with n_A rows at depth j: "size", ``sqrt(n_A)`` as in the paper; "spatial", ``sqrt(max(n_A, j) *
         j)`` as in SN pruning.
     lambda1, lambda2 : float or None, default None
-        Penalty parameters >= 0; None: by 2-fold cross-validation, first lambda1 (with lambda2 = 1 if that is None too),
-        then lambda2: 10 values evenly spaced in logarithm from 2^-8 to 2^6, then 10 from half to twice the best.
+        Penalty parameters >= 0. A parameter that is None is chosen by 2-fold cross-validation, first lambda1 (with
+        lambda2 = 1 if that is None too), then lambda2. The values tried are 10 evenly spaced in logarithm from 2^-8 to
+        2^6, then 10 from half to twice the best.
     {base_tree}
     random_state : int, RandomState or None, default None
         Source of randomness for the halves of cross-validation.
@@ -299,11 +302,11 @@ class PACBayesTheoryClassifier(VotingTree):
     ----------
     {base}
     lam : float, default 1.0
-        In (0, 2).
+        Parameter lambda of the theorem, in (0, 2).
     delta : float, default 0.05
-        In (0, 1).
+        Confidence parameter, in (0, 1).
     prior_depth : int or None, default None
-        D0, >= 0; None: the depth of T0.
+        Depth D0 in the prior, >= 0. If None, the depth of T0.
     {base_tree}
     random_state : int, RandomState or None, default None
         Source of randomness for the half of the rows that grows T0.
@@ -320,8 +323,9 @@ class PACBayesTheoryClassifier(VotingTree):
 
     Notes
     -----
-    One half of the rows, drawn at random, grows T0 and labels its nodes; the other weighs the subtrees, by ``exp(-lam
-    * sum over leaves (errors + sqrt(2 n_A log(|T0| / delta))) - 3 D0 leaves)``. As the prior depends on one half only,
+    One half of the rows, drawn at random, grows T0 and labels its nodes. The other half weighs the subtrees, by
+    ``exp(-lam * sum over leaves (errors + sqrt(2 n_A log(|T0| / delta))) - 3 D0 leaves)``. As the prior depends on one
+    half only,
     ``pactree_mcmc.certificates`` can be applied to ``gibbs_risk_``, ``kl_`` and ``n_counted_``, unless
     ``sample_weight`` has made copies, which are not independent rows, or the first class, the label of cells without
     rows (the paper's Corollary 1), occurs only in the counted half. The vote is meant for that bound and not for

@@ -120,6 +120,7 @@ def _of_numbers(model: Any, stats: np.ndarray) -> Any:
     about = float(leaf.m0 - target.center)
 
     def of_rows(n: float, scatter: float) -> float:
+        """Return the log score of a leaf of n rows with mean m0 and sum of squares ``scatter`` about the mean."""
         return leaf.log_score(np.array([n, n * about, scatter + n * about**2]), target) if n > 0.0 else 0.0
 
     if target.weight is None and len(target.values) <= MOST_ROWS:

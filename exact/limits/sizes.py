@@ -324,6 +324,7 @@ def settings_that_fit(model: TreeModel, limit: Limit) -> dict[str, int]:
         return {"max_depth": int(fits[-1])} if len(fits) and fits[-1] > 0 else {}
 
     def fits_with(n_codes: int, at_depth: int) -> bool:
+        """Return True if the bounds allow the graph with these limits on codes and depth."""
         cells, edges = bound(model, n_codes, at_depth)
         return cells <= limit.cells and edges <= EDGES_PER_CELL * limit.cells
 

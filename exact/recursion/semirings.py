@@ -293,7 +293,7 @@ class SizeDistribution(NamedTuple):
     value: np.ndarray  # float64: coefficients of all slots; if the array is too short, the last ones are not stored
     row: np.ndarray  # (most leaves,) float64: coefficients of the current slot
     used: np.ndarray  # (1,) int64: number of coefficients so far, with those that did not fit
-    log_inside: np.ndarray  # (n_slots,) float64
+    log_inside: np.ndarray  # (n_slots,) float64: values of `LogSum`
     # (n_slots,) float64: probability that may be cut off the slot's distribution
     spare: np.ndarray
 
@@ -344,7 +344,7 @@ class DepthDistribution(NamedTuple):
     """
 
     value: np.ndarray  # (n_slots, depths) float64: entry d for at most d levels
-    log_inside: np.ndarray  # (n_slots,) float64
+    log_inside: np.ndarray  # (n_slots,) float64: values of `LogSum`
 
 
 @leaf.register(DepthDistribution)
@@ -376,7 +376,7 @@ class Products(NamedTuple):
     worth: np.ndarray  # (m,) float64
     banned_by: np.ndarray  # (p,) int64: the product that bans each feature, -1 if none does
     feature: np.ndarray  # (n_edges,) int32: feature of each split
-    log_inside: np.ndarray  # (n_slots,) float64
+    log_inside: np.ndarray  # (n_slots,) float64: values of `LogSum`
     spare: np.ndarray  # (n_slots,) float64: probability of splits that may be left out
 
 
@@ -418,7 +418,7 @@ class Moments(NamedTuple):
     variance: np.ndarray  # (n_slots, m) float64
     of_leaf: np.ndarray  # (n_cells, m) float64: value that each cell adds as a leaf
     of_split: np.ndarray  # (n_edges, m) float64: value that each split adds; (0, m) if all of them are 0
-    log_inside: np.ndarray  # (n_slots,) float64
+    log_inside: np.ndarray  # (n_slots,) float64: values of `LogSum`
 
 
 @leaf.register(Moments)

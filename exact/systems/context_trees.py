@@ -52,12 +52,12 @@ class ContextTreeWeighting:
     alpha : float, default 0.5
         Prior count of each symbol, > 0.
     rho : float or array of shape (depth,), default 0.5
-        Probability, in [0, 1), that a context is extended; an array is by length.
+        Probability, in [0, 1), that a context is extended. An array gives it for each length of the context.
 
     Attributes
     ----------
     context : ndarray of shape (m,), int64
-        The last symbols of the sequence given to `update`, most recent first; m is ``depth`` once it is that long.
+        The last symbols of the sequence given to `update`, most recent first; m is ``depth`` if there are as many.
 
     Notes
     -----

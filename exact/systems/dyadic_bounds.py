@@ -220,9 +220,9 @@ def dyadic_oracle(
     Parameters
     ----------
     X : table of shape (m, p)
-        Points of equal mass, which are the distribution: in a simulation a grid or a large sample.
+        Points of equal probability that represent the distribution: in a simulation a grid or a large sample.
     probability : array-like of shape (m, K)
-        Of each class at these points.
+        Probability of each class at these points.
     n : int
         Rows of the training sample, >= 2.
     levels : int
@@ -232,7 +232,7 @@ def dyadic_oracle(
     cyclic : bool, default False
         As for `minimise_risk`.
     max_cells : int, default 20,000,000
-        Cells allowed.
+        Largest number of cells.
 
     Raises
     ------

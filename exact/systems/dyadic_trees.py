@@ -271,7 +271,7 @@ def minimise_risk(
     bounds : array of shape (p, 2), optional
         Ends of each feature's range. Default: the range of the data, with which Theorem 2 holds only approximately.
     max_cells : int, default 20,000,000
-        Cells allowed.
+        Largest number of cells.
 
     Returns
     -------

@@ -105,12 +105,13 @@ def forward_tree(
     y : array-like of shape (n,)
         Labels.
     thresholds : "rows" or list of p arrays, default "rows"
-        Thresholds are values of rows (`certificates.compression_tree_bound`), or from lists fixed in advance
-        (`certificates.occam_tree_bound`).
+        "rows": thresholds are values of rows (`certificates.compression_tree_bound`). Otherwise a list of possible
+        thresholds for each feature, fixed in advance (`certificates.occam_tree_bound`).
     ranges : array of shape (p, 2), optional
-        Ends of each feature, known in advance: thresholds are dyadic numbers (`certificates.occam_tree_bound`). The
-        ranges are halved as often as they still contain the rows, a tree is grown, and again with all ranges halved
-        once more, until the bound reaches 1 or ``max_rounds``; the tree with the smallest bound is returned.
+        Ends of the range of each feature, known in advance. Thresholds are then dyadic numbers
+        (`certificates.occam_tree_bound`). The ranges are halved as often as they still contain the rows, and a tree is
+        grown. This is repeated with all ranges halved once more, until the bound reaches 1 or ``max_rounds`` halvings
+        were added. The tree with the smallest bound is returned.
     criterion : {"entropy", "bound"}, default "entropy"
         Criterion for the next split: the largest information gain over all rows, or the smallest bound.
     patience : int, default 0
@@ -280,6 +281,7 @@ class _Grower:
             return max(open_splits, key=lambda candidate: candidate[1].gain)
 
         def bound_and_gain(candidate: tuple[int, _Split]) -> tuple[float, float]:
+            """Return the bound after a split, and minus its gain, which breaks ties."""
             i, split = candidate
             n_wrong = errors - leaves[i].errors + split.errors
             return self._bound(n_splits + 1, n_wrong, nats + split.nats, compressed), -split.gain

@@ -375,7 +375,7 @@ class AdaptiveRate(NamedTuple):
     """A bound on the expected excess risk of the vote over subtrees of a dyadic tree, and its rate."""
 
     value: float
-    """The bound, the sum of the terms below with factors. Above 1 it is no restriction."""
+    """The bound: a factor times the sum of the terms below, plus 4 / n. A value above 1 does not restrict the risk."""
     exponent: float
     """``alpha / (2 alpha + d)``: the bound decreases like ``log(n) / n`` to this power."""
     radius: float

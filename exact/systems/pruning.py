@@ -164,9 +164,9 @@ class PruningFamily:
     Attributes
     ----------
     n_leaves : ndarray of shape (m,)
-        Number of leaves of each, decreasing to 1.
+        Number of leaves of each pruning, decreasing to 1.
     cost : ndarray of shape (m,)
-        Cost of each, mean over the rows.
+        Cost of each pruning, the mean over the rows.
     threshold : ndarray of shape (m,)
         Pruning l is best for alpha from ``threshold[l]`` (0 for the first) up to ``threshold[l + 1]``, at which the
         next pruning, which is smaller, is as good.
@@ -199,9 +199,9 @@ class Prunings:
     Parameters
     ----------
     tree : Tree, FixedTree, or fitted scikit-learn tree
-        For a scikit-learn tree X is rounded to float32, as it does itself.
+        The whole tree. For a scikit-learn tree X is rounded to float32, as scikit-learn does.
     X : table of shape (n, p)
-        At least two rows: those that grew the tree (CART), or others (reduced-error pruning).
+        At least two rows: those with which the tree was grown (CART), or others (reduced-error pruning).
     y : array-like of shape (n,)
         Labels, or numbers.
     loss : {"errors", "squares"}, optional
@@ -325,6 +325,7 @@ class Prunings:
         members, threshold = follow_hull(cost, phi[sizes - 1])
 
         def member_tree(member: int) -> Tree:
+            """Return the tree of a member of the family."""
             if dominated_by is None and is_concave(phi):
                 return self._grown(self._hull, int(members[member]))
             return self.of_size(int(sizes[members[member]]))

@@ -108,7 +108,7 @@ def minimise_root_fragment(
     delta : float, default 0.05
         Probability that the bound fails, in (0, 1), not below 1.4e-217.
     max_cells : int, default 20,000,000
-        Cells allowed.
+        Largest number of cells.
 
     Raises
     ------
@@ -193,6 +193,7 @@ def _minimise(
     rows, depth = by_slot(graph, graph.rows).astype(np.float64), graph.slot_depth().astype(np.float64)
 
     def penalty(slot: np.ndarray, leaves: np.ndarray) -> np.ndarray:
+        """Return ``strength`` times the penalty of a leaf of the fragment with ``leaves`` leaves below, in errors."""
         n, path_bits = rows[slot], 1.0 + depth[slot] * code.step
         path = 2.0 * (np.sqrt(n * path_bits) + path_bits) + 2.0 * (np.sqrt(n * code.level) + code.level)
         bits = code.leaf + (leaves - 1.0) * code.split

@@ -63,12 +63,12 @@ def kl_bound(model: TreeModel, tree: Tree, *, splits: str = "corollary", max_cel
 
     For exchangeable data, in expectation over the sample and a new row, the divergence of the mixture from the true
     distribution is at most that of ``tree`` with any fixed leaf probabilities plus ``total``. Here ``L - 1`` rows are
-    in S and ``N - L`` in E.
+    in S, the test examples that enter one by one, and ``N - L`` in E, which determines the leaves.
 
     Parameters
     ----------
     model : TreeModel
-        With ``FrozenLaplace(1)`` leaves, no sample weights, and a tree prior that is normalised.
+        Model with ``FrozenLaplace(1)`` leaves, no sample weights, and a tree prior that is normalised.
     tree : Tree
         A tree of positive prior.
     splits : {"corollary", "counted", "global"}, default "corollary"
@@ -243,8 +243,8 @@ def minimax_lower_bound(n: int, *, alpha: float | None = None, beta: float | Non
 
     Notes
     -----
-    The ``value`` is 0 for an n at which the lemma gives no positive bound. The paper's Hellinger distance lacks the part of class
-    0, which is added here. ``constant = h^2 / (16 S)``, at most 1/64.
+    The ``value`` is 0 for an n at which the lemma gives no positive bound. The paper's Hellinger distance lacks the
+    part of class 0, which is added here. ``constant = h^2 / (16 S)``, at most 1/64.
 
     Examples
     --------
