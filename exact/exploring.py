@@ -301,7 +301,7 @@ class ExploresGraph(AnswersAboutTrees):
         return PartsOfTrees(of_cell.clip(0.0, 1.0), of_split.clip(0.0, 1.0), sides, likeliest)
 
     def _rows_of(self, cells: np.ndarray) -> np.ndarray:
-        """Return the weight of the training rows in each of ``cells``; their number if the weights are exposures."""
+        """Return the weight of the training rows in each of ``cells``; the number of rows if weights are exposures."""
         leaf, graph = self.model.leaf, self.graph
         return leaf.weight(graph.stats[cells]) if leaf.weighs_rows else graph.rows[cells].astype(np.float64)
 

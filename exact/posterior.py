@@ -1,4 +1,4 @@
-"""ExactPosterior: the posterior by dynamic programming, with the methods of a sampled one."""
+"""The class `ExactPosterior`: the posterior over all trees, with the same methods as a sampled posterior."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ class BestTrees(NamedTuple):
     """Distinct trees, the most probable first."""
 
     trees: list[Tree]
+    """The trees, best first."""
     log_joint: np.ndarray
     """(k,): log prior plus log score of each, nats."""
 
@@ -179,7 +180,9 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return self._grown(sizes, [m - 1]).distinct_tree(0)
 
     _largest_sizes: BestBySize | None = None
+    """The largest table that `_sizes` has computed, or None."""
     _size_limit: int
+    """Number of leaves for which this table was computed."""
 
     def _sizes(self, max_leaves: int) -> BestBySize:
         """Return the log weights of the best trees of each size up to ``max_leaves`` or more, or of all sizes.

@@ -1,4 +1,4 @@
-"""Methods of exact posteriors that predict.
+"""Methods of exact posteriors that compute predictions.
 
 The prediction for a row is a sum over the cells that contain the row: the probability that the cell is a leaf, times
 the prediction of the cell. A row is *settled* if for each cell either every path from the root sends the row there, or

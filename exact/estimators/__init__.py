@@ -1,1 +1,1 @@
-"""scikit-learn classifiers for the methods of `exact.systems`: dyadic trees, votes of subtrees, progressive mixtures."""
+"""scikit-learn classifiers for methods of `exact.systems`: dyadic trees, votes of subtrees, progressive mixtures."""

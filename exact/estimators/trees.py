@@ -39,7 +39,7 @@ class _ClassifierOfOneTree(ClassifierOfTree):
         return value[self.tree_.apply(X)]
 
     def _counted_rows(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return rows (n, p) and the numbers (n,) of their labels, -1 for a label that the tree does not have."""
+        """Check rows and labels, and return the rows (n, p) and their class numbers (n,), -1 for an unknown label."""
         X, y = read_data(self, X, y, reset=False, dtype=np.float64)
         place = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
         return X, np.where(self.classes_[place] == y, place, -1)
@@ -121,8 +121,9 @@ class DyadicTreeClassifier(_ClassifierOfOneTree):
         return self
 
     def risk_bound(self, X: Any, y: Any, *, n_classes: int = 2, delta: float = 0.05) -> Bound:
-        """Return Scott's Theorem 2 for the fitted tree, with errors counted on X, y, which may be the training rows.
+        """Return a bound on the true error rate of the fitted tree (Scott's Theorem 2).
 
+        Errors are counted on the rows X with labels y, which may be the training rows.
         ``n_classes`` is the number of possible labels, fixed before the rows were seen. Needs ``bounds``.
         """
         self._check_bounds()
@@ -215,7 +216,10 @@ class NeymanPearsonTreeClassifier(_ClassifierOfOneTree):
         return self
 
     def guarantee(self) -> Guarantee:
-        """Return the bounds of Scott's Theorem 14 for the fitted tree. Needs ``bounds``, and no copies of rows."""
+        """Return bounds on the true false-alarm and miss rates of the fitted tree (Scott's Theorem 14).
+
+        Needs ``bounds``, and no copies of rows.
+        """
         self._check_bounds()
         if self._guarantee is None:
             raise ValueError("the theorem is about independent rows, and copies are not; fit without sample_weight.")
@@ -307,8 +311,9 @@ class RootFragmentClassifier(_ClassifierOfOneTree):
         return DyadicCuts(levels, cyclic=cyclic, bounds=self.bounds)
 
     def risk_bound(self, X: Any, y: Any, *, n_classes: int = 2, delta: float = 0.05) -> Bound:
-        """Return Theorem 3 for the fitted tree, with errors counted on rows X, y, which may be the training rows.
+        """Return a bound on the true error rate of the fitted tree (Mansour and McAllester 2000, Theorem 3).
 
+        Errors are counted on the rows X with labels y, which may be the training rows.
         ``n_classes`` is the number of possible labels, fixed before the rows were seen. Needs ``bounds``, or a
         ``split_prior`` that does not depend on the rows, and rows in each node of the tree.
         """

@@ -30,7 +30,7 @@ LOG_GRID = np.geomspace(2.0**-8, 2.0**6, 10)
 class Fold(NamedTuple):
     """A base tree grown on one half of the rows, and the leaves that the other, held-out half reaches."""
 
-    base: BaseTree
+    base: BaseTree  # The base tree
     votes: NodeVotes  # Votes of its nodes
     reached: np.ndarray  # int64: number, among the leaves of the tree, of the leaf that each held-out row reaches
     label: np.ndarray  # int64: class of each held-out row

@@ -349,7 +349,8 @@ def _fraction_weights(rule: Any, work: Any, weight: float, first: int, last: int
 def _list_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
     """Add every cut of a cell on ordered coordinate ``k``.
 
-    The cuts are those between codes that occur in the cell (local), inside the box (grid), or its middle (dyadic).
+    The cuts are those between codes that occur in the cell (local), inside the box (grid), or its middle (dyadic). If
+    sides may be empty, the cuts that send all rows to one side are added too.
     """
     rule, scratch = model.split_prior, work.scratch
     n, n_codes = tabulate(work, n_members, k), rule.feature[k].n_codes

@@ -18,6 +18,7 @@ from .boxes import unpack_cuts
 CELL_COLUMNS = ("rows", "stats", "score", "design", "depth")
 EDGE_COLUMNS = ("left", "right", "feature", "split", "log_rule")
 SLOT_COLUMNS = ("log_stop", "log_split")
+"""Names of the fields of `CellGraph` with an entry for each cell, for each edge, and for each slot."""
 
 
 class CellGraph(NamedTuple):
@@ -65,7 +66,7 @@ class CellGraph(NamedTuple):
     """True if a cell has a slot for each of its depths."""
 
     def check(self) -> None:
-        """Check that the graph can be summed over: parents before children, every slot a prior factor.
+        """Check that sums over the graph are possible: lengths of arrays fit, and parents come before children.
 
         Raises
         ------

@@ -387,6 +387,7 @@ def build_dyadic(model: TreeModel, limit: Limit, bar: Bar) -> dict[str, np.ndarr
 COLUMNS = ("first_edge", "left", "right", "feature", "split", "log_rule", "rows", "stats", "depth")
 """Columns of the graph that are computed layer by layer."""
 OF_EDGES = {"left": np.int32, "right": np.int32, "feature": np.int32, "split": np.int64, "log_rule": np.float64}
+"""Columns with an entry for each edge, and their types."""
 
 
 def _link(

@@ -116,7 +116,7 @@ def sum_left(problem: Any, path: Any, row: int, column: int) -> int:
 
 @jit
 def list_splits(problem: Any, path: Any, depth: int) -> int:
-    """Write the splits of the cell at ``depth`` and the sums of their sides, and return their number.
+    """Write the splits of the cell at ``depth`` and the sums of their sides, and return the number of splits.
 
     As in `exact.graph.build`, splits of one feature that divide the points of the cell in the same way are one split.
     Its probability is R = weight / (sum of the weights of the features with a split * number of splits on the feature).

@@ -49,7 +49,7 @@ class Cell:
     sums: np.ndarray  # (N_SUMS,) int64: number of rows, and of errors that no tree avoids
     need: float = -np.inf  # Smallest value of a tree below the cell that is part of a tree near the best one
     depth: int = 0
-    can_split: bool = False
+    can_split: bool = False  # True if the cell has a split, near the best tree or not
     edges: tuple[np.ndarray, ...] = ()  # Left and right child, coordinate, split and log R of each split
 
 

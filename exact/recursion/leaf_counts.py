@@ -126,12 +126,12 @@ def list_edges(
     edge: np.ndarray,
     total: np.ndarray,
 ) -> int:
-    """List the splits of all pairs of a slot and a number of leaves that trees from the root have; return their number.
+    """List the splits of all pairs of a slot and a number of leaves that trees from the root have, and count them.
 
-    Mark these pairs as NEEDED in ``mark`` (n_slots, width). For each split write the pair that is split (``owner``),
-    the pairs on both sides (``left``, ``right``), the split of the old graph (``edge``) and the number of leaves
-    (``total``), as far as the arrays have room. A pair is the number ``slot * width + leaves``. The root is the single
-    pair 0, with all numbers of leaves. Owners are in ascending order.
+    Return the number of these splits. Mark the pairs as NEEDED in ``mark`` (n_slots, width). For each split write
+    the pair that is split (``owner``), the pairs on both sides (``left``, ``right``), the split of the old graph
+    (``edge``) and the number of leaves (``total``), as far as the arrays have room. A pair is the number ``slot * width
+    + leaves``. The root is the single pair 0, with all numbers of leaves. Owners are in ascending order.
     """
     n, most = 0, mark.shape[1] - 1
     first_edge, first_slot = graph.first_edge, graph.first_slot

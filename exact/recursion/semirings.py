@@ -43,6 +43,7 @@ _STEP_HIGH = 6.93147180369123816490e-01 / 32
 _STEP_LOW = 1.90821492927058770002e-10 / 32
 _POWERS = 2.0 ** np.arange(-1022, 1)
 _ROOTS = 2.0 ** (np.arange(32) / 32)
+"""Tables of ``2^i`` and ``2^(j / 32)``, the two factors of `exp_down`."""
 
 
 @jit

@@ -18,6 +18,7 @@ from .context_trie import N_NODES, NONE, Trie, add_examples, new_trie, predict_i
 ROWS_AT_ONCE = 1 << 18
 """Number of contexts of a sequence that are copied into one table at a time."""
 LEAST_ALPHA, MOST_ALPHA = 1e-100, 1e100
+"""Smallest and largest ``alpha`` accepted."""
 
 
 class TreeSource(NamedTuple):

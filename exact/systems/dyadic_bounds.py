@@ -212,7 +212,7 @@ def dyadic_oracle(
     cyclic: bool = False,
     max_cells: int = 20_000_000,
 ) -> OracleInequality:
-    """Return Theorem 3 for a known distribution: how much worse than Bayes the penalised tree of ``n`` rows can be.
+    """Bound, for a known distribution, how much worse than Bayes the penalised tree of ``n`` rows is (Theorem 3).
 
     ``min over T of { R(T) - R* + sum over A of sqrt(8 p'_A ([A] ln 2 + ln(K n)) / n) } + sqrt(ln(n) / 2n)`` with ``p'_A
     = 4 max(p_A, ([A] ln 2 + ln n) / 2n)``, for `minimise_risk` with ``penalty="adaptive"`` and ``strength=1``.

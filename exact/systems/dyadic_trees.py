@@ -35,7 +35,7 @@ class Sample(NamedTuple):
     """Properties of the data on which a penalty may depend, besides the tree."""
 
     n: int  # Number of rows
-    n_features: int
+    n_features: int  # Number of features
     n_classes: int  # Number of possible labels, at least 2
     cyclic: bool  # True if the depth determines the coordinate, which then needs no bits
 

@@ -58,15 +58,16 @@ class _Codes(NamedTuple):
     # (p + 1,) int64: the list of feature k is ``listed[offset[k]:offset[k + 1]]``; all 0 without lists
     offset: np.ndarray
     listed: np.ndarray  # float64: thresholds in the lists, feature after feature
+    # (p,) float64: ends of the intervals of dyadic codes, -inf without such codes
     lower: np.ndarray
-    upper: np.ndarray  # (p,) float64: ends of the intervals of dyadic codes, infinite without such codes
+    upper: np.ndarray
     nats: np.ndarray  # (p,) float64: code length of a threshold, nats, without the bits of its dyadic code
 
 
 class _Split(NamedTuple):
     """A possible split of a leaf."""
 
-    feature: int
+    feature: int  # Feature of the split
     low: float  # Largest value that goes left
     errors: int  # Number of misclassified rows in both children
     nats: float  # Code length of the threshold
@@ -212,9 +213,9 @@ def _of_ranges(ranges: np.ndarray, kappa: np.ndarray) -> _Codes:
 class _Grower:
     """The rows and settings with which trees are grown, under different codes of thresholds."""
 
-    X: np.ndarray
-    label: np.ndarray
-    n_labels: int
+    X: np.ndarray  # (n, p) float64: rows
+    label: np.ndarray  # (n,): number of the class of each row
+    n_labels: int  # Number of classes of the rows
     alphabet: int  # Larger of the number of features and the number of classes
     criterion: str
     patience: int

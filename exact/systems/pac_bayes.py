@@ -99,7 +99,7 @@ def count_rows(tree: Tree, X: np.ndarray, label: np.ndarray, n_classes: int) -> 
 
 
 class Weights(NamedTuple):
-    """Weights of the subtrees of a base tree."""
+    """Weights of the nodes of a base tree, if its subtrees are drawn with probability proportional to their weights."""
 
     log_leaf: np.ndarray  # (n_nodes,): log of the fraction of the subtrees, by weight, in which the node is a leaf
     goes_on: np.ndarray  # (n_nodes,): the fraction in which the node is split
@@ -107,10 +107,10 @@ class Weights(NamedTuple):
 
 
 def weigh(graph: CellGraph, log_stop: np.ndarray, log_split: float = 0.0) -> Weights:
-    """Return the weights of all subtrees, each the product of ``exp(log_stop)`` over leaves and ``exp(log_split)`` over
-    inner nodes.
+    """Return the leaf and split probabilities of the nodes if subtrees are drawn by weight.
 
-    One pass up, one down: Algorithms 1 and 2 of Nguyen and Kpotufe (2018) in logarithms.
+    The weight of a subtree is the product of ``exp(log_stop)`` over leaves and ``exp(log_split)`` over inner nodes. One
+    pass up, one down: Algorithms 1 and 2 of Nguyen and Kpotufe (2018) in logarithms.
     """
     weighed = with_terms(graph, log_stop=log_stop, log_split=log_split)
     log_inside = log_sums(weighed)
@@ -391,6 +391,7 @@ class AdaptiveRate(NamedTuple):
     prior: float
     """``3 D0 leaves / (lam n)``."""
     confidence: float
+    """Term of the confidence level."""
 
 
 def adaptive_rate(
@@ -404,7 +405,7 @@ def adaptive_rate(
     n_classes: int = 2,
     lam: float = 1.0,
 ) -> AdaptiveRate:
-    """Return Corollary 1 with its constants: the expected excess risk of the vote over subtrees of a dyadic tree.
+    """Bound the expected excess risk of the vote over subtrees of a dyadic tree (Corollary 1, with its constants).
 
     Theorem 1 at the subtree whose leaves have diameter r, for the best r: smoothness bounds its approximation error,
     its labels are the majorities of n further rows, and its leaves are at most ``C2 r^-d``. The theorem fails with

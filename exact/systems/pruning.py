@@ -35,8 +35,8 @@ class Chosen(NamedTuple):
 
     semiring: Hull | BestBySize
     wanted: int  # Number of the tree at the root: of a vertex of the hull, or of a coefficient
-    log_weight: float
-    penalty: float
+    log_weight: float  # Log weight of the tree, the penalty not included
+    penalty: float  # Penalty of its number of leaves
 
 
 def best_for_sizes(graph: CellGraph, penalty: Callable[[np.ndarray], np.ndarray]) -> Chosen:
@@ -152,7 +152,7 @@ ROUNDING = 1e-13
 class Pruned(NamedTuple):
     """One pruning of a tree."""
 
-    tree: Tree
+    tree: Tree  # The pruning
     cost: float  # Mean over the rows of errors, or of squared errors
     penalty: float  # Penalty of its number of leaves
 

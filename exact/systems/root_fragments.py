@@ -44,7 +44,9 @@ class RootFragmentTree(NamedTuple):
     split_bits: float
     """Code length of a split."""
     strength: float
+    """Factor of the penalty."""
     delta: float
+    """Probability that the bound fails."""
     n_cells: int
     """Number of cells searched."""
     use_of_rows: str | None = None

@@ -1,4 +1,4 @@
-"""The global splitting prior: uniform over the distinct partitions of the rows by a labelled structure.
+"""The global splitting prior, which is uniform over the distinct partitions of the rows by a tree without cuts.
 
 A *structure* is a tree with a feature at each split but without cuts. A *splitting* is a partition of the rows of X
 among the leaves of a structure. It is a choice, at each node, of one division of the node's rows by the feature of the

@@ -148,6 +148,7 @@ class ModelRule(NamedTuple):
     """The split prior of a model as a local rule, with the numbered splits to which its probabilities refer."""
 
     rule: LocalRule
+    """Function as `check_local_rule` takes it."""
     splits: list[Split]
     """Splits by their numbers: feature, largest code to the left, categories."""
 

@@ -68,9 +68,9 @@ def progressive_mixture(
     resplit : bool, default False
         If True, divide the sample randomly into E and S for each order, of the same sizes as in the model.
     global_splitting : bool, default False
-        If True, replace the product of local choices of the model, which must have ``LocalCuts(trivial=True)``, by the
-        global splitting prior (`solve_global_splitting`): the estimator of equation 9, with the rows of the model as
-        the points that are divided (`data_dependent_mixture` counts the new row among them).
+        If True, replace the split prior of the model, which must be ``LocalCuts(trivial=True)``, by the global
+        splitting prior (`solve_global_splitting`). This is the estimator of equation 9, with the rows of the model as
+        the points that are divided. `data_dependent_mixture` counts the new row among these points.
     rng : int, SeedSequence, Generator or None
         Source of randomness for the orders.
     max_cells : int, default 20,000,000
