@@ -23,8 +23,8 @@ from ..graph.cells import CellGraph, children, pack_graph
 from ..limits.intractable import EDGES_PER_CELL, Intractable, Limit, refuse_bytes
 
 ABSENT, POSSIBLE, NEEDED = -1, 0, 1
-"""Marks of a number m of leaves at a slot: no tree below the slot has m leaves, one has, or one that is part of a tree
-with an allowed number of leaves has.
+"""Marks of a number m of leaves at a slot: no tree below the slot has m leaves, some tree has, or some tree has and is
+part of a tree from the root.
 """
 
 

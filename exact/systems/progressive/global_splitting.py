@@ -260,8 +260,8 @@ def _with_root(
 ) -> CellGraph:
     """Return the graph with the root as cell 0, above the pairs of structures and cells.
 
-    Each split of the root is repeated for every pair of structures on its two sides. Its ``log_rule`` is the log prior
-    of the structure of the whole tree, divided by the number of splittings of this structure.
+    Each split of the root is repeated for every pair of structures on its two sides. Its ``log_rule`` is the log of the
+    prior of the structure of the whole tree divided by the number of splittings of this structure.
     """
     log_splittings = log_sums(counting_terms(pairs))
     table, n = model.prior_tables.table, len(structures.feature)
