@@ -1,4 +1,4 @@
-"""The exact engine: sums over all trees by dynamic programming.
+"""The exact engine: posteriors over all trees by dynamic programming, for problems that are small enough.
 
 Posterior: solve, ExactPosterior, visited, VisitedPosterior, BestTrees, CellProbabilities, MeanAndVariance, TreesWithin,
 Intractable.
@@ -10,7 +10,7 @@ kl_bound, KLBound, kl_infimum, KLInfimum, vc_kl_bound, minimax_lower_bound, Mini
 Local rules: check_local_rule, LocalRuleReport, local_rule, ModelRule, local_rule_log_probability.
 Context trees: context_tree_weighting, ContextTreeWeighting, TreeSource.
 Streams: DesignCounts.
-Graph: build_graph, CellGraph; with other terms: with_terms, by_slot.
+Graph: build_graph, CellGraph; with other weights: with_terms, by_slot.
 Dyadic trees: minimise_risk, PenalisedTree; penalties SpatiallyAdaptive, SquareRoot, AdditivePenalty, SizePenalty,
 RootFragments; dyadic_oracle, OracleInequality, dyadic_fragment_bound.
 Neyman-Pearson: neyman_pearson_tree, NeymanPearsonTree, Guarantee; vc_tolerance, vc_failure, vc_failure_iid.

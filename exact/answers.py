@@ -1,4 +1,4 @@
-"""Sums over all trees of a graph: evidence, best weight, number of trees, sizes, moments."""
+"""Functions that compute sums over all trees of a graph: evidence, best weight, number of trees, sizes, moments."""
 
 from __future__ import annotations
 
@@ -28,21 +28,27 @@ from .recursion.semirings import (
 from .recursion.terms import LOSS, counting_terms, likely_part, with_terms
 
 COLUMN_BYTES = 1 << 28
-"""Memory for the columns of functions computed at a time."""
+"""Bytes for the values, at all slots, of the functions computed together."""
 MAX_COEFFICIENTS = 1 << 28
+"""Largest number of coefficients or vertices that a recursion over all slots may store."""
 FIRST_DEPTHS = 16
+"""Number of depths tried first for the distribution of the depth."""
 LARGEST_PRIME = (1 << 31) - 1
+"""First prime by which numbers of trees are reduced; the product of two residues fits into 64 bits."""
 
 
 def log_sums(graph: CellGraph, bar: Bar | None = None) -> np.ndarray:
-    """Return the log sum over the trees below each slot, (n_slots,); entry 0 is the sum over all trees."""
+    """Return the log (n_slots,) of the sum of the weights of the trees below each slot, a cell at a depth.
+
+    Entry 0 is the sum over all trees.
+    """
     most = int(np.diff(graph.first_edge).max(initial=0))
-    # zeros: a split that no tree uses may lead to a cell that is not summed yet
+    # zeros, not empty memory: a split of weight 0 may lead to a cell that is not summed yet
     return inside(graph, LogSum(np.zeros(graph.n_slots), np.empty(most + 1)), bar).value
 
 
 def best_sums(graph: CellGraph) -> np.ndarray:
-    """Return the log weight of the best tree below each slot, (n_slots,)."""
+    """Return the log weight (n_slots,) of the best tree below each slot, a cell at a depth."""
     return inside(graph, Best(np.zeros(graph.n_slots))).value
 
 
@@ -59,7 +65,7 @@ def best_log_weight(graph: CellGraph) -> float:
 
 
 def occurrences(graph: CellGraph, log_inside: np.ndarray | None = None) -> Occurrences:
-    """Return the expected numbers of times that each slot and each split occurs in a tree drawn by weight."""
+    """Return how often each slot (a cell at a depth) and each split is expected to occur in a tree drawn by weight."""
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     if log_inside is not None:
         log_inside = read_numbers("log_inside", log_inside)
@@ -99,9 +105,10 @@ def _prime_below(n: int) -> int:
 
 
 def size_distribution(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> np.ndarray:
-    """Return the distribution of the number of leaves, entry m is P(m leaves), to within 2e-14.
+    """Return the distribution of the number of leaves, to within 2e-14; entry m is P(m leaves).
 
-    Polynomials over the probable part of the graph, with tails truncated if they do not matter at the root.
+    Polynomials are multiplied over the probable part of the graph. Their tails are truncated if they do not matter at
+    the root.
     """
     part, slots = likely_part(graph, occurs)
     n, spare = part.n_slots, _spare(occurs.slot[slots])
@@ -128,11 +135,9 @@ def size_distribution(graph: CellGraph, log_inside: np.ndarray, occurs: Occurren
 
 
 def depth_distribution(graph: CellGraph, log_inside: np.ndarray, deepest: int) -> np.ndarray:
-    """Return the distribution of the depth, entry d is P(depth d), of trees of at most ``deepest`` levels.
+    """Return the distribution of the depth of trees of depth at most ``deepest``; entry d is P(depth d).
 
-    The tail below 1e-13 is truncated.
-
-    Time and memory: those of the evidence times the depths that matter.
+    The tail below 1e-13 is truncated. Time and memory: those of the evidence times the number of depths returned.
     """
     depths = min(FIRST_DEPTHS, deepest + 1)
     while True:
@@ -147,9 +152,9 @@ def depth_distribution(graph: CellGraph, log_inside: np.ndarray, deepest: int) -
 def mean_products(
     graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences, worth: np.ndarray, banned: np.ndarray, p: int
 ) -> np.ndarray:
-    """Return posterior means (m,) of ``worth[j]``, in [0, 1], to the power of the number of leaves.
+    """Return the posterior means (m,) of ``worth[j]`` to the power of the number of leaves, ``worth`` (m,) in [0, 1].
 
-    The product is 0 if the tree splits on the feature ``banned[j]`` of ``p``, -1 for none.
+    Function j is 0 for a tree that splits on the feature ``banned[j]`` of ``p`` features; -1 bans none.
     """
     part, slots = likely_part(graph, occurs)
     log_values, spare = log_inside[slots], _spare(occurs.slot[slots])
@@ -166,7 +171,10 @@ def mean_products(
 
 
 def _spare(occurs: np.ndarray) -> np.ndarray:
-    """Return the mass that each slot's distribution may lose so that, weighted by occurrence, all lose `LOSS`."""
+    """Return the probability (n_slots,) that may be cut off the distribution of each slot.
+
+    The losses of all slots, weighted by how often the slots occur in a tree (``occurs``), add up to `LOSS`.
+    """
     with np.errstate(divide="ignore"):
         return LOSS / len(occurs) / occurs
 
@@ -183,7 +191,10 @@ class MeanAndVariance(NamedTuple):
 def mean_and_variance(
     graph: CellGraph, log_inside: np.ndarray, of_leaf: np.ndarray, of_split: np.ndarray
 ) -> MeanAndVariance:
-    """Return moments of sums of ``of_leaf`` (n_cells, m) over leaves and ``of_split`` (n_edges or 0, m) over splits."""
+    """Return the posterior mean and variance (m,) of functions that are sums over the leaves and splits of a tree.
+
+    ``of_leaf`` (n_cells, m) are the terms of leaves, ``of_split`` (n_edges, m), or (0, m) for zeros, those of splits.
+    """
     m = of_leaf.shape[1]
     at_once = max(1, COLUMN_BYTES // (16 * graph.n_slots))
     means, variances = [], []
@@ -198,7 +209,10 @@ def mean_and_variance(
 
 
 def most_leaves(graph: CellGraph) -> np.ndarray:
-    """Return the leaves of the largest tree below each slot, (n_slots,) float64, or -inf; splits of weight 0 count."""
+    """Return the number of leaves (n_slots,) of the largest tree below each slot, -inf if there is no tree.
+
+    Splits of weight 0 count too.
+    """
     one = np.where(graph.log_stop > -np.inf, 1.0, -np.inf)
     return best_sums(with_terms(graph, log_stop=one, log_split=0.0, log_rule=0.0))
 
@@ -206,17 +220,17 @@ def most_leaves(graph: CellGraph) -> np.ndarray:
 def hull_by_size(graph: CellGraph) -> Hull:
     """Return the vertices of the upper hull of the points (leaves, log weight) of the trees below each slot.
 
-    At the root they are the best trees for every penalty alpha per leaf, and include the best one for every penalty
-    that is concave in the number of leaves; ``grow_trees`` returns the tree of any vertex.
+    At the root the vertices are the best trees for every penalty alpha per leaf. They include the best tree for every
+    penalty that is concave in the number of leaves. ``grow_trees`` returns the tree of any vertex.
 
     Notes
     -----
-    Time and memory O(corners of all slots), on a fixed tree of n leaves and depth d O(n d). Breiman, Friedman, Olshen
+    Time and memory O(vertices of all slots), on a fixed tree of n leaves and depth d O(n d). Breiman, Friedman, Olshen
     and Stone (1984) for a fixed tree; Scott (2004), section 4.4 for concave penalties.
 
     Examples
     --------
-    An error less for each further leaf, so that the tree of two leaves lies between two corners:
+    An error less for each further leaf, so that the tree of two leaves lies between two vertices:
 
     >>> from exact import build_graph, by_slot
     >>> from pactree_mcmc import TreeModel
@@ -241,11 +255,11 @@ def hull_by_size(graph: CellGraph) -> Hull:
 
 
 def best_fragments(graph: CellGraph, hull: Hull, penalty: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Fragments:
-    """Return the best tree and root fragment below each slot.
+    """Return the best pair of a tree and a root fragment (a subtree with the same root) below each slot.
 
-    ``penalty(slot, leaves)`` is the cost of a fragment that ends at a slot, with a tree of so many leaves below. It is
-    concave in the number of leaves. So the best tree there is a vertex of the hull of (leaves, weight). Above, weights
-    and costs add over the leaves of the fragment.
+    ``penalty(slot, leaves)`` is the cost of a leaf of the fragment at a slot, below which the tree has so many leaves.
+    It must be concave in the number of leaves, so that the best tree below is a vertex of the hull of (leaves, weight).
+    Weights and costs add over the leaves of the fragment.
     """
     ends = np.flatnonzero(hull.length)
     n_vertices = hull.length[ends]
@@ -269,7 +283,10 @@ def best_by_size(
     gain: np.ndarray | None = None,
     max_count: int | None = None,
 ) -> BestBySize:
-    """Return the largest log weight of a tree for each number of leaves up to ``max_leaves``, and each count.
+    """Return the largest log weight of a tree for each number of leaves up to ``max_leaves`` and each count.
+
+    A count is a sum of integers over the leaves, such as the number of false alarms. If ``counts`` is not given, the
+    only count is 0.
 
     Parameters
     ----------
@@ -278,8 +295,8 @@ def best_by_size(
     max_leaves : int
         Largest number of leaves of the whole tree, >= 1; a cell at depth d keeps sizes up to ``max_leaves - d``.
     counts, gain : arrays of shape (n_slots, n_options), optional
-        Terms that a leaf adds to the count of the tree (int64, >= 0) and to its log weight (float64), for each of its
-        options, such as its labels.
+        Terms that a leaf adds to the count of the tree (int64, >= 0) and to its log weight (float64), for each option
+        of the leaf, such as its label.
     max_count : int, optional
         Largest count kept. Default: the largest possible.
 
@@ -318,7 +335,7 @@ def best_by_size(
 
 
 def _read_options(graph: CellGraph, counts: Any, gain: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Check the terms that leaves may add to the count and to the weight."""
+    """Check the terms that leaves may add to the count and to the weight, and return them; None for None."""
     if counts is None and gain is None:
         return None, None
     if counts is None or gain is None:

@@ -1,4 +1,4 @@
-"""exact.compare: the same quantities from the exact and from a sampled posterior."""
+"""Implementation of `exact.compare`: compare quantities of the exact posterior with those of a sampled posterior."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 LEAST_PROBABILITY = 0.001
 """Probability below which an event is left out."""
 N_POINTS, N_ROOTS = 8, 12
-"""Numbers of rows whose predictions are compared, and of root splits."""
+"""Largest number of rows whose predictions are compared, and largest number of root splits."""
 MOST_LINES = 24
 """Largest number of quantities in the printed table, as many as fit a screen."""
 
 
 class Row(NamedTuple):
-    """A quantity, exact and sampled."""
+    """The exact and the sampled value of one quantity."""
 
-    quantity: str
-    exact: float
-    sampled: float  # NaN if the run did not estimate it
+    quantity: str  # Name, such as "leaves = 3"
+    exact: float  # Exact value
+    sampled: float  # Estimate from the draws; NaN if the run did not estimate the quantity
     mc_error: float  # Monte-Carlo standard error of ``sampled``
     z: float  # (sampled - exact) / mc_error
 
@@ -62,7 +62,7 @@ class Comparison:
         return pd.DataFrame(self.rows).set_index("quantity")
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Plot sampled against exact probabilities with two standard errors; returns the matplotlib axes.
+        """Plot sampled against exact probabilities with two standard errors, and return the matplotlib axes.
 
         Predictive means of a regression, which are not probabilities, are only in the table.
         """
@@ -104,7 +104,7 @@ class Comparison:
 
 
 def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) -> Comparison:
-    """Compare exact and sampled: evidence, number of leaves, root split, feature inclusion, predictions.
+    """Compare an exact with a sampled posterior: evidence, leaves, root split, feature inclusion, predictions.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
 
 
 def _instead(truth: Any, sampled: Any) -> str:
-    """Return advice for two posteriors of the wrong kinds."""
+    """Return the end of the error message for two posteriors that are not an exact and a sampled one."""
     exact_ones = [isinstance(one, ExactPosterior) for one in (truth, sampled)]
     sampled_ones = [isinstance(one, SampledPosterior) for one in (truth, sampled)]
     if all(sampled_ones):
@@ -173,6 +173,7 @@ def _instead(truth: Any, sampled: Any) -> str:
 
 
 def _rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any) -> Iterator[Row]:
+    """Yield the rows of the table: evidence, numbers of leaves, root splits, inclusion of features, predictions."""
     nan = math.nan
     estimate = sampled.log_evidence
     yield Row("log evidence", truth.log_evidence, nan if estimate is None else estimate, nan, nan)
@@ -193,6 +194,7 @@ def _rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any) -> Iterator[
 
 
 def _predictions(truth: ExactPosterior, sampled: SampledPosterior, X: Any, cap: float) -> Iterator[Row]:
+    """Yield a row for each prediction of the rows ``X``, or of some training rows if it is None."""
     model = sampled.model
     spread = np.linspace(0, model.units.n_units - 1, min(N_POINTS, model.units.n_units)).astype(int)
     table = model.unit_numbers(np.unique(spread)) if X is None else model.columns.numbers(X)
@@ -205,6 +207,7 @@ def _predictions(truth: ExactPosterior, sampled: SampledPosterior, X: Any, cap: 
 
 
 def _event(quantity: str, probability: float, hit: np.ndarray, cap: float) -> Row:
+    """Return the row of an event of exact ``probability``, True in ``hit`` (chains, draws) where it occurred."""
     return _row(quantity, probability, hit.astype(float), probability * (1.0 - probability), cap)
 
 

@@ -1,4 +1,4 @@
-"""Counts of a design, accumulated from pieces of data or from many workers before any posterior is computed."""
+"""Sufficient statistics of a fixed set of cells, accumulated from pieces of data or from many workers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from .posterior import ExactPosterior
 from .solving import solve
 
 LEAST_PENDING = 1 << 16
+"""Number of new rows that are always kept unmerged. More are merged once they outnumber the rows merged before."""
 
 
 class DesignCounts:
-    """The statistics of the finest cells of a design that does not depend on the data, for streams and many workers.
+    """The statistics of the finest cells of splits that do not depend on the data, for streams and many workers.
 
-    Counts updated in pieces, in any order, or merged from workers, equal those of all rows at once, and so does the
-    posterior; exactly if weights are integers and y is a class, otherwise up to rounding.
+    Counts that are updated in pieces, in any order, or added from several workers, equal those of all rows together.
+    So do the posteriors. They are equal exactly if weights are integers and y is a class, otherwise up to rounding.
 
     Parameters
     ----------
@@ -86,7 +87,7 @@ class DesignCounts:
         sample_weight : array-like of shape (n,), optional
             Weights >= 0.
         estimation : bool array of shape (n,), optional
-            Rows of E; give it in every piece, or in none.
+            True for the rows of E, which determine frozen leaves. Give it for every piece, or for none.
 
         Raises
         ------
@@ -144,7 +145,7 @@ class DesignCounts:
         return f"DesignCounts({self.split_prior!r}, {self.n_rows} rows)"
 
     def _design(self) -> list:
-        """Return what identifies the design."""
+        """Return a description of the splits, by which two designs are compared."""
         q = self.split_prior
         if isinstance(q, parts.DyadicCuts):
             return ["dyadic", q.levels, q.cyclic, np.asarray(q.bounds, dtype=np.float64).tolist()]
@@ -154,6 +155,7 @@ class DesignCounts:
         return ["tree", hash(q.tree), q.joint.tobytes()]
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, estimation: Any) -> tuple[np.ndarray, ...]:
+        """Check the arguments of `update`, and return rows, labels, weights and the mask of E, empty if not given."""
         refuse_other_rows(X=X, y=y, sample_weight=sample_weight, estimation=estimation)
         columns = learn_rows(X)
         x = np.array(columns.numbers(X))  # a stream may fill its buffer anew
@@ -187,6 +189,7 @@ class DesignCounts:
         return x, labels, weight, mask
 
     def _append(self, piece: tuple[np.ndarray, ...]) -> None:
+        """Add a piece, and merge all pieces if there are many new rows."""
         self._pieces.append(piece)
         pending = sum(len(p[0]) for p in self._pieces) - self._kept
         if pending > max(self._kept, LEAST_PENDING):
@@ -200,6 +203,7 @@ class DesignCounts:
         self._pieces, self._kept = [(X, y, weight, estimation)], len(X)
 
     def _merged(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray, estimation: np.ndarray) -> tuple:
+        """Return one row for each finest cell and class (for numbers two rows for each cell), with summed weights."""
         if y.dtype.kind == "f":
             return _merged_numbers(self.split_prior, X, y, weight, estimation)
         label = np.unique(y, return_inverse=True)[1]
@@ -216,7 +220,10 @@ class DesignCounts:
 
 
 def learn_rows(X: Any) -> Any:
-    """Return the columns of a piece, which may be a single row; all of them ordered, without levels."""
+    """Return the description of the columns of a piece of data, which may be a single row.
+
+    Raise ValueError if a column is nominal, or has levels.
+    """
     table = Table(X)
     columns = learn_columns(table if table.n_rows != 1 else Table(table.take(np.zeros(2, dtype=np.int64))), None)
     categorical = columns.is_nominal | [bool(columns.kind(k).levels) for k in range(columns.n_features)]
@@ -232,7 +239,11 @@ def learn_rows(X: Any) -> Any:
 def _merged_numbers(
     split_prior: SplitPrior, X: np.ndarray, y: np.ndarray, weight: np.ndarray, estimation: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """Return two rows for the rows of each cell: mean plus and minus the standard deviation, half the weight each."""
+    """Replace the rows of each finest cell by two rows with the same total weight, mean and variance.
+
+    Their values are the mean plus and minus the standard deviation, each with half the weight. One row is enough if the
+    values do not vary.
+    """
     leaf = parts.NormalInverseGamma(0.0, 1.0, 1.0, 1.0)
     merged = TreeModel(X, y, split_prior=split_prior, sample_weight=weight, leaf=leaf)
     if merged.unit_of_row is None:

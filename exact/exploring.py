@@ -1,4 +1,4 @@
-"""Methods of exact posteriors that explore trees without drawing any: cells and splits, the most probable trees."""
+"""Methods of exact posteriors about cells, splits and the most probable trees, which need no random draws."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 class TreesWithin(NamedTuple):
-    """All trees near the most probable one."""
+    """All trees whose log posterior is near that of the most probable one."""
 
     trees: list[Tree]
     """The most probable first."""
     log_joint: np.ndarray
     """(k,): log prior plus log score of each, nats."""
     complete: bool
-    """True if all are listed, False if there are more than ``most``, or the search was cut off."""
+    """True if all such trees are listed, False if there are more than ``most``, or the search was cut off."""
 
     def __repr__(self) -> str:
         return short_repr(self)
@@ -78,7 +78,7 @@ class TreesWithin(NamedTuple):
         X : table of shape (n, p)
             Rows.
         y : array-like of shape (n,)
-            Their classes.
+            Classes of the rows.
         rng : int, SeedSequence, Generator or None, default 0
             Source of randomness for one permutation of each column, the same for all trees.
 
@@ -111,13 +111,14 @@ class TreesWithin(NamedTuple):
         return np.column_stack([out.min(axis=0), out.max(axis=0)])
 
     def _numbers(self, X: Any) -> np.ndarray:
+        """Return the table ``X`` as an array of numbers (n, p). Raise ValueError if the trees predict no classes."""
         columns, classes = self.trees[0].columns, self.trees[0].classes
         if classes is None or columns is None:
             raise ValueError("the trees do not predict classes; ambiguity and importance count other classes.")
         return columns.numbers(X)
 
     def _routed(self) -> Iterator[tuple[Tree, Routes, np.ndarray]]:
-        """Yield each tree, its routes for many rows, and the number of the class of each of its nodes."""
+        """Yield each tree, its routes (a form that sends many rows to leaves), and the predicted class of each node."""
         for tree in self.trees:
             assert tree.value is not None
             yield tree, tree.routes(), np.argmax(tree.value, axis=1)
@@ -126,14 +127,14 @@ class TreesWithin(NamedTuple):
 class PartsOfTrees(NamedTuple):
     """Posterior probabilities of the sets of rows of nodes, and of the partitions of these sets."""
 
-    of_cell: np.ndarray  # (n_sets,): that some node has these rows
-    of_split: np.ndarray  # (n_splits,): that some node is split so
-    sides: np.ndarray  # (n_splits, 2): the two sets of each split, the lower number first
-    edge: np.ndarray  # (n_splits,): the most probable edge of the graph that makes this partition
+    of_cell: np.ndarray  # (n_sets,): probability that some node of the tree has this set of rows
+    of_split: np.ndarray  # (n_splits,): probability that some node is split into these two sets
+    sides: np.ndarray  # (n_splits, 2): numbers of the two sets of each split, the lower number first
+    edge: np.ndarray  # (n_splits,): most probable edge of the graph that makes this partition
 
 
 class ExploresGraph(AnswersAboutTrees):
-    """Methods that explore trees by the graph of cells."""
+    """Base of `ExactPosterior`: methods about cells, splits and probable trees, computed from the graph of cells."""
 
     graph: CellGraph
     log_inside: np.ndarray
@@ -155,14 +156,14 @@ class ExploresGraph(AnswersAboutTrees):
     def support(self, min_probability: float = 0.05, *, draws: int = 1000, rng: Seed = 0) -> Support:
         """Return the cells and splits of the trees, with their exact probabilities.
 
-        As `Posterior.support`, without Monte-Carlo errors; ``draws`` and ``rng`` are not used. To compare:
-        ``draws.support().table(beside=truth.support(0.0))``.
+        Same as `Posterior.support`, without Monte-Carlo errors. ``draws`` and ``rng`` are not used. To compare draws
+        with these probabilities: ``draws.support().table(beside=truth.support(0.0))``.
 
         Notes
         -----
         Nodes of a tree with the same rows are on one path, so the probability of a set of rows is that of its topmost
-        node: a sum over the splits that lead to it from another set (formulas, sections 6 and 12.5). The words are
-        those of the most probable path to each cell. Time: that of the evidence, and once the rows of all cells.
+        node. It is a sum over the splits that lead to the set from another one (formulas, sections 6 and 12.5). A cell
+        is described by the most probable path to it. Time: that of the evidence, and once the rows of all cells.
 
         Examples
         --------
@@ -201,7 +202,11 @@ class ExploresGraph(AnswersAboutTrees):
         )
 
     def credible_set(self, mass: float = 0.95, *, draws: int = 1000, rng: Seed = 0) -> CredibleSet:
-        """Return `Posterior.credible_set`, from the most probable trees if ``draws`` of them have the mass."""
+        """Return a set of trees with posterior probability ``mass``, as `Posterior.credible_set`.
+
+        If the ``draws`` most probable trees have this probability, the set consists of the most probable ones and is
+        exact. Otherwise it comes from ``draws`` independent draws.
+        """
         check_count("draws", draws)
         mass = check_mass(mass)
         values, ranked = rank_trees(self.graph, self._best_inside, draws)
@@ -224,7 +229,7 @@ class ExploresGraph(AnswersAboutTrees):
 
         Notes
         -----
-        Finds the most probable trees one by one, until one is outside: time and memory as of `best_trees`.
+        The most probable trees are found one by one, until one is outside. Time and memory are those of `best_trees`.
 
         Examples
         --------
@@ -243,35 +248,41 @@ class ExploresGraph(AnswersAboutTrees):
         return TreesWithin(trees, log_joint, len(values) <= most)
 
     def path_probabilities(self, post: SampledPosterior, cell: np.ndarray, parent: np.ndarray) -> np.ndarray:
-        """Return the exact probabilities (m,) of decision paths of draws, sequences of cells from the root on.
+        """Return the exact probabilities (m,) of decision paths of draws.
 
-        ``cell`` (m,) is the last cell of each path, a number of ``post.cells``, and ``parent`` (m,) the path that each
-        one prolongs, a number below its own; -1 of the first, which is the root alone.
+        A path is a sequence of cells from the root on. ``cell`` (m,) is the number in ``post.cells`` of the last cell
+        of each path. ``parent`` (m,) is the number of the path without this cell, which precedes it in the order; -1
+        for the first path, which is the root alone.
         """
         place = {tuple(key): i for i, key in enumerate(self._row_sets.key.tolist())}
         last = np.array([place.get(tuple(key), -1) for key in post.cells.key[cell].tolist()], dtype=np.int64)
         return path_probabilities(self.graph, self.log_inside, self._row_sets.of_cell, parent, last)
 
     def _cell_probability(self, post: DrawnTrees) -> np.ndarray:
+        """Return the exact probability of each cell of ``post.cells``."""
         of_key = dict(zip(map(tuple, self._row_sets.key.tolist()), self._parts_of_trees.of_cell.tolist(), strict=True))
         return np.array([of_key[tuple(key)] for key in post.cells.key.tolist()])
 
     @property
     def _mean_at(self) -> Any:
+        """Function from units (merged training rows) to their predictions; None if leaves use the values of x."""
         if self.model.leaf.x_columns is not None:
             return None
         return lambda units: self._values(self.model.unit_numbers(units))
 
     @cached_property
     def _parent_of_edge(self) -> np.ndarray:
+        """(n_edges,): number of the cell of each split."""
         return np.repeat(np.arange(self.graph.n_cells), np.diff(self.graph.first_edge))
 
     @cached_property
     def _row_sets(self) -> RowSets:
+        """The distinct sets of training rows of the cells."""
         return row_sets(self.model, self.graph, self._cell_paths)
 
     @cached_property
     def _parts_of_trees(self) -> PartsOfTrees:
+        """Posterior probabilities of the sets of rows, and of their partitions by splits."""
         sets, asked, graph = self._row_sets, self._occurrences.split, self.graph
         above, left, right = (sets.of_cell[cells] for cells in (self._parent_of_edge, graph.left, graph.right))
         of_cell = np.zeros(len(sets.key))
@@ -290,7 +301,7 @@ class ExploresGraph(AnswersAboutTrees):
         return PartsOfTrees(of_cell.clip(0.0, 1.0), of_split.clip(0.0, 1.0), sides, likeliest)
 
     def _rows_of(self, cells: np.ndarray) -> np.ndarray:
-        """Return the weight of the training rows in cells, or their number for leaves that weigh exposures."""
+        """Return the weight of the training rows in each of ``cells``; the number of rows if weights are exposures."""
         leaf, graph = self.model.leaf, self.graph
         return leaf.weight(graph.stats[cells]) if leaf.weighs_rows else graph.rows[cells].astype(np.float64)
 
@@ -304,6 +315,7 @@ class ExploresGraph(AnswersAboutTrees):
         return conditions[::-1]
 
     def _condition(self, edge: int, left: bool) -> Condition:
+        """Return the condition on a row that the split ``edge`` sends left, or right if ``left`` is False."""
         graph, columns = self.graph, self.model.columns
         c, split = int(graph.feature[edge]), int(graph.split[edge])
         k = int(columns.source[c])

@@ -1,4 +1,4 @@
-"""ExactPosterior: the posterior by dynamic programming, with the methods of a sampled one."""
+"""The class `ExactPosterior`: the posterior over all trees, with the same methods as a sampled posterior."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ class BestTrees(NamedTuple):
     """Distinct trees, the most probable first."""
 
     trees: list[Tree]
+    """The trees, best first."""
     log_joint: np.ndarray
     """(k,): log prior plus log score of each, nats."""
 
@@ -55,7 +56,8 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
     graph : CellGraph
         Cells and splits.
     log_inside : ndarray of shape (n_slots,), float64
-        Log sum over the trees below each slot, relative to the prior's constant; entry 0 is the root's.
+        Log of the sum over all trees below each slot (a cell at a depth) of prior times score, without the constant of
+        the prior. Entry 0 is that of the root.
     """
 
     _solve: ClassVar[Callable[..., ExactPosterior]]
@@ -68,9 +70,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
 
     @property
     def log_evidence(self) -> float:
-        """Log of the sum over all trees of prior times likelihood, nats; under LeafPenalty with the unnormalised
-        prior.
-        """
+        """Log of the sum over all trees of prior times likelihood, nats; the prior of LeafPenalty is unnormalised."""
         return float(self.log_inside[0] + self.model.prior_tables.log_constant)
 
     @cached_property
@@ -80,10 +80,12 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
 
     @cached_property
     def _best_inside(self) -> np.ndarray:
+        """(n_slots,): log weight of the best tree below each slot."""
         return answers.best_sums(self.graph)
 
     @cached_property
     def _best(self) -> SampledPosterior:
+        """The most probable tree, as a posterior of one draw."""
         return self._grown(Best(self._best_inside), [0])
 
     @property
@@ -92,7 +94,9 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return float(self._best.log_prior_of_tree[0] + self._best.log_score_of_tree[0])
 
     def update(self, X: Any, y: Any, *, sample_weight: Any = None, rng: Seed = None, **options: Any) -> ExactPosterior:
-        """Return the exact posterior given the rows of the model and further ones, by `solve` with ``options``.
+        """Return the exact posterior given the rows of the model and the further rows ``X``, ``y``.
+
+        It is computed by `solve` with ``options``, from the beginning.
 
         Examples
         --------
@@ -106,7 +110,10 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return self._solve(self.model.with_rows(X, y, sample_weight=sample_weight), **options)
 
     def reweight(self, model: TreeModel, *, least_ess: float = 100.0, rng: Seed = 0) -> ExactPosterior:
-        """Return the exact posterior of the same rows under another prior or leaf; no draws are weighted."""
+        """Return the exact posterior of the same rows under ``model``, which may have another prior or leaf.
+
+        It is computed by `solve`. ``least_ess`` and ``rng``, which are for draws, are not used.
+        """
         if type(self) is not ExactPosterior:
             super().reweight(model)
         check_same_data(self.model, model)
@@ -145,8 +152,8 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
 
         Notes
         -----
-        Max-plus convolution: O(leaves times max_leaves) on a fixed design (Scott 2004, figure 4.1), and as much for
-        each split on other graphs.
+        Max-plus convolution: O(leaves * max_leaves) on a fixed design (Scott 2004, figure 4.1), and O(max_leaves^2) for
+        each split of each cell on other graphs.
         """
         check_count("max_leaves", max_leaves)
         sizes = self._sizes(int(max_leaves))
@@ -173,10 +180,15 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return self._grown(sizes, [m - 1]).distinct_tree(0)
 
     _largest_sizes: BestBySize | None = None
+    """The largest table that `_sizes` has computed, or None."""
     _size_limit: int
+    """Number of leaves for which this table was computed."""
 
     def _sizes(self, max_leaves: int) -> BestBySize:
-        """Return the coefficients for at least ``max_leaves`` leaves, or for all sizes of trees."""
+        """Return the log weights of the best trees of each size up to ``max_leaves`` or more, or of all sizes.
+
+        The largest table computed so far is kept.
+        """
         sizes = self._largest_sizes
         if sizes is None or (self._size_limit < max_leaves and self._size_limit == sizes.wide[0]):
             self._largest_sizes, self._size_limit = answers.best_by_size(self.graph, max_leaves), max_leaves
@@ -189,6 +201,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
 
     @cached_property
     def _n_leaves_pmf(self) -> np.ndarray:
+        """Result of `n_leaves_pmf`, which is copied for users."""
         return answers.size_distribution(self.graph, self.log_inside, self._occurrences)
 
     def depth_pmf(self) -> np.ndarray:
@@ -210,11 +223,11 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
 
     @property
     def prior_graph(self) -> CellGraph:
-        """The graph with scores of zero: its sum is the mass of the prior."""
+        """The graph with scores of zero. Its sum is the mass of the prior, the sum of the prior over all trees."""
         return with_terms(self.graph, log_stop=self.graph.log_stop - by_slot(self.graph, self.graph.score))
 
     def expected_splits(self) -> np.ndarray:
-        """Return the mean number (p,) of splits of a tree on each feature; one pass from the root down."""
+        """Return the posterior mean (p,) of the number of splits of a tree on each feature."""
         feature = by_feature(self.model, self.graph).feature
         return np.bincount(feature, weights=self._occurrences.split, minlength=self.model.n_features)
 
@@ -270,10 +283,12 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
 
     @cached_property
     def _occurrences(self) -> Occurrences:
+        """Expected numbers of occurrences of each slot and each split in a tree."""
         return answers.occurrences(self.graph, self.log_inside)
 
     @cached_property
     def _cell_paths(self) -> CellPaths:
+        """The most probable path from the root to each cell."""
         return likeliest_paths(self.graph, self._occurrences.split)
 
     def _root_split_pmf(self) -> dict[RootKey, float]:
@@ -293,7 +308,10 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return self.name_root_pmf(stop, np.exp(log_fraction - self.log_inside[0]))
 
     def name_root_pmf(self, stop: float, fraction: np.ndarray) -> dict[RootKey, float]:
-        """Return the dictionary of `_root_split_pmf` from the probability of each split of the root cell."""
+        """Return the distribution of the root split as a dictionary with the keys of `_root_split_pmf`.
+
+        ``stop`` is the probability that the root is a leaf, ``fraction`` that of each split of the root cell.
+        """
         graph, model = self.graph, self.model
         out: dict[RootKey, float] = {None: stop}
         for e, probability in enumerate(fraction.tolist()):
@@ -308,11 +326,12 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return out
 
     def cell_probabilities(self) -> CellProbabilities:
-        """Return leaf and split probabilities of every cell of ``graph``."""
+        """Return the probabilities that each cell of ``graph`` is a leaf, and that it is split, in a tree."""
         return CellProbabilities(*(values.copy() for values in self._cell_probabilities))
 
     @cached_property
     def _cell_probabilities(self) -> CellProbabilities:
+        """Result of `cell_probabilities`, which is copied for users."""
         occurs = self._occurrences.slot
         leaf = occurs * np.exp(self.graph.log_stop - np.maximum(self.log_inside, np.finfo(float).min))
         first = self.graph.first_slot[:-1]
@@ -322,20 +341,20 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         """Return the Kullback-Leibler divergence from the prior over trees, nats.
 
         It is the posterior mean of the score minus the log of the prior mean of the likelihood. The prior is divided by
-        its mass, the same sum with scores of zero: it is not one under LeafPenalty, nor under a conditioned process if
-        cells may lack admissible splits.
+        its mass, the sum of the prior over all trees. This mass is not one under LeafPenalty, nor under a conditioned
+        process if cells may lack admissible splits.
 
         Raises
         ------
         ValueError
-            Of a part of the trees (`visited`), if the mass of the prior is unknown.
+            If the posterior is over a part of the trees (`visited`) and the mass of the prior is unknown.
         """
         gain = float(self.cell_probabilities().leaf @ self.graph.score)
         log_ratio = float(self.log_inside[0]) - self._log_prior_mass()
         return as_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
 
     def _log_prior_mass(self) -> float:
-        """Return the log mass of the prior over the trees that are summed over, without the prior's constant."""
+        """Return the log of the sum of the prior over the trees of the graph, without the prior's constant."""
         return answers.log_sum(self.prior_graph)
 
     def split_probabilities(self) -> np.ndarray:
@@ -348,7 +367,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         return self._grown(LogSum(self.log_inside, np.empty(0)), wanted, rng)
 
     def _grown(self, semiring: Any, wanted: Any, rng: Seed = None) -> SampledPosterior:
-        """Return the trees that the semiring chooses, as draws of one chain."""
+        """Return trees grown as the semiring chooses, one for each entry of ``wanted``, as draws of one chain."""
         return as_draws(self.model, self.graph, grow(self.model, self.graph, semiring, wanted, rng))
 
     def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
@@ -367,7 +386,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
 
 
 def summary_table(post: Posterior, graph: CellGraph, more: dict[str, float] | None = None) -> pd.DataFrame:
-    """Return the table of the main quantities of an exact posterior, with ``more`` rows."""
+    """Return the table of the main quantities of an exact posterior, with the further quantities ``more`` by name."""
     import pandas as pd
 
     pmf = post.n_leaves_pmf()
@@ -383,7 +402,7 @@ def summary_table(post: Posterior, graph: CellGraph, more: dict[str, float] | No
 
 
 def _columns(name: str, values: Any, length: int) -> np.ndarray | None:
-    """Return values as (length, m) float64, None for None."""
+    """Check values of shape (length,) or (length, m), and return them as (length, m) float64; None for None."""
     if values is None:
         return None
     array = read_numbers(name, values)

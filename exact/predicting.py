@@ -1,9 +1,10 @@
-"""Methods of exact posteriors that predict.
+"""Methods of exact posteriors that compute predictions.
 
-The prediction at a row is a sum over the cells that contain it: the probability that the cell is a leaf, times its
-prediction. If every path from the root to a cell sends a row there, or none does, one pass over the graph gives the
-cells of all rows. Under local cuts this holds for rows that are equal to a training row, since the threshold between
-two values depends on the other rows of the cell. For other rows the probability flows down the graph.
+The prediction for a row is a sum over the cells that contain the row: the probability that the cell is a leaf, times
+the prediction of the cell. A row is *settled* if for each cell either every path from the root sends the row there, or
+none does. One pass over the graph finds the cells of all settled rows. Under local cuts these are the rows equal to a
+training row, since a threshold between two values depends on the other rows of the cell. For other rows probabilities
+are sent down the graph.
 """
 
 from __future__ import annotations
@@ -32,20 +33,20 @@ class CellProbabilities(NamedTuple):
     """Expected number of times that each cell of the graph occurs in a tree; for a cell with rows, its probability."""
 
     leaf: np.ndarray
-    """(n_cells,): as a leaf."""
+    """(n_cells,): expected number of leaves that are this cell."""
     split: np.ndarray
-    """(n_cells,): split."""
+    """(n_cells,): expected number of inner nodes that are this cell."""
 
     def __repr__(self) -> str:
         return short_repr(self)
 
 
 class CodedRows(NamedTuple):
-    """New rows by coordinate."""
+    """New rows as numbers and codes, by coordinate: a feature has one, or two if it has missing values."""
 
-    x: np.ndarray  # (n, q) float64 numbers
-    codes: np.ndarray  # (n, q) int64; -1 for a category that is unknown
-    settled: np.ndarray  # (n,) bool: True for a row that all paths to a cell send there, or none does
+    x: np.ndarray  # (n, q) float64: numbers
+    codes: np.ndarray  # (n, q) int64: codes, -1 for an unknown category
+    settled: np.ndarray  # (n,) bool: True for a row whose cells do not depend on the path to them
 
 
 class PredictsFromGraph(Posterior):
@@ -61,11 +62,11 @@ class PredictsFromGraph(Posterior):
 
     @abstractmethod
     def cell_probabilities(self) -> CellProbabilities:
-        """Return leaf and split probabilities of every cell of ``graph``."""
+        """Return the probabilities that each cell of ``graph`` is a leaf, and that it is split, in a tree."""
 
     @cached_property
     def cell_values(self) -> np.ndarray:
-        """The prediction of each cell as a leaf, (n_cells, d)."""
+        """(n_cells, d): prediction of each cell as a leaf."""
         refuse_by_row(self.model)
         return np.ascontiguousarray(self.model.leaf.value(self.graph.stats, self.model.target))
 
@@ -82,7 +83,7 @@ class PredictsFromGraph(Posterior):
 
     @cached_property
     def _paths(self) -> Paths:
-        """Function that predicts, on a fixed design."""
+        """Predictions of a fixed design, in which the cells of a row form one path."""
         return Paths(self.model, self.graph, *self.cell_probabilities(), self.cell_values)
 
     @property
@@ -95,6 +96,7 @@ class PredictsFromGraph(Posterior):
         return self._paths(X) if is_fixed_design(self.model) else self._averages(X, self.cell_values)
 
     def _averages(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
+        """Return the posterior mean (n, d) of the values (n_cells, d) of the leaves that rows of numbers reach."""
         by_cell = np.ascontiguousarray(by_place)
         if is_fixed_design(self.model):
             return Paths(self.model, self.graph, *self.cell_probabilities(), by_cell)(X)
@@ -110,11 +112,14 @@ class PredictsFromGraph(Posterior):
 
     @cached_property
     def _split_coordinates(self) -> np.ndarray:
-        """Coordinates that the splits of the graph use."""
+        """Numbers of the coordinates that the splits of the graph use, ascending."""
         return np.unique(self.graph.feature)
 
     def _averages_by_cells(self, codes: np.ndarray, by_cell: np.ndarray) -> np.ndarray:
-        """Return `_averages` of settled rows, given ``codes`` of the coordinates that splits use, in one pass."""
+        """Return `_averages` of settled rows in one pass over the graph.
+
+        ``codes`` (n, c) are those of the coordinates that splits use, ``by_cell`` (n_cells, d) the values.
+        """
         leaf = self.cell_probabilities().leaf
         out, total = np.zeros((len(codes), by_cell.shape[1])), np.zeros(len(codes))
         for members in self._members(codes):
@@ -128,19 +133,19 @@ class PredictsFromGraph(Posterior):
         return out
 
     def _members(self, codes: np.ndarray) -> Iterator[Members]:
-        """Yield the settled rows with these codes in each cell that has training rows."""
+        """Yield the cells with training rows and, for each, which of the settled rows with these codes it contains."""
         whole = np.zeros((len(self._router.nominal), len(codes)), dtype=np.int64)
         whole[self._split_coordinates] = codes.T
         return rows_of_cells(self.graph, self._cell_paths, whole, self._router.nominal)
 
     @cached_property
     def _empty_cell(self) -> int | None:
-        """A cell without training rows that new rows can reach. All such cells predict the same."""
+        """Number of a cell without training rows that new rows can reach, or None. All such cells predict the same."""
         empty = (self.graph.rows == 0) & (not self._router.local)
         return int(np.argmax(empty)) if empty.any() else None
 
     def _code_rows(self, X: np.ndarray) -> CodedRows:
-        """Return rows of numbers (n, p) by coordinate, with their codes."""
+        """Return rows of numbers (n, p) by coordinate, with their codes and whether they are settled."""
         X = self.model.columns.in_coordinates(X)
         codes, is_settled = np.zeros(X.shape, dtype=np.int64), np.ones(X.shape, dtype=np.bool_)
         for c, scale in enumerate(self.model.scales):
@@ -159,9 +164,10 @@ class PredictsFromGraph(Posterior):
         return CodedRows(X, codes, settled)
 
     def _local_codes(self, c: int, scale: Scale, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return codes of numbers under local cuts, and True for those within the training values of the code.
+        """Return the codes (n,) of numbers under local cuts, and True for each number whose code is certain.
 
-        If there is one coordinate, its cuts lie between neighbouring codes, and each number has a code.
+        A code is certain if the number lies between training values with this code. If splits use one coordinate only,
+        all thresholds lie between neighbouring codes, so that each number but NaN has a certain code.
         """
         if len(self._split_coordinates) == 1:
             lower = np.arange(scale.n_codes - 1)
@@ -185,7 +191,7 @@ class PredictsFromGraph(Posterior):
             yield others[first : first + n], as_mixture(ends, n)
 
     def _blocks(self, codes: np.ndarray) -> Iterator[slice]:
-        """Yield consecutive settled rows with about `BLOCK` cells in all."""
+        """Yield slices of consecutive settled rows that are in about `BLOCK` cells in total, and at least one row."""
         n_cells = np.zeros(len(codes), dtype=np.int64)
         for members in self._members(codes):
             n_cells += np.bincount(members.row, minlength=len(codes))
@@ -197,7 +203,7 @@ class PredictsFromGraph(Posterior):
             first = last
 
     def _ends_by_cells(self, codes: np.ndarray) -> Ends:
-        """Return the cells of settled rows with these codes, and their probabilities as leaves."""
+        """Return the cells that contain each settled row with these codes, with their probabilities as leaves."""
         leaf, cells, rows = self.cell_probabilities().leaf, [], []
         for members in self._members(codes):
             cell = np.repeat(members.cell, np.diff(members.first))
@@ -217,14 +223,14 @@ class PredictsFromGraph(Posterior):
 
 
 def as_mixture(ends: Ends, n: int) -> Mixture:
-    """Return the cells of ``n`` rows, with their probabilities, one row after the other."""
+    """Return the cells of ``n`` rows and their probabilities as a mixture for each row."""
     order = np.argsort(ends.row, kind="stable")
     first = np.concatenate([[0], np.cumsum(np.bincount(ends.row, minlength=n))])
     return Mixture(ends.cell[order], ends.weight[order], first)
 
 
 def is_among(rows: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Return True (n,) for the rows (n, q) of integers that are also rows of ``table`` (m, q)."""
+    """Return the boolean array (n,) that is True for the ``rows`` (n, q) of integers that occur in ``table`` (m, q)."""
     _, number = np.unique(np.concatenate([table.astype(np.int64), rows]), axis=0, return_inverse=True)
     number = number.reshape(-1)
     return np.isin(number[len(table) :], number[: len(table)])

@@ -1,4 +1,4 @@
-"""exact.solve and exact.visited: posteriors over all trees of a model, or over the trees in a part of its graph."""
+"""Implementation of `exact.solve` and `exact.visited`: posteriors over all trees, or those of a part of the graph."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class VisitedPosterior(ExactPosterior):
     model, graph, log_inside
         As of `ExactPosterior`.
     log_evidence_of_all : float or None
-        Log evidence of all trees, nats, as estimated by the run; None if it was not.
+        Log evidence of all trees, nats, as estimated by the run; None if there is no estimate.
     log_evidence_bound : float
-        Upper bound of it, nats; infinite if none is known.
+        Upper bound of the log evidence of all trees, nats; infinite if none is known.
     no_bound : str or None
         Reason why `solve` with a budget has no upper bound; None if it has one, or without a budget.
     """
@@ -67,6 +67,7 @@ class VisitedPosterior(ExactPosterior):
         return None if whole == math.inf else math.exp(min(0.0, self.log_evidence - whole))
 
     def _log_prior_mass(self) -> float:
+        """Return the log mass of the prior over all trees, also those outside the graph, without the constant."""
         log_mass = prior_mass(self.model).log_mass
         if log_mass is None:
             raise ValueError(f"the mass of {self.model.tree_prior!r} requires the sum over all trees; use exact.solve.")
@@ -138,22 +139,26 @@ def visited(post: SampledPosterior, grow: int = 0, *, max_cells: int = 20_000_00
 
 
 def as_visited(model: TreeModel, graph: CellGraph) -> VisitedPosterior:
-    """Return the posterior over all trees as a `VisitedPosterior`."""
+    """Return the posterior over the trees of a complete graph as a `VisitedPosterior` with coverage 1."""
     post = VisitedPosterior(model, graph)
     post.log_evidence_of_all = post.log_evidence_bound = post.log_evidence
     return post
 
 
 GROWTH = 0.5
-"""Number of cells expanded in a round, relative to those expanded before."""
+"""Number of cells expanded (whose splits are listed) in a round, divided by the number expanded before."""
 GAIN_POWER, LARGEST_GAIN = 0.3, 50.0
-"""Power of the largest gain of a cell by which cells are chosen, and the largest exponent."""
+"""Power of the largest possible gain of a cell in `Frontier.expected_gain`, and the largest exponent there."""
 LOWERS_BOUND = 5
-"""Every so many rounds the cells that hold most of the upper bound are expanded."""
+"""Period, in rounds, of the rounds that expand the cells that contribute most to the upper bound."""
 
 
 class Frontier:
-    """The cells that are not expanded, and upper bounds of what they can add."""
+    """The cells of a graph that are not expanded (their splits are not listed), with bounds of the sums below them.
+
+    ``is_open`` (n_cells,) is True for these cells. ``sums`` (n_cells, r) are those from which ``ceiling`` computes
+    bounds. ``ceiling`` may also be the reason why there are no bounds.
+    """
 
     def __init__(self, model: TreeModel, graph: CellGraph, is_open: np.ndarray, ceiling: Any, sums: np.ndarray) -> None:
         self.graph, self.is_open = graph, by_slot(graph, is_open) & (graph.log_split > -np.inf)
@@ -167,11 +172,14 @@ class Frontier:
             self.log_most[slots] = ceiling.log_most(sums[cell], depth[slots])
 
     def upper_graph(self) -> CellGraph:
-        """Return the graph in which a cell that is not expanded has at least the sum over all trees below it."""
+        """Return the graph in which a leaf at an unexpanded cell has an upper bound of the sum over all trees below."""
         return with_terms(self.graph, log_stop=np.logaddexp(self.graph.log_stop, self.log_most))
 
     def log_upper(self) -> float:
-        """Return the log of an upper bound of the sum over all trees, without the constant of the prior, or inf."""
+        """Return the log of an upper bound of the sum over all trees, without the constant of the prior.
+
+        Return inf if there are unexpanded cells without bounds.
+        """
         if not self.is_open.any():
             return log_sum(self.graph)
         return log_sum(self.upper_graph()) if self.is_bounded else np.inf
@@ -189,7 +197,7 @@ class Frontier:
         return np.add.reduceat(leaf * np.exp(np.maximum(gain, 0.0)), graph.first_slot[:-1])
 
     def excess(self) -> np.ndarray:
-        """Return the part of the upper bound that is due to the bound of each cell, (n_cells,)."""
+        """Return the fraction (n_cells,) of the upper bound that is due to the bound of each cell."""
         graph = self.upper_graph()
         log_inside = log_sums(graph)
         part = np.where(self.is_open, occurrences(graph, log_inside).slot * np.exp(self.log_most - log_inside), 0.0)
@@ -197,7 +205,10 @@ class Frontier:
 
 
 def grow_best_first(model: TreeModel, budget: int, limit: Limit) -> VisitedPosterior:
-    """Expand the cells that may add most, until none remains or there are ``budget`` cells."""
+    """Return the posterior over a part of the graph, built best first, with a bound for the rest.
+
+    The cells that are expected to add most to the sum are expanded, until none is left or there are ``budget`` cells.
+    """
     building, is_expanded, n_rounds = Building(model, limit), np.zeros(0, dtype=bool), 0
     ceiling = ceiling_of(model, building.points)
     values = ceiling.values if isinstance(ceiling, Ceiling) else np.zeros((building.points.codes.shape[1], 0))
@@ -234,11 +245,12 @@ def solve(
     Parameters
     ----------
     model : TreeModel
-        With any tree prior and split prior, and a leaf model whose tree score is a sum over leaves.
+        Model with any tree prior and split prior, and a leaf model whose tree score is a sum over leaves.
     max_cells : int, default 20,000,000
         Largest number of cells; a cell takes some hundred bytes, each of its splits 28.
     budget : int, optional
-        Number of cells after which to stop, >= 1. The most promising cells come first. The rest becomes a bound.
+        Number of cells after which to stop, >= 1. The most promising cells come first. The trees that are left out
+        enter the upper bound.
     progress : bool, default True
         If True, show a bar on the standard error once a stage takes more than a second. Under local cuts it shows the
         estimated cells, memory and processor time.
@@ -246,9 +258,9 @@ def solve(
     Returns
     -------
     ExactPosterior
-        With ``budget`` a `VisitedPosterior`. Its ``log_evidence`` is a lower bound, equal to the sum if all cells fit.
-        Its ``log_evidence_bound`` is an upper one, far off until nearly all cells are seen, and infinite if none is
-        known (``no_bound`` says why).
+        With ``budget`` a `VisitedPosterior`. Its ``log_evidence`` is a lower bound, exact if all cells fit. Its
+        ``log_evidence_bound`` is an upper bound, far too large until nearly all cells are expanded. It is infinite if
+        no bound is known (``no_bound`` gives the reason).
 
     Raises
     ------
@@ -270,8 +282,8 @@ def solve(
     Under local cuts the size of a large graph is estimated from 400 random boxes. A problem is refused if it is too
     large even three standard errors below the estimate. The estimated time may be off by a factor of two or three.
 
-    The upper bound of a budget is described in `exact.limits.ceilings`. It exists for the leaves of labels, counts and
-    times, `NormalInverseGamma` and `NormalKnownVariance`, under a prior whose mass is known.
+    The upper bound with ``budget`` is described in `exact.limits.ceilings`. It exists for the leaves of labels, counts
+    and times, `NormalInverseGamma` and `NormalKnownVariance`, under a prior whose mass is known.
 
     Ctrl-C stops within a second. The next call goes on with the cells built so far if it has the same model, unless the
     prior is on the number of leaves.

@@ -1,4 +1,4 @@
-"""Trees for TimberTrek, a viewer of the decision paths of many trees.
+"""Export of trees for TimberTrek, a viewer of the decision paths of many trees.
 
 Wang, Zhong, Xin, Takagi, Chen, Chau, Rudin, Seltzer, *TimberTrek: exploring and curating sparse decision trees with
 interactive visualization*, IEEE VIS (2022); https://poloclub.github.io/timbertrek opens the file.
@@ -17,29 +17,31 @@ from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
 DIGITS = 5
+"""Number of decimal digits of error rates and accuracies."""
 
 
 def to_timbertrek(model: TreeModel, trees: Sequence[Tree]) -> dict[str, Any]:
-    """Return trees as TimberTrek opens them: decision paths, and each tree with the training rows in its nodes.
+    """Return trees in the format of TimberTrek: decision paths, and each tree with the training rows in its nodes.
 
     Parameters
     ----------
     model : TreeModel
         Model of two classes. Its rows are counted.
     trees : sequence of Tree
-        Such as ``truth.trees_within(3.0).trees``. Trees without a split have no decision path and are left out.
+        The trees, such as ``truth.trees_within(3.0).trees``. Those without a split have no decision path and are left
+        out.
 
     Returns
     -------
     dict
-        ``trie``, ``featureMap``, ``treeMap``, to be written with ``json.dump``. Each split is a feature of
-        TimberTrek's. The second class, ``model.classes_[1]``, is its "+". The objective of a tree is the fraction of
-        rows that it misclassifies, each as often as it occurs.
+        Dictionary with the keys ``trie``, ``featureMap`` and ``treeMap``, to be written with ``json.dump``. Each split
+        is a feature in TimberTrek. The second class, ``model.classes_[1]``, is "+". The objective of a tree is the
+        fraction of training rows that it misclassifies.
 
     Raises
     ------
     TypeError
-        If ``trees`` holds something else.
+        If ``trees`` is not a sequence of trees.
     ValueError
         If the model does not have two classes, no tree has a split, or a tree has a split that the model lacks.
 
@@ -84,14 +86,14 @@ def to_timbertrek(model: TreeModel, trees: Sequence[Tree]) -> dict[str, Any]:
 
 
 def _counts(model: TreeModel) -> np.ndarray:
-    """Return the numbers (n_units, 2) of rows, and of rows of the second class, of each distinct row."""
+    """Return how many training rows, and how many of the second class, are equal to each distinct row, (n_units, 2)."""
     units = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
     positive = np.bincount(units, weights=model.target.values == 1, minlength=model.units.n_units)
     return np.column_stack([np.bincount(units, minlength=model.units.n_units), positive]).astype(np.int64)
 
 
 def _in_nodes(model: TreeModel, tree: Tree, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of rows, and of rows of the second class, in each node."""
+    """Return the number (n_nodes,) of training rows in each node, and the number (n_nodes,) of the second class."""
     out = np.zeros((tree.n_nodes, 2), dtype=np.int64)
     for number, cell, split in model.visit(tree):
         if split is None and tree.feature[number] != LEAF:
@@ -103,7 +105,10 @@ def _in_nodes(model: TreeModel, tree: Tree, counts: np.ndarray) -> tuple[np.ndar
 def _number(
     model: TreeModel, tree: Tree, node: int, splits: dict[tuple[Any, ...], int], names: dict[str, list[str]]
 ) -> str:
-    """Return the number of the split of a node, as text; empty in a leaf."""
+    """Return the number of the split of a node, as text, or "" for a leaf.
+
+    A new split gets the next number in ``splits`` and its words in ``names``.
+    """
     k = int(tree.feature[node])
     if k == LEAF:
         return ""
@@ -116,7 +121,10 @@ def _number(
 
 
 def _hierarchy(tree: Tree, nodes: list[str], rows: np.ndarray, positive: np.ndarray) -> tuple[dict[str, Any], int]:
-    """Return the tree as nested nodes, and the number of rows that it classifies correctly."""
+    """Return the tree as nested dictionaries, and the number of training rows that it classifies correctly.
+
+    ``nodes`` are the numbers of the splits as text, ``rows`` and ``positive`` (n_nodes,) the counts of the nodes.
+    """
     nested: list[dict[str, Any]] = [{} for _ in nodes]
     total = 0
     for i in range(len(nodes) - 1, -1, -1):
@@ -133,7 +141,7 @@ def _hierarchy(tree: Tree, nodes: list[str], rows: np.ndarray, positive: np.ndar
 
 
 def _add_paths(trie: dict[str, Any], tree: Tree, nodes: list[str], number: int) -> None:
-    """Add the splits on the path to each leaf, and the number of the tree at the end of each path, once."""
+    """Add the splits on the path to each leaf of a tree to the trie, with ``number`` of the tree at the end, once."""
     todo = [(0, trie)]
     while todo:
         node, here = todo.pop()

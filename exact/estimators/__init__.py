@@ -1,1 +1,1 @@
-"""scikit-learn classifiers of the systems: dyadic, voting and progressive trees."""
+"""scikit-learn classifiers for methods of `exact.systems`: dyadic trees, votes of subtrees, progressive mixtures."""

@@ -1,4 +1,4 @@
-"""Base of the exact classifiers: the training rows, predicted labels, counts of splits, and shared docstrings."""
+"""Base classes of the exact classifiers: checks of training rows, predicted labels, counts of splits, docstrings."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ ValueError
 
 
 def set_parameters(estimator: BaseEstimator, arguments: dict[str, Any]) -> None:
-    """Set the parameters of an estimator, given as the local variables of its ``__init__``."""
+    """Set the parameters of an estimator from ``arguments``, the local variables of its ``__init__``."""
     vars(estimator).update({name: value for name, value in arguments.items() if name != "self"})
 
 
@@ -93,12 +93,12 @@ class ExactClassifier(ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable labels (n,), the first of several."""
+        """Return the most probable label (n,) of each row, the first one if several are equally probable."""
         best = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[best]
 
     def _read_new(self, X: Any) -> np.ndarray:
-        """Return rows to predict (n, p), checked."""
+        """Check rows to predict, and return them as an array (n, p)."""
         check_is_fitted(self)
         return read_data(self, X, reset=False, dtype=np.float64, order="C")
 
@@ -127,9 +127,9 @@ class ClassifierOfTree(ExactClassifier):
 
 
 class Rows(NamedTuple):
-    """Checked rows, sorted, so that random choices depend neither on their order nor on how repeated rows are given."""
+    """Training rows, checked and sorted, so that random choices do not depend on their order or on use of weights."""
 
-    X: np.ndarray  # (n, p) float64: each row as often as its weight says
+    X: np.ndarray  # (n, p) float64: each row, repeated as often as its weight
     label: np.ndarray  # (n,) int64: number of the class of each row
     classes: np.ndarray  # (K,): sorted labels
     place: np.ndarray  # (n,) int64: index of each row among the rows that the caller passed
@@ -161,10 +161,7 @@ def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
 
 
 def sorted_order(X: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """Return the order (n,) of rows by their values, the first column first, and then by label.
-
-    Only rows that are equal in the first column are sorted by the others.
-    """
+    """Return the permutation (n,) that sorts rows by their values, column after column, and then by label."""
     order = np.argsort(X[:, 0], kind="stable")
     first = X[order, 0]
     equal, tied = first[1:] == first[:-1], np.zeros(len(order), dtype=np.bool_)
@@ -176,7 +173,7 @@ def sorted_order(X: np.ndarray, label: np.ndarray) -> np.ndarray:
 
 
 def _repeated(X: np.ndarray, y: np.ndarray, sample_weight: Any) -> np.ndarray:
-    """Return the index of each of the repeated rows."""
+    """Return the indices of the rows of ``X``, each repeated ``sample_weight`` times. Check the weights."""
     weight = _check_sample_weight(read_numbers("sample_weight", sample_weight), X, dtype=np.float64)
     odd = np.flatnonzero((weight < 0.0) | (weight != np.floor(weight)))
     if len(odd):

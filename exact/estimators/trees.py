@@ -1,4 +1,4 @@
-"""scikit-learn classifiers by one tree, and by the exact progressive mixture."""
+"""scikit-learn classifiers that predict by one optimal tree, or by the exact progressive mixture."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .base import ClassifierOfTree, ExactClassifier, documented, read_rows, set_
 
 
 class _ClassifierOfOneTree(ClassifierOfTree):
-    """Base of these classifiers: prediction by one tree, and checks of its bounds."""
+    """Base of the classifiers that predict by one tree, with checks of the conditions of their risk bounds."""
 
     levels: int | None
     cyclic: Any
@@ -39,19 +39,20 @@ class _ClassifierOfOneTree(ClassifierOfTree):
         return value[self.tree_.apply(X)]
 
     def _counted_rows(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return rows (n, p) and the numbers (n,) of their labels, -1 for a label that the tree does not have."""
+        """Check rows and labels, and return the rows (n, p) and their class numbers (n,), -1 for an unknown label."""
         X, y = read_data(self, X, y, reset=False, dtype=np.float64)
         place = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
         return X, np.where(self.classes_[place] == y, place, -1)
 
     def _is_cyclic(self, n: int, p: int) -> bool:
-        """Return True if coordinates are taken in turn: as ``cyclic`` says, or if n rows of p features need it."""
+        """Return True if coordinates are taken in turn: the value of ``cyclic``, or for "auto" if n and p need this."""
         if isinstance(self.cyclic, str):
             check_choice("cyclic", self.cyclic, ("auto",))
             return needs_cyclic(n, p, self.levels)
         return check_flag("cyclic", self.cyclic)
 
     def _check_bounds(self) -> None:
+        """Raise ValueError if ``bounds`` is None, so that the range of X was used and no risk bound holds."""
         check_is_fitted(self)
         if self.bounds is None:
             raise ValueError(
@@ -85,7 +86,7 @@ class DyadicTreeClassifier(_ClassifierOfOneTree):
         ``strength`` times the penalty of the tree; the sum with `risk_` is the smallest over all trees.
     levels_ : int
     cyclic_ : bool
-        Whether coordinates were taken in turn.
+        True if coordinates were taken in turn.
     {features}
 
     Examples
@@ -120,8 +121,9 @@ class DyadicTreeClassifier(_ClassifierOfOneTree):
         return self
 
     def risk_bound(self, X: Any, y: Any, *, n_classes: int = 2, delta: float = 0.05) -> Bound:
-        """Return Scott's Theorem 2 for the fitted tree, with errors counted on X, y, which may be the training rows.
+        """Return a bound on the true error rate of the fitted tree (Scott's Theorem 2).
 
+        Errors are counted on the rows X with labels y, which may be the training rows.
         ``n_classes`` is the number of possible labels, fixed before the rows were seen. Needs ``bounds``.
         """
         self._check_bounds()
@@ -142,7 +144,7 @@ class NeymanPearsonTreeClassifier(_ClassifierOfOneTree):
     method : {"srm", "erm", "adaptive"}, default "srm"
         As for `neyman_pearson_tree`.
     max_leaves : int or None, default None
-        Largest number of leaves; None: as many as can matter. "erm" needs a number.
+        Largest number of leaves. If None, as many as can matter. "erm" needs a number.
     tolerance : float, default 0.0
         Multiple of the theory's tolerance that is added to ``alpha``; with 0 the false-alarm rate on the training rows
         is at most ``alpha``.
@@ -152,7 +154,7 @@ class NeymanPearsonTreeClassifier(_ClassifierOfOneTree):
         Confidence parameters, in (0, 1).
     {levels}
     cyclic : bool, default True
-        Coordinate ``depth mod p``; False: any coordinate at each split, for few features.
+        If True, a node at depth d splits coordinate ``d mod p``. If False, any coordinate, which suits few features.
     {bounds}
     {max_cells}
 
@@ -214,7 +216,10 @@ class NeymanPearsonTreeClassifier(_ClassifierOfOneTree):
         return self
 
     def guarantee(self) -> Guarantee:
-        """Return the bounds of Scott's Theorem 14 for the fitted tree. Needs ``bounds``, and no copies of rows."""
+        """Return bounds on the true false-alarm and miss rates of the fitted tree (Scott's Theorem 14).
+
+        Needs ``bounds``, and no copies of rows.
+        """
         self._check_bounds()
         if self._guarantee is None:
             raise ValueError("the theorem is about independent rows, and copies are not; fit without sample_weight.")
@@ -230,7 +235,8 @@ class RootFragmentClassifier(_ClassifierOfOneTree):
     Parameters
     ----------
     split_prior : DyadicCuts, GridCuts, FixedTree or None, default None
-        The splits that trees may have, with a `FixedTree` its prunings; None: dyadic ones, by the next three.
+        The splits that trees may have. With a `FixedTree` the trees are its prunings. If None, splits are dyadic, with
+        ``levels``, ``cyclic`` and ``bounds``.
     {levels}
     {cyclic}
     {bounds}
@@ -238,7 +244,7 @@ class RootFragmentClassifier(_ClassifierOfOneTree):
     max_depth : int or None, default None
         Largest depth of a leaf.
     n_classes : int or None, default None
-        Number of possible labels; None: as many as y has, two at least.
+        Number of possible labels. If None, the number of classes in y, at least 2.
     delta : float, default 0.05
         Probability that the bound fails, in (0, 1).
     {max_cells}
@@ -299,13 +305,15 @@ class RootFragmentClassifier(_ClassifierOfOneTree):
         return self
 
     def _splits(self, n: int, p: int) -> DyadicCuts:
+        """Return the dyadic splits for n rows and p features, by ``levels``, ``cyclic`` and ``bounds``."""
         cyclic = self._is_cyclic(n, p)
         levels = default_levels(n, p, cyclic=cyclic) if self.levels is None else self.levels
         return DyadicCuts(levels, cyclic=cyclic, bounds=self.bounds)
 
     def risk_bound(self, X: Any, y: Any, *, n_classes: int = 2, delta: float = 0.05) -> Bound:
-        """Return Theorem 3 for the fitted tree, with errors counted on rows X, y, which may be the training rows.
+        """Return a bound on the true error rate of the fitted tree (Mansour and McAllester 2000, Theorem 3).
 
+        Errors are counted on the rows X with labels y, which may be the training rows.
         ``n_classes`` is the number of possible labels, fixed before the rows were seen. Needs ``bounds``, or a
         ``split_prior`` that does not depend on the rows, and rows in each node of the tree.
         """
@@ -321,8 +329,9 @@ class RootFragmentClassifier(_ClassifierOfOneTree):
 class ProgressiveMixtureClassifier(ExactClassifier):
     """Progressive mixture over all subtrees of a KD or dyadic tree, exactly (Blanchard 1999).
 
-    Half of the rows determine the class frequencies of every node, the others enter one by one; the prediction is the
-    mean of the posterior predictions over the numbers of examples that have entered and over random orders and halves.
+    Half of the rows determine the class frequencies of every node. The others, the test examples, enter one by one. The
+    prediction is the mean of the posterior predictions after 0, 1, ..., all test examples, over random orders and
+    halves.
 
     Parameters
     ----------
@@ -336,7 +345,7 @@ class ProgressiveMixtureClassifier(ExactClassifier):
     orders : int, default 10
         Number of random orders, each with its own random half, >= 1.
     max_depth : int or None, default None
-        Depth of the deepest leaf, >= 1; None: ``floor(log2(n))``, for a dyadic tree at least the number of features.
+        Largest depth of a leaf, >= 1. If None, ``floor(log2(n))``, for a dyadic tree at least the number of features.
     random_state : int, RandomState or None, default None
         Source of randomness for the orders.
 
@@ -347,7 +356,7 @@ class ProgressiveMixtureClassifier(ExactClassifier):
     mixture_ : ProgressiveMixture
         The mixture, with all its methods.
     rows_ : ndarray of shape (n_rows,)
-        Index, among the rows passed, of each row of its model.
+        Index, among the rows passed to ``fit``, of each row of the model of the mixture.
     feature_importances_ : ndarray of shape (p,)
         Probability that a tree splits on the feature, divided by the sum over features; computed on first access.
     n_features_in_, feature_names_in_

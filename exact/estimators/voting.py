@@ -24,16 +24,16 @@ from ..systems.pruning import LARGEST_PENALTY
 from .base import ClassifierOfTree, Rows, documented, read_rows, set_parameters
 
 LOG_GRID = np.geomspace(2.0**-8, 2.0**6, 10)
-"""Values tried first for a parameter, as in the paper."""
+"""Values of a parameter that cross-validation tries first, as in the paper."""
 
 
 class Fold(NamedTuple):
-    """A base tree grown on one half of the rows, and the leaves that the other half reaches."""
+    """A base tree grown on one half of the rows, and the leaves that the other, held-out half reaches."""
 
-    base: BaseTree
-    votes: NodeVotes
-    reached: np.ndarray  # Number, among leaves, of the leaf of T0 that each held-out row reaches
-    label: np.ndarray  # Class of each held-out row
+    base: BaseTree  # The base tree
+    votes: NodeVotes  # Votes of its nodes
+    reached: np.ndarray  # int64: number, among the leaves of the tree, of the leaf that each held-out row reaches
+    label: np.ndarray  # int64: class of each held-out row
 
 
 class VotingTree(ClassifierOfTree):
@@ -53,14 +53,15 @@ class VotingTree(ClassifierOfTree):
     _searched: tuple[str, ...] = ()  # Parameters that cross-validation chooses if they are None, one after another
 
     def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
+        """Return the weights of the subtrees under the parameters ``chosen``."""
         raise NotImplementedError
 
     def _node_votes(self, base: BaseTree) -> NodeVotes:
-        """Return the vote of each node, its label."""
+        """Return the vote of each node: all for its label."""
         return NodeVotes(np.eye(len(self.classes_)), base.label)
 
     def _check(self) -> None:
-        """Refuse parameters out of range."""
+        """Raise ValueError if a parameter is out of range."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Grow the base tree, choose parameters that are None by cross-validation, and weigh the subtrees.
@@ -82,6 +83,7 @@ class VotingTree(ClassifierOfTree):
         return self
 
     def _fit_rows(self, rows: Rows, bounds: np.ndarray) -> None:
+        """Grow the base tree, choose parameters, and set the fitted attributes, given checked rows."""
         X, label = rows.X, rows.label
         chosen = self._search(X, label, bounds)
         for name, value in chosen.items():
@@ -90,7 +92,7 @@ class VotingTree(ClassifierOfTree):
         self._set_fitted(base, self._weights(base, chosen))
 
     def _set_fitted(self, base: BaseTree, weights: Weights) -> None:
-        """Set the fitted attributes."""
+        """Set the fitted attributes from the base tree and the weights of its subtrees."""
         self.tree_, self.labels_, self.weights_ = base.tree, base.label, np.exp(weights.log_leaf)
         self.n_counted_ = int(base.graph.rows[0])
         self.gibbs_risk_ = float(self.weights_ @ base.errors / self.n_counted_)
@@ -101,7 +103,10 @@ class VotingTree(ClassifierOfTree):
         return self._goes_on
 
     def _divergence(self, terms: np.ndarray, prior: np.ndarray) -> float:
-        """Return the divergence from the prior, from the terms of each node in the log weight and in the log prior."""
+        """Return the Kullback-Leibler divergence of the posterior over subtrees from the prior, nats.
+
+        ``terms`` and ``prior`` (n_nodes,) are the terms of the nodes as leaves in the log weight and in the log prior.
+        """
         log_mass = weigh(self._base.graph, prior).log_total
         gain, log_ratio = float(self.weights_ @ (terms - prior)), float(self._log_total - log_mass)
         return as_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
@@ -118,6 +123,7 @@ class VotingTree(ClassifierOfTree):
         return votes / votes.sum(axis=1, keepdims=True)
 
     def _check_tree(self) -> None:
+        """Raise ValueError if a parameter of the base tree is out of range."""
         check_choice("base", self.base, ("dyadic", "kd"))
         check_choice("coordinate", self.coordinate, ("cycling", "widest"))
         if self.coordinate != "cycling" and self.base == "dyadic":
@@ -130,7 +136,7 @@ class VotingTree(ClassifierOfTree):
         return box_around(X) if self.bounds is None else read_numbers("bounds", self.bounds)
 
     def _grow(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> Tree:
-        """Grow the base tree of some rows; a single row makes a tree of one node."""
+        """Return the base tree grown on some rows; a single row makes a tree of one node."""
         n, p = X.shape
         if n < 2:
             return Tree([-1], [0.0], [0], [0])
@@ -141,10 +147,11 @@ class VotingTree(ClassifierOfTree):
         return dyadic_tree(X, int(depth), y=label, bounds=bounds).tree
 
     def _counts(self, tree: Tree, X: np.ndarray, label: np.ndarray) -> np.ndarray:
+        """Return the number (n_nodes, K) of rows of each class in each node."""
         return pac_bayes.count_rows(tree, X, label, len(self.classes_))
 
     def _labelled(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> BaseTree:
-        """Grow the base tree of some rows, which label its nodes and weigh its subtrees."""
+        """Return the base tree grown on some rows, which also label its nodes and weigh its subtrees."""
         tree = self._grow(X, label, bounds)
         return base_tree(tree, self._counts(tree, X, label))
 
@@ -166,7 +173,10 @@ class VotingTree(ClassifierOfTree):
         return chosen
 
     def _search_one(self, name: str, chosen: dict[str, float], error: Callable[[dict[str, float]], float]) -> None:
-        """Choose the best of a log grid, then of a linear grid from half to twice that; the first of several."""
+        """Choose the value of parameter ``name`` with the smallest cross-validated ``error``, and add it to ``chosen``.
+
+        A logarithmic grid is tried first, then a linear grid from half to twice the best value.
+        """
         tried: list[tuple[float, float]] = []
         grid: Sequence[float] | np.ndarray = LOG_GRID
         for _ in range(2):
@@ -180,21 +190,23 @@ class VotingTree(ClassifierOfTree):
     def _fold(
         self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray, rows: np.ndarray, held_out: np.ndarray
     ) -> Fold:
+        """Return the base tree of ``rows``, with the leaves that the rows ``held_out`` reach."""
         base = self._labelled(X[rows], label[rows], bounds)
         return Fold(base, self._node_votes(base), base.leaf_number[base.routes.leaves(X[held_out])], label[held_out])
 
     def _n_wrong(self, fold: Fold, chosen: dict[str, float]) -> int:
+        """Return the number of held-out rows that the vote under the parameters ``chosen`` misclassifies."""
         votes = self._vote(fold.base, self._weights(fold.base, chosen), fold.votes)
         return int(np.sum(np.argmax(votes, axis=1)[fold.reached] != fold.label))
 
 
 def check_penalty(penalty: Any) -> None:
-    """Refuse a penalty without meaning."""
+    """Raise ValueError if ``penalty`` is not "size" or "spatial"."""
     check_choice("penalty", penalty, ("size", "spatial"))
 
 
 def check_optional_factor(name: str, value: Any) -> None:
-    """Refuse a parameter that is neither None nor a finite number >= 0."""
+    """Raise ValueError if a parameter is neither None nor a finite number >= 0."""
     if value is not None:
         check_number(name, value, "a finite number >= 0, or None to cross-validate", 0.0, LARGEST_PENALTY)
 
@@ -210,8 +222,9 @@ class PACBayesTreeClassifier(VotingTree):
         For a leaf A with n_A rows at depth j: "size", ``sqrt(n_A)`` as in the paper; "spatial", ``sqrt(max(n_A, j) *
         j)`` as in SN pruning.
     lambda1, lambda2 : float or None, default None
-        Penalty parameters >= 0; None: by 2-fold cross-validation, first lambda1 (with lambda2 = 1 if that is None too),
-        then lambda2: 10 values evenly spaced in logarithm from 2^-8 to 2^6, then 10 from half to twice the best.
+        Penalty parameters >= 0. A parameter that is None is chosen by 2-fold cross-validation, first lambda1 (with
+        lambda2 = 1 if that is None too), then lambda2. The values tried are 10 evenly spaced in logarithm from 2^-8 to
+        2^6, then 10 from half to twice the best.
     {base_tree}
     random_state : int, RandomState or None, default None
         Source of randomness for the halves of cross-validation.
@@ -289,11 +302,11 @@ class PACBayesTheoryClassifier(VotingTree):
     ----------
     {base}
     lam : float, default 1.0
-        In (0, 2).
+        Parameter lambda of the theorem, in (0, 2).
     delta : float, default 0.05
-        In (0, 1).
+        Confidence parameter, in (0, 1).
     prior_depth : int or None, default None
-        D0, >= 0; None: the depth of T0.
+        Depth D0 in the prior, >= 0. If None, the depth of T0.
     {base_tree}
     random_state : int, RandomState or None, default None
         Source of randomness for the half of the rows that grows T0.
@@ -310,8 +323,9 @@ class PACBayesTheoryClassifier(VotingTree):
 
     Notes
     -----
-    One half of the rows, drawn at random, grows T0 and labels its nodes; the other weighs the subtrees, by ``exp(-lam
-    * sum over leaves (errors + sqrt(2 n_A log(|T0| / delta))) - 3 D0 leaves)``. As the prior depends on one half only,
+    One half of the rows, drawn at random, grows T0 and labels its nodes. The other half weighs the subtrees, by
+    ``exp(-lam * sum over leaves (errors + sqrt(2 n_A log(|T0| / delta))) - 3 D0 leaves)``. As the prior depends on one
+    half only,
     ``pactree_mcmc.certificates`` can be applied to ``gibbs_risk_``, ``kl_`` and ``n_counted_``, unless
     ``sample_weight`` has made copies, which are not independent rows, or the first class, the label of cells without
     rows (the paper's Corollary 1), occurs only in the counted half. The vote is meant for that bound and not for

@@ -1,1 +1,1 @@
-"""The graph of cells: what it is, and its builders, one for each kind of split."""
+"""The graph of cells (the nodes that trees can have) and its builders, one for each kind of split."""

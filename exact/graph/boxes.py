@@ -1,7 +1,9 @@
-"""Splits as numbers, the boxes of cells and the points in them.
+"""Splits stored as integers, boxes of cells, and the points of a cell.
 
-A split of an ordered feature is one integer, of the largest code going left (the cut) and the next code that occurs;
-one of a nominal feature is the bits of the categories going left. Only the functions here know how they are packed.
+A split of an ordered feature is one integer made of the cut (the largest code going left) and the next code that
+occurs. A split of a nominal feature is an integer whose bits are the categories going left. Only the functions of this
+file use the positions of the bits. A *coordinate* is one ordering of a feature: a feature with missing values has two,
+called *twins*, one with the missing values first and one with the missing values last.
 """
 
 from typing import Any
@@ -15,6 +17,7 @@ from pactree_mcmc.model.split_prior.geometry import follows_design, is_weighted,
 from .work import FEATURE, LEFT, PARENT, SIDE, SPLIT
 
 UPPER_BITS = 32
+"""Number of low bits of an ordered split, which hold the next code."""
 UPPER_MASK = (1 << UPPER_BITS) - 1
 CUT_MASK = ~UPPER_MASK
 """The bits of an ordered split that hold the cut, which alone identifies it."""
@@ -34,12 +37,12 @@ def cut_of(split: int) -> int:
 
 @jit
 def upper_of(split: int) -> int:
-    """Return the next code of an ordered split."""
+    """Return the next code of an ordered split, the smallest code that occurs on the right."""
     return split & UPPER_MASK
 
 
 def pack_cuts(cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Return ordered splits as integers, outside compiled code."""
+    """Return ordered splits as integers: `pack_cut` of arrays, outside compiled code."""
     return (cut << UPPER_BITS) | upper
 
 
@@ -57,13 +60,19 @@ def sends_left(split: int, code: int, nominal: bool) -> bool:
 
 @jit
 def is_relative(rule: Any, rows: int) -> bool:
-    """Return True if splits of a cell with this number of rows count from the low end of its box: in empty cells."""
+    """Return True if the splits of a cell with ``rows`` rows are stored relative to the low end of its box.
+
+    These are the empty cells of grid and dyadic cuts without a weight function, of which only the widths matter.
+    """
     return rows == 0 and not parts_rows(rule) and not follows_design(rule) and not is_weighted(rule)
 
 
 @jit
 def relative_split(model: Any, work: Any, k: int, split: int) -> int:
-    """Return a split of an empty cell, counted from the low end of the box in the scratch."""
+    """Return a split of an empty cell relative to the box in the scratch.
+
+    A cut is counted from the first code of the box, a category by its place among those of the box.
+    """
     box = work.scratch.box
     if not model.split_prior.feature[k].nominal:
         cut = cut_of(split) - span(model, work, k)[0]
@@ -80,7 +89,10 @@ def relative_split(model: Any, work: Any, k: int, split: int) -> int:
 
 @jit
 def moved_bits(split: int, there: int, here: int) -> int:
-    """Return the categories at the same places of another box, with as many categories."""
+    """Translate a set of categories from one box to another: the j-th category of ``there`` to the j-th of ``here``.
+
+    All three arguments are bits of categories. Both boxes have as many categories.
+    """
     out = np.int64(0)
     while there:
         if split & there & -there:
@@ -92,14 +104,17 @@ def moved_bits(split: int, there: int, here: int) -> int:
 
 @jit
 def span(model: Any, work: Any, k: int) -> tuple[int, int]:
-    """Return the first code of an ordered coordinate in the box and the end of its codes, by both of its feature."""
+    """Return the first code and the end (exclusive) of the codes of an ordered coordinate in the box.
+
+    Both coordinates of a feature with missing values limit this range.
+    """
     box, twin = work.scratch.box, model.split_prior.feature[k].twin
     return max(box[k, 0], box[twin, 0]), min(box[k, 1], box[twin, 1])
 
 
 @jit
 def width(model: Any, work: Any, k: int) -> int:
-    """Return the number of codes or categories of one coordinate of the box."""
+    """Return the number of codes, or of categories, of one coordinate in the box."""
     if model.split_prior.feature[k].nominal:
         return n_bits(work.scratch.box[k, 0])
     low, high = span(model, work, k)
@@ -129,7 +144,10 @@ def narrow_box(model: Any, work: Any, k: int, split: int, side: int) -> None:
 
 @jit
 def find_members(model: Any, work: Any, cell: int) -> int:
-    """Write box and points of a cell, by the splits that first led to it, into the scratch; return their number."""
+    """Write the box and the points of a cell into the scratch, and return the number of points.
+
+    They follow from the splits on the path by which the cell was first reached. An empty cell has 0 points.
+    """
     points, cells, box, members = work.points, work.cells, work.scratch.box, work.scratch.members
     feature, here = model.split_prior.feature, cell
     widest_box(model, work)
@@ -167,7 +185,7 @@ def find_members(model: Any, work: Any, cell: int) -> int:
 
 @jit
 def _place(points: Any, k: int, code: int) -> int:
-    """Return the first place in the order of feature ``k`` with a code of at least ``code``."""
+    """Return the first place, among the points sorted by coordinate ``k``, with a code of at least ``code``."""
     low, high = 0, points.order.shape[1]
     while low < high:
         middle = (low + high) // 2
@@ -180,14 +198,15 @@ def _place(points: Any, k: int, code: int) -> int:
 
 @jit
 def box_hash(model: Any, work: Any, empty: bool) -> tuple[np.uint64, np.uint64]:
-    """Return the hash of the box in the scratch, or of its widths alone if the cell is empty."""
+    """Return the two words of the hash of the box in the scratch, or of its widths alone if ``empty`` is True."""
     box, feature = work.scratch.box, model.split_prior.feature
     word0, word1 = np.uint64(2) + np.uint64(empty), np.uint64(3)
     for k in range(box.shape[0]):
         a = width(model, work, k) if empty else box[k, 0]
         b = 0 if empty else box[k, 1]
         if not empty and feature[k].twin < k:
-            # missing values have the lowest code of one coordinate and in the highest of the other
+            # missing values have the lowest code of one coordinate and the highest of the other: of the second
+            # coordinate only this matters, whether the box still contains them
             a = np.int64(box[feature[k].twin, 0] == 0 and box[k, 1] == feature[k].n_codes)
             b = 0
         elif not empty and feature[k].twin > k:
@@ -199,7 +218,7 @@ def box_hash(model: Any, work: Any, empty: bool) -> tuple[np.uint64, np.uint64]:
 
 @jit
 def mix(h: np.uint64) -> np.uint64:
-    """Return a pseudo-random number, the same for the same ``h``."""
+    """Return a pseudo-random 64-bit function of ``h``, for hashes."""
     h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return (h ^ (h >> np.uint64(31))) + np.uint64(0x9E3779B97F4A7C15)

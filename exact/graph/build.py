@@ -1,9 +1,9 @@
 """Breadth-first construction of the graph of cells, compiled, for all split priors.
 
 The trees below a cell depend only on the set of its points (local cuts), or on its box (grid). A 128-bit hash of this
-set or box identifies the cell. Of an empty box only the numbers of codes matter, unless cuts are weighed. The depth is
+set or box identifies the cell. Of an empty box only the numbers of codes matter, unless cuts have weights. The depth is
 part of the hash if weights depend on it, and so are the groups of features that may still interact. The rows of a cell
-are found again from the splits that first led to it, so that only numbers are stored for a cell.
+are not stored: they follow from the splits on the path by which the cell was first reached.
 """
 
 from math import log
@@ -62,20 +62,25 @@ from .work import (
 )
 
 N_CELLS, N_EDGES, NEXT, MODE, N_WANTED = range(5)
+"""Entries of `Scratch.count`: numbers of cells and edges, next cell to expand, mode, number of wanted splits."""
 ADD, ADD_WANTED, FIND = range(3)
-"""Modes: new cells are added, only those of wanted splits, or none."""
+"""Modes: add every new child to the graph, only children of wanted splits, or none."""
 UNKNOWN = -1
 """Number in place of a cell that the graph does not contain."""
 FINISHED, MORE_CELLS, MORE_EDGES, TOO_MANY_SPLITS, PAUSED = range(5)
+"""Results of a compiled step: done, longer arrays of cells or of edges needed, impossible, or the budget spent."""
 MAX_NOMINAL_SPLITS = 1 << 20
+"""Largest number of splits of one cell, exceeded by a nominal feature with more than 20 categories."""
 NEVER = np.int64(1 << 62)
-"""More rows than there are."""
+"""Number of rows larger than that of any table."""
 
 
 @jit
 def build(model: Any, work: Any, budget: int) -> int:
-    """Expand cells until none is left, or an array is full (then enlarge it and call again), or they have cost
-    ``budget`` steps: codes of rows looked at, and splits.
+    """Expand cells in order of discovery, and return FINISHED when none is left.
+
+    Return MORE_CELLS or MORE_EDGES if an array is full: the caller makes it longer and calls again. Return PAUSED after
+    ``budget`` steps, which are codes of points read, and splits.
     """
     count, cells, p = work.scratch.count, work.cells, len(model.split_prior.feature)
     if count[N_CELLS] == 0:
@@ -101,7 +106,11 @@ def build(model: Any, work: Any, budget: int) -> int:
 
 @jit
 def room(work: Any, n_splits: int) -> int:
-    """Return FINISHED if there is room for the splits of a cell and their children, or the array that is full."""
+    """Return FINISHED if the arrays have room for ``n_splits`` more splits with their children.
+
+    Otherwise return MORE_CELLS or MORE_EDGES for the array that is full, or TOO_MANY_SPLITS if a cell may not have as
+    many.
+    """
     count, cells = work.scratch.count, work.cells
     if n_splits > MAX_NOMINAL_SPLITS:
         return TOO_MANY_SPLITS
@@ -114,7 +123,7 @@ def room(work: Any, n_splits: int) -> int:
 
 @jit
 def add_root(model: Any, work: Any) -> None:
-    """Add the cell of all points."""
+    """Add the root, the cell of all points."""
     points, scratch = work.points, work.scratch
     clear_sides(work)
     for i in range(len(points.rows)):
@@ -140,9 +149,10 @@ def find_or_add(
     split: int,
     size: int,
 ) -> int:
-    """Return the number of the cell with this hash. A new cell takes its statistics from ``side`` of the scratch.
+    """Return the number of the cell on one side of a split, found by its hash, and add the cell if it is new.
 
-    Return UNKNOWN if the cell is not there and no cells are added.
+    The hash is ``word0, word1``, to which the depth and the groups of features are added here if they matter. A new
+    cell takes its statistics from ``side`` of the scratch. In mode FIND no cell is added, and UNKNOWN is returned.
     """
     cells, scratch, count = work.cells, work.scratch, work.scratch.count
     # the groups of features that may still interact decide which features a cell can be split on
@@ -177,7 +187,7 @@ def find_or_add(
 
 @jit
 def bound_n_splits(model: Any, work: Any, n_members: int, cell: int) -> int:
-    """Return an upper bound on the number of splits of a cell."""
+    """Return an upper bound on the number of splits of a cell, whose box is in the scratch."""
     rule = model.split_prior
     total = 0
     for k in range(len(rule.feature)):
@@ -196,7 +206,7 @@ def bound_n_splits(model: Any, work: Any, n_members: int, cell: int) -> int:
 
 @jit
 def expand(model: Any, work: Any, cell: int, n_members: int) -> None:
-    """Add the splits of a cell, and the cells they lead to, with ``log R(split | cell)``.
+    """Add the splits of a cell with their probabilities ``log R(split | cell)``, and new children as the mode allows.
 
     R of a split on feature k is ``w_k / sum of w_j over the features j with a split  *  1 / number of splits on k``,
     or, with weights of splits, their fraction in place of the last factor (formulas, section 2).
@@ -232,7 +242,11 @@ def has_split(model: Any, work: Any, cell: int, n_members: int) -> bool:
 
 @jit
 def _list_splits_on(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
-    """Add the splits of a cell on one feature, their weights for now in the place of R."""
+    """Add the splits of a cell on coordinate ``k``. Their weights are stored in ``log_rule``, for `expand` to replace.
+
+    No splits are added if the coordinate has weight zero, if the features split on above exclude it, or if the features
+    take turns and it is not its turn.
+    """
     rule = model.split_prior
     feature = rule.feature[k]
     if feature.weight <= 0.0 or work.cells.open[cell] & feature.groups == 0:
@@ -247,7 +261,10 @@ def _list_splits_on(model: Any, work: Any, cell: int, n_members: int, k: int) ->
 
 @jit
 def list_known_splits(model: Any, work: Any, cell: int, n_members: int, mode: int) -> None:
-    """Add the splits of a cell whose children are known, or added as ``mode`` says."""
+    """Add the splits of a cell whose two children are both in the graph, after adding the children that ``mode`` adds.
+
+    R of these splits is their probability among all splits of the cell.
+    """
     count, cells, edges, wanted = work.scratch.count, work.cells, work.edges, work.scratch.wanted
     first, count[MODE] = count[N_EDGES], mode
     expand(model, work, cell, n_members)
@@ -266,10 +283,10 @@ def list_known_splits(model: Any, work: Any, cell: int, n_members: int, mode: in
 
 @jit
 def expand_some(model: Any, work: Any, which: np.ndarray, most: int, mode: int) -> int:
-    """List the splits of the cells ``which`` (m,) until there are ``most`` cells.
+    """Add the splits of the cells ``which`` (m,) one cell after another, until the graph has ``most`` cells.
 
-    In mode FIND these are the splits between known cells, in mode ADD all of them, with new cells. NEXT counts the
-    cells of ``which`` that are listed.
+    In mode FIND only splits between cells of the graph are added, in mode ADD all splits, with their children.
+    ``count[NEXT]`` is the number of cells of ``which`` that are finished. Return FINISHED, or the array that is full.
     """
     count, cells, enough = work.scratch.count, work.cells, rows_to_split(model, work)
     if count[N_CELLS] == 0:
@@ -296,9 +313,9 @@ def expand_some(model: Any, work: Any, which: np.ndarray, most: int, mode: int) 
 
 @jit
 def rows_to_split(model: Any, work: Any) -> int:
-    """Return the number of rows from which on every cell has a split, as two of its points differ in some feature.
+    """Return a number of rows such that every cell with as many can be split, because it has two distinct points.
 
-    NEVER if the split prior may rule such a split out.
+    Return NEVER if the split prior may exclude such a split.
     """
     rule, rows = model.split_prior, work.points.rows
     if not parts_rows(rule) or is_weighted(rule) or least_rows(rule) > 1:
@@ -314,9 +331,10 @@ def rows_to_split(model: Any, work: Any) -> int:
 
 @jit
 def _fraction_weights(rule: Any, work: Any, weight: float, first: int, last: int) -> float:
-    """Replace the weights of the splits of a feature in ``log_rule`` by the logs of their fractions of R.
+    """Replace the weights of edges ``first`` to ``last - 1``, all on one feature, by the logs of parts of its weight.
 
-    Return the weight of the feature.
+    Return the weight of the feature, times the sum of the weights of its splits if the prior is ``joint``. Divided by
+    the sum of these weights over the features, the parts are R.
     """
     edges, mass = work.edges, 0.0
     for e in range(first, last):
@@ -329,7 +347,11 @@ def _fraction_weights(rule: Any, work: Any, weight: float, first: int, last: int
 
 @jit
 def _list_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
-    """Add every cut of an ordered feature: between codes in the cell (local), or inside the box (grid)."""
+    """Add every cut of a cell on ordered coordinate ``k``.
+
+    The cuts are those between codes that occur in the cell (local), inside the box (grid), or its middle (dyadic). If
+    sides may be empty, the cuts that send all rows to one side are added too.
+    """
     rule, scratch = model.split_prior, work.scratch
     n, n_codes = tabulate(work, n_members, k), rule.feature[k].n_codes
     first, last = 1, n
@@ -372,7 +394,10 @@ def _list_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None
 
 @jit
 def _cut_to_weigh(model: Any, work: Any, cell: int, k: int, n: int, first: int, last: int) -> np.ndarray:
-    """Return the part that the weights of the cuts of an ordered feature have in common."""
+    """Return the inputs of the weight function that all cuts of a cell on coordinate ``k`` have in common.
+
+    These are the number of cuts, the depth, and the smallest and largest code.
+    """
     rule, scratch, depth = model.split_prior, work.scratch, np.int64(work.cells.depth[cell])
     low, high = span(model, work, k)
     n_cuts = last - first
@@ -389,7 +414,10 @@ def _cut_to_weigh(model: Any, work: Any, cell: int, k: int, n: int, first: int, 
 
 @jit
 def _list_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
-    """Add every partition of the categories in the cell (local) or in the box (grid), the smallest one left."""
+    """Add every partition of the categories in the cell (local) or in the box (grid) into a left and a right set.
+
+    The smallest category goes left. If sides may be empty, the splits that send all rows to one side are added too.
+    """
     rule, scratch = model.split_prior, work.scratch
     n, everything = tabulate(work, n_members, k), all_bits(rule.feature[k].n_codes)
     present = np.int64(0)
@@ -422,7 +450,7 @@ def _list_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) -
 
 @jit
 def _add_edge(model: Any, work: Any, cell: int, k: int, split: int, weight: float) -> None:
-    """Add a split whose two sides are summed in the scratch, its weight for now in the place of R."""
+    """Add a split of a cell whose two sides are summed in the scratch. Store its weight in ``log_rule`` for now."""
     edges, count = work.edges, work.scratch.count
     e = count[N_EDGES]
     edges.left[e] = edges.right[e] = UNKNOWN
@@ -438,7 +466,7 @@ def _add_edge(model: Any, work: Any, cell: int, k: int, split: int, weight: floa
 
 @jit
 def _is_wanted(work: Any, k: int, split: int) -> bool:
-    """Return True if a split about to be added is wanted, and write its number."""
+    """Return True if a split is among the wanted ones, and write the number of the edge that it will be there."""
     wanted, count = work.scratch.wanted, work.scratch.count
     for i in range(count[N_WANTED]):
         if wanted[i, 0] == k and (split & wanted[i, 2]) == wanted[i, 1]:
@@ -449,7 +477,10 @@ def _is_wanted(work: Any, k: int, split: int) -> bool:
 
 @jit
 def _child(model: Any, work: Any, cell: int, k: int, split: int, side: int) -> int:
-    """Return the cell on one side of a split, and add it if it is new."""
+    """Return the number of the cell on one side of a split, and add the cell if it is new and the mode allows.
+
+    Under local cuts a side with all rows is the cell itself.
+    """
     rule, scratch, cells = model.split_prior, work.scratch, work.cells
     if parts_rows(rule):
         if scratch.side_rows[side] == cells.rows[cell]:

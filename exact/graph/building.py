@@ -1,4 +1,4 @@
-"""Building of graphs: the whole graph of a model, and graphs that grow some cells at a time."""
+"""Building of the whole graph of a model, and of graphs that grow by some cells at a time."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from .progress import Bar, next_size, stage
 from .work import Work, distinct_points, longer_cells, longer_edges, new_cells, new_edges, new_scratch
 
 FIRST_BUDGET = 1 << 18
-"""Number of steps of the first call of the builder, which takes some ten milliseconds."""
+"""Number of steps of the first call of the compiled builder, which takes some ten milliseconds."""
 
 
 def refuse_drawn_weights(model: TreeModel) -> None:
-    """Refuse a model whose feature weights are unknown: its score is not a sum over the cells of a tree."""
+    """Raise ValueError if feature weights are unknown: then the weight of a tree is not a product over its cells."""
     if model.split_prior.drawn_weights is not None:
         raise ValueError(
             f"trees share the feature weights that are unknown under {model.split_prior.drawn_weights}, so that no sum "
@@ -37,7 +37,7 @@ def refuse_drawn_weights(model: TreeModel) -> None:
 
 
 def refuse_shared_leaves(model: TreeModel) -> None:
-    """Refuse a leaf model whose score is not a sum over leaves, because leaves share a parameter."""
+    """Raise ValueError if the score of the leaf model is not a sum over leaves, because leaves share a parameter."""
     if not model.leaf.separates:
         raise ValueError(
             f"the score of {type(model.leaf).__name__} is not a sum over leaves; the exact engine cannot use it: "
@@ -46,7 +46,7 @@ def refuse_shared_leaves(model: TreeModel) -> None:
 
 
 def refuse_leaf_counts(model: TreeModel) -> None:
-    """Refuse a prior on the number of leaves, which is not a product over the nodes of a tree."""
+    """Raise ValueError if the tree prior is on the number of leaves, so not a product over the nodes of a tree."""
     if len(model.prior_tables.by_leaves):
         raise ValueError(
             f"this sum goes cell by cell, and {type(model.tree_prior).__name__} is not a product over the nodes of a "
@@ -58,17 +58,17 @@ def refuse_leaf_counts(model: TreeModel) -> None:
 def build_graph(model: TreeModel, max_cells: int = 20_000_000, *, progress: bool = False) -> CellGraph:
     """Build the graph of all cells that the trees of a model can have.
 
-    If ``progress`` is True, a bar is shown once it takes more than a second. Cells that were built before Ctrl-C are
-    kept until the graph of another model is built, and used if this function is called again with the same model.
+    If ``progress`` is True, a bar is shown once building takes more than a second. Cells that were built before Ctrl-C
+    are kept until the graph of another model is built, and used if this function is called again with the same model.
 
     Raises
     ------
     ValueError
         If the feature weights are unknown (DirichletWeights), or the tree prior is on the number of leaves.
     Intractable
-        If there are more than ``max_cells``, or more than fit the memory of the machine, or more than 32 splits per
-        cell allowed; the message says which settings would fit. Under local cuts the size is estimated before anything
-        is built.
+        If there are more than ``max_cells`` cells, or more than fit into the memory of the machine, or more than 32
+        splits for each cell allowed. The message says which settings would fit. Under local cuts the size is estimated
+        before anything is built.
     """
     check_type("model", model, TreeModel, "a TreeModel")
     limit = Limit(check_cells(max_cells))
@@ -82,6 +82,7 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000, *, progress: bool
 
 
 def _build(model: TreeModel, limit: Limit, progress: bool) -> CellGraph:
+    """Build the graph by the method for its split prior: a fixed tree, dyadic cuts, or search with a hash table."""
     if told(follows_design, model.split_prior):
         limit.refuse_above(int(np.sum(model.shape.depth <= model.prior_tables.depth_limit)))
         return with_slots(model, build_fixed(model))
@@ -110,7 +111,8 @@ def _build(model: TreeModel, limit: Limit, progress: bool) -> CellGraph:
 class Building:
     """Cells and splits of a graph that is being built, in arrays that are made longer as they fill.
 
-    ``size`` is the estimated size of the whole graph, or None.
+    ``size`` is the estimated size of the whole graph, or None if there is no estimate. ``n_wanted`` is the largest
+    number of splits of a cell that given trees use.
     """
 
     def __init__(self, model: TreeModel, limit: Limit, n_wanted: int = 1) -> None:
@@ -134,21 +136,21 @@ class Building:
 
     @property
     def n_done(self) -> int:
-        """Number of cells processed since the start of the round."""
+        """Number of cells expanded since `start_round`, or since the beginning."""
         return int(self._scratch.count[_builder.NEXT])
 
     def start_round(self) -> None:
-        """Let the next step begin with the first of its cells."""
+        """Set `n_done` to 0, so that the next compiled step begins with the first of the cells given to it."""
         self._scratch.count[_builder.NEXT] = 0
 
     def forget_splits(self) -> None:
-        """Remove all splits, but not the cells, and start a round."""
+        """Remove all splits but keep the cells, and set `n_done` to 0."""
         self._scratch.count[[_builder.NEXT, _builder.N_EDGES, _builder.N_WANTED]] = 0
 
     def run(self, step: Callable[..., int], *arguments: Any) -> None:
-        """Call a compiled step with the model, the arrays and more arguments until it finishes.
+        """Call a compiled step with the model, the arrays and ``arguments``, again and again until it returns FINISHED.
 
-        Extend the arrays if it needs more room.
+        Make the arrays longer whenever the step returns that one is full.
 
         Raises
         ------
@@ -168,7 +170,7 @@ class Building:
                 self._edges = longer_edges(self._edges)
 
     def build_all(self, bar: Bar) -> None:
-        """Add all cells and splits. If Ctrl-C stops it, keep what was built for the next call of `build_graph`."""
+        """Add all cells and splits. On Ctrl-C keep those built so far for the next call of `build_graph`."""
         budget = FIRST_BUDGET
 
         def step(lowered: Any, work: Any) -> int:
@@ -191,16 +193,17 @@ class Building:
             raise
 
     def apply(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Call a compiled function with the model, the arrays and more arguments."""
+        """Call a compiled function once with the model, the arrays and ``arguments``."""
         function(self._lowered, self._work(), *arguments)
 
     def _work(self) -> Any:
+        """Return all arrays as one pointer for compiled code."""
         return pack(Work(self.points, self._cells, self._edges, self._scratch))
 
     def parts(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return the arrays that `with_slots` takes, for the cells that trees can reach, parents before children.
+        """Return the columns of the graph that `with_slots` takes, and the place of each cell in the builder's arrays.
 
-        The second result holds the number in the builder's arrays of each cell of the graph.
+        The columns hold only cells that trees within the depth limit can have, parents before children.
         """
         n, cells, edges = self.n_cells, self._cells, self._edges
         limit = int(self.model.prior_tables.depth_limit)
@@ -228,16 +231,16 @@ class Building:
 
 
 _kept: list[tuple[TreeModel, Building | CellGraph]] = []
-"""Model whose graph, or the sums over it, Ctrl-C stopped last, with what was built of the graph."""
+"""The model that Ctrl-C interrupted last, with its partly built or complete graph; empty if there is none."""
 
 
 def keep_graph(model: TreeModel, graph: Building | CellGraph) -> None:
-    """Keep a graph for the next call of `build_graph` with this model, in place of the one kept before."""
+    """Keep the graph of a model for the next call of `build_graph`, in place of the graph kept before."""
     _kept[:] = [(model, graph)]
 
 
 def _take_kept(model: TreeModel) -> Building | CellGraph | None:
-    """Return what is kept of the graph of this model, and remove the graph of another model."""
+    """Return the kept graph if it is that of this model, else None. Nothing is kept afterwards."""
     kept = _kept.pop() if _kept else None
     return kept[1] if kept is not None and kept[0] is model else None
 
@@ -253,10 +256,10 @@ def find_depths_into(
     right: np.ndarray,
     limit: int,
 ) -> None:
-    """Write the smallest and the largest depth (n_cells,) at which a tree of at most ``limit`` levels has each cell.
+    """Write the smallest and the largest depth (n_cells,) at which each cell occurs in trees of depth up to ``limit``.
 
-    ``depth`` starts as ``limit + 1``, which remains if no tree has the cell, and ``deepest`` as 0. ``order`` holds the
-    cells, parents before children. A cell that a split leads to itself occurs at all depths below its smallest one.
+    The caller sets ``depth`` to ``limit + 1``, which remains if no tree has the cell, and ``deepest`` to 0. ``order``
+    holds the cells, parents before children. A cell with a split that leads back to it occurs at all larger depths.
     """
     depth[0] = 0
     for cell in order:

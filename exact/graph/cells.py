@@ -18,13 +18,15 @@ from .boxes import unpack_cuts
 CELL_COLUMNS = ("rows", "stats", "score", "design", "depth")
 EDGE_COLUMNS = ("left", "right", "feature", "split", "log_rule")
 SLOT_COLUMNS = ("log_stop", "log_split")
+"""Names of the fields of `CellGraph` with an entry for each cell, for each edge, and for each slot."""
 
 
 class CellGraph(NamedTuple):
-    """Cells in compressed rows, parents before children; cell 0 is the root.
+    """All cells that trees can have and the splits between them, in compressed sparse rows.
 
-    A cell that can occur at several depths has a *slot* for each depth if the tree prior depends on depth, otherwise
-    one.
+    Parents come before children, and cell 0 is the root. An *edge* is one split of one cell. A *slot* is a pair of a
+    cell and a depth. A cell that can occur at several depths has a slot for each depth if the tree prior depends on
+    depth, otherwise one slot.
     """
 
     def __repr__(self) -> str:
@@ -37,32 +39,34 @@ class CellGraph(NamedTuple):
     right: np.ndarray
     """(n_edges,) int32: child on the right side."""
     feature: np.ndarray
-    """(n_edges,) int32."""
+    """(n_edges,) int32: coordinate of the split. A feature has one coordinate, or two if it has missing values."""
     split: np.ndarray
-    """(n_edges,) int64: packed cut and next code, or categories going left; relative to the box in an empty cell."""
+    """(n_edges,) int64: cut and next code, packed, or bits of the categories going left (see `graph.boxes`). In an
+    empty cell of a grid they count from the low end of its box.
+    """
     log_rule: np.ndarray
-    """(n_edges,) float64: log R(split | cell)."""
+    """(n_edges,) float64: log R(split | cell), the log prior probability of the split among those of the cell."""
     rows: np.ndarray
-    """(n_cells,) int64 training rows."""
+    """(n_cells,) int64: number of training rows in each cell."""
     stats: np.ndarray
-    """(n_cells, n_stats) float64."""
+    """(n_cells, n_stats) float64: sufficient statistics of the rows of each cell, for the leaf model."""
     score: np.ndarray
-    """(n_cells,) float64, nats."""
+    """(n_cells,) float64: log score of each cell as a leaf, nats."""
     design: np.ndarray
-    """(n_cells,) int32 node of the fixed tree; 0 for free splits."""
+    """(n_cells,) int32: node of the fixed tree; 0 if the model has no fixed tree."""
     depth: np.ndarray
-    """(n_cells,) int64: smallest depth."""
+    """(n_cells,) int64: smallest depth at which each cell occurs."""
     first_slot: np.ndarray
     """(n_cells + 1,) int64: slot first_slot[c] + j is cell c at depth depth[c] + j."""
     log_stop: np.ndarray
-    """(n_slots,) float64: log of the prior factor of a leaf there times its score."""
+    """(n_slots,) float64: log prior factor of a leaf at this depth, plus the log score of the cell."""
     log_split: np.ndarray
-    """(n_slots,) float64: log prior factor of a split there, -inf if none is possible."""
+    """(n_slots,) float64: log prior factor of a split at this depth, -inf if the cell cannot be split there."""
     layered: bool
     """True if a cell has a slot for each of its depths."""
 
     def check(self) -> None:
-        """Check that the graph can be summed over: parents before children, every slot a prior factor.
+        """Check that sums over the graph are possible: lengths of arrays fit, and parents come before children.
 
         Raises
         ------
@@ -87,7 +91,7 @@ class CellGraph(NamedTuple):
             )
 
     def slots_at(self, cells: Any, depth: int) -> Any:
-        """Return the slots of cells at one depth."""
+        """Return the numbers of the slots of ``cells`` at ``depth``; the cells' numbers unless the graph is layered."""
         return self.first_slot[cells] + depth - self.depth[cells] if self.layered else cells
 
     def slot_depth(self) -> np.ndarray:
@@ -114,10 +118,10 @@ class CellGraph(NamedTuple):
 def first_wrong_edge(
     first_edge: np.ndarray, left: np.ndarray, right: np.ndarray, log_rule: np.ndarray, layered: bool
 ) -> tuple[int, int]:
-    """Return the cell and the number of the first edge that leads to no cell, or back if its weight is positive.
+    """Return the cell and the number of the first edge with an invalid child, or -1, -1 if all edges are valid.
 
-    Only a cell that has a slot for each depth may lead to itself, one level deeper. Return -1, -1 if all edges are
-    right.
+    The number of a child must be that of a cell, and larger than that of its parent unless the edge has weight zero.
+    In a layered graph a cell may also lead to itself, one level deeper.
     """
     n = len(first_edge) - 1
     for cell in range(n):
@@ -137,7 +141,7 @@ def pack_graph(graph: CellGraph) -> Any:
 
 @jit
 def slot_below(graph: Any, cell: int, depth: int) -> int:
-    """Return the slot of a child ``cell`` at ``depth``."""
+    """Return the slot of ``cell`` at ``depth``; its only slot unless the graph is layered."""
     return graph.first_slot[cell] + depth - graph.depth[cell] if graph.layered else cell
 
 
@@ -149,7 +153,10 @@ def children(graph: Any, e: int, below: int) -> tuple[int, int]:
 
 
 def by_feature(model: TreeModel, graph: CellGraph) -> CellGraph:
-    """Return the graph with the feature of each split in place of its coordinate."""
+    """Return the graph with the number of the feature of each split in ``feature``, in place of its coordinate.
+
+    A feature with missing values has two coordinates. ``n_features`` replaces the extra number of graphs of stages.
+    """
     if not model.columns.twins:
         return graph
     feature = np.append(model.columns.source, model.n_features)[graph.feature]
@@ -157,10 +164,11 @@ def by_feature(model: TreeModel, graph: CellGraph) -> CellGraph:
 
 
 def with_slots(model: TreeModel, parts: dict[str, np.ndarray]) -> CellGraph:
-    """Return the graph with these columns of cells and splits, with a slot for each depth at which a cell occurs.
+    """Build the graph from the columns of its cells and splits, with the prior factors of each slot.
 
-    ``parts`` may also contain ``deepest`` (n_cells,), the largest depth of each cell, and ``is_splittable``, True for
-    cells that the prior can split, if the graph does not hold all their splits.
+    ``parts`` holds the fields of `CellGraph` by name, without those of slots. It may also contain ``deepest``
+    (n_cells,), the largest depth of each cell, and ``is_splittable`` (n_cells,), True for cells that the prior can
+    split, if the graph does not hold all their splits. Both are removed from ``parts``.
     """
     refuse_not_finite(model, parts)
     prior, rows, depth = model.prior_tables, parts["rows"], parts["depth"]
@@ -194,7 +202,7 @@ def is_layered(model: TreeModel) -> bool:
 
 
 def _depths(first_slot: np.ndarray, depth: np.ndarray) -> np.ndarray:
-    """Return the depth of each slot of cells whose first is at ``depth`` (n_cells,)."""
+    """Return the depth (n_slots,) of each slot, from the smallest ``depth`` (n_cells,) of each cell."""
     return np.arange(first_slot[-1]) - np.repeat(first_slot[:-1] - depth, np.diff(first_slot))
 
 
@@ -209,9 +217,9 @@ def is_flat(model: TreeModel) -> bool:
 
 
 def refuse_not_finite(model: TreeModel, parts: dict[str, np.ndarray]) -> None:
-    """Raise NotFinite, naming the first such cell by a path that leads to it, if a score is not finite.
+    """Raise NotFinite if the score of a cell is not finite. The message gives the splits on a path to the first one.
 
-    ``parts`` are columns of a graph: first_edge, left, right, feature, split, rows, stats, score.
+    ``parts`` holds columns of a graph: first_edge, left, right, feature, split, rows, stats, score.
     """
     finite = np.isfinite(parts["score"])
     if not finite.all():
@@ -221,6 +229,7 @@ def refuse_not_finite(model: TreeModel, parts: dict[str, np.ndarray]) -> None:
 
 
 def _path(model: TreeModel, parts: dict[str, np.ndarray], cell: int) -> list[Answer]:
+    """Return the splits, each with the side taken, on a path from the root to a cell."""
     parent = np.repeat(np.arange(len(parts["rows"])), np.diff(parts["first_edge"]))
     out: list[Answer] = []
     while cell != 0:

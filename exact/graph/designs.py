@@ -1,11 +1,11 @@
-"""Graphs of which no cell is searched for: those of a fixed tree, and of dyadic cuts.
+"""Building of the graphs of a fixed tree and of dyadic cuts, whose cells can be numbered without a hash table.
 
 The cells of a fixed tree are its nodes, in preorder.
 
-A dyadic cell is a vector of levels (how often each feature was halved) and the number of a *group*: the units with the
-same leading bits. The groups of a vector come from those of a vector one level less by one more bit of each unit.
-Vectors come in layers of equal sum, which is the depth of their cells. There are only non-empty cells, and one empty
-cell for each vector that needs one.
+A dyadic cell is a vector of levels (how often each feature was halved) and the number of a *group*: the units (merged
+rows) whose codes have the same leading bits. The groups of a vector are those of its parent, a vector with one halving
+less, divided by one more bit of each unit. A *layer* holds the vectors with the same sum, which is the depth of their
+cells. The graph has all non-empty cells, and one empty cell for each vector that needs one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ from .progress import Bar
 
 
 def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
-    """Return cells and edges of a model with a fixed tree as columns of a graph. Time O(nodes + units times depth)."""
+    """Return the cells and edges of a model with a fixed tree, as the columns that `with_slots` takes.
+
+    Time O(nodes + units times depth).
+    """
     packed = pack(model.lowered)
     design, shape = model.lowered.split_prior.design, model.shape
     stats, rows = np.zeros((len(design), model.lowered.leaf.n_stats)), np.zeros(len(design), dtype=np.int64)
@@ -60,7 +63,7 @@ def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
 
 @jit
 def sum_down_paths_into(stats: np.ndarray, rows: np.ndarray, model: Any) -> None:
-    """Add every unit to each node on its path."""
+    """Add the statistics and rows of every unit to each node of the fixed tree on the path of the unit."""
     design, units = model.split_prior.design, model.units
     codes = units.codes
     for i in range(codes.shape[1]):
@@ -77,25 +80,26 @@ def sum_down_paths_into(stats: np.ndarray, rows: np.ndarray, model: Any) -> None
 
 @jit
 def cell_scores(model: Any, stats: np.ndarray) -> np.ndarray:
-    """Return the log scores (n_cells,) of cells with ``stats``, nats."""
+    """Return the log scores (n_cells,) as leaves of cells with statistics ``stats`` (n_cells, n_stats), nats."""
     out = np.zeros(len(stats))
     add_scores_into(out, model.leaf, stats, len(stats))
     return out
 
 
 NO_CHILD = -1
+"""Number in place of a vector of levels that does not exist."""
 
 
 class Layer(NamedTuple):
-    """The vectors of levels with one sum, and how they group the units."""
+    """The V vectors of levels with the same sum, and the group of each of the U units by each vector."""
 
     vectors: np.ndarray  # (V, p) int8: how often each feature was halved
     last: np.ndarray  # (V,) int32: the last feature halved; the vector was made from its parent by halving it
-    parent: np.ndarray  # (V,) int32: a vector of the layer before
+    parent: np.ndarray  # (V,) int32: the vector of the layer before with one halving of ``last`` less
     groups: np.ndarray  # (V, U) int32: the group of each unit
     n_groups: np.ndarray  # (V,) int64
     has_empty: np.ndarray  # (V,) bool: True if an empty cell with these levels is needed
-    child: np.ndarray  # (V, p) int32: vector of the next layer made by halving a feature once more; -1 without
+    child: np.ndarray  # (V, p) int32: vector of the next layer made by halving a feature once more, -1 if none
     first_cell: np.ndarray  # (V,) int64: number of the first cell of each vector; the empty one comes last
 
     @property
@@ -105,7 +109,11 @@ class Layer(NamedTuple):
 
 
 def layers(codes: np.ndarray, weight: np.ndarray, levels: int, limit: int, cyclic: bool) -> Iterator[Layer]:
-    """Yield the layers from the root down, so that only two are in memory at a time."""
+    """Yield the layers from the root down to depth ``limit``, so that only two are in memory at a time.
+
+    ``codes`` (p, U) are those of the units, ``weight`` (p,) of the features, and ``levels`` is the largest number of
+    halvings of a feature. If ``cyclic`` is True, the features take turns.
+    """
     p, n = codes.shape
     no_child = np.full((1, p), NO_CHILD, dtype=np.int32)
     here = Layer(
@@ -152,10 +160,11 @@ def extend(
     levels: int,
     turn: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the vectors of the next layer, the last feature halved, the parent of each, and the table of children.
+    """Return the vectors of the next layer, their last features and parents, and the table of children of this layer.
 
-    A vector is made once, from the parent that lacks its last halving. The children of a vector in a feature before
-    its last are found through its parent: ``v + k`` is ``(parent + k) + last``.
+    Each vector is made once, from its parent, which has one halving of the last feature less. The child of a vector v
+    by a feature k before its last one is found through the parent: ``v + k`` is ``(parent + k) + last``. ``turn`` is
+    the only feature that may be halved, or -1 if all may be.
     """
     n, p = vectors.shape
     child = np.full((n, p), NO_CHILD, dtype=np.int32)
@@ -194,10 +203,10 @@ def split_groups_into(
     codes: np.ndarray,
     levels: int,
 ) -> np.ndarray:
-    """Write the group (V, U) of each unit by each vector, from those of its parent and one more bit; return their
-    number (V,).
+    """Write the number of the group (V, U) of each unit by each vector, and return the numbers of groups (V,).
 
-    Groups are numbered by parent, then bit, so that units sorted by their bits stay sorted by group.
+    A group is a group of the parent (``before``) and the value of one more bit. Groups are numbered by parent, then
+    bit, so that units sorted by their bits stay sorted by group.
     """
     n_groups = np.zeros(len(vectors), dtype=np.int64)
     number = np.empty(2 * n_before.max(), dtype=np.int32)
@@ -219,7 +228,10 @@ def split_groups_into(
 
 
 def need_empty(child: np.ndarray, n_before: np.ndarray, empty_before: np.ndarray, n_groups: np.ndarray) -> np.ndarray:
-    """Return True for each vector of the next layer that has an empty cell, below an empty one or beside all rows."""
+    """Return the boolean array (V,) that is True for each vector of the next layer that has an empty cell.
+
+    A vector has an empty cell if one of its parents has, or if a half of some group of a parent contains no unit.
+    """
     parent, feature = np.nonzero(child >= 0)
     below = child[parent, feature]
     out = np.zeros(len(n_groups), dtype=np.bool_)
@@ -237,7 +249,7 @@ def link_into(
     codes: np.ndarray,
     levels: int,
 ) -> None:
-    """Write the children and the split of every edge of a layer, by cell, then feature."""
+    """Write the children and the split of every edge from ``layer`` to the layer ``below``, by cell, then feature."""
     vectors, child, groups = layer.vectors, layer.child, layer.groups
     n_groups, has_empty = layer.n_groups, layer.has_empty
     groups_below, n_below, first_below = below.groups, below.n_groups, below.first_cell
@@ -272,7 +284,10 @@ def link_into(
 
 @jit
 def sum_layer_into(stats: np.ndarray, rows: np.ndarray, model: Any, groups: np.ndarray, first_cell: np.ndarray) -> None:
-    """Sum the statistics and rows of the cells of a layer; ``first_cell`` counts from the first of the layer."""
+    """Sum the statistics (n_cells, n_stats) and the rows (n_cells,) of the cells of a layer.
+
+    ``first_cell`` (V,) is the number within the layer of the first cell of each vector.
+    """
     units = model.units
     for v in range(len(groups)):
         for i in range(groups.shape[1]):
@@ -290,7 +305,11 @@ def spread_into(
     sizes: np.ndarray,
     weight: np.ndarray,
 ) -> None:
-    """Write the first edge of each cell of a layer, counted from the first of the layer, and features and log R."""
+    """Write the first edge of each cell of a layer, and the feature and log R of each edge.
+
+    R is the weight of the feature divided by those of all features that can be halved. Edges are counted from the first
+    one of the layer. ``sizes`` (V,) are the numbers of cells of each vector.
+    """
     cell, e, log_fraction = 0, 0, np.empty(child.shape[1])
     for v in range(len(child)):
         total = 0.0
@@ -308,7 +327,7 @@ def spread_into(
 
 
 def sorted_units(model: TreeModel) -> Lowered:
-    """Return the model with its units in the order of their bits, level by level, for sequential memory access."""
+    """Return the model with its units sorted by their bits, level by level, so that memory is read in order."""
     lowered, levels = model.lowered, int(model.split_prior.levels)
     key = interleave(lowered.units.codes, levels)
     return lowered._replace(units=lowered.units.take(np.argsort(key)))
@@ -316,7 +335,7 @@ def sorted_units(model: TreeModel) -> Lowered:
 
 @jit
 def interleave(codes: np.ndarray, levels: int) -> np.ndarray:
-    """Return the first 64 bits of the path of each unit, (U,) uint64, the first bits of all features first."""
+    """Return the first 64 bits (U,) of the codes of each unit: the first bits of all features, then the second ones."""
     p, n = codes.shape
     out = np.zeros(n, dtype=np.uint64)
     taken = 0
@@ -332,9 +351,10 @@ def interleave(codes: np.ndarray, levels: int) -> np.ndarray:
 
 
 def build_dyadic(model: TreeModel, limit: Limit, bar: Bar) -> dict[str, np.ndarray]:
-    """Return cells and edges of a dyadic model as columns of the graph, if ``limit`` allows as many.
+    """Return the cells and edges of a dyadic model, as the columns that `with_slots` takes.
 
-    Time and memory O(cells and edges, and units times vectors of levels).
+    Raise Intractable if there are more than ``limit`` allows. Time and memory O(cells + edges + units times vectors of
+    levels).
     """
     lowered = sorted_units(model)
     packed, codes = pack(lowered), lowered.units.codes
@@ -365,7 +385,9 @@ def build_dyadic(model: TreeModel, limit: Limit, bar: Bar) -> dict[str, np.ndarr
 
 
 COLUMNS = ("first_edge", "left", "right", "feature", "split", "log_rule", "rows", "stats", "depth")
+"""Columns of the graph that are computed layer by layer."""
 OF_EDGES = {"left": np.int32, "right": np.int32, "feature": np.int32, "split": np.int64, "log_rule": np.float64}
+"""Columns with an entry for each edge, and their types."""
 
 
 def _link(
@@ -377,7 +399,7 @@ def _link(
     n_edges: int,
     parts: dict[str, list[np.ndarray]],
 ) -> int:
-    """Append the edges to the layer below to ``parts``. Return the number added."""
+    """Append the edges from ``layer`` to the layer ``below`` to ``parts``, and return the number of these edges."""
     sizes = layer.n_groups + layer.has_empty
     n = int(sizes @ (layer.child >= 0).sum(axis=1))
     left, right, feature = (np.empty(n, dtype=np.int32) for _ in range(3))

@@ -1,4 +1,4 @@
-"""Long computations in pieces: a progress bar for them, and an answer to Ctrl-C between two pieces."""
+"""Running of long computations in pieces, with a progress bar, so that Ctrl-C takes effect between two pieces."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from typing import Any
 
 PIECE = 0.2
-"""Seconds that a piece should take: Ctrl-C waits for the end of one."""
+"""Seconds that a piece should take. Ctrl-C takes effect at the end of a piece."""
 FIRST_PIECE, GROWTH = 1 << 12, 8
-"""Items of the first piece, and the largest factor from one piece to the next."""
+"""Number of items of the first piece, and the largest factor from the size of one piece to that of the next."""
 DELAY = 1.0
-"""Seconds before a bar appears, and between two states of it."""
+"""Seconds before a bar appears, and between two updates of the bar."""
 
 
 class Bar:
-    """Progress of one stage, which may be shown."""
+    """Progress of one stage of a computation: a wrapper of a progress bar, or of None if no bar is shown."""
 
     def __init__(self, bar: Any = None) -> None:
         self._bar = bar
@@ -35,7 +35,11 @@ class Bar:
 
 @contextmanager
 def stage(shown: bool, name: str, total: int | None, unit: str) -> Iterator[Bar]:
-    """Show a bar on the standard error while the block runs, if ``shown`` and the block takes more than a second."""
+    """Show a progress bar on the standard error while the ``with`` block runs.
+
+    A bar appears only if ``shown`` is True and the block takes more than a second. ``name`` is the text before the bar,
+    ``unit`` that of an item, and ``total`` the number of items, or None if unknown.
+    """
     if not shown:
         yield Bar()
         return
@@ -47,8 +51,9 @@ def stage(shown: bool, name: str, total: int | None, unit: str) -> Iterator[Bar]
 
 
 def in_pieces(n: int, step: Callable[[int, int], None], bar: Bar | None = None, size: int = FIRST_PIECE) -> None:
-    """Call ``step(first, last)`` for consecutive ranges from 0 to ``n`` that take about `PIECE` seconds each, the first
-    of them of ``size`` items.
+    """Call ``step(first, last)`` for consecutive ranges of the items 0 to ``n - 1``.
+
+    The first range has ``size`` items. The others are chosen so that each takes about `PIECE` seconds.
     """
     first = 0
     while first < n:
@@ -61,5 +66,5 @@ def in_pieces(n: int, step: Callable[[int, int], None], bar: Bar | None = None, 
 
 
 def next_size(size: int, seconds: float) -> int:
-    """Return the size of the next piece, after one of this size that took ``seconds``."""
+    """Return the number of items of the next piece, given that ``size`` items took ``seconds``."""
     return max(1, min(GROWTH * size, int(size * PIECE / max(seconds, 1e-6))))

@@ -1,7 +1,8 @@
 """The graph of the cells and splits of given trees, and of their neighbours (formulas, 12.4).
 
-Cells are processed by decreasing size, so that all trees that reach a cell are known when it is processed. Its splits
-are listed once, to compute their probabilities, and the children of those that are kept are processed later.
+Cells are processed by decreasing size, so that all trees that reach a cell are known when it is processed. All splits
+of a cell are listed once, to compute their probabilities. The splits that the trees use are kept, and their children
+are processed later.
 """
 
 from __future__ import annotations
@@ -38,31 +39,32 @@ from .building import Building
 from .cells import CellGraph, with_slots
 
 NONE = -1
+"""End of a linked list, or no node, cell or edge."""
 FEATURE, SPLIT, BITS, EDGE = range(4)
-"""Columns of ``wanted`` in the scratch of the builder."""
+"""Columns of ``wanted`` in the scratch of the builder: the splits of the current cell that trees use."""
 
 
 class TreeNodes(NamedTuple):
-    """The nodes of all trees, as they are sent down the cells."""
+    """The nodes of all trees, one tree after another, with linked lists of the nodes in each cell."""
 
     feature: np.ndarray  # (n_nodes,) int64, LEAF in a leaf
     split: np.ndarray  # (n_nodes,) int64: packed cut, or categories going left
     parent: np.ndarray  # (n_nodes,) int64: node, counted over all trees; NONE for a root
     left: np.ndarray  # (n_nodes,) int64: left child, likewise
     right: np.ndarray  # (n_nodes,) int64
-    next_node: np.ndarray  # (n_nodes,) int64: another node that is the same cell
+    next_node: np.ndarray  # (n_nodes,) int64: next node in the list of the nodes of the same cell, or NONE
     want: np.ndarray  # (n_nodes,) int64: number of the node's split among the wanted splits of its cell
-    first_node: np.ndarray  # (most cells,) int64: a node that is this cell, NONE if no tree passes
-    next_cell: np.ndarray  # (most cells,) int64: another cell of the same size
-    of_size: np.ndarray  # (largest size + 1,) int64: a cell of each size that is still to be processed
+    first_node: np.ndarray  # (most cells,) int64: first node in the list of the nodes of this cell, or NONE
+    next_cell: np.ndarray  # (most cells,) int64: next cell in the list of the cells of the same size, or NONE
+    of_size: np.ndarray  # (largest size + 1,) int64: first cell of each size that is still to be processed, or NONE
     size: np.ndarray  # (1,) int64: size of the cells that are processed now
 
 
 def build_visited(model: TreeModel, trees: CodedTrees, grow: int, limit: Limit) -> CellGraph:
     """Return the graph of the cells and splits of ``trees``, with log R as in the whole graph.
 
-    ``grow`` 1 adds every split of these cells whose children are both among them, 2 every split of these cells, with
-    new children as leaves.
+    If ``grow`` is 1, add every split of these cells whose two children are both among these cells. If it is 2, add
+    every split of these cells, with new children as leaves.
     """
     nodes = _tree_nodes(model, trees)
     building = Building(model, limit, len(nodes.feature) + 1)
@@ -75,6 +77,7 @@ def build_visited(model: TreeModel, trees: CodedTrees, grow: int, limit: Limit) 
 
 
 def _tree_nodes(model: TreeModel, trees: CodedTrees) -> TreeNodes:
+    """Return the nodes of ``trees``, none of them assigned to a cell yet."""
     offset, n_nodes = trees.offset, np.diff(trees.offset)
     first = np.repeat(offset[:-1], n_nodes)
     inner, number = trees.feature != LEAF, np.arange(len(trees.feature))
@@ -100,7 +103,10 @@ def _tree_nodes(model: TreeModel, trees: CodedTrees) -> TreeNodes:
 
 @jit
 def send_trees_down(model: Any, work: Any, nodes: Any) -> int:
-    """Send the trees down the cells until all are at their leaves, or an array is full."""
+    """Assign the nodes of all trees to cells, from the root down, and add these cells and their splits to the graph.
+
+    Return FINISHED, or the array that is full: the caller makes it longer and calls again.
+    """
     count, cells, of_size = work.scratch.count, work.cells, nodes.of_size
     if count[N_CELLS] == 0:
         count[MODE] = ADD
@@ -131,13 +137,17 @@ def send_trees_down(model: Any, work: Any, nodes: Any) -> int:
 
 @jit
 def _enter_cell(nodes: Any, node: int, cell: int) -> None:
+    """Add a node to the list of the nodes of a cell."""
     nodes.next_node[node] = nodes.first_node[cell]
     nodes.first_node[cell] = node
 
 
 @jit
 def _write_wanted(model: Any, work: Any, nodes: Any, cell: int, n_members: int) -> None:
-    """Write the splits of the trees in a cell into ``wanted``, each once, and their numbers there to the nodes."""
+    """Write the distinct splits of a cell in trees into ``wanted``, and the row of each node's split into ``want``.
+
+    The node of a tree below a split that sends all rows to one side is in the same cell, and is added to its list.
+    """
     wanted, n = work.scratch.wanted, np.int64(0)
     node = nodes.first_node[cell]
     while node != NONE:
@@ -163,7 +173,7 @@ def _write_wanted(model: Any, work: Any, nodes: Any, cell: int, n_members: int) 
 
 @jit
 def _stay_in_cell(nodes: Any, node: int, child: int) -> None:
-    """Add the child of a node to the nodes of its cell, if all rows go to this child."""
+    """Insert a child into the list of the nodes of a cell behind its parent: it is the same cell, with all rows."""
     nodes.next_node[child], nodes.next_node[node] = nodes.next_node[node], child
 
 
@@ -178,8 +188,9 @@ def _n_left(model: Any, work: Any, k: int, split: int, n_members: int) -> int:
 
 @jit
 def _split_in_cell(model: Any, work: Any, nodes: Any, cell: int, node: int, n_members: int) -> tuple[int, int]:
-    """Return the split of a node as the cell lists it, and the bits that identify it. The sides of a nominal split may
-    be exchanged.
+    """Return the split of a node in the form in which its cell lists splits, and a mask of the bits that identify it.
+
+    If the cell lists a nominal split with its sides exchanged, the children of the node are exchanged.
     """
     rule, box, k = model.split_prior, work.scratch.box, nodes.feature[node]
     split, rows, local = nodes.split[node], work.cells.rows[cell], parts_rows(rule)
@@ -209,7 +220,10 @@ def _split_in_cell(model: Any, work: Any, nodes: Any, cell: int, node: int, n_me
 
 @jit
 def _box_of_node(rule: Any, nodes: Any, node: int, k: int) -> int:
-    """Return the first code of an ordered coordinate, or the categories of a nominal one, in the box of a node."""
+    """Return the first code of ordered coordinate ``k`` in the box of a node, or the categories of a nominal one.
+
+    The box follows from the splits above the node in its tree.
+    """
     nominal, twin = rule.feature[k].nominal, rule.feature[k].twin
     box, here = all_bits(rule.feature[k].n_codes) if nominal else np.int64(0), node
     while nodes.parent[here] != NONE:
@@ -225,7 +239,7 @@ def _box_of_node(rule: Any, nodes: Any, node: int, k: int) -> int:
 
 @jit
 def _move_to_children(work: Any, nodes: Any, cell: int) -> None:
-    """Assign the child nodes of trees in a cell to the cell's child cells."""
+    """Assign the children of the tree nodes in a cell to the cells to which the splits of these nodes lead."""
     node = nodes.first_node[cell]
     while node != NONE:
         e = work.scratch.wanted[nodes.want[node], EDGE] if nodes.feature[node] != LEAF else NONE

@@ -1,6 +1,7 @@
-"""The arrays of the builder of the graph, and the sums over the points of a cell in them.
+"""Arrays in which the graph of cells is built, and functions that sum the points of a cell.
 
-The points are summed by code of one feature; the codes of either side of a split add up to the sums of a child.
+A *point* is a distinct row of codes. The points of a cell are summed by the code of one feature. The sums of a child
+are the sums over the codes on its side of the split.
 """
 
 from typing import Any, NamedTuple
@@ -16,63 +17,65 @@ from ..limits.intractable import refuse_bytes
 PARENT, FEATURE, SPLIT, SIDE = range(4)
 """Rows of `Cells.origin`."""
 LEFT, RIGHT = range(2)
+"""Sides of a split."""
 
 
 class Points(NamedTuple):
-    """Distinct rows of codes."""
+    """The P distinct rows of codes, with the sums over the training rows that have them."""
 
-    codes: np.ndarray  # (p, P) int64
-    stats: np.ndarray  # (P, n_stats) float64
-    rows: np.ndarray  # (P,) int64 training rows
+    codes: np.ndarray  # (p, P) int64: code of each coordinate
+    stats: np.ndarray  # (P, n_stats) float64: sufficient statistics
+    rows: np.ndarray  # (P,) int64: number of training rows
     key: np.ndarray  # (2, P) uint64 random keys; the hash of a set is the exclusive or of its points' keys
     order: np.ndarray  # (p, P) int64: the points sorted by each feature
 
 
 class Cells(NamedTuple):
-    """Cells in order of discovery, so by the smallest depth at which they occur."""
+    """Cells in order of discovery, so by the smallest depth at which they occur. ``cap`` is the length of arrays."""
 
-    hash: np.ndarray  # (cap, 2) uint64
-    origin: np.ndarray  # (4, cap) int64: the cell, feature, split and side that first led here
-    rows: np.ndarray  # (cap,) int64 training rows
+    hash: np.ndarray  # (cap, 2) uint64: identifies the points or the box of the cell
+    origin: np.ndarray  # (4, cap) int64: the parent, feature, split and side by which the cell was first reached
+    rows: np.ndarray  # (cap,) int64: number of training rows
     size: np.ndarray  # (cap,) int64: rows or codes spanned; falls along every edge but those from a cell to itself
     depth: np.ndarray  # (cap,) int32: smallest depth
     open: np.ndarray  # (cap,) int64: bits of the groups that contain all features split on above, -1 in the root
     start: np.ndarray  # (cap,) int64: first split of the cell
     stop: np.ndarray  # (cap,) int64: end of its splits
-    is_splittable: np.ndarray  # (cap,) bool: True if the cell has a split, be it listed or not
-    stats: np.ndarray  # (cap, n_stats) float64
-    score: np.ndarray  # (cap,) float64
+    is_splittable: np.ndarray  # (cap,) bool: True if the cell has a split, even if the arrays do not hold it
+    stats: np.ndarray  # (cap, n_stats) float64: sufficient statistics of the rows
+    score: np.ndarray  # (cap,) float64: log score as a leaf
     table: np.ndarray  # (2^b,) int32: hash table of cells, -1 for a free place
 
 
 class Edges(NamedTuple):
-    """Splits of the cells, one cell's after another's."""
+    """Splits of the cells; those of one cell are consecutive."""
 
-    left: np.ndarray  # (cap,) int32
-    right: np.ndarray  # (cap,) int32
-    feature: np.ndarray  # (cap,) int32
+    left: np.ndarray  # (cap,) int32: left child
+    right: np.ndarray  # (cap,) int32: right child
+    feature: np.ndarray  # (cap,) int32: coordinate
     # (cap,) int64: cut and next code, as `boxes.pack_cut` packs them, or the bits of the categories going left
     split: np.ndarray
     log_rule: np.ndarray  # (cap,) float64: log R(split | cell)
 
 
 class Scratch(NamedTuple):
-    """Working memory of the builder."""
+    """Working memory of the builder, most of it about the cell being expanded. C is the largest number of codes."""
 
-    count: np.ndarray  # (5,) int64: cells, edges, next cell to expand, what is added, wanted splits
-    box: np.ndarray  # (p, 2) int64: of the cell being expanded: low and high code, or categories and 0
-    members: np.ndarray  # (P,) int64: points of the cell being expanded
-    asked: np.ndarray  # (p,) int64: coordinates in which the box of the cell is not the whole range
+    # (5,) int64: numbers of cells and edges, next cell to expand, mode, number of wanted splits; see `build`
+    count: np.ndarray
+    box: np.ndarray  # (p, 2) int64: box of the cell: first code and end of the codes, or bits of the categories and 0
+    members: np.ndarray  # (P,) int64: points of the cell
+    asked: np.ndarray  # (p,) int64: nominal coordinates, and those in which the box is not the whole range
     codes: np.ndarray  # (C,) int64: codes of one feature in the cell, ascending
     slot: np.ndarray  # (C,) int64: place of a code in ``codes``, -1 elsewhere
     rows: np.ndarray  # (C,) int64: rows of each code
     key: np.ndarray  # (2, C) uint64: hash of the points of each code
     stats: np.ndarray  # (C, n_stats) float64
     suffix: np.ndarray  # (C + 1, n_stats) float64: sums from each code on
-    side_stats: np.ndarray  # (2, n_stats) float64: of the two children of a split
-    side_rows: np.ndarray  # (2,) int64
+    side_stats: np.ndarray  # (2, n_stats) float64: statistics of the two children of a split
+    side_rows: np.ndarray  # (2,) int64: rows of the two children
     side_key: np.ndarray  # (2, 2) uint64: hash of the points of each child, (side, word)
-    # (w, 4) int64: feature, split, the bits that identify it, and edge, of the splits of a cell that are wanted
+    # (w, 4) int64: splits of the cell that given trees use: feature, split, mask of the bits that identify it, edge
     wanted: np.ndarray
 
 
@@ -86,7 +89,7 @@ class Work(NamedTuple):
 
 
 def distinct_points(model: TreeModel) -> Points:
-    """Return the distinct rows of codes of a model, its units merged further, since labels do not matter here."""
+    """Return the distinct rows of codes of a model. Its merged rows are merged further, whatever their labels."""
     units, leaf = model.units, model.lowered.leaf
     codes, where = np.unique(units.codes, axis=1, return_inverse=True)
     where = where.reshape(-1)
@@ -107,7 +110,7 @@ def distinct_points(model: TreeModel) -> Points:
 
 
 def new_scratch(model: TreeModel, points: Points, n_wanted: int) -> Scratch:
-    """Return the working memory of a builder."""
+    """Return the working memory of a builder, with room for ``n_wanted`` wanted splits of a cell."""
     p, n_points = points.codes.shape
     n_stats = points.stats.shape[1]
     widest = int(model.n_codes.max())
@@ -149,7 +152,7 @@ def new_cells(cap: int, n_stats: int) -> Cells:
 
 
 def longer_cells(cells: Cells, n: int) -> Cells:
-    """Return arrays of twice the length with the first ``n`` cells, and enter these into a new hash table."""
+    """Return arrays of twice the length that hold the first ``n`` cells, with a new hash table of these cells."""
     out = new_cells(2 * len(cells.rows), cells.stats.shape[1])
     for name in ("rows", "size", "depth", "open", "start", "stop", "is_splittable", "score", "hash", "stats"):
         getattr(out, name)[:n] = getattr(cells, name)[:n]
@@ -160,7 +163,7 @@ def longer_cells(cells: Cells, n: int) -> Cells:
 
 @jit
 def refill(table: np.ndarray, hashes: np.ndarray, n: int) -> None:
-    """Enter the first ``n`` cells into an empty hash table."""
+    """Enter the numbers of the first ``n`` cells into an empty hash table, by open addressing."""
     mask = len(table) - 1
     for cell in range(n):
         at = np.int64(hashes[cell, 0] & np.uint64(0x3FFFFFFFFFFFFFFF)) & mask
@@ -176,13 +179,13 @@ def new_edges(cap: int) -> Edges:
 
 
 def longer_edges(edges: Edges) -> Edges:
-    """Return arrays of twice the length, with the same splits first."""
+    """Return arrays of twice the length that begin with the same splits."""
     return Edges(*(np.concatenate([column, np.empty_like(column)]) for column in edges))
 
 
 @jit
 def clear_sides(work: Any) -> None:
-    """Set the sums of both sides to zero."""
+    """Set the sums of both sides of a split to zero."""
     scratch = work.scratch
     for side in range(2):
         scratch.side_rows[side] = 0
@@ -194,7 +197,7 @@ def clear_sides(work: Any) -> None:
 
 @jit
 def add_to_side(work: Any, side: int, i: int) -> None:
-    """Add point ``i`` to one side."""
+    """Add point ``i`` to the sums of one side of a split."""
     points, scratch = work.points, work.scratch
     scratch.side_rows[side] += points.rows[i]
     for word in range(2):
@@ -234,14 +237,14 @@ def tabulate(work: Any, n_members: int, k: int) -> int:
 
 @jit
 def forget_codes(work: Any, n: int) -> None:
-    """Empty the slots of the ``n`` codes that `tabulate` found."""
+    """Undo `tabulate`: set ``slot`` to -1 for the ``n`` codes that it found."""
     for j in range(n):
         work.scratch.slot[work.scratch.codes[j]] = -1
 
 
 @jit
 def add_code_to_side(work: Any, side: int, code: int) -> None:
-    """Add all points of one code to a side."""
+    """Add the sums of all points with one code, as tabulated, to one side of a split."""
     scratch = work.scratch
     s = scratch.slot[code]
     scratch.side_rows[side] += scratch.rows[s]
@@ -253,7 +256,7 @@ def add_code_to_side(work: Any, side: int, code: int) -> None:
 
 @jit
 def sum_from_right(work: Any, n: int) -> None:
-    """Put all codes on the right, and sum the statistics from each code on into ``suffix``."""
+    """Add all ``n`` tabulated codes to the right side, and write the sums of statistics from each code on."""
     scratch = work.scratch
     clear_sides(work)
     for j in range(n):
@@ -267,7 +270,10 @@ def sum_from_right(work: Any, n: int) -> None:
 
 @jit
 def move_to_left(work: Any, code: int) -> None:
-    """Move the rows and the hash of a code from the right to the left, and add its statistics there."""
+    """Move the rows and the hash of a code from the right side to the left, and add its statistics to the left.
+
+    The statistics of the right side are not changed: they are read from ``suffix``.
+    """
     scratch, s = work.scratch, work.scratch.slot[code]
     add_code_to_side(work, LEFT, code)
     scratch.side_rows[RIGHT] -= scratch.rows[s]

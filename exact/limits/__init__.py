@@ -1,1 +1,1 @@
-"""Problems that are too large: refusals, sizes before anything is built, and bounds within a budget."""
+"""Problems that are too large: errors, estimates of sizes before anything is built, and bounds within a budget."""

@@ -1,4 +1,4 @@
-"""Upper bounds of the sum over all trees below a cell, from its rows alone: for cells that are not expanded.
+"""Upper bounds, from its rows alone, of the sum over all trees below a cell whose splits are not listed.
 
 A tree of m leaves below a cell has at most the score of the best partition of its rows into m parts, whatever the
 splits are. So for a cell that is split
@@ -38,19 +38,19 @@ from ..graph.boxes import find_members
 from ..graph.work import Points
 
 MOST_LEAVES = 32
-"""Numbers of leaves that are distinguished; larger trees count together."""
+"""Number of leaves from which on trees of different sizes share one bound."""
 MOST_ROWS = 2000
-"""Rows up to which the best partitions are tabulated, which takes time and memory that grow with their square."""
+"""Largest number of rows for which best partitions are tabulated, at a cost that grows with its square."""
 
 
 class Ceiling(NamedTuple):
-    """Upper bounds for a model."""
+    """Upper bounds for the P distinct points of a model, as functions of r sums over the points of a cell."""
 
-    values: np.ndarray  # (P, r): contribution of each distinct point to the sums of its cell
-    # From the sums (n, r) of cells: the largest scores (n, m) of partitions into 2, 3, ... parts, those into more parts
-    # in the last column; they do not decrease along a row
+    values: np.ndarray  # (P, r): terms that each distinct point adds to the sums of its cell
+    # Function from the sums (n, r) of cells to the largest scores (n, m) of partitions into 2, 3, ... parts; the last
+    # column is for all larger numbers of parts, and the scores do not decrease along a row
     best_scores: Callable[[np.ndarray], np.ndarray]
-    # (depths, m) log prior mass of the trees with so many leaves below a cell that is split at a depth
+    # (depths, m): log prior probability of the trees with 2, 3, ... leaves below a cell that is split at each depth
     log_mass: np.ndarray
 
     def log_most(self, sums: np.ndarray, depth: np.ndarray) -> np.ndarray:
@@ -59,7 +59,7 @@ class Ceiling(NamedTuple):
 
 
 def ceiling_of(model: TreeModel, points: Points) -> Ceiling | str:
-    """Return the upper bounds for a model, or why there are none."""
+    """Return the upper bounds for a model, or the reason, as text, why there are none."""
     mass = prior_mass(model)
     if mass.log_mass is None:
         return f"the mass of {model.tree_prior!r} requires the sum over all trees"
@@ -72,7 +72,7 @@ def ceiling_of(model: TreeModel, points: Points) -> Ceiling | str:
 
 
 def _best_scores(model: TreeModel, points: Points) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]] | str:
-    """Return the values of points and the function of their sums, or why there is no bound."""
+    """Return `Ceiling.values` and `Ceiling.best_scores` for the leaf of a model, or the reason why there are none."""
     leaf: Any = model.leaf
     stats = points.stats
     if type(leaf) is DirichletMultinomial:
@@ -95,10 +95,10 @@ def _entropies(counts: np.ndarray) -> np.ndarray:
 
 
 def _of_classes(model: Any, stats: np.ndarray) -> Any:
-    """Bound scores by a leaf for each class, with the points of this class alone, and by the largest likelihood of
-    each other point.
+    """Return ``values`` and ``best_scores`` for labels: points with rows of one class are pooled, class by class.
 
-    The probability of a row increases with the rows of its own class in the leaf and decreases with those of others.
+    This is a bound because the probability of a row increases with the rows of its own class in the leaf and decreases
+    with those of others. Each other point has its largest likelihood.
     """
     alpha = np.broadcast_to(np.asarray(model.leaf.alpha, dtype=np.float64), stats.shape[1])
     total, pure = alpha.sum(), ((stats > 0.0).sum(axis=1) <= 1)[:, None]
@@ -112,13 +112,15 @@ def _of_classes(model: Any, stats: np.ndarray) -> Any:
 
 
 def _of_numbers(model: Any, stats: np.ndarray) -> Any:
-    """Bound scores by the number of rows alone: n rows scatter at least as much as the n rows of the table that are
-    nearest to each other.
+    """Return ``values`` and ``best_scores`` for Gaussian leaves, a bound by the number of rows alone.
+
+    The sum of squares of n rows about their mean is at least that of the n rows of the table nearest to each other.
     """
     leaf, target = model.leaf, model.target
     about = float(leaf.m0 - target.center)
 
     def of_rows(n: float, scatter: float) -> float:
+        """Return the log score of a leaf of n rows with mean m0 and sum of squares ``scatter`` about the mean."""
         return leaf.log_score(np.array([n, n * about, scatter + n * about**2]), target) if n > 0.0 else 0.0
 
     if target.weight is None and len(target.values) <= MOST_ROWS:
@@ -135,9 +137,9 @@ def _of_numbers(model: Any, stats: np.ndarray) -> Any:
 
 
 def least_scatters(y: np.ndarray) -> np.ndarray:
-    """Return the smallest sums of squares (n + 1,) about their mean of 0, 1, ..., n numbers of ``y`` (n,).
+    """Return the smallest sums of squares (n + 1,) about the mean of 0, 1, ..., n of the numbers ``y`` (n,).
 
-    These are the sums of neighbours in order.
+    The smallest sum is that of numbers that are consecutive in ascending order.
     """
     y = np.sort(y) - np.mean(y)
     first, second = (np.concatenate([[0.0], np.cumsum(y**power)]) for power in (1, 2))
@@ -150,9 +152,9 @@ def least_scatters(y: np.ndarray) -> np.ndarray:
 
 @jit
 def best_partitions(score: np.ndarray, most: int) -> np.ndarray:
-    """Return the largest sums (most - 1, n) of ``score`` (n,) over partitions of each number into parts.
+    """Return the largest total score (most - 1, n) of the parts into which 0, ..., n - 1 rows can be divided.
 
-    There are at most 2, ..., most - 1 parts, and any number in the last row. A part may be empty, of score 0.
+    A part of k rows has ``score[k]``. Row i is for at most i + 2 parts, and the last row for any number of parts.
     """
     n = len(score)
     out = np.empty((most - 1, n))
@@ -172,11 +174,11 @@ def best_partitions(score: np.ndarray, most: int) -> np.ndarray:
 
 
 def leaf_masses(model: TreeModel, n_columns: int) -> np.ndarray:
-    """Return the log prior mass (depths, n_columns) of the trees with 2, 3, ... leaves below a cell split at a depth.
+    """Return the log prior probability (depths, n_columns) of trees with 2, 3, ... leaves below a cell that is split.
 
-    The last column is for trees with more leaves. It is the mass if every cell could be split.
-
-    The mass of one leaf is raised to the prior factor of a cell that cannot be split, so that it bounds both cases.
+    Rows are depths, and the last column is for all larger trees. It is computed as if every cell could be split, with
+    ``mass_d(m) = split_d * sum over k of mass_(d+1)(k) mass_(d+1)(m - k)``. The mass of one leaf is raised to the prior
+    factor of a cell that cannot be split if this is larger, so that it bounds both cases.
     """
     prior = model.prior_tables
     table, limit = prior.table, prior.depth_limit
@@ -198,6 +200,7 @@ def leaf_masses(model: TreeModel, n_columns: int) -> np.ndarray:
 
 
 def _poisson(model: Any, stats: np.ndarray) -> np.ndarray:
+    """Return the log of the largest Poisson likelihood (P,) of points with ``stats``, under any rate."""
     exposure, count, rest = stats.T
     reference = model.leaf.params(model.target)[3]
     if reference > 0.0:
@@ -206,10 +209,12 @@ def _poisson(model: Any, stats: np.ndarray) -> np.ndarray:
 
 
 def _failures(log_ways: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the log of the largest likelihood (P,) of two kinds of outcomes, plus the log binomial coefficients."""
     return log_ways + _entropies(np.column_stack([one, other]))
 
 
 def _times(events: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """Return the log of the largest exponential likelihood (P,) of ``events`` in a ``total`` time."""
     return xlogy(events, events) - xlogy(events, total) - events
 
 
@@ -232,7 +237,7 @@ BY_POINT: dict[type, Callable[[Any, np.ndarray], np.ndarray]] = {
 
 @jit
 def sum_points(model: Any, work: Any, first: int, values: np.ndarray, out: np.ndarray) -> None:
-    """Sum the ``values`` (P, r) of the points of the cells from number ``first`` on into ``out`` (n, r)."""
+    """Write the sums of ``values`` (P, r) over the points of each cell from ``first`` on into ``out`` (n_cells, r)."""
     for cell in range(first, len(out)):
         for a in range(values.shape[1]):
             out[cell, a] = 0.0

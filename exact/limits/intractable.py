@@ -1,4 +1,4 @@
-"""Limits on the size of graphs, by the number of cells allowed and by memory."""
+"""Limits on the size of graphs, by the number of cells allowed and by memory, and the error if they are exceeded."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any
 from pactree_mcmc.core.checks import check_count
 
 EDGES_PER_CELL = 32
-"""Edges allowed for each cell allowed: the other half of the memory bound."""
+"""Number of splits allowed for each cell allowed, since splits take memory too."""
 
 MOST_CELLS = 1 << 56
+"""Largest ``max_cells`` that is accepted."""
 
 SAMPLE = "sample"
-"""Advice in place of the exact sum."""
+"""Default advice in the message of `Intractable`, in place of the exact sum."""
 
 BYTES_PER_CELL = 128
-"""A cell, its slot, one split and what is computed of it: the least that one more cell takes."""
+"""Least memory of one more cell: the cell, its slot, one split, and the sums computed for them."""
 
 
 class Intractable(ValueError):
@@ -60,12 +61,16 @@ class Intractable(ValueError):
         return Intractable, (self.needed, self.allowed, self.what, self.fits, self.instead, self.advice, self.estimate)
 
     def in_terms_of(self, names: dict[str, str], instead: str) -> Intractable:
-        """Return the same refusal for a function that has only the settings ``names``, under these names."""
+        """Return the same error for a caller whose arguments have other names.
+
+        ``names`` maps the settings of ``fits`` to the caller's names. Other settings are left out of the message.
+        """
         fits = {names[name]: value for name, value in self.fits.items() if name in names}
         return Intractable(self.needed, self.allowed, self.what, fits, instead, estimate=self.estimate)
 
 
 def _setting(name: str, value: int, prior: str) -> str:
+    """Return a setting of ``fits`` as the user would write it."""
     if name == "max_cuts":
         return f"LocalCuts(max_cuts={value})"
     if name == "max_depth":
@@ -74,19 +79,19 @@ def _setting(name: str, value: int, prior: str) -> str:
 
 
 def check_cells(max_cells: Any) -> int:
-    """Refuse a ``max_cells`` that is not a positive integer."""
+    """Return ``max_cells`` as an int, and raise an error if it is not a positive integer."""
     return check_count("max_cells", max_cells, 1, MOST_CELLS)
 
 
 class Limit:
-    """Number of cells that a graph may have: ``max_cells``, or as many as the memory of the machine holds."""
+    """Limit on a graph: ``max_cells`` cells, or fewer if the memory of the machine holds fewer."""
 
     def __init__(self, max_cells: int) -> None:
         self.cells = min(max_cells, memory_bytes() // BYTES_PER_CELL)
         self.n_bytes = available_bytes()
 
     def refuse_above(self, n_cells: int, n_edges: int = 0) -> None:
-        """Raise Intractable if a graph of this size is not allowed."""
+        """Raise Intractable if a graph of ``n_cells`` cells and ``n_edges`` splits is not allowed."""
         if n_cells > self.cells:
             raise Intractable(n_cells, self.cells)
         if n_edges > EDGES_PER_CELL * self.cells:
@@ -94,6 +99,7 @@ class Limit:
 
 
 def _rounded(n: int) -> str:
+    """Return a number for a message: exact below a million, otherwise to three digits."""
     if n < 10**6:
         return f"{n:,}"
     return f"{n:.3g}" if n < 10**300 else f"1e{len(str(n)) - 1}" if n < 10**4000 else "1e4000"
@@ -106,7 +112,7 @@ def refuse_bytes(n_bytes: int, what: str) -> None:
 
 
 def memory_bytes() -> int:
-    """Return the memory of the machine, or a huge number if the system does not say."""
+    """Return the memory of the machine in bytes, or a huge number if the system does not report it."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -114,7 +120,7 @@ def memory_bytes() -> int:
 
 
 def available_bytes() -> int:
-    """Return the memory that is free, or can be freed; that of the machine if the system does not say."""
+    """Return the memory in bytes that is available, or that of the machine if the system does not report it."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             for line in file:

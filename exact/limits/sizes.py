@@ -1,12 +1,12 @@
-"""Sizes of graphs before anything is built, so that intractable problems are refused at once.
+"""Estimates and bounds of the sizes of graphs before anything is built, so that intractable problems fail immediately.
 
 Under grids and dyadic cuts there is a lower bound. Under local cuts the size is estimated from random boxes. Upper
 bounds give the settings that would be tractable.
 
-A cell is the set of rows in a box. With the box shrunk until each of its sides holds a row of the cell there is one box
-for each cell. Sides are drawn one coordinate after the other, among the values of the rows that are left; a box counts
-if the rows that are left at the end touch all of its sides. With n_k values of coordinate k left when its sides are
-drawn, a box is drawn with probability ``product of 2 / (n_k (n_k + 1))``. So
+A cell is the set of rows in a box. If the box is shrunk until each of its sides holds a row of the cell, there is one
+box for each cell. Sides are drawn one coordinate after the other, among the values of the rows that are left. A box
+counts if the rows that are left at the end touch all of its sides. With n_k values of coordinate k left when its sides
+are drawn, a box is drawn with probability ``product of 2 / (n_k (n_k + 1))``. So
 
     number of cells  =  E( [the rows touch all sides] * product over k of n_k (n_k + 1) / 2 )
 
@@ -34,22 +34,22 @@ from pactree_mcmc.model.split_prior.geometry import (
 from .intractable import BYTES_PER_CELL, EDGES_PER_CELL, Intractable, Limit, memory_bytes
 
 SAMPLES, FEW_SAMPLES = 400, 100
-"""Boxes drawn for all coordinates, and for the first few of them."""
+"""Numbers of boxes drawn if all coordinates are used, and if only the first few of them are."""
 FEW_BOXES = 30_000
-"""Products of intervals up to which nothing is estimated: such graphs take a fraction of a second."""
+"""Number of boxes below which nothing is estimated: such graphs take a fraction of a second."""
 NUMBERS_OF_COORDINATES = (1, 2, 3, 4, 6, 9, 14, 20)
-"""Coordinates whose boxes are drawn, at most the last number: more of them would take seconds."""
+"""Numbers of coordinates whose boxes are drawn, one after another. More than the last would take seconds."""
 SURE = 3.0
-"""Standard errors below the estimate that count as certain. Beyond three lies about one problem of a thousand."""
+"""Number of standard errors below the estimate that is taken as certain, wrong in about one problem of a thousand."""
 LARGEST_ERROR = 0.5
-"""Relative standard error from which an estimate is not shown."""
+"""Relative standard error above which an estimate is not shown."""
 CELL_BYTES, STAT_BYTES, SPLIT_BYTES = 240, 18, 90
-"""Memory of a cell, of each of its statistics and of a split while the graph is built.
+"""Bytes of a cell, of each of its statistics and of a split while the graph is built.
 
 The arrays have spare room and are copied once. `tests/exact/limits/test_sizes.py` compares with measured peaks.
 """
 KEPT_CELL_BYTES, KEPT_STAT_BYTES, KEPT_SPLIT_BYTES, SLOT_BYTES = 60, 8, 28, 34
-"""Memory of a cell, a statistic, a split and a (cell, depth) pair when the graph is finished and summed over."""
+"""Bytes of a cell, a statistic, a split and a slot (cell at a depth) when the graph is finished and summed over."""
 SPLIT_SECONDS, MEMBER_SECONDS, TERM_SECONDS = 7e-7, 3e-8, 6e-8
 """Processor time for a split, for each coordinate of each row of a cell, and for each split at each depth. Measured on
 a graph of 800,000 cells and 9 million splits (300 rows, 5 columns of 6 values), 2026.
@@ -57,20 +57,20 @@ a graph of 800,000 cells and 9 million splits (300 rows, 5 columns of 6 values),
 DEEPEST = 64
 """Largest depth limit that is tried. Deeper ones change nothing in the bounds."""
 MOST_CODES = 1 << 40
-"""More codes than a feature has."""
+"""Number of codes larger than that of any feature."""
 
 
 class SizeEstimate(NamedTuple):
     """Estimated size of a graph of cells."""
 
-    cells: float
-    least_cells: float  # Three standard errors below
-    error: float  # Standard error of ``cells`` relative to it
+    cells: float  # Number of cells
+    least_cells: float  # Number of cells three standard errors below the estimate
+    error: float  # Relative standard error of ``cells``
     n_bytes: float  # Largest memory while the graph is built and summed over
-    seconds: float
+    seconds: float  # Processor time
 
     def in_words(self, at_least: bool = False) -> str:
-        """Return the estimate as a phrase; ``at_least`` if some coordinates were left out."""
+        """Return the estimate as a phrase, which begins with "at least" if ``at_least`` is True."""
         error = f" (standard error {100.0 * self.error:.0f}%)" if self.error >= 0.005 else ""
         about = "at least about" if at_least else "about"
         return f"{about} {self.cells:.2g} cells{error}, {as_bytes(self.n_bytes)}, {as_time(self.seconds)}"
@@ -79,9 +79,9 @@ class SizeEstimate(NamedTuple):
 def estimate_size(model: TreeModel, codes: np.ndarray, limit: Limit, layered: bool) -> SizeEstimate | None:
     """Return the estimated size of the graph of a model with local cuts over points with ``codes`` (q, P).
 
-    ``layered`` is True if a cell has a slot for each depth. None if the graph is small, or the estimate is too inexact.
-    Coordinates are added a few at a time, since more of them make no fewer cells, and no more are added once there are
-    too many cells for certain.
+    Return None if the graph is small, or the estimate is too inexact. ``layered`` is True if a cell is counted at each
+    of its depths. Coordinates are added a few at a time, since more coordinates never make fewer cells. The function
+    stops with an error as soon as there are certainly too many cells.
 
     Raises
     ------
@@ -110,13 +110,19 @@ def estimate_size(model: TreeModel, codes: np.ndarray, limit: Limit, layered: bo
 
 
 def _log_boxes(distinct: np.ndarray, nominal: np.ndarray) -> float:
-    """Return the log of the number of products of intervals, or of sets of categories."""
+    """Return the log of the number of boxes: products over coordinates of an interval of codes, or a set of categories.
+
+    ``distinct`` is the number of codes of each coordinate.
+    """
     n = distinct.astype(np.float64)
     return float(np.where(nominal, n * math.log(2.0), np.log(n * (n + 1.0) / 2.0)).sum())
 
 
 def refuse(estimate: SizeEstimate, limit: Limit, at_least: bool) -> None:
-    """Raise Intractable if the estimated cells are too many for certain, or do not fit into memory."""
+    """Raise Intractable if the estimate shows that there are certainly too many cells, or too many for the memory.
+
+    ``at_least`` is True if the estimate leaves coordinates out.
+    """
     if estimate.least_cells > limit.cells:
         raise Intractable(int(min(estimate.cells, 1e300)), limit.cells, estimate=estimate.in_words(at_least))
     least = estimate.n_bytes * estimate.least_cells / max(estimate.cells, 1.0)
@@ -125,7 +131,7 @@ def refuse(estimate: SizeEstimate, limit: Limit, at_least: bool) -> None:
 
 
 def _summary(terms: np.ndarray, model: TreeModel) -> SizeEstimate:
-    """Return the estimate from the terms (n_samples, 5) of random boxes."""
+    """Return the estimate from the terms (n_samples, 5) of random boxes, as `Boxes.draw` returns them."""
     cells, members, splits, slots, each = terms.mean(axis=0).tolist()
     deviation = float(np.std(terms[:, 0], ddof=1)) / math.sqrt(len(terms))
     q, n_stats = len(model.scales), model.lowered.leaf.n_stats
@@ -136,7 +142,7 @@ def _summary(terms: np.ndarray, model: TreeModel) -> SizeEstimate:
 
 
 class Boxes:
-    """Random boxes over points, by the coordinates ``order``, ordered ones before nominal ones."""
+    """Random boxes over points with ``codes`` (q, P), in the coordinates ``order``, nominal ones last."""
 
     def __init__(
         self,
@@ -154,11 +160,15 @@ class Boxes:
         self.layered, self.trivial = layered, told(has_empty_sides, model.split_prior)
 
     def draw(self, n_samples: int) -> np.ndarray:
-        """Return the terms (n_samples, 5) of random boxes: cells, their rows, splits, slots, splits times depths."""
+        """Return the terms (n_samples, 5) of random boxes.
+
+        The means of the columns are unbiased estimates of the numbers of cells, of (cell, point) pairs, of splits, of
+        slots and of (split, depth) pairs.
+        """
         return np.array([self._one() for _ in range(n_samples)])
 
     def _one(self) -> tuple[float, ...]:
-        """Draw a box. Return its terms divided by the box's probability."""
+        """Draw a box, and return its five terms divided by the probability of the box."""
         points, weight = np.arange(self.ranks.shape[1]), 1.0
         touches: list[np.ndarray] = []
         outside: list[np.ndarray] = []
@@ -184,7 +194,7 @@ class Boxes:
         return self._terms(points, outside, weight)
 
     def _subset(self, values: np.ndarray) -> np.ndarray:
-        """Draw a subset of the values that is not empty."""
+        """Draw a non-empty subset of the values, uniformly."""
         while True:
             some = values[self.rng.random(len(values)) < 0.5]
             if len(some):
@@ -217,7 +227,7 @@ class Boxes:
         return points[(place >= low) & (place <= high)], total
 
     def _terms(self, cell: np.ndarray, outside: list[np.ndarray], weight: float) -> tuple[float, ...]:
-        """Return the terms of one cell, times the number of cells that it represents."""
+        """Return the five terms of one cell (see `draw`) times ``weight``, the number of cells that it represents."""
         present = [len(np.unique(ranks[cell])) for ranks in self.ranks]
         depth = fewest_cuts(np.array(outside))
         if depth > self.limit:
@@ -237,9 +247,9 @@ class Boxes:
 
 
 def fewest_cuts(outside: np.ndarray) -> int:
-    """Return a number of sides that keep out all points outside a box: the smallest, or one more now and then.
+    """Return how many sides of a box are enough to exclude all points outside, found greedily: at times one too many.
 
-    ``outside`` (n_sides, P) is True for the points beyond each side. The side that keeps out most is taken first.
+    ``outside`` (n_sides, P) is True for the points beyond each side. The side that excludes most is taken first.
     """
     n = 0
     outside = outside[:, outside.any(axis=0)]
@@ -250,7 +260,7 @@ def fewest_cuts(outside: np.ndarray) -> int:
 
 
 def as_bytes(n_bytes: float) -> str:
-    """Return a size in words."""
+    """Return a number of bytes in words, such as "1.2 GB"."""
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
         if n_bytes >= size:
             return f"{n_bytes / size:.2g} {unit}" if n_bytes < 1e3 * size else f"{n_bytes / size:.0f} {unit}"
@@ -292,19 +302,19 @@ def least_cells(model: TreeModel, codes: np.ndarray) -> int:
 
 
 class Side(NamedTuple):
-    """Numbers of ranges and of splits of one coordinate."""
+    """Numbers of ranges of one coordinate (intervals of codes, or sets of categories) and of their splits."""
 
-    ranges: list[int]  # Number of ranges that take at least 0, 1, ... splits
+    ranges: list[int]  # Entry j: number of ranges that j splits, and no fewer, lead to
     n_splits: int  # Number of splits of the whole range
-    n_all_splits: int  # Number of splits, summed over all ranges
+    n_all_splits: int  # Sum of the numbers of splits of all ranges
 
 
 def settings_that_fit(model: TreeModel, limit: Limit) -> dict[str, int]:
-    """Return settings each of which, changed alone, makes the graph no larger than allowed, with their largest values.
+    """Return settings, by name, each of which alone would make the graph no larger than allowed.
 
-    As they come from bounds, larger values may be enough too. A cell is a product of ranges, one for each coordinate:
-    intervals of codes, or sets of categories. Under local cuts several products may contain the same rows, so the
-    number of products is an upper bound on the number of cells.
+    The values are the largest for which an upper bound is small enough, so that larger ones may fit too. A cell is a
+    product of ranges, one for each coordinate: intervals of codes, or sets of categories. Under local cuts several
+    products may contain the same rows, so the number of products is an upper bound on the number of cells.
     """
     rule, depth = model.split_prior, int(model.prior_tables.depth_limit)
     out: dict[str, int] = {}
@@ -314,6 +324,7 @@ def settings_that_fit(model: TreeModel, limit: Limit) -> dict[str, int]:
         return {"max_depth": int(fits[-1])} if len(fits) and fits[-1] > 0 else {}
 
     def fits_with(n_codes: int, at_depth: int) -> bool:
+        """Return True if the bounds allow the graph with these limits on codes and depth."""
         cells, edges = bound(model, n_codes, at_depth)
         return cells <= limit.cells and edges <= EDGES_PER_CELL * limit.cells
 
@@ -337,7 +348,7 @@ def settings_that_fit(model: TreeModel, limit: Limit) -> dict[str, int]:
 
 
 def _largest(fits: Callable[[int], bool], most: int) -> int:
-    """Return the largest number up to ``most`` that fits, 0 if none does; smaller ones must fit as well."""
+    """Return the largest number up to ``most`` for which ``fits`` is True, by bisection; 0 if it never is."""
     low, high = 0, max(most, 0)
     while low < high:
         middle = (low + high + 1) // 2
@@ -346,7 +357,10 @@ def _largest(fits: Callable[[int], bool], most: int) -> int:
 
 
 def bound(model: TreeModel, n_codes: int, depth: int) -> tuple[int, int]:
-    """Return upper bounds on the cells and splits up to a depth, for at most ``n_codes`` codes per ordered feature."""
+    """Return upper bounds on the numbers of cells and of splits up to ``depth``.
+
+    Ordered features with more than ``n_codes`` codes are taken to have ``n_codes``.
+    """
     usable = model.split_prior.coordinate_weights(model.columns) > 0.0
     sides = [_side(model, c, n_codes) for c in np.flatnonzero(usable)]
     if told(takes_turns, model.split_prior):
@@ -373,7 +387,7 @@ def bound(model: TreeModel, n_codes: int, depth: int) -> tuple[int, int]:
 
 
 def _side(model: TreeModel, c: int, n_codes: int) -> Side:
-    """Return the ranges of coordinate ``c`` if an ordered one has at most ``n_codes`` codes."""
+    """Return the numbers of ranges and splits of coordinate ``c``, with at most ``n_codes`` codes if it is ordered."""
     n = int(model.n_codes[c])
     k = int(model.columns.source[c])
     if model.columns.categories[k] is not None:

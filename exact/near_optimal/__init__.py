@@ -1,1 +1,1 @@
-"""Near-optimal trees by bounds and depth-first search, without the sum over all trees."""
+"""The most probable trees, found by bounds and depth-first search without the sum over all trees."""

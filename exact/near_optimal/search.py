@@ -1,14 +1,14 @@
 """Depth-first search for the best tree below a cell, with bounds, compiled.
 
-The value of a tree is its log prior plus its log score, or minus the number of errors and penalties. A cell is
-evaluated for a value that is *needed*: the result is the value of the best tree below the cell if it is at least as
-large, and an upper bound otherwise. A split is given up as soon as upper bounds of its two sides add up to less than is
-needed, or than another split has. Upper bounds of a cell at depth d that is split are
+The value of a tree is its log prior plus its log score, or minus the number of errors and the penalties. A cell is
+evaluated for a *needed* value. If the best tree below the cell reaches it, the result is the value of this tree,
+otherwise an upper bound. A split is abandoned as soon as upper bounds of its two sides add up to less than is needed,
+or than another split has. The upper bound of a cell that is split at depth d is
 
-    largest prior factor of a tree that is split at d  +  score of its rows as if each class had a leaf of its own,
+    largest log prior factor of a tree that is split at d  +  score of the rows as if each class had a leaf of its own,
 
-or minus the loss of the errors that no tree avoids. Cells one split above the depth limit are evaluated by counting
-bits alone. Results are kept in a table, since the same cell is reached by splits in any order.
+or, in place of this score, minus the loss of the errors that no tree avoids. Cells one split above the depth limit are
+evaluated by counting bits alone. Results are kept in a table, since splits in another order lead to the same cell.
 """
 
 from typing import Any, NamedTuple
@@ -23,51 +23,60 @@ from pactree_mcmc.model.leaf.compiled import leaf_score
 from ..graph.boxes import mix, pack_cut
 
 PROBES = 4
-"""Places of the table in which a cell is looked for."""
+"""Number of places of the table in which a cell may be stored."""
 EVALUATED, ALLOWED = range(2)
+"""Entries of `Memo.count`."""
 LEFT, RIGHT = range(2)
+"""Sides of a split."""
 N_SUMS = 2
+"""Number of sums of a cell besides the statistics."""
 ROWS, SURE_ERRORS = range(N_SUMS)
 """Columns of the sums of a cell: rows, and errors that no tree avoids because points are equal."""
 
 
 class Problem(NamedTuple):
-    """A model, or the number of errors with a penalty per leaf, as compiled code takes it."""
+    """The objective and the data of a search, in the form for compiled code. Sets of points are W words of bits."""
 
-    # (m, W) uint64: the points with codes up to each one of an ordered coordinate, with each one of a nominal one
+    # (m, W) uint64: for each code of each coordinate the set of points with codes up to it; of a nominal coordinate
+    # the set of points with this code
     below: np.ndarray
     first_code: np.ndarray  # (q + 1,) int64: place in ``below`` of the first code of each coordinate
     nominal: np.ndarray  # (q,) bool
     log_weight: np.ndarray  # (q,) float64: log of the weight of the coordinate, -inf if it is never split
-    planes: np.ndarray  # (n_planes, W) uint64: the digits of the statistics, then of the rows, then of the sure errors
-    first_plane: np.ndarray  # (n_stats + N_SUMS + 1,) int64
-    log_stop: np.ndarray  # (D + 1,) float64: prior factor of a leaf that could be split, by depth
-    log_forced: np.ndarray  # (D + 1,) float64: that of a leaf that could not be split
-    log_split: np.ndarray  # (D + 1,) float64: that of a split
-    # (K, n + 1) float64: score of a leaf with rows of one class only, by their number; (0, 0) for losses
+    # (n_planes, W) uint64: for each column (the statistics, ROWS, SURE_ERRORS) and each binary digit of its numbers,
+    # the set of points that have the digit
+    planes: np.ndarray
+    first_plane: np.ndarray  # (n_stats + N_SUMS + 1,) int64: first plane of each column
+    log_stop: np.ndarray  # (D + 1,) float64: log prior factor, by depth, of a leaf that could be split
+    log_forced: np.ndarray  # (D + 1,) float64: log prior factor of a leaf that could not be split
+    log_split: np.ndarray  # (D + 1,) float64: log prior factor of a split
+    # (K, n + 1) float64: score of a leaf with 0 to n rows, all of one class; (0, 0) if scores are losses
     log_alone: np.ndarray
     leaf: LeafRule
     error_loss: float  # Loss of an error, for the bound; 0 unless the score of a leaf is minus a loss
     with_rule: bool  # True if splits have the factor log R
-    min_leaf: int
+    min_leaf: int  # Smallest number of rows of a leaf
     most_splits: int  # Largest number of splits of a cell
 
 
 class Memo(NamedTuple):
-    """Cells that were evaluated. New ones overwrite old ones if the table is full."""
+    """Hash table of the cells that were evaluated. New cells overwrite old ones if their places are taken."""
 
     key: np.ndarray  # (m, 2) uint64: hash of the points, the depth and the depth limit; m is a power of two
     value: np.ndarray  # (m,) float64
-    need: np.ndarray  # (m,) float64: value that was needed; smaller values are upper bounds
-    count: np.ndarray  # (2,) int64: cells evaluated, and the largest number allowed
+    need: np.ndarray  # (m,) float64: value that was needed; if ``value`` is smaller, it is an upper bound
+    count: np.ndarray  # (2,) int64: number of cells evaluated, and the largest number allowed
 
 
 class Path(NamedTuple):
-    """The cells from the root to the current one, and their splits, at depth d from row d times ``most_splits`` on."""
+    """The cells from the root to the current one, with their splits.
+
+    The splits of the cell at depth d begin at row d times ``most_splits``. R is the number of rows.
+    """
 
     bits: np.ndarray  # (D + 1, W) uint64: points of the cell at each depth
-    stats: np.ndarray  # (D + 1, n_stats) float64
-    sums: np.ndarray  # (D + 1, N_SUMS) int64
+    stats: np.ndarray  # (D + 1, n_stats) float64: statistics of these cells
+    sums: np.ndarray  # (D + 1, N_SUMS) int64: their rows and sure errors
     n_splits: np.ndarray  # (D + 1,) int64: number of splits of each cell
     # (D + 1,) float64: largest prior factor of a tree that is split at each depth, under the depth limit
     log_most: np.ndarray
@@ -75,14 +84,14 @@ class Path(NamedTuple):
     split: np.ndarray  # (R,) int64: packed cut, or categories going left
     left: np.ndarray  # (R + 1, W) uint64: points going left
     log_rule: np.ndarray  # (R,) float64: log R(split | cell)
-    side_stats: np.ndarray  # (2 R, n_stats) float64: those of the left side of a split, then those of the right one
-    side_sums: np.ndarray  # (2 R, N_SUMS) int64
+    side_stats: np.ndarray  # (2 R, n_stats) float64: row 2 r is the left side of split r, row 2 r + 1 the right side
+    side_sums: np.ndarray  # (2 R, N_SUMS) int64: rows and sure errors of the sides
     side_value: np.ndarray  # (2 R,) float64: value of the best tree on each side, or an upper bound
 
 
 @jit
 def count_bits(word: np.uint64) -> int:
-    """Return the number of bits set, by sums of neighbours, which compilers turn into one instruction."""
+    """Return the number of bits of a word that are 1, in a form that compilers turn into one instruction."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -91,7 +100,10 @@ def count_bits(word: np.uint64) -> int:
 
 @jit
 def sum_left(problem: Any, path: Any, row: int, column: int) -> int:
-    """Return the sum of one column over the points on the left side of a split."""
+    """Return the sum of one column (a statistic, rows or sure errors) over the points on the left side of a split.
+
+    It is the sum over the binary digits b of ``2^b`` times the number of these points that have the digit.
+    """
     total = np.int64(0)
     first = problem.first_plane[column]
     for plane in range(first, problem.first_plane[column + 1]):
@@ -104,10 +116,10 @@ def sum_left(problem: Any, path: Any, row: int, column: int) -> int:
 
 @jit
 def list_splits(problem: Any, path: Any, depth: int) -> int:
-    """Write the splits of the cell at ``depth`` and the sums of their sides, and return their number.
+    """Write the splits of the cell at ``depth`` and the sums of their sides, and return the number of splits.
 
-    As in `exact.graph.build`, splits of a feature that part the points of the cell alike are one, and have the
-    probability R = weight / (sum of weights times number of splits).
+    As in `exact.graph.build`, splits of one feature that divide the points of the cell in the same way are one split.
+    Its probability is R = weight / (sum of the weights of the features with a split * number of splits on the feature).
     """
     first = depth * problem.most_splits
     row, weight = first, 0.0
@@ -129,7 +141,7 @@ def list_splits(problem: Any, path: Any, depth: int) -> int:
 
 @jit
 def _list_cuts(problem: Any, path: Any, depth: int, k: int, row: int) -> int:
-    """Write the cuts of an ordered coordinate from ``row`` on, and return the end of them."""
+    """Write the cuts of the cell at ``depth`` on ordered coordinate ``k`` from ``row`` on; return the next free row."""
     n_stats, n_rows = path.stats.shape[1], path.sums[depth, ROWS]
     below, cut = np.int64(0), np.int64(-1)
     for place in range(problem.first_code[k], problem.first_code[k + 1]):
@@ -140,7 +152,7 @@ def _list_cuts(problem: Any, path: Any, depth: int, k: int, row: int) -> int:
             continue
         code = place - problem.first_code[k]
         if cut >= 0:
-            # the split before lies between its code and this one
+            # the next code of the split before is this one
             path.split[row - 1] = pack_cut(cut, code)
             cut = np.int64(-1)
         below = rows
@@ -154,7 +166,10 @@ def _list_cuts(problem: Any, path: Any, depth: int, k: int, row: int) -> int:
 
 @jit
 def _list_partitions(problem: Any, path: Any, depth: int, k: int, row: int) -> int:
-    """Write the partitions of the categories in the cell, the smallest one left, and return the end of them."""
+    """Write the partitions of the categories in the cell at ``depth`` from ``row`` on, and return the next free row.
+
+    The smallest category goes left.
+    """
     n_stats, n_rows, first = path.stats.shape[1], path.sums[depth, ROWS], problem.first_code[k]
     n_codes, present = problem.first_code[k + 1] - first, np.int64(0)
     for code in range(n_codes):
@@ -204,7 +219,10 @@ def _move_down(path: Any, depth: int, row: int, side: int) -> None:
 
 @jit
 def bound(problem: Any, path: Any, stats: np.ndarray, sums: np.ndarray, row: int, depth: int, limit: int) -> float:
-    """Return an upper bound of the values of the trees below a cell, or of the leaf at the depth limit."""
+    """Return an upper bound of the values of the trees below a cell.
+
+    At the depth ``limit`` of the search, return a lower bound of the value of the cell as a leaf instead.
+    """
     score = leaf_score(problem.leaf, stats, row)
     if depth == len(problem.log_stop) - 1:
         return problem.log_forced[depth] + score
@@ -219,6 +237,7 @@ def bound(problem: Any, path: Any, stats: np.ndarray, sums: np.ndarray, row: int
 
 @jit
 def _hash(bits: np.ndarray, depth: int, limit: int) -> tuple[np.uint64, np.uint64]:
+    """Return the two words of the hash of the cell at ``depth``, its points and the depth limit."""
     word0 = mix(np.uint64((depth << 20) + limit + 1))
     word1 = mix(word0)
     for w in range(bits.shape[1]):
@@ -228,7 +247,7 @@ def _hash(bits: np.ndarray, depth: int, limit: int) -> tuple[np.uint64, np.uint6
 
 @jit
 def _find(memo: Any, word0: np.uint64, word1: np.uint64) -> int:
-    """Return the place of a cell in the table, or -1."""
+    """Return the place of a cell in the table, or -1 if the table does not hold the cell."""
     mask = len(memo.value) - 1
     for i in range(PROBES):
         at = (np.int64(word0 & np.uint64(0x3FFFFFFFFFFFFFFF)) + i) & mask
@@ -239,7 +258,7 @@ def _find(memo: Any, word0: np.uint64, word1: np.uint64) -> int:
 
 @jit
 def _keep(memo: Any, word0: np.uint64, word1: np.uint64, value: float, need: float) -> None:
-    """Write the value of a cell in its place, an empty one, or that of another cell."""
+    """Write the value of a cell into the table: in the place of the cell, an empty one, or that of another cell."""
     mask, at = len(memo.value) - 1, _find(memo, word0, word1)
     for i in range(PROBES):
         place = (np.int64(word0 & np.uint64(0x3FFFFFFFFFFFFFFF)) + i) & mask
@@ -256,7 +275,9 @@ def best_value(
 ) -> float:
     """Return the value of the best tree below the cell at ``depth`` of the path, or an upper bound below ``need``.
 
-    If ``only`` is False, the values of the sides of all splits that reach ``need`` are computed, not of the best alone.
+    Return a bound too if as many cells as allowed were evaluated. ``margin`` is the largest rounding error of a value.
+    If ``only`` is True, splits that cannot be better than the best split so far are abandoned. If it is False, the
+    sides of all splits that reach ``need`` are evaluated.
     """
     if depth == limit:
         return bound(problem, path, path.stats, path.sums, depth, depth, limit)
@@ -297,6 +318,6 @@ def best_value(
 
 @jit
 def scores_into(out: np.ndarray, problem: Any, stats: np.ndarray) -> None:
-    """Write the scores of cells with ``stats`` (m, n_stats)."""
+    """Write the scores (m,) as leaves of cells with ``stats`` (m, n_stats) into ``out``."""
     for row in range(len(out)):
         out[row] = leaf_score(problem.leaf, stats, row)

@@ -1,8 +1,9 @@
-"""exact.best_trees and exact.trees_within: a model in the form of the search, and the graph of its best trees.
+"""Implementation of `exact.best_trees` and `exact.trees_within`: a search, then the graph of the trees near the best.
 
-A cell is a set of points, W words of bits. The number of its rows, the weights of its classes and the errors that no
-tree can avoid are sums over points of whole numbers. Each binary digit of these numbers is a *plane*, the set of the
-points whose number has this digit, so that a sum is a sum of counts of common bits, which processors count at once.
+A cell is a set of points, stored as W words of bits. The number of its rows, the weights of its classes and the errors
+that no tree can avoid are sums over points of whole numbers. For each binary digit of these numbers there is a *plane*,
+the set of the points whose number has this digit. So a sum is a weighted sum of numbers of common bits of two sets,
+which processors count in one instruction.
 """
 
 from __future__ import annotations
@@ -32,28 +33,28 @@ from ..recursion.trees import as_draws, grow, rank_trees
 from .search import ALLOWED, EVALUATED, N_SUMS, ROWS, Memo, Path, Problem, best_value, list_splits, scores_into
 
 MOST_BYTES = 1 << 28
-"""Largest memory of the sets of points by code, and of the splits of the cells on a path."""
+"""Largest memory, in bytes, of the sets of points by code, and of the splits of the cells on a path."""
 MOST_CATEGORIES = 12
-"""Categories of a feature from which on its partitions are too many to be listed in every cell."""
+"""Largest number of categories of a feature: the partitions of more are too many to be listed in every cell."""
 MOST_WEIGHT = 1 << 20
-"""Largest sum of the weights, of which scores are tabulated."""
+"""Largest sum of the weights. Scores are tabulated for all whole numbers up to this sum."""
 
 
 @dataclass
 class Cell:
     """A cell at one depth, with the splits that trees near the best one have."""
 
-    bits: np.ndarray  # (W,) uint64
-    stats: np.ndarray  # (n_stats,) float64
-    sums: np.ndarray  # (N_SUMS,) int64
+    bits: np.ndarray  # (W,) uint64: its points
+    stats: np.ndarray  # (n_stats,) float64: sufficient statistics
+    sums: np.ndarray  # (N_SUMS,) int64: number of rows, and of errors that no tree avoids
     need: float = -np.inf  # Smallest value of a tree below the cell that is part of a tree near the best one
     depth: int = 0
-    can_split: bool = False
+    can_split: bool = False  # True if the cell has a split, near the best tree or not
     edges: tuple[np.ndarray, ...] = ()  # Left and right child, coordinate, split and log R of each split
 
 
 def has_bounds(model: TreeModel) -> bool:
-    """Return True if the cells of a model are sets of rows, and its scores have a bound from counts of classes."""
+    """Return True if the search can be used: cells are sets of rows, and counts of classes bound the scores."""
     rule = model.lowered.split_prior
     is_listed = ~rule.feature.nominal | (rule.feature.n_codes <= MOST_CATEGORIES) | (rule.feature.weight <= 0.0)
     return bool(
@@ -67,7 +68,7 @@ def has_bounds(model: TreeModel) -> bool:
 
 
 def new_problem(model: TreeModel, penalty: float | None) -> tuple[Problem, Cell] | None:
-    """Return a model in the form of the search and the cell of all rows, or None without bounds, or too much memory.
+    """Return the problem of the search and its root cell, or None if there are no bounds or they need too much memory.
 
     With a ``penalty`` the objective is the number of errors plus the penalty per leaf, in place of the log posterior.
     """
@@ -138,7 +139,7 @@ def _as_words(sets: list[np.ndarray], n: int) -> np.ndarray:
 
 
 STEP = 1 << 18
-"""Number of cells after which the search looks for Ctrl-C first, about a second."""
+"""Number of cells after which the search first checks for Ctrl-C, about a second."""
 LARGEST_GRAPH = 1 << 20
 """Largest number of cells of the graph, a kilobyte each."""
 LARGEST_TABLE = 1 << 22
@@ -151,13 +152,13 @@ class NearGraph(NamedTuple):
     """A graph that contains the trees within some distance of the best one."""
 
     graph: CellGraph
-    best: np.ndarray  # (n_slots,) value of the best tree below each slot
+    best: np.ndarray  # (n_slots,) float64: value of the best tree below each slot, a cell at a depth
     has_all: bool  # True if it contains all trees of the model
     is_complete: bool  # True if it contains all trees within the distance
 
 
 class Search:
-    """Search for the trees of a problem that are near the best one."""
+    """Search for the trees of a problem that are near the best one, starting with the cell ``root`` of all rows."""
 
     def __init__(self, problem: Problem, root: Cell, max_cells: int) -> None:
         self.problem, self.root = problem, root
@@ -226,6 +227,7 @@ class Search:
         self._set_cell(self.root)
 
     def _set_cell(self, cell: Cell) -> None:
+        """Write a cell into the path, at its depth."""
         path, depth = self.path, cell.depth
         path.bits[depth], path.stats[depth], path.sums[depth] = cell.bits, cell.stats, cell.sums
 
@@ -241,9 +243,9 @@ class Search:
             step *= 2
 
     def _graph(self, limit: int, need: float) -> tuple[CellGraph, bool, bool]:
-        """Return the graph of the trees with values of at least ``need``, and two booleans.
+        """Return the graph of the trees with values of at least ``need`` and depth up to ``limit``, and two booleans.
 
-        The first is True if the graph has all trees, the second if it was not cut off.
+        The first is True if the graph has all trees of the problem, the second if the search was not cut off.
 
         A split belongs to such a tree if the best values of its sides add up to what its cell needs, and a side needs
         what the cell needs without the split and the best value of the other side. Cells come in order of depth, so
@@ -274,7 +276,10 @@ class Search:
         return self._as_graph(cells), has_all, is_whole
 
     def _near_splits(self, cell: Cell, limit: int) -> tuple[np.ndarray, bool]:
-        """Return the rows in ``path`` of the splits that trees near the best one have, and True if these are all."""
+        """Return the rows in ``path`` of the splits of a cell that trees near the best one have.
+
+        The boolean is True if these are all splits of positive probability.
+        """
         self._set_cell(cell)
         if cell.depth == limit:
             # whether the cell can be split determines the prior factor of the leaf, unless the prior ends here
@@ -290,7 +295,7 @@ class Search:
         return rows[is_near], bool(np.all(is_near == is_possible))
 
     def _terms(self, depth: int, rows: np.ndarray) -> np.ndarray:
-        """Return the log prior factors of splits."""
+        """Return the log prior factors of the splits in ``rows`` of the path, of a cell at ``depth``."""
         return self.problem.log_split[depth] + self.path.log_rule[rows]
 
     def _as_graph(self, cells: list[Cell]) -> CellGraph:
@@ -322,7 +327,7 @@ class Search:
 
 
 FIRST_EPSILON = 1.0
-"""First distance from the best tree within which the ``k`` best are sought; then twice as far, and so on."""
+"""First difference from the best tree within which `best_trees` searches. It is doubled until ``k`` trees are found."""
 
 
 def best_trees(model: TreeModel, k: int, *, penalty: float | None = None, max_cells: int = 20_000_000) -> BestTrees:
@@ -430,6 +435,7 @@ def trees_within(
 
 
 def _check(model: TreeModel, penalty: float | None) -> float | None:
+    """Check that the model and the penalty can be used, and return the penalty, None if there is none given."""
     check_type("model", model, TreeModel, "a TreeModel")
     refuse_drawn_weights(model)
     refuse_leaf_counts(model)
@@ -442,7 +448,10 @@ def _check(model: TreeModel, penalty: float | None) -> float | None:
 
 
 def _search(model: TreeModel, penalty: float | None, max_cells: int) -> Callable[[float], NearGraph]:
-    """Return a function of epsilon that returns a graph of the trees near the best one."""
+    """Return a function of epsilon that returns a graph with all trees at most epsilon worse than the best one.
+
+    If the model has no bounds, this graph is the whole graph of cells.
+    """
     check_cells(max_cells)
     prepared = new_problem(model, penalty)
     if prepared is not None:
@@ -461,7 +470,7 @@ def _search(model: TreeModel, penalty: float | None, max_cells: int) -> Callable
 def _grow(
     model: TreeModel, graph: CellGraph, values: np.ndarray, ranked: Any, penalty: float | None
 ) -> tuple[list[Tree], np.ndarray]:
-    """Return the trees of these values, and their log joint, or minus the objective."""
+    """Return the ranked trees with these values, and their log prior plus log score, or minus their objective."""
     draws = as_draws(model, graph, grow(model, graph, ranked, np.arange(len(values))))
     trees = [draws.distinct_tree(int(t)) for t in draws.tree_of_draw[0]]
     return trees, values + (model.prior_tables.log_constant if penalty is None else 0.0)

@@ -24,13 +24,13 @@ class Hull(NamedTuple):
     def __repr__(self) -> str:
         return short_repr(self)
 
-    start: np.ndarray  # (n_slots,) int64: place of the first corner of each slot
-    length: np.ndarray  # (n_slots,) int64: how many there are
-    leaves: np.ndarray  # float64, ascending within a slot; values beyond the end are lost; `used` counts them too
-    weight: np.ndarray  # float64 of each corner, ascending too
-    # (3, 2, most leaves) float64: corners (leaves, weight) of the current slot, of one split, and of both
+    start: np.ndarray  # (n_slots,) int64: place of the first vertex of each slot in ``leaves`` and ``weight``
+    length: np.ndarray  # (n_slots,) int64: number of vertices of each slot
+    leaves: np.ndarray  # float64: number of leaves of each vertex, ascending within a slot
+    weight: np.ndarray  # float64: log weight of each vertex, ascending within a slot
+    # (3, 2, most leaves + 1) float64: vertices (leaves, weight) of the current slot, of one split, and of both
     row: np.ndarray
-    used: np.ndarray  # (1,) int64: corners to store so far
+    used: np.ndarray  # (1,) int64: number of vertices so far, with those that did not fit into the arrays
 
 
 @leaf.register(Hull)
@@ -65,7 +65,10 @@ def _(semiring, so_far, slot, e, log_weight, left, right):
 
 @jit
 def add_hulls(semiring: Any, left: int, right: int, log_weight: float) -> int:
-    """Write the sum of the hulls of two slots into ``row[1]``, and return its number of corners."""
+    """Write the hull of the sums of trees of two slots into ``row[1]``, and return its number of vertices.
+
+    ``log_weight`` is added to all weights. The edges of both hulls are merged in order of slope.
+    """
     leaves, weight, row = semiring.leaves, semiring.weight, semiring.row
     i, j = semiring.start[left], semiring.start[right]
     last_i, last_j = i + semiring.length[left] - 1, j + semiring.length[right] - 1
@@ -88,7 +91,11 @@ def add_hulls(semiring: Any, left: int, right: int, log_weight: float) -> int:
 
 @jit
 def add_corner(corners: np.ndarray, n: int, leaves: float, weight: float) -> int:
-    """Add a point to the ``n`` corners (2, ...) of an upper hull, remove those below it, and return their number."""
+    """Add the point (leaves, weight) to an upper hull of ``n`` vertices, and return the new number of vertices.
+
+    ``corners`` (2, ...) holds the numbers of leaves and the weights, ascending. Vertices that are no longer on the hull
+    are removed. A point with no larger weight than the last vertex is not added.
+    """
     if n > 0 and weight <= corners[1, n - 1]:
         return n
     while n > 1:
@@ -113,7 +120,7 @@ def _(semiring, slot, total):
 
 @choose.register(Hull)
 def _(semiring, rng, graph, cell, slot, below, wanted):
-    """``wanted`` is a corner, counted from the slot's first."""
+    """``wanted`` is the number of a vertex of the slot's hull, counted from 0."""
     leaves, weight, start = semiring.leaves, semiring.weight, semiring.start
     m = leaves[start[slot] + wanted]
     best, on_left, on_right, top = -1, 0, 0, -np.inf
@@ -135,24 +142,25 @@ def _(semiring, rng, graph, cell, slot, below, wanted):
 
 
 INSIDE = -1
-"""Marker of a slot inside the root fragment."""
+"""Value of ``wanted`` for a slot inside the root fragment, in place of a vertex."""
 
 
 class Fragments(NamedTuple):
     """The best tree and root fragment: (max, +) over the splits of the fragment, and hulls below its leaves.
 
-    Trees are split down to the leaves of the fragment, and chosen below them by their size.
+    A root fragment of a tree is a subtree with the same root. Below each of its leaves the rest of the tree is a vertex
+    of the hull of (leaves, weight).
     """
 
     hull: Hull
     value: np.ndarray  # (n_slots,) float64: weight of the best tree and fragment below a slot
-    stop: np.ndarray  # (n_slots,) float64: that of the best tree if the fragment ends at the slot
-    corner: np.ndarray  # (n_slots,) int64: the corner of the hull that this tree is
+    stop: np.ndarray  # (n_slots,) float64: weight of the best tree below a slot if the fragment ends at the slot
+    corner: np.ndarray  # (n_slots,) int64: vertex of the slot's hull that is this tree
 
 
 @choose.register(Fragments)
 def _(semiring, rng, graph, cell, slot, below, wanted):
-    """``wanted`` is INSIDE, or a corner of the slot's hull."""
+    """``wanted`` is INSIDE, or the number of a vertex of the slot's hull if the fragment ended above."""
     if wanted != INSIDE:
         return choose(semiring.hull, rng, graph, cell, slot, below, wanted)
     best, top = -1, semiring.stop[slot]

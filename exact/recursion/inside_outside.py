@@ -1,4 +1,4 @@
-"""The recursions on a graph of cells, each written once: inside, outside, and trees from the root down."""
+"""The recursions on a graph of cells: sums over trees (inside), occurrences (outside), and growing of trees."""
 
 from typing import Any, NamedTuple
 
@@ -33,7 +33,7 @@ def inside(graph: CellGraph, semiring: Any, bar: Bar | None = None) -> Any:
 
 @jit
 def inside_cells(graph: Any, semiring: Any, first: int, last: int) -> None:
-    """Compute `inside` for cells ``first`` to ``last - 1``, given the values of the later ones."""
+    """Compute the sums of `inside` for cells ``first`` to ``last - 1``, given those of the later cells."""
     first_edge, first_slot, depth, layered = graph.first_edge, graph.first_slot, graph.depth, graph.layered
     edge_left, edge_right, log_rule = graph.left, graph.right, graph.log_rule
     log_stop, log_split = graph.log_stop, graph.log_split
@@ -53,23 +53,25 @@ def inside_cells(graph: Any, semiring: Any, first: int, last: int) -> None:
 
 
 class Occurrences(NamedTuple):
-    """Expected numbers of occurrences in a tree of the posterior; for a cell with rows, probabilities."""
+    """Expected numbers of occurrences in a tree of the posterior. For a cell with rows they are probabilities."""
 
     def __repr__(self) -> str:
         return short_repr(self)
 
-    slot: np.ndarray  # (n_slots,) float64; times ``exp(log_stop - inside)``: as a leaf
-    split: np.ndarray  # (n_edges,) float64: that the cell is split by this split, whatever its depth
+    # (n_slots,) float64: number of nodes that are this cell at this depth; times ``exp(log_stop - inside)``, of leaves
+    slot: np.ndarray
+    split: np.ndarray  # (n_edges,) float64: number of nodes, at any depth, that are the cell and have this split
 
 
 def outside(graph: CellGraph, log_inside: np.ndarray) -> Occurrences:
-    """Return the expected occurrences of slots and splits, from the root down. Takes as long as `inside`.
+    """Return how often each slot and each split is expected to occur in a tree. Takes as long as `inside`.
 
-    With occurs_root = 1, a split e at slot s occurs
+    The root occurs once. A split e at slot s occurs
 
         occurs_s * split_s * R_e * inside_left * inside_right / inside_s
 
-    times, and each of its two children occurs as often in addition. The terms of a slot and its stop add up to one.
+    times, and each of its two children occurs as often in addition. ``log_inside`` (n_slots,) are the values of
+    `LogSum`.
     """
     packed, out = pack_graph(graph), Occurrences(np.zeros(len(log_inside)), np.zeros(graph.n_edges))
     out.slot[0] = 1.0
@@ -81,7 +83,10 @@ def outside(graph: CellGraph, log_inside: np.ndarray) -> Occurrences:
 def outside_cells(
     graph: Any, log_inside: np.ndarray, occurs: np.ndarray, asked: np.ndarray, first: int, last: int
 ) -> None:
-    """Compute `outside` for the children of cells ``first`` to ``last - 1``, given the values of the earlier ones."""
+    """Add the occurrences of the splits of cells ``first`` to ``last - 1`` and of their children.
+
+    The occurrences of the slots of these cells must be complete, so that cells are processed in order.
+    """
     first_edge, first_slot, depth, layered = graph.first_edge, graph.first_slot, graph.depth, graph.layered
     edge_left, edge_right, log_rule, log_split = graph.left, graph.right, graph.log_rule, graph.log_split
     for cell in range(first, last):
@@ -102,25 +107,27 @@ def outside_cells(
 
 
 class GrownTrees(NamedTuple):
-    """Trees grown from the root down, their nodes in preorder, one tree after another."""
+    """Trees grown from the root down, with nodes in preorder, one tree after another."""
 
-    # (n_nodes, 7) int64: columns CELL, FEATURE, SPLIT, RIGHT (counted from the tree's start), PARENT, IS_LEFT, WANTED
-    # (of the slot's trees, as the semiring counts them)
+    # (n_nodes, 7) int64: columns CELL, FEATURE (LEAF in a leaf), SPLIT, RIGHT and PARENT (nodes counted from the start
+    # of the tree), IS_LEFT, and WANTED, which tree of the slot the semiring chose
     nodes: np.ndarray
-    offset: np.ndarray  # (n_trees + 1,) int64
+    offset: np.ndarray  # (n_trees + 1,) int64: first node of each tree
     log_prior: np.ndarray  # (n_trees,) float64, without the constant
     log_score: np.ndarray  # (n_trees,) float64
 
 
 CELL, FEATURE, SPLIT, RIGHT, PARENT, IS_LEFT, WANTED = range(7)
+"""Columns of `GrownTrees.nodes`."""
 
 
 @jit
 def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, wanted: np.ndarray, model: Any) -> GrownTrees:
     """Return trees grown from the root down as the semiring chooses, one for each entry of ``wanted`` (n_trees,).
 
-    `LogSum`: independent draws; `Best`: the best tree; `BestBySize`: of the root's coefficient ``wanted``; `Hull`: of
-    that corner; `Ranked`: of that rank. Time a tree: the splits of its cells.
+    With `LogSum` the trees are independent draws from the posterior. With `Best` each is the best tree. With
+    `BestBySize` it is the tree of the coefficient ``wanted`` of the root, with `Hull` that of this vertex, and with
+    `Ranked` that of this rank. Time of a tree: the number of splits of its cells.
     """
     n_trees = len(wanted)
     nodes = np.empty((64, 7), dtype=np.int64)
@@ -163,11 +170,13 @@ def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, wanted: np.n
 
 @jit
 def _put(todo: np.ndarray, at: int, cell: int, depth: int, parent: int, is_left: int, wanted: int) -> None:
+    """Write a node that is still to be grown into row ``at`` of the stack."""
     todo[at, 0], todo[at, 1], todo[at, 2], todo[at, 3], todo[at, 4] = cell, depth, parent, is_left, wanted
 
 
 @jit
 def _double_rows(a: np.ndarray) -> np.ndarray:
+    """Return an array with twice as many rows that begins with those of ``a``."""
     out = np.empty((2 * a.shape[0], a.shape[1]), dtype=a.dtype)
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
@@ -177,7 +186,10 @@ def _double_rows(a: np.ndarray) -> np.ndarray:
 
 @jit
 def _absolute_split(model: Any, nodes: np.ndarray, base: int, n: int) -> int:
-    """Return the split of an empty cell, which the graph stores relative to the box, for the box of this node."""
+    """Return the split of the empty cell of node ``n`` in codes of the feature.
+
+    The graph stores this split relative to the box of the cell, and the box follows from the splits above the node.
+    """
     k, split = nodes[n, FEATURE], nodes[n, SPLIT]
     if not is_relative(model.split_prior, 0):
         return split

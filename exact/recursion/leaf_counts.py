@@ -1,4 +1,4 @@
-"""The graph of pairs of a cell and a number of leaves below it, for priors on the number of leaves.
+"""The graph whose cells are pairs of a cell and a number of leaves below it, for priors on the number of leaves.
 
 A pair of a cell and m leaves is split by the splits of the cell, for each division of m = k + (m - k) between the two
 sides:
@@ -23,11 +23,13 @@ from ..graph.cells import CellGraph, children, pack_graph
 from ..limits.intractable import EDGES_PER_CELL, Intractable, Limit, refuse_bytes
 
 ABSENT, POSSIBLE, NEEDED = -1, 0, 1
-"""Marks of a number of leaves of a slot: no tree below has as many, some tree has, some tree of the graph has."""
+"""Marks of a number m of leaves at a slot: no tree below the slot has m leaves, some tree has, or some tree has and is
+part of a tree from the root.
+"""
 
 
 def build_with_leaf_counts(model: TreeModel, max_cells: int, *, progress: bool) -> CellGraph:
-    """Return the graph of a model whose prior is on the number of leaves, as `build_graph` does for other priors."""
+    """Build the graph of a model whose tree prior is on the number of leaves, from that without this prior."""
     flat = LeafPenalty(0.0, max_depth=model.tree_prior.max_depth)
     base = TreeModel.from_parts(model.parts._replace(tree_prior=flat))
     graph = build_graph(base, max_cells, progress=progress)
@@ -35,14 +37,14 @@ def build_with_leaf_counts(model: TreeModel, max_cells: int, *, progress: bool) 
 
 
 def with_leaf_counts(graph: CellGraph, by_leaves: np.ndarray, limit: Limit) -> CellGraph:
-    """Return the graph of pairs of a slot of ``graph`` and a number of leaves.
+    """Return the graph whose cells are pairs of a slot (a cell at a depth) of ``graph`` and a number of leaves.
 
-    ``by_leaves`` (most leaves + 1,) are the log factors of a tree by its number of leaves.
+    ``by_leaves`` (most leaves + 1,) are the log prior factors of a tree by its number of leaves.
 
     Raises
     ------
     Intractable
-        If it has more cells or splits than allowed.
+        If the new graph has more cells or splits than allowed.
 
     Notes
     -----
@@ -94,7 +96,7 @@ def with_leaf_counts(graph: CellGraph, by_leaves: np.ndarray, limit: Limit) -> C
 
 @jit
 def find_possible(graph: Any, mark: np.ndarray) -> None:
-    """Mark the numbers of leaves (n_slots, most + 1) that the trees below each slot can have as POSSIBLE."""
+    """Set ``mark`` (n_slots, most + 1) to POSSIBLE for each slot and number of leaves that some tree below it has."""
     most, first_edge, first_slot, log_rule = mark.shape[1] - 1, graph.first_edge, graph.first_slot, graph.log_rule
     for cell in range(len(first_edge) - 2, -1, -1):
         for slot in range(first_slot[cell + 1] - 1, first_slot[cell] - 1, -1):
@@ -124,11 +126,12 @@ def list_edges(
     edge: np.ndarray,
     total: np.ndarray,
 ) -> int:
-    """Mark the pairs of a slot and a number of leaves that trees of the whole graph have as NEEDED.
+    """List the splits of all pairs of a slot and a number of leaves that trees from the root have, and count them.
 
-    Return the number of their splits, and write as many as there is room for: the pair that is split, the pairs on
-    both sides, the split and the number of leaves. A pair is the number ``slot * width + leaves``. The root is the one
-    pair 0, with all numbers of leaves. Pairs are written in ascending order.
+    Return the number of these splits. Mark the pairs as NEEDED in ``mark`` (n_slots, width). For each split write
+    the pair that is split (``owner``), the pairs on both sides (``left``, ``right``), the split of the old graph
+    (``edge``) and the number of leaves (``total``), as far as the arrays have room. A pair is the number ``slot * width
+    + leaves``. The root is the single pair 0, with all numbers of leaves. Owners are in ascending order.
     """
     n, most = 0, mark.shape[1] - 1
     first_edge, first_slot = graph.first_edge, graph.first_slot

@@ -1,4 +1,4 @@
-"""Prediction of new rows: by the flow of probability down a graph, or by one path if the design is fixed."""
+"""Prediction of new rows by sending probability down a graph, or by following one path if the design is fixed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..limits.intractable import memory_bytes
 from .semirings import fraction
 
 ROWS_AT_ONCE = 62
-"""Largest number of rows sent down together: those in a cell are the bits of one integer, without its sign."""
+"""Largest number of rows sent down together. A set of rows is stored in the bits of one integer, without its sign."""
 
 
 class Router(NamedTuple):
@@ -35,7 +35,7 @@ class Router(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """Cells in which rows may end."""
+    """The k pairs of a row and a cell that may be the leaf of the row, with their probabilities."""
 
     cell: np.ndarray  # (k,) int64
     row: np.ndarray  # (k,) int64
@@ -45,7 +45,10 @@ class Ends(NamedTuple):
 def average_rows(
     graph: CellGraph, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray, value: np.ndarray
 ) -> np.ndarray:
-    """Return the posterior means (n, d) of the leaf values (n_cells, d) that new rows (n, p) reach."""
+    """Return the posterior mean (n, d) of the value of the leaf that each new row (n, q) reaches.
+
+    ``value`` (n_cells, d) are the values of the cells as leaves, ``codes`` (n, q) the codes of the rows.
+    """
     out = np.zeros((len(rows), value.shape[1]))
     for first, weight in flow_of_rows(graph, log_inside, router, rows, codes):
         out[first : first + weight.shape[1]] = weight.T @ value
@@ -55,9 +58,9 @@ def average_rows(
 def ends_of_rows(
     graph: CellGraph, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray
 ) -> Iterator[tuple[int, Ends]]:
-    """Yield the cells in which rows (n, p) of numbers may end, some rows at a time, with the number of the first row.
+    """Yield the number of the first of some consecutive rows, and the cells that may be leaves of these rows.
 
-    The numbers in `Ends` count from that row.
+    ``rows`` and ``codes`` are (n, q). The row numbers in `Ends` count from that first row.
     """
     for first, weight in flow_of_rows(graph, log_inside, router, rows, codes):
         cell, row = np.nonzero(weight)
@@ -67,7 +70,7 @@ def ends_of_rows(
 def flow_of_rows(
     graph: CellGraph, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield the probabilities (n_cells, m) that each of ``m`` rows ends in each cell, with the number of the first row.
+    """Yield the number of the first of m consecutive rows, and the probabilities (n_cells, m) of their leaves.
 
     One pass over the graph from the root down for at most `ROWS_AT_ONCE` rows. Time: the splits of the cells that any
     of the rows may reach, and a few operations for each row, split and depth.
@@ -99,7 +102,7 @@ def carry_mass(
     first: int,
     last: int,
 ) -> None:
-    """Send the masses of the rows in cells ``first`` to ``last - 1`` on to their children, or to ``weight``.
+    """Move the probabilities of the rows in cells ``first`` to ``last - 1`` to the child slots, or to ``weight``.
 
     ``mass[s, i]`` is the probability of the trees in which row i passes through slot s. Of this mass the fraction
     ``stop_s / inside_s`` ends there, and ``split_s R_e inside_left inside_right / inside_s`` goes on to the child of
@@ -142,7 +145,7 @@ def carry_mass(
 
 @jit
 def _rows_to_left(graph: Any, router: Router, rows: np.ndarray, codes: np.ndarray, e: int, cell: int, here: int) -> int:
-    """Return which of the rows ``here``, bits of an integer, split ``e`` of a cell sends to the left."""
+    """Return the set of the rows in the set ``here`` that split ``e`` sends to the left. Sets are bits of integers."""
     out = np.int64(0)
     for i in range(len(rows)):
         if (here >> i) & 1 and row_goes_left(graph, router, e, cell, rows[i], codes[i]):
@@ -152,7 +155,9 @@ def _rows_to_left(graph: Any, router: Router, rows: np.ndarray, codes: np.ndarra
 
 @jit
 def row_goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray, code: np.ndarray) -> bool:
-    """Return True if a row (p,) of numbers, with codes (p,) unless local, goes left at split ``e`` of ``cell``.
+    """Return True if a row (q,) of numbers goes left at split ``e`` of ``cell``.
+
+    The codes (q,) of the row are used unless cuts are local.
 
     A missing value or an unknown category goes to the side with more training rows.
     """
@@ -182,7 +187,7 @@ def is_fixed_design(model: TreeModel) -> bool:
 
 
 class Paths:
-    """Prediction on a fixed design: the cells of a row are the nodes on one path, at whose end their sum is stored.
+    """Predictions of a fixed design, in which the cells of a row are the nodes on one path of a single tree.
 
     The prediction of a row is ``sum over the cells A on its path of P(A is a leaf) * value(A)``. If the path goes on to
     a cell without training rows, the probability that the cell above is split weighs the value of an empty cell.
@@ -215,7 +220,10 @@ class Paths:
 
 
 def _routes(model: TreeModel, graph: CellGraph, cell: np.ndarray, right: np.ndarray) -> Routes:
-    """Return the routes of the tree whose nodes are these cells, in preorder, with midpoints as thresholds."""
+    """Return the routes (a form that sends rows to leaves) of the tree with nodes ``cell`` (m,), in preorder.
+
+    ``right`` (m,) is the right child, 0 for a leaf. Thresholds are the midpoints of the cuts.
+    """
     inner = right > 0
     edge = graph.first_edge[cell[inner]]
     feature, threshold = np.full(len(cell), LEAF), np.zeros(len(cell))
@@ -231,9 +239,9 @@ def _routes(model: TreeModel, graph: CellGraph, cell: np.ndarray, right: np.ndar
 def unfold(
     first_edge: np.ndarray, left: np.ndarray, right: np.ndarray, rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cell of each node of the tree of a fixed design, in preorder, and its right child, 0 of a leaf.
+    """Return the cell (m,) of each node of the tree of a fixed design, in preorder, and its right child, 0 for a leaf.
 
-    A cell without rows is a leaf.
+    A cell without training rows is a leaf, although the graph may have a split of it.
     """
     n = 0
     for cell in range(len(rows)):
@@ -260,9 +268,10 @@ def unfold(
 def sum_down(
     value: np.ndarray, leaf: np.ndarray, split: np.ndarray, empty: np.ndarray, rows: np.ndarray, right: np.ndarray
 ) -> None:
-    """Replace the values (m, d) of the nodes of a tree, in preorder, by the sums down their paths.
+    """Replace the values (m, d) of the nodes of a tree, in preorder, by weighted sums along the path from the root.
 
-    ``rows`` (m,) is -1 for a node that no tree has.
+    The weights are the probabilities ``leaf`` (m,). If a path goes on to a node without rows, the probability ``split``
+    (m,) of the node above weighs the value ``empty`` (d,). ``rows`` (m,) is -1 for a node that no tree has.
     """
     for j in range(value.shape[1]):
         value[0, j] *= leaf[0]

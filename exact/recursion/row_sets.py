@@ -1,4 +1,4 @@
-"""Rows of the cells of a graph: rows sent down one path to each cell, sets of training rows, and paths of such sets."""
+"""Training rows of the cells of a graph, distinct sets of such rows, and probabilities of paths of such sets."""
 
 from __future__ import annotations
 
@@ -20,35 +20,36 @@ if TYPE_CHECKING:
 Place = tuple[int, int]
 """A cell, and the depth at which it is reached."""
 LEFT, RIGHT = range(2)
+"""Sides of a split."""
 MEMBERS_AT_ONCE = 1 << 20
-"""Pairs of a cell and a row that are listed at a time, at least: some 10 MB, found in some 10 ms."""
+"""Number of (cell, row) pairs for which there is room in one list: some 10 MB, filled in some 10 ms."""
 
 
 class CellPaths(NamedTuple):
-    """One path from the root to each cell: the splits of a tree over the cells."""
+    """One path from the root to each cell. Together the paths form a tree whose nodes are the cells."""
 
-    edge: np.ndarray  # (n_cells,) int64: the most probable split that leads to each cell from another; -1 of the root
+    edge: np.ndarray  # (n_cells,) int64: most probable split that leads to each cell from another one; -1 for the root
     side: np.ndarray  # (n_cells,) int64: 0 if the cell is on the left side of the split, else 1
-    children: np.ndarray  # (n_cells - 1,) int64: the cells below each cell in this tree, one cell's after another's
-    first_child: np.ndarray  # (n_cells + 1,) int64: the first of them of each cell in ``children``
+    children: np.ndarray  # (n_cells - 1,) int64: the children of each cell in this tree, those of one cell together
+    first_child: np.ndarray  # (n_cells + 1,) int64: place in ``children`` of the first child of each cell
 
 
 class RowSets(NamedTuple):
     """The distinct sets of training rows of the cells of a graph."""
 
-    of_cell: np.ndarray  # (n_cells,) int64: the set of each cell; -1 of one without rows
+    of_cell: np.ndarray  # (n_cells,) int64: number of the set of each cell; -1 for a cell without rows
     key: np.ndarray  # (n_sets, 2) uint64: hash of the set, the same as that of draws; see `number_cells`
-    first: np.ndarray  # (n_sets,) int64: the first cell of each set
-    n_rows: int  # Distinct rows looked at
-    all_rows: int  # Distinct rows of the model
+    first: np.ndarray  # (n_sets,) int64: first cell of each set
+    n_rows: int  # Number of distinct rows that were compared
+    all_rows: int  # Number of distinct rows of the model
 
 
 class Members(NamedTuple):
-    """Rows of some cells."""
+    """The rows in each of m cells."""
 
     cell: np.ndarray  # (m,) int64: the cells, each with at least one row
     first: np.ndarray  # (m + 1,) int64: the rows of cell j are ``row[first[j]]`` to ``row[first[j + 1] - 1]``
-    row: np.ndarray  # Numbers of rows, int64
+    row: np.ndarray  # int64: row numbers, cell after cell
 
 
 def likeliest_paths(graph: CellGraph, probability: np.ndarray) -> CellPaths:
@@ -61,7 +62,10 @@ def likeliest_paths(graph: CellGraph, probability: np.ndarray) -> CellPaths:
 
 
 def row_sets(model: TreeModel, graph: CellGraph, ways: CellPaths) -> RowSets:
-    """Return the sets of training rows of the cells. Time: the rows of the parents of all cells."""
+    """Return the distinct sets of training rows of the cells, given one path to each cell.
+
+    Time: the total number of rows of the parents of all cells.
+    """
     units, key = rows_looked_at(model)
     word = np.zeros((graph.n_cells, 2), dtype=np.uint64)
     codes = np.ascontiguousarray(model.units.codes[:, units], dtype=np.int64)
@@ -73,10 +77,10 @@ def row_sets(model: TreeModel, graph: CellGraph, ways: CellPaths) -> RowSets:
 
 
 def rows_of_cells(graph: CellGraph, ways: CellPaths, codes: np.ndarray, nominal: np.ndarray) -> Iterator[Members]:
-    """Yield the rows with ``codes`` (q, n) that the path to each cell sends there, some cells at a time.
+    """Yield the rows with ``codes`` (q, n) that the path to each cell sends to the cell, some cells at a time.
 
-    ``nominal`` (q,) is True for coordinates of nominal features. Each cell that has training rows and gets one of the n
-    rows occurs once.
+    ``nominal`` (q,) is True for coordinates of nominal features. Each cell that has training rows and receives any of
+    the n rows occurs once.
     """
     n = codes.shape[1]
     if n == 0:
@@ -99,7 +103,7 @@ def rows_of_cells(graph: CellGraph, ways: CellPaths, codes: np.ndarray, nominal:
 def likeliest_edges(
     parent: np.ndarray, left: np.ndarray, right: np.ndarray, probability: np.ndarray, n_cells: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the most probable edge (n_cells,) into each cell from another one, -1 without, and its side (n_cells,)."""
+    """Return the most probable edge (n_cells,) to each cell from another one, -1 if none, and its side (n_cells,)."""
     way, side = np.full(n_cells, -1, dtype=np.int64), np.zeros(n_cells, dtype=np.int64)
     for e in range(len(parent)):
         for s in range(2):
@@ -128,12 +132,12 @@ def walk_down(
     first_out: np.ndarray,
     row_out: np.ndarray,
 ) -> int:
-    """Write the rows of the next cells into ``cell_out``, ``first_out`` and ``row_out``, and return their number.
+    """Write the rows of the next cells into ``cell_out``, ``first_out`` and ``row_out``; return the number of cells.
 
-    The rows are one permutation, in which every cell on the path has a range. For each child the range of the cell is
-    partitioned, and the descendants of the child come before the next child. So ranges keep their rows, in any order.
-    The stack holds the number, the range and the next child of each cell on the path. The walk stops if an array is
-    full, and continues at the next call, until ``level[0]`` is -1.
+    Cells are visited depth first. ``order`` is a permutation of the rows, in which every cell on the current path has a
+    range. For each child the range of the cell is partitioned, so that the rows of the child come first. The stack
+    holds the number, the two ends of the range and the next child of each cell on the path. The walk stops if an array
+    is full, and continues at the next call, until ``level[0]`` is -1.
     """
     at_level, m, n_written = level[0], 0, 0
     while at_level >= 0:
@@ -176,12 +180,13 @@ def path_probabilities(
     """Return the probability (m,) that a tree of the posterior has each of some paths.
 
     A path is a sequence of sets of rows from the root of the tree on. ``set_of_cell`` (n_cells,) is the set of each
-    cell, -1 without rows. ``parent`` (m,) is the path that each one prolongs, a number below its own, -1 of the first,
-    which is the root alone. ``last`` (m,) is the set at its end, -1 if the graph does not have this set.
+    cell, -1 for a cell without rows. ``parent`` (m,) is the number of the path without its last set, which is below
+    that of the path; -1 for the first path, which is the root alone. ``last`` (m,) is the last set of each path, -1 if
+    the graph does not have this set.
 
     Given the cell at the end of a path, the rest of the tree is independent of what is below the cell. So the
     probability of a longer path is the sum over the cells at its end of the probability of the cell times that of its
-    splits that lead to the next set. A split that parts no rows leads on to the same set.
+    splits that lead to the next set. A split that sends all rows to one side leads to the same set.
     """
     at: list[dict[Place, float]] = [{} for _ in parent]
     at[0] = {(0, int(graph.depth[0])): 1.0}
@@ -202,7 +207,10 @@ def path_probabilities(
 
 
 def _steps(graph: CellGraph, log_inside: np.ndarray, place: Place, probability: float) -> list[tuple[Place, float]]:
-    """Return the cells that the splits of the cell at ``place`` lead to, with the probability of each."""
+    """Return the children of the cell at ``place`` by all its splits, with the probability that a tree has each.
+
+    ``probability`` is that of the cell at this depth.
+    """
     cell, depth = place
     here = graph.slots_at(cell, depth)
     edges = slice(int(graph.first_edge[cell]), int(graph.first_edge[cell + 1]))

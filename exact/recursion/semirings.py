@@ -1,8 +1,9 @@
 """The semirings in which the bottom-up recursion is computed.
 
 A semiring is a NamedTuple of arrays with a value for each slot of the graph, and three functions: `leaf` starts the
-value of a slot with that of a leaf, `add_split` adds the trees with a given split there, `store` keeps the sum. A
-fourth, `choose`, is for the way down: it selects the summand from which a tree is taken.
+value of a slot with that of a leaf, `add_split` adds the trees whose root has a given split, `store` writes the sum. A
+fourth function, `choose`, is for the pass from the root down: it selects the leaf or split of a tree at a slot. A slot
+is a pair of a cell and a depth.
 
 ===================  =====================  ============================  ================================
 class                plus                   times                         value of the root
@@ -42,6 +43,7 @@ _STEP_HIGH = 6.93147180369123816490e-01 / 32
 _STEP_LOW = 1.90821492927058770002e-10 / 32
 _POWERS = 2.0 ** np.arange(-1022, 1)
 _ROOTS = 2.0 ** (np.arange(32) / 32)
+"""Tables of ``2^i`` and ``2^(j / 32)``, the two factors of `exp_down`."""
 
 
 @jit
@@ -60,44 +62,48 @@ def exp_down(x: float) -> float:
 
 
 NEGLIGIBLE = 1e-3
-"""Part of a slot's spare mass below which a split may be left out."""
+"""A split is left out if its probability is below this fraction of the probability that its slot may lose."""
 
 
 @by_class
 def leaf(semiring: Any, cell: int, slot: int, log_stop: float) -> Any:
-    """Return the sum at a slot with the leaf alone."""
+    """Return the value of a slot as a leaf, with which the sum over the trees below the slot starts."""
     raise TypeError(f"{type(semiring).__name__} is not a semiring.")
 
 
 @by_class
 def add_split(semiring: Any, so_far: Any, slot: int, e: int, log_weight: float, left: int, right: int) -> Any:
-    """Return the sum ``so_far`` plus the trees that split by split ``e``, with children in the slots left and right."""
+    """Return the sum ``so_far`` plus the value of all trees with split ``e`` at the slot.
+
+    ``left`` and ``right`` are the slots of the two children. ``log_weight`` is the log prior factor of the split.
+    """
     raise TypeError(f"{type(semiring).__name__} is not a semiring.")
 
 
 @by_class
 def store(semiring: Any, slot: int, total: Any) -> None:
-    """Store the finished sum of a slot."""
+    """Write the finished sum of a slot into the arrays of the semiring."""
     raise TypeError(f"{type(semiring).__name__} is not a semiring.")
 
 
 @by_class
 def choose(semiring: Any, rng: Any, graph: Any, cell: int, slot: int, below: int, wanted: int) -> Any:
-    """Return the split of a tree at a slot, -1 for a leaf, and the numbers of the subtrees among those of the children.
+    """Return the split of a tree at a slot, -1 for a leaf, and what to choose at its left and its right child.
 
-    ``wanted`` is the number of the tree if a slot has several: a rank, or a place among the coefficients.
+    ``wanted`` identifies the tree if the semiring has several for a slot: by its rank, or the place of a coefficient.
+    The two numbers returned for the children are the ``wanted`` of their subtrees. ``below`` is the children's depth.
     """
     raise TypeError(f"{type(semiring).__name__} is not a semiring that trees can be taken from.")
 
 
 @jit
 def fraction(log_term: float, log_total: float) -> float:
-    """Return the fraction of a total that one of its terms is; 0 if the total is 0."""
+    """Return the ratio of a term to the total that contains it, from their logs; 0 if the total is 0."""
     return exp_down(log_term - log_total)
 
 
 class LogSum(NamedTuple):
-    """(log-sum-exp, +): log sums of weights.
+    """(log-sum-exp, +): log of the sum of the weights of all trees below each slot.
 
     The terms of a slot are summed as ``top + log(sum of exp(term - top))`` with the largest term as top, so that not
     all of them underflow, and none overflows.
@@ -136,7 +142,7 @@ def _(semiring, slot, total):
 
 @choose.register(LogSum)
 def _(semiring, rng, graph, cell, slot, below, wanted):
-    """Draw a split in proportion to the terms."""
+    """Draw a leaf or a split with probability proportional to the sum of the weights of its trees."""
     value, split, total = semiring.value, graph.log_split[slot], semiring.value[slot]
     if split == -np.inf:
         return -1, 0, 0
@@ -151,12 +157,12 @@ def _(semiring, rng, graph, cell, slot, below, wanted):
             last = e
         if u < 0.0:
             break
-    # a draw may exceed the total by rounding: then take the last of the terms
+    # by rounding the draw may exceed the sum of the terms: then take the last split of positive probability
     return last, 0, 0
 
 
 class Best(NamedTuple):
-    """(max, +): the largest weight."""
+    """(max, +): the largest log weight of a tree below each slot."""
 
     value: np.ndarray  # (n_slots,) float64
 
@@ -185,7 +191,7 @@ def _(semiring, rng, graph, cell, slot, below, wanted):
 
 
 class Residue(NamedTuple):
-    """Integers modulo a prime: trees of positive weight, counted."""
+    """Integers modulo a prime: the number of trees of positive weight below each slot."""
 
     value: np.ndarray  # (n_slots,) uint64
     prime: int  # Below 2^31, a uint64
@@ -204,23 +210,23 @@ def _(semiring, so_far, slot, e, log_weight, left, right):
 
 
 class BestBySize(NamedTuple):
-    """(max, +) polynomials: the largest weight for each number of leaves and each count.
+    """(max, +) polynomials: the largest log weight for each number of leaves and each count.
 
-    A count is an integer that is summed over the leaves, such as the number of false alarms; a leaf may have several
-    options, such as its labels, each with its count and its weight. Without counts all are 0.
+    A count is an integer that is summed over the leaves, such as the number of false alarms. A leaf may have several
+    options, such as its labels, each with its count and its log weight. If counts are not used, all are 0.
     """
 
     def __repr__(self) -> str:
         return short_repr(self)
 
     start: np.ndarray  # (n_slots + 1,) int64: place of the first coefficient of each slot
-    # (n_slots,) int64: numbers of leaves kept, 1 to wide; 0 for a slot that no tree considered reaches
+    # (n_slots,) int64: largest number of leaves kept, 1 to ``wide`` are; 0 for a slot that no tree considered reaches
     wide: np.ndarray
     tall: np.ndarray  # (n_slots,) int64: counts kept, 0 to tall - 1
     # (sum of wide times tall,) float64: entry ``t * wide + m - 1`` of a slot is for m leaves and counts t
     value: np.ndarray
-    counts: np.ndarray  # (n_slots, n_options) int64 of each option of a leaf
-    gain: np.ndarray  # (n_slots, n_options) float64: weight of the option, added to the leaf's
+    counts: np.ndarray  # (n_slots, n_options) int64: count of each option of a leaf
+    gain: np.ndarray  # (n_slots, n_options) float64: log weight of each option, added to that of the leaf
 
 
 @leaf.register(BestBySize)
@@ -256,7 +262,7 @@ def _(semiring, so_far, slot, e, log_weight, left, right):
 
 @choose.register(BestBySize)
 def _(semiring, rng, graph, cell, slot, below, wanted):
-    """``wanted`` is a coefficient, counted from the slot's first."""
+    """``wanted`` is the place of a coefficient, counted from the slot's first one: a number of leaves and a count."""
     value, start, wide = semiring.value, semiring.start, semiring.wide
     m, t = wanted % wide[slot] + 1, wanted // wide[slot]
     best, wanted_left, wanted_right, top = -1, 0, 0, -np.inf
@@ -284,12 +290,12 @@ class SizeDistribution(NamedTuple):
     """
 
     start: np.ndarray  # (n_slots,) int64: place of the first coefficient of each slot
-    length: np.ndarray  # (n_slots,) int64: how many there are; the first is for one leaf
-    value: np.ndarray  # float64: values beyond the end are lost; `used` counts them too
+    length: np.ndarray  # (n_slots,) int64: number of coefficients of each slot; the first is for one leaf
+    value: np.ndarray  # float64: coefficients of all slots; if the array is too short, the last ones are not stored
     row: np.ndarray  # (most leaves,) float64: coefficients of the current slot
-    used: np.ndarray  # (1,) int64: coefficients to store so far
-    log_inside: np.ndarray  # (n_slots,) float64
-    # (n_slots,) float64: mass that may be cut off the slot's distribution
+    used: np.ndarray  # (1,) int64: number of coefficients so far, with those that did not fit
+    log_inside: np.ndarray  # (n_slots,) float64: values of `LogSum`
+    # (n_slots,) float64: probability that may be cut off the slot's distribution
     spare: np.ndarray
 
 
@@ -339,7 +345,7 @@ class DepthDistribution(NamedTuple):
     """
 
     value: np.ndarray  # (n_slots, depths) float64: entry d for at most d levels
-    log_inside: np.ndarray  # (n_slots,) float64
+    log_inside: np.ndarray  # (n_slots,) float64: values of `LogSum`
 
 
 @leaf.register(DepthDistribution)
@@ -361,14 +367,18 @@ def _(semiring, so_far, slot, e, log_weight, left, right):
 
 
 class Products(NamedTuple):
-    """Posterior means of products over a tree: ``worth[j]`` for each leaf, 0 for a split that column j bans."""
+    """Posterior means of m products over the nodes of a tree.
+
+    Product j has the factor ``worth[j]`` for each leaf, the factor 0 for a split on the feature that j bans, and the
+    factor 1 for any other split.
+    """
 
     value: np.ndarray  # (n_slots, m) float64
     worth: np.ndarray  # (m,) float64
-    banned_by: np.ndarray  # (p,) int64: the column that bans a feature, -1 if none does
-    feature: np.ndarray  # (n_edges,) int32: that a split is about
-    log_inside: np.ndarray  # (n_slots,) float64
-    spare: np.ndarray  # (n_slots,) float64: as for `SizeDistribution`
+    banned_by: np.ndarray  # (p,) int64: the product that bans each feature, -1 if none does
+    feature: np.ndarray  # (n_edges,) int32: feature of each split
+    log_inside: np.ndarray  # (n_slots,) float64: values of `LogSum`
+    spare: np.ndarray  # (n_slots,) float64: probability of splits that may be left out
 
 
 @leaf.register(Products)
@@ -407,9 +417,9 @@ class Moments(NamedTuple):
 
     mean: np.ndarray  # (n_slots, m) float64
     variance: np.ndarray  # (n_slots, m) float64
-    of_leaf: np.ndarray  # (n_cells, m) float64
-    of_split: np.ndarray  # (n_edges, m) float64; (0, m) when splits count nothing
-    log_inside: np.ndarray  # (n_slots,) float64
+    of_leaf: np.ndarray  # (n_cells, m) float64: value that each cell adds as a leaf
+    of_split: np.ndarray  # (n_edges, m) float64: value that each split adds; (0, m) if all of them are 0
+    log_inside: np.ndarray  # (n_slots,) float64: values of `LogSum`
 
 
 @leaf.register(Moments)
@@ -459,16 +469,16 @@ def _(semiring, slot, total):
 
 
 class Ranked(NamedTuple):
-    """The best trees below some slots, in order, as `k_best.rank_trees` finds them."""
+    """Lists of the best trees below some slots, best first, as `trees.rank_trees` finds them."""
 
-    first: np.ndarray  # (n_slots,) int64: place of the first tree in the list of a slot, -1 without a list
-    split: np.ndarray  # int64: of each tree in a list, the split of its root, -1 for a leaf
-    left: np.ndarray  # int64: rank of its left subtree among those of the left child
-    right: np.ndarray  # int64: rank of its right subtree
+    first: np.ndarray  # (n_slots,) int64: place in the other arrays of the best tree of a slot, -1 if it has no list
+    split: np.ndarray  # int64: split at the root of each tree, -1 for a leaf
+    left: np.ndarray  # int64: rank of the left subtree among the trees of the left child, 0 for the best
+    right: np.ndarray  # int64: rank of the right subtree among the trees of the right child
 
 
 @choose.register(Ranked)
 def _(semiring, rng, graph, cell, slot, below, wanted):
-    """``wanted`` is a rank."""
+    """``wanted`` is the rank of the tree among those of the slot, 0 for the best."""
     at = semiring.first[slot] + wanted
     return semiring.split[at], semiring.left[at], semiring.right[at]

@@ -1,4 +1,4 @@
-"""The same graph with other terms, and the part of it that has nearly all of the posterior."""
+"""Graphs with other weights of leaves and splits, and the part of a graph that has nearly all posterior probability."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ LOSS = 1e-14
 
 
 def with_terms(graph: CellGraph, *, log_stop: Any = None, log_split: Any = None, log_rule: Any = None) -> CellGraph:
-    """Return the graph with other terms: penalties, tempered scores, counts, a grid of lambdas over one set of cells.
+    """Return the graph with other log weights of leaves and splits, such as penalties, tempered scores or counts.
 
-    The arrays of cells and splits are shared, not copied. Terms that are not given stay.
+    The arrays of cells and splits are shared, not copied. Terms that are not given remain unchanged.
 
     Parameters
     ----------
     graph : CellGraph
         As `build_graph` makes it.
     log_stop : array of shape (n_slots,) or float, optional
-        Log weight of a leaf, its score included; `by_slot` converts values by cell. -inf: no leaf.
+        Log weight of a leaf, its score included. -inf excludes the leaf. `by_slot` converts values by cell.
     log_split : array of shape (n_slots,) or float, optional
-        Log weight of splitting, without that of the particular split. Slots that cannot be split stay so.
+        Log weight of splitting, without that of the particular split. Slots that could not be split still cannot.
     log_rule : array of shape (n_edges,) or float, optional
         Log weight of each split.
 
@@ -58,6 +58,7 @@ def with_terms(graph: CellGraph, *, log_stop: Any = None, log_split: Any = None,
 
 
 def _as_term(name: str, values: Any, length: int) -> np.ndarray:
+    """Check log weights, an array or one number, and return them as a new array (length,)."""
     array = read_numbers(name, values)
     if array.shape not in ((), (length,)):
         raise ValueError(f"{name} has shape {array.shape}; give ({length},) or one number.")
@@ -67,7 +68,10 @@ def _as_term(name: str, values: Any, length: int) -> np.ndarray:
 
 
 def by_slot(graph: CellGraph, by_cell: Any) -> np.ndarray:
-    """Return values by cell (n_cells, ...), repeated for each slot of the cell, (n_slots, ...)."""
+    """Return an array (n_slots, ...) in which the value of each cell in ``by_cell`` (n_cells, ...) is repeated.
+
+    A *slot* is a pair of a cell and a depth, so that a value is repeated for each slot of its cell.
+    """
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     values = read_array("by_cell", by_cell)
     if values.ndim == 0 or len(values) != graph.n_cells:
@@ -76,7 +80,7 @@ def by_slot(graph: CellGraph, by_cell: Any) -> np.ndarray:
 
 
 def counting_terms(graph: CellGraph) -> CellGraph:
-    """Return the graph in which every tree of positive weight has weight one."""
+    """Return the graph in which every tree of positive weight has weight one, so that sums are numbers of trees."""
     terms = (graph.log_stop, graph.log_split, graph.log_rule)
     ones = (np.where(term > -np.inf, 0.0, -np.inf) for term in terms)
     return graph._replace(**dict(zip(("log_stop", "log_split", "log_rule"), ones, strict=True)))
@@ -86,14 +90,15 @@ class LikelyPart(NamedTuple):
     """A graph without the cells and splits that hardly any tree of the posterior has."""
 
     graph: CellGraph
-    slots: np.ndarray  # (n_slots of the whole graph,) bool: the slots in this part
+    slots: np.ndarray  # (n_slots of the whole graph,) bool: True for the slots that this part has
 
 
 def likely_part(graph: CellGraph, occurrences: Occurrences, loss: float = LOSS) -> LikelyPart:
-    """Return the graph without the rarest splits, together expected ``loss`` times in a tree, and their cells.
+    """Return the graph without its rarest splits, and without the cells that only these lead to.
 
-    ``P(a tree has one of these splits) <= sum of their expected numbers <= loss``. So the mean of a function with
-    values in [0, 1], taken over this part with the inside values of the whole, is too small by at most ``loss``.
+    The expected numbers of the omitted splits in a tree sum to at most ``loss``, and ``P(a tree has one of them)`` is
+    at most this sum. So the mean of a function with values in [0, 1], taken over this part with the inside values of
+    the whole graph, is too small by at most ``loss``.
     """
     asked = occurrences.split
     _, exponent = np.frexp(asked)

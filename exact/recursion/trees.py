@@ -1,4 +1,4 @@
-"""Trees taken from a graph from the root down, the k most probable trees, and trees as draws like those of a chain.
+"""Trees grown from a graph from the root down, the k most probable trees, and conversion of grown trees to draws.
 
 The k best trees are found lazily: only the slots on the best trees get a list of trees (Huang and Chiang 2005, Better
 k-best parsing, algorithm 3, over the values of the `Best` semiring).
@@ -29,13 +29,13 @@ from .semirings import Ranked
 
 
 def grow(model: TreeModel, graph: CellGraph, semiring: Any, wanted: Any, rng: Any = None) -> GrownTrees:
-    """Return the trees that the semiring chooses, one for each entry of ``wanted``, which the semiring explains."""
+    """Return trees grown as the semiring chooses, one for each entry of ``wanted`` (n_trees,): see `grow_trees`."""
     which = np.asarray(wanted, dtype=np.int64)
     return grow_trees(read_generator(rng), pack_graph(graph), semiring, which, pack(model.lowered))
 
 
 def as_draws(model: TreeModel, graph: CellGraph, grown: GrownTrees) -> SampledPosterior:
-    """Return trees grown from the root down as draws of one chain."""
+    """Return grown trees as a posterior of draws, in one chain."""
     nodes, offset = grown.nodes, grown.offset
     cell, feature, split = nodes[:, CELL], nodes[:, FEATURE], nodes[:, SPLIT]
     nominal = (feature != LEAF) & model.columns.is_nominal[model.columns.source[feature]]
@@ -57,7 +57,7 @@ def as_draws(model: TreeModel, graph: CellGraph, grown: GrownTrees) -> SampledPo
 
 
 class DrawsIndependently(Posterior):
-    """Base of the exact posteriors: what follows from independent draws, which `sample` makes."""
+    """Base of the exact posteriors: methods that need only independent draws, which `sample` makes."""
 
     @abstractmethod
     def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior:
@@ -92,7 +92,11 @@ ROUNDING = 1e-10
 
 
 class _Trees:
-    """The best trees below one slot so far, in order, and the candidates for the next one."""
+    """The best trees below one slot (a cell at a depth) found so far, and a heap of candidates for the next one.
+
+    A tree is (log weight, split or -1 for a leaf, rank of the left subtree, rank of the right subtree). ``best``
+    (n_slots,) are the values of `Best`. Only the ``k`` best splits are candidates.
+    """
 
     def __init__(self, graph: CellGraph, best: np.ndarray, slot: int, k: int) -> None:
         cell = int(np.searchsorted(graph.first_slot, slot, side="right")) - 1
@@ -111,15 +115,18 @@ class _Trees:
             self.heap.append((-float(graph.log_stop[slot]), -1, 0, 0))
         heapify(self.heap)
         self.waiting: list[tuple[int, int, int]] = []
-        """Candidates whose subtrees may not be known yet."""
+        """Candidates (split, left rank, right rank) to be added to the heap when their subtrees have been found."""
         self.complete = False
 
     def has(self, rank: int) -> bool:
-        """Return True if the tree of this rank is found, or there are fewer trees."""
+        """Return True if the tree of this rank has been found, or it is known that there are fewer trees."""
         return self.complete or len(self.trees) > rank
 
     def take(self) -> tuple[int, int, int]:
-        """Take the best candidate as the next tree, and add its neighbours as candidates, each from one predecessor."""
+        """Take the best candidate as the next tree, and return its split and the ranks of its two subtrees.
+
+        The trees with the next rank on one side become waiting candidates, each from one predecessor only.
+        """
         negative, e, i, j = heappop(self.heap)
         self.trees.append((-negative, e, i, j))
         if e >= 0:
@@ -128,10 +135,10 @@ class _Trees:
 
 
 def rank_trees(graph: CellGraph, best: np.ndarray, k: int, epsilon: float = np.inf) -> tuple[np.ndarray, Ranked]:
-    """Return the log weights of the ``k`` best trees, best first, and the semiring from which to grow them.
+    """Return the log weights of the ``k`` best trees, best first, and the semiring `Ranked` from which to grow them.
 
-    There are fewer if no others have log weights at most ``epsilon`` below the best, ties by rounding included.
-    ``best`` (n_slots,) are the values of `Best`. Time O(k leaves log k), and a pass over the splits of each slot used.
+    Return fewer trees if fewer have log weights at most ``epsilon`` below the best, up to rounding. ``best``
+    (n_slots,) are the values of `Best`. Time O(k leaves log k), and a pass over the splits of each slot used.
     """
     lowest = best[0] - epsilon - ROUNDING * (1.0 + abs(best[0]))
     slots: dict[int, _Trees] = {0: _Trees(graph, best, 0, k)}
@@ -165,6 +172,7 @@ def rank_trees(graph: CellGraph, best: np.ndarray, k: int, epsilon: float = np.i
 
 
 def _as_ranked(slots: dict[int, _Trees], n_slots: int) -> Ranked:
+    """Return the lists of trees of all slots as arrays."""
     first = np.full(n_slots, -1, dtype=np.int64)
     rows: list[tuple[int, int, int]] = []
     for slot, here in slots.items():

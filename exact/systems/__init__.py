@@ -1,1 +1,1 @@
-"""The methods of five papers, in one folder for each line of work."""
+"""Methods from the literature that minimise or average over all trees, with a file or folder for each line of work."""

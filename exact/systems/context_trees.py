@@ -16,15 +16,16 @@ from ..graph.cells import CellGraph
 from .context_trie import N_NODES, NONE, Trie, add_examples, new_trie, predict_into, with_double_capacity
 
 ROWS_AT_ONCE = 1 << 18
-"""Number of contexts of a sequence that are written out together."""
+"""Number of contexts of a sequence that are copied into one table at a time."""
 LEAST_ALPHA, MOST_ALPHA = 1e-100, 1e100
+"""Smallest and largest ``alpha`` accepted."""
 
 
 class TreeSource(NamedTuple):
-    """The contexts of a source that occurred, with the symbols after them. Every history ends in exactly one."""
+    """A tree source: contexts of which every sequence ends in exactly one. Only contexts that occurred are listed."""
 
     contexts: list[tuple[int, ...]]
-    """Most recent symbol first."""
+    """The contexts, most recent symbol first."""
     counts: np.ndarray
     """(n_contexts, n_symbols) int64: counts of the symbols after each context."""
     probability: np.ndarray
@@ -52,12 +53,12 @@ class ContextTreeWeighting:
     alpha : float, default 0.5
         Prior count of each symbol, > 0.
     rho : float or array of shape (depth,), default 0.5
-        Probability, in [0, 1), that a context is extended; an array is by length.
+        Probability, in [0, 1), that a context is extended. An array gives it for each length of the context.
 
     Attributes
     ----------
     context : ndarray of shape (m,), int64
-        The last symbols of the sequence given to `update`, most recent first; m is ``depth`` once it is that long.
+        The last symbols of the sequence given to `update`, most recent first; m is ``depth`` if there are as many.
 
     Notes
     -----
@@ -101,9 +102,9 @@ class ContextTreeWeighting:
         Parameters
         ----------
         contexts : array of shape (n, depth)
-            The symbols before each, most recent first.
+            The symbols before each example, most recent first.
         symbols : array of shape (n,)
-            The symbol after each.
+            The symbol after each context.
 
         Returns
         -------
@@ -123,12 +124,12 @@ class ContextTreeWeighting:
         return out
 
     def update(self, sequence: Any) -> np.ndarray:
-        """Continue the sequence; its first ``depth`` symbols serve only as context.
+        """Append symbols to the sequence and count them. The first ``depth`` symbols of all serve only as context.
 
         Parameters
         ----------
         sequence : array of shape (n,)
-            Of any length, also 0.
+            Symbols, of any number, also 0.
 
         Returns
         -------
@@ -204,11 +205,11 @@ class ContextTreeWeighting:
         return np.diff(np.exp(below - below[-1]), prepend=0.0)
 
     def graph(self) -> tuple[CellGraph, np.ndarray]:
-        """Return the contexts seen as a graph of cells, and the cell (n_contexts,) of each.
+        """Return the contexts seen as a graph of cells, and the number (n_contexts,) of the cell of each context.
 
-        A context whose extensions by different symbols are m cells is divided by binary splits, of which all but the
-        first are always made. Extensions never seen are equivalent: for each length there are cells for one, two, ...
-        of them together.
+        A context that is extended has a child for each symbol. The graph makes these children by a chain of binary
+        splits, of which all but the first have probability one. Extensions never seen are equivalent: for each length
+        there are cells that represent one, two, ... of them together.
         """
         trie, m, depth = self._trie, self.n_symbols, self.depth
         n_nodes = int(trie.used[N_NODES])
@@ -259,20 +260,21 @@ class ContextTreeWeighting:
         return _as_graph(left, right, depths, rows, score, stop, split), cell
 
     def _scores(self, n_nodes: int) -> np.ndarray:
-        """Return the log of each context's own estimate of its symbols."""
+        """Return the log marginal likelihood (n_nodes,) of the symbols after each context, with a Dirichlet prior."""
         node, _, _, count = _entries(self._trie, self.n_symbols)
         gains = np.bincount(node, weights=gammaln(count + self.alpha) - gammaln(self.alpha), minlength=n_nodes)
         prior = self.n_symbols * self.alpha
         return gains + gammaln(prior) - gammaln(self._trie.total[:n_nodes] + prior)
 
     def _read_contexts(self, contexts: Any) -> np.ndarray:
+        """Check contexts, and return them as an array (n, depth)."""
         before = self._read(contexts, "contexts", 2)
         if before.shape[1] != self.depth:
             raise ValueError(f"contexts has shape {before.shape}; give {self.depth} symbols a row, most recent first.")
         return before
 
     def _read(self, symbols: Any, name: str, ndim: int) -> np.ndarray:
-        """Check that symbols lie in the alphabet."""
+        """Check that symbols are integers of the alphabet in an array of ``ndim`` dimensions, and return them."""
         values = read_array(name, symbols)
         if values.size == 0:
             values = values.astype(np.int64)
@@ -322,7 +324,7 @@ def context_tree_weighting(
 
 
 def _entries(trie: Trie, n_symbols: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the node, symbol, child and count of all entries, by node, then symbol."""
+    """Return the node, symbol, child and count of all (node, symbol) pairs, sorted by node, then symbol."""
     used = np.flatnonzero(trie.key != NONE)
     used = used[np.argsort(trie.key[used])]
     node, symbol = np.divmod(trie.key[used], n_symbols)
@@ -330,7 +332,7 @@ def _entries(trie: Trie, n_symbols: int) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def _ranks(sizes: np.ndarray) -> np.ndarray:
-    """Return 0, 1, ..., size - 1 for each size."""
+    """Return the concatenation of 0, 1, ..., size - 1 for each of ``sizes``."""
     return np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
 
@@ -343,7 +345,7 @@ def _as_graph(
     log_stop: np.ndarray,
     log_split: np.ndarray,
 ) -> CellGraph:
-    """Return the graph of cells with at most one split each; ``left`` and ``right`` are -1 without one."""
+    """Return the graph of cells with at most one split each; ``left`` and ``right`` are -1 for a cell without one."""
     splits, n = left != NONE, len(left)
     n_edges = int(splits.sum())
     return CellGraph(

@@ -1,8 +1,8 @@
-"""The tree of all contexts that occurred. An example updates one path.
+"""The tree of all contexts that occurred, compiled. An example is a symbol with its context, and updates one path.
 
-Each node holds the ratio of its own estimate to the product of its children's weighted ones, a number near the scale of
-one example whatever the length of the sequence; so predictions lose no digits (Willems and Tjalkens's form of the
-recursion of `recursion.inside`, on one path).
+Each node holds the log ratio of its own estimate of the symbols counted so far to the product of the weighted estimates
+of its children. This number stays small for a sequence of any length, so that predictions lose no digits (Willems and
+Tjalkens's form of the recursion of `recursion.inside`, on one path).
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from pactree_mcmc.core.bits import mixed
 from pactree_mcmc.core.compile.jit import jit
 
 N_NODES, N_ENTRIES = range(2)
-"""Places in ``used``."""
+"""Entries of `Trie.used`."""
 NONE = -1
+"""Key of a free entry, or child that does not exist."""
 
 
 class Trie(NamedTuple):
-    """Nodes, and a hash table with the child and the count of each (node, symbol)."""
+    """Nodes, one for each context, and a hash table with the child and the count of each (node, symbol)."""
 
     key: np.ndarray  # (2^b,) int64: node times n_symbols plus symbol; -1 for a free entry
     child: np.ndarray  # (2^b,) int64: node of the context longer by the symbol, -1 if it has none
@@ -36,7 +37,7 @@ class Trie(NamedTuple):
 
 
 def new_trie(first_ratio: np.ndarray, capacity: int = 1024) -> Trie:
-    """Return a trie of the root alone; ``first_ratio`` (depth + 1,) is the ratio of new nodes by depth."""
+    """Return a trie that has only the root. ``first_ratio`` (depth + 1,) is the log ratio of a new node, by depth."""
     trie = Trie(
         np.full(4 * capacity, NONE, dtype=np.int64),
         np.full(4 * capacity, NONE, dtype=np.int64),
@@ -63,7 +64,7 @@ def with_double_capacity(trie: Trie) -> Trie:
 
 @jit
 def refill(trie: Trie, key: np.ndarray, child: np.ndarray, count: np.ndarray) -> None:
-    """Enter old entries into an empty table."""
+    """Insert the entries of an old hash table into the empty one of ``trie``."""
     for i in range(len(key)):
         if key[i] != NONE:
             at = find(trie.key, key[i])
@@ -72,7 +73,7 @@ def refill(trie: Trie, key: np.ndarray, child: np.ndarray, count: np.ndarray) ->
 
 @jit
 def find(keys: np.ndarray, key: int) -> int:
-    """Return the place of a key, or of the free entry for it."""
+    """Return the place of a key in the hash table, or of the free entry where it would be inserted."""
     mask = len(keys) - 1
     at = mixed(key) & mask
     while keys[at] != NONE and keys[at] != key:
@@ -82,7 +83,7 @@ def find(keys: np.ndarray, key: int) -> int:
 
 @jit
 def entry(trie: Trie, key: int) -> int:
-    """Return the place of a key, and enter it if it is new."""
+    """Return the place of a key in the hash table, and insert the key if it is new."""
     at = find(trie.key, key)
     if trie.key[at] == NONE:
         trie.key[at] = key
@@ -101,10 +102,10 @@ def add_examples(
     first_ratio: np.ndarray,
     out: np.ndarray,
 ) -> int:
-    """Add the examples from index ``first`` on while the trie has room. Return the index of the next one.
+    """Count the examples from index ``first`` on while the trie has room. Return the index of the next example.
 
     ``contexts`` (n, depth) have the most recent symbol first. Write into ``out`` (n,) the log probability with which
-    each of ``symbols`` (n,) was predicted.
+    each of ``symbols`` (n,) was predicted before it was counted.
     """
     depth = contexts.shape[1]
     path, entries = np.empty(depth + 1, dtype=np.int64), np.empty(depth + 1, dtype=np.int64)
@@ -128,7 +129,10 @@ def add_examples(
 
 @jit
 def _pass_up(trie: Trie, path: np.ndarray, entries: np.ndarray, n_symbols: int, alpha: float) -> float:
-    """Predict and count a symbol along one path, from the longest context up; return its probability at the root."""
+    """Count a symbol in the contexts on one path, from the longest up, and return its predictive probability before.
+
+    ``entries`` holds the place of (context, symbol) in the hash table for each node of ``path``.
+    """
     weighted = 0.0
     for d in range(len(path) - 1, -1, -1):
         s, at = path[d], entries[d]
@@ -146,7 +150,7 @@ def _pass_up(trie: Trie, path: np.ndarray, entries: np.ndarray, n_symbols: int, 
 
 @jit
 def mixture(log_ratio: float, own: float, below: float) -> float:
-    """Return the mean of two predictions whose weights have this log ratio."""
+    """Return the weighted mean of two probabilities, with ``log_ratio`` the log of weight of own / weight of below."""
     if log_ratio > 0.0:
         fraction = exp(-log_ratio)
         return (own + fraction * below) / (1.0 + fraction)
@@ -156,7 +160,7 @@ def mixture(log_ratio: float, own: float, below: float) -> float:
 
 @jit
 def _add_exactly(sums: np.ndarray, term: float) -> None:
-    # Neumaier's summation
+    """Add a term to the sum ``sums[0]``, and its rounding error to ``sums[1]`` (Neumaier's summation)."""
     total = sums[0] + term
     sums[1] += (sums[0] - total) + term if abs(sums[0]) >= abs(term) else (term - total) + sums[0]
     sums[0] = total

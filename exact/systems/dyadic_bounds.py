@@ -23,7 +23,7 @@ from ..recursion.terms import with_terms
 from .dyadic_trees import DyadicProblem, RootFragments, Sample, dyadic_graph, grown_tree
 
 LARGEST_LOG = 700.0
-"""Log at which a bound on a probability is cut off, since its exponential overflows."""
+"""Largest log of a term of a bound. Larger logs are replaced by it, since their exponentials overflow."""
 
 
 def log_class_size(leaves: Any, n_features: int, *, cyclic: bool = False) -> np.ndarray:
@@ -42,10 +42,10 @@ def log_class_size(leaves: Any, n_features: int, *, cyclic: bool = False) -> np.
 
 
 def srm_tolerance(leaves: Any, n: int, delta: float, n_features: int, *, cyclic: bool = False) -> np.ndarray:
-    """Return the tolerance of equation 3.8 for trees with ``leaves`` leaves and a class of ``n`` rows.
+    """Return the NP-SRM tolerance (Scott, equation 3.8) for trees with ``leaves`` leaves and a class of ``n`` rows.
 
-    ``sqrt(2 (log |H^k| + k ln 2 + ln(2 / delta)) / n)``. Half of it bounds, for all trees of all sizes simultaneously,
-    how far a fraction of the class's rows is from its probability.
+    ``sqrt(2 (log |H^k| + k ln 2 + ln(2 / delta)) / n)``, with ``|H^k|`` of `log_class_size`. Half of the tolerance
+    bounds, for all trees of all sizes simultaneously, how far the error rate on these rows is from the true one.
 
     Examples
     --------
@@ -59,7 +59,11 @@ def srm_tolerance(leaves: Any, n: int, delta: float, n_features: int, *, cyclic:
 
 
 def erm_tolerance(max_leaves: int, n: int, delta: float, n_features: int, *, cyclic: bool = False) -> float:
-    """Return the tolerance of equation 3.3 for all trees of at most ``max_leaves`` leaves and a class of ``n`` rows."""
+    """Return the NP-ERM tolerance (Scott, equation 3.3) for trees of at most ``max_leaves`` leaves.
+
+    ``n`` is the number of rows of the class. Half of the tolerance bounds how far the error rate of each such tree on
+    these rows is from the true one.
+    """
     check_delta(delta)
     size = logsumexp(log_class_size(np.arange(1, max_leaves + 1), n_features, cyclic=cyclic))
     return math.sqrt(2.0 * (float(size) + math.log(2.0 / delta)) / n)
@@ -174,14 +178,14 @@ def vc_failure_iid(n: int, prior0: float, eps0: float, eps1: float, vc_dimension
 
 
 class OracleInequality(NamedTuple):
-    """The right-hand side of Theorem 3 and its parts. No dyadic tree has a smaller one."""
+    """The right-hand side of Scott's Theorem 3, the smallest over all dyadic trees, and its parts."""
 
     tree: Tree
     """The tree T that has the smallest excess plus penalty."""
     excess: float
     """``R(T) - R*``, its approximation error."""
     penalty: float
-    """The bound on its estimation error, the penalty with the true masses of its cells."""
+    """Bound on the estimation error of T: the penalty with the true probabilities of its cells."""
     confidence: float
     """``sqrt(log(n) / 2n)``."""
     n: int
@@ -194,7 +198,7 @@ class OracleInequality(NamedTuple):
 
     @property
     def expected(self) -> float:
-        """Bound on its expected excess risk (2.12)."""
+        """Bound on the expected excess risk of the penalised tree (2.12)."""
         return self.value + 4.0 / self.n
 
 
@@ -208,7 +212,7 @@ def dyadic_oracle(
     cyclic: bool = False,
     max_cells: int = 20_000_000,
 ) -> OracleInequality:
-    """Return Theorem 3 for a known distribution: how much worse than Bayes the penalised tree of ``n`` rows can be.
+    """Bound, for a known distribution, how much worse than Bayes the penalised tree of ``n`` rows is (Theorem 3).
 
     ``min over T of { R(T) - R* + sum over A of sqrt(8 p'_A ([A] ln 2 + ln(K n)) / n) } + sqrt(ln(n) / 2n)`` with ``p'_A
     = 4 max(p_A, ([A] ln 2 + ln n) / 2n)``, for `minimise_risk` with ``penalty="adaptive"`` and ``strength=1``.
@@ -216,9 +220,9 @@ def dyadic_oracle(
     Parameters
     ----------
     X : table of shape (m, p)
-        Points of equal mass, which are the distribution: in a simulation a grid or a large sample.
+        Points of equal probability that represent the distribution: in a simulation a grid or a large sample.
     probability : array-like of shape (m, K)
-        Of each class at these points.
+        Probability of each class at these points.
     n : int
         Rows of the training sample, >= 2.
     levels : int
@@ -228,7 +232,7 @@ def dyadic_oracle(
     cyclic : bool, default False
         As for `minimise_risk`.
     max_cells : int, default 20,000,000
-        Cells allowed.
+        Largest number of cells.
 
     Raises
     ------
@@ -285,7 +289,7 @@ def dyadic_oracle(
 def dyadic_fragment_bound(
     tree: Tree, X: Any, y: Any, *, n_classes: int = 2, delta: float = 0.05, cyclic: bool = False
 ) -> Bound:
-    """Bound the risk of a dyadic tree by the empirical one plus the adaptive penalty of its best root fragment.
+    """Bound the risk of a dyadic tree by its empirical risk plus the adaptive penalty at its best root fragment.
 
     Parameters
     ----------

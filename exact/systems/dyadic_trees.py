@@ -32,10 +32,10 @@ from .pruning import LARGEST_PENALTY, best_for_sizes, inherit_values, sizes_pena
 
 
 class Sample(NamedTuple):
-    """The quantities besides the tree on which a penalty may depend."""
+    """Properties of the data on which a penalty may depend, besides the tree."""
 
     n: int  # Number of rows
-    n_features: int
+    n_features: int  # Number of features
     n_classes: int  # Number of possible labels, at least 2
     cyclic: bool  # True if the depth determines the coordinate, which then needs no bits
 
@@ -58,7 +58,7 @@ ValueError
 
 @dataclass(frozen=True)
 class _WithDelta:
-    """Base of the penalties of Scott's theorems."""
+    """Base of the penalties of Scott's theorems, which have a confidence parameter delta."""
 
     delta: float | None = None
 
@@ -67,6 +67,7 @@ class _WithDelta:
             check_delta(self.delta)
 
     def _delta_of(self, sample: Sample) -> float:
+        """Return delta, by default one over the number of rows."""
         return 1.0 / sample.n if self.delta is None else self.delta
 
 
@@ -106,10 +107,11 @@ class SquareRoot(_WithDelta):
 class RootFragments(_WithDelta):
     """The spatially adaptive penalty at the best root fragment of each tree (Scott 2004, remark 1).
 
-    A tree T is cut off at the leaves of a root fragment R; the deviance of each cell A of R is bounded as that of a
-    leaf, with the code of the part of T below A added to the code of A:
+    A root fragment R is a subtree of T with the same root. The deviation of each leaf A of R is bounded as that of a
+    leaf of T, with the code of T_A, the part of T below A, added to the code of A. The penalty is the smallest, over R,
+    of
 
-    ``Phi_R(T) = sum over A of sqrt(2 p'_A ([A] ln 2 + [T_A] ln 2 + ln(1 / delta)) / n)``,  the smallest over R counts.
+    ``Phi_R(T) = sum over A of sqrt(2 p'_A ([A] ln 2 + [T_A] ln 2 + ln(1 / delta)) / n)``.
 
     {delta}
 
@@ -130,7 +132,7 @@ class RootFragments(_WithDelta):
 
 
 def tree_bits(leaves: Any, sample: Sample) -> np.ndarray:
-    """Return the code length of a labelled tree of ``leaves`` leaves below a known cell, bits: ``[T]``."""
+    """Return the code length ``[T]``, in bits, of a labelled tree with ``leaves`` leaves below a cell that is known."""
     k = np.asarray(leaves, dtype=np.float64)
     split_bits = 0.0 if sample.cyclic else math.log2(sample.n_features)
     return 2.0 * k - 1.0 + k * math.log2(sample.n_classes) + (k - 1.0) * split_bits
@@ -198,7 +200,7 @@ Penalty = SpatiallyAdaptive | SquareRoot | AdditivePenalty | SizePenalty | RootF
 
 
 def read_penalty(penalty: Any) -> Penalty:
-    """Read a penalty: a name, a number (the cost of a leaf), or an object."""
+    """Return the penalty object for a name, a number (the cost of a leaf), or an object."""
     named: dict[str, Penalty] = {"adaptive": SpatiallyAdaptive(), "square-root": SquareRoot()}
     if isinstance(penalty, str) and penalty in named:
         return named[penalty]
@@ -215,7 +217,7 @@ def read_penalty(penalty: Any) -> Penalty:
 DEFAULT_CELLS = 4_000_000
 """Largest number of cells under the default number of levels, by a bound that depends on n and p alone."""
 MOST_SORTED = 40_000_000
-"""Largest number of (row, cell) pairs under the default number of levels, by such a bound."""
+"""Largest number of (row, cell) pairs under the default number of levels, by a bound from n and p."""
 
 
 class PenalisedTree(NamedTuple):
@@ -269,7 +271,7 @@ def minimise_risk(
     bounds : array of shape (p, 2), optional
         Ends of each feature's range. Default: the range of the data, with which Theorem 2 holds only approximately.
     max_cells : int, default 20,000,000
-        Cells allowed.
+        Largest number of cells.
 
     Returns
     -------
@@ -324,7 +326,7 @@ class DyadicProblem(NamedTuple):
 
 
 def dyadic_problem(X: Any, y: Any, levels: int | None, cyclic: bool, bounds: Any, max_cells: int) -> DyadicProblem:
-    """Check the input and build the cells."""
+    """Check the input, choose the number of levels if it is None, and build the graph of all dyadic cells."""
     check_flag("cyclic", cyclic)
     table = Table(X)
     n, p = table.n_rows, table.n_features
@@ -334,7 +336,7 @@ def dyadic_problem(X: Any, y: Any, levels: int | None, cyclic: bool, bounds: Any
     graph = dyadic_graph(model, max_cells, cyclic)
     classes = model.classes_
     assert classes is not None
-    # a code for one class, because y has one, would depend on the labels
+    # at least two: a code for one class, if y has only one, would depend on the labels
     return DyadicProblem(model, graph, graph.stats, Sample(n, p, max(2, len(classes)), cyclic))
 
 
@@ -349,7 +351,9 @@ def dyadic_graph(model: TreeModel, max_cells: int, cyclic: bool) -> CellGraph:
 
 
 def default_levels(n: int, p: int, *, cyclic: bool = False) -> int:
-    """Return the levels for n rows and p features: ``log2(n / ln n)``, fewer if there may be over four million cells.
+    """Return the default number of levels for n rows and p features.
+
+    It is ``log2(n / ln n)``, or less if there may be over four million cells.
 
     Cells of side ``ln n / n`` adapt to noise and dimension alike (Scott 2004, theorems 6 to 9).
 
@@ -391,6 +395,7 @@ def _is_quick(n: int, p: int, levels: int, cyclic: bool) -> bool:
 def _minimise_over_cells(
     problem: DyadicProblem, errors: np.ndarray, rule: SpatiallyAdaptive | AdditivePenalty, strength: float
 ) -> PenalisedTree:
+    """Return the best tree under a penalty that adds over the leaves, by one pass over the cells."""
     graph, n = problem.graph, problem.sample.n
     penalty = strength * rule.of_cells(graph.rows, graph.depth, problem.sample)
     penalised = with_terms(graph, log_stop=-(errors + n * penalty))
@@ -399,6 +404,7 @@ def _minimise_over_cells(
 
 
 def _minimise_over_sizes(problem: DyadicProblem, errors: np.ndarray, rule: Any, strength: float) -> PenalisedTree:
+    """Return the best tree under a penalty by the number of leaves."""
     n, sample = problem.sample.n, problem.sample
     graph = with_terms(problem.graph, log_stop=-errors)
 
@@ -413,6 +419,7 @@ def _minimise_over_sizes(problem: DyadicProblem, errors: np.ndarray, rule: Any, 
 def _minimise_over_fragments(
     problem: DyadicProblem, errors: np.ndarray, rule: RootFragments, strength: float
 ) -> PenalisedTree:
+    """Return the best tree under the penalty at its best root fragment."""
     graph, sample = problem.graph, problem.sample
 
     def penalty(cell: np.ndarray, leaves: np.ndarray) -> np.ndarray:
@@ -425,14 +432,15 @@ def _minimise_over_fragments(
 
 
 def _report(problem: DyadicProblem, tree: Tree, n_errors: float, penalty: float) -> PenalisedTree:
+    """Return the result of `minimise_risk` for a tree."""
     risk = float(n_errors) / problem.sample.n + 0.0
     return PenalisedTree(tree, risk, penalty, problem.levels, problem.graph.n_cells)
 
 
 def grown_tree(problem: DyadicProblem, graph: CellGraph, semiring: Any, wanted: int) -> tuple[Tree, np.ndarray]:
-    """Return the tree that a semiring chooses, and the cells of its leaves in the order of its nodes.
+    """Return the tree that a semiring chooses, and the cells of its leaves in preorder.
 
-    Empty leaves have the values of their parents.
+    ``wanted`` is as for `grow_trees`. Leaves without rows get the values of their parents.
     """
     grown = grow(problem.model, graph, semiring, [wanted])
     nodes = grown.nodes
@@ -443,5 +451,5 @@ def grown_tree(problem: DyadicProblem, graph: CellGraph, semiring: Any, wanted: 
 
 
 def check_factor(name: str, value: Any) -> None:
-    """Refuse a factor that is negative or not finite."""
+    """Raise ValueError if the argument ``name`` is negative or not finite."""
     check_number(name, value, "a finite number >= 0", 0.0, LARGEST_PENALTY)

@@ -1,4 +1,4 @@
-"""Trees grown forward, a split at a time, while a bound on their risk falls (Shah 2007)."""
+"""Greedy growth of a tree, one split at a time, as long as a bound on its risk decreases (Shah 2007)."""
 
 from __future__ import annotations
 
@@ -31,15 +31,18 @@ from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
 ENTROPY, BOUND = CRITERIA = ("entropy", "bound")
+"""Values of ``criterion``."""
 ROWS = "rows"
+"""Value of ``thresholds`` for thresholds that are values of rows."""
 
 
 class ForwardTree(NamedTuple):
-    """A tree grown while a bound on its risk fell."""
+    """The tree with the smallest bound on its risk among those grown by `forward_tree`."""
 
     tree: Tree
     """The tree whose risk is bounded."""
     bound: TreeBound
+    """Bound on the risk of the tree."""
     path: np.ndarray
     """(s,) float64: bounds of the trees of 1, ..., s leaves, if each threshold needs a row of its own."""
     rounds: int
@@ -50,33 +53,34 @@ class ForwardTree(NamedTuple):
 
 
 class _Codes(NamedTuple):
-    """Codes of the thresholds of each feature, as arrays for compiled code."""
+    """Codes of the thresholds of each feature, as arrays for compiled code: lists, or dyadic numbers in an interval."""
 
     # (p + 1,) int64: the list of feature k is ``listed[offset[k]:offset[k + 1]]``; all 0 without lists
     offset: np.ndarray
-    listed: np.ndarray
+    listed: np.ndarray  # float64: thresholds in the lists, feature after feature
+    # (p,) float64: ends of the intervals of dyadic codes, -inf without such codes
     lower: np.ndarray
-    upper: np.ndarray  # (p,) float64: ends of the intervals of dyadic codes, infinite without such codes
-    nats: np.ndarray  # (p,) float64: cost of a threshold without the bits of its dyadic code
+    upper: np.ndarray
+    nats: np.ndarray  # (p,) float64: code length of a threshold, nats, without the bits of its dyadic code
 
 
 class _Split(NamedTuple):
     """A possible split of a leaf."""
 
-    feature: int
-    low: float  # The largest value that goes left
-    errors: int  # Errors of both children
-    nats: float  # Cost of the threshold
+    feature: int  # Feature of the split
+    low: float  # Largest value that goes left
+    errors: int  # Number of misclassified rows in both children
+    nats: float  # Code length of the threshold
     gain: float  # Information gain times rows, nats
 
 
 class _Leaf(NamedTuple):
-    """A leaf of a tree that grows."""
+    """A leaf of the tree that is being grown."""
 
-    node: int
-    rows: np.ndarray
-    errors: int
-    splits: list[_Split]  # The splits that can be next: none has more errors and a higher cost than another
+    node: int  # Number of the node
+    rows: np.ndarray  # Indices of its rows
+    errors: int  # Number of its rows that its majority class misclassifies
+    splits: list[_Split]  # Splits to choose from: none has both more errors and a longer code than another
 
 
 def forward_tree(
@@ -102,14 +106,15 @@ def forward_tree(
     y : array-like of shape (n,)
         Labels.
     thresholds : "rows" or list of p arrays, default "rows"
-        Thresholds are values of rows (`certificates.compression_tree_bound`), or from lists fixed in advance
-        (`certificates.occam_tree_bound`).
+        "rows": thresholds are values of rows (`certificates.compression_tree_bound`). Otherwise a list of possible
+        thresholds for each feature, fixed in advance (`certificates.occam_tree_bound`).
     ranges : array of shape (p, 2), optional
-        Ends of each feature, known in advance: thresholds are dyadic numbers (`certificates.occam_tree_bound`). The
-        ranges are halved as often as they still contain the rows, a tree is grown, and again with all ranges halved
-        once more, until the bound reaches 1 or ``max_rounds``; the tree with the smallest bound is returned.
+        Ends of the range of each feature, known in advance. Thresholds are then dyadic numbers
+        (`certificates.occam_tree_bound`). The ranges are halved as often as they still contain the rows, and a tree is
+        grown. This is repeated with all ranges halved once more, until the bound reaches 1 or ``max_rounds`` halvings
+        were added. The tree with the smallest bound is returned.
     criterion : {"entropy", "bound"}, default "entropy"
-        The next split: the one of the largest information gain over all rows, or of the smallest bound.
+        Criterion for the next split: the largest information gain over all rows, or the smallest bound.
     patience : int, default 0
         Number of further splits after one that raises the bound; the best tree of all steps is returned.
     max_rounds : int, default 8
@@ -174,6 +179,7 @@ def forward_tree(
 
 
 def _read(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Check the data, and return the rows (n, p), the class numbers (n,) and the sorted classes."""
     rows, labels = read_matrix("X", X), read_labels(y, X)
     if rows.ndim != 2 or labels.shape != (len(rows),) or len(rows) < 2:
         raise ValueError(f"X has shape {rows.shape} and y {labels.shape}; give a table (n, p) and n labels, n >= 2.")
@@ -185,30 +191,32 @@ def _read(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _without_code(p: int) -> _Codes:
-    """Return codes of p features whose thresholds cost nothing."""
+    """Return codes of p features in which every threshold has length 0."""
     infinite = np.full(p, -np.inf)
     return _Codes(np.zeros(p + 1, dtype=np.int64), np.empty(0), infinite, infinite, np.zeros(p))
 
 
 def _of_lists(lists: list[np.ndarray]) -> _Codes:
+    """Return codes of thresholds from lists, one for each feature: the log of the length of the list."""
     size = np.array([len(part) for part in lists])
     offset = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
     return _without_code(len(lists))._replace(offset=offset, listed=np.concatenate(lists), nats=np.log(size))
 
 
 def _of_ranges(ranges: np.ndarray, kappa: np.ndarray) -> _Codes:
+    """Return codes of dyadic thresholds in the ranges (p, 2) after ``kappa`` halvings."""
     lower, upper = halved(ranges, np.minimum(kappa, MOST_HALVINGS))
     return _without_code(len(ranges))._replace(lower=lower, upper=upper, nats=zeta_nats(kappa).sum(axis=0))
 
 
 @dataclass
 class _Grower:
-    """Grows trees over the same rows with different codes of thresholds."""
+    """The rows and settings with which trees are grown, under different codes of thresholds."""
 
-    X: np.ndarray
-    label: np.ndarray
-    n_labels: int
-    alphabet: int
+    X: np.ndarray  # (n, p) float64: rows
+    label: np.ndarray  # (n,): number of the class of each row
+    n_labels: int  # Number of classes of the rows
+    alphabet: int  # Larger of the number of features and the number of classes
     criterion: str
     patience: int
     min_rows: int
@@ -216,7 +224,10 @@ class _Grower:
     delta: float
 
     def grow(self, codes: _Codes, *, compressed: bool) -> tuple[Tree, np.ndarray]:
-        """Return the tree with the smallest bound among those of all steps, and the bounds."""
+        """Return the tree with the smallest bound among those of all steps, and the bounds (s,) of these trees.
+
+        ``compressed`` is True if thresholds are values of rows, which are then not counted in the bound.
+        """
         leaves = [self._leaf(0, np.arange(len(self.X)), codes)]
         splits: list[tuple[int, _Split, int]] = []  # node, its split, and the number of its left child
         nats, path = 0.0, [self._bound(0, leaves[0].errors, 0.0, compressed)]
@@ -237,6 +248,7 @@ class _Grower:
         return self._tree({node: (split, first) for node, split, first in best}), np.array(path)
 
     def _leaf(self, node: int, rows: np.ndarray, codes: _Codes) -> _Leaf:
+        """Return a leaf with the splits that may be chosen for it: the best by gain, or the undominated ones."""
         counts = np.bincount(self.label[rows], minlength=self.n_labels)
         errors = int(len(rows) - counts.max())
         if errors == 0:
@@ -251,7 +263,7 @@ class _Grower:
         if splits and by_gain:
             splits = [max(splits, key=lambda split: split.gain)]
         elif splits:
-            # by ascending errors: those that cost less than all with fewer errors
+            # in order of errors: the splits with a shorter code than all splits with fewer errors
             cheapest = np.minimum.accumulate([math.inf, *(split.nats for split in splits[:-1])])
             splits = [split for split, least in zip(splits, cheapest, strict=True) if split.nats < least]
         return _Leaf(node, rows, errors, splits)
@@ -259,7 +271,10 @@ class _Grower:
     def _next(
         self, leaves: list[_Leaf], n_splits: int, errors: int, nats: float, compressed: bool
     ) -> tuple[int, _Split] | None:
-        """Return the place of the next leaf to split and its split, or None if no leaf can be split."""
+        """Return the index in ``leaves`` of the next leaf to split, and its split; None if no leaf can be split.
+
+        ``n_splits``, ``errors`` and ``nats`` are the totals of the tree so far.
+        """
         open_splits = [(i, split) for i, leaf in enumerate(leaves) for split in leaf.splits]
         if not open_splits:
             return None
@@ -267,6 +282,7 @@ class _Grower:
             return max(open_splits, key=lambda candidate: candidate[1].gain)
 
         def bound_and_gain(candidate: tuple[int, _Split]) -> tuple[float, float]:
+            """Return the bound after a split, and minus its gain, which breaks ties."""
             i, split = candidate
             n_wrong = errors - leaves[i].errors + split.errors
             return self._bound(n_splits + 1, n_wrong, nats + split.nats, compressed), -split.gain
@@ -274,6 +290,7 @@ class _Grower:
         return min(open_splits, key=bound_and_gain)
 
     def _bound(self, n_inner: int, errors: int, nats: float, compressed: bool) -> float:
+        """Return the risk bound of a tree with ``n_inner`` splits and thresholds of total code length ``nats``."""
         n = len(self.X)
         code = message_nats(2 * n_inner + 1, self.alphabet, self.parents) | {"thresholds": nats}
         if compressed:
@@ -284,7 +301,7 @@ class _Grower:
         return by_tail("", code, n, min(errors, n), self.delta).raw
 
     def _tree(self, splits: dict[int, tuple[_Split, int]]) -> Tree:
-        """Build the tree of some splits, by the number of the node that they split and that of its left child."""
+        """Build the tree from a dict that maps the number of a node to its split and the number of its left child."""
         nodes: list[list[float]] = []
         value: list[np.ndarray] = []
         # a node in `splits`, its rows, the parent, and the column of the parent that has this child
@@ -319,11 +336,11 @@ def _splits_by_errors(
     upper: np.ndarray,
     base: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the best split of some rows for each number of errors of its children.
+    """Return the best split of some rows for each number of errors of the two children.
 
-    The arrays are its feature (-1: no split), the largest value that goes left, the cost of its threshold, and its
-    information gain times rows. The best split has the largest gain if ``by_gain``, else the lowest cost. The other
-    criterion decides between equal ones.
+    Entry e of the four arrays describes the best split with e errors: its feature (-1 if there is no split), the
+    largest value that goes left, the code length of the threshold, and the information gain times rows. The best split
+    has the largest gain if ``by_gain``, else the shortest code. The other criterion breaks ties.
     """
     n = len(rows)
     whole = np.zeros(n_labels, dtype=np.int64)
@@ -361,7 +378,10 @@ def _splits_by_errors(
 
 @jit
 def _threshold_nats(low: float, high: float, listed: np.ndarray, lower: float, upper: float) -> float:
-    """Return the cost of a threshold in [low, high) beyond the feature's own cost; infinite if it has no code."""
+    """Return the code length (nats) of a threshold in [low, high) in addition to that of the feature's code.
+
+    Return inf if no number in this interval has a code.
+    """
     if len(listed) > 0:
         place = np.searchsorted(listed, low)
         return 0.0 if place < len(listed) and listed[place] < high else np.inf

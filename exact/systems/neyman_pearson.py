@@ -1,13 +1,14 @@
 """Neyman-Pearson learning with dyadic decision trees (Scott 2004, chapter 3).
 
-Class 0 is the null: `false_alarm` is the fraction of its rows called 1, `miss` the fraction of class 1 called 0.
+Class 0 is the null class. A *false alarm* is a row of class 0 that the tree assigns to class 1. A *miss* is a row of
+class 1 that the tree assigns to class 0. Rates are fractions of the rows of the class.
 
 With the tolerances of the thesis (NP-ERM, NP-SRM) the penalties depend on the number of leaves. One upward pass finds
 the trees with the fewest misses for each number of leaves and of false alarms. With the spatially adaptive penalty,
 conjectured to be optimal (section 3.5.2), the problem is ``min R1^(T) + strength Phi_1(T)`` subject to ``R0^(T) <=
-alpha + tolerance Phi_0(T)``, with Phi_j the penalty of equation 2.9 on the rows of class j. Both sides add over leaves.
-Therefore one pass finds the best tree for each multiplier of the constraint; the trees of all multipliers are the lower
-hull of (constraint, objective).
+alpha + tolerance Phi_0(T)``, with Rj^ the error rate on class j and Phi_j the penalty of equation 2.9 on its rows. Both
+sides add over leaves. Therefore one pass finds the best tree for each Lagrange multiplier of the constraint. The trees
+of all multipliers are the vertices of the lower hull of (constraint, objective).
 """
 
 from __future__ import annotations
@@ -37,15 +38,15 @@ from .dyadic_trees import DyadicProblem, check_factor, dyadic_problem, grown_tre
 from .pruning import root_vertices
 
 FIRST_SIZES = 16
-"""Number of sizes tried first."""
+"""Number of sizes of trees (numbers of leaves) tried first."""
 MULTIPLIERS = 2.0 ** np.arange(-8.0, 9.0)
-"""Lagrange multipliers, misses per false alarm, in the bounds that show how many sizes can matter."""
+"""Lagrange multipliers, in misses per false alarm, of the lower bounds that exclude large trees."""
 ROUNDING = 1e-9
-"""Difference of objectives below which they are equal but for rounding."""
+"""Largest difference of two objectives that is attributed to rounding."""
 MOST_PASSES = 200
 """Largest number of multipliers tried for the adaptive tree."""
 LARGEST_MULTIPLIER = 1e6
-"""Multiplier under which the best tree is taken to have the smallest constraint of all."""
+"""Multiplier so large that its best tree is taken to be the tree with the smallest constraint."""
 
 
 class NeymanPearsonTree(NamedTuple):
@@ -54,21 +55,25 @@ class NeymanPearsonTree(NamedTuple):
     tree: Tree
     """The tree, with class probabilities 0 and 1 at the leaves. Cells without rows have label 0."""
     alpha: float
+    """False-alarm level."""
     false_alarm: float
-    """Fraction of class 0 that the tree calls 1, on the training rows."""
+    """Fraction of the training rows of class 0 that the tree assigns to class 1."""
     miss: float
-    """Fraction of class 1 that the tree calls 0."""
+    """Fraction of the training rows of class 1 that the tree assigns to class 0."""
     n_leaves: int
+    """Number of leaves."""
     limit: float
-    """The limit on the false-alarm rate of a tree of this size: ``alpha`` plus its tolerance."""
+    """Limit on the false-alarm rate of a tree of this size: ``alpha`` plus its tolerance, at most 1."""
     objective: float
     """Miss rate plus penalty, the smallest over all trees within their limits."""
     levels: int
+    """Number of splits of one coordinate allowed on the path to a leaf."""
     max_leaves: int
     """Largest number of leaves considered: larger trees cannot be better, or were not allowed."""
     guarantee: Guarantee
+    """Bounds on the true rates."""
     gap: float = 0.0
-    """Another tree may have an objective smaller by this much; 0 but for "adaptive"."""
+    """Upper bound on how much smaller the objective of another tree may be; 0 unless the method is "adaptive"."""
 
     def __repr__(self) -> str:
         return short_repr(self)
@@ -80,11 +85,11 @@ class Guarantee(NamedTuple):
     false_alarm: Bound
     """Bound on the true false-alarm rate of the tree."""
     miss: Bound
-    """Bound on its true miss rate."""
+    """Bound on the true miss rate of the tree."""
     excess: np.ndarray
-    """(max_leaves,): entry k - 1 bounds the excess of its true miss rate over that of the best tree of k leaves whose
-    true false-alarm rate is at most ``alpha``; with the constants of the theorem (``tolerance = strength = 1``). Empty
-    for "adaptive", of which no such theorem is known."""
+    """(max_leaves,): entry k - 1 bounds the true miss rate minus that of the best tree of k leaves whose true
+    false-alarm rate is at most ``alpha``. It holds with the constants of the theorem, ``tolerance = strength = 1``.
+    Empty for "adaptive", for which no such theorem is known."""
 
     def __repr__(self) -> str:
         return short_repr(self)
@@ -202,13 +207,14 @@ def neyman_pearson_tree(
 
 
 class _Sides(NamedTuple):
-    """Rows of each class by cell, int64."""
+    """Numbers of rows of the null class and of the other class in each cell."""
 
-    null: np.ndarray
-    other: np.ndarray
+    null: np.ndarray  # (n_cells,) int64
+    other: np.ndarray  # (n_cells,) int64
 
 
 def _sides(problem: DyadicProblem) -> _Sides:
+    """Return the numbers of rows of both classes by cell. Raise ValueError unless there are two classes."""
     classes = problem.model.classes_
     labels = [] if classes is None else classes.tolist()
     if len(labels) != 2:
@@ -218,19 +224,22 @@ def _sides(problem: DyadicProblem) -> _Sides:
 
 
 class _Best(NamedTuple):
-    """The best tree, before it is grown."""
+    """The tree with the smallest miss rate plus penalty, in a form from which `recursion.trees.grow` makes it."""
 
     semiring: BestBySize
-    wanted: int  # Number of the tree among the root's, in the semiring's terms
-    leaves: int
-    alarms: int
-    misses: int
+    wanted: int  # Place of the tree among the coefficients of the root
+    leaves: int  # Number of leaves
+    alarms: int  # Number of false alarms
+    misses: int  # Number of misses
 
 
 def _fewest_misses(graph: CellGraph, sides: _Sides, alarms: np.ndarray, penalty: np.ndarray) -> _Best:
-    """Return the best tree if trees of k leaves may have ``alarms[k - 1]`` false alarms and cost ``penalty[k - 1]``."""
+    """Return the tree with the smallest miss rate plus penalty within the limits on false alarms.
+
+    A tree of k leaves has at most ``alarms[k - 1]`` false alarms and the penalty ``penalty[k - 1]``.
+    """
     n1, most = int(sides.other[0]), len(alarms)
-    # a leaf labelled 0 misses class 1, one labelled 1 alarms on class 0
+    # a leaf with label 0 misses its rows of class 1, one with label 1 has false alarms in its rows of class 0
     alarms_of = np.stack([np.zeros_like(sides.null), sides.null], axis=1)
     gain = np.stack([-sides.other, np.zeros_like(sides.other)], axis=1).astype(np.float64)
     plain = with_terms(graph, log_stop=0.0)
@@ -254,10 +263,10 @@ def _fewest_misses(graph: CellGraph, sides: _Sides, alarms: np.ndarray, penalty:
 
 
 def _fewest_possible(graph: CellGraph, sides: _Sides, alarms: np.ndarray) -> np.ndarray:
-    """Return a lower bound (most,) on the misses of trees of each size within their ``alarms``.
+    """Return lower bounds (most,) on the misses of trees of 1, 2, ... leaves with at most ``alarms`` false alarms.
 
-    By Lagrangian duality: for each multiplier, the hull over sizes of misses plus multiplier times alarms, minus the
-    multiplier times the alarms allowed.
+    It follows from Lagrangian duality. For each multiplier it is the lower hull, over the number of leaves, of misses
+    plus the multiplier times false alarms, minus the multiplier times the false alarms allowed.
     """
     k = np.arange(1.0, len(alarms) + 1.0)
     out = np.zeros(len(k))
@@ -269,13 +278,13 @@ def _fewest_possible(graph: CellGraph, sides: _Sides, alarms: np.ndarray) -> np.
 
 
 def _labelled(problem: DyadicProblem, best: _Best) -> Tree:
-    """Grow the tree and label each leaf 1 if its entry of the table has false alarms."""
+    """Return the best tree with a label of each leaf: 1 if the chosen coefficient has false alarms there, else 0."""
     model, graph, sizes = problem.model, problem.graph, best.semiring
     grown = grow(model, graph, sizes, [best.wanted])
     nodes = grown.nodes
     cell, alarms = nodes[:, CELL], nodes[:, WANTED] // np.maximum(sizes.wide[nodes[:, CELL]], 1)
     counts = np.rint(problem.counts[cell])
-    # without rows of class 0 either label raises no alarm; the other class's misses less
+    # without rows of class 0 no label has false alarms: label 1 has no misses
     is_one = np.where(counts[:, 0] == 0, counts[:, 1] > 0, alarms > 0)
     is_one = np.where(nodes[:, FEATURE] == LEAF, is_one, counts[:, 1] > counts[:, 0])
     tree = as_draws(model, graph, grown).distinct_tree(0)
@@ -289,7 +298,10 @@ def _guarantee(
     delta: tuple[float, float],
     excess: np.ndarray,
 ) -> Guarantee:
-    """Return the bounds of both classes: the observed rates plus their deviations."""
+    """Return the bounds on the true rates of both classes: the ``observed`` rates plus ``deviation``.
+
+    ``delta`` holds the probabilities that these bounds fail, ``excess`` is the field of `Guarantee`.
+    """
     false_alarm, miss = (
         Bound(f"Neyman-Pearson, {name}", rate + gap, level, {"observed": rate, "deviation": gap})
         for name, rate, gap, level in zip(("false alarms", "misses"), observed, deviation, delta, strict=True)
@@ -299,18 +311,18 @@ def _guarantee(
 
 
 class CellTerms(NamedTuple):
-    """The terms that each cell adds as a leaf: rows (n_cells,) of both classes as fractions, and their penalties."""
+    """The terms (n_cells,) that each cell adds to rates and penalties as a leaf."""
 
-    null: np.ndarray
-    other: np.ndarray
-    phi0: np.ndarray
-    phi1: np.ndarray
+    null: np.ndarray  # Fraction of the rows of the null class that are in the cell
+    other: np.ndarray  # Fraction of the rows of the other class that are in the cell
+    phi0: np.ndarray  # Penalty for the null class
+    phi1: np.ndarray  # Penalty for the other class
 
 
 class Point(NamedTuple):
-    """A tree on the hull."""
+    """A tree on the lower hull of (constraint, objective)."""
 
-    multiplier: float  # Misses per false alarm, for which it is the best
+    multiplier: float  # Lagrange multiplier, misses per false alarm, for which the tree is the best
     constraint: float  # ``R0^ - tolerance Phi_0``
     objective: float  # ``R1^ + strength Phi_1``
     tree: Tree
@@ -319,7 +331,10 @@ class Point(NamedTuple):
 
 
 def class_penalty(rows: np.ndarray, depth: np.ndarray, n: int, p: int, delta: float, cyclic: bool) -> np.ndarray:
-    """Return the penalty of equation 2.9 for one class, whose label needs no code; each of two events has delta / 2."""
+    """Return the penalty (n_cells,) of equation 2.9 for cells with ``rows`` of the ``n`` rows of one class.
+
+    Labels need no code, since the class is given. Each of the two events of the theorem has probability delta / 2.
+    """
     level = dyadic_bits(depth, p, cyclic=cyclic) * math.log(2.0) - math.log(delta / 2.0)
     return np.sqrt(2.0 * 4.0 * np.maximum(rows, level) / n * level / n)
 
@@ -362,9 +377,9 @@ def follow_multipliers(best_at: Callable[[float], Point], alpha: float) -> tuple
     Returns
     -------
     Point
-        The one with the least objective among those with a constraint of at most ``alpha``.
+        The tree on the hull with the smallest objective among those with a constraint of at most ``alpha``.
     float
-        A bound on how far below it another tree may be, which is not on the hull.
+        A bound on how much smaller the objective of a tree that is not on the hull may be.
     """
     inside, outside = best_at(LARGEST_MULTIPLIER), best_at(0.0)
     if outside.constraint <= alpha + ROUNDING:
@@ -396,6 +411,7 @@ def _best_at(problem: DyadicProblem, terms: CellTerms, multiplier: float, tolera
 
 
 def _check_arguments(alpha: float, method: str, max_leaves: Any, tolerance: Any, strength: Any) -> None:
+    """Raise ValueError if the arguments of `neyman_pearson_tree` are out of range, or do not fit together."""
     check_number("alpha", alpha, "a false-alarm level in (0, 1)", 5e-324, BELOW_ONE)
     check_choice("method", method, ("srm", "erm", "adaptive"))
     if max_leaves is None and method == "erm":

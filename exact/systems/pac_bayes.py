@@ -1,8 +1,8 @@
 """Weighted votes of the subtrees of a fixed tree, and bounds on their excess risk (Nguyen and Kpotufe 2018).
 
-A subtree T of T0 has the weight ``exp(sum of phi(A) over its leaves A)``, up to a constant. `practical_terms` and
-`theoretical_terms` are the phi of the two rules, from the errors of a node's label and its number of rows (formulas,
-section 7).
+A subtree T of the base tree T0 has the weight ``exp(sum of phi(A) over its leaves A)``, up to a constant.
+`practical_terms` and `theoretical_terms` compute phi by two rules, from the number of errors and rows of a node
+(formulas, section 7).
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from ..recursion.terms import with_terms
 
 
 class BaseTree(NamedTuple):
-    """A tree T0 whose subtrees have weights, and the counted rows. Nodes are numbered in preorder."""
+    """A tree T0 whose subtrees vote, with counts of the rows that determine their weights. Nodes are in preorder."""
 
     tree: Tree
-    routes: Routes
+    routes: Routes  # The tree in a form that sends many rows to leaves
     leaf_number: np.ndarray  # (n_nodes,) int64: number of leaves before the node
-    # Cells are the nodes, ``stats`` the counts (n_nodes, K) of the rows that weigh subtrees, ``rows`` their sums
+    # The nodes as cells: ``stats`` are the counts (n_nodes, K) of the rows that determine the weights, ``rows`` sums
     graph: CellGraph
     # (n_nodes,) int64: most frequent class of the rows that label nodes, the first of several; see `base_tree`
     label: np.ndarray
-    dummy: np.ndarray  # (n_nodes,) bool: the node contains no row that labels nodes
+    dummy: np.ndarray  # (n_nodes,) bool: True for a node without any of the rows that label nodes
     errors: np.ndarray  # (n_nodes,) float64: number of the node's rows that have another label
     dummies_abstain: bool  # True if dummies vote only for rows for which no other node votes
 
@@ -44,11 +44,12 @@ class BaseTree(NamedTuple):
 def base_tree(
     tree: Tree, labelling: np.ndarray, counts: np.ndarray | None = None, *, dummies_abstain: bool = True
 ) -> BaseTree:
-    """Return a tree as cells, with the counts (n_nodes, K) of the rows that label nodes and that weigh subtrees.
+    """Return a tree as a `BaseTree`, with a label and a number of errors for each node.
 
-    A dummy is a node without rows that label it. It has no children. With ``dummies_abstain`` it takes the label of its
-    parent and votes only for rows for which no other node votes, since in the paper a dummy is not a node of T0 and has
-    no label. Without, its label is class 0.
+    ``labelling`` (n_nodes, K) are the counts of the rows that label nodes, and ``counts`` (n_nodes, K), by default the
+    same, those of the rows that determine the weights of subtrees. A *dummy* is a node without rows that label it. It
+    has no children. If ``dummies_abstain`` is True, it takes the label of its parent and votes only for rows for which
+    no other node votes, since in the paper a dummy is not a node of T0 and has no label. If False, the label is 0.
     """
     label, dummy = np.argmax(labelling, axis=1), labelling.sum(axis=1) == 0.0
     counts = labelling if counts is None else counts
@@ -65,7 +66,10 @@ def base_tree(
 
 
 def _graph_of(tree: Tree, inner: np.ndarray, counts: np.ndarray, rows: np.ndarray) -> CellGraph:
-    """Return the nodes as cells, without prior and score. Splits are those of the tree; ``split`` is 0."""
+    """Return the graph whose cells are the nodes of a tree, with all log weights and scores 0.
+
+    Each inner node has one split. The cuts are not stored: ``split`` is 0.
+    """
     m = tree.n_nodes
     has_edge = tree.feature != LEAF
     return CellGraph(
@@ -88,14 +92,14 @@ def _graph_of(tree: Tree, inner: np.ndarray, counts: np.ndarray, rows: np.ndarra
 
 
 def count_rows(tree: Tree, X: np.ndarray, label: np.ndarray, n_classes: int) -> np.ndarray:
-    """Return the rows of each class in each node of a tree, (n_nodes, n_classes) float64."""
+    """Return the number of rows of each class in each node of a tree, (n_nodes, n_classes) float64."""
     place = label * tree.n_nodes + tree.routes().leaves(X)
     by_leaf = np.bincount(place, minlength=n_classes * tree.n_nodes).reshape(n_classes, -1).astype(np.float64)
     return np.column_stack([sum_below(tree.feature, tree.left, tree.right, counts) for counts in by_leaf])
 
 
 class Weights(NamedTuple):
-    """Weights of the subtrees of a base tree."""
+    """Weights of the nodes of a base tree, if its subtrees are drawn with probability proportional to their weights."""
 
     log_leaf: np.ndarray  # (n_nodes,): log of the fraction of the subtrees, by weight, in which the node is a leaf
     goes_on: np.ndarray  # (n_nodes,): the fraction in which the node is split
@@ -103,9 +107,10 @@ class Weights(NamedTuple):
 
 
 def weigh(graph: CellGraph, log_stop: np.ndarray, log_split: float = 0.0) -> Weights:
-    """Weigh subtrees by the product of ``exp(log_stop)`` over leaves and ``exp(log_split)`` over inner nodes.
+    """Return the leaf and split probabilities of the nodes if subtrees are drawn by weight.
 
-    One pass up, one down: Algorithms 1 and 2 of Nguyen and Kpotufe (2018) in logarithms.
+    The weight of a subtree is the product of ``exp(log_stop)`` over leaves and ``exp(log_split)`` over inner nodes. One
+    pass up, one down: Algorithms 1 and 2 of Nguyen and Kpotufe (2018) in logarithms.
     """
     weighed = with_terms(graph, log_stop=log_stop, log_split=log_split)
     log_inside = log_sums(weighed)
@@ -118,35 +123,47 @@ def weigh(graph: CellGraph, log_stop: np.ndarray, log_split: float = 0.0) -> Wei
 
 
 def practical_terms(base: BaseTree, lambda1: float, lambda2: float, penalty: str = "size") -> np.ndarray:
-    """Return ``-lambda1 * errors - lambda2 * sqrt(n_A) - 1`` for nodes that hold data, 0 for dummies (section 5)."""
+    """Return phi (n_nodes,) of the practical rule: ``-lambda1 * errors - lambda2 * sqrt(n_A) - 1``, 0 without rows.
+
+    With ``penalty`` "spatial", `spatial_penalty` replaces the root. Nguyen and Kpotufe (2018), section 5.
+    """
     rows = base.graph.rows
     spread = np.sqrt(rows) if penalty == "size" else spatial_penalty(base)
     return -lambda1 * base.errors - lambda2 * spread - (rows > 0)
 
 
 def spatial_penalty(base: BaseTree) -> np.ndarray:
-    """Return ``sqrt(max(n_A, j) * j)`` for a node with data at depth j, else 0: n times that of Scott and Nowak."""
+    """Return ``sqrt(max(n_A, j) * j)`` for each node with n_A > 0 rows at depth j, else 0.
+
+    It is n times the penalty of Scott and Nowak, for n rows.
+    """
     depth, rows = base.graph.depth, base.graph.rows
     return np.where(rows > 0, np.sqrt(np.maximum(rows, depth) * depth), 0.0)
 
 
 def theoretical_terms(base: BaseTree, lam: float, delta: float, depth: int) -> np.ndarray:
-    """Return ``-lambda * (errors + sqrt(2 n_A log(|T0| / delta))) - 3 D0``, 0 for dummies. |T0| leaves dummies out."""
+    """Return phi (n_nodes,) of Theorem 1: ``-lam * (errors + sqrt(2 n_A log(|T0| / delta))) - 3 depth``, 0 for dummies.
+
+    ``|T0|`` is the number of nodes that are not dummies.
+    """
     n_nodes = int(np.sum(~base.dummy))
     cost = base.errors + np.sqrt(2.0 * base.graph.rows * math.log(n_nodes / delta))
     return np.where(base.dummy, 0.0, -lam * cost - 3.0 * depth)
 
 
 def prior_terms(base: BaseTree, depth: int) -> np.ndarray:
-    """Return ``-3 D0`` for each leaf that is not a dummy: the prior of Theorem 1 without its constant."""
+    """Return the log prior factor (n_nodes,) of each node as a leaf, ``-3 depth``, 0 for dummies (Theorem 1).
+
+    The constant of the prior is left out.
+    """
     return np.where(base.dummy, 0.0, -3.0 * depth)
 
 
 class NodeVotes(NamedTuple):
-    """The vote of each node."""
+    """The vote of each node, a distribution over the K classes."""
 
-    fraction: np.ndarray  # (m, K): the m different votes, by class
-    which: np.ndarray  # (n_nodes,) int64: number of the node's vote
+    fraction: np.ndarray  # (m, K): the m different votes
+    which: np.ndarray  # (n_nodes,) int64: row of ``fraction`` that is the vote of each node
 
 
 @jit
@@ -158,11 +175,11 @@ def votes_down(
     which: np.ndarray,
     abstains: np.ndarray,
 ) -> np.ndarray:
-    """Return the votes (n_leaves, K) of the nodes on the path to each leaf of a tree, by weight.
+    """Return the weighted sums (n_leaves, K) of the votes of the nodes on the path to each leaf of a tree.
 
-    The votes are relative to the largest weight on the path, so that no weight is too small. A node that ``abstains``
-    votes only if no ancestor has a weight. ``path[d]`` contains the votes of the path to the current node at depth d.
-    In preorder ``path[d - 1]`` is that of its parent.
+    Weights are divided by the largest one on the path, so that they do not underflow. A node that ``abstains`` votes
+    only if no ancestor has a positive weight. ``path[d]`` is the sum of the votes on the path to the current node, at
+    depth d. In preorder ``path[d - 1]`` is that of its parent.
     """
     m, n_classes, deepest = len(left), fraction.shape[1], 0
     n_leaves = 0
@@ -190,6 +207,7 @@ def votes_down(
 
 
 SMALLEST_LAMBDA = 1e-100
+"""Smallest lambda that is accepted."""
 LEAST_COUNTED = 8
 """Smallest number of counted rows to which the theorem applies."""
 LARGEST = 1e100
@@ -343,7 +361,7 @@ def vote_excess_bound(
 
 
 def _read_column(name: str, column: Any, low: float, high: float) -> np.ndarray:
-    """Return one number of each classifier, checked."""
+    """Check that an argument holds a number in [low, high] for each classifier, and return it as an array (m,)."""
     values = read_numbers(name, column)
     if values.ndim != 1 or len(values) == 0:
         raise ValueError(f"{name} has shape {values.shape}; give a number for each classifier: (m,).")
@@ -357,22 +375,23 @@ class AdaptiveRate(NamedTuple):
     """A bound on the expected excess risk of the vote over subtrees of a dyadic tree, and its rate."""
 
     value: float
-    """The bound; above 1 it says nothing."""
+    """The bound: a factor times the sum of the terms below, plus 4 / n. A value above 1 does not restrict the risk."""
     exponent: float
-    """``alpha / (2 alpha + d)``: the bound falls like ``(log(n) / n)`` to this power."""
+    """``alpha / (2 alpha + d)``: the bound decreases like ``log(n) / n`` to this power."""
     radius: float
     """Diameter of the leaves of the subtree that gives the smallest bound."""
     n_leaves: float
-    """Bound on the number of its leaves, ``C2 radius^-d``."""
+    """Bound on the number of leaves of this subtree, ``C2 radius^-d``."""
     approximation: float
     """``2 lambda radius^alpha``, with the Hoelder constant lambda of the class probabilities."""
     labels: float
-    """Term of the labels, the majorities of n other rows: ``2 sqrt(leaves log(2 L) / n) + leaves / (e n)``."""
+    """Term for labels that are majorities of n other rows: ``2 sqrt(leaves log(2 L) / n) + leaves / (e n)``."""
     deviation: float
-    """Bound on Delta(T)."""
+    """Bound on Delta(T) of `oracle_bound`."""
     prior: float
     """``3 D0 leaves / (lam n)``."""
     confidence: float
+    """Term of the confidence level."""
 
 
 def adaptive_rate(
@@ -386,7 +405,7 @@ def adaptive_rate(
     n_classes: int = 2,
     lam: float = 1.0,
 ) -> AdaptiveRate:
-    """Return Corollary 1 with its constants: the expected excess risk of the vote over subtrees of a dyadic tree.
+    """Bound the expected excess risk of the vote over subtrees of a dyadic tree (Corollary 1, with its constants).
 
     Theorem 1 at the subtree whose leaves have diameter r, for the best r: smoothness bounds its approximation error,
     its labels are the majorities of n further rows, and its leaves are at most ``C2 r^-d``. The theorem fails with
@@ -462,10 +481,10 @@ def adaptive_rate(
 
 
 def check_lambda(lam: float) -> float:
-    """Refuse a lambda that the theory does not cover."""
+    """Return lambda as a float, and raise ValueError if it is not in (0, 2), for which the theory holds."""
     return check_number("lam", lam, "0 < lam < 2, for which the theory holds", SMALLEST_LAMBDA, 2.0 - 2.0**-52)
 
 
 def confidence_term(n: int, lam: float, delta: float) -> float:
-    """Return the last term of Proposition 2 and of Theorem 1."""
+    """Return the term of Proposition 2 and Theorem 1 that depends on the confidence and the number of rows alone."""
     return (math.log(2.0 * math.sqrt(n) / delta) + lam * math.sqrt(2.0 * n * math.log(1.0 / delta))) / (lam * n)

@@ -31,19 +31,19 @@ FIRST_SIZES = 16
 
 
 class Chosen(NamedTuple):
-    """The tree with the largest log weight minus penalty, before it is grown."""
+    """The tree with the largest log weight minus penalty, in a form from which `recursion.trees.grow` makes it."""
 
     semiring: Hull | BestBySize
-    wanted: int  # Number of the tree among the root's, in the semiring's terms
-    log_weight: float
-    penalty: float
+    wanted: int  # Number of the tree at the root: of a vertex of the hull, or of a coefficient
+    log_weight: float  # Log weight of the tree, the penalty not included
+    penalty: float  # Penalty of its number of leaves
 
 
 def best_for_sizes(graph: CellGraph, penalty: Callable[[np.ndarray], np.ndarray]) -> Chosen:
     """Return the tree of a graph with the largest log weight minus a nondecreasing penalty by the number of leaves.
 
-    Under a concave penalty it is a vertex of the hull of (leaves, log weight) (Scott 2004, Theorem 18, whose proof
-    needs no tree). For others the best trees of all sizes that can matter are found.
+    Under a concave penalty the best tree is a vertex of the hull of (leaves, log weight) (Scott 2004, Theorem 18, whose
+    proof does not need a fixed tree). Under other penalties the best trees of all sizes that can matter are compared.
     """
     most = int(most_leaves(graph)[0])
     penalties = penalty(np.arange(1.0, most + 1.0))
@@ -73,7 +73,10 @@ def root_vertices(hull: Hull) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sizes_penalty(penalty: Any, leaves: np.ndarray) -> np.ndarray:
-    """Return a penalty, given as a function or as the values for 1, 2, ... leaves, at ascending ``leaves``, checked."""
+    """Return the values of a penalty at ascending numbers of ``leaves``. Check that they are finite and nondecreasing.
+
+    ``penalty`` is a function of an array of numbers of leaves, or the array of its values for 1, 2, ... leaves.
+    """
     if callable(penalty):
         out = read_numbers("what penalty returns", penalty(leaves))
     else:
@@ -96,7 +99,7 @@ def sizes_penalty(penalty: Any, leaves: np.ndarray) -> np.ndarray:
 
 
 def increasing_penalty(penalty: Any, most: int) -> np.ndarray:
-    """Return a penalty of 1, ..., ``most`` leaves, and refuse one that does not increase everywhere."""
+    """Return the values of a penalty for 1, ..., ``most`` leaves. Raise ValueError if they do not strictly increase."""
     phi = sizes_penalty(penalty, np.arange(1.0, most + 1.0))
     if np.any(np.diff(phi) <= 0.0):
         k = int(np.argmax(np.diff(phi) <= 0.0)) + 1
@@ -149,9 +152,9 @@ ROUNDING = 1e-13
 class Pruned(NamedTuple):
     """One pruning of a tree."""
 
-    tree: Tree
-    cost: float  # Mean over the rows of its errors or squared errors
-    penalty: float
+    tree: Tree  # The pruning
+    cost: float  # Mean over the rows of errors, or of squared errors
+    penalty: float  # Penalty of its number of leaves
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,12 +164,12 @@ class PruningFamily:
     Attributes
     ----------
     n_leaves : ndarray of shape (m,)
-        Number of leaves of each, decreasing to 1.
+        Number of leaves of each pruning, decreasing to 1.
     cost : ndarray of shape (m,)
-        Cost of each, mean over the rows.
+        Cost of each pruning, the mean over the rows.
     threshold : ndarray of shape (m,)
-        Pruning l is best for alpha from ``threshold[l]`` (0 for the first) up to ``threshold[l + 1]``, where the next
-        one, which is smaller, is as good.
+        Pruning l is best for alpha from ``threshold[l]`` (0 for the first) up to ``threshold[l + 1]``, at which the
+        next pruning, which is smaller, is as good.
     """
 
     n_leaves: np.ndarray
@@ -196,9 +199,9 @@ class Prunings:
     Parameters
     ----------
     tree : Tree, FixedTree, or fitted scikit-learn tree
-        For a scikit-learn tree X is rounded to float32, as it does itself.
+        The whole tree. For a scikit-learn tree X is rounded to float32, as scikit-learn does.
     X : table of shape (n, p)
-        At least two rows: those that grew the tree (CART), or others (reduced-error pruning).
+        At least two rows: those with which the tree was grown (CART), or others (reduced-error pruning).
     y : array-like of shape (n,)
         Labels, or numbers.
     loss : {"errors", "squares"}, optional
@@ -248,10 +251,12 @@ class Prunings:
 
     @cached_property
     def _by_size(self) -> BestBySize:
+        """The best prunings of each number of leaves."""
         return best_by_size(self._graph, self.tree.n_leaves)
 
     @cached_property
     def _hull(self) -> Hull:
+        """The best prunings for each penalty per leaf."""
         return hull_by_size(self._graph)
 
     @cached_property
@@ -320,6 +325,7 @@ class Prunings:
         members, threshold = follow_hull(cost, phi[sizes - 1])
 
         def member_tree(member: int) -> Tree:
+            """Return the tree of a member of the family."""
             if dominated_by is None and is_concave(phi):
                 return self._grown(self._hull, int(members[member]))
             return self.of_size(int(sizes[members[member]]))
@@ -327,12 +333,14 @@ class Prunings:
         return PruningFamily(sizes[members], cost[members] + 0.0, threshold, member_tree)
 
     def weakest_link(self) -> PruningFamily:
-        """Return the family of CART's weakest-link pruning, with a penalty alpha per leaf: each tree is a pruning of
-        the one before.
+        """Return the family of CART's weakest-link pruning, with a penalty alpha per leaf.
+
+        Each tree of this family is a pruning of the tree before.
         """
         return self.family(lambda leaves: leaves)
 
     def _grown(self, semiring: Any, wanted: int) -> Tree:
+        """Return the pruning that the semiring chooses for ``wanted``, see `grow_trees`."""
         nodes = grow(self._model, self._graph, semiring, [wanted]).nodes
         return _subtree(self.tree, self._graph.design[nodes[:, CELL]], nodes[:, FEATURE], nodes[:, RIGHT])
 
@@ -341,11 +349,12 @@ class Prunings:
 
 
 def follow_hull(cost: np.ndarray, penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places of the family's members among trees of ascending ``penalty``, largest first, and thresholds.
+    """Return the indices of the trees that minimise ``cost + alpha * penalty`` for some alpha, and their thresholds.
 
-    Tree j is as good as the larger tree i at ``alpha = (cost_j - cost_i) / (penalty_i - penalty_j)``. From the smallest
-    tree of least cost on, the next member is the one with the least such alpha, of several the smallest (Figure 4.3).
-    Costs that differ by rounding are equal, so that of several trees on one line only the ends are members.
+    The trees are given in ascending order of ``penalty``. The indices begin with the largest tree. Tree j is as good as
+    the larger tree i at ``alpha = (cost_j - cost_i) / (penalty_i - penalty_j)``. The first member is the smallest tree
+    of least cost. The next member is the tree with the least such alpha, of several the smallest (Figure 4.3). Costs
+    that differ by rounding are equal, so that of several trees on one line only the ends are members.
     """
     slack = ROUNDING * float(np.abs(cost).max())
     members, threshold = [int(np.argmax(cost <= cost.min() + slack))], [0.0]
@@ -359,7 +368,7 @@ def follow_hull(cost: np.ndarray, penalty: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def _read_design(tree: Any, X: Any) -> tuple[FixedTree, Any, bool]:
-    """Return the design, the table as the tree reads it, and True for a regression tree of scikit-learn."""
+    """Return a tree as a `FixedTree`, the table as this tree reads it, and True for a scikit-learn regression tree."""
     if isinstance(tree, Tree):
         return FixedTree(tree), X, False
     if not isinstance(tree, FixedTree):
@@ -372,7 +381,11 @@ def _read_design(tree: Any, X: Any) -> tuple[FixedTree, Any, bool]:
 
 
 def _as_leaves(model: TreeModel, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return weight, value (class fractions or mean) and cost (errors or squares about the mean) of cells as leaves."""
+    """Return weight (n,), value (n, K or 1) and cost (n,) of cells with ``stats`` as leaves.
+
+    The value is the fractions of the classes or the mean, the cost the weight of errors or the sum of squares about the
+    mean.
+    """
     if model.classes_ is None:
         weight, mean, squares = NormalInverseGamma.spread(stats)
         return weight, (mean + model.target.center)[:, None], np.maximum(squares, 0.0)
@@ -381,14 +394,20 @@ def _as_leaves(model: TreeModel, stats: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def inherit_values(value: np.ndarray, is_empty: np.ndarray, parent: np.ndarray) -> None:
-    """Give empty nodes the value of their parent; parents come before children, and the root has parent -1."""
+    """Overwrite the values (n_nodes, d) of empty nodes with those of their parents.
+
+    Parents come before children in ``parent`` (n_nodes,), and the root has parent -1.
+    """
     for i in np.flatnonzero(is_empty):
         if parent[i] >= 0:
             value[i] = value[parent[i]]
 
 
 def _subtree(tree: Tree, nodes: np.ndarray, feature: np.ndarray, right: np.ndarray) -> Tree:
-    """Return the tree of some ``nodes`` of a tree, in preorder, with their new ``feature`` and ``right``."""
+    """Return the pruning of a tree that consists of ``nodes`` (m,), in preorder.
+
+    ``feature`` (m,) is LEAF for its leaves, ``right`` (m,) the new number of the right child.
+    """
     inner = feature != LEAF
     return Tree(
         np.where(inner, tree.feature[nodes], LEAF),

@@ -1,4 +1,7 @@
-"""The tree with the smallest compositional bound on its risk, over all trees and root fragments."""
+"""The tree with the smallest compositional bound on its risk, over all trees and root fragments.
+
+A root fragment of a tree is a subtree with the same root (Mansour and McAllester 2000).
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,7 @@ from ..recursion.terms import by_slot, with_terms
 from ..recursion.trees import as_draws, grow
 
 LARGEST_STRENGTH = 1e100
+"""Largest ``strength`` that is accepted."""
 
 
 class RootFragmentTree(NamedTuple):
@@ -40,11 +44,13 @@ class RootFragmentTree(NamedTuple):
     split_bits: float
     """Code length of a split."""
     strength: float
+    """Factor of the penalty."""
     delta: float
+    """Probability that the bound fails."""
     n_cells: int
     """Number of cells searched."""
     use_of_rows: str | None = None
-    """Reason why the bound does not hold, the dependence of the splits on the rows. None if no dependence is known."""
+    """Reason why the bound does not hold: how the splits depend on the rows. None if no dependence is known."""
 
     @property
     def objective(self) -> float:
@@ -53,7 +59,10 @@ class RootFragmentTree(NamedTuple):
 
     @property
     def bound(self) -> Bound:
-        """The bound on the true risk, with the whole penalty; an error if the splits depend on the rows."""
+        """Bound on the true risk, with the penalty not multiplied by ``strength``.
+
+        ValueError is raised if the splits depend on the rows.
+        """
         refuse_use_of_rows(self.use_of_rows)
         penalty = self.penalty / self.strength if self.strength > 0.0 else math.inf
         terms = {"empirical risk": self.risk, "penalty": penalty, "leaves of the fragment": float(len(self.fragment))}
@@ -61,7 +70,7 @@ class RootFragmentTree(NamedTuple):
 
 
 def refuse_use_of_rows(use_of_rows: str | None) -> None:
-    """Refuse to bound the risk of trees whose splits depend on the counted rows."""
+    """Raise ValueError if splits depend on the rows, as ``use_of_rows`` describes, so that there is no bound."""
     if use_of_rows is not None:
         raise ValueError(f"the bound is for splits that were fixed before the rows were seen; {use_of_rows}.")
 
@@ -101,7 +110,7 @@ def minimise_root_fragment(
     delta : float, default 0.05
         Probability that the bound fails, in (0, 1), not below 1.4e-217.
     max_cells : int, default 20,000,000
-        Cells allowed.
+        Largest number of cells.
 
     Raises
     ------
@@ -111,9 +120,9 @@ def minimise_root_fragment(
     Notes
     -----
     Below a leaf v of the fragment the bound is ``errors + sqrt(n_v |T_v| ln 2 / 2)``, concave in the number of splits
-    of T_v, so the best subtree is a vertex of the hull of (leaves, errors) at v (Scott 2004, Theorem 18); above, the
-    bound adds over the leaves of the fragment. One pass for the hulls and one for the fragment. Mansour and McAllester
-    (2000), Theorem 3 and section 5, whose recursion does this for one tree.
+    of T_v. So the best subtree is a vertex of the hull of (leaves, errors) at v (Scott 2004, Theorem 18). The bounds of
+    the leaves of the fragment add. One pass for the hulls and one for the fragment. Mansour and McAllester (2000),
+    Theorem 3 and section 5, whose recursion does this for one tree.
 
     Examples
     --------
@@ -152,7 +161,7 @@ def minimise_root_fragment(
 
 
 def _use_of_rows(model: TreeModel) -> str | None:
-    """Return how the splits of a model depend on the rows and how to avoid it, or None if they do not."""
+    """Return, as text, how the splits of a model depend on the rows and how to avoid this; None if they do not."""
     nominal = np.flatnonzero(model.columns.is_nominal)
     if len(nominal) and not isinstance(model.split_prior, FixedTree):
         name = model.columns.names[nominal[0]]
@@ -161,7 +170,7 @@ def _use_of_rows(model: TreeModel) -> str | None:
 
 
 class _Code(NamedTuple):
-    """Code lengths in bits, and the level of confidence."""
+    """Code lengths in bits, and the term of the confidence level."""
 
     split: float  # Code length of a further split and leaf
     leaf: float  # Code length of a tree of one leaf
@@ -170,7 +179,7 @@ class _Code(NamedTuple):
 
 
 def _without_empty(graph: CellGraph) -> CellGraph:
-    """Return the graph of the trees without empty nodes; splits have weight 1."""
+    """Return the graph of the trees without empty nodes, in which every split has weight 1."""
     stop = np.where(by_slot(graph, graph.rows) > 0, 0.0, -np.inf)
     holds = (graph.rows[graph.left] > 0) & (graph.rows[graph.right] > 0)
     return with_terms(graph, log_stop=stop, log_split=0.0, log_rule=np.where(holds, 0.0, -np.inf))
@@ -179,12 +188,14 @@ def _without_empty(graph: CellGraph) -> CellGraph:
 def _minimise(
     model: TreeModel, graph: CellGraph, code: _Code, split_bits: float, strength: float, delta: float
 ) -> RootFragmentTree:
+    """Return the best tree and root fragment, by one pass for the hulls of subtrees and one for the fragment."""
     errors = graph.stats.sum(axis=1) - graph.stats.max(axis=1)
     holds = graph.rows > 0
     hull = hull_by_size(with_terms(graph, log_stop=by_slot(graph, np.where(holds, -errors, -np.inf))))
     rows, depth = by_slot(graph, graph.rows).astype(np.float64), graph.slot_depth().astype(np.float64)
 
     def penalty(slot: np.ndarray, leaves: np.ndarray) -> np.ndarray:
+        """Return ``strength`` times the penalty of a leaf of the fragment with ``leaves`` leaves below, in errors."""
         n, path_bits = rows[slot], 1.0 + depth[slot] * code.step
         path = 2.0 * (np.sqrt(n * path_bits) + path_bits) + 2.0 * (np.sqrt(n * code.level) + code.level)
         bits = code.leaf + (leaves - 1.0) * code.split

@@ -1,9 +1,10 @@
-"""The global splitting prior: uniform over the distinct partitions of the rows by a labelled structure.
+"""The global splitting prior, which is uniform over the distinct partitions of the rows by a tree without cuts.
 
-A structure is a tree with a feature at each split and no cuts; a splitting sends each row of the X sample to one of its
-leaves. It is equivalent to a choice, at each node, of one of the divisions of the node's rows by its feature, including
-the two trivial ones (just one division if there are no rows). So splittings are the trees of a graph whose cells are
-pairs of a structure and a set of rows, to which every recursion applies (Blanchard 1999, section 5, equation 8).
+A *structure* is a tree with a feature at each split but without cuts. A *splitting* is a partition of the rows of X
+among the leaves of a structure. It is a choice, at each node, of one division of the node's rows by the feature of the
+node, including the two trivial ones (one division if there are no rows). So splittings are the trees of a graph whose
+cells are pairs of a structure and a set of rows, to which every recursion applies (Blanchard 1999, section 5,
+equation 8).
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ from ...posterior import ExactPosterior
 from ...recursion.terms import counting_terms
 
 SPLITS_PER_CELL = 32
-"""Number of splits of the root allowed for each pair allowed."""
+"""Number of splits of the root allowed for each pair (of a structure and a set of rows) allowed."""
 MOST_CUTS = 32
 """Number of cuts of a node that `SplittingCounts` follows at the first level above the two lowest ones. One level
 further down it follows a quarter of them."""
 
 
 class _Structures(NamedTuple):
-    """Labelled structures by number. The subtrees of a root are structures too. Number 0 is a leaf."""
+    """Numbered structures (trees with features and without cuts). Subtrees are structures too. Number 0 is a leaf."""
 
     feature: np.ndarray  # (n,) int64: feature at the root, -1 for a leaf
     left: np.ndarray  # (n,) int64: number of the left subtree
@@ -47,14 +48,14 @@ class _Structures(NamedTuple):
 
 
 def count_global_splittings(X: Any, structure: Tree, *, max_cells: int = 1_000_000) -> int:
-    """Return the number of distinct divisions of the rows of ``X`` among the leaves of a labelled structure.
+    """Return the number of distinct partitions of the rows of ``X`` among the leaves of a tree with given features.
 
     Parameters
     ----------
     X : table of shape (n, p)
-        The whole X sample; equal rows count once.
+        All rows. Equal rows count once.
     structure : Tree
-        Its shape and features are used, its thresholds are not.
+        Tree whose shape and features are used. Its thresholds are not used.
     max_cells : int, default 1,000,000
         Largest number of pairs of a node and a set of rows.
 
@@ -92,8 +93,9 @@ def count_splittings(model: TreeModel, structure: Tree, max_cells: int) -> int:
 def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> ExactPosterior:
     """Return the posterior under the global splitting prior.
 
-    A tree of structure tau has the tree prior's probability of its shape, times the feature weights of its labels,
-    divided by the number of splittings of tau. This prior does not factorise, so the sum runs over all structures.
+    A structure tau is a tree with features and without cuts. A tree with this structure has the tree prior's
+    probability of the shape, times the weights of the features, divided by the number of partitions of the rows by tau.
+    This prior does not factorise, so the sum runs over all structures.
 
     Parameters
     ----------
@@ -128,14 +130,14 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
 
 
 def check_global(model: Any) -> None:
-    """Refuse a model whose splits are not those of the global splitting prior."""
+    """Raise ValueError if the splits of a model are not those of the global splitting prior."""
     if not isinstance(model, TreeModel) or not told(has_empty_sides, model.split_prior):
         raise ValueError("give a model with split_prior=LocalCuts(trivial=True): its splits are those of this prior.")
     refuse_leaf_counts(model)
 
 
 def splitting_graph(model: TreeModel, max_cells: int) -> CellGraph:
-    """Return the graph in which trees have the weights of the global splitting prior."""
+    """Build the graph in which trees have the weights of the global splitting prior."""
     limit, p = int(model.prior_tables.depth_limit), model.n_features
     n_structures = 1
     for _ in range(limit - 1):
@@ -157,7 +159,7 @@ def splitting_graph(model: TreeModel, max_cells: int) -> CellGraph:
 
 
 def _structures_of(tree: Tree) -> tuple[_Structures, int]:
-    """Return the distinct labelled shapes of subtrees, and the index of the tree's own."""
+    """Return the distinct structures of the subtrees of a tree, and the number of that of the whole tree."""
     numbers: dict[tuple[int, int, int], int] = {}
     rows = [(LEAF, 0, 0, 0)]
     number = np.zeros(tree.n_nodes, dtype=np.int64)
@@ -173,7 +175,7 @@ def _structures_of(tree: Tree) -> tuple[_Structures, int]:
 
 
 def _all_structures(p: int, depth: int) -> _Structures:
-    """Return every structure over ``p`` features of at most this depth."""
+    """Return every structure over ``p`` features of depth at most ``depth``."""
     out = _Structures(np.array([LEAF]), *np.zeros((3, 1), dtype=np.int64))
     for level in range(1, depth + 1):
         grid = np.meshgrid(np.arange(p), np.arange(len(out.feature)), np.arange(len(out.feature)), indexing="ij")
@@ -185,7 +187,7 @@ def _all_structures(p: int, depth: int) -> _Structures:
 
 
 class _PairSplits(NamedTuple):
-    """The splits of some pairs of a structure and a cell."""
+    """The m splits of some pairs of a structure and a cell of the base graph."""
 
     pair: np.ndarray  # (m,) int64: number of the pair
     edge: np.ndarray  # (m,) int64: the split of the base graph
@@ -194,7 +196,10 @@ class _PairSplits(NamedTuple):
 
 
 def _splits_of(base: CellGraph, structures: _Structures, key: np.ndarray) -> _PairSplits:
-    """Return the splits of pairs by their keys, those of the pair's cell on the feature of its structure."""
+    """Return the splits of the pairs with these keys: those of the cell on the feature at the root of the structure.
+
+    The key of a pair is ``structure * n_cells + cell``.
+    """
     sigma, cell = np.divmod(key, base.n_cells)
     n_edges = np.where(sigma > 0, np.diff(base.first_edge)[cell], 0)
     pair = np.repeat(np.arange(len(key)), n_edges)
@@ -209,7 +214,10 @@ def _splits_of(base: CellGraph, structures: _Structures, key: np.ndarray) -> _Pa
 def _pair_graph(
     base: CellGraph, structures: _Structures, sigma: np.ndarray, cell: np.ndarray, max_cells: int
 ) -> tuple[CellGraph, np.ndarray]:
-    """Return the graph of the pairs reached from some pairs, without prior factors, and the keys of its cells."""
+    """Return the graph of the pairs of ``sigma`` (structures) and ``cell``, and of all pairs below; also its keys.
+
+    Splits and leaves have no prior factors. The key of a cell of this graph is ``structure * n_cells + cell``.
+    """
     keys = new = np.unique(sigma * base.n_cells + cell)
     while len(new):
         splits = _splits_of(base, structures, new)
@@ -242,6 +250,7 @@ def _pair_graph(
 
 
 def _places(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return the index in ``keys`` of each entry of ``wanted``, int32."""
     order = np.argsort(keys)
     return order[np.searchsorted(keys, wanted, sorter=order)].astype(np.int32)
 
@@ -249,7 +258,11 @@ def _places(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 def _with_root(
     model: TreeModel, base: CellGraph, structures: _Structures, pairs: CellGraph, keys: np.ndarray
 ) -> CellGraph:
-    """Put the root before the pairs. Each of its splits is repeated for every pair of structures on its two sides."""
+    """Return the graph with the root as cell 0, above the pairs of structures and cells.
+
+    Each split of the root is repeated for every pair of structures on its two sides. Its ``log_rule`` is the log of the
+    prior of the structure of the whole tree divided by the number of splittings of this structure.
+    """
     log_splittings = log_sums(counting_terms(pairs))
     table, n = model.prior_tables.table, len(structures.feature)
     weight = model.split_prior.weights(model.n_features)
@@ -304,12 +317,12 @@ def _log_structure_prior(model: TreeModel, structures: _Structures, log_label: n
 
 
 class SplittingCounts:
-    """Numbers of splittings of the rows of a table by structures, without the graph of all cells.
+    """Estimates of the number of splittings (partitions of the rows of a table by a structure), without a graph.
 
-    Columns are ordered, and equal rows count once. A node whose children are leaves has ``I + 1`` divisions. A node
-    above such nodes has the sum over its cuts of the products of theirs. Above these two levels a systematic sample of
-    the cuts is followed if there are more than `MOST_CUTS`. So the count is exact for few levels and otherwise
-    unbiased. A structure on one feature has ``C(I + m, m)`` splittings.
+    Columns are ordered, and equal rows count once. A node whose children are leaves has ``I + 1`` divisions for I
+    distinct values. A node above such nodes has the sum, over its cuts, of the products of their numbers. Above these
+    two levels a systematic sample of the cuts is followed if there are more than `MOST_CUTS`. So the count is exact for
+    few levels and otherwise unbiased. A structure of m splits on one feature has ``C(I + m, m)`` splittings.
     """
 
     def __init__(self, X: np.ndarray, rng: Any = None) -> None:
@@ -318,7 +331,7 @@ class SplittingCounts:
         self._log_counts: dict[Any, float] = {}
 
     def log_count(self, structure: Tree) -> float:
-        """Return the log of the number of splittings, nats."""
+        """Return the log of the number of splittings of the rows by ``structure``, nats; estimates are kept."""
         inner = structure.feature[structure.feature != LEAF]
         if len(np.unique(inner)) <= 1:
             m, n = len(inner), int(self.codes[:, inner[:1]].max(initial=0)) + 1
@@ -329,6 +342,7 @@ class SplittingCounts:
         return self._log_counts[shape]
 
     def _count(self, shape: Any, rows: np.ndarray, most: int) -> float:
+        """Return the estimated number of splittings of ``rows`` by a nested structure, following ``most`` cuts."""
         if shape is None or len(rows) == 0:
             return 1.0
         feature, left, right = shape
@@ -349,7 +363,7 @@ class SplittingCounts:
         return weight * total
 
     def _divisions(self, shape: Any, rows: np.ndarray) -> np.ndarray:
-        """Return the numbers (n + 1,) of divisions of the first 0, 1, ..., n rows by a leaf or a node above leaves."""
+        """Return the numbers (n + 1,) of divisions of the first 0, 1, ..., n rows by a leaf, or a node above leaves."""
         out = np.ones(len(rows) + 1)
         if shape is not None:
             codes = self.codes[rows, shape[0]]
@@ -366,4 +380,5 @@ def _nested(tree: Tree, node: int) -> Any:
 
 
 def _levels(shape: Any) -> int:
+    """Return the depth of a nested structure, 0 for a leaf."""
     return 0 if shape is None else 1 + max(_levels(shape[1]), _levels(shape[2]))

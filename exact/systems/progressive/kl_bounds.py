@@ -1,6 +1,6 @@
 """Kullback-Leibler bounds of the progressive mixture (Blanchard 1999, theorems 3 and 4, both corollaries).
 
-The infimum over trees in the corollaries is one (min, +) pass over the graph of cells.
+The infimum over trees in the corollaries is computed by one (min, +) pass over the graph of cells.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from .global_splitting import check_global, count_splittings, splitting_graph
 from .stages import route
 
 SPLITS = ("corollary", "counted", "global")
+"""Values of ``splits`` in `kl_bound`."""
 PROBABILITIES = np.linspace(0.02, 0.98, 25).tolist()
 """Success probabilities tried for the largest minimax bound."""
 
@@ -36,18 +37,19 @@ class KLBound(NamedTuple):
     """Bound on the excess Kullback-Leibler risk over the best leaf probabilities of one tree, in nats, by term."""
 
     prior: float
-    """``log(1 / pi(tree)) / L``; under local cuts pi of the shape and the features alone."""
+    """``log(1 / pi(tree)) / L``, with the prior pi; under local cuts pi is that of the shape and the features alone."""
     leaves: float
-    """``(K - 1) n_leaves / (N - L + 1)``: the cost of estimating the leaves. Without it the terms are those of theorems
-    1 and 3, relative to the tree with the leaves that E determines."""
+    """``(K - 1) n_leaves / (N - L + 1)``, the cost of estimating the leaves. Without this term the bound is that of
+    theorems 1 and 3, relative to the tree with the leaves that E determines."""
     splits: float
-    """Under local cuts ``n_leaves log(N + 1) / L`` (corollary 2), or for a tree with a nominal split the sum
-    over splits of ``log(n) / L``, with n the number of splits of the cell on the feature; else 0 (corollary 1). As
-    ``splits`` of `kl_bound` has it."""
+    """Term for thresholds that depend on the rows, by the argument ``splits`` of `kl_bound`. By default it is
+    ``n_leaves log(N + 1) / L`` under local cuts (corollary 2) and 0 under other splits (corollary 1). For a tree with a
+    nominal split under local cuts it is the sum over splits of ``log(n) / L``, with n the number of splits of the cell
+    on the feature."""
 
     @property
     def total(self) -> float:
-        """The sum of the terms."""
+        """Sum of the three terms, nats."""
         return self.prior + self.leaves + self.splits
 
     @property
@@ -61,12 +63,12 @@ def kl_bound(model: TreeModel, tree: Tree, *, splits: str = "corollary", max_cel
 
     For exchangeable data, in expectation over the sample and a new row, the divergence of the mixture from the true
     distribution is at most that of ``tree`` with any fixed leaf probabilities plus ``total``. Here ``L - 1`` rows are
-    in S and ``N - L`` in E.
+    in S, the test examples that enter one by one, and ``N - L`` in E, which determines the leaves.
 
     Parameters
     ----------
     model : TreeModel
-        With ``FrozenLaplace(1)`` leaves, no sample weights, and a tree prior that is normalised.
+        Model with ``FrozenLaplace(1)`` leaves, no sample weights, and a tree prior that is normalised.
     tree : Tree
         A tree of positive prior.
     splits : {"corollary", "counted", "global"}, default "corollary"
@@ -127,7 +129,10 @@ def kl_bound(model: TreeModel, tree: Tree, *, splits: str = "corollary", max_cel
 
 
 def check_mixture(model: Any, splits: str) -> tuple[int, int]:
-    """Refuse a model to which the theorems do not apply. Return L, one more than the rows of S, and the rows of E."""
+    """Raise ValueError if the theorems do not apply to a model. Return the number of stages L and of rows of E.
+
+    L is one more than the number of rows of S.
+    """
     check_type("model", model, TreeModel, "a TreeModel")
     check_choice("splits", splits, SPLITS)
     if not isinstance(model.leaf, FrozenLaplace) or model.leaf.pseudocount != 1.0:
@@ -151,7 +156,7 @@ def check_mixture(model: Any, splits: str) -> tuple[int, int]:
 
 
 def log_n_splits(model: TreeModel, tree: Tree) -> float:
-    """Return the sum over the splits of a tree of the log number of splits of the cell on the same feature."""
+    """Return the sum, over the splits of a tree, of the log number of splits of the same cell on the same feature."""
     counts = [
         model.rules.count_splits(cell, split.feature) for _, cell, split in model.visit(tree) if split is not None
     ]
@@ -175,11 +180,11 @@ def vc_kl_bound(
     Parameters
     ----------
     n_leaves : int
-        Of the tree, >= 1.
+        Number of leaves of the tree, >= 1.
     n_rows, n_frozen : int
-        Rows of the sample, without the new one, and how many of them are in E; N is ``n_rows + 1``.
+        Number of rows of the sample, without the new row, and number of these in E. N is ``n_rows + 1``.
     vc_dimension : int, default 1
-        D >= 0 of the class of splits of every node.
+        VC dimension D >= 0 of the class of splits of every node.
     log_prior : float, default 0.0
         Log prior of the tree's shape and of the class of each split, <= 0.
     n_classes : int, default 2
@@ -210,11 +215,12 @@ class MinimaxBound(NamedTuple):
     """A lower bound on the Kullback-Leibler risk of every estimator (Blanchard 1999, theorem 4)."""
 
     value: float
-    """Nats: for each estimator there is a tree of three leaves on [0, 1] at which its expected risk is no smaller."""
+    """The bound, nats. For each estimator there is a tree of three leaves on [0, 1] at which its expected risk is no
+    smaller."""
     constant: float
-    """C of ``C log(N) / N``, to which the construction of the proof leads for large N."""
+    """Constant C of the bound ``C log(N) / N`` for large N."""
     n_intervals: int
-    """Number of intervals that gives the largest ``value``. The truth differs in one of them."""
+    """Number of intervals that gives the largest ``value``. The success probability differs in one interval."""
     alpha: float
     """Success probability outside the interval."""
     beta: float
@@ -233,12 +239,12 @@ def minimax_lower_bound(n: int, *, alpha: float | None = None, beta: float | Non
     n : int
         Rows.
     alpha, beta : float, optional
-        Different probabilities in (0, 1). Default: the best of a grid.
+        Different probabilities in (0, 1). Default: the best pair of a grid.
 
     Notes
     -----
-    The ``value`` is 0 for an n at which the lemma says nothing. The paper's Hellinger distance lacks the part of class
-    0, which is added here. ``constant = h^2 / (16 S)``, at most 1/64.
+    The ``value`` is 0 for an n at which the lemma gives no positive bound. The paper's Hellinger distance lacks the
+    part of class 0, which is added here. ``constant = h^2 / (16 S)``, at most 1/64.
 
     Examples
     --------
@@ -272,7 +278,7 @@ def _fano(n: int, alpha: float, beta: float) -> MinimaxBound:
 
 
 class KLInfimum(NamedTuple):
-    """The tree with the smallest divergence plus bound, and both parts."""
+    """The tree with the smallest sum of divergence and bound, with both terms."""
 
     tree: Tree
     """The tree, with the leaf values that E determines."""
@@ -351,6 +357,7 @@ def kl_infimum(model: TreeModel, truth: Any, *, splits: str = "corollary", max_c
 
 
 def _read_truth(truth: Any, model: TreeModel) -> np.ndarray:
+    """Check the class probabilities of the rows, and return them as an array (n, K)."""
     p = read_numbers("truth", truth)
     wanted = (model.n_rows, model.target.n_classes)
     if p.shape != wanted:
@@ -376,9 +383,10 @@ def _with_corollary(model: TreeModel, graph: CellGraph) -> CellGraph:
 
 
 def _divergences(model: TreeModel, graph: CellGraph, probability: np.ndarray) -> np.ndarray:
-    """Return the divergence of the truth from its mean in each cell (n_cells,), summed over the rows, over n.
+    """Return the sum over the rows of each cell (n_cells,) of the divergence of the truth from its mean, divided by n.
 
-    The divergence of a row is its ``sum p log p``, the last column of ``value``, minus ``sum p log(mean)``.
+    The truth is ``probability`` (n, K), its mean that over the rows of the cell. The divergence of a row is ``sum p log
+    p``, the last column of ``value``, minus ``sum p log(mean)``.
     """
     columns = model.columns
     unit = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row

@@ -21,10 +21,10 @@ from pactree_mcmc.model.split_prior.geometry import parts_rows, told
 from ...limits.intractable import Intractable
 
 LocalRule = Callable[[dict[str, int], str], Any]
-"""A tree under construction and the path of one of its leaves; returns the probabilities (n_splits,)."""
+"""Function of a tree under construction and the path of one of its leaves that returns probabilities (n_splits,)."""
 
 MOST_TREES = 100_000
-"""Default of ``max_trees``."""
+"""Default of ``max_trees`` in `check_local_rule`."""
 
 
 class LocalRuleReport(NamedTuple):
@@ -114,9 +114,9 @@ def local_rule_log_probability(rule: LocalRule, splits: dict[str, int]) -> float
     Parameters
     ----------
     rule : function
-        As for `check_local_rule`, which says whether the order of construction matters.
+        As for `check_local_rule`, which shows whether the order of construction matters.
     splits : dict of str to int
-        Number of the split at each path; the path above each must be there too.
+        Number of the split at each path. The path above each path must be a key too.
 
     Returns
     -------
@@ -145,9 +145,10 @@ def local_rule_log_probability(rule: LocalRule, splits: dict[str, int]) -> float
 
 
 class ModelRule(NamedTuple):
-    """The local rule of a model's split prior, as `check_local_rule` takes it."""
+    """The split prior of a model as a local rule, with the numbered splits to which its probabilities refer."""
 
     rule: LocalRule
+    """Function as `check_local_rule` takes it."""
     splits: list[Split]
     """Splits by their numbers: feature, largest code to the left, categories."""
 
@@ -200,7 +201,10 @@ def local_rule(model: TreeModel) -> ModelRule:
 
 
 def _probabilities(rule: LocalRule, earlier: dict[str, int], leaf: str, n: int | None) -> np.ndarray:
-    """Return the probabilities of the splits of a leaf, checked."""
+    """Call the rule for one leaf, and return the probabilities of its splits after checking them.
+
+    ``n`` is the number of splits, or None if any number is allowed.
+    """
     try:
         returned = rule(dict(earlier), leaf)
     except Exception as error:
@@ -214,6 +218,7 @@ def _probabilities(rule: LocalRule, earlier: dict[str, int], leaf: str, n: int |
 
 
 def _leaves(tree: dict[str, int]) -> list[str]:
+    """Return the paths of the leaves of a tree."""
     return [side for path in tree for side in (path + "0", path + "1") if side not in tree] if tree else [""]
 
 
@@ -239,7 +244,10 @@ def _labelled_trees(rule: LocalRule, n: int, max_depth: int, max_trees: int) -> 
 
 
 def _both_orders(rule: LocalRule, tree: dict[str, int], one: str, other: str, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the probabilities (n, n) of each pair of splits of two leaves, in both orders of the leaves."""
+    """Return the probabilities (n, n) of each pair of splits of two leaves, if ``one`` or ``other`` is split first.
+
+    Rows are the splits of ``one``, columns those of ``other``.
+    """
     first, second = np.zeros((n, n)), np.zeros((n, n))
     p_one, p_other = _probabilities(rule, tree, one, n), _probabilities(rule, tree, other, n)
     for f in range(n):

@@ -1,4 +1,4 @@
-"""The exact progressive mixture: the mean over all stages of the posteriors in which examples enter one by one."""
+"""The exact progressive mixture: the mean of the posteriors after 0, 1, ..., all test examples (the stages)."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 VALUES_AT_ONCE = 1 << 20
-"""Number of copies of cells whose leaf values are computed together. More of them take more memory."""
+"""Number of copies of cells whose leaf values are computed together, which limits the memory."""
 
 
 class Order(NamedTuple):
-    """One order in which the test examples enter."""
+    """One division of the rows into E, which determines the leaves, and S, the test examples, with the order of S."""
 
     estimation: np.ndarray | None  # (n,) bool: the rows of E; None if leaves are not frozen
-    staged: np.ndarray  # Rows of S, one for each stage, in their order
+    staged: np.ndarray  # int64: rows of S in the order in which they enter
 
 
 def progressive_mixture(
@@ -62,15 +62,15 @@ def progressive_mixture(
     Parameters
     ----------
     model : TreeModel
-        With any tree prior and split prior, and a leaf model whose tree score is a sum over leaves.
+        Model with any tree prior and split prior, and a leaf model whose tree score is a sum over leaves.
     orders : int, default 1
-        Number of orders of S to average, >= 1: a single one is the order of the data, several are random.
+        Number of orders of S to average over, >= 1. A single order is that of the data, several are random.
     resplit : bool, default False
         If True, divide the sample randomly into E and S for each order, of the same sizes as in the model.
     global_splitting : bool, default False
-        If True, replace the product of local choices of the model, which must have ``LocalCuts(trivial=True)``, by the
-        global splitting prior (`solve_global_splitting`): the estimator of equation 9, with the rows of the model as
-        the points that are divided (`data_dependent_mixture` counts the new row among them).
+        If True, replace the split prior of the model, which must be ``LocalCuts(trivial=True)``, by the global
+        splitting prior (`solve_global_splitting`). This is the estimator of equation 9, with the rows of the model as
+        the points that are divided. `data_dependent_mixture` counts the new row among these points.
     rng : int, SeedSequence, Generator or None
         Source of randomness for the orders.
     max_cells : int, default 20,000,000
@@ -117,7 +117,11 @@ def progressive_mixture(
 
 
 def _draw_orders(target: Target, uses_estimation: bool, orders: int, resplit: bool, rng: Any) -> list[Order]:
-    """Return the order of the data, or random orders if there are several or the sample is divided anew."""
+    """Return the orders in which test examples enter.
+
+    A single order is that of the data, unless ``resplit`` is True. Several orders are random. With ``resplit`` each
+    order divides the sample into E and S anew.
+    """
     estimation = target.estimation if uses_estimation else None
     if resplit and estimation is None:
         raise ValueError(
@@ -139,10 +143,10 @@ def _draw_orders(target: Target, uses_estimation: bool, orders: int, resplit: bo
 class ProgressiveMixture(DrawsIndependently):
     """The mean over stages of exact posteriors, returned by `progressive_mixture`.
 
-    All results are exact means over stages and orders except `map_tree` and `log_evidence`, which are those of the last
-    stage. `n_leaves_pmf`, `feature_inclusion`, draws and the predictions of rows that some paths to a cell send there
-    and others do not go through the stages again, order by order. Under local cuts on several features these are the
-    rows that are not equal to a training row, otherwise those with an unknown category or a missing value.
+    All results are exact means over stages and orders, except `map_tree` and `log_evidence`, which are those of the
+    last stage. `n_leaves_pmf`, `feature_inclusion` and draws are computed from the stages again, order by order. So are
+    predictions of rows whose cells depend on the path. Under local cuts on several features these are the rows that are
+    not equal to a training row, otherwise those with an unknown category or a missing value.
 
     Attributes
     ----------
@@ -181,7 +185,7 @@ class ProgressiveMixture(DrawsIndependently):
         self._last = (-1, None)
 
     def _summed(self, number: int) -> tuple[Stages, np.ndarray, Occurrences]:
-        """Return the stages of one order, the log sums below their slots and the probabilities of slots and splits.
+        """Return the stages of order ``number``, the log sums below their slots, and occurrences of slots and splits.
 
         The last result is stored.
         """
@@ -201,7 +205,10 @@ class ProgressiveMixture(DrawsIndependently):
         return self._last[1]
 
     def _mean_values(self, stages: Stages, fraction: np.ndarray, starts: np.ndarray) -> np.ndarray:
-        """Return the sum (n_cells, d) over copies of each cell of the fraction that are leaves times their values."""
+        """Return the sum (n_cells, d), over the copies of each cell, of P(the copy is a leaf) times its value.
+
+        ``fraction`` are these probabilities, copy by copy, and ``starts`` (n_cells,) the first copy of each cell.
+        """
         out, stats = [], stages.graph.stats[1:-1]
         ends, begin = np.append(starts[1:], len(fraction)), 0
         while begin < len(starts):
@@ -231,7 +238,7 @@ class ProgressiveMixture(DrawsIndependently):
         return out
 
     def _refuse_distribution(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse what needs the predictive distribution of a cell."""
+        """Raise ValueError: the caller needs the predictive distribution of a cell, of which only the mean is known."""
         raise ValueError(
             "the predictive distribution of a cell differs between stages, and the mean over stages keeps only the "
             "means: use pt.progressive_mixture(model), whose draws keep the distribution of their stage, or "
@@ -270,7 +277,10 @@ class ProgressiveMixture(DrawsIndependently):
         return draws, draws.tree_of_draw[0]
 
     def _values_by_stage(self, X: np.ndarray) -> np.ndarray:
-        """Return the mean values (n, d) that rows of numbers reach, from the unrolled stages of each order."""
+        """Return the mean values (n, d) of the leaves that rows of numbers reach, from the stages of each order.
+
+        Rows that all splits send the same way are computed once.
+        """
         marginals = self._marginals
         coded = marginals._code_rows(X)
         intervals = _intervals(self.model, self.graph, marginals._router, coded)
@@ -314,7 +324,10 @@ class ProgressiveMixture(DrawsIndependently):
         return 1.0 - self._mean_over_orders(never).clip(0.0, 1.0)
 
     def _mean_over_orders(self, answer: Callable[[CellGraph, np.ndarray, Occurrences], np.ndarray]) -> np.ndarray:
-        """Return the mean over the orders of an answer to their sums, with zeros at the end of shorter ones."""
+        """Return the mean over the orders of an array computed by ``answer`` from the graph and its sums.
+
+        Shorter arrays are extended by zeros.
+        """
         found = []
         for number in range(len(self._orders)):
             stages, log_inside, occurs = self._summed(number)
@@ -346,7 +359,7 @@ class ProgressiveMixture(DrawsIndependently):
         return as_draws(self.model, self.graph, joined)
 
     def _grow(self, number: int, draws: int, rng: np.random.Generator) -> GrownTrees:
-        """Draw trees from one order, without the root that chooses a stage and the empty leaf beside it."""
+        """Draw trees from order ``number``. The root that chooses a stage and the empty leaf beside it are removed."""
         stages, log_inside, _ = self._summed(number)
         semiring = LogSum(log_inside, np.empty(0))
         which, model = np.zeros(draws, dtype=np.int64), pack(self.model.lowered)
@@ -376,7 +389,7 @@ class ProgressiveMixture(DrawsIndependently):
 
 
 def _in_order(model: TreeModel, order: Order) -> Examples:
-    """Return the rows in the order in which they enter, those of E and of weight zero in front."""
+    """Return the rows in the order in which they enter. Rows of E and of weight zero come first."""
     target, units = model.target._replace(estimation=order.estimation), model.units
     before = np.ones(len(target.values), dtype=bool)
     before[order.staged] = False
@@ -421,12 +434,13 @@ def _with_stage(router: Router) -> Router:
 def _path_marginals(
     model: TreeModel, graph: CellGraph, leaf: np.ndarray, by_edge: np.ndarray, value: np.ndarray
 ) -> ExactPosterior:
-    """Return a posterior with the mean's leaf and split probabilities in every cell that holds rows.
+    """Return a posterior whose cells have given mean probabilities of leaves and splits, and mean values.
 
-    The split of each cell is drawn independently with its mean probability. Then the probability that a cell occurs is
-    right, and so are the predictions of a row that lies in a cell by all paths to it or by none. Paths from the root
-    and whole trees have a different distribution than in the mean, because the stages make splits in different places
-    dependent.
+    ``leaf`` (n_cells,) and ``by_edge`` (n_edges,) are these probabilities. ``value`` (n_cells, d) is the mean over
+    stages of P(the cell is a leaf) times its value. In the posterior the split of each cell is drawn
+    independently with its mean probability. So the probability that a cell occurs is right, and so are the predictions
+    of a row whose cells do not depend on the path. Whole trees and paths from the root have another distribution than
+    in the mixture, in which splits of different cells are dependent through the stage.
     """
     first, owner = graph.first_edge, np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
     stays = (graph.left == owner) | (graph.right == owner)

@@ -1,4 +1,6 @@
-"""The graph of cells unrolled in time: one copy of a cell for every number of its test examples that have been seen.
+"""The graph of cells unrolled in time, with one copy of a cell for each number of its test examples seen so far.
+
+A progressive mixture sees test examples one by one. *Stage* M is the state after the first M of them.
 
 The prediction of a progressive mixture is ``1 / L * sum over M = 0, ..., L - 1 of Q^(M)``, with Q^(M) the posterior
 given the first M examples (formulas, section 5). All these posteriors are sums over one graph. Copy ``j`` of a cell,
@@ -27,10 +29,10 @@ from ...graph.cells import CellGraph, pack_graph
 
 
 class Examples(NamedTuple):
-    """All rows in the order in which they are seen, those seen before the first stage in front."""
+    """All rows in the order in which they are seen. Those seen before the first stage come first."""
 
-    codes: np.ndarray  # (p, n) unsigned: codes of the features
-    own: UnitStats  # Statistics that each row adds to its cell
+    codes: np.ndarray  # (q, n) unsigned: codes of the coordinates
+    own: UnitStats  # Statistics that each row adds to its cells
     n_before: int  # Number of rows seen before the first stage
 
 
@@ -38,29 +40,33 @@ class Routed(NamedTuple):
     """The examples that pass through each cell."""
 
     first: np.ndarray  # (n_cells + 1,) int64: cell c has entries first[c] to first[c + 1] - 1 of ``place``
-    place: np.ndarray  # Places of the examples of each cell in the order, ascending
-    n_staged: np.ndarray  # (n_cells,) int64: how many of a cell's examples, the last ones, are seen one at a time
+    place: np.ndarray  # int32: numbers of the examples of each cell in the order in which they are seen, ascending
+    n_staged: np.ndarray  # (n_cells,) int64: number of the cell's examples, the last ones, that are seen one by one
 
 
 class Stages(NamedTuple):
-    """The unrolled graph, and the cells and splits of the graph that its own are copies of."""
+    """The unrolled graph, and for each of its cells and splits the one of the original graph that it is a copy of."""
 
     # Cell 0 chooses the stage by splits on an additional last feature, cell 1 + j is the root at stage j; the last cell
     # is the empty leaf
     graph: CellGraph
-    cell: np.ndarray  # (n_cells,) int64: the cell of the graph that was unrolled; -1 for the first and the last
-    edge: np.ndarray  # (n_edges,) int64: the split of the graph that was unrolled; -1 for those of the first cell
-    n_stages: int
+    cell: np.ndarray  # (n_cells,) int64: cell of the original graph; -1 for the first and the last cell
+    edge: np.ndarray  # (n_edges,) int64: split of the original graph; -1 for the splits of the first cell
+    n_stages: int  # Number of stages, one more than that of the test examples
 
     @property
     def roots(self) -> np.ndarray:
-        """Return the slots of the root at each stage."""
+        """Slots (n_stages,) of the copies of the root, stage by stage."""
         return self.graph.first_slot[1 : 1 + self.n_stages]
 
 
 @jit
 def route(graph: Any, codes: np.ndarray, nominal: np.ndarray, n_before: int) -> Routed:
-    """Send all examples down the graph. Each cell gets its examples from the first of its parents."""
+    """Return the examples in each cell. Each cell takes its examples from the first of its parents.
+
+    ``codes`` (q, n) are those of the examples. ``nominal`` (q,) is True for nominal coordinates. ``n_before`` is the
+    number of examples that are seen before the first stage.
+    """
     n_cells = len(graph.rows)
     first = np.zeros(n_cells + 1, dtype=np.int64)
     for cell in range(n_cells):
@@ -96,7 +102,7 @@ def route(graph: Any, codes: np.ndarray, nominal: np.ndarray, n_before: int) -> 
 
 @jit
 def score_stages(model: Any, routed: Routed, rows: Examples, stats: np.ndarray, score: np.ndarray) -> None:
-    """Write the statistics and scores of all copies into ``stats`` and ``score``, which contain zeros."""
+    """Write the statistics and scores of all copies of cells into ``stats`` and ``score``, which are zero before."""
     v = np.int64(1)
     for cell in range(len(routed.n_staged)):
         stop = routed.first[cell + 1]
@@ -115,10 +121,10 @@ def score_stages(model: Any, routed: Routed, rows: Examples, stats: np.ndarray, 
 
 @jit
 def link_stages(graph: Any, routed: Routed, copy: np.ndarray, first: np.ndarray, left: np.ndarray, right: np.ndarray):
-    """Write the children of all copies into ``left`` and ``right``.
+    """Write the two children of every edge of the copies of cells into ``left`` and ``right``.
 
-    ``copy`` (n_cells,) is the first copy of each cell, ``first`` the first edge of each copy. A child's copy has seen
-    those of its examples that are among the examples that the parent's copy has seen.
+    ``copy`` (n_cells,) is the first copy of each cell, ``first`` the first edge of each copy. The copy of a child has
+    seen the examples of the child that the copy of the parent has seen.
     """
     place, n_staged = routed.place, routed.n_staged
     for cell in range(len(n_staged)):
@@ -139,7 +145,7 @@ def link_stages(graph: Any, routed: Routed, copy: np.ndarray, first: np.ndarray,
 
 
 def unroll(graph: CellGraph, model: Any, routed: Routed, rows: Examples) -> Stages:
-    """Unroll a graph over the stages; memory as of a graph with ``sum(n_staged + 1)`` cells."""
+    """Return the graph unrolled over the stages, with ``sum(n_staged + 1)`` copies of cells and two further cells."""
     n_copies = routed.n_staged + 1
     copy = 1 + np.concatenate([[0], np.cumsum(n_copies)])
     n, n_stages = int(copy[-1]) + 1, int(n_copies[0])
@@ -183,7 +189,7 @@ def unroll(graph: CellGraph, model: Any, routed: Routed, rows: Examples) -> Stag
 
 
 def root_pmf(stages: Stages, log_inside: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the probability that the root is a leaf, and that of each of its splits, means over the stages."""
+    """Return the probability that the root is a leaf, and those of its splits (n_splits,), as means over the stages."""
     graph, n, root = stages.graph, stages.n_stages, stages.roots
     stop = float(np.exp(graph.log_stop[root] - log_inside[root]).mean())
     edges = np.arange(graph.first_edge[1], graph.first_edge[n + 1]).reshape(n, -1)
@@ -193,7 +199,10 @@ def root_pmf(stages: Stages, log_inside: np.ndarray) -> tuple[float, np.ndarray]
 
 
 def sum_stages(stages: Stages) -> np.ndarray:
-    """Return the log sums over the trees below each slot (n_slots,), and make all stages equally likely."""
+    """Return the log sums (n_slots,) over the trees below each slot of the unrolled graph.
+
+    The splits that choose the stage get log weights under which all stages are equally likely, whatever their evidence.
+    """
     log_inside = log_sums(stages.graph)
     stages.graph.log_rule[: stages.n_stages] = -np.log(stages.n_stages) - log_inside[stages.roots]
     log_inside[0] = 0.0
