@@ -147,10 +147,12 @@ class DesignCounts:
     def _design(self) -> list:
         """Return a description of the splits, by which two designs are compared."""
         q = self.split_prior
+        weights = getattr(q, "feature_weights", None)
+        weights = weights.tolist() if isinstance(weights, np.ndarray) else weights
         if isinstance(q, parts.DyadicCuts):
-            return ["dyadic", q.levels, q.cyclic, np.asarray(q.bounds, dtype=np.float64).tolist()]
+            return ["dyadic", q.levels, q.cyclic, np.asarray(q.bounds, dtype=np.float64).tolist(), weights]
         if isinstance(q, parts.GridCuts):
-            return ["grid", [np.asarray([] if c is None else c, dtype=np.float64).tolist() for c in q.cuts]]
+            return ["grid", [np.asarray([] if c is None else c, dtype=np.float64).tolist() for c in q.cuts], weights]
         assert isinstance(q, parts.FixedTree)
         return ["tree", hash(q.tree), q.joint.tobytes()]
 

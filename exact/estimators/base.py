@@ -22,20 +22,20 @@ documented = with_texts(
     {
         "levels": """\
 levels : int or None, default None
-    Splits of one coordinate on the path to a leaf; None: `default_levels`, from n and p.""",
+    Number of splits of one coordinate on a path to a leaf. If None, `default_levels` sets it from n and p.""",
         "cyclic": """\
 cyclic : bool or "auto", default "auto"
-    Coordinate ``depth mod p``; else any coordinate at each split. "auto": any coordinate, unless there are too many
-    features for that (`needs_cyclic`).""",
+    If True, a cell at a depth is split on coordinate ``depth mod p``. If False, on any coordinate. "auto" is False,
+    unless there are too many features for that (`needs_cyclic`).""",
         "bounds": """\
 bounds : array of shape (p, 2) or None, default None
-    Ends of each feature's range; None: learnt from X.""",
+    Ends of each feature's range. If None, those of X.""",
         "strength": """\
 strength : float, default 0.1
-    Multiplies the penalty. The theory has 1, with large constants; choose it by cross-validation.""",
+    Factor of the penalty. The theory has 1, with large constants. Choose it by cross-validation.""",
         "max_cells": """\
 max_cells : int, default 20,000,000
-    Cells allowed; `Intractable` is raised above.""",
+    Largest number of cells. `Intractable` is raised if there are more.""",
         "features": """\
 split_counts_, feature_importances_ : ndarray of shape (p,)
     Number of splits of the tree on each feature, and the same normalised to sum 1.
@@ -46,9 +46,9 @@ base : {"dyadic", "kd"}, default "dyadic"
     rows. A cell whose rows have one class is a leaf of T0.""",
         "base_tree": """\
 max_depth : int or None, default None
-    Largest depth of a leaf of T0, >= 1; None: ``p * floor(log n)`` for a dyadic tree, no limit for a KD tree.
+    Largest depth of a leaf of T0, >= 1. If None, ``p * floor(log n)`` for a dyadic tree, and no limit for a KD tree.
 bounds : array of shape (p, 2) or None, default None
-    Box of a dyadic tree; None: the range of the rows that grow it.
+    Box of a dyadic tree. If None, the range of the rows that grow it.
 coordinate : {"cycling", "widest"}, default "cycling"
     For a KD tree, as in `pactree_mcmc.kd_tree`.""",
         "voting": """\

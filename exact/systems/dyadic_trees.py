@@ -46,7 +46,7 @@ _documented = with_texts(
 Parameters
 ----------
 delta : float or None, default None
-    Confidence parameter in (0, 1); None: one over the number of rows, as in the paper.
+    Confidence parameter in (0, 1). If None, one over the number of rows, as in the paper.
 
 Raises
 ------

@@ -334,7 +334,8 @@ def _check_source(rng: Any) -> None:
     is_source = rng is None or isinstance(rng, np.random.SeedSequence | np.random.Generator | np.random.BitGenerator)
     if not is_source and not (is_integer(rng) and int(rng) >= 0):
         raise ValueError(
-            f"rng={in_words(rng)}; give None, an integer >= 0, a SeedSequence, a BitGenerator, a Generator, or one of these a chain."
+            f"rng={in_words(rng)}; give None, an integer >= 0, a SeedSequence, a BitGenerator, a Generator, "
+            "or one of these a chain."
         )
 
 

@@ -54,7 +54,7 @@ class Tempering(NamedTuple):
     swap_rates: np.ndarray
     """(chains, n - 1): mean acceptance probability of exchanges between neighbouring levels."""
     round_trips: np.ndarray
-    """(chains,): number of arrivals at the first level of a replica that was at the last one since its arrival before."""
+    """(chains,): number of arrivals at the first level, of replicas that were at the last one in between."""
     log_evidence: float | None
     """Log evidence, nats; None if the ladder does not reach 0, or the mass of the prior cannot be estimated."""
     log_evidence_se: float | None

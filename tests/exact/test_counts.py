@@ -1,6 +1,7 @@
 """Counts fed in pieces or merged from workers give the posterior of all rows at once."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -131,6 +132,10 @@ def test_bad_pieces():
         counts.update([[0.1, 0.2]], [1], sample_weight=[-1.0])
     with pytest.raises(ValueError, match="different designs"):
         counts + exact.DesignCounts(DESIGNS["free"])
+    with pytest.raises(ValueError, match="different designs"):
+        _ = exact.DesignCounts(replace(DESIGNS["free"], feature_weights=[1.0, 2.0])) + exact.DesignCounts(
+            DESIGNS["free"]
+        )
     with pytest.raises(ValueError, match="PoissonGamma needs each count"):
         counts.update([[0.1, 0.2]], [1]).solve(leaf=pt.PoissonGamma())
     assert counts.n_rows == 2
