@@ -38,7 +38,8 @@ def quiet_fit(estimator, X, y, **more):
 
 WRONG = {
     "tree_prior": (
-        "BranchingProcess, ChipmanPrior, LeafPenalty, LeafCountPrior or CatalanExponential",
+        # with max_depth= only those that have one
+        "BranchingProcess, ChipmanPrior(, LeafPenalty, LeafCountPrior or CatalanExponential| or LeafPenalty)",
         "chipman",
         3,
         pt.ChipmanPrior,
