@@ -57,7 +57,7 @@ WRONG = {
     "power": ("> 0, or 'auto'", 0, -1.0, np.nan, np.inf, "max", "1", None, True, [1.0]),
     "max_depth": ("integer >= 0", -1, 1.5, "deep", np.nan, True, [2]),
     "min_samples_leaf": (">= 1", 0, -1, 1.5, 2.0, 1.0, 0.0, -0.5, np.nan, "few", None, True, [1]),
-    "nominal": ("columns are|0..2", "nope", ["nope"], [9], [-7], [0.5], 3.5),
+    "nominal": ("X has 3|0..2", "nope", ["nope"], [9], [-7], [0.5], 3.5),
     "missing": ("'error', 'branch'", "drop", None, True, 1),
     "n_estimators": (">= 1, or None", 0, -3, 2.5, "many", True, np.nan),
     "chains": (">= 1", 0, -1, 1.5, "four", None, True),
