@@ -25,7 +25,7 @@ def test_the_readme_has_two_commands():
     assert tests.endswith("-m pytest")
 
 
-RANGE = "half a minute to two minutes of one core"
+RANGE = "15 to 60 seconds of one core"
 """Time of compiling that was measured; `benchmarks/README.md` has the figures."""
 
 

@@ -25,7 +25,7 @@ OPTIONS_OF_LIBRARY = (
 )
 """Arguments of the library's functions that are also options of the command line."""
 EPILOG = (
-    "What did not come compiled is compiled once: half a minute to two minutes of one core for a first run, "
+    "What did not come compiled is compiled once: 15 to 60 seconds of one core for a first run, "
     "two to six minutes of processor time for everything (the command warm-up)."
 )
 
