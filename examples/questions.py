@@ -53,8 +53,9 @@ examples/questions.py --page`, and a test runs it.
 def did_it_converge():
     """Did the chains converge?
 
-    Yes if `rhat` is at most 1.01 and `ess_bulk` is at least 400 in every row. Otherwise `pt.sample` gives a warning,
-    and [when chains disagree](howto_disagree.md) says what to do.
+    As far as it can be checked, yes if `pt.sample` gave no warning: `rhat` is at most 1.01 and `ess_bulk` at least 400
+    in every row below, and for the predictions, which only `post.diagnosis` lists. After a warning, [when chains
+    disagree](howto_disagree.md) says what to do.
     """
     print(post.summary().round(2))
 
@@ -65,7 +66,12 @@ def which_variables_matter():
 
 
 def is_there_an_interaction():
-    """Is there an interaction?"""
+    """Is there an interaction?
+
+    `probability` is that of a tree with a split on one of the two below a split on the other. `strength` is the
+    standard deviation of the part of the prediction that is due to both together, with its 90 % interval. `H` is the
+    statistic of Friedman and Popescu: the strength relative to the whole joint effect of the two.
+    """
     print(post.interactions().head(3).round(3))
 
 

@@ -186,9 +186,10 @@ def _double_rows(a: np.ndarray) -> np.ndarray:
 
 @jit
 def _absolute_split(model: Any, nodes: np.ndarray, base: int, n: int) -> int:
-    """Return the split of the empty cell of node ``n`` in codes of the feature.
+    """Return the split of node ``n``, whose cell is empty, in codes of the feature.
 
-    The graph stores this split relative to the box of the cell, and the box follows from the splits above the node.
+    If the graph stores it relative to the box of the cell, the box is found from the splits above the node. ``base`` is
+    the number of the root of the tree, from which parents are counted.
     """
     k, split = nodes[n, FEATURE], nodes[n, SPLIT]
     if not is_relative(model.split_prior, 0):

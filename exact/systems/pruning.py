@@ -251,7 +251,7 @@ class Prunings:
 
     @cached_property
     def _by_size(self) -> BestBySize:
-        """The best prunings of each number of leaves."""
+        """The prunings of least cost of each number of leaves, as `_grown` takes them."""
         return best_by_size(self._graph, self.tree.n_leaves)
 
     @cached_property

@@ -130,7 +130,7 @@ class Codec:
         raise Unknown(f"{at.lstrip('.')} is a {type(value).__name__}, {value!r}, which a file cannot hold")
 
     def _encode_array(self, value: np.ndarray, at: str, arrays: _Arrays) -> Any:
-        """Return the JSON form of an array. An array that occurs several times is added only once."""
+        """Return the JSON form of an array. The same object is added once, unless its name begins with ``apart``."""
         if at.lstrip(".").startswith(arrays.apart):
             return self._encode_new(value, at, arrays)
         if id(value) not in arrays.shared:

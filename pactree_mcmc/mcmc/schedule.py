@@ -148,7 +148,7 @@ class Schedule:
         return self._begin_stretch(without_draws, self.length._replace(before=self.steps, confirms=True))
 
     def _renew(self) -> State:
-        """Make the next stretch, with graphs to which the present draws are added."""
+        """Add the present draws to the graphs, begin a new stretch of draws, and return the next state of the run."""
         length = self.length._replace(before=self.steps, confirms=False, stretch=self.length.stretch + 1)
         return self._begin_stretch(with_draws, length)
 

@@ -251,7 +251,10 @@ class Figures(NamedTuple):
 
 
 def _figures(post: DrawnTrees, max_points: int) -> Figures:
-    """Compute all quantities, with predictions at up to ``max_points`` rows, their R-hat and effective sample size."""
+    """Compute all quantities, with predictions at up to ``max_points`` rows, their R-hat and effective sample size.
+
+    Predictions whose R-hat is too large are marked if chance explains it.
+    """
     parts = [Quantities(list(SCALARS), ["scalars"] * len(SCALARS), _scalars(post)), feature_indicators(post)]
     parts += [tree_distances(post), _predictions(post, max_points)]
     by_tree = np.vstack([part.by_tree for part in parts])

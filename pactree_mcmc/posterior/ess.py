@@ -119,7 +119,7 @@ def rhat(values: Any) -> float:
 
 
 def _one_quantity(values: Any) -> np.ndarray:
-    """Return the draws of one quantity, (1, chains, draws) float64."""
+    """Return the draws (chains, draws) of one quantity as (1, chains, draws) float64; refuse any other shape."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 2:
         raise ValueError(f"values has shape {array.shape}; give (chains, draws).")

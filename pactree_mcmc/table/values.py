@@ -253,7 +253,10 @@ def _of_objects(values: np.ndarray, name: str, built: Kind | None) -> tuple[np.n
 
 
 def _real(value: Any, row: int, name: str, built: Kind | None) -> float:
-    """Return a Python object as a float, or raise a ValueError if it is not a real number or would be rounded."""
+    """Return a Python object as a float. Refuse objects other than real numbers, and integers that would be rounded.
+
+    The message gives other advice if the model was built before, on a column of kind ``built``.
+    """
     if isinstance(value, bool | np.bool_):
         return float(value)
     number = as_number(float(value) if isinstance(value, decimal.Decimal) else value)

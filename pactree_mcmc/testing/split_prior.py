@@ -203,7 +203,7 @@ class _SplitPriorCheck:
         self._require(splits == can, cell, f"splittable {splits} compiled, and {can} plainly")
 
     def _check_parts(self, cell: PlainCell, split: Split) -> None:
-        """Raise an error if the children of a split, in plain form, do not together contain the rows of the cell."""
+        """Raise an error if the plain children of a split do not part the rows of the cell, one level deeper."""
         left, right = self.rules.children(cell, split)
         together = np.sort(np.concatenate([left.index, right.index]))
         good = np.array_equal(together, np.sort(cell.index)) and left.depth == right.depth == cell.depth + 1

@@ -321,7 +321,8 @@ def _check_out(path: str | None) -> None:
 def _predictions(post: pt.SampledPosterior, X: pd.DataFrame, interval: float | None) -> pd.DataFrame:
     """Return a table of labels and class probabilities, or of means and their standard deviations over trees.
 
-    If ``interval`` is a probability, columns with the ends of intervals are added.
+    If ``interval`` is a probability, the ends of intervals are added: credible intervals of the class probabilities, or
+    intervals of a new y and of its mean.
     """
     classes, ends = post.model.classes_, None if interval is None else post.credible_interval(X, interval)
     if classes is None:

@@ -120,9 +120,10 @@ class PoissonGamma(ExposedLeaf):
         ]
 
     def _reference(self, target: Target) -> float:
-        """Return the mean rate r if the rates y / e of all rows are close to r, otherwise 0.
+        """Return the mean rate r if the rates y / e of rows have a standard deviation below r / 10, otherwise 0.
 
-        Large counts have scores much smaller than their log factorials. Statistics relative to r avoid cancellation.
+        Large counts have scores much smaller than their log factorials. If r > 0, statistics hold the log likelihoods
+        of rows at rate r instead, which avoids cancellation.
         """
         y, e = target.values, self.exposures(target)
         fraction = target.weights * e

@@ -110,7 +110,10 @@ class MixtureOverTrees:
         return out
 
     def _distributions_at(self, X: np.ndarray, mix: Mixture) -> Any:
-        """Return the distributions of the places of ``mix`` at the rows X, for leaves that use columns of the row."""
+        """Return the distributions of the components of ``mix``, row after row, each at the columns of its row of X.
+
+        For leaf models with regressors only.
+        """
         regressors, distributions = self._post.model.regressors(X), cast(Any, self._distribution.take(mix.place))
         assert regressors is not None
         return distributions.at(np.repeat(regressors, np.diff(mix.first), axis=0))

@@ -73,8 +73,9 @@ def _impurity_of_counts(logs: np.ndarray, stats: np.ndarray, row: int) -> Impuri
 
 @jit
 def _impurity_of_numbers(kind: int, params: np.ndarray, stats: np.ndarray, row: int) -> Impurity:
-    """Return the impurity of a cell of numbers, from their squares about the mean, their sum or their weight by leaf
-    model.
+    """Return the impurity of a cell of numbers, the scale of the gain that its splits can make; both fields are equal.
+
+    By leaf model it is a function of the squares about the mean, the sum (Poisson) or the weight (`BY_ADDRESS`).
     """
     n = stats[row, 0]
     if n <= 0.0:
