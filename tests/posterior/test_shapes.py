@@ -80,3 +80,43 @@ def test_leaves_without_a_posterior_of_the_expectation_have_intervals_over_trees
     ):
         leaves = exact.solve(model).shapes(draws=200).shapes[0].leaves
         assert ((leaves["lower"] <= leaves["mean"] + 1e-9) & (leaves["mean"] <= leaves["upper"] + 1e-9)).mean() > 0.9
+
+
+COUNTS = np.arange(24) % 3
+CUSTOM = pt.CustomLeaf(
+    score=lambda s, n: -s[1] / (1.0 + s[0]),
+    stats=lambda y: np.column_stack([np.ones_like(y), y]),
+    predict=lambda sums: sums[:, 1] / np.maximum(sums[:, 0], 1.0),
+    expectation=lambda rng, sums, leaf: (sums[:, 1] / sums[:, 0] + rng.normal(size=len(sums)))[leaf],
+)
+
+
+@pytest.mark.parametrize(
+    "leaf, y",
+    [
+        (pt.DirichletMultinomial(), COUNTS),
+        (pt.OrderedClasses([0, 1, 2]), COUNTS),
+        (pt.NormalInverseGamma(), COUNTS + 0.5),
+        (pt.NormalSharedVariance(), COUNTS + 0.5),
+        (pt.MultivariateNormal(2), np.column_stack([COUNTS, COUNTS[::-1] ** 2])),
+        (pt.IndependentNormals(2), np.column_stack([COUNTS, COUNTS[::-1] ** 2])),
+        (pt.PoissonGamma(), COUNTS),
+        (pt.NegativeBinomialBeta(2.0), COUNTS),
+        (pt.BetaBinomial(), np.column_stack([COUNTS, COUNTS + 1])),
+        (pt.GammaGamma(2.0), COUNTS + 0.5),
+        (pt.ExponentialGamma(), np.column_stack([COUNTS + 0.5, COUNTS > 0])),
+        (pt.WeibullGamma(2.0), np.column_stack([COUNTS + 0.5, COUNTS > 0])),
+        (CUSTOM, COUNTS + 0.5),
+    ],
+    ids=lambda one: type(one).__name__ if hasattr(one, "has_closed_expectation") else "",
+)
+def test_intervals_of_leaves_are_those_of_the_expectation(leaf, y):
+    X = np.repeat([0.0, 1.0], 12)[:, None]
+    model = pt.TreeModel(X, y, leaf=leaf)
+    post = pt.posterior_from_trees(model, [pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])])
+    leaves = post.shapes().shapes[0].leaves
+    found = leaves[["lower", "upper"]].to_numpy().reshape(2, -1, 2)
+    wanted = post.credible_interval(X[[0, -1]], 0.9).reshape(2, -1, 2)
+    width = wanted[..., 1] - wanted[..., 0]
+    assert (width > 0.0).all()
+    assert (np.abs(found - wanted) <= 0.15 * width[..., None]).all()

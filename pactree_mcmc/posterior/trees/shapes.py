@@ -236,7 +236,7 @@ def _leaves(post: DrawnTrees, nodes: np.ndarray, weight: np.ndarray, coverage: f
         return pd.DataFrame({"node": leaves, "rows": rows})
     names = output_names(model)
     mean = np.einsum("t,tld->ld", weight, post.node_values[nodes[:, leaves]])
-    if model.leaf.has_expectation and model.leaf.has_closed_expectation:
+    if model.leaf.has_expectation:
         ends = credible_interval_of_nodes(post, nodes[:, leaves], weight, coverage)
     else:
         ends = _interval_over_trees(post.node_values[nodes[:, leaves]], weight, coverage)
@@ -255,7 +255,7 @@ def _leaves(post: DrawnTrees, nodes: np.ndarray, weight: np.ndarray, coverage: f
 def _interval_over_trees(values: np.ndarray, weight: np.ndarray, coverage: float) -> np.ndarray:
     """Return the central intervals (l, d, 2) over m trees of the predictions ``values`` (m, l, d) of l leaves.
 
-    Used for leaf models without a closed-form posterior of the expectation.
+    Used for leaf models without a posterior of the expectation.
     """
     m, n_leaves, d = values.shape
     ends = [weighted_quantiles(column, weight, coverage)[::2] for column in values.reshape(m, -1).T]
