@@ -120,3 +120,12 @@ def test_intervals_of_leaves_are_those_of_the_expectation(leaf, y):
     width = wanted[..., 1] - wanted[..., 0]
     assert (width > 0.0).all()
     assert (np.abs(found - wanted) <= 0.15 * width[..., None]).all()
+
+
+def test_leaves_of_a_regression_show_that_of_the_most_probable_tree():
+    X = np.column_stack([np.arange(20.0), np.arange(20) > 9])
+    model = pt.TreeModel(X, X[:, 0] * np.where(X[:, 1], 2.0, 1.0), leaf=pt.NormalLinear([0]))
+    post = pt.posterior_from_trees(model, [pt.Tree([1, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])])
+    shape = post.shapes().shapes[0]
+    assert shape.leaves["words"].tolist() == [shape.tree.words[1], shape.tree.words[2]]
+    assert f"leaf {shape.tree.words[1]} (10 rows)" in shape.format()

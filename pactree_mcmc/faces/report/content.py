@@ -204,14 +204,16 @@ def _inclusion(draws: SampledPosterior, truth: Posterior | None) -> list[dict[st
 def _shape_tree(shape: Shape) -> dict[str, Any]:
     """Return the nodes of a shape as nested dictionaries.
 
-    A split has ``words`` and two ``children``, a leaf ``rows`` and ``strips``, its outputs with their intervals.
+    A split has ``words`` and two ``children``. A leaf has ``rows``, ``strips``, its outputs with their intervals, and
+    ``words``, its prediction if this depends on columns of X, else an empty text.
     """
-    rows, strips = shape.leaves.groupby("node")["rows"].first(), strips_of(shape)
+    leaves, strips = shape.leaves.groupby("node").first(), strips_of(shape)
 
     def subtree(node: int) -> tuple[dict[str, Any], int]:
         """Return a node, and the number of the first node after its subtree."""
         if node in strips:
-            return {"rows": float(rows[node]), "strips": strips[node]}, node + 1
+            text = leaves["words"][node] if "words" in leaves else ""
+            return {"rows": float(leaves["rows"][node]), "strips": strips[node], "words": text}, node + 1
         yes, after = subtree(node + 1)
         no, after = subtree(after)
         return {"words": nice(shape.splits.loc[node, "words"]), "children": [yes, no]}, after
