@@ -1,6 +1,7 @@
 """Trees grouped by the features of their splits: probabilities, intervals of cuts and leaves, nominal splits turned."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import exact
@@ -129,3 +130,34 @@ def test_leaves_of_a_regression_show_that_of_the_most_probable_tree():
     shape = post.shapes().shapes[0]
     assert shape.leaves["words"].tolist() == [shape.tree.words[1], shape.tree.words[2]]
     assert f"leaf {shape.tree.words[1]} (10 rows)" in shape.format()
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.arange(40) > 19,
+        pd.to_timedelta(np.arange(40) // 8, unit="h"),
+        pd.date_range("2020-01-01", periods=40),
+        pd.Categorical(np.array(["lo", "mid", "hi"])[np.arange(40) // 14], ["lo", "mid", "hi"], ordered=True),
+        1e6 * np.arange(40) + 0.125,
+    ],
+    ids=["truth value", "duration", "date", "level", "number"],
+)
+def test_a_certain_cut_is_written_as_in_a_tree(x):
+    model = pt.TreeModel(pd.DataFrame({"a": x}), np.arange(40) > 23, tree_prior=pt.ChipmanPrior(max_depth=1))
+    shape = exact.solve(model, progress=False).shapes(coverage=0.5).shapes[0]
+    assert shape.splits["words"].tolist() == [shape.tree.split(0)]
+    assert shape.format().startswith(shape.tree.split(0))
+
+
+def test_uncertain_cuts_of_durations_are_short_and_of_truth_values_are_words():
+    hours = np.arange(48) // 8
+    table = pd.DataFrame({"a": pd.to_timedelta(hours, unit="h"), "b": hours > 2})
+    model = pt.TreeModel(table, hours, split_prior=pt.GridCuts([[2.5 / 24, 3.5 / 24], [0.25, 0.75]]))
+    for k, cuts, words in (
+        (0, (2.5 / 24, 3.5 / 24), "a <= 02:30:00 [02:30:00, 03:30:00]"),
+        (1, (0.25, 0.75), "b = no"),
+    ):
+        trees = [pt.Tree([k, -1, -1], [cut, 0, 0], [1, 0, 0], [2, 0, 0]) for cut in cuts]
+        post = pt.posterior_from_trees(model, trees, [[0, 1]])
+        assert post.shapes().shapes[0].splits["words"].tolist() == [words]

@@ -14,7 +14,7 @@ from ...model.words import output_names, words_of_cells
 from ...table.words import figure, figures, one_of
 from ...tree.arrays import LEAF, node_depths, walk
 from ..rows.predictive import credible_interval_of_nodes
-from .paths import cut_text
+from .paths import condition_of, cut_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -200,7 +200,7 @@ def _splits(
     """Return the table ``Shape.splits``; ``nodes`` (m, n_nodes) are the nodes of the m trees, with ``weight`` (m,)."""
     import pandas as pd
 
-    trees, columns = post.distinct_trees, post.model.columns
+    trees, between, columns = post.distinct_trees, post.node_between, post.model.columns
     feature = trees.feature[nodes[0]]
     depth = node_depths(trees)[nodes[0]].tolist()
     lines = []
@@ -217,9 +217,11 @@ def _splits(
             words = columns.names[k] + one_of(columns.label_set(k, best)) + agreed
             line |= {"words": words, "agreement": mass[best]}
         elif not np.isnan(trees.threshold[nodes[0, j]]):
-            lower, cut, upper = weighted_quantiles(trees.threshold[nodes[:, j]], weight, coverage)
-            ends = f" [{cut_text(columns, k, lower)}, {cut_text(columns, k, upper)}]" if lower < upper else ""
-            words = f"{columns.names[k]} <= {cut_text(columns, k, cut)}{ends}"
+            thresholds = trees.threshold[nodes[:, j]]
+            lower, cut, upper = weighted_quantiles(thresholds, weight, coverage)
+            # the text of a threshold depends on the values next to it, here those of the most frequent tree with it
+            node = int(nodes[np.argmax(np.where(thresholds == cut, weight, -1.0)), j])
+            words = f"{columns.names[k]} {cut_words(columns, condition_of(trees, between, node), lower, upper)}"
             line |= {"cut": cut, "lower": lower, "upper": upper, "words": words}
         lines.append(line)
     names = ["node", "depth", "feature", "cut", "lower", "upper", "words", "agreement"]
