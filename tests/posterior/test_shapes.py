@@ -93,7 +93,7 @@ CUSTOM = pt.CustomLeaf(
 
 
 @pytest.mark.parametrize(
-    "leaf, y",
+    ("leaf", "y"),
     [
         (pt.DirichletMultinomial(), COUNTS),
         (pt.OrderedClasses([0, 1, 2]), COUNTS),

@@ -228,9 +228,7 @@ def _splits(
     return pd.DataFrame(lines, columns=names).set_index("node")
 
 
-def _leaves(
-    post: DrawnTrees, nodes: np.ndarray, weight: np.ndarray, coverage: float, best: np.ndarray
-) -> pd.DataFrame:
+def _leaves(post: DrawnTrees, nodes: np.ndarray, weight: np.ndarray, coverage: float, best: np.ndarray) -> pd.DataFrame:
     """Return the table ``Shape.leaves``; ``nodes`` (m, n_nodes) are the nodes of the m trees, with ``weight`` (m,).
 
     ``best`` (n_nodes,) are the nodes of the most probable tree.
