@@ -71,12 +71,16 @@ def words_of_cells(model: TreeModel, stats: np.ndarray) -> list[str] | None:
 
 
 def names_of_outputs(model: TreeModel, n: int) -> list:
-    """Return the names of the ``n`` numbers of a prediction: the classes, the columns of y, or "y0", "y1" and so on."""
+    """Return the names of the ``n`` numbers of a prediction: the classes, the columns of y, or "y0", "y1" and so on.
+
+    A single number has the name of y. If a leaf model knows the columns of y by name, it has that of the first column,
+    such as "time" of times and events. Without a name it is "y".
+    """
     if model.classes_ is not None:
         return model.classes_.tolist()
-    if n == 1:
-        return ["y"]
     names = model.target.names
+    if n == 1:
+        return [names[0]] if len(names) == 1 or (names and model.leaf.y_names) else ["y"]
     return list(names) if len(names) == n else [f"y{i}" for i in range(n)]
 
 

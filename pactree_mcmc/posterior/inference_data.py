@@ -25,6 +25,8 @@ from .trees.support import frequency_by_chain, most_probable_nodes, split_freque
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..model import TreeModel
+
 LONGEST_ATTR = 8000
 """Largest number of characters of an attribute; HDF5 files do not accept longer texts."""
 MOST_CELLS, MOST_FOCAL = 20, 12
@@ -110,7 +112,7 @@ def datasets(
         groups["observed_data"][name] = observed
     coords = {"feature": list(model.columns.names), "move": list(posterior.moves), "row": np.arange(model.n_rows)}
     coords |= labels
-    dims = dict(DIMS)
+    dims = DIMS | _dim_of_columns(model, coords)
     if rows is not None:
         drawn, more = expectation_draws(posterior, rows, rng)
         groups["posterior"]["expectation"] = drawn
@@ -130,6 +132,24 @@ def datasets(
         counted = {"row": model.counted_rows}
         out["log_likelihood"] = _dataset("log_likelihood", {"y": by_row}, counted, attrs, DIMS)
     return out
+
+
+def _dim_of_columns(model: TreeModel, coords: dict[str, Any]) -> dict[str, list[str]]:
+    """Return the dimensions of y if it has several columns, and add the names of these to ``coords``.
+
+    If the columns are the outputs that the model predicts, the last dimension is "output", else, as of times and
+    events, "y_dim_1", with labels if the columns have names.
+    """
+    values, names = model.target.values, list(model.target.names)
+    if values.ndim == 1:
+        return {}
+    outputs = output_names(model) if model.leaf.predicts else []
+    if len(outputs) == values.shape[1]:
+        coords["output"] = outputs
+        return {"y": ["row", "output"]}
+    if names:
+        coords["y_dim_1"] = names
+    return {}
 
 
 def _attrs_of_calls(calls: tuple[Call, ...]) -> dict[str, str]:
@@ -159,7 +179,7 @@ def _dataset(
     content: dict[str, Any] = {}
     labels: dict[str, Any] = {}
     for name, values in variables.items():
-        named = [*of_draws, *dims.get(name, [])]
+        named = [*of_draws, *dims.get(name, [])][: np.ndim(values)]
         n_unnamed = np.ndim(values) - len(named)
         first = len(dims.get(name, []))
         named += [f"{name}_dim_{i}" for i in range(first, first + n_unnamed)]

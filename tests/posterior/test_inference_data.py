@@ -308,3 +308,20 @@ class TestExpectation:
         loss = pt.posterior_from_trees(pt.TreeModel(X, X[:, 0] > 9, leaf=pt.PacBayesLoss(1.0)), stump)
         with pytest.raises(ValueError, match="is a loss"):
             loss.to_arviz(expectation=True)
+
+
+def test_columns_of_y_have_their_names():
+    X, stump = np.arange(20.0)[:, None], [pt.Tree([0, -1, -1], [9.5, 0, 0], [1, 0, 0], [2, 0, 0])]
+    y = pd.DataFrame({"height": X[:, 0], "weight": -X[:, 0]})
+    times = pd.DataFrame({"time": X[:, 0] + 1.0, "event": X[:, 0] > 3})
+    for leaf in (pt.MultivariateNormal(2), pt.IndependentNormals(2)):
+        data = pt.posterior_from_trees(pt.TreeModel(X, y, leaf=leaf), stump, [[0] * 5]).to_arviz(
+            posterior_predictive=True, expectation=True
+        )
+        assert data["observed_data"]["y"].dims == ("row", "output")
+        assert data["posterior_predictive"]["y"].dims == ("chain", "draw", "row", "output")
+        for group in ("observed_data", "posterior_predictive", "posterior"):
+            assert data[group]["output"].values.tolist() == ["height", "weight"]
+    survival = pt.posterior_from_trees(pt.TreeModel(X, times, leaf=pt.ExponentialGamma()), stump, [[0] * 5])
+    data = survival.to_arviz(posterior_predictive=True)
+    assert data["observed_data"]["y_dim_1"].values.tolist() == ["time", "event"]

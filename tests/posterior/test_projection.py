@@ -114,3 +114,15 @@ def test_leaves_that_look_at_the_row():
     model = pt.TreeModel(X, X[:, 0] + X[:, 1], leaf=pt.NormalLinear([1]), tree_prior=pt.ChipmanPrior(max_depth=2))
     post = pt.posterior_from_trees(model, [pt.simulate(model, seed)[0] for seed in range(6)])
     assert 0.5 < post.project(6).r2 < 1.0
+
+
+def test_names_of_y_are_in_the_tree_and_in_the_table():
+    X = np.arange(20.0)[:, None]
+    y = pd.DataFrame({"height": X[:, 0] > 9, "weight": X[:, 0] > 12}, dtype=np.float64)
+    several = exact.solve(pt.TreeModel(X, y, leaf=pt.IndependentNormals(2)), progress=False)
+    found = several.project(2)
+    assert "height = " in str(found) and "weight = " in str(found) and "y0" not in str(found)
+    assert found.table()["output"].unique().tolist() == ["height", "weight"]
+    one = exact.solve(pt.TreeModel(X, y["height"]), progress=False)
+    assert one.project(2).table()["output"].unique().tolist() == ["height"]
+    assert one.shap(X[:2]).table()["output"].unique().tolist() == ["height"]

@@ -1,6 +1,7 @@
 """Trees grouped by the features of their splits: probabilities, intervals of cuts and leaves, nominal splits turned."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import exact
@@ -80,3 +81,83 @@ def test_leaves_without_a_posterior_of_the_expectation_have_intervals_over_trees
     ):
         leaves = exact.solve(model).shapes(draws=200).shapes[0].leaves
         assert ((leaves["lower"] <= leaves["mean"] + 1e-9) & (leaves["mean"] <= leaves["upper"] + 1e-9)).mean() > 0.9
+
+
+COUNTS = np.arange(24) % 3
+CUSTOM = pt.CustomLeaf(
+    score=lambda s, n: -s[1] / (1.0 + s[0]),
+    stats=lambda y: np.column_stack([np.ones_like(y), y]),
+    predict=lambda sums: sums[:, 1] / np.maximum(sums[:, 0], 1.0),
+    expectation=lambda rng, sums, leaf: (sums[:, 1] / sums[:, 0] + rng.normal(size=len(sums)))[leaf],
+)
+
+
+@pytest.mark.parametrize(
+    ("leaf", "y"),
+    [
+        (pt.DirichletMultinomial(), COUNTS),
+        (pt.OrderedClasses([0, 1, 2]), COUNTS),
+        (pt.NormalInverseGamma(), COUNTS + 0.5),
+        (pt.NormalSharedVariance(), COUNTS + 0.5),
+        (pt.MultivariateNormal(2), np.column_stack([COUNTS, COUNTS[::-1] ** 2])),
+        (pt.IndependentNormals(2), np.column_stack([COUNTS, COUNTS[::-1] ** 2])),
+        (pt.PoissonGamma(), COUNTS),
+        (pt.NegativeBinomialBeta(2.0), COUNTS),
+        (pt.BetaBinomial(), np.column_stack([COUNTS, COUNTS + 1])),
+        (pt.GammaGamma(2.0), COUNTS + 0.5),
+        (pt.ExponentialGamma(), np.column_stack([COUNTS + 0.5, COUNTS > 0])),
+        (pt.WeibullGamma(2.0), np.column_stack([COUNTS + 0.5, COUNTS > 0])),
+        (CUSTOM, COUNTS + 0.5),
+    ],
+    ids=lambda one: type(one).__name__ if hasattr(one, "has_closed_expectation") else "",
+)
+def test_intervals_of_leaves_are_those_of_the_expectation(leaf, y):
+    X = np.repeat([0.0, 1.0], 12)[:, None]
+    model = pt.TreeModel(X, y, leaf=leaf)
+    post = pt.posterior_from_trees(model, [pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])])
+    leaves = post.shapes().shapes[0].leaves
+    found = leaves[["lower", "upper"]].to_numpy().reshape(2, -1, 2)
+    wanted = post.credible_interval(X[[0, -1]], 0.9).reshape(2, -1, 2)
+    width = wanted[..., 1] - wanted[..., 0]
+    assert (width > 0.0).all()
+    assert (np.abs(found - wanted) <= 0.15 * width[..., None]).all()
+
+
+def test_leaves_of_a_regression_show_that_of_the_most_probable_tree():
+    X = np.column_stack([np.arange(20.0), np.arange(20) > 9])
+    model = pt.TreeModel(X, X[:, 0] * np.where(X[:, 1], 2.0, 1.0), leaf=pt.NormalLinear([0]))
+    post = pt.posterior_from_trees(model, [pt.Tree([1, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])])
+    shape = post.shapes().shapes[0]
+    assert shape.leaves["words"].tolist() == [shape.tree.words[1], shape.tree.words[2]]
+    assert f"leaf {shape.tree.words[1]} (10 rows)" in shape.format()
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.arange(40) > 19,
+        pd.to_timedelta(np.arange(40) // 8, unit="h"),
+        pd.date_range("2020-01-01", periods=40),
+        pd.Categorical(np.array(["lo", "mid", "hi"])[np.arange(40) // 14], ["lo", "mid", "hi"], ordered=True),
+        1e6 * np.arange(40) + 0.125,
+    ],
+    ids=["truth value", "duration", "date", "level", "number"],
+)
+def test_a_certain_cut_is_written_as_in_a_tree(x):
+    model = pt.TreeModel(pd.DataFrame({"a": x}), np.arange(40) > 23, tree_prior=pt.ChipmanPrior(max_depth=1))
+    shape = exact.solve(model, progress=False).shapes(coverage=0.5).shapes[0]
+    assert shape.splits["words"].tolist() == [shape.tree.split(0)]
+    assert shape.format().startswith(shape.tree.split(0))
+
+
+def test_uncertain_cuts_of_durations_are_short_and_of_truth_values_are_words():
+    hours = np.arange(48) // 8
+    table = pd.DataFrame({"a": pd.to_timedelta(hours, unit="h"), "b": hours > 2})
+    model = pt.TreeModel(table, hours, split_prior=pt.GridCuts([[2.5 / 24, 3.5 / 24], [0.25, 0.75]]))
+    for k, cuts, words in (
+        (0, (2.5 / 24, 3.5 / 24), "a <= 02:30:00 [02:30:00, 03:30:00]"),
+        (1, (0.25, 0.75), "b = no"),
+    ):
+        trees = [pt.Tree([k, -1, -1], [cut, 0, 0], [1, 0, 0], [2, 0, 0]) for cut in cuts]
+        post = pt.posterior_from_trees(model, trees, [[0, 1]])
+        assert post.shapes().shapes[0].splits["words"].tolist() == [words]

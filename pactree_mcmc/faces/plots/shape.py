@@ -46,7 +46,8 @@ def plot_shape(shape: Shape | Posterior, ax: Axes | None = None) -> Axes:
     matplotlib Axes
         A leaf has the mean of each output, or the probability of each class (of two classes that of the last one), with
         its interval, as text and as a strip. The strips of an output have one axis in all leaves, those of
-        probabilities go from 0 to 1.
+        probabilities go from 0 to 1. If predictions depend on columns of X, a leaf has the regression of the most
+        probable tree instead.
 
     Raises
     ------
@@ -114,8 +115,11 @@ def _draw_shape(shape: Shape, ax: Axes | None) -> Axes:
         node: [f"{strip.name} {strip.texts[0]} [{', '.join(strip.texts[1:])}]".strip() for strip in leaf]
         for node, leaf in strips.items()
     }
-    n_outputs = len(next(iter(texts.values())))
-    height = LINE + n_outputs * (LINE + STRIP) + 2.0 * PADDING
+    if "words" in shape.leaves:
+        said = zip(shape.leaves["node"].tolist(), shape.leaves["words"], strict=True)
+        texts = {node: wrapped_outputs(words, LETTERS + 4) for node, words in said}
+    n_lines, n_strips = max(map(len, texts.values())), len(next(iter(strips.values())))
+    height = LINE + n_lines * LINE + n_strips * STRIP + 2.0 * PADDING
     width = max([LEAF_WIDTH, *(text_width(text) + 3.0 * PADDING for lines in texts.values() for text in lines)])
     lines = {int(node): _split_lines(line["words"]) for node, line in shape.splits.iterrows()}
     children = _children_in_preorder(set(strips), 2 * len(strips) - 1)
@@ -127,11 +131,12 @@ def _draw_shape(shape: Shape, ax: Axes | None) -> Axes:
         canvas.bars(x, top - height, width, height, "none")
         y = top - PADDING - LINE / 2.0
         canvas.text(x, y, f"{figure(float(rows[node]), 3)} rows", width, color="0.35")
-        for text, strip in zip(texts[node], leaf, strict=True):
+        for i, text in enumerate(texts[node]):
             y -= LINE
             canvas.text(x, y, text, width)
-            _draw_strip(canvas, x, y - (LINE + STRIP) / 2.0, width - 4.0 * PADDING, np.array(strip.place))
-            y -= STRIP
+            if leaf:
+                _draw_strip(canvas, x, y - (LINE + STRIP) / 2.0, width - 4.0 * PADDING, np.array(leaf[i].place))
+                y -= STRIP
     return canvas.ax
 
 

@@ -144,5 +144,5 @@ def value_name(model: TreeModel, column: int) -> str:
     """Return the name of the values in a column: the mean of an output, or the probability of a class."""
     if model.classes_ is not None:
         return f"P({shortened(str(model.classes_[column]), 24)})"
-    names = output_names(model) if len(model.target.names) != 1 else list(model.target.names)
+    names = output_names(model)
     return "mean" if names == ["y"] else f"mean of {shortened(names[column], 32)}"

@@ -16,9 +16,10 @@ from ...posterior.draws import has_values_by_leaf
 from ...posterior.sampled import SampledPosterior, draws_from
 from ...posterior.trees.credible_set import CredibleSet
 from ...posterior.trees.distances import classical_scaling, spaced
-from ...posterior.trees.paths import ALL_ROWS, condition_of, conditions_in_words, cut_text, path_to
+from ...posterior.trees.paths import ALL_ROWS, condition_of, conditions_in_words, cut_text, cut_words, path_to
 from ...posterior.trees.shapes import Shape
 from ...table.columns import Columns
+from ...table.words import TRUTH
 from ...tree.export import MOST_CLASSES
 from ..plots.shape import MOST_OUTPUTS, strips_of
 from . import words
@@ -204,14 +205,16 @@ def _inclusion(draws: SampledPosterior, truth: Posterior | None) -> list[dict[st
 def _shape_tree(shape: Shape) -> dict[str, Any]:
     """Return the nodes of a shape as nested dictionaries.
 
-    A split has ``words`` and two ``children``, a leaf ``rows`` and ``strips``, its outputs with their intervals.
+    A split has ``words`` and two ``children``. A leaf has ``rows``, ``strips``, its outputs with their intervals, and
+    ``words``, its prediction if this depends on columns of X, else an empty text.
     """
-    rows, strips = shape.leaves.groupby("node")["rows"].first(), strips_of(shape)
+    leaves, strips = shape.leaves.groupby("node").first(), strips_of(shape)
 
     def subtree(node: int) -> tuple[dict[str, Any], int]:
         """Return a node, and the number of the first node after its subtree."""
         if node in strips:
-            return {"rows": float(rows[node]), "strips": strips[node]}, node + 1
+            text = leaves["words"][node] if "words" in leaves else ""
+            return {"rows": float(leaves["rows"][node]), "strips": strips[node], "words": text}, node + 1
         yes, after = subtree(node + 1)
         no, after = subtree(after)
         return {"words": nice(shape.splits.loc[node, "words"]), "children": [yes, no]}, after
@@ -271,8 +274,7 @@ def _conditions(draws: SampledPosterior, paths: Paths) -> list[str]:
         node, above, (middle, lower, upper) = int(paths.node[i]), int(paths.above[i]), paths.cut[i].tolist()
         last = condition_of(trees, between, above, node == above + 1)
         if lower < upper:
-            ends = [cut_text(columns, last.feature, x) for x in (middle, lower, upper)]
-            text = f"{columns.names[last.feature]} {'<=' if last.left else '>'} {ends[0]} [{ends[1]}, {ends[2]}]"
+            text = f"{columns.names[last.feature]} {cut_words(columns, last._replace(threshold=middle), lower, upper)}"
             text += " or missing" * (last.feature in columns.twins and last.missing_left == last.left)
         else:
             before = path_to(trees, between, int(draws.cells.tree_of_node[node]), above)
@@ -437,10 +439,15 @@ def _first_cuts(columns: Columns, shape: Shape) -> str:
     cuts = []
     for line in shape.splits.sort_values("depth", kind="stable").itertuples():
         if np.isfinite(line.cut):
-            k = columns.names.index(line.feature)
-            middle, low, high = (cut_text(columns, k, x) for x in (line.cut, line.lower, line.upper))
-            uncertain = f", uncertain between {low} and {high}" if line.lower < line.upper else ""
-            cuts.append(f"{cut(line.feature, LONGEST_NAME)} at {middle}{uncertain}")
+            k, name = columns.names.index(line.feature), cut(line.feature, LONGEST_NAME)
+            condition = line.words.removeprefix(f"{line.feature} ")
+            if line.lower < line.upper and columns.kind(k) != TRUTH:
+                middle, low, high = (cut_text(columns, k, x) for x in (line.cut, line.lower, line.upper))
+                cuts.append(f"{name} at {middle}, uncertain between {low} and {high}")
+            else:
+                # truth values have no "<="
+                at = f"at {condition.removeprefix('<= ')}" if condition.startswith("<= ") else condition
+                cuts.append(f"{name} {at}")
     probability = words.probability(shape.probability)
     if not cuts:
         return f"The most probable shape, {probability} of the posterior, has no cut of a number."

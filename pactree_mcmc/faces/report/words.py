@@ -41,8 +41,12 @@ def nice(text: str) -> str:
 
 
 def target_name(model: TreeModel) -> str:
-    """Return the names of the columns of y, or "y" if they have none."""
-    return _listed(list(model.target.names)) or "y"
+    """Return the names of the columns of y, or "y" if they have none.
+
+    If the leaf model knows the columns by name, such as "time" and "event", only the first one is predicted.
+    """
+    names = list(model.target.names)
+    return _listed(names[:1] if model.leaf.y_names else names) or "y"
 
 
 def probability(p: float | None) -> str:

@@ -262,12 +262,18 @@ def credible_interval_of_nodes(post: DrawnTrees, nodes: np.ndarray, weight: np.n
     """Return the ends (l, d, 2) of credible intervals of the expectation in l leaves that m trees have in common.
 
     ``nodes`` (m, l) are these leaves in each tree, numbered over all trees, and ``weight`` (m,) are the weights of the
-    trees in the mixture.
+    trees in the mixture. An expectation without a posterior in closed form is drawn, as in `credible_interval`.
     """
-    m, n = nodes.shape
-    outputs = post.model.leaf.expectation(post.node_stats, post._tree_of_place, post.model.target)
+    (m, n), fractions, model = nodes.shape, central_fractions(coverage), post.model
+    if not model.leaf.has_closed_expectation:
+        # each tree is taken in proportion to its weight, and the parameters of its leaf are drawn each time
+        places = np.searchsorted(np.cumsum(weight), weight.sum() * (np.arange(DRAWS) + 0.5) / DRAWS)
+        taken, rng, each = nodes[np.minimum(places, m - 1)], read_generator(0), np.arange(DRAWS)
+        drawn = [model.leaf.draw_expectation(rng, post.node_stats[leaf], each, model.target) for leaf in taken.T]
+        return np.moveaxis(np.quantile(np.array(drawn), fractions, axis=1), 0, -1)
+    outputs = model.leaf.expectation(post.node_stats, post._tree_of_place, model.target)
     mix = Mixture(nodes.T.ravel(), np.tile(weight, n), np.arange(n + 1) * m)
-    ends = [[mix.quantile(output.take(mix.place), q) for q in central_fractions(coverage)] for output in outputs]
+    ends = [[mix.quantile(output.take(mix.place), q) for q in fractions] for output in outputs]
     return np.array(ends).transpose(2, 0, 1)
 
 

@@ -9,10 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ...table.columns import Columns
-from ...table.words import figure, one_of, side_words, value_text
+from ...table.words import DURATION, TRUTH, figure, one_of, side_words, threshold_text, value_text
 from ...tree.arrays import LEAF, TreeArrays
 
 ALL_ROWS = "all rows"
+SHORT_ERROR = 5e-4
+"""Largest relative error of the text of a duration, as of a number with 4 digits."""
 Cuts = dict[tuple[int, bool], tuple[float, float]]
 """Interval (lower, upper) of a threshold, by feature and side, True for the left side."""
 
@@ -94,17 +96,35 @@ def _as_texts(
     texts = []
     for c in lower[-1:] + upper[:1]:
         if (k, c.left) in cuts:
-            cut, low, high = (cut_text(columns, k, number) for number in (c.threshold, *cuts[k, c.left]))
-            texts.append(f" {'<=' if c.left else '>'} {cut} [{low}, {high}]")
+            texts.append(f" {cut_words(columns, c, *cuts[k, c.left])}")
         else:
             texts.append(f" {side_words(c.threshold, c.left, columns.kind(k), c.low, c.high)}")
     texts = texts or [" is known"] * bool(of_missing)
     return [text + " or missing" * lacks for text in texts]
 
 
+def cut_words(columns: Columns, cut: Condition, lower: float, upper: float) -> str:
+    """Return the condition of an ordered split as text that follows the name of the feature.
+
+    ``lower`` and ``upper`` are the ends of the interval of the threshold, shown in brackets. Without an interval, which
+    is the case if both are equal, the text is that of a tree. All thresholds of truth values separate "no" from "yes".
+    """
+    kind = columns.kind(cut.feature)
+    if not lower < upper or kind == TRUTH:
+        return side_words(cut.threshold, cut.left, kind, cut.low, cut.high)
+    middle, low, high = (cut_text(columns, cut.feature, number) for number in (cut.threshold, lower, upper))
+    return f"{'<=' if cut.left else '>'} {middle} [{low}, {high}]"
+
+
 def cut_text(columns: Columns, k: int, cut: float) -> str:
-    """Return a threshold of an ordered feature as short text."""
-    return figure(cut, 4) if columns.kind(k).is_plain else value_text(cut, columns.kind(k))
+    """Return a threshold of an ordered feature as short text: a number with 4 digits, a duration as exactly."""
+    kind = columns.kind(k)
+    if kind.is_plain:
+        return figure(cut, 4)
+    if kind == DURATION:
+        error = SHORT_ERROR * abs(cut)
+        return threshold_text(cut, cut - error, cut + error, kind)
+    return value_text(cut, kind)
 
 
 def _categories_as_text(columns: Columns, k: int, conditions: list[Condition], above: Sequence[Condition]) -> str:

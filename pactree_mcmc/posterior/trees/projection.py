@@ -19,6 +19,7 @@ from ...model.words import names_of_outputs
 from ...tree.arrays import LEAF
 from ...tree.coded import CODED_NODE, from_records, weight_of_nodes
 from ...tree.drawn import in_data_units, values_between
+from ...tree.export import value_lines
 from ...tree.tree import Tree
 from .cells import rows_looked_at
 from .distances import row_counts, values_at
@@ -297,6 +298,8 @@ def _along_main_axis(means: np.ndarray, size: np.ndarray) -> np.ndarray:
 def _as_tree(model: TreeModel, node: np.ndarray, of_row: np.ndarray, f: np.ndarray, weight: np.ndarray) -> Tree:
     """Return the public Tree with thresholds in the units of X, and the weighted mean of ``f`` as value of each node.
 
+    Several outputs with names have these in the text of the tree.
+
     ``of_row`` (m,) is the leaf of each row in the records ``node``.
     """
     rows = np.bincount(of_row, weights=weight, minlength=len(node))
@@ -307,6 +310,10 @@ def _as_tree(model: TreeModel, node: np.ndarray, of_row: np.ndarray, f: np.ndarr
             sums[i] = sums[i + 1] + sums[node["right"][i]]
     coded = from_records(node, np.array([0, len(node)]))
     _, feature, threshold, left, right, categories, default_left = in_data_units(model, coded)
+    value, words = sums / rows[:, None], None
+    if model.classes_ is None and f.shape[1] > 1:
+        lines = value_lines(value, None, None, coded.feature == LEAF, names=names_of_outputs(model, f.shape[1]))
+        words = [", ".join(line) for line in lines]
     return Tree(
         feature,
         threshold,
@@ -314,9 +321,10 @@ def _as_tree(model: TreeModel, node: np.ndarray, of_row: np.ndarray, f: np.ndarr
         right,
         categories,
         default_left,
-        value=sums / rows[:, None],
+        value=value,
         columns=model.columns,
         classes=model.classes_,
         rows=weight_of_nodes(coded, model.units.codes, row_counts(model, np.arange(model.units.n_units))),
         between=values_between(model, coded),
+        words=words,
     )

@@ -10,11 +10,11 @@ import numpy as np
 
 from ...core.checks import central_fractions, check_count
 from ...core.names import on_a_screen, with_short_repr
-from ...model.words import output_names
+from ...model.words import output_names, words_of_cells
 from ...table.words import figure, figures, one_of
 from ...tree.arrays import LEAF, node_depths, walk
 from ..rows.predictive import credible_interval_of_nodes
-from .paths import cut_text
+from .paths import condition_of, cut_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +45,8 @@ class Shape(NamedTuple):
     leaves: pd.DataFrame
     """One line for each leaf and output: ``node``, ``rows`` (mean number), ``output`` (class or name of the output),
     ``mean`` and the credible interval ``lower`` to ``upper`` of the expectation of y, or of the class probability.
-    Without the last three columns if a leaf does not predict one value for all of its rows.
+    If the prediction of a leaf depends on columns of X, the only other column is ``words``: the prediction of ``tree``
+    as text, such as ``y = 1.2 + 3.4 x0``. There are no other columns either if leaves predict nothing.
     """
 
     def format(self) -> str:
@@ -189,9 +190,8 @@ def _shape(
     weight = post.weight_of_tree[trees] / post.weight_of_tree[trees].sum()
     best = int(trees[np.argmax(post.log_prior_of_tree[trees] + post.log_score_of_tree[trees])])
     splits = _splits(post, numbers, nodes, weight, coverage)
-    return Shape(
-        probability, by_chain, len(trees), post.distinct_tree(best), splits, _leaves(post, nodes, weight, coverage)
-    )
+    leaves = _leaves(post, nodes, weight, coverage, numbers.nodes[best])
+    return Shape(probability, by_chain, len(trees), post.distinct_tree(best), splits, leaves)
 
 
 def _splits(
@@ -200,7 +200,7 @@ def _splits(
     """Return the table ``Shape.splits``; ``nodes`` (m, n_nodes) are the nodes of the m trees, with ``weight`` (m,)."""
     import pandas as pd
 
-    trees, columns = post.distinct_trees, post.model.columns
+    trees, between, columns = post.distinct_trees, post.node_between, post.model.columns
     feature = trees.feature[nodes[0]]
     depth = node_depths(trees)[nodes[0]].tolist()
     lines = []
@@ -217,26 +217,32 @@ def _splits(
             words = columns.names[k] + one_of(columns.label_set(k, best)) + agreed
             line |= {"words": words, "agreement": mass[best]}
         elif not np.isnan(trees.threshold[nodes[0, j]]):
-            lower, cut, upper = weighted_quantiles(trees.threshold[nodes[:, j]], weight, coverage)
-            ends = f" [{cut_text(columns, k, lower)}, {cut_text(columns, k, upper)}]" if lower < upper else ""
-            words = f"{columns.names[k]} <= {cut_text(columns, k, cut)}{ends}"
+            thresholds = trees.threshold[nodes[:, j]]
+            lower, cut, upper = weighted_quantiles(thresholds, weight, coverage)
+            # the text of a threshold depends on the values next to it, here those of the most frequent tree with it
+            node = int(nodes[np.argmax(np.where(thresholds == cut, weight, -1.0)), j])
+            words = f"{columns.names[k]} {cut_words(columns, condition_of(trees, between, node), lower, upper)}"
             line |= {"cut": cut, "lower": lower, "upper": upper, "words": words}
         lines.append(line)
     names = ["node", "depth", "feature", "cut", "lower", "upper", "words", "agreement"]
     return pd.DataFrame(lines, columns=names).set_index("node")
 
 
-def _leaves(post: DrawnTrees, nodes: np.ndarray, weight: np.ndarray, coverage: float) -> pd.DataFrame:
-    """Return the table ``Shape.leaves``; ``nodes`` (m, n_nodes) are the nodes of the m trees, with ``weight`` (m,)."""
+def _leaves(post: DrawnTrees, nodes: np.ndarray, weight: np.ndarray, coverage: float, best: np.ndarray) -> pd.DataFrame:
+    """Return the table ``Shape.leaves``; ``nodes`` (m, n_nodes) are the nodes of the m trees, with ``weight`` (m,).
+
+    ``best`` (n_nodes,) are the nodes of the most probable tree.
+    """
     import pandas as pd
 
     model, leaves = post.model, np.flatnonzero(post.distinct_trees.feature[nodes[0]] == LEAF)
     rows = weight @ post.node_rows[nodes[:, leaves]]
     if not model.leaf.predicts or model.leaf.x_columns is not None:
-        return pd.DataFrame({"node": leaves, "rows": rows})
+        texts = words_of_cells(model, post.node_stats[best[leaves]]) if model.leaf.predicts else None
+        return pd.DataFrame({"node": leaves, "rows": rows} | ({} if texts is None else {"words": texts}))
     names = output_names(model)
     mean = np.einsum("t,tld->ld", weight, post.node_values[nodes[:, leaves]])
-    if model.leaf.has_expectation and model.leaf.has_closed_expectation:
+    if model.leaf.has_expectation:
         ends = credible_interval_of_nodes(post, nodes[:, leaves], weight, coverage)
     else:
         ends = _interval_over_trees(post.node_values[nodes[:, leaves]], weight, coverage)
@@ -255,7 +261,7 @@ def _leaves(post: DrawnTrees, nodes: np.ndarray, weight: np.ndarray, coverage: f
 def _interval_over_trees(values: np.ndarray, weight: np.ndarray, coverage: float) -> np.ndarray:
     """Return the central intervals (l, d, 2) over m trees of the predictions ``values`` (m, l, d) of l leaves.
 
-    Used for leaf models without a closed-form posterior of the expectation.
+    Used for leaf models without a posterior of the expectation.
     """
     m, n_leaves, d = values.shape
     ends = [weighted_quantiles(column, weight, coverage)[::2] for column in values.reshape(m, -1).T]
@@ -278,7 +284,7 @@ def _leaf_text(leaf: pd.DataFrame, is_binary: bool) -> str:
     """Return the rows of ``Shape.leaves`` of one leaf as text; if there are two classes only the more probable one."""
     rows = f"({figure(float(leaf['rows'].iloc[0]), 3)} rows)"
     if "mean" not in leaf:
-        return f"leaf {rows}"
+        return f"leaf {leaf['words'].iloc[0]} {rows}" if "words" in leaf else f"leaf {rows}"
     shown = leaf.loc[[leaf["mean"].idxmax()]] if is_binary else leaf
     texts = []
     for output, mean, lower, upper in shown[["output", "mean", "lower", "upper"]].itertuples(index=False):

@@ -38,6 +38,7 @@ def test_every_node_has_a_box_and_every_output_a_strip(name):
     outputs = {"three classes": ["0 ", "1 ", "2 "], "several outputs": ["y0", "y1"], "regression": []}.get(name, [""])
     strips = [text for text in texts if text.endswith("]") and "≤" not in text]
     assert len(strips) == n_leaves * len(outputs)
+    assert sum(text.startswith("y = ") for text in texts) == n_leaves * (name == "regression")
     assert all(text.startswith(output) for text, output in zip(strips, outputs * n_leaves, strict=True))
     # a bar of the interval lies around the mark of the mean
     bars, marks = ([line for line in ax.lines if test(line)] for test in (is_bar, is_mark))

@@ -358,3 +358,25 @@ class TestScript:
             X[::3, 1] = np.nan
         _, actual = asked(post, X)
         assert [line["mean"] for line in actual] == pytest.approx(post.predict_proba(X), abs=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("leaf", "y", "name"),
+    [
+        (pt.ExponentialGamma(), pd.DataFrame({"time": np.arange(1.0, 21.0), "event": np.arange(20) > 3}), "time"),
+        (pt.BetaBinomial(), pd.DataFrame({"successes": np.arange(20), "trials": 20}), "successes"),
+        (pt.NormalLinear([0]), pd.Series(np.arange(20.0), name="price"), "price"),
+        (None, pd.Series(np.arange(20.0), name="price"), "price"),
+    ],
+    ids=["times", "successes", "regression", "numbers"],
+)
+def test_a_prediction_has_the_name_of_what_is_predicted(leaf, y, name, tmp_path):
+    model = pt.TreeModel(np.arange(20.0)[:, None], y, leaf=leaf)
+    post = pt.posterior_from_trees(model, [stump(0, 9.5)], [[0] * 10] * 2)
+    content = report_content(post, None, None)
+    assert content["target"] == name and content["names"] == [name]
+    page = post.report(tmp_path / "page.html").read_text()
+    assert f"mean {name}<" in page or "mean " not in page
+    if isinstance(leaf, pt.NormalLinear):
+        assert content["shape_tree"]["children"][0]["words"].startswith("price = ")
+        assert "price = " in page
