@@ -46,7 +46,8 @@ class DesignCounts:
     Notes
     -----
     A finest cell keeps one of its rows and its weight for each class (for numbers: two rows with its weight, mean and
-    variance). Memory O(non-empty finest cells); time O(rows) amortised.
+    variance). With ``missing="branch"`` a missing value in a new row follows the branch with more of the kept rows, not
+    of the rows added. Memory O(non-empty finest cells); time O(rows) amortised.
 
     Examples
     --------

@@ -209,7 +209,7 @@ class Paths:
             cell, rows, right = np.zeros(tree.n_nodes, dtype=np.int64), np.full(tree.n_nodes, -1), tree.right
             cell[graph.design], rows[graph.design] = np.arange(graph.n_cells), graph.rows
             weight = np.maximum(rows, 0)
-            # a category unseen in training follows the branch that more training rows took
+            # missing values and unknown categories follow the branch that more training rows took
             self.routes = tree.routes(default_left=2 * weight[tree.left] >= weight)
         self.value = value[cell]
         sum_down(self.value, leaf[cell], split[cell], empty, rows, right)
@@ -222,7 +222,8 @@ class Paths:
 def _routes(model: TreeModel, graph: CellGraph, cell: np.ndarray, right: np.ndarray) -> Routes:
     """Return the routes (a form that sends rows to leaves) of the tree with nodes ``cell`` (m,), in preorder.
 
-    ``right`` (m,) is the right child, 0 for a leaf. Thresholds are the midpoints of the cuts.
+    ``right`` (m,) is the right child, 0 for a leaf. Thresholds are the midpoints of the cuts. Missing values follow the
+    branch of the majority of the training rows.
     """
     inner = right > 0
     edge = graph.first_edge[cell[inner]]
@@ -232,7 +233,8 @@ def _routes(model: TreeModel, graph: CellGraph, cell: np.ndarray, right: np.ndar
     for c, scale in enumerate(model.scales):
         of = graph.feature[edge] == c
         threshold[np.flatnonzero(inner)[of]] = scale.threshold(cut[of], upper[of])
-    return routes(feature, threshold, right, np.full(len(cell), -1), np.ones(len(cell), dtype=np.bool_))
+    rows = graph.rows[cell]
+    return routes(feature, threshold, right, np.full(len(cell), -1), 2 * np.append(rows[1:], 0) >= rows)
 
 
 @jit

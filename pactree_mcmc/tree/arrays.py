@@ -176,7 +176,7 @@ class Routes(NamedTuple):
     categories: np.ndarray
     """(m,) int64: bit set of the categories that go left, -1 if ordered."""
     default_left: np.ndarray
-    """(m,) bool: True if missing values and unknown categories go left."""
+    """(m,) bool: True if missing values and unknown categories go left; False in a leaf, in which they stay."""
     nominal: bool
     """True if any node has a nominal split."""
     depth: int
@@ -191,13 +191,16 @@ class Routes(NamedTuple):
 def routes(
     feature: np.ndarray, threshold: np.ndarray, right: np.ndarray, categories: np.ndarray, default_left: np.ndarray
 ) -> Routes:
-    """Return the `Routes` of a tree whose arrays (m,) are in preorder. ``feature`` is -1 in a leaf."""
+    """Return the `Routes` of a tree whose arrays (m,) are in preorder. ``feature`` is -1 in a leaf.
+
+    ``default_left`` may be anything in a leaf.
+    """
     leaf = feature < 0
     node = np.empty(len(feature), dtype=NODE).view(np.recarray)
     node.threshold, node.feature = np.where(leaf, np.nan, threshold), np.where(leaf, 0, feature)
     node.right = np.where(leaf, np.arange(len(feature)), right)
     depth = int(depths_between(feature, right, np.zeros(len(feature), dtype=np.bool_)).max())
-    return Routes(node, categories, default_left, bool(np.any(categories >= 0)), depth)
+    return Routes(node, categories, default_left & ~leaf, bool(np.any(categories >= 0)), depth)
 
 
 @jit
