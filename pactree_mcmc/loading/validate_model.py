@@ -104,10 +104,10 @@ def check_splits_outline(outline: SplitsOutline, scales: Any, columns: Any) -> N
     for what in ("params", "weights"):
         array_of(getattr(outline, what), "f", (-1,), what)
     require(isinstance(columns, Columns) and isinstance(scales, list), "a part of the model is missing")
-    require(len(scales) == len(columns.categories), "there is a coordinate too many or too few")
-    for scale, categories in zip(scales, columns.categories, strict=True):
+    require(len(scales) == len(columns.source), "there is a coordinate too many or too few")
+    for scale, feature in zip(scales, columns.source, strict=True):
         require(isinstance(scale, Scale), "a scale is missing")
-        _check_scale(scale, categories)
+        _check_scale(scale, columns.categories[feature])
 
 
 def _check_scale(scale: Any, categories: np.ndarray | None) -> None:

@@ -102,6 +102,20 @@ def test_weights_and_groups_together(tmp_path):
         pt.load(tmp_path / "model.nc", split_prior=other)
 
 
+@pytest.mark.parametrize("of", ["missing", "missing, grid"])
+def test_files_of_models_and_runs_with_missing_values_are_read(tmp_path, of):
+    model, path = model_of(of), tmp_path / "file.nc"
+    model.save(path)
+    assert exact.solve(pt.load(path, split_prior=model.split_prior)).log_evidence == exact.solve(model).log_evidence
+    sampling = {"tune": 5, "chains": 1, "rng": 1, "kernel": "local", "progress": False}
+    post = pt.sample(model, 20, checkpoint=tmp_path / "run.nc", every=1e-9, **sampling)
+    again = pt.resume(tmp_path / "run.nc", split_prior=model.split_prior, progress=False)
+    assert np.array_equal(again.tree_of_draw, post.tree_of_draw)
+    post.save(path)
+    longer = pt.resume(path, 10, split_prior=model.split_prior, progress=False)
+    assert np.array_equal(longer.predict_proba(GAPS), pt.resume(post, 10, progress=False).predict_proba(GAPS))
+
+
 @pytest.mark.parametrize(
     ("groups", "message"),
     [("uv", "lists of columns"), ([], "lists of columns"), ([["u", "x"]], "not a column"), ([[3]], "not a column")],
