@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from ...core.checks import check_choice, check_count, check_flag, check_type, in
 from ...core.warn import warn
 from ...files.encoding import CODEC, kept
 from ...table.coding import AnyScale, Scale, encode
-from ...table.columns import Columns, learn_columns
+from ...table.columns import Columns, learn_columns, read_groups
 from ...table.reader import Table
 from ..cells import PlainCell, Split, bits
 from .base import GRID, LARGEST_WEIGHT, SplitPrior, SplitRule
@@ -80,7 +80,8 @@ class CustomSplits(SplitPrior):
         group contains it and all features split on above. Among the splits so allowed R is normalised in each cell. A
         column may be in several groups; all columns in no group are one more group. So ``[[0, 1], [2, 3]]`` makes
         trees whose paths use columns 0 and 1, or 2 and 3, alone. The exact engine then distinguishes cells by the
-        groups that are still possible. Default: any columns may interact.
+        groups that are still possible. A group may be a tuple, a set, an array or an Index too; at most 61 groups may
+        be different. Default: any columns may interact.
     name : str, optional
         Name that identifies the prior in files. Default: that of ``weight``.
 
@@ -125,7 +126,7 @@ class CustomSplits(SplitPrior):
         params: Sequence[float] = (),
         over: str = "feature",
         by_depth: bool = False,
-        interactions: Sequence[Sequence[Any]] | None = None,
+        interactions: Collection[Collection[Any]] | None = None,
         name: str | None = None,
     ) -> None:
         weight = equal_weight if weight is None else getattr(weight, "py_func", weight)
@@ -151,7 +152,7 @@ class CustomSplits(SplitPrior):
                 "of= has unknown feature weights, which cannot be combined with weights of splits; give weights (p,)."
             )
         self.feature_weights = self.of.feature_weights
-        self.interactions = _read_groups(interactions)
+        self.interactions = () if interactions is None else read_groups("interactions", interactions, MOST_GROUPS)
 
     is_even = False
 
@@ -496,16 +497,6 @@ def _ends(scale: AnyScale) -> np.ndarray:
 def equal_weight(cut: Cut) -> float:
     """Return 1, the weight of every split if no function is given."""
     return 1.0
-
-
-def _read_groups(interactions: Any) -> tuple[tuple, ...]:
-    """Check the groups of columns that may interact, and return them as tuples; () if the argument is None."""
-    if interactions is None:
-        return ()
-    is_list = isinstance(interactions, list | tuple) and all(isinstance(group, list | tuple) for group in interactions)
-    if not is_list or not 1 <= len(interactions) <= MOST_GROUPS:
-        raise ValueError(f"interactions={in_words(interactions)}; give 1 to {MOST_GROUPS} lists of columns.")
-    return tuple(tuple(group) for group in interactions)
 
 
 def _as_text(of: Any) -> tuple[str, list]:

@@ -117,8 +117,33 @@ def test_files_of_models_and_runs_with_missing_values_are_read(tmp_path, of):
 
 
 @pytest.mark.parametrize(
+    ("groups", "read"),
+    [
+        ([{"v", "u"}, ("w",)], (("u", "v"), ("w",))),
+        ({frozenset([10, 9]), (8,)}, ((8,), (9, 10))),
+        (np.array([[0, 1], [1, 2]]), ((0, 1), (1, 2))),
+        ([TABLE.columns[:2], np.array(["w"]), range(2)], (("u", "v"), ("w",), (0, 1))),
+        ([["u", "v"]] * 70, (("u", "v"),)),
+    ],
+)
+def test_groups_are_any_collections_of_columns(groups, read):
+    interactions = pt.CustomSplits(interactions=groups).interactions
+    assert interactions == read
+    assert {type(column) for group in interactions for column in group} <= {str, int}
+
+
+@pytest.mark.parametrize(
     ("groups", "message"),
-    [("uv", "lists of columns"), ([], "lists of columns"), ([["u", "x"]], "not a column"), ([[3]], "not a column")],
+    [
+        ("uv", "each a list of columns"),
+        ([], "each a list of columns"),
+        (["u", "v"], "'u' is not a group"),
+        (np.array(["u", "v"]), "is not a group"),
+        ([[0.5]], "0.5 is not a column; give names or indices"),
+        ([["u", "x"]], "not a column"),
+        ([[3]], "not a column"),
+        ([range(k) for k in range(62)], "has 62 different groups; give at most 61"),
+    ],
 )
 def test_wrong_groups_are_refused(groups, message):
     with pytest.raises(ValueError, match=message):
