@@ -34,7 +34,7 @@ KEPT_CUTS = 8
 
 @kept
 class SplitsOutline(NamedTuple):
-    """Description of a `CustomSplits` prior in a file, which does not contain the weight function itself."""
+    """Description of a `CustomSplits` prior in a file, which does not contain a weight function of the user."""
 
     name: str
     of: Any
@@ -45,6 +45,8 @@ class SplitsOutline(NamedTuple):
     """(m,): the weights of some cuts in the range of the data."""
     interactions: tuple = ()
     """Groups of columns that may be split on together; () if any columns may."""
+    is_equal: bool = False
+    """True if no weight was given, so that the description is complete."""
 
 
 class CustomSplits(SplitPrior):
@@ -105,7 +107,9 @@ class CustomSplits(SplitPrior):
     computed together, in time linear in their number. Kernel "default" is "local": the moves that fit a density of
     splits, *learned* and *subgraph*, and the sums of *regrow-line*, need splits that are equally likely.
 
-    Files contain no code. The weight is sent to the workers of an executor as a Python function.
+    Files contain no code: `load` needs the prior if ``weight`` is given. The weight is sent to the workers of an
+    executor as a Python function. Two priors are equal (==) if they have the same weight function and equal other
+    arguments.
 
     Examples
     --------
@@ -241,15 +245,16 @@ class CustomSplits(SplitPrior):
             if cuts:
                 some = np.unique(np.linspace(0, len(cuts) - 1, KEPT_CUTS).astype(int))
                 weights += [bound.weigh(cuts[i]) for i in some]
-        return SplitsOutline(
-            self.name, self.of, self.over, self.by_depth, self.params, np.array(weights), self.interactions
-        )
+        own = (self.name, self.of, self.over, self.by_depth, self.params)
+        return SplitsOutline(*own, np.array(weights), self.interactions, self.weight is equal_weight)
 
-    def mismatch(self, outline: SplitsOutline, scales: list[AnyScale]) -> str | None:
+    def mismatch(self, outline: SplitsOutline, scales: list[AnyScale], columns: Columns) -> str | None:
         """Return a text on the first difference from the prior of a file, or None if the two agree."""
-        for what in ("name", "over", "by_depth", "interactions"):
+        for what in ("name", "over", "by_depth"):
             if getattr(self, what) != getattr(outline, what):
                 return f"its {what} is {getattr(self, what)!r}, that of the file {getattr(outline, what)!r}"
+        if _largest_groups(self.interactions, columns) != _largest_groups(outline.interactions, columns):
+            return f"its interactions are {self.interactions!r}, those of the file {outline.interactions!r}"
         if _as_text(self.of) != _as_text(outline.of):
             return f"its splits are those of {self.of!r}, in the file those of {outline.of!r}"
         if not np.array_equal(self.params, outline.params):
@@ -264,6 +269,18 @@ class CustomSplits(SplitPrior):
         """Arguments by name from which an equal prior is built."""
         own = {"weight": self.weight, "of": self.of, "params": self.params.tolist(), "over": self.over}
         return own | {"by_depth": self.by_depth, "interactions": self.interactions or None, "name": self.name}
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, CustomSplits) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple:
+        """Return what two equal priors have in common. The order of groups and of their columns is irrelevant."""
+        groups = frozenset(frozenset(group) for group in self.interactions)
+        own = (self.weight, repr(_as_text(self.of)), tuple(self.params.tolist()), self.over, self.by_depth)
+        return *own, groups, self.name
 
     def __reduce__(self) -> tuple:
         return _again, (cloudpickle.dumps(self._arguments),)
@@ -497,6 +514,20 @@ def _ends(scale: AnyScale) -> np.ndarray:
 def equal_weight(cut: Cut) -> float:
     """Return 1, the weight of every split if no function is given."""
     return 1.0
+
+
+def splits_of(outline: SplitsOutline, weight: Callable[..., float] | None) -> CustomSplits:
+    """Return the prior that a file describes, with the user's weight, or None if the description is complete."""
+    own = {"of": outline.of, "params": outline.params.tolist(), "over": outline.over, "by_depth": outline.by_depth}
+    return CustomSplits(weight, interactions=outline.interactions or None, name=outline.name, **own)
+
+
+def _largest_groups(interactions: tuple, columns: Columns) -> set[frozenset]:
+    """Return the groups that are not part of another, as indices of columns; one of all columns if () is given."""
+    if not interactions:
+        return {frozenset(range(columns.n_features))}
+    groups = {frozenset(group) for group in columns.group_places("interactions", interactions)}
+    return {group for group in groups if not any(group < other for other in groups)}
 
 
 def _as_text(of: Any) -> tuple[str, list]:
