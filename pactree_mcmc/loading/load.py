@@ -14,7 +14,7 @@ from ..files.store import AnyPath, read
 from ..mcmc.run.checkpoint import Unfinished
 from ..model import CustomLeaf, CustomSplits, TreeModel
 from ..model.leaf.custom import LeafOutline
-from ..model.split_prior.custom_splits import SplitsOutline
+from ..model.split_prior.custom_splits import SplitsOutline, splits_of
 from ..posterior.draws import Draws
 from ..posterior.joining import join_chains
 from ..posterior.sampled import SampledPosterior
@@ -36,7 +36,8 @@ def load(
         name, the parameters and the scores of some cells, with which the given leaf must agree.
     split_prior : CustomSplits, optional
         The split prior of your own that the file was written with, by the same rule. The file contains its name, the
-        split prior that it weighs, its parameters and the weights of some cuts.
+        split prior that it weighs, its parameters, its interactions and the weights of some cuts. It may be left out
+        if it has no weight of your own.
 
     Returns
     -------
@@ -101,8 +102,9 @@ messages."""
 def _with_code(content: Any, name: str, given: Any, path: Any) -> Any:
     """Return the parts of a model with ``given``, the user's leaf or split prior, in place of its description.
 
-    ``name`` is "leaf" or "split_prior". Return the parts as they are if the file contains the whole part. Raise a
-    ValueError if ``given`` is missing, not needed, or differs from the description.
+    ``name`` is "leaf" or "split_prior". Return the parts as they are if the file contains the whole part. A split prior
+    without a weight of the user is made from its description if it is not given. Raise a ValueError if ``given`` is
+    missing, not needed, or differs from the description.
     """
     outline_class, own_class, words = OWN[name]
     outline = getattr(content, name, None)
@@ -111,6 +113,8 @@ def _with_code(content: Any, name: str, given: Any, path: Any) -> Any:
             whole = "leaf model" if name == "leaf" else words
             raise ValueError(f"{path} says all of its {whole}, {outline!r}; leave {name}= out.")
         return content
+    if given is None and name == "split_prior" and outline.is_equal:
+        given = _apply(path, splits_of, outline, None)
     if given is None:
         raise ValueError(
             f"{path} was written with a {words} of one's own, {outline.name!r}, and a file holds no code: give the "
@@ -122,9 +126,12 @@ def _with_code(content: Any, name: str, given: Any, path: Any) -> Any:
         mismatch = _apply(path, given.mismatch, outline, content.target)
     else:
         _apply(path, check_splits_outline, outline, content.scales, content.columns)
-        mismatch = _apply(path, given.mismatch, outline, content.scales)
+        mismatch = _apply(path, given.mismatch, outline, content.scales, content.columns)
     if mismatch is not None:
         raise ValueError(f"{path} was written with another {words} than {given!r}: {mismatch}.")
+    if name == "split_prior" and given.interactions != outline.interactions:
+        # the states of chains have bits of the groups, in the order of the file
+        given = splits_of(outline, given.weight)
     return content._replace(**{name: given})
 
 

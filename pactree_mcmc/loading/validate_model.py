@@ -100,14 +100,15 @@ def check_splits_outline(outline: SplitsOutline, scales: Any, columns: Any) -> N
     """Raise an error if the outline of a custom split prior, its description in a file, or its scales are malformed."""
     require(type(outline.name) is str and type(outline.by_depth) is bool, "the split prior has no name")
     require(outline.over in ("feature", "cell"), "the split prior has an unknown argument over")
+    require(type(outline.interactions) is tuple and type(outline.is_equal) is bool, "the split prior has no groups")
     require(isinstance(outline.of, LocalCuts | GridCuts), "the split prior weighs an unknown split prior")
     for what in ("params", "weights"):
         array_of(getattr(outline, what), "f", (-1,), what)
     require(isinstance(columns, Columns) and isinstance(scales, list), "a part of the model is missing")
-    require(len(scales) == len(columns.categories), "there is a coordinate too many or too few")
-    for scale, categories in zip(scales, columns.categories, strict=True):
+    require(len(scales) == len(columns.source), "there is a coordinate too many or too few")
+    for scale, feature in zip(scales, columns.source, strict=True):
         require(isinstance(scale, Scale), "a scale is missing")
-        _check_scale(scale, categories)
+        _check_scale(scale, columns.categories[feature])
 
 
 def _check_scale(scale: Any, categories: np.ndarray | None) -> None:

@@ -145,10 +145,11 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
 
     def save(self, path: AnyPath, *, log_likelihood: bool = False) -> None:
         """Write a sampled posterior to one file. For other posteriors raise a ValueError that says what to save."""
+        kind = type(self).__name__
+        article = "an" if kind[0] in "AEIOU" else "a"
         raise ValueError(
-            f"a {type(self).__name__} cannot be saved: save its model, post.model.save(path), and compute the "
-            "posterior of pt.load(path) again; or, for an exact posterior, save draws: "
-            "post.sample(1000, rng=1).save(path)."
+            f"{article} {kind} cannot be saved: save its model, post.model.save(path), and compute the posterior of "
+            "pt.load(path) again; or, for an exact posterior, save draws: post.sample(1000, rng=1).save(path)."
         )
 
     def report(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..core.checks import check_choice, in_words, is_integer, settle
+from ..core.checks import check_choice, in_words, is_integer, refuse_endless, settle
 from ..core.warn import warn
 from ..files.encoding import kept
 from .labels import (
@@ -132,16 +132,14 @@ class Columns:
         """Return the indices of columns, given by name or index. A ValueError names a wrong one."""
         return places_of(argument, chosen, self.names)
 
-    def group_bits(self, argument: str, groups: Any) -> list[int]:
-        """Return for each feature the set of the groups that contain it, as bits of an integer.
+    def group_places(self, argument: str, groups: Any) -> list[set[int]]:
+        """Return the indices of the columns of each group, see `read_groups`. All other columns are one more group."""
+        places = [set(self.chosen_places(argument, group)) for group in read_groups(argument, groups)]
+        return [*places, {*range(self.n_features)}.difference(*places)]
 
-        ``groups`` is a list of lists of columns, by name or index. The columns that are in no list are one more group.
-        """
-        is_list = isinstance(groups, list | tuple) and all(isinstance(group, list | tuple) for group in groups)
-        if not is_list or not groups:
-            raise ValueError(f"{argument}={in_words(groups)}; give a list of groups, each a list of columns.")
-        places = [set(self.chosen_places(argument, group)) for group in groups]
-        places.append({*range(self.n_features)}.difference(*places))
+    def group_bits(self, argument: str, groups: Any) -> list[int]:
+        """Return for each feature the set of the groups (see `group_places`) that contain it, as bits of an integer."""
+        places = self.group_places(argument, groups)
         return [sum(1 << i for i, group in enumerate(places) if k in group) for k in range(self.n_features)]
 
     def ordered_values(self, raw: Any, k: int) -> np.ndarray:
@@ -228,6 +226,44 @@ def places_of(argument: str, chosen: Iterable[Any], names: tuple[str, ...]) -> l
             raise ValueError(f"{argument}: {in_words(column)} is not a column; X has {len(names)}: {in_words(names)}.")
         out.append(int(place))
     return out
+
+
+def read_groups(argument: str, groups: Any, most: int | None = None) -> tuple[tuple[str | int, ...], ...]:
+    """Return different groups of columns, by name or index. A ValueError says what is wrong.
+
+    ``groups`` and each group in it may be a list, a tuple, a set, an array or an Index. At most ``most`` groups may be
+    different. Groups and columns of a set are sorted, so that the result is the same in each process.
+    """
+    form = "give a list of groups, each a list of columns, as [[0, 1], [2]]"
+    if not _is_collection(argument, groups) or len(groups) == 0:
+        raise ValueError(f"{argument}={in_words(groups)}; {form}.")
+    found: dict[frozenset, tuple[str | int, ...]] = {}
+    for group in groups:
+        if not _is_collection(argument, group):
+            raise ValueError(f"{argument}: {in_words(group)} is not a group; {form}.")
+        for column in group:
+            if not isinstance(column, str) and not is_integer(column):
+                raise ValueError(f"{argument}: {in_words(column)} is not a column; give names or indices of columns.")
+        columns = tuple(dict.fromkeys(str(c) if isinstance(c, str) else int(c) for c in group))
+        found.setdefault(frozenset(columns), tuple(sorted(columns, key=_rank)) if isinstance(group, Set) else columns)
+    if most is not None and len(found) > most:
+        raise ValueError(f"{argument} has {len(found)} different groups; give at most {most}.")
+    if isinstance(groups, Set):
+        return tuple(sorted(found.values(), key=lambda columns: [_rank(column) for column in columns]))
+    return tuple(found.values())
+
+
+def _is_collection(argument: str, value: Any) -> bool:
+    """Return True if a value is a sequence, a set, an array or an Index, but not text."""
+    refuse_endless(argument, value)
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return isinstance(value, Collection) and not isinstance(value, str | bytes | bytearray | Mapping)
+
+
+def _rank(column: str | int) -> tuple[bool, Any]:
+    """Return the key by which indices and names of columns are sorted, indices first."""
+    return isinstance(column, str), column
 
 
 def in_coordinate(values: np.ndarray, above: bool) -> np.ndarray:

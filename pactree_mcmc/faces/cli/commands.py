@@ -96,7 +96,7 @@ def predict(args: argparse.Namespace) -> None:
     if score:
         print("score: " + ", ".join(f"{name} {value:.{DECIMALS}f}" for name, value in score.items()))
     if args.out:
-        print(f"written: {args.out} ({len(table)} rows)")
+        print(f"written: {args.out} ({words.counted(len(table), 'row')})")
     elif len(table) > MOST_ROWS:
         print(f"... {len(table) - MOST_ROWS} more rows; --out FILE.csv writes all, --json prints all")
 

@@ -82,18 +82,23 @@ def describe_model(model: TreeModel) -> dict[str, Any]:
     }
 
 
+def counted(n: int, noun: str) -> str:
+    """Return a number and a noun, which gets an s unless the number is 1."""
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
 def data_line(model: TreeModel) -> str:
     """Return one line about the data."""
     facts = describe_model(model)
     nominal = f", nominal: {_listed(facts['nominal'])}" if facts["nominal"] else ""
     kind = "regression" if facts["classes"] is None else f"classes: {_listed(facts['classes'])}"
-    return f"{facts['n_rows']} rows, {len(facts['features'])} features{nominal}; {kind}"
+    return f"{counted(facts['n_rows'], 'row')}, {counted(len(facts['features']), 'feature')}{nominal}; {kind}"
 
 
 def run_line(post: SampledPosterior) -> str:
     """Return one line about the chains and draws."""
-    chains = f"{post.n_chains} chain{'s' * (post.n_chains != 1)}"
-    return f"{chains} x {post.n_draws} draws, {post.n_distinct_trees} distinct trees"
+    draws, trees = counted(post.n_draws, "draw"), counted(post.n_distinct_trees, "distinct tree")
+    return f"{counted(post.n_chains, 'chain')} x {draws}, {trees}"
 
 
 def evidence_text(post: SampledPosterior) -> str:

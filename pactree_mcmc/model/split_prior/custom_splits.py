@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from ...core.checks import check_choice, check_count, check_flag, check_type, in
 from ...core.warn import warn
 from ...files.encoding import CODEC, kept
 from ...table.coding import AnyScale, Scale, encode
-from ...table.columns import Columns, learn_columns
+from ...table.columns import Columns, learn_columns, read_groups
 from ...table.reader import Table
 from ..cells import PlainCell, Split, bits
 from .base import GRID, LARGEST_WEIGHT, SplitPrior, SplitRule
@@ -34,7 +34,7 @@ KEPT_CUTS = 8
 
 @kept
 class SplitsOutline(NamedTuple):
-    """Description of a `CustomSplits` prior in a file, which does not contain the weight function itself."""
+    """Description of a `CustomSplits` prior in a file, which does not contain a weight function of the user."""
 
     name: str
     of: Any
@@ -45,6 +45,8 @@ class SplitsOutline(NamedTuple):
     """(m,): the weights of some cuts in the range of the data."""
     interactions: tuple = ()
     """Groups of columns that may be split on together; () if any columns may."""
+    is_equal: bool = False
+    """True if no weight was given, so that the description is complete."""
 
 
 class CustomSplits(SplitPrior):
@@ -80,7 +82,8 @@ class CustomSplits(SplitPrior):
         group contains it and all features split on above. Among the splits so allowed R is normalised in each cell. A
         column may be in several groups; all columns in no group are one more group. So ``[[0, 1], [2, 3]]`` makes
         trees whose paths use columns 0 and 1, or 2 and 3, alone. The exact engine then distinguishes cells by the
-        groups that are still possible. Default: any columns may interact.
+        groups that are still possible. A group may be a tuple, a set, an array or an Index too; at most 61 groups may
+        be different. Default: any columns may interact.
     name : str, optional
         Name that identifies the prior in files. Default: that of ``weight``.
 
@@ -104,7 +107,9 @@ class CustomSplits(SplitPrior):
     computed together, in time linear in their number. Kernel "default" is "local": the moves that fit a density of
     splits, *learned* and *subgraph*, and the sums of *regrow-line*, need splits that are equally likely.
 
-    Files contain no code. The weight is sent to the workers of an executor as a Python function.
+    Files contain no code: `load` needs the prior if ``weight`` is given. The weight is sent to the workers of an
+    executor as a Python function. Two priors are equal (==) if they have the same weight function and equal other
+    arguments.
 
     Examples
     --------
@@ -125,7 +130,7 @@ class CustomSplits(SplitPrior):
         params: Sequence[float] = (),
         over: str = "feature",
         by_depth: bool = False,
-        interactions: Sequence[Sequence[Any]] | None = None,
+        interactions: Collection[Collection[Any]] | None = None,
         name: str | None = None,
     ) -> None:
         weight = equal_weight if weight is None else getattr(weight, "py_func", weight)
@@ -151,7 +156,7 @@ class CustomSplits(SplitPrior):
                 "of= has unknown feature weights, which cannot be combined with weights of splits; give weights (p,)."
             )
         self.feature_weights = self.of.feature_weights
-        self.interactions = _read_groups(interactions)
+        self.interactions = () if interactions is None else read_groups("interactions", interactions, MOST_GROUPS)
 
     is_even = False
 
@@ -240,15 +245,16 @@ class CustomSplits(SplitPrior):
             if cuts:
                 some = np.unique(np.linspace(0, len(cuts) - 1, KEPT_CUTS).astype(int))
                 weights += [bound.weigh(cuts[i]) for i in some]
-        return SplitsOutline(
-            self.name, self.of, self.over, self.by_depth, self.params, np.array(weights), self.interactions
-        )
+        own = (self.name, self.of, self.over, self.by_depth, self.params)
+        return SplitsOutline(*own, np.array(weights), self.interactions, self.weight is equal_weight)
 
-    def mismatch(self, outline: SplitsOutline, scales: list[AnyScale]) -> str | None:
+    def mismatch(self, outline: SplitsOutline, scales: list[AnyScale], columns: Columns) -> str | None:
         """Return a text on the first difference from the prior of a file, or None if the two agree."""
-        for what in ("name", "over", "by_depth", "interactions"):
+        for what in ("name", "over", "by_depth"):
             if getattr(self, what) != getattr(outline, what):
                 return f"its {what} is {getattr(self, what)!r}, that of the file {getattr(outline, what)!r}"
+        if _largest_groups(self.interactions, columns) != _largest_groups(outline.interactions, columns):
+            return f"its interactions are {self.interactions!r}, those of the file {outline.interactions!r}"
         if _as_text(self.of) != _as_text(outline.of):
             return f"its splits are those of {self.of!r}, in the file those of {outline.of!r}"
         if not np.array_equal(self.params, outline.params):
@@ -263,6 +269,18 @@ class CustomSplits(SplitPrior):
         """Arguments by name from which an equal prior is built."""
         own = {"weight": self.weight, "of": self.of, "params": self.params.tolist(), "over": self.over}
         return own | {"by_depth": self.by_depth, "interactions": self.interactions or None, "name": self.name}
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, CustomSplits) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple:
+        """Return what two equal priors have in common. The order of groups and of their columns is irrelevant."""
+        groups = frozenset(frozenset(group) for group in self.interactions)
+        own = (self.weight, repr(_as_text(self.of)), tuple(self.params.tolist()), self.over, self.by_depth)
+        return *own, groups, self.name
 
     def __reduce__(self) -> tuple:
         return _again, (cloudpickle.dumps(self._arguments),)
@@ -498,14 +516,18 @@ def equal_weight(cut: Cut) -> float:
     return 1.0
 
 
-def _read_groups(interactions: Any) -> tuple[tuple, ...]:
-    """Check the groups of columns that may interact, and return them as tuples; () if the argument is None."""
-    if interactions is None:
-        return ()
-    is_list = isinstance(interactions, list | tuple) and all(isinstance(group, list | tuple) for group in interactions)
-    if not is_list or not 1 <= len(interactions) <= MOST_GROUPS:
-        raise ValueError(f"interactions={in_words(interactions)}; give 1 to {MOST_GROUPS} lists of columns.")
-    return tuple(tuple(group) for group in interactions)
+def splits_of(outline: SplitsOutline, weight: Callable[..., float] | None) -> CustomSplits:
+    """Return the prior that a file describes, with the user's weight, or None if the description is complete."""
+    own = {"of": outline.of, "params": outline.params.tolist(), "over": outline.over, "by_depth": outline.by_depth}
+    return CustomSplits(weight, interactions=outline.interactions or None, name=outline.name, **own)
+
+
+def _largest_groups(interactions: tuple, columns: Columns) -> set[frozenset]:
+    """Return the groups that are not part of another, as indices of columns; one of all columns if () is given."""
+    if not interactions:
+        return {frozenset(range(columns.n_features))}
+    groups = {frozenset(group) for group in columns.group_places("interactions", interactions)}
+    return {group for group in groups if not any(group < other for other in groups)}
 
 
 def _as_text(of: Any) -> tuple[str, list]:

@@ -129,7 +129,7 @@ class TestWhatItSays:
         post = posterior(n=12, p=1, n_trees=4, depth=1, draws=(2, 30))
         words = Read(written(post, tmp_path)).words
         assert "There are too few draws to judge." in words
-        assert "12 rows, 1 features; classes: False, True" in words
+        assert "12 rows, 1 feature; classes: False, True" in words
         assert "2 chains x 30 draws" in words
         assert repr(post.model.tree_prior) in words
 

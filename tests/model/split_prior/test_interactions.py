@@ -6,6 +6,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
+from pactree_mcmc.faces.cli import main
 from pactree_mcmc.model.split_prior.custom_splits import BoundSplits
 from pactree_mcmc.testing.plain import plain_package
 
@@ -102,9 +103,77 @@ def test_weights_and_groups_together(tmp_path):
         pt.load(tmp_path / "model.nc", split_prior=other)
 
 
+@pytest.mark.parametrize("of", ["missing", "missing, grid"])
+def test_files_of_models_and_runs_with_missing_values_are_read(tmp_path, of):
+    model, path = model_of(of), tmp_path / "file.nc"
+    model.save(path)
+    assert exact.solve(pt.load(path, split_prior=model.split_prior)).log_evidence == exact.solve(model).log_evidence
+    sampling = {"tune": 5, "chains": 1, "rng": 1, "kernel": "local", "progress": False}
+    post = pt.sample(model, 20, checkpoint=tmp_path / "run.nc", every=1e-9, **sampling)
+    again = pt.resume(tmp_path / "run.nc", split_prior=model.split_prior, progress=False)
+    assert np.array_equal(again.tree_of_draw, post.tree_of_draw)
+    post.save(path)
+    longer = pt.resume(path, 10, split_prior=model.split_prior, progress=False)
+    assert np.array_equal(longer.predict_proba(GAPS), pt.resume(post, 10, progress=False).predict_proba(GAPS))
+
+
+@pytest.mark.parametrize("more", [{}, {"over": "cell", "name": "mine"}])
+def test_files_without_a_weight_of_the_user_need_no_code(tmp_path, capsys, more):
+    model, path = model_of("missing", [["w", "v"], ["u"]], **more), tmp_path / "run.nc"
+    model.save(path)
+    assert pt.load(path).split_prior == model.split_prior
+    post = pt.sample(model, 20, tune=5, chains=1, rng=1, kernel="local", progress=False)
+    post.save(path)
+    main(["summary", str(path), "--json"])
+    assert "n_leaves" in capsys.readouterr().out
+    longer = pt.resume(post, 10, progress=False).predict_proba(GAPS)
+    given = pt.CustomSplits(interactions=[[0], [2, 1], [1]], **more)
+    for split_prior in (None, given):
+        again = pt.resume(path, 10, split_prior=split_prior, progress=False)
+        assert again.model.split_prior.interactions == (("w", "v"), ("u",))
+        assert np.array_equal(again.predict_proba(GAPS), longer)
+    for groups in ([["u", "v"]], None):
+        with pytest.raises(ValueError, match="its interactions are"):
+            pt.load(path, split_prior=pt.CustomSplits(interactions=groups, **more))
+
+
+def test_priors_that_mean_the_same_are_equal():
+    first = pt.CustomSplits(of=pt.LocalCuts(feature_weights=[1.0, 2.0, 1.0]), interactions=[["u", "v"], ["w"]])
+    again = pt.CustomSplits(of=pt.LocalCuts(feature_weights=[1.0, 2.0, 1.0]), interactions=[{"w"}, ["v", "u"]])
+    assert first == again
+    assert hash(first) == hash(again)
+    for other in (pt.LocalCuts(), pt.CustomSplits(interactions=first.interactions), pt.CustomSplits(of=first.of)):
+        assert first != other
+
+
+@pytest.mark.parametrize(
+    ("groups", "read"),
+    [
+        ([{"v", "u"}, ("w",)], (("u", "v"), ("w",))),
+        ({frozenset([10, 9]), (8,)}, ((8,), (9, 10))),
+        (np.array([[0, 1], [1, 2]]), ((0, 1), (1, 2))),
+        ([TABLE.columns[:2], np.array(["w"]), range(2)], (("u", "v"), ("w",), (0, 1))),
+        ([["u", "v"]] * 70, (("u", "v"),)),
+    ],
+)
+def test_groups_are_any_collections_of_columns(groups, read):
+    interactions = pt.CustomSplits(interactions=groups).interactions
+    assert interactions == read
+    assert {type(column) for group in interactions for column in group} <= {str, int}
+
+
 @pytest.mark.parametrize(
     ("groups", "message"),
-    [("uv", "lists of columns"), ([], "lists of columns"), ([["u", "x"]], "not a column"), ([[3]], "not a column")],
+    [
+        ("uv", "each a list of columns"),
+        ([], "each a list of columns"),
+        (["u", "v"], "'u' is not a group"),
+        (np.array(["u", "v"]), "is not a group"),
+        ([[0.5]], "0.5 is not a column; give names or indices"),
+        ([["u", "x"]], "not a column"),
+        ([[3]], "not a column"),
+        ([range(k) for k in range(62)], "has 62 different groups; give at most 61"),
+    ],
 )
 def test_wrong_groups_are_refused(groups, message):
     with pytest.raises(ValueError, match=message):
