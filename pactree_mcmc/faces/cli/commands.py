@@ -23,6 +23,7 @@ import pandas as pd
 import pactree_mcmc as pt
 
 from ...core.extras import require
+from ...files.store import check_target
 from ...posterior.rows.predictive import refuse_no_expectation
 from ...table.columns import for_each_column
 from ..report import check_page_path, words
@@ -359,6 +360,8 @@ def _report_run(args: argparse.Namespace, make: Callable[[], pt.SampledPosterior
     The report has the convergence, the number of leaves, the features and the best tree.
     """
     _check_out(out)
+    if out is not None:
+        check_target(out)
     if args.plot is not None:
         require("matplotlib", "--plot")
         Path(args.plot).mkdir(parents=True, exist_ok=True)
