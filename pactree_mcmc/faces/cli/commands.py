@@ -107,11 +107,7 @@ def report(args: argparse.Namespace) -> None:
     check_page_path(args.out)
     with _notes() as notes:
         post = _load_or_sample(args)
-        truth = None
-        if args.exact:
-            import exact
-
-            truth = exact.solve(post.model, max_cells=args.max_cells)
+        truth = _exact_posterior(post.model, args.max_cells) if args.exact else None
     title = Path(args.source).name if args.title is None else args.title
     path = post.report(args.out, truth=truth, title=title, command=args.line)
     if args.json:
@@ -119,6 +115,20 @@ def report(args: argparse.Namespace) -> None:
         return
     _print_headline(post)
     print(f"written: {path}")
+
+
+def _exact_posterior(model: pt.TreeModel, max_cells: int) -> Any:
+    """Return the exact posterior of a model, or None after a warning if it is not tractable."""
+    import exact
+
+    try:
+        return exact.solve(model, max_cells=max_cells)
+    except exact.Intractable as error:
+        advice = f"The limit is --max-cells {max_cells}: raise it, or leave out --exact."
+        warnings.warn(f"the page has no exact values: {error} {advice}", stacklevel=2)
+    except ValueError as error:  # the leaves or the prior of the model allow no exact sum
+        warnings.warn(f"the page has no exact values: {error} Leave out --exact.", stacklevel=2)
+    return None
 
 
 def compare(args: argparse.Namespace) -> None:
