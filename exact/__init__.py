@@ -186,21 +186,24 @@ _LATE |= {"ProgressiveMixtureClassifier": "exact.estimators.trees"}
 _LATE |= dict.fromkeys(("data_dependent_mixture", "DataDependentMixture"), "pactree_mcmc.faces.data_dependent")
 """Modules that are imported on first use. The estimators need scikit-learn, which takes a second to import; the last
 one uses the sampler as well as this package."""
+_PACKAGES = {name: "sklearn" for name, module in _LATE.items() if module.startswith("exact.estimators")}
+"""Packages of an extra that a public name needs."""
 
 
 if not TYPE_CHECKING:  # or a misspelt name would be Any to type checkers
+    # a star import imports every name, so it must not have names whose package is not installed
+    __all__ = _extras.usable_names(__all__, _PACKAGES)
 
     def __getattr__(name: str) -> Any:
         if name not in _LATE:
             raise AttributeError(f"module 'exact' has no attribute {name!r}")
         from importlib import import_module
 
-        if _LATE[name].startswith("exact.estimators"):
-            _extras.require("sklearn", f"exact.{name}")
+        if name in _PACKAGES:
+            _extras.require(_PACKAGES[name], f"exact.{name}")
         globals()[name] = _names.with_suggestions(getattr(import_module(_LATE[name]), name), __name__)
         return globals()[name]
 
 
 def __dir__() -> list[str]:
-    has_estimators = _extras.is_installed("sklearn")
-    return [name for name in __all__ if has_estimators or not _LATE.get(name, "").startswith("exact.estimators")]
+    return _extras.usable_names(__all__, _PACKAGES)

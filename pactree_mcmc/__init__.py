@@ -182,6 +182,8 @@ _PACKAGES = {"plots": "matplotlib", "BayesianTreeClassifier": "sklearn", "Bayesi
 
 
 if not TYPE_CHECKING:  # or a misspelt name would be Any to type checkers
+    # a star import imports every name, so it must not have names whose package is not installed
+    __all__ = _extras.usable_names(__all__, _PACKAGES)
 
     def __getattr__(name: str) -> Any:
         if name not in _LATE_MODULES and name not in _LATE:
@@ -196,5 +198,4 @@ if not TYPE_CHECKING:  # or a misspelt name would be Any to type checkers
 
 
 def __dir__() -> list[str]:
-    missing = [name for name, package in _PACKAGES.items() if not _extras.is_installed(package)]
-    return [*(name for name in __all__ if name not in missing), "__version__"]
+    return [*_extras.usable_names(__all__, _PACKAGES), "__version__"]

@@ -19,6 +19,11 @@ MOST_LINES = 40
 """Largest number of lines of a text that `print` shows."""
 MOST_OF_FIELD = 60
 """Largest number of characters of a field in the representation of a dataclass."""
+MEANT = {
+    **dict.fromkeys(("rng", "seed", "random_state", "random_seed", "generator"), ("rng", "random_state")),
+    **dict.fromkeys(("class", "class_", "clas", "cls", "klass", "output"), ("label",)),
+}
+"""Arguments of this library that are meant by a name from elsewhere, which may be spelt otherwise."""
 P = ParamSpec("P")
 R = TypeVar("R")
 Documented = TypeVar("Documented")
@@ -82,12 +87,12 @@ def with_suggestions(part: Any, module: str) -> Any:
 
 
 def _suggest_in_class(owner: type) -> None:
-    """Apply `suggest_names` to the constructor of a class, and to its public methods with optional arguments."""
+    """Apply `suggest_names` to the constructor of a class, and to its public methods that have arguments."""
     for name, method in list(vars(owner).items()):
         # a base class of several classes may have been changed before
         is_plain = inspect.isfunction(method) and not hasattr(method, "__wrapped__")
-        has_options = is_plain and not name.startswith("_") and (method.__defaults__ or method.__kwdefaults__)
-        if has_options or (is_plain and name == "__init__"):
+        has_arguments = is_plain and method.__code__.co_argcount + method.__code__.co_kwonlyargcount > 1
+        if is_plain and (name == "__init__" or (has_arguments and not name.startswith("_"))):
             setattr(owner, name, suggest_names(method))
 
 
@@ -99,9 +104,23 @@ def _unknown_argument(function: Callable[..., Any], args: tuple, given: dict[str
         return None
     known = [name for name in parameters if name != "self"]
     name = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
-    close = difflib.get_close_matches(unknown[0], known, 1, 0.5)
-    hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(known)}."
+    close = _closest(unknown[0], known)
+    hint = f"did you mean {close!r}?" if close else f"it has {', '.join(known)}."
     return f"{name}() has no argument {unknown[0]!r}; {hint}"
+
+
+def _closest(given: str, known: list[str]) -> str | None:
+    """Return the name in ``known`` that is meant by ``given`` or spelt most like it, or None.
+
+    Examples
+    --------
+    >>> _closest("seed", ["model", "seconds", "rng"]), _closest("seed", ["seconds"]), _closest("x", ["rng", "X"])
+    ('rng', None, 'X')
+    """
+    if given in MEANT:
+        return next((name for name in MEANT[given] if name in known), None)
+    other_case = [name for name in known if name.lower() == given.lower()]
+    return next(iter(other_case or difflib.get_close_matches(given, known, 1, 0.5)), None)
 
 
 def short_repr(value: Any) -> str:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import in_words, is_integer
+from ..core.extras import require
 from .encoding import CODEC, Encoded, Unknown
 
 AnyPath = str | os.PathLike[str]
@@ -62,6 +63,8 @@ def check_target(path: Any, *, only: str | None = None) -> Path:
     if kind is None or (only is not None and kind != only):
         allowed = [suffix for suffix, other in SUFFIXES.items() if only in (None, other)]
         raise ValueError(f"{path} ends in {path.suffix!r}; give a path that ends in {' or '.join(allowed)}.")
+    if kind == "Zarr":
+        require("zarr", f"writing {path}")
     if not path.parent.is_dir():
         raise ValueError(f"the folder {path.parent} of {path} does not exist; create it first.")
     if path.is_dir() and kind == "netCDF":
@@ -273,6 +276,8 @@ def read(path: Any) -> Encoded:
         raise ValueError(f"{path} ends in {path.suffix!r}; files of posteriors end in {' or '.join(SUFFIXES)}.")
     if SUFFIXES[path.suffix.lower()] == "netCDF":
         check_seal(path)
+    else:
+        require("zarr", f"reading {path}")
     attrs, arrays = _contents(path)
     written, stamp = attrs.get("format"), attrs.get("sha256")
     if written is None or stamp is None or TEXT not in arrays:

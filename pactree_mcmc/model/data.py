@@ -100,7 +100,7 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
 def _names_of_y(y: Any, leaf: Any) -> tuple[str, ...]:
     """Return the names of the columns of y in the order of the leaf, or () if a column has no name."""
     if is_frame(y):
-        names, columns = [str(name) for name in y.columns], list(Table(y))
+        names, columns = [str(name) for name in y.columns], list(Table(y, "y"))
     elif isinstance(y, np.ndarray) and y.dtype.names is not None:
         names, columns = list(y.dtype.names), [y[name] for name in y.dtype.names]
     else:
@@ -142,7 +142,7 @@ def read_y(y: Any, n: int, leaf: Any) -> np.ndarray:
 def _named_columns(y: Any, leaf: Leaf) -> np.ndarray | None:
     """Return the columns of a frame or the fields of records in the order of the leaf; None for any other y."""
     if is_frame(y):
-        names, columns = [str(name) for name in y.columns], list(Table(y))
+        names, columns = [str(name) for name in y.columns], list(Table(y, "y"))
     elif isinstance(y, np.ndarray) and y.dtype.names is not None:
         names, columns = list(y.dtype.names), [y[name] for name in y.dtype.names]
     else:

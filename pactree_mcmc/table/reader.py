@@ -18,7 +18,7 @@ MOST_NAMED = 1_000_000
 class Table:
     """Uniform access to the columns of an array, a pandas or a polars frame, without copying it."""
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Any, called: str = "X") -> None:
         X = frame_of(X)
         self.frame: Any = X if is_frame(X) else None
         self.array = None if self.frame is not None else _as_matrix(X)
@@ -27,7 +27,7 @@ class Table:
         self.names = None if self.frame is None else [str(c) for c in self.frame.columns]
         if self.names is not None and len(set(self.names)) < len(self.names):
             twice = next(name for name in self.names if self.names.count(name) > 1)
-            raise ValueError(f"column name {twice!r} occurs more than once in X; give each column its own name.")
+            raise ValueError(f"column name {twice!r} occurs more than once in {called}; give each column its own name.")
 
     def column(self, k: int) -> Any:
         """Return column ``k`` as the table holds it."""

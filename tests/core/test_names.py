@@ -26,7 +26,7 @@ POST = exact.solve(MODEL).sample(20, rng=1)
         (lambda: exact.solve(MODEL, maxcells=5), r"solve\(\) has no argument 'maxcells'; did you mean 'max_cells'\?"),
         (
             lambda: pt.compare_models({"a": MODEL}, seed=1),
-            r"compare_models\(\) has no argument 'seed'; it has models, X",
+            r"compare_models\(\) has no argument 'seed'; did you mean 'rng'\?",
         ),
         (lambda: POST.update(X, X[:, 0] > 9, drws=1), r"sample\(\) has no argument 'drws'; did you mean 'draws'\?"),
     ],
@@ -34,6 +34,27 @@ POST = exact.solve(MODEL).sample(20, rng=1)
 def test_a_wrong_name_gets_a_suggestion(call, match):
     with pytest.raises(TypeError, match=match):
         call()
+
+
+def test_names_from_elsewhere_are_known():
+    for package in (pt, exact, pt.certificates, pt.plots, pt.testing):
+        for name in package.__all__:
+            part = getattr(package, name)
+            if not callable(part) or (inspect.isclass(part) and issubclass(part, RESULTS)):
+                continue
+            known = inspect.signature(part).parameters
+            for own, others in {"rng": ["seed", "random_state"], "random_state": ["seed", "rng"], "X": ["x"]}.items():
+                for other in [other for other in others if own in known and other not in known]:
+                    with pytest.raises(TypeError, match=rf"has no argument '{other}'; did you mean '{own}'\?"):
+                        part(**{other: 1})
+    with pytest.raises(TypeError, match=r"predict\(\) has no argument 'x'; did you mean 'X'\?"):
+        POST.predict(x=X)
+    with pytest.raises(TypeError, match=r"fit\(\) has no argument 'x'; did you mean 'X'\?"):
+        pt.BayesianTreeClassifier().fit(x=X, y=X[:, 0])
+    with pytest.raises(TypeError, match=r"plot_partial_dependence\(\) has no argument 'clas'; did you mean 'label'\?"):
+        pt.plots.plot_partial_dependence(POST, 0, clas=1)
+    with pytest.raises(TypeError, match=r"resume\(\) has no argument 'seed'; it has run"):
+        pt.resume(POST, seed=1)
 
 
 RESULTS = tuple | Exception | pt.Posterior

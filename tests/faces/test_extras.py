@@ -1,5 +1,6 @@
 """What is not needed to sample, to solve and to use the command line is an extra, which errors name."""
 
+import subprocess
 import sys
 import tomllib
 
@@ -9,6 +10,7 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.core.extras import EXTRAS
 from pactree_mcmc.faces.cli import main
+from pactree_mcmc.files.store import check_target, read
 from tests import ROOT
 from tests.programs import run
 
@@ -21,10 +23,10 @@ USES = {
 
 def test_extras_are_those_of_the_project_file():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    packages = {"sklearn": "scikit-learn", "matplotlib": "matplotlib", "arviz": "arviz"}
+    packages = {"sklearn": "scikit-learn", "matplotlib": "matplotlib", "arviz": "arviz", "zarr": "zarr"}
     for package, extra in EXTRAS.items():
         assert extras[extra][0].partition(">")[0] == packages[package]
-        assert extra in extras["all"][0]
+        assert extra in extras["all"][0] or extra == "zarr"
 
 
 @pytest.mark.parametrize("name", USES)
@@ -36,6 +38,29 @@ def test_a_missing_package_is_named_with_its_extra(name, monkeypatch):
     with pytest.raises(ImportError, match=rf"{message}.*pip install 'pactree-mcmc\[{EXTRAS[package]}\]'"):
         getattr(module, use)
     assert use not in dir(module)
+
+
+@pytest.mark.parametrize(("missing", "found"), [("sklearn", "plots"), ("matplotlib", "BayesianTreeClassifier")])
+def test_a_star_import_needs_no_extra(missing, found):
+    code = f"""
+import sys
+sys.modules[{missing!r}] = None
+from pactree_mcmc import *
+from exact import *
+assert {found!r} in dir() and "sample" in dir() and "solve" in dir()
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_zarr_is_named_with_its_extra(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    (tmp_path / "run.zarr").mkdir()
+    for use in (read, check_target):
+        with pytest.raises(ImportError, match=r"needs zarr, .*pip install 'pactree-mcmc\[zarr\]'"):
+            use(tmp_path / "run.zarr")
+    assert main(["fit", "no.csv", "--target", "y", "--out", str(tmp_path / "new.zarr")]) == 1
+    assert "pip install 'pactree-mcmc[zarr]'" in capsys.readouterr().err
 
 
 def test_the_command_line_names_the_extra(monkeypatch, tmp_path, capsys):

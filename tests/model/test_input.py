@@ -364,3 +364,9 @@ def test_a_fraction_takes_the_last_rows_as_e():
     for bad in (0.0, 1.0, 0.01, -0.5, 1.5, float("nan")):
         with pytest.raises(ValueError, match="E or S empty"):
             pt.TreeModel(X, y, leaf=pt.FrozenLaplace(), estimation=bad)
+
+
+def test_a_column_name_twice_in_y_is_said_of_y():
+    y = pd.DataFrame([[1.0, 1.0]] * 4, columns=["time", "time"])
+    with pytest.raises(ValueError, match="column name 'time' occurs more than once in y"):
+        pt.TreeModel(X, y, leaf=pt.ExponentialGamma())

@@ -276,5 +276,5 @@ def _dates(text: str) -> dict[str, str]:
 
 
 def _names(text: str) -> list[str]:
-    """Return the names in a text such as "A,B"."""
-    return [name.strip() for name in text.split(",") if name.strip()]
+    """Return the names in a text such as "A,B", each once."""
+    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))

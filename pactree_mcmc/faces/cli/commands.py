@@ -23,10 +23,12 @@ import pandas as pd
 import pactree_mcmc as pt
 
 from ...core.extras import require
+from ...files.store import check_target
 from ...posterior.rows.predictive import refuse_no_expectation
 from ...table.columns import for_each_column
 from ..report import check_page_path, words
 from .arguments import TREE_PRIORS, UsageError, with_options
+from .scores import new_target, score_of, score_text
 from .tables import BadTable, CsvTable, class_warning, features, identifiers, read_csv, target
 from .warm_up import warm_up
 
@@ -73,14 +75,14 @@ def predict(args: argparse.Namespace) -> None:
         model = _read_model(args) if loaded is None else loaded.model
         if args.interval is not None:
             refuse_no_expectation(model)
-        new = read_csv(args.new, args.separator, args.decimal, args.dates)
+        new = read_csv(args.new, args.separator, args.decimal, args.dates, least="one row")
         new.check_names(args.id, "--id")
         if loaded is not None and args.target is not None:
             new.check_names([args.target], "--target")
-        X, y = _new_rows(new, model), _new_target(new, args.target, model)
+        X, y = _new_rows(new, model), new_target(new, args.target, model)
         post = _sample(args, model) if loaded is None else loaded
     table = _predictions(post, X, args.interval)
-    score = {} if y is None else _score(post, X, y)
+    score = {} if y is None else score_of(post, X, y)
     for name in reversed(args.id):
         table.insert(0, name, new.text(name), allow_duplicates=True)
     if args.out:
@@ -94,7 +96,7 @@ def predict(args: argparse.Namespace) -> None:
     formatters: dict[Any, Any] = {name: f"{{:.{n}f}}".format for name, n in decimals.items()}
     print(table.head(MOST_ROWS).to_string(formatters=formatters))
     if score:
-        print("score: " + ", ".join(f"{name} {value:.{DECIMALS}f}" for name, value in score.items()))
+        print(score_text(score))
     if args.out:
         print(f"written: {args.out} ({words.counted(len(table), 'row')})")
     elif len(table) > MOST_ROWS:
@@ -106,11 +108,7 @@ def report(args: argparse.Namespace) -> None:
     check_page_path(args.out)
     with _notes() as notes:
         post = _load_or_sample(args)
-        truth = None
-        if args.exact:
-            import exact
-
-            truth = exact.solve(post.model, max_cells=args.max_cells)
+        truth = _exact_posterior(post.model, args.max_cells) if args.exact else None
     title = Path(args.source).name if args.title is None else args.title
     path = post.report(args.out, truth=truth, title=title, command=args.line)
     if args.json:
@@ -118,6 +116,20 @@ def report(args: argparse.Namespace) -> None:
         return
     _print_headline(post)
     print(f"written: {path}")
+
+
+def _exact_posterior(model: pt.TreeModel, max_cells: int) -> Any:
+    """Return the exact posterior of a model, or None after a warning if it is not tractable."""
+    import exact
+
+    try:
+        return exact.solve(model, max_cells=max_cells)
+    except exact.Intractable as error:
+        advice = f"The limit is --max-cells {max_cells}: raise it, or leave out --exact."
+        warnings.warn(f"the page has no exact values: {error} {advice}", stacklevel=2)
+    except ValueError as error:  # the leaves or the prior of the model allow no exact sum
+        warnings.warn(f"the page has no exact values: {error} Leave out --exact.", stacklevel=2)
+    return None
 
 
 def compare(args: argparse.Namespace) -> None:
@@ -202,7 +214,7 @@ def _read_model(args: argparse.Namespace) -> pt.TreeModel:
         warnings.warn(doubt, stacklevel=2)
     return pt.TreeModel(
         X,
-        y,
+        pd.Series(y, name=args.target),
         nominal=[name for name in args.nominal if name in names],
         missing="branch" if args.missing == "branch" else "error",
         tree_prior=_tree_prior(args),
@@ -245,31 +257,6 @@ def _without_missing(args: argparse.Namespace, table: CsvTable, names: list[str]
     if n_dropped:
         warnings.warn(f"{n_dropped} lines with missing values are left out.", stacklevel=2)
     return whole
-
-
-def _new_target(table: CsvTable, name: str | None, model: pt.TreeModel) -> np.ndarray | None:
-    """Return y (n,) of the rows to predict, as text for classes, or None if their file lacks it in some row."""
-    if name not in table.frame.columns or table.frame[name].isna().any():
-        return None
-    if model.classes_ is not None:
-        is_truth = model.classes_.dtype.kind == "b"
-        return np.array([field.strip().title() if is_truth else field for field in table.text(str(name))], dtype=object)
-    return table.values(str(name), "a regression needs numbers", may_be_text=False).astype(np.float64)
-
-
-def _score(post: pt.SampledPosterior, X: pd.DataFrame, y: np.ndarray) -> dict[str, float]:
-    """Return by name the accuracy and the mean log loss of class predictions, or the mean errors of a regression."""
-    classes = post.model.classes_
-    if classes is None:
-        error = y - post.predict(X)
-        root_mean_square = float(np.sqrt((error**2).mean()))
-        return {"root mean square error": root_mean_square, "mean absolute error": float(abs(error).mean())}
-    proba, labels = post.predict_proba(X), [str(label) for label in classes.tolist()]
-    place = np.array([labels.index(label) if label in labels else -1 for label in y])
-    of_label = np.where(place >= 0, proba[np.arange(len(y)), place], 0.0)
-    with np.errstate(divide="ignore"):
-        loss = float(-np.log(of_label).mean())
-    return {"accuracy": float((proba.argmax(axis=1) == place).mean()), "log loss": loss}
 
 
 def _new_rows(table: CsvTable, model: pt.TreeModel) -> pd.DataFrame:
@@ -360,6 +347,8 @@ def _report_run(args: argparse.Namespace, make: Callable[[], pt.SampledPosterior
     The report has the convergence, the number of leaves, the features and the best tree.
     """
     _check_out(out)
+    if out is not None:
+        check_target(out)
     if args.plot is not None:
         require("matplotlib", "--plot")
         Path(args.plot).mkdir(parents=True, exist_ok=True)

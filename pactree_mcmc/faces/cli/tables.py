@@ -79,7 +79,7 @@ class CsvTable:
             if name in columns:
                 continue
             close = difflib.get_close_matches(name, columns, 1)
-            hint = f"did you mean {close[0]!r}" if close else f"its columns are {_listed(columns)}"
+            hint = f"did you mean {close[0]!r}?" if close else f"its columns are {_listed(columns)}"
             raise BadTable(f"{self.path} has no column {name!r}, given as {what}; {hint}")
 
     def without_missing(self, names: Sequence[str]) -> CsvTable:
@@ -214,24 +214,29 @@ def _exactly(text: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 
 
 def read_csv(
-    path: str, separator: str | None = None, decimal_sign: str = ".", dates: Mapping[str, str] | None = None
+    path: str,
+    separator: str | None = None,
+    decimal_sign: str = ".",
+    dates: Mapping[str, str] | None = None,
+    *,
+    least: str = "two rows",
 ) -> CsvTable:
     """Read a CSV file in UTF-8, gzipped if its name ends in .gz.
 
     The default separator is a comma, or a tab if the name of the file has the suffix .tsv. ``dates`` has the format of
-    each column of dates, "" for a column without one. A file that is empty, damaged, or has lines of different lengths
-    raises a `BadTable`.
+    each column of dates, "" for a column without one. ``least`` says how many rows are needed. A file that is empty,
+    damaged, or has lines of different lengths raises a `BadTable`.
     """
     if separator is None:
         separator = "\t" if ".tsv" in Path(path).suffixes else ","
     if len(separator) != 1:
         raise BadTable(f"--separator is {separator!r}; give one character")
-    header, rows, lines = _fields(path, separator)
+    header, rows, lines = _fields(path, separator, least)
     frame = pd.DataFrame(rows, columns=pd.Index(header), dtype=object)
     return CsvTable(path, frame.mask(frame.isin(MISSING)), np.array(lines, dtype=np.int64), decimal_sign, dates or {})
 
 
-def _fields(path: str, separator: str) -> tuple[list[str], list[list[str]], list[int]]:
+def _fields(path: str, separator: str, least: str) -> tuple[list[str], list[list[str]], list[int]]:
     """Return the header, the fields of each row, and the line in which each row ends.
 
     Raise an error unless all rows are as long as the header.
@@ -259,7 +264,7 @@ def _fields(path: str, separator: str) -> tuple[list[str], list[list[str]], list
         except csv.Error as err:
             raise BadTable(f"{path}, line {reader.line_num}: {err}; give a CSV file") from err
     if not rows:
-        raise BadTable(f"{path} has a header and no rows; give at least two rows")
+        raise BadTable(f"{path} has a header and no rows; give at least {least}")
     return header, rows, lines
 
 

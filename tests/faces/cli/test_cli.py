@@ -231,6 +231,15 @@ class TestReport:
         code, _, err = run(capsys, "report", data, "--target", "bought")
         assert (code, "-o/--out" in err) == (2, True)
 
+    def test_a_page_without_exact_values_says_why(self, capsys, data, tmp_path):
+        command = ("report", data, "--ignore", "size", *RUN, "--exact", "-o", tmp_path / "page.html")
+        code, _, err = run(capsys, *command, "--target", "bought", "--max-cells", "5")
+        assert code == 0 and (tmp_path / "page.html").exists()
+        assert "note: the page has no exact values: the exact sum needs more than the 5 cells allowed" in err
+        assert "--max-cells 5: raise it, or leave out --exact." in err
+        code, _, err = run(capsys, *command, "--target", "price", "--leaf", "shared-variance")
+        assert code == 0 and "note: the page has no exact values: the score of NormalSharedVariance" in err
+
 
 class TestCompare:
     COMMAND = ("--target", "bought", "--ignore", "price,size")

@@ -55,8 +55,12 @@ def test_the_score_of_classes_and_the_names_of_rows(capsys, data, new, tmp_path)
     assert list(found["predictions"][0])[:3] == ["customer", "age", "prediction"]
     code, out, _ = run(capsys, *command, "--id", "customer", "--out", tmp_path / "out.csv")
     assert code == 0 and "score: accuracy " in out and pd.read_csv(tmp_path / "out.csv").columns[0] == "customer"
+    assert list(answer(capsys, *command, "--id", "age,age")["predictions"][0])[:2] == ["age", "prediction"]
     code, _, err = run(capsys, *command, "--id", "custmer")
-    assert code == 1 and "did you mean 'customer'" in err
+    assert code == 1 and "did you mean 'customer'?" in err
+    new.write_text("age,colour,size\n")
+    code, _, err = run(capsys, *command)
+    assert code == 1 and "has a header and no rows; give at least one row" in err
 
 
 def test_the_score_of_numbers_from_a_saved_run(capsys, data, new, tmp_path):
@@ -68,10 +72,38 @@ def test_the_score_of_numbers_from_a_saved_run(capsys, data, new, tmp_path):
     off = shop().head(30)["price"].to_numpy() - np.array([row["prediction"] for row in found["predictions"]])
     assert found["score"]["root mean square error"] == pytest.approx(np.sqrt(np.mean(off**2)))
     assert found["score"]["mean absolute error"] == pytest.approx(np.abs(off).mean())
-    lacking = shop().head(5).assign(price=[1.0, None, 2.0, 3.0, 4.0])
-    lacking.to_csv(tmp_path / "lacking.csv", index=False)
-    assert "score" not in answer(capsys, "predict", saved, tmp_path / "lacking.csv", "--target", "price")
+    lacking = tmp_path / "lacking.csv"
+    shop().head(30).assign(price=lambda rows: rows["price"].where(rows.index > 4)).to_csv(lacking, index=False)
+    some = answer(capsys, "predict", saved, lacking, "--target", "price")
+    assert some["score"]["mean absolute error"] == pytest.approx(np.abs(off[5:]).mean())
+    assert some["notes"] == ["5 of 30 rows have no value in column 'price'; the score is of the other 25."]
+    shop().head(5).assign(price=None).to_csv(lacking, index=False)
+    none = answer(capsys, "predict", saved, lacking, "--target", "price")
+    assert "score" not in none and "has no value: nothing is scored" in none["notes"][0]
     assert json.dumps(found)
+
+
+def test_a_column_that_is_not_the_target_is_not_scored_without_a_note(capsys, data, tmp_path):
+    saved, new = tmp_path / "run.nc", tmp_path / "new.csv"
+    answer(capsys, "fit", data, "--target", "bought", "--ignore", "price,size", "--out", saved, *RUN)
+    wrong = answer(capsys, "predict", saved, data, "--target", "price")
+    assert "score" not in wrong
+    assert wrong["notes"][0] == "the target of the model is 'bought'; the score compares with 'price'."
+    assert "has none of the classes of the model (no, yes) but '" in wrong["notes"][1]
+    code, _, err = run(capsys, "predict", saved, data, "--target", "age")
+    assert (code, "--target age is a feature of the model" in err) == (2, True)
+    shop().assign(bought=["maybe", "yes", *shop()["bought"][2:]]).to_csv(new, index=False)
+    found = answer(capsys, "predict", saved, new, "--target", "bought")
+    assert found["score"]["accuracy"] > 0.5 and found["score"]["log loss"] is None
+    assert "1 of 80 rows have labels in column 'bought' that are not classes" in found["notes"][0]
+    assert "('maybe')" in found["notes"][0]
+
+
+def test_classes_that_are_numbers_are_read_as_numbers(capsys, tmp_path):
+    shop().assign(y=lambda rows: (rows["age"] > 23) * 1)[["age", "y"]].to_csv(tmp_path / "whole.csv", index=False)
+    shop().assign(y=lambda rows: (rows["age"] > 23) * 1.0)[["age", "y"]].to_csv(tmp_path / "float.csv", index=False)
+    found = answer(capsys, "predict", tmp_path / "whole.csv", tmp_path / "float.csv", "--target", "y", *RUN)
+    assert found["score"]["accuracy"] == 1.0
 
 
 def test_every_table_has_three_decimals(capsys, data, tmp_path):
@@ -82,6 +114,7 @@ def test_every_table_has_three_decimals(capsys, data, tmp_path):
     small = tmp_path / "small.csv"
     shop().assign(y=1.0 + shop()["price"] * 1e-6)[["age", "y"]].to_csv(small, index=False)
     few = run(capsys, "predict", small, small, "--target", "y", *RUN)[1]
+    assert re.search(r"root mean square error [1-9]\.\d\de-0\d", few)
     for text in tables:
         rows = [line for line in text.splitlines() if re.search(r"\S  +-?\d", line)]
         assert {len(number) for number in re.findall(r"\d\.(\d+)\b", "\n".join(rows))} == {3}
