@@ -115,6 +115,23 @@ def test_exact_posteriors_are_solved_again():
             post.reweight(other)
 
 
+def test_outputs_of_new_rows_are_matched_by_name():
+    y = pd.DataFrame({"h": NUMBERS, "w": 100.0 + FRAME["size"]})
+    model, new = model_of(slice(OLD), y, leaf=pt.IndependentNormals(2)), y[OLD:]
+    expected = model.with_rows(FRAME[OLD:], new).target.values
+    records = new[["w", "h"]].to_records(index=False)
+    for same in (new[["w", "h"]], new.assign(z=1.0), new.to_numpy(), records):
+        table = FRAME[OLD:] if same is not records else FRAME[OLD:].reset_index(drop=True)
+        assert np.array_equal(model.with_rows(table, same).target.values, expected)
+    with pytest.raises(ValueError, match=r"y lacks \['w'\]; it has the columns \['h', 'q'\]"):
+        exact.solve(model, progress=False).update(FRAME[OLD:], new.rename(columns={"w": "q"}))
+    counts = pd.DataFrame({"won": np.arange(N) % 3, "games": 5})
+    games = model_of(slice(OLD), counts, leaf=pt.BetaBinomial())
+    named = counts.rename(columns={"won": "successes", "games": "trials"})
+    for same in (counts, counts[["games", "won"]], named[["trials", "successes"]]):
+        assert np.array_equal(games.with_rows(FRAME[OLD:], same[OLD:]).target.values, counts.to_numpy())
+
+
 @pytest.mark.planted
 def test_codes_of_new_rows_in_another_order_are_noticed(monkeypatch):
     """Planted: the codes of the new rows are joined in reverse order, so that they belong to the y of other rows."""
