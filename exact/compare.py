@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.extras import require
+from pactree_mcmc.model import TreeModel
+from pactree_mcmc.model.differences import difference_of_rows
 from pactree_mcmc.posterior.ess import ess
+from pactree_mcmc.posterior.reweighting import data_difference
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.table.words import figure
 from pactree_mcmc.tree.drawn import key_words, root_key
@@ -111,7 +114,7 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
     truth : ExactPosterior
         From `solve`.
     sampled : SampledPosterior
-        A sampled posterior of the same model.
+        A sampled posterior of the same model, or of one made from the same model by adding the same rows.
     X : table of shape (n, p), optional
         Rows whose predictions are compared. Default: up to 8 rows spread over the training data.
 
@@ -149,11 +152,24 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
             f"got {type(truth).__name__} and {type(sampled).__name__}; give an ExactPosterior, then a SampledPosterior"
             f"{_instead(truth, sampled)}."
         )
-    if truth.model is not sampled.model:
+    if not _is_same_model(truth.model, sampled.model):
         raise ValueError(
             "the two posteriors are of different models; build the model once and pass it to both engines."
         )
     return Comparison(list(_rows(truth, sampled, X)))
+
+
+def _is_same_model(one: TreeModel, other: TreeModel) -> bool:
+    """Return True if both are one model, or were made from one model by adding the same rows."""
+    if one is other:
+        return True
+    shared = one.tree_prior is other.tree_prior and one.split_prior is other.split_prior
+    same_leaf = type(one.leaf) is type(other.leaf) and repr(one.leaf) == repr(other.leaf)
+    if not (shared and same_leaf and one.columns is other.columns) or data_difference(one, other):
+        return False
+    pairs = (one.units.codes, other.units.codes), (one.unit_of_row, other.unit_of_row)
+    are_same = [a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs]
+    return all(are_same) and not difference_of_rows(one, other)
 
 
 def _instead(truth: Any, sampled: Any) -> str:

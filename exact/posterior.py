@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.checks import Seed, check_count, read_numbers
-from pactree_mcmc.core.names import short_repr
+from pactree_mcmc.core.names import short_repr, suggest_names
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.reweighting import check_same_data
@@ -96,7 +96,8 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
     def update(self, X: Any, y: Any, *, sample_weight: Any = None, rng: Seed = None, **options: Any) -> ExactPosterior:
         """Return the exact posterior given the rows of the model and the further rows ``X``, ``y``.
 
-        It is computed by `solve` with ``options``, from the beginning.
+        It is computed by `solve` with ``options``, its arguments, from the beginning. ``rng``, which is for draws, is
+        not used.
 
         Examples
         --------
@@ -107,7 +108,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         """
         if type(self) is not ExactPosterior:
             super().update(X, y)
-        return self._solve(self.model.with_rows(X, y, sample_weight=sample_weight), **options)
+        return suggest_names(self._solve)(self.model.with_rows(X, y, sample_weight=sample_weight), **options)
 
     def reweight(self, model: TreeModel, *, least_ess: float = 100.0, rng: Seed = 0) -> ExactPosterior:
         """Return the exact posterior of the same rows under ``model``, which may have another prior or leaf.

@@ -110,10 +110,13 @@ def _names_of_y(y: Any, leaf: Any) -> tuple[str, ...]:
     return tuple(names[k] for k in order)
 
 
-def read_y(y: Any, n: int, leaf: Any) -> np.ndarray:
-    """Return numbers or labels (n,), or (n, d) if the leaf has d columns of y, after a check that none is missing."""
+def read_y(y: Any, n: int, leaf: Any, known: tuple[str, ...] = ()) -> np.ndarray:
+    """Return numbers or labels (n,), or (n, d) if the leaf has d columns of y, after a check that none is missing.
+
+    ``known`` are the names of the columns of y in the model (`Target.names`), if it has been built.
+    """
     columns, may_lack = (leaf.y_columns, leaf.may_lack_y) if isinstance(leaf, Leaf) else (1, False)
-    labels = _named_columns(y, leaf) if columns > 1 else None
+    labels = _named_columns(y, leaf, known) if columns > 1 else None
     labels = read_array("y", y) if labels is None else labels
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
@@ -139,21 +142,37 @@ def read_y(y: Any, n: int, leaf: Any) -> np.ndarray:
     return labels
 
 
-def _named_columns(y: Any, leaf: Leaf) -> np.ndarray | None:
-    """Return the columns of a frame or the fields of records in the order of the leaf; None for any other y."""
+def _named_columns(y: Any, leaf: Leaf, known: tuple[str, ...]) -> np.ndarray | None:
+    """Return the columns of a frame or the fields of records in the order of the leaf; None for any other y.
+
+    If the model has the names ``known`` of several columns, these are found by name.
+    """
     if is_frame(y):
         names, columns = [str(name) for name in y.columns], list(Table(y, "y"))
     elif isinstance(y, np.ndarray) and y.dtype.names is not None:
         names, columns = list(y.dtype.names), [y[name] for name in y.dtype.names]
     else:
         return None
-    order = leaf.order_of_y(names, columns)
+    order = leaf.order_of_y(names, columns) if len(known) < 2 else _order_by_name(names, leaf, known)
     for k in order:
         if leaf.may_lack_y:
             columns[k] = nan_if_missing(columns[k])
         else:
             refuse_missing(columns[k])
     return np.column_stack([read_numbers(f"column {names[k]!r} of y", columns[k]) for k in order])
+
+
+def _order_by_name(names: list[str], leaf: Leaf, known: tuple[str, ...]) -> list[int]:
+    """Return the indices of the columns ``known`` of y among ``names``, or of the columns that the leaf names."""
+    lacking = [name for name in known if name not in names]
+    if lacking and leaf.y_names and set(leaf.y_names) <= {name.lower() for name in names}:
+        return leaf.order_of_y(names, [])
+    if lacking:
+        raise ValueError(
+            f"y lacks {in_words(lacking)}; it has the columns {in_words(names)}, and the model was built on "
+            f"{in_words(list(known))}. Give these columns, or an array with them in this order."
+        )
+    return [names.index(name) for name in known]
 
 
 def _plain_objects(labels: np.ndarray) -> np.ndarray:
@@ -367,7 +386,7 @@ def parts_with_rows(model: TreeModel, X: Any, y: Any, sample_weight: Any) -> dic
     refuse_other_rows(X=X, y=y, sample_weight=sample_weight)
     numbers = model.columns.numbers(X)
     _check_known(model, numbers)
-    labels = read_y(y, len(numbers), model.leaf)
+    labels = read_y(y, len(numbers), model.leaf, model.target.names)
     target = _joined_target(model, labels, _read_weight(sample_weight, len(numbers)), numbers)
     old = model.units.codes if model.unit_of_row is None else model.units.codes[:, model.unit_of_row]
     values = model.columns.in_coordinates(numbers)

@@ -242,9 +242,10 @@ class TreeModel:
     def with_rows(self, X: Any, y: Any, *, sample_weight: Any = None) -> Self:
         """Return the model of its rows and further ones, with the same prior, leaf parameters and columns.
 
-        ``X``, ``y`` and ``sample_weight`` are as of the model. Parameters and cuts that were set from the data stay as
-        they are, but local cuts between values include those of the new rows. A ValueError refuses new categories and
-        classes, missing values in columns that had none, ``estimation=`` and exposures: build the model of all rows.
+        ``X``, ``y`` and ``sample_weight`` are as of the model. Several columns of y are matched by name if both have
+        names. Parameters and cuts that were set from the data stay as they are, but local cuts between values include
+        those of the new rows. A ValueError refuses new categories and classes, missing values in columns that had none,
+        ``estimation=`` and exposures: build the model of all rows.
 
         Examples
         --------

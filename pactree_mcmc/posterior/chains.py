@@ -65,15 +65,16 @@ class AnswersAboutChains(DrawnTrees):
         TypeError
             If ``model`` is not a TreeModel.
         ValueError
-            If the effective size is below ``least_ess``, the model has other rows, y or columns, feature weights are
-            unknown, the leaves have a common drawn variance and differ, or a number is out of range.
+            If the effective size is below ``least_ess``, the model has other rows, y or columns, its parameters allow
+            trees that the old prior excludes, feature weights are unknown, the leaves have a common drawn variance and
+            differ, or a number is out of range.
 
         Notes
         -----
         The weight of a draw is the ratio of prior times score under both models; their mean estimates the ratio of
         evidences, under LeafPenalty of its unnormalised prior. The effective size is that of Kish, (sum of weights)^2 /
         sum of squared weights. It cannot show trees that are probable under the new prior and were never drawn:
-        reweight from the vaguer prior to the narrower one, never to one that allows trees that the old one excludes.
+        reweight from the vaguer prior to the narrower one.
         Plain Python: some thousands of distinct trees take some seconds.
 
         Examples

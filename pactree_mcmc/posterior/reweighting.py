@@ -15,6 +15,7 @@ from ..core.checks import Seed, check_number, check_type, in_words, read_generat
 from ..core.names import with_short_repr
 from ..core.special import logsumexp
 from ..model import TreeModel
+from ..model.differences import difference_of_rows, wider_support
 from ..model.obstacles import unknown_weights
 from ..tree.arrays import LEAF, walk
 from ..tree.coded import CodedTrees
@@ -68,10 +69,13 @@ def data_difference(one: TreeModel, other: TreeModel) -> str:
 
 
 def check_same_data(old: TreeModel, model: Any) -> None:
-    """Raise an error unless ``model`` is a TreeModel of as many rows as ``old``, with its y, weights and columns."""
+    """Raise an error unless ``model`` is a TreeModel of the rows of ``old``, with its y, weights and columns."""
     check_type("model", model, TreeModel, "a TreeModel")
     what = data_difference(old, model)
-    if what or old.n_rows != model.n_rows or old.columns.names != model.columns.names:
+    same_table = old.n_rows == model.n_rows and old.columns.names == model.columns.names
+    if same_table and not what:
+        what = difference_of_rows(old, model)
+    if what or not same_table:
         raise ValueError(
             f"the model differs in {what or 'its table'} from that of the posterior; give one of the same X and y, "
             "with another tree_prior, split_prior or leaf, or use post.update for more rows."
@@ -152,6 +156,13 @@ def _check_pair(post: Any, model: TreeModel) -> None:
         raise ValueError(
             "the leaves of one model share a variance, which is drawn with the trees, and the leaf of the other model "
             "is another one; sample the model instead."
+        )
+    wider = wider_support(old, model)
+    if wider:
+        raise ValueError(
+            f"the new prior allows trees that the prior of the draws excludes: {wider}. No draw shows such trees, so "
+            "that all answers would be wrong; sample the new model, pt.sample(model). From these draws only priors "
+            "that allow no other trees can be computed."
         )
 
 

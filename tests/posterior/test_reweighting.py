@@ -133,6 +133,88 @@ def test_other_data_are_refused():
         draws_of(model_of(y=NUMBERS, leaf=pt.NormalInverseGamma()), 200).reweight(shared)
 
 
+SHUFFLED = np.concatenate([group[::-1] for group in (np.flatnonzero(label == LABELS) for label in ("no", "yes"))])
+PLACES = np.concatenate([np.flatnonzero(label == LABELS) for label in ("no", "yes")])
+
+
+@pytest.mark.parametrize(
+    "splits",
+    [pt.LocalCuts(), pt.GridCuts(2), pt.DyadicCuts(3), pt.GridCuts([[1.5], [0.5], []]), pt.LocalCuts(max_cuts=1)],
+    ids=["local", "quantiles", "dyadic", "grid", "bins"],
+)
+def test_other_rows_with_the_same_y_are_refused(splits):
+    other = X.copy()
+    other[PLACES] = X[SHUFFLED]
+    assert np.array_equal(np.sort(other, axis=0), np.sort(X, axis=0)) and not np.array_equal(other, X)
+    truth = exact.solve(model_of())
+    same, shuffled = (pt.TreeModel(table, LABELS, tree_prior=VAGUE, split_prior=splits) for table in (X, other))
+    assert truth.reweight(same).model is same
+    for post in (truth, truth.sample(200, rng=1)):
+        with pytest.raises(
+            ValueError, match=r"differs in column 'x0' of X, in row \d+, from that of the posterior; give"
+        ):
+            post.reweight(shuffled)
+
+
+def test_other_values_missing_or_not_are_refused():
+    holes, more = (np.where(np.arange(N)[:, None] % 7 == i, np.nan, X[:, :1]) for i in (0, 1))
+    for splits in (pt.LocalCuts(), pt.GridCuts(3)):
+        same, other = (pt.TreeModel(t, LABELS, missing="branch", split_prior=splits) for t in (holes, more))
+        truth = exact.solve(pt.TreeModel(holes, LABELS, missing="branch", tree_prior=STRICT))
+        assert truth.reweight(same).model is same
+        with pytest.raises(ValueError, match="differs in column 'x0' of X, in row 0"):
+            truth.reweight(other)
+    letters = np.array(["a", "b", "c", "d"])[X[:, :1].astype(int)]
+    truth = exact.solve(pt.TreeModel(letters, LABELS, nominal=[0], tree_prior=STRICT))
+    with pytest.raises(ValueError, match=r"differs in column 'x0' of X, in row 0"):
+        truth.reweight(pt.TreeModel(np.roll(letters, 1, axis=0)[::-1], LABELS, nominal=[0]))
+
+
+def groups_of(*groups):
+    return {"split_prior": pt.CustomSplits(interactions=[list(group) for group in groups])}
+
+
+WIDER = {
+    "depth 3, and the depth was at most 2": ({"prior": STRICT}, {}),
+    "depth 5, and the depth was at most 0": ({"prior": pt.ChipmanPrior(0.0)}, {"prior": pt.ChipmanPrior(0.5)}),
+    "6 leaves, and there were at most 3": (
+        {"prior": pt.CatalanExponential(max_leaves=3)},
+        {"prior": pt.CatalanExponential(max_leaves=6)},
+    ),
+    "min_leaf is 1, and was 4": ({"split_prior": pt.LocalCuts(min_leaf=4)}, {}),
+    "column 'x0' has 3 cuts, and had 1": ({"split_prior": pt.LocalCuts(max_cuts=1)}, {}),
+    "column 'x1' has a feature weight above 0": ({"split_prior": pt.LocalCuts(feature_weights=[1.0, 0.0, 1.0])}, {}),
+    r"the columns \['x0', 'x1'\] may interact": (groups_of([0], [1]), {}),
+    "one side empty": ({}, {"split_prior": pt.LocalCuts(trivial=True)}),
+    "on any column": ({"split_prior": pt.DyadicCuts(2, cyclic=True)}, {"split_prior": pt.DyadicCuts(2)}),
+    "nodes of the fixed tree": (
+        {"prior": pt.BranchingProcess(max_depth=1), "split_prior": pt.kd_tree(X, 2)},
+        {"prior": pt.BranchingProcess(max_depth=2), "split_prior": pt.kd_tree(X, 2)},
+    ),
+}
+
+
+@pytest.mark.parametrize("match", WIDER)
+def test_priors_that_allow_other_trees_are_refused(match):
+    narrow, wide = (model_of(**parts) for parts in WIDER[match])
+    with pytest.raises(ValueError, match=f"allows trees that the prior of the draws excludes: .*{match}"):
+        draws_of(narrow, 200).reweight(wide)
+    assert draws_of(wide, 4000).reweight(narrow, least_ess=1).model is narrow
+
+
+def test_priors_whose_parameters_make_no_difference_are_compared():
+    post = draws_of(model_of(), 500)
+    for parts in (
+        groups_of([0, 1]),
+        groups_of([0, 1], [1, 2]),
+        {"split_prior": pt.LocalCuts(feature_weights=[1, 1, 0])},
+    ):
+        assert post.reweight(model_of(**parts)).reweighting.ess > 100
+        assert draws_of(model_of(**parts), 500).reweight(model_of()).reweighting.ess > 100
+    deep = [model_of(pt.ChipmanPrior(0.9, 0.5, max_depth=depth)) for depth in (5, None)]
+    assert draws_of(deep[0], 500).reweight(deep[1]).reweighting.ess == pytest.approx(500.0)
+
+
 NAMES = ["local, nominal", "local, missing", "local, regression", "grid, empty cells", "grid, missing", "dyadic"]
 
 

@@ -155,6 +155,15 @@ def test_groups():
     assert one.table()["rows"].tolist() == [1]
 
 
+def test_new_y_is_matched_by_name():
+    named = pd.DataFrame({"dead": Y[:, 1] == 1.0, "days": Y[:, 0]})
+    post = exact.solve(pt.TreeModel(X, named, leaf=pt.ExponentialGamma(), **PRIOR))
+    unclear = pd.DataFrame({"dead": [1.0], "days": [1.0]})
+    assert post.survival_calibration(X[:1], unclear, 1).time[0] == 1.0
+    with pytest.raises(ValueError, match="y lacks"):
+        post.survival_calibration(X, named.rename(columns={"days": "weeks"}), 4)
+
+
 def test_forms_of_y_are_the_same():
     wanted = exact.solve(pt.TreeModel(X, Y, leaf=pt.ExponentialGamma(), **PRIOR))
     time, event = Y[:, 0], Y[:, 1] == 1.0

@@ -108,11 +108,42 @@ def test_exact_posteriors_are_solved_again():
     assert truth.reweight(other).log_evidence == pytest.approx(exact.solve(other).log_evidence)
     with pytest.raises(ValueError, match="the model differs in y from that of the posterior"):
         truth.reweight(old)
+    with pytest.raises(TypeError, match=r"solve\(\) has no argument 'max_cell'; did you mean 'max_cells'"):
+        joined.update(FRAME[:1], y[:1], max_cell=5)
     for post in (exact.visited(truth.sample(20, rng=1)), exact.progressive_mixture(new)):
         with pytest.raises(ValueError, match=r"cannot be updated: compute the posterior of the new model"):
             post.update(FRAME[:1], y[:1])
         with pytest.raises(ValueError, match=r"cannot be reweighted"):
             post.reweight(other)
+
+
+def test_outputs_of_new_rows_are_matched_by_name():
+    y = pd.DataFrame({"h": NUMBERS, "w": 100.0 + FRAME["size"]})
+    model, new = model_of(slice(OLD), y, leaf=pt.IndependentNormals(2)), y[OLD:]
+    expected = model.with_rows(FRAME[OLD:], new).target.values
+    records = new[["w", "h"]].to_records(index=False)
+    for same in (new[["w", "h"]], new.assign(z=1.0), new.to_numpy(), records):
+        table = FRAME[OLD:] if same is not records else FRAME[OLD:].reset_index(drop=True)
+        assert np.array_equal(model.with_rows(table, same).target.values, expected)
+    with pytest.raises(ValueError, match=r"y lacks \['w'\]; it has the columns \['h', 'q'\]"):
+        exact.solve(model, progress=False).update(FRAME[OLD:], new.rename(columns={"w": "q"}))
+    counts = pd.DataFrame({"won": np.arange(N) % 3, "games": 5})
+    games = model_of(slice(OLD), counts, leaf=pt.BetaBinomial())
+    named = counts.rename(columns={"won": "successes", "games": "trials"})
+    for same in (counts, counts[["games", "won"]], named[["trials", "successes"]]):
+        assert np.array_equal(games.with_rows(FRAME[OLD:], same[OLD:]).target.values, counts.to_numpy())
+
+
+def test_updated_posteriors_of_both_engines_are_compared():
+    y, parts = CHOICES["numbers"]
+    model = model_of(slice(OLD), y, **parts)
+    truth, other = exact.solve(model, progress=False), exact.solve(model, progress=False)
+    updated = truth.update(FRAME[OLD:], y[OLD:])
+    draws = other.update(FRAME[OLD:], y[OLD:]).sample(500, rng=1)
+    assert exact.compare(updated, draws).max_abs_z < 5
+    for one in (model.with_rows(FRAME[OLD:], y[OLD:] + 1.0), model_of(slice(None), y, split_prior=pt.LocalCuts())):
+        with pytest.raises(ValueError, match="different models"):
+            exact.compare(updated, exact.solve(one, progress=False).sample(10, rng=1))
 
 
 @pytest.mark.planted

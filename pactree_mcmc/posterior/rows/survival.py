@@ -212,7 +212,7 @@ def survival_calibration_of(
     numbers = post.model.columns.numbers(X)
     if len(numbers) == 0:
         raise ValueError("X has no rows; give at least one.")
-    y = read_y(y, len(numbers), leaf).astype(np.float64)
+    y = read_y(y, len(numbers), leaf, post.model.target.names).astype(np.float64)
     leaf.check_y(y)
     time, event = y[:, 0], y[:, 1] == 1.0
     find_groups = _groups_by_tree if isinstance(groups, Tree) else _groups_by_risk

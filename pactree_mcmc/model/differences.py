@@ -1,0 +1,156 @@
+"""Differences of two models of one table: in the rows of X, and in the trees that their priors allow."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..core.checks import in_words
+from ..table.coding import AnyScale, DyadicScale
+from .data import first_rows
+from .split_prior.base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL, SplitRule
+
+if TYPE_CHECKING:
+    from .model import TreeModel
+
+
+def difference_of_rows(one: TreeModel, other: TreeModel) -> str:
+    """Return where the rows of X of two models with the same columns differ; an empty text if they may be the same.
+
+    A model stores the code of each value, thus an interval that contains the value, which is the value itself under
+    local cuts between all values. The rows differ if the two intervals of a value do not meet, whatever the cuts.
+    """
+    if one is other:
+        return ""
+    if one.columns.twins != other.columns.twins:
+        return "the columns of X with missing values"
+    a, b = one.target.regressors, other.target.regressors
+    if one.leaf.x_columns == other.leaf.x_columns and not (a is None or b is None or np.array_equal(a, b)):
+        return "the columns of X that its leaves use"
+    rows = np.intersect1d(_coded_rows(one), _coded_rows(other), assume_unique=True)
+    units = [rows if m.unit_of_row is None else m.unit_of_row[rows] for m in (one, other)]
+    for c, k in enumerate(one.columns.source.tolist()):
+        codes = [m.units.codes[c, unit].astype(np.int64) for m, unit in zip((one, other), units, strict=True)]
+        first, second = one.columns.categories[k], other.columns.categories[k]
+        name = one.columns.names[k]
+        if first is not None and second is not None:
+            if not np.array_equal(first, second):
+                return f"the categories of column {name!r} of X"
+            differs = codes[0] != codes[1]
+        elif first is not None or second is not None:
+            continue  # labels on one side, and numbers on the other
+        else:
+            low, high = _intervals(one.scales[c], codes[0])
+            other_low, other_high = _intervals(other.scales[c], codes[1])
+            differs = np.maximum(low, other_low) > np.minimum(high, other_high)
+        if differs.any():
+            return f"column {name!r} of X, in row {int(rows[np.argmax(differs)])},"
+    return ""
+
+
+def _coded_rows(model: TreeModel) -> np.ndarray:
+    """Return the rows (m,) whose codes are stored: all rows, or under a fixed tree the first of each merged row."""
+    if model.shape is None or model.unit_of_row is None:
+        return np.arange(model.n_rows)
+    return first_rows(model.unit_of_row, model.units.n_units).astype(np.int64)
+
+
+def _intervals(scale: AnyScale, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the smallest and the largest value (n,), (n,) that can have each of the ``codes`` (n,)."""
+    if isinstance(scale, DyadicScale):
+        below, above = scale.threshold(codes - 1, codes), scale.threshold(codes, codes + 1)
+        below, above = np.where(codes == 0, -np.inf, below), np.where(codes == scale.n_codes - 1, np.inf, above)
+    elif len(scale.low):
+        return scale.low[codes], scale.high[codes]
+    else:
+        below, above = np.append(-np.inf, scale.cuts)[codes], np.append(scale.cuts, np.inf)[codes]
+    return np.where(np.isinf(below), below, np.nextafter(below, np.inf)), above
+
+
+def wider_support(old: TreeModel, new: TreeModel) -> str:
+    """Return in which parameter the prior of ``new`` allows trees that the prior of ``old`` excludes.
+
+    Both are models of the same rows. The text is empty if the parameters do not show such trees; there may be some.
+    """
+    before, after = (m.rules.rule(m.n_codes, m.columns) for m in (old, new))
+    found = _wider_tree_prior(old, new) if old.shape is None and new.shape is None else ""
+    is_same_design = before.kind == after.kind == FIXED and np.array_equal(before.design, after.design)
+    if is_same_design and np.any(_nodes_reached(new) & ~_nodes_reached(old)):
+        found = "the tree prior allows nodes of the fixed tree that could not be reached"
+    return found or _wider_cuts(old, before, after) or _wider_choice_of_columns(old, before, after)
+
+
+def _wider_tree_prior(old: TreeModel, new: TreeModel) -> str:
+    """Return how the tree prior of ``new`` allows larger depths or more leaves than that of ``old``, or ""."""
+    depth, depth_now = (int(_nodes_reached(m).sum()) - 1 for m in (old, new))
+    depth_now = min(depth_now, *(_depth_by_splits(m) for m in (old, new)))
+    if depth < depth_now:
+        return f"trees may have depth {depth_now}, and the depth was at most {depth}"
+    most, most_now = (len(m.prior_tables.by_leaves) - 1 for m in (old, new))
+    leaves = min(2 ** min(depth_now, 62), math.prod(new.n_codes.tolist()))
+    if new.rules.kind == LOCAL:
+        leaves = min(leaves, new.units.n_units, new.n_rows // new.rules.min_leaf)
+    leaves = leaves if most_now < 0 else min(leaves, most_now)
+    return f"trees may have {leaves} leaves, and there were at most {most}" if 0 < most < leaves else ""
+
+
+def _depth_by_splits(model: TreeModel) -> int:
+    """Return an upper bound on the depth of trees that follows from the splits and the numbers of rows."""
+    depth = int(model.natural_depth)
+    if model.rules.kind == LOCAL:
+        depth = min(depth, int((model.n_codes - 1).sum()), model.n_rows // model.rules.min_leaf - 1)
+    return max(depth, 0)
+
+
+def _nodes_reached(model: TreeModel) -> np.ndarray:
+    """Return True for each depth, or node of the fixed tree, (m,) at which the tree prior allows a node."""
+    splits = model.prior_tables.table.log_split > -np.inf
+    if model.shape is None:
+        return np.cumprod(np.append(True, splits[:-1])).astype(np.bool_)
+    out = np.zeros(len(splits), dtype=np.bool_)
+    out[0] = True
+    for node in range(len(out)):
+        if out[node] and splits[node]:
+            out[[model.shape.left[node], model.shape.right[node]]] = True
+    return out
+
+
+def _wider_cuts(old: TreeModel, before: SplitRule, after: SplitRule) -> str:
+    """Return how the split prior with the rule ``after`` allows more cuts of a column than ``before``, or ""."""
+    kinds = before.kind, after.kind
+    if kinds == (LOCAL, LOCAL_TRIVIAL):
+        return "splits may leave one side empty (trivial=True)"
+    if kinds == (CYCLIC, DYADIC) and before.n_turns > 1:
+        return "splits may be on any column (cyclic=False)"
+    if kinds == (LOCAL, LOCAL) and after.min_leaf < before.min_leaf:
+        return f"min_leaf is {after.min_leaf}, and was {before.min_leaf}"
+    if before.kind == after.kind != FIXED:
+        more = (after.feature.n_codes > before.feature.n_codes) & (after.feature.weight > 0.0)
+        if more.any():
+            c = int(np.argmax(more))
+            name = old.columns.names[int(old.columns.source[c])]
+            cuts = [int(rule.feature.n_codes[c]) - 1 for rule in (after, before)]
+            return f"column {name!r} has {cuts[0]} cuts, and had {cuts[1]}"
+    return ""
+
+
+def _wider_choice_of_columns(old: TreeModel, before: SplitRule, after: SplitRule) -> str:
+    """Return how the rule ``after`` allows other columns, or other columns on one path, than ``before``, or ""."""
+    free = (LOCAL, LOCAL_TRIVIAL, GRID, DYADIC)
+    if before.kind not in free or after.kind not in free:
+        return ""
+    used = (after.feature.weight > 0.0) & (after.feature.n_codes > 1)
+    new_ones = used & (before.feature.weight == 0.0)
+    names = np.array(old.columns.names, dtype=object)[old.columns.source]
+    if new_ones.any():
+        return f"column {names[np.argmax(new_ones)]!r} has a feature weight above 0, and had 0"
+    groups = after.feature.groups
+    bits = [1 << b for b in range(62)] if np.all(groups >= 0) else [-1]
+    for bit in bits:
+        together = used & ((groups & bit) != 0)
+        if together.any() and np.bitwise_and.reduce(before.feature.groups[together]) == 0:
+            listed = in_words(list(dict.fromkeys(names[together].tolist())))
+            return f"the columns {listed} may interact, and could not all interact before (interactions)"
+    return ""
