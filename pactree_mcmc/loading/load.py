@@ -14,7 +14,8 @@ from ..files.store import AnyPath, read
 from ..mcmc.run.checkpoint import Unfinished
 from ..model import CustomLeaf, CustomSplits, TreeModel
 from ..model.leaf.custom import LeafOutline
-from ..model.split_prior.custom_splits import SplitsOutline, splits_of
+from ..model.split_prior.custom_splits import splits_of
+from ..model.split_prior.weights import SplitsOutline
 from ..posterior.draws import Draws
 from ..posterior.joining import join_chains
 from ..posterior.sampled import SampledPosterior

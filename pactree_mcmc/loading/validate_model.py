@@ -12,7 +12,7 @@ from ..model.leaf.base import Leaf, Target
 from ..model.leaf.custom import LeafOutline
 from ..model.model import ModelParts
 from ..model.split_prior.base import MAX_LEVELS, SplitPrior
-from ..model.split_prior.custom_splits import SplitsOutline
+from ..model.split_prior.weights import SplitsOutline
 from ..table.coding import DyadicScale, Scale
 from ..table.columns import Columns
 from ..table.labels import MAX_CATEGORIES, labels_of

@@ -17,8 +17,9 @@ from ..table.columns import Columns, learn_columns
 from ..table.reader import Table
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
+from .added_rows import parts_with_rows
 from .cells import PlainCell, root_cell
-from .data import Merged, Units, first_rows, merge_rows, parts_with_rows, read_target
+from .data import Merged, Units, first_rows, merge_rows, read_target
 from .leaf.base import Leaf, Target
 from .leaf.codes import LeafRule
 from .obstacles import check_known, obstacle_to_certificate

@@ -132,6 +132,13 @@ class Columns:
         """Return the indices of columns, given by name or index. A ValueError names a wrong one."""
         return places_of(argument, chosen, self.names)
 
+    def largest_groups(self, interactions: tuple) -> set[frozenset]:
+        """Return the groups that are not part of another, as indices of columns; one of all columns if () is given."""
+        if not interactions:
+            return {frozenset(range(self.n_features))}
+        groups = {frozenset(group) for group in self.group_places("interactions", interactions)}
+        return {group for group in groups if not any(group < other for other in groups)}
+
     def group_places(self, argument: str, groups: Any) -> list[set[int]]:
         """Return the indices of the columns of each group, see `read_groups`. All other columns are one more group."""
         places = [set(self.chosen_places(argument, group)) for group in read_groups(argument, groups)]

@@ -6,7 +6,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.model import data as model_data
+from pactree_mcmc.model import added_rows
 
 N, OLD = 40, 30
 RNG = np.random.default_rng(2)
@@ -149,13 +149,13 @@ def test_updated_posteriors_of_both_engines_are_compared():
 @pytest.mark.planted
 def test_codes_of_new_rows_in_another_order_are_noticed(monkeypatch):
     """Planted: the codes of the new rows are joined in reverse order, so that they belong to the y of other rows."""
-    join = model_data._joined_codes
+    join = added_rows._joined_codes
 
     def reversed_codes(*arguments):
         scale, old, new = join(*arguments)
         return scale, old, new[::-1]
 
-    monkeypatch.setattr(model_data, "_joined_codes", reversed_codes)
+    monkeypatch.setattr(added_rows, "_joined_codes", reversed_codes)
     with pytest.raises(AssertionError):
         test_a_model_with_rows_added_is_the_model_of_all_rows("classes")
 

@@ -124,11 +124,6 @@ class CodeCache:
             self.save_overload(sig, form)
         return form
 
-    @property
-    def has_code(self) -> bool:
-        """True if a compiled form of the function, for any types, is on disk."""
-        return self._files is not None and self._files.has_code
-
     def save_overload(self, sig: Any, form: Any) -> None:
         """Write the compiled form for the types ``sig`` to disk, or warn if this is impossible."""
         if self._files is None:

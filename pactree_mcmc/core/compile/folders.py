@@ -139,11 +139,6 @@ class Files:
             remove_old()
         self.folder.mkdir(parents=True, exist_ok=True)
 
-    @property
-    def has_code(self) -> bool:
-        """True if there is a compiled form under any key."""
-        return any(index.stored_keys() for index in self._indices)
-
 
 class _Index(IndexDataCacheFile):
     """numba's files of a function in one folder. Damaged files count as missing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import cloudpickle
@@ -13,14 +13,14 @@ from numba.core.errors import NumbaError
 
 from ...core.checks import check_choice, check_count, check_flag, check_type, in_words, read_generator, read_numbers
 from ...core.warn import warn
-from ...files.encoding import CODEC, kept
-from ...table.coding import AnyScale, Scale, encode
+from ...files.encoding import CODEC
+from ...table.coding import AnyScale, encode
 from ...table.columns import Columns, learn_columns, read_groups
 from ...table.reader import Table
 from ..cells import PlainCell, Split, bits
 from .base import GRID, LARGEST_WEIGHT, SplitPrior, SplitRule
 from .cuts import GridCuts, LocalCuts
-from .weights import Cut, plain_weight, weight_address, weight_at
+from .weights import Cut, SplitsOutline, ends_of_codes, equal_weight, plain_weight, weight_address, weight_at
 
 TOLERANCE = 1e-9
 """Relative difference allowed between the plain and the compiled weight."""
@@ -30,23 +30,6 @@ MOST_GROUPS = 61
 """Largest number of groups of columns, so that these and the group of all other columns fit into the bits of int64."""
 KEPT_CUTS = 8
 """Number of cuts of a feature whose weights are stored in a file."""
-
-
-@kept
-class SplitsOutline(NamedTuple):
-    """Description of a `CustomSplits` prior in a file, which does not contain a weight function of the user."""
-
-    name: str
-    of: Any
-    over: str
-    by_depth: bool
-    params: np.ndarray
-    weights: np.ndarray
-    """(m,): the weights of some cuts in the range of the data."""
-    interactions: tuple = ()
-    """Groups of columns that may be split on together; () if any columns may."""
-    is_equal: bool = False
-    """True if no weight was given, so that the description is complete."""
 
 
 class CustomSplits(SplitPrior):
@@ -74,16 +57,14 @@ class CustomSplits(SplitPrior):
         its splits with probability proportional to ``weight``. "cell": a split is drawn from all splits of the cell,
         with probability proportional to the weight of its feature times ``weight``.
     by_depth : bool, default False
-        Whether the weight depends on ``cut.depth``, which is 0 at the root; without it ``cut.depth`` is always 0. Cells
-        with equal rows, or boxes, are then distinguished by their depth, so that the exact engine has more cells, by a
-        factor of at most the number of depths, and the move *reshape* is off.
+        If True, the weight may depend on ``cut.depth``, 0 at the root; otherwise that is always 0. Cells with equal
+        rows, or boxes, are then distinguished by their depth. So the exact engine has more cells, by a factor of at
+        most the number of depths, and the move *reshape* is off.
     interactions : list of lists of columns, optional
         Groups of columns, by name or index, that may be split on together: a cell is split on a feature only if some
-        group contains it and all features split on above. Among the splits so allowed R is normalised in each cell. A
-        column may be in several groups; all columns in no group are one more group. So ``[[0, 1], [2, 3]]`` makes
-        trees whose paths use columns 0 and 1, or 2 and 3, alone. The exact engine then distinguishes cells by the
-        groups that are still possible. A group may be a tuple, a set, an array or an Index too; at most 61 groups may
-        be different. Default: any columns may interact.
+        group contains it and all features split on above. R is normalised in each cell among the splits so allowed. A
+        column may be in several groups; all columns in no group are one more group. A group may be a tuple, a set, an
+        array or an Index too. At most 61 groups may differ. Default: any columns may interact.
     name : str, optional
         Name that identifies the prior in files. Default: that of ``weight``.
 
@@ -253,7 +234,7 @@ class CustomSplits(SplitPrior):
         for what in ("name", "over", "by_depth"):
             if getattr(self, what) != getattr(outline, what):
                 return f"its {what} is {getattr(self, what)!r}, that of the file {getattr(outline, what)!r}"
-        if _largest_groups(self.interactions, columns) != _largest_groups(outline.interactions, columns):
+        if columns.largest_groups(self.interactions) != columns.largest_groups(outline.interactions):
             return f"its interactions are {self.interactions!r}, those of the file {outline.interactions!r}"
         if _as_text(self.of) != _as_text(outline.of):
             return f"its splits are those of {self.of!r}, in the file those of {outline.of!r}"
@@ -304,7 +285,7 @@ class BoundSplits(SplitPrior):
     def __init__(self, splits: CustomSplits, scales: list[AnyScale]) -> None:
         self.splits, self.of, self.values = splits, splits.of, scales
         self.kind, self.min_leaf, self.feature_weights = splits.kind, splits.min_leaf, splits.feature_weights
-        self.ends = [_ends(scale) for scale in scales]
+        self.ends = [ends_of_codes(scale) for scale in scales]
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
         return self.of.natural_depth(n_units, n_codes)
@@ -501,33 +482,10 @@ class BoundSplits(SplitPrior):
         return Split(feature, int(rng.choice(codes[self._places(rows)], p=weight / weight.sum())), -1)
 
 
-def _ends(scale: AnyScale) -> np.ndarray:
-    """Return the smallest and the largest value of each code, as rows (2, n_codes); NaN for a nominal feature."""
-    assert isinstance(scale, Scale)
-    if len(scale.low):
-        return np.array([scale.low, scale.high])
-    if len(scale.cuts) + 1 != scale.n_codes:
-        return np.full((2, scale.n_codes), np.nan)
-    return np.array([np.append(-np.inf, scale.cuts), np.append(scale.cuts, np.inf)])
-
-
-def equal_weight(cut: Cut) -> float:
-    """Return 1, the weight of every split if no function is given."""
-    return 1.0
-
-
 def splits_of(outline: SplitsOutline, weight: Callable[..., float] | None) -> CustomSplits:
     """Return the prior that a file describes, with the user's weight, or None if the description is complete."""
     own = {"of": outline.of, "params": outline.params.tolist(), "over": outline.over, "by_depth": outline.by_depth}
     return CustomSplits(weight, interactions=outline.interactions or None, name=outline.name, **own)
-
-
-def _largest_groups(interactions: tuple, columns: Columns) -> set[frozenset]:
-    """Return the groups that are not part of another, as indices of columns; one of all columns if () is given."""
-    if not interactions:
-        return {frozenset(range(columns.n_features))}
-    groups = {frozenset(group) for group in columns.group_places("interactions", interactions)}
-    return {group for group in groups if not any(group < other for other in groups)}
 
 
 def _as_text(of: Any) -> tuple[str, list]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -13,6 +13,8 @@ import numpy as np
 from ...core.compile import COMPILES
 from ...core.compile.address import address_of, call_at, call_at_with
 from ...core.compile.jit import jit
+from ...files.encoding import kept
+from ...table.coding import AnyScale, Scale
 from .base import LARGEST_WEIGHT, SplitRule
 
 
@@ -148,3 +150,35 @@ def weight_at(address: int, cut: np.ndarray, params: np.ndarray) -> float:
 def weight_of_part(rule: SplitRule, k: int, n_splits: float, depth: int) -> float:
     """Return the weight of each split on a nominal feature; 1 if the feature is drawn first, as the weight cancels."""
     return weight_of(rule, new_cut(rule, k, n_splits, depth)) if rule.joint and n_splits > 0.0 else 1.0
+
+
+@kept
+class SplitsOutline(NamedTuple):
+    """Description of a `CustomSplits` prior in a file, which does not contain a weight function of the user."""
+
+    name: str
+    of: Any
+    over: str
+    by_depth: bool
+    params: np.ndarray
+    weights: np.ndarray
+    """(m,): the weights of some cuts in the range of the data."""
+    interactions: tuple = ()
+    """Groups of columns that may be split on together; () if any columns may."""
+    is_equal: bool = False
+    """True if no weight was given, so that the description is complete."""
+
+
+def equal_weight(cut: Cut) -> float:
+    """Return 1, the weight of every split if no function is given."""
+    return 1.0
+
+
+def ends_of_codes(scale: AnyScale) -> np.ndarray:
+    """Return the smallest and the largest value of each code, as rows (2, n_codes); NaN for a nominal feature."""
+    assert isinstance(scale, Scale)
+    if len(scale.low):
+        return np.array([scale.low, scale.high])
+    if len(scale.cuts) + 1 != scale.n_codes:
+        return np.full((2, scale.n_codes), np.nan)
+    return np.array([np.append(-np.inf, scale.cuts), np.append(scale.cuts, np.inf)])
