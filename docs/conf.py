@@ -1,14 +1,21 @@
 """Settings of the documentation: ``sphinx-build -W -b html docs docs/_build``."""
 
 import inspect
+import shutil
 import sys
 from pathlib import Path
+
+import matplotlib
+from sphinx.errors import ExtensionError
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import exact  # noqa: E402
 import pactree_mcmc  # noqa: E402
+from tests.project.pages import run_as_printed  # noqa: E402
+
+matplotlib.use("Agg")
 
 MEMBERS = {
     "TreeModel": ["classes_", "log_posterior", "log_prior", "log_score", "with_rows"],
@@ -78,9 +85,37 @@ numpydoc_class_members_toctree = False
 suppress_warnings = ["ref.python"]
 
 
+EXECUTED = ("tutorial", "case_")
+"""Beginnings of the names of pages whose blocks run when the site is built. Tests run the blocks of all others."""
+
+
 def setup(app):
-    """Register what Sphinx calls before it writes a page."""
+    """Register what Sphinx calls before it reads a page, before it writes one, and at the end."""
+    app.connect("source-read", _execute)
     app.connect("html-page-context", _remove_edit_link)
+    app.connect("build-finished", _replace_pictures)
+
+
+def _execute(app, name, source):
+    """Run the blocks of a page, compare what they print with what the page shows, and keep their pictures."""
+    if name.startswith(EXECUTED):
+        folder = Path(app.doctreedir, "pictures", name)
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            run_as_printed(source[0], name, folder)
+        except Exception as error:
+            raise ExtensionError(f"a block of docs/{name}.md fails: {error}", error) from error
+
+
+def _replace_pictures(app, exception):
+    """Replace the pictures of executed pages, which come from the repository, by those that the build drew."""
+    if exception is not None or app.builder.format != "html":
+        return
+    for source, copy in app.builder.images.items():
+        page, _, picture = source.partition("/")
+        drawn = Path(app.doctreedir, "pictures", page, picture)
+        if drawn.is_file():
+            shutil.copy(drawn, Path(app.outdir, app.builder.imagedir, copy))
 
 
 def _remove_edit_link(app, name, template, context, doctree):

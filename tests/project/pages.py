@@ -11,7 +11,6 @@ block whose run gives a `ConvergenceWarning` must say so: it contains the word "
 
 import contextlib
 import io
-import os
 import re
 import shutil
 import sys
@@ -199,6 +198,29 @@ def keep_pictures(folder, page):
         shutil.move(folder / name, page.parent / page.stem / name)
 
 
+@contextlib.contextmanager
+def running(folder):
+    """Run blocks in a folder that has the examples. Give the function that returns the output since its last call."""
+    out, examples = io.StringIO(), Path(folder, "examples")
+
+    def capture():
+        printed = out.getvalue()
+        out.seek(0)
+        out.truncate()
+        return printed
+
+    if not examples.exists():
+        examples.symlink_to(ROOT / "examples", target_is_directory=True)
+    with contextlib.redirect_stdout(out), contextlib.chdir(folder):
+        yield capture
+
+
+def run_as_printed(page, name, folder, show_all=True):
+    """Run a page's text in a folder, which gets its pictures, and compare what it prints with what it shows."""
+    with running(folder) as capture:
+        check_page(page, name, capture, show_all)
+
+
 def main(names):
     """Write today's output and pictures into the pages with these names, or into all that lie in docs."""
     import matplotlib
@@ -207,20 +229,10 @@ def main(names):
     for path in DOCS:
         if names and path.name not in names:
             continue
-        out = io.StringIO()
-
-        def capture(out=out):
-            printed = out.getvalue()
-            out.seek(0)
-            out.truncate()
-            return printed
-
-        before, here = path.read_text(encoding="utf-8"), Path.cwd()
-        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(out):
-            os.chdir(folder)
-            Path("examples").symlink_to(ROOT / "examples", target_is_directory=True)
-            after = written(before, str(path), capture)
-            os.chdir(here)
+        before = path.read_text(encoding="utf-8")
+        with tempfile.TemporaryDirectory() as folder:
+            with running(folder) as capture:
+                after = written(before, str(path), capture)
             keep_pictures(Path(folder), path)
         path.write_text(after, encoding="utf-8")
         print(path.name, "unchanged" if before == after else "written", flush=True)

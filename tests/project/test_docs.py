@@ -15,6 +15,7 @@ from tests.project.pages import (
     indented_blocks,
     pictures,
     read_blocks,
+    run_as_printed,
     unchecked_outputs,
     written,
 )
@@ -26,20 +27,23 @@ def page(*lines):
     return "\n".join(lines)
 
 
+RUN_BY_THE_BUILD = ("tutorial", "case_")
+"""Beginnings of the names of pages whose blocks run when the site is built: `docs/conf.py`."""
+
+
 @pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
-    "path",
-    [pytest.param(path, marks=pytest.mark.slow) if path.stem.startswith("case_") else path for path in PAGES],
-    ids=lambda path: path.name,
+    "path", [path for path in PAGES if not path.stem.startswith(RUN_BY_THE_BUILD)], ids=lambda path: path.name
 )
-def test_blocks_of_the_page_run(path, capsys, tmp_path, monkeypatch):
+def test_blocks_of_the_page_run(path, tmp_path):
     import matplotlib.pyplot as plt
 
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "examples").symlink_to(ROOT / "examples", target_is_directory=True)
-    text = path.read_text(encoding="utf-8")
-    check_page(text, str(path), lambda: capsys.readouterr().out, show_all=path in DOCS)
+    run_as_printed(path.read_text(encoding="utf-8"), str(path), tmp_path, show_all=path in DOCS)
     plt.close("all")
+
+
+def test_the_build_runs_the_pages_that_tests_leave_out():
+    assert f"EXECUTED = {RUN_BY_THE_BUILD}".replace("'", '"') in (ROOT / "docs" / "conf.py").read_text()
 
 
 def test_no_output_of_any_page_is_unchecked():
