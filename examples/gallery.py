@@ -87,8 +87,8 @@ def posteriors():
     X, y = chipman_data()
     leaf = pt.NormalInverseGamma(m0=4.85, k0=1 / 3, a0=5.0, b0=20.0)
     regions = pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.95, 1.0), leaf=leaf)
-    measurements = TUMOURS.data[["mean radius", "mean texture", "mean concavity"]]
-    splits = pt.LocalCuts(max_cuts=8, min_leaf=30)
+    measurements = TUMOURS.data[["worst perimeter", "worst texture", "worst smoothness"]]
+    splits = pt.LocalCuts(max_cuts=20, min_leaf=50)
     tumours = pt.TreeModel(measurements, TUMOURS.target_names[TUMOURS.target], split_prior=splits)
     return {
         "times": pt.sample(pt.TreeModel(*patients(), leaf=pt.ExponentialGamma()), **run),

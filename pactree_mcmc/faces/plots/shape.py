@@ -68,7 +68,7 @@ def plot_shape(shape: Shape | Posterior, ax: Axes | None = None) -> Axes:
         shapes = shape.shapes(most=1)
         ax = plot_shape(shapes.shapes[0], ax)
         title = f"most probable shape, probability {shapes.shapes[0].probability:.2g}; "
-        ax.set_title(f"{title}brackets hold {100.0 * shapes.coverage:g} %", fontsize=FONT + 1.0)
+        ax.set_title(f"{title}brackets are {100.0 * shapes.coverage:g} % intervals", fontsize=FONT + 1.0)
         return ax
     check_type("shape", shape, Shape, "an element of post.shapes().shapes, or a posterior")
     return _draw_shape(shape, ax)
